@@ -5,7 +5,7 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta};
 use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 
-/// One GRO train is at most what one UDP length field describes.
+/// The longest GRO train: as many octets as a UDP length field can count.
 const TRAIN_OCTETS_MAX: usize = 65_536;
 
 /// Room for one system call's worth of datagrams; any number of sockets of one thread may share it.
@@ -19,9 +19,9 @@ pub struct Batch {
 /// Datagrams of a [`Batch`] that came one behind the other from one sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Train<'a> {
-    /// Who sent them.
+    /// The sender's address.
     pub from: SocketAddr,
-    /// The local address they were sent to, where the system says.
+    /// The local address that they were sent to, where the system tells it.
     pub to: Option<IpAddr>,
     /// Their network headers' ECN field.
     pub ecn: Ecn,

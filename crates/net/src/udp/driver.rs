@@ -25,7 +25,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Batches read before deadlines get their turn again.
+/// The batches read before deadlines get their turn again.
 const BATCHES_PER_TURN: usize = 4;
 
 /// The shortest wait for a full send queue to take something again.
@@ -36,9 +36,9 @@ const BLOCKED_WAIT_MIN: Duration = Duration::from_millis(1);
 pub enum Step {
     /// Nothing to do before the next event, datagram, deadline or wake-up.
     Wait,
-    /// It called the machine, which must be drained again.
+    /// The application called the machine, which must be drained again.
     Again,
-    /// It is done: leave the loop once what is queued has been handed to the kernel.
+    /// The application is done: leave the loop once the queued datagrams have been handed to the kernel.
     Stop,
 }
 
@@ -47,38 +47,37 @@ pub trait Application<M: Machine> {
     /// Takes an event. May call the machine.
     fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event);
 
-    /// Moves what can be moved without waiting between the machine and the outside.
+    /// Moves octets between the machine and the outside, as far as that is possible without waiting.
     fn work(&mut self, now: Instant, machine: &mut M) -> Step;
 
-    /// The network says that nobody listens at `path`. May be a moment's truth only.
+    /// Takes the network's word that nobody listens at `path`. It may be true for a moment only.
     fn unreachable(&mut self, now: Instant, machine: &mut M, path: PathId);
 
-    /// A datagram arrived, from the address `from`. Hands it to the machine, with the address if the
-    /// machine can use that.
+    /// Hands a datagram from the address `from` to the machine, with the address if the machine can use that.
     fn arrived(&mut self, now: Instant, machine: &mut M, datagram: Datagram<'_>, from: SocketAddr) {
         let _ = from;
         machine.handle_datagram(now, datagram);
     }
 
-    /// A datagram is handed to the socket, for the address `to`.
+    /// Sees a datagram that is handed to the socket, for the address `to`.
     fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
         let _ = (now, to, octets);
     }
 
-    /// The system refused to send a datagram to `path`: it is larger than the way out takes.
+    /// Takes the system's refusal to send a datagram to `path`: it is larger than the interface or the path takes.
     fn too_large(&mut self, now: Instant, machine: &mut M, path: PathId) {
         let _ = (now, machine, path);
     }
 
-    /// The paths that must keep their addresses when new ones come and the table is full. `None`: all
-    /// with which there was talk, for as long as the table's settings say.
+    /// The paths that must keep their addresses when new ones come and the table is full. `None` stands for all
+    /// paths with traffic both ways, for as long as the table's settings say.
     fn paths_in_use(&self, now: Instant, machine: &M) -> Option<Vec<PathId>> {
         let _ = (now, machine);
         None
     }
 
-    /// A session below says that the peer at `path` has restarted: what it had here it knows no more. Its connections
-    /// are ended by who says so, after this, as if we had aborted them: whoever wants to go on lets go of them here.
+    /// Takes a session's word that the peer at `path` has restarted and has forgotten its connections. After this call
+    /// the session ends them as if we had aborted them; an application that wants to go on lets go of them here.
     fn peer_restarted(&mut self, now: Instant, machine: &mut M, path: PathId) {
         let _ = (now, machine, path);
     }
@@ -90,8 +89,8 @@ pub trait Application<M: Machine> {
         None
     }
 
-    /// The path to an address that was wanted; `None` if every path that there is is in use. It is asked again
-    /// at once what it wants.
+    /// Takes the path to an address that was wanted; `None` if all paths are in use. The application is asked for
+    /// the next wanted address at once.
     fn path_made(
         &mut self,
         now: Instant,
@@ -102,7 +101,7 @@ pub trait Application<M: Machine> {
         let _ = (now, machine, remote, path);
     }
 
-    /// When [`Application::work`] wants to be called if nothing else happens.
+    /// The time at which [`Application::work`] wants to be called if nothing else happens.
     fn next_deadline(&self) -> Option<Deadline>;
 
     /// A descriptor of its own whose readability ends the sleep, such as an `epoll` instance.
@@ -159,7 +158,7 @@ impl<M: Machine, A: Application<M>> Driver<M> for Turn<'_, A> {
                 self.app.departing(now, path.remote, octets);
                 self.port.send(&path, transmit.len, transmit.ecn);
             }
-            // The path was reclaimed: its peer has been silent for minutes.
+            // The path was given to another address: its peer has been silent for minutes.
             None => self.port.withdraw(transmit.len),
         }
     }
@@ -186,20 +185,20 @@ impl UdpDriver {
         }
     }
 
-    /// The path to `remote`, made if need be, and kept for ever; `None` when the table is full.
+    /// The path to `remote`, which is made if need be and kept for ever; `None` when the table is full.
     pub fn path_to(&mut self, remote: SocketAddr) -> Option<PathId> {
         let id = self.path_while_used(remote)?;
         self.paths.pin(id);
         Some(id)
     }
 
-    /// The same for an application that lists the path among those in use
+    /// The path to `remote`, for an application that lists it among those in use
     /// ([`Application::paths_in_use`]) for as long as it is to be kept.
     pub fn path_while_used(&mut self, remote: SocketAddr) -> Option<PathId> {
         self.paths.path_to(self.clock.now(), remote, || None)
     }
 
-    /// Where `path` leads.
+    /// The address that `path` leads to.
     pub fn remote(&mut self, path: PathId) -> Option<SocketAddr> {
         self.paths.answer(path).map(|path| path.remote)
     }
@@ -209,7 +208,7 @@ impl UdpDriver {
         &self.port
     }
 
-    /// The clock of its times.
+    /// The clock of the driver's times.
     pub const fn clock(&self) -> Clock {
         self.clock
     }
@@ -320,7 +319,7 @@ impl UdpDriver {
         let interest = if self.port.can_send() {
             Interest::Readable
         } else {
-            // The machine may be due to send all along, which must not turn waiting into spinning.
+            // The machine may be due to send all the time, which must not turn waiting into spinning.
             timeout = timeout.map(|span| span.max(BLOCKED_WAIT_MIN));
             Interest::ReadableOrWritable
         };

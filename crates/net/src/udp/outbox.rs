@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 /// The kernel takes a burst as one UDP payload before it cuts it up: 65,535 less IP and UDP headers.
 const BURST_OCTETS_MAX: usize = 65_000;
 
-/// Where a datagram goes and what its network header says.
+/// The destination of a datagram and the ECN field of its network header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
     pub(super) to: SocketAddr,
@@ -53,12 +53,12 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Where the next datagram's octets are appended.
+    /// The buffer to which the next datagram's octets are appended.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.octets
     }
 
-    /// Octets that wait.
+    /// The octets that wait.
     pub(super) fn waiting(&self) -> usize {
         self.octets.len() - self.taken
     }
@@ -101,7 +101,7 @@ impl Outbox {
         if let Some(burst) = self.bursts.pop_front() {
             self.taken += burst.len;
         }
-        // What is left may be the beginning of a burst, which moves to the front.
+        // The rest may be the beginning of a burst, which moves to the front.
         if self.taken >= self.waiting() {
             self.octets.drain(..self.taken);
             self.taken = 0;
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(outbox.buffer().len(), 20, "it moved to the front");
         let octets = [[6; 10], [7; 10]].concat();
         assert_eq!(outbox.front().unwrap().1, octets);
-        // It takes what fills it, and what follows makes it whole.
+        // The burst takes datagrams until it is full, and the next one makes it whole.
         push(&mut outbox, 8..11);
         assert_eq!(send_whole(&mut outbox), [6, 7, 8]);
         let (burst, octets) = outbox.front().unwrap();

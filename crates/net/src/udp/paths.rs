@@ -1,13 +1,13 @@
-//! Which address a path id stands for.
+//! The addresses that path ids stand for.
 //!
 //! # Promises
 //! - At most [`PathTableConfig::paths_max`] addresses are remembered.
 //! - A pinned address keeps its place for ever, and one that is in use, as the caller of
 //!   [`PathTable::heard`] says, for as long as it is.
-//! - Of the others, those give way first that we never answered, then those that never came back.
-//! - An address with which we have talked (it came, we answered, it came again) keeps its place until
-//!   it has been silent for [`PathTableConfig::stale_after`], unless the caller knows which are in use: that
-//!   somebody was answered and came again proves little.
+//! - Among the others, addresses that we never answered give way first, then those from which nothing came again.
+//! - An address with which we have talked (a datagram came, we answered, another came) keeps its place until
+//!   it has been silent for [`PathTableConfig::stale_after`]. Where the caller knows which paths are in use, that
+//!   counts instead: an answer and a second datagram prove little.
 //! - An id is not given to a second address before 2^32 others were.
 
 use fulmar_proto::machine::PathId;
@@ -52,13 +52,13 @@ struct Entry {
 /// The standing of an address, lowest first: the lowest gives way first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
-    /// It came.
+    /// A datagram came from it.
     Heard,
-    /// We answered.
+    /// We answered it.
     Answered,
-    /// It came again.
+    /// Another datagram came from it.
     Talking,
-    /// We mean to talk to it, whatever comes.
+    /// The user named it: it keeps its place.
     Pinned,
 }
 
@@ -89,7 +89,7 @@ impl PathTable {
         self.entries.len()
     }
 
-    /// Whether none is.
+    /// Whether no address is remembered.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -155,7 +155,7 @@ impl PathTable {
         self.heard(now, Path { remote, local }, in_use)
     }
 
-    /// Where a datagram for `id` goes. Marks the path as answered.
+    /// The path of a datagram for `id`, which is marked as answered.
     pub fn answer(&mut self, id: PathId) -> Option<Path> {
         let entry = self.entries.get_mut(&id)?;
         if entry.standing == Standing::Heard {
@@ -230,7 +230,7 @@ mod tests {
         table.heard(now, path(port), || None).unwrap()
     }
 
-    /// It comes, is answered, and comes again.
+    /// A datagram comes from the address, is answered, and another comes.
     fn talk(table: &mut PathTable, now: Instant, port: u16, in_use: &[PathId]) -> PathId {
         let in_use = || Some(in_use.to_vec());
         let id = table.heard(now, path(port), in_use).unwrap();

@@ -2,8 +2,8 @@
 //!
 //! # Promises
 //! - An ICMP error, a full queue or a missing route is counted and remembered, never returned: the
-//!   protocol above loses datagrams anyway and recovers by itself.
-//! - What is queued is bounded: nothing is added while the kernel refuses ([`UdpPort::can_send`]).
+//!   protocol above expects losses and recovers by itself.
+//! - The queue is bounded: nothing is added while the kernel refuses ([`UdpPort::can_send`]).
 
 use super::batch::Batch;
 use super::outbox::{Envelope, Outbox};
@@ -17,12 +17,12 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// When so much waits, whole bursts of it are handed to the kernel before the drain's end.
+/// The waiting octets at which whole bursts are handed to the kernel before the drain's end.
 const FLUSH_AT: usize = 65_536;
 
-/// Datagrams in one call at any rate.
+/// The fewest datagrams allowed in one call, at any rate.
 const BURST_MIN: usize = 16;
-/// And at most: of 1500 octets, 43 fill what the kernel takes.
+/// The most datagrams in one call: 43 of 1500 octets fill what the kernel takes.
 const BURST_MAX: usize = 64;
 /// The span by which the pacer of an endpoint on a [`UdpPort`] may run ahead. Fast links wake once for many datagrams,
 /// and no queue on the way has to hold more than this. System calls carry as much, which changes nothing on the wire.
@@ -48,7 +48,7 @@ impl Default for PortConfig {
 }
 
 impl PortConfig {
-    /// For a sender at `rate`: bursts grow with it, as far as a pacer lets go at once ([`BURST_TIME`]).
+    /// Settings for a sender at `rate`: bursts grow with it, as far as a pacer sends at once ([`BURST_TIME`]).
     pub fn for_rate(rate: Bitrate) -> Self {
         let packets = rate.bytes_in(BURST_TIME).0 / BURST_PACKET.0;
         let packets = usize::try_from(packets).unwrap_or(BURST_MAX);
@@ -64,9 +64,9 @@ impl PortConfig {
 pub struct SocketBuffers {
     /// The octets that were asked for each.
     pub asked: ByteCount,
-    /// For arriving datagrams.
+    /// The octets for arriving datagrams.
     pub receive: ByteCount,
-    /// For leaving datagrams.
+    /// The octets for leaving datagrams.
     pub send: ByteCount,
 }
 
@@ -77,7 +77,7 @@ impl SocketBuffers {
     }
 }
 
-/// Datagrams in one piece of work for the kernel.
+/// The datagrams that the kernel takes or hands over in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads {
     /// Generic segmentation offload.
@@ -89,13 +89,13 @@ pub struct Offloads {
 /// The counters of a port, in datagrams unless named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortCounters {
-    /// Handed to the kernel.
+    /// Datagrams handed to the kernel.
     pub sent: u64,
-    /// Octets of those.
+    /// Octets of these datagrams.
     pub sent_bytes: u64,
-    /// Arrived.
+    /// Datagrams that arrived.
     pub received: u64,
-    /// Octets of those.
+    /// Octets of these datagrams.
     pub received_bytes: u64,
     /// System calls that sent more than one datagram.
     pub bursts: u64,
@@ -103,9 +103,9 @@ pub struct PortCounters {
     pub blocked: u64,
     /// ICMP errors of connected sockets ("port unreachable" and its kin).
     pub refused: u64,
-    /// Larger than the path takes.
+    /// Datagrams larger than the path takes.
     pub too_big: u64,
-    /// Not sent for any other reason: no route, no permission, no memory.
+    /// Datagrams not sent for any other reason: no route, no permission, no memory.
     pub send_failed: u64,
 }
 
@@ -205,17 +205,17 @@ impl UdpPort {
         !self.blocked
     }
 
-    /// Who could not be reached, if anyone, since the last call.
+    /// The address that could not be reached since the last call, if any.
     pub fn take_unreachable(&mut self) -> Option<SocketAddr> {
         self.unreachable.take()
     }
 
-    /// To whom a datagram was too large, if to anyone, since the last call.
+    /// The address to which a datagram was too large since the last call, if any.
     pub fn take_too_large(&mut self) -> Option<SocketAddr> {
         self.too_large.take()
     }
 
-    /// Where the next datagram's octets are appended.
+    /// The buffer to which the next datagram's octets are appended.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.outbox.buffer()
     }
@@ -245,7 +245,7 @@ impl UdpPort {
         self.hand_over(true);
     }
 
-    /// Without `all`, a burst that may still grow stays.
+    /// Hands bursts to the kernel. Without `all`, a burst that may still grow stays.
     fn hand_over(&mut self, all: bool) {
         self.blocked = false;
         let mut retried = false;
@@ -270,14 +270,14 @@ impl UdpPort {
                     self.counters.blocked += 1;
                     return;
                 }
-                // A connected socket reports an earlier datagram's fate here; this one was not sent.
+                // A connected socket reports an earlier datagram's error here; this datagram was not sent.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused && !retried => {
                     self.counters.refused += 1;
                     self.unreachable = Some(burst.envelope.to);
                     retried = true;
                     continue;
                 }
-                // Of several, only some may be too large: the padded probe, not what joined it.
+                // Only some datagrams of a burst may be too large: the padded probe, and not those that joined it.
                 Err(error) if is_too_big(&error) && burst.count > 1 => {
                     self.outbox.split_front();
                     continue;
@@ -359,7 +359,7 @@ fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     }
 }
 
-/// Linux books twice what is asked, for its own headers, and reports the double (socket(7)).
+/// Linux books twice the octets asked for, for its own headers, and reports the double (socket(7)).
 const BOOKED_TO_USABLE: usize = if cfg!(target_os = "linux") { 2 } else { 1 };
 
 fn enlarge(socket: &SockRef<'_>, asked: ByteCount) -> io::Result<SocketBuffers> {
