@@ -2,8 +2,7 @@
 //!
 //! # Promises
 //! - At most [`REQUEST_BYTES_MAX`] octets, their end and one piece are kept. Each octet is looked at a bounded
-//! number of
-//!   times, in however many pieces they come.
+//!   number of times, in however many pieces they come.
 
 use std::net::IpAddr;
 
