@@ -67,7 +67,7 @@ pub struct Client<O> {
     plan: ClientPlan,
     path: PathId,
     stop: Stop,
-    /// The one who watches.
+    /// The observer of the test.
     pub observer: O,
     phase: Phase,
     control: Option<ConnectionId>,
@@ -91,7 +91,7 @@ pub struct Client<O> {
 }
 
 impl<O: Observer> Client<O> {
-    /// Will ask at `path` once it is run.
+    /// A client that asks at `path` once it is run.
     pub fn new(plan: ClientPlan, path: PathId, stop: Stop, observer: O) -> Self {
         Self {
             results: PerStream::new(plan.test.streams),
@@ -156,14 +156,14 @@ impl<O: Observer> Client<O> {
         }
     }
 
-    /// Stops early: what there is by now is the result.
+    /// Stops early: the messages until now are the result.
     fn hurry(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
         self.stopped = true;
         if let Some(outgoing) = &mut self.flows.outgoing {
             outgoing.finish(now, machine);
             return Ok(());
         }
-        // The server hears of it by the end of the conversation.
+        // The end of the conversation tells the server.
         let incoming = self.flows.incoming.take().ok_or(PerfError::Stopped)?;
         self.measured(now, machine, incoming);
         Ok(())
@@ -238,7 +238,7 @@ impl<O: Observer> Client<O> {
         })
     }
 
-    /// Sends further messages, and says at the end how many there were; or watches how others come.
+    /// Sends further messages, and tells their number at the end; or watches the server's messages come.
     fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let mut busy = false;
         if let Some(outgoing) = &mut self.flows.outgoing {
@@ -268,7 +268,7 @@ impl<O: Observer> Client<O> {
         busy
     }
 
-    /// Awaits the next of the server's last words from `now` on.
+    /// Waits for the next of the server's last records from `now` on.
     fn settle(&mut self, now: Instant) {
         self.phase = Phase::Settling {
             until: now + self.plan.connection.give_up_after,
@@ -343,7 +343,7 @@ impl<O: Observer> Application<Endpoint> for Client<O> {
                 }
             }
             Event::Closed { id, why } if Some(id) == self.control => {
-                // What was said before is still to be taken.
+                // Records that came before are still to be read.
                 if let Err(error) = self.listen(now, machine) {
                     self.fail(now, machine, error);
                 } else if !matches!(self.phase, Phase::Settling { .. }) || self.told().is_none() {
@@ -365,7 +365,7 @@ impl<O: Observer> Application<Endpoint> for Client<O> {
     }
 
     fn unreachable(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
-        // Later it may be a moment's truth.
+        // Later the refusal may hold for a moment only.
         if !self.heard {
             self.fail(now, machine, PerfError::PortClosed);
         }

@@ -5,7 +5,7 @@
 
 use fulmar_proto::units::{Duration, Instant};
 
-/// Exchanges before a test.
+/// The exchanges before a test.
 pub(super) const EXCHANGES: u32 = 10;
 
 /// Our knowledge of the other clock.
@@ -26,8 +26,8 @@ impl ClockOffset {
         self.round_trip / 2
     }
 
-    /// Takes a further exchange into account: what the client's clock showed at the question and at
-    /// the answer, and the server's when the question came and when it answered.
+    /// Takes a further exchange into account: the client's clock at the question and at the answer, and the server's
+    /// clock when the question came and when it answered.
     pub(super) fn add(
         known: Option<Self>,
         (asked, answered): (Instant, Instant),

@@ -57,7 +57,7 @@ pub struct Spread {
 pub struct Measured {
     /// Whole messages.
     pub messages: u64,
-    /// Their octets.
+    /// Octets of these messages.
     pub bytes: u64,
     /// Messages behind one with a higher number.
     pub reordered: u64,
@@ -84,7 +84,7 @@ pub struct Measured {
 pub struct Sent {
     /// Messages handed over.
     pub messages: u64,
-    /// Their octets.
+    /// Octets of these messages.
     pub bytes: u64,
     /// Octets on the wire of first copies, parity across TPDUs, retransmissions and control.
     pub wire_bytes: [u64; 4],
@@ -141,9 +141,9 @@ impl Sent {
 /// The outcome for one stream's messages, or for all streams' together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// The end that sent them; not known where a test was stopped before that end said it.
+    /// The figures of the end that sent them; not known where a test was stopped before that end told them.
     pub sent: Option<Sent>,
-    /// The end that received them.
+    /// The figures of the end that received them.
     pub received: Measured,
 }
 
@@ -153,7 +153,7 @@ impl Outcome {
         Bitrate::of(ByteCount(self.received.bytes), self.received.elapsed)
     }
 
-    /// TPDUs whose first copy was lost or damaged beyond its parity, of all; `None` without any.
+    /// The share of TPDUs whose first copy was lost or damaged beyond its parity; `None` without any TPDU.
     pub fn loss_before_repair(&self) -> Option<f64> {
         let received = &self.received;
         let all = received
@@ -170,14 +170,14 @@ impl Outcome {
         Some(self.sent?.messages.saturating_sub(self.received.messages))
     }
 
-    /// Messages that did not arrive, of all that were sent; `None` without any.
+    /// The share of sent messages that did not arrive; `None` without any message.
     pub fn loss_after_repair(&self) -> Option<f64> {
         let sent = self.sent?.messages;
         let missing = self.missing_messages()?;
         (sent > 0).then(|| missing as f64 / sent as f64)
     }
 
-    /// Octets on the wire for each of user data delivered, less one; `None` if none was.
+    /// The octets on the wire for each delivered octet of user data, less one; `None` if none was delivered.
     pub fn overhead(&self) -> Option<f64> {
         let delivered = self.received.bytes;
         let wire = self.sent?.wire_total().0;
@@ -186,7 +186,7 @@ impl Outcome {
 }
 
 /// Jain's index of fairness: 1 if all have the same, 1/n if one of n has everything (Jain, Chiu, Hawe 1984);
-/// `None` if nobody has anything.
+/// `None` if all have nothing.
 pub(super) fn jain(shares: impl Iterator<Item = u64> + Clone) -> Option<f64> {
     let shares = shares.map(|share| share as f64);
     let count = shares.clone().count() as f64;

@@ -49,7 +49,7 @@ impl Flows {
         }
     }
 
-    /// When there is something to do if nothing happens before; an interval's end is that while it `can_tell` of it.
+    /// The time of the next thing to do if nothing happens before. An interval's end counts while `can_tell` is set.
     pub(super) fn next_deadline(&self, can_tell: bool) -> Option<Deadline> {
         let incoming = self.incoming.as_ref();
         Deadline::earlier(

@@ -1,4 +1,4 @@
-//! The receiving end of a test's messages: the streams' connections, what is counted of each, and the intervals.
+//! The receiving end of a test's messages: the streams' connections, the counts of each, and the intervals.
 
 use super::figures::{Interval, Measured, Sent};
 use super::meter::Meter;
@@ -40,9 +40,9 @@ struct Current {
 #[derive(Debug)]
 struct Stream {
     lane: Option<ConnectionId>,
-    /// There may be something to read.
+    /// Whether there may be something to read.
     readable: bool,
-    /// The connection brings no more.
+    /// Whether the connection brings no more.
     is_over: bool,
     meter: Meter,
     /// The connection's counters when it was over: the machine forgets them when there are many.
@@ -50,7 +50,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Reads what there is; whether there was anything.
+    /// Reads all messages that have come; returns whether there were any.
     fn read(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let Some(lane) = self.lane else {
             return false;
@@ -72,7 +72,8 @@ impl Stream {
 }
 
 impl Incoming {
-    /// Expects `test`'s messages on `machine`, from a sender whose clock ours is `ahead` of, in nanoseconds.
+    /// The receiving end of `test`'s messages on `machine`, from a sender whose clock ours is `ahead` of, in
+    /// nanoseconds.
     ///
     /// # Errors
     /// The settings cannot work.
@@ -103,7 +104,8 @@ impl Incoming {
         })
     }
 
-    /// Takes the connection `id` of `mode` that came to `port`; whether it is one of a stream that has none.
+    /// Takes the connection `id` of `mode` that came to `port`; returns whether it belongs to a stream without a
+    /// connection.
     pub(super) fn accept(&mut self, port: Port, mode: Mode, id: ConnectionId) -> bool {
         let stream = stream_at(port, self.test.streams);
         let place = stream.and_then(|stream| self.streams.get_mut(usize::from(stream)));
@@ -121,14 +123,14 @@ impl Incoming {
         self.streams.iter_mut().find(is_its)
     }
 
-    /// There is something to read on `lane`, if that is one of ours.
+    /// Notes that there is something to read on `lane`, if that is one of ours.
     pub(super) fn on_readable(&mut self, lane: ConnectionId) {
         if let Some(stream) = self.of(lane) {
             stream.readable = true;
         }
     }
 
-    /// Reads what there is; whether there was anything.
+    /// Reads all messages that have come; returns whether there were any.
     pub(super) fn read(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let mut busy = false;
         for stream in self.streams.iter_mut().filter(|stream| stream.readable) {
@@ -149,7 +151,7 @@ impl Incoming {
         }
     }
 
-    /// The connection `lane` will bring no more, or is over, if it is one of ours.
+    /// Notes that the connection `lane` will bring no more, or is over, if it is one of ours.
     pub(super) fn on_over(&mut self, now: Instant, machine: &mut Endpoint, lane: ConnectionId) {
         if let Some(stream) = self.of(lane) {
             stream.read(now, machine);
@@ -160,10 +162,10 @@ impl Incoming {
         self.note_first_arrival(now);
     }
 
-    /// The sender says what it sent of `stream`.
+    /// Takes the sender's figures of `stream`.
     ///
     /// # Errors
-    /// There is no such stream, or of it that was said already.
+    /// There is no such stream, or its figures came already.
     pub(super) fn on_end(&mut self, now: Instant, stream: u8, sent: Sent) -> Result<(), PerfError> {
         self.ends.put(stream, sent, "END")?;
         if self.ends.all().is_some() {
@@ -179,7 +181,9 @@ impl Incoming {
             .is_some_and(|until| until <= now || is_complete())
     }
 
-    /// The interval that is over; of several, one as long as all: nobody counted which message came in which.
+    /// The interval that is over. Several intervals are returned as one that is as long as all: messages were not
+    /// counted
+    /// for each.
     pub(super) fn take_interval(&mut self, now: Instant) -> Option<Interval> {
         let begin = self.current.as_ref()?.begin;
         let span = self.test.interval?;
@@ -193,7 +197,7 @@ impl Incoming {
         self.test.interval?;
         let current = self.current.as_ref()?;
         let last = self.streams.iter().map(|one| one.meter.last_arrival());
-        // A single message comes at an interval's very begin.
+        // A single message comes at the very beginning of an interval.
         let end = last.max()?.max(current.begin);
         let is_news = self.messages() != current.before;
         is_news.then(|| self.end_interval(end))?
@@ -222,7 +226,7 @@ impl Incoming {
         Some(self.current.as_ref()?.begin + self.test.interval?)
     }
 
-    /// When there is something to do if nothing happens before; an interval's end is that while it `can_tell` of it.
+    /// The time of the next thing to do if nothing happens before. An interval's end counts while `can_tell` is set.
     pub(super) fn next_deadline(&self, can_tell: bool) -> Option<Deadline> {
         let deadline = |at: Option<Instant>, why| at.map(|at| Deadline { at, why });
         let interval_ends = self.interval_ends().filter(|_| can_tell);
@@ -245,7 +249,7 @@ impl Incoming {
         (each, sum.measured(&counters))
     }
 
-    /// The report of this end's knowledge of the test.
+    /// The report on the test, as far as this end knows.
     pub(super) fn report(&self, machine: &Endpoint) -> Report {
         let (each, sum) = self.measured(machine);
         Report::new(self.test.clone(), self.ends.each().zip(each), sum)

@@ -1,4 +1,4 @@
-//! The messages: test, number, time of sending, and as many further octets as it takes.
+//! The messages: test, number, time of sending, and padding up to the length.
 
 use fulmar_proto::units::Instant;
 
@@ -28,7 +28,7 @@ impl Head {
         }
     }
 
-    /// Reads it; `None` if there are too few octets.
+    /// Reads the head of a message; `None` if there are too few octets.
     pub(super) fn read(octets: &[u8]) -> Option<Self> {
         let (id, rest) = octets.split_first_chunk::<4>()?;
         let (sequence, rest) = rest.split_first_chunk::<8>()?;
@@ -41,7 +41,7 @@ impl Head {
     }
 }
 
-/// Cuts a stream into messages of one length.
+/// A cutter of a stream into messages of one length.
 #[derive(Debug)]
 pub(super) struct Cutter {
     message_bytes: usize,
@@ -51,7 +51,7 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    /// For messages of `message_bytes`, which is [`HEAD_BYTES`] at least.
+    /// A cutter for messages of `message_bytes`, which is [`HEAD_BYTES`] at least.
     pub(super) fn new(message_bytes: usize) -> Self {
         Self {
             message_bytes: message_bytes.max(HEAD_BYTES),

@@ -7,17 +7,17 @@ use fulmar_proto::transport::aerotp::{Counters, ModeRules};
 use fulmar_proto::units::{Duration, Instant};
 use hdrhistogram::Histogram;
 
-/// From here up delays are told apart; longer ones than the second count as that.
+/// The shortest and the longest delay that are told apart; longer ones count as the longest.
 const DELAY_MIN_NS: u64 = 1;
 const DELAY_MAX_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a percentile.
 const DIGITS: u8 = 3;
 
-/// Counts one stream's messages.
+/// The counters of one stream's messages.
 #[derive(Debug)]
 pub(super) struct Meter {
     test: Test,
-    /// In modes that deliver a stream.
+    /// The cutter, in modes that deliver a stream.
     cutter: Option<Cutter>,
     /// The nanoseconds by which our clock is ahead of the sender's.
     ahead: i64,
@@ -33,7 +33,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// For `test`'s messages, from a sender whose clock ours is `ahead` of.
+    /// The counters of `test`'s messages, from a sender whose clock ours is `ahead` of.
     pub(super) fn new(test: Test, ahead: i64) -> Self {
         let is_stream = test.mode().is_ok_and(|mode| ModeRules::of(mode).complete);
         let length = usize::try_from(test.message_bytes).unwrap_or(usize::MAX);
@@ -54,7 +54,7 @@ impl Meter {
         }
     }
 
-    /// Takes what the connection delivered: a piece of the stream, or a message.
+    /// Takes octets that the connection delivered: a piece of the stream, or a message.
     pub(super) fn take(&mut self, now: Instant, mut octets: &[u8]) {
         let Some(mut cutter) = self.cutter.take() else {
             if octets.len() == self.test.message_bytes as usize
@@ -98,12 +98,12 @@ impl Meter {
         self.messages
     }
 
-    /// When the last of them came.
+    /// The arrival of the last of them.
     pub(super) const fn last_arrival(&self) -> Instant {
         self.last_arrival
     }
 
-    /// Counts what `other` counted of another stream of the test.
+    /// Adds the counts of `other`, another stream of the test.
     pub(super) fn merge(&mut self, other: &Self) {
         self.messages += other.messages;
         self.reordered += other.reordered;
@@ -116,7 +116,7 @@ impl Meter {
             .expect("all meters' bounds are the same");
     }
 
-    /// Everything, with what the connection counted.
+    /// All figures, with the connection's counters.
     pub(super) fn measured(&self, counters: &Counters) -> Measured {
         let elapsed = match self.begun {
             Some(begun) => self.last_arrival.saturating_since(begun),

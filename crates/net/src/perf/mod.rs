@@ -1,17 +1,17 @@
-//! Measuring a path with a flow of numbered, timed messages: what `fulmar perf` does at both ends.
+//! The measuring of a path with a flow of numbered, timed messages, as `fulmar perf` does at both ends.
 //!
 //! [`Client`] and [`Server`] are applications for [`crate::udp::UdpDriver`] on an
-//! [`Endpoint`](fulmar_proto::transport::aerotp::Endpoint). What they say to each other goes on a
-//! reliable connection; the messages go on connections of the mode under test, one for each stream, in
-//! either direction. The end that receives them measures, and both have the figures.
+//! [`Endpoint`](fulmar_proto::transport::aerotp::Endpoint). Their records go on a reliable connection.
+//! The messages go on connections of the mode under test, one for each stream, in either direction. The end that
+//! receives them measures, and both ends get the figures.
 //!
 //! # Promises
-//! - One test at a time; a second client is told so. Of a test's length only the list of intervals that the
-//!   client keeps depends.
-//! - A server sends nothing but answers before its client has repeated a number that only who
-//!   receives at that address can know: nobody can point a flow at somebody else.
-//! - A delay is what passes between handing a message over and its whole arrival, by clocks whose
-//!   difference was measured ([`ClockOffset`] says how, and how wrong it may be).
+//! - One test runs at a time; a second client is told so. Only the list of intervals that the client keeps grows with
+//!   a test's length.
+//! - A server sends nothing but answers before its client has repeated a number that only a receiver at
+//!   that address can know: nobody can point a flow at somebody else.
+//! - A delay is the time between handing a message over and its whole arrival, by clocks whose
+//!   difference was measured ([`ClockOffset`] tells how, and its largest error).
 //!
 //! # Does not
 //! - Authenticate: whoever reaches the port may measure, at the server's rate at most, unless a session
@@ -49,7 +49,7 @@ use fulmar_proto::wire::Port;
 
 /// The AeroTP port of the conversation, in our own numbering: nothing is registered.
 pub const PERF_PORT: Port = Port(4_915);
-/// That of the first stream's messages; the others' follow.
+/// The AeroTP port of the first stream's messages; the others' follow.
 pub const PERF_DATA_PORT: Port = Port(5_120);
 
 /// Someone who watches a test.
@@ -58,7 +58,7 @@ pub trait Observer {
     fn interval(&mut self, _test: &Test, _interval: &Interval) {}
     /// A server begins a test.
     fn began(&mut self, _test: &Test) {}
-    /// A server has sent the messages of a test, so many of each stream; what arrived, the client knows.
+    /// A server has sent the messages of a test, so many of each stream. The client knows how many arrived.
     fn sent(&mut self, _streams: &[Sent]) {}
     /// A server has measured, or a test ended before its time.
     fn ended(&mut self, _outcome: &Result<Report, PerfError>) {}

@@ -15,7 +15,7 @@ const MESSAGES_PER_TURN: usize = 64;
 /// The longest end of a connection with messages once the last was written, in modes that confirm nothing.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// The settings of the conversation's connection: ahead of the messages.
+/// The settings of the conversation's connection, which has priority over the messages.
 pub(super) fn control_config(base: ConnectionConfig) -> ConnectionConfig {
     ConnectionConfig {
         mode: fulmar_proto::wire::Mode::Reliable,
@@ -30,16 +30,16 @@ pub(super) fn control_config(base: ConnectionConfig) -> ConnectionConfig {
 pub(super) struct Outgoing {
     schedule: Schedule,
     streams: Vec<Stream>,
-    /// Who begins next.
+    /// The stream that begins next.
     turn: usize,
 }
 
-/// When which stream may begin a message, and when there were enough.
+/// The times at which each stream may begin a message, and the limit on messages.
 #[derive(Debug)]
 struct Schedule {
     test: Test,
     begun: Instant,
-    /// Messages that no stream has begun; without it, time decides what is enough.
+    /// Messages that no stream has begun; `None` if the time limits the test.
     left: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl Schedule {
         }
     }
 
-    /// When the message `sequence` of `stream` is due.
+    /// The time at which the message `sequence` of `stream` is due.
     fn due(&self, stream: u8, sequence: u64) -> Instant {
         self.begun + self.test.due(stream, sequence)
     }
@@ -69,7 +69,7 @@ impl Outgoing {
     /// Sends `test`'s messages on `path`, over a link of `rate`, from now on.
     ///
     /// # Errors
-    /// The connections cannot be had; then there are none.
+    /// The connections cannot be opened; then there are none.
     pub(super) fn open(
         now: Instant,
         machine: &mut Endpoint,
@@ -103,10 +103,10 @@ impl Outgoing {
         Ok(outgoing)
     }
 
-    /// Writes what is due and has room; whether it did anything.
+    /// Writes messages that are due and have room; returns whether it did anything.
     pub(super) fn work(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let each = (MESSAGES_PER_TURN / self.streams.len().max(1)).max(1);
-        // Nobody is always first.
+        // No stream is always first.
         self.turn = (self.turn + 1) % self.streams.len().max(1);
         let (later, sooner) = self.streams.split_at_mut(self.turn);
         let mut busy = false;
@@ -116,7 +116,7 @@ impl Outgoing {
         busy
     }
 
-    /// No further message; what was written is sent to its end.
+    /// Begins no further message; written ones are sent to their end.
     pub(super) fn finish(&mut self, now: Instant, machine: &mut Endpoint) {
         for stream in &mut self.streams {
             stream.finish(now, machine);
@@ -134,7 +134,7 @@ impl Outgoing {
         self.streams.iter_mut().find(|stream| stream.lane == lane)
     }
 
-    /// Everything written so far on `lane` was sent or confirmed, if that is one of ours.
+    /// Notes that everything written so far on `lane` was sent or confirmed, if that is one of ours.
     pub(super) fn on_all_sent(&mut self, lane: ConnectionId) {
         if let Some(stream) = self.of(lane)
             && let Phase::Closing { .. } = stream.phase
@@ -143,7 +143,7 @@ impl Outgoing {
         }
     }
 
-    /// The connection `lane` is over, if that is one of ours. The other streams go on.
+    /// Notes that the connection `lane` is over, if that is one of ours. The other streams go on.
     pub(super) fn on_closed(&mut self, machine: &Endpoint, lane: ConnectionId) {
         if let Some(stream) = self.of(lane) {
             stream.phase = Phase::Over;
@@ -169,7 +169,7 @@ impl Outgoing {
         self.streams.iter().map(sent).collect()
     }
 
-    /// When there is something to do if nothing happens before.
+    /// The time of the next thing to do if nothing happens before.
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
         let each = self.streams.iter();
         each.map(|stream| stream.next_deadline(&self.schedule))
@@ -181,7 +181,7 @@ impl Outgoing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Writing,
-    /// Closed, until the connection says that all was sent, or this is over.
+    /// Closed, until the connection tells that all was sent, or until this time.
     Closing {
         until: Option<Instant>,
     },
@@ -193,14 +193,14 @@ enum Phase {
 struct Stream {
     index: u8,
     lane: ConnectionId,
-    /// Messages are pieces of a stream of octets, which is confirmed; else each is a packet.
+    /// Whether messages are pieces of a stream of octets, which is confirmed; otherwise each is a packet.
     is_complete: bool,
     /// Messages written whole.
     written: u64,
-    /// The message being written, and how much of it was.
+    /// The message that is being written, and the octets of it that were taken.
     message: Vec<u8>,
     taken: usize,
-    /// Writing waits for room, not for the time.
+    /// Whether writing waits for room, and not for the time.
     blocked: bool,
     phase: Phase,
     /// The connection's counters when it was over: the machine forgets them when there are many.
@@ -209,7 +209,7 @@ struct Stream {
 
 impl Stream {
     fn new(test: &Test, index: u8, lane: ConnectionId) -> Self {
-        // What the octets are does not matter; that they are no run of zeros does, to links that compress.
+        // Any octets serve, except a run of zeros, which some links would compress.
         let pattern =
             (0..test.message_bytes).map(|place| (place.wrapping_mul(0x9E37_79B1) >> 24) as u8);
         Self {
@@ -225,7 +225,7 @@ impl Stream {
         }
     }
 
-    /// Writes up to `most` messages; whether it did anything.
+    /// Writes up to `most` messages; returns whether it did anything.
     fn work(
         &mut self,
         now: Instant,
@@ -262,7 +262,7 @@ impl Stream {
         true
     }
 
-    /// Writes the current message, or more of it; whether it is written whole.
+    /// Writes the current message, or more of it; returns whether it is written whole.
     fn write(&mut self, now: Instant, machine: &mut Endpoint, schedule: &mut Schedule) -> bool {
         let is_new = self.taken == 0;
         if is_new {
@@ -282,7 +282,7 @@ impl Stream {
             written.map(|is_taken| if is_taken { whole } else { 0 })
         };
         let Ok(taken) = outcome else {
-            // Why it is over, its own event says.
+            // The connection's own event tells why it is over.
             self.phase = Phase::Over;
             return false;
         };
@@ -310,7 +310,7 @@ impl Stream {
 
     fn next_deadline(&self, schedule: &Schedule) -> Option<Deadline> {
         let (at, why) = match self.phase {
-            // Of room the connection tells.
+            // The connection tells when there is room.
             Phase::Writing if self.taken > 0 => return None,
             Phase::Writing => {
                 let due = (!self.blocked).then(|| schedule.due(self.index, self.written));

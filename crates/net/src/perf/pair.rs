@@ -1,4 +1,4 @@
-//! Client and server over a link that loses, in virtual time: whatever is asked for, what both ends say adds up.
+//! Client and server over a lossy link, in virtual time: whatever is asked for, the figures of both ends add up.
 
 use super::figures::{Interval, Sent};
 use super::test::{Direction, Limit, Test};
@@ -70,7 +70,7 @@ impl<A: Application<Endpoint>> Driver<Endpoint> for Turn<'_, A> {
     }
 }
 
-/// Lets an end do all it can do now; what it sends, when it wants its next turn, and whether it is done.
+/// Lets an end do all that it can do now. Returns its datagrams, the time of its next turn, and whether it is done.
 fn settle(
     now: Instant,
     machine: &mut Endpoint,
@@ -98,18 +98,18 @@ fn settle(
     }
 }
 
-/// Both ends, and what is on its way between them, in the order of arrival.
+/// Both ends, and the datagrams between them, in the order of arrival.
 struct Pair {
     now: Instant,
     machines: [Endpoint; 2],
     client: Client<Told>,
     server: Server<Told>,
-    /// When, to which end, what.
+    /// The time of arrival, the end, and the octets.
     underway: Vec<(Instant, usize, Vec<u8>)>,
     loss: f64,
     rng: Rng,
     is_over: bool,
-    /// The server ended, as one that serves a single test does, perhaps before the client has left.
+    /// Whether the server has ended, as one that serves a single test does, perhaps before the client has left.
     has_server_left: bool,
 }
 
@@ -149,7 +149,7 @@ impl Pair {
         }
     }
 
-    /// Lets both ends work, and moves on to when something happens next.
+    /// Lets both ends work, and moves on to the time of the next event.
     fn step(&mut self) {
         let mut next = None;
         let [ours, theirs] = &mut self.machines;
@@ -191,7 +191,7 @@ impl Pair {
         }
     }
 
-    /// Runs it to the client's end.
+    /// Runs the test to the client's end.
     fn run(mut self) -> (Result<Report, PerfError>, Self) {
         let mut steps = 0;
         while !self.is_over {
@@ -342,7 +342,7 @@ fn streams_share_the_link_fairly_and_leave_none_of_it_unused() {
         let index = report.fairness().expect("something came");
         // Of some 3,200 messages each has 200: two more or less of each cost 0.0001.
         assert!(index > 0.999, "{index}");
-        // Of 1,528 octets on the wire 1,000 are a message's, at 2 % loss and of two packets in three.
+        // 1,000 of 1,528 octets on the wire belong to a message, at 2 % loss and for two packets in three.
         let rate = report.sum.goodput().as_bits_per_second();
         assert!(rate > 15_000_000, "{rate}");
         assert!(rate < RATE.as_bits_per_second(), "{rate}");

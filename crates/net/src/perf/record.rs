@@ -13,9 +13,9 @@ use super::figures::{Interval, Measured, Sent};
 use super::test::{Test, VERSION};
 use serde::{Deserialize, Serialize};
 
-/// Longer than any record: an interval of 128 streams has some 1,300 octets.
+/// A length above any record's: an interval of 128 streams has some 1,300 octets.
 const RECORD_BYTES_MAX: usize = 2_048;
-/// The text of a refusal, at most.
+/// The longest text of a refusal.
 const TEXT_BYTES_MAX: usize = 500;
 /// The type of HELLO.
 const HELLO: u8 = 0;
@@ -80,7 +80,7 @@ pub enum BadPerfRecord {
 }
 
 impl Record {
-    /// Its name, for who hears it out of turn.
+    /// Its name, for an end that gets it out of turn.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Hello(_) => "HELLO",
@@ -116,7 +116,7 @@ impl Record {
     }
 }
 
-/// Takes a stream of records apart, however it is cut.
+/// A reader that takes a stream of records apart, however it is cut.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     held: Vec<u8>,
@@ -153,7 +153,7 @@ impl Records {
         record
     }
 
-    /// Moves octets over until `wanted` are held; whether they are.
+    /// Moves octets over until `wanted` are held; returns whether they are.
     fn fill(&mut self, octets: &mut &[u8], wanted: usize) -> bool {
         let missing = wanted.saturating_sub(self.held.len());
         let (taken, rest) = octets.split_at(missing.min(octets.len()));
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_question_of_another_version_is_known_by_its_version_however_it_goes_on() {
-        // What version 1 said, and what some later one may.
+        // A record of version 1, and one that a later version may send.
         let first = b"\x00\x15\x00\x01\xa1\x86\x95\xbb\x08\x04\x00\xe8\x07\x00\xc0\x96\xb1\x02\x00\x0a\x00\x00\x00";
         let later = b"\x00\x03\x00\xff\xff";
         for (mut octets, version) in [(first.as_slice(), 1), (later.as_slice(), 255)] {

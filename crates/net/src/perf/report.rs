@@ -53,7 +53,7 @@ impl Report {
     }
 }
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PerfError {
     /// Nobody answers.
@@ -76,7 +76,7 @@ pub enum PerfError {
     /// The other end ended the conversation.
     #[error("the other end was stopped")]
     Ended,
-    /// The server does not want to, or cannot.
+    /// The server does not want to run the test, or cannot.
     #[error("the server refuses: {0}")]
     Refused(String),
     /// The settings cannot work.

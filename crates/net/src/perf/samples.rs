@@ -315,12 +315,12 @@ fn the_sample_of_a_message_is_what_the_codec_writes_and_reads() {
 fn every_type_of_record_that_the_codec_knows_has_a_sample() {
     let sampled: BTreeSet<u8> = all().iter().map(|(_, record)| type_of(record)).collect();
     let is_known = |kind: &u8| {
-        // Octets of 0 are numbers, empty texts and absent options, as many as it takes.
+        // As many octets of 0 as needed: they stand for numbers, empty texts and absent options.
         (0..64).any(|zeros: u8| {
             let mut octets = vec![0, zeros + 1, *kind];
             octets.resize(3 + usize::from(zeros), 0);
             let outcome = Records::default().next(&mut &*octets);
-            // Of a HELLO the second octet is its version.
+            // The second octet of a HELLO is its version.
             matches!(outcome, Ok(Some(_)) | Err(BadPerfRecord::Version(0)))
         })
     };

@@ -21,7 +21,7 @@ use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Conversations at once. All but the one with a test give way ([`crate::places`]).
+/// The most conversations at once. All but the one with a test give way ([`crate::places`]).
 const CONVERSATIONS_MAX: usize = 32;
 /// The time after which a conversation that has not come to a test is reset.
 const INTRODUCTION_MAX: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ const LAST_ANSWERS: Duration = Duration::from_millis(200);
 pub struct ServerPlan {
     /// The connections' settings but for mode, parity and priority.
     pub connection: ConnectionConfig,
-    /// The most to send at, in tests from here, all headers included.
+    /// The highest rate to send at, in tests from here, all headers included.
     pub rate_max: Bitrate,
     /// Whether to end after one test.
     pub once: bool,
@@ -51,12 +51,12 @@ struct Conversation {
     outbox: Vec<u8>,
     token: u64,
     test: Option<Test>,
-    /// Refused or over: close once everything was said.
+    /// Whether it is refused or over: it closes once everything was sent.
     leaving: bool,
 }
 
 impl Conversation {
-    /// Whether a further answer may wait: one that asks faster than it listens waits itself.
+    /// Whether a further answer may wait: a client that asks faster than it reads waits itself.
     const fn has_room(&self) -> bool {
         self.outbox.len() <= OUTBOX_BYTES_MAX
     }
@@ -76,9 +76,9 @@ impl Conversation {
 #[derive(Debug)]
 pub(super) struct Running {
     control: ConnectionId,
-    /// When the client was heard last.
+    /// The time at which the client was heard last.
     heard: Instant,
-    /// Empty once this end has said all it has to say.
+    /// The messages; empty once this end has sent all that it has to send.
     pub(super) flows: Flows,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Running {
 pub struct Server<O> {
     plan: ServerPlan,
     stop: Stop,
-    /// The one who watches.
+    /// The observer of the tests.
     pub observer: O,
     conversations: BTreeMap<ConnectionId, Conversation>,
     pub(super) running: Option<Running>,
@@ -148,7 +148,7 @@ impl<O: Observer> Server<O> {
         busy
     }
 
-    /// Lets the test do what is due; whether it did anything.
+    /// Lets the test do what is due; returns whether it did anything.
     fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let Some(running) = &mut self.running else {
             return false;
@@ -198,14 +198,14 @@ impl<O: Observer> Server<O> {
         busy
     }
 
-    /// Writes what is to be said; whether anything was.
+    /// Writes the waiting records; returns whether there were any.
     fn write(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let mut busy = false;
         for (control, conversation) in &mut self.conversations {
             if conversation.outbox.is_empty() {
                 continue;
             }
-            // Of a connection that is over its own event tells.
+            // The event of a connection that is over tells of it.
             if let Ok(taken) = machine.write(now, *control, &conversation.outbox) {
                 busy |= taken > 0;
                 conversation.outbox.drain(..taken);
@@ -234,7 +234,7 @@ impl<O: Observer> Server<O> {
             machine.abort(now, id);
             self.conversations.remove(&id);
         }
-        // The receiver of a flow wants nothing of the other end, and would wait for ever.
+        // The receiver of messages sends nothing that the other end must answer, and would wait for ever.
         let patience = self.patience();
         let silent = self.running.as_ref();
         let silent = silent.filter(|running| running.heard + patience <= now);
@@ -243,7 +243,7 @@ impl<O: Observer> Server<O> {
         }
     }
 
-    /// Whether there is room for a conversation with `guest`; one that came to no test may have to go.
+    /// Whether there is room for a conversation with `guest`; another without a test may have to go.
     fn make_room(&mut self, now: Instant, machine: &mut Endpoint, guest: Guest) -> bool {
         let running = self.running.as_ref().map(|running| running.control);
         let mut by_age: Vec<_> = self.conversations.iter().collect();
@@ -277,7 +277,7 @@ impl<O: Observer> Server<O> {
         self.end_test(now, machine, control, error);
     }
 
-    /// The conversation `control` is over, and its test with it.
+    /// Ends the conversation `control` that is over, and its test with it.
     fn end_test(
         &mut self,
         now: Instant,
@@ -327,7 +327,7 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
                 local,
                 mode,
             } => {
-                // What was said before may not have been read: that the test begins.
+                // Earlier records may not have been read, such as the beginning of the test.
                 self.listen(now, machine);
                 let conversations = &self.conversations;
                 let is_wanted = self.running.as_mut().is_some_and(|running| {

@@ -8,14 +8,14 @@ use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Port;
 
-/// Streams of one test, at most; iperf3 has the same bound.
+/// The most streams of one test; iperf3 has the same bound.
 pub const STREAMS_MAX: u8 = 128;
 pub(super) const STREAMS: RangeInclusive<u8> = 1..=STREAMS_MAX;
 /// The span whose octets may wait to be sent for the first time: as much as the streams together send in it, or two
 /// packets of each. It is part of the delay.
 const AHEAD: Duration = Duration::from_millis(2);
-/// The streams share one connection's window and send buffer, but none has less of them than this: enough for
-/// 300 kB in flight each.
+/// The least window and send buffer of a stream, enough for 300 kB in flight. Otherwise the streams share one
+/// connection's.
 const WINDOW_TPDUS_MIN: u16 = 256;
 const SEND_BUFFER_BYTES_MIN: usize = 256 << 10;
 
@@ -54,14 +54,14 @@ pub(super) struct PerStream<T> {
 }
 
 impl<T: Copy> PerStream<T> {
-    /// Nothing is known of any of `streams` yet.
+    /// The values of `streams` streams, of which none is known yet.
     pub(super) fn new(streams: u8) -> Self {
         Self {
             said: vec![None; usize::from(streams)],
         }
     }
 
-    /// Takes what the record `name` says of `stream`.
+    /// Takes the value that the record `name` has for `stream`.
     ///
     /// # Errors
     /// There is no such stream, or this was said of it already.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The version in HELLO.
 pub(super) const VERSION: u8 = 2;
 
-/// Which end sends the messages.
+/// The end that sends the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
     /// The client.
@@ -19,12 +19,12 @@ pub enum Direction {
     Down,
 }
 
-/// When enough was sent.
+/// The end of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
-    /// After so long.
+    /// The test ends after this time.
     Time(Duration),
-    /// After so many octets.
+    /// The test ends after so many octets.
     Bytes(u64),
 }
 
@@ -35,7 +35,7 @@ pub struct Test {
     pub(super) version: u8,
     pub(super) id: u32,
     pub(super) mode: u8,
-    /// Which way the messages go.
+    /// The direction of the messages.
     pub direction: Direction,
     /// Octets of one message.
     pub message_bytes: u32,
@@ -43,17 +43,17 @@ pub struct Test {
     pub rate_bps: Option<u64>,
     /// The rate of the link, in bit/s, all headers included.
     pub link_bps: u64,
-    /// When it is over.
+    /// The end of the test.
     pub limit: Limit,
     /// The time between two reports of progress.
     pub interval: Option<Duration>,
     /// Parity in each TPDU, in words of 32 bits.
     pub fec_words: u16,
-    /// Streams at once, each on a connection of its own. Rates and limits are of all together.
+    /// Streams at once, each on a connection of its own. Rates and limits are for all together.
     pub streams: u8,
 }
 
-/// The longest message: an AeroTP payload's longest, and more than any useful write.
+/// The shortest and the longest message. The longest is an AeroTP payload's, and more than any useful write.
 const MESSAGE_BYTES: RangeInclusive<u32> = 20..=65_000;
 const INTERVAL: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3_600);
 const TIME: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
@@ -148,8 +148,8 @@ impl Test {
         ByteCount(messages.saturating_mul(u64::from(self.message_bytes)))
     }
 
-    /// When the message `sequence` of `stream` is due after the test's first, where messages have a rate. The
-    /// streams take turns.
+    /// The time after the test's first message at which message `sequence` of `stream` is due, where messages have a
+    /// rate. The streams take turns.
     pub(super) fn due(&self, stream: u8, sequence: u64) -> Duration {
         let Some(rate) = self.rate_bps else {
             return Duration::ZERO;

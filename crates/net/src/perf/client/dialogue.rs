@@ -50,7 +50,7 @@ impl<O: Observer> Client<O> {
                 self.probe(now);
             }
             Record::Refuse { text } => {
-                // It goes to a terminal.
+                // The text goes to a terminal.
                 return Err(PerfError::Refused(text.replace(char::is_control, " ")));
             }
             Record::Echo {
@@ -68,7 +68,7 @@ impl<O: Observer> Client<O> {
                     self.ask_to_begin(now, machine, offset.ahead)?;
                 }
             }
-            // Later probes only show that we are there.
+            // Answers to later probes show nothing new: those only tell that we are there.
             Record::Echo { .. } => {}
             Record::Go if is_running && self.flows.outgoing.is_none() => self.go(now, machine)?,
             Record::Interval(interval) if self.flows.outgoing.is_some() => {
@@ -95,7 +95,7 @@ impl<O: Observer> Client<O> {
                     self.settle(now);
                 }
             }
-            // It was said before the server heard that we have finished.
+            // The record left before the server heard that we have finished.
             Record::End { .. } if matches!(self.phase, Phase::Leaving { .. }) => {}
             _ => return Err(PerfError::Sequence(name)),
         }

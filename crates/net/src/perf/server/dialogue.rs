@@ -20,7 +20,7 @@ const FOREIGN_TOKEN: &str = "a number that it was not told";
 /// Whether the server can do `test`.
 ///
 /// # Errors
-/// Why not, for the user.
+/// The reason why not, for the user.
 fn refusal(test: &Test, plan: &ServerPlan) -> Result<(), String> {
     test.check()?;
     let mode = test.mode()?;
@@ -83,7 +83,7 @@ impl<O: Observer> Server<O> {
                     return Ok(());
                 }
                 conversation.test = Some(test);
-                // Each from the kernel: of numbers that were told, none can be foretold.
+                // Each comes from the kernel: earlier numbers do not help to guess it.
                 let token = entropy::seed().map_err(|_| PerfError::Ended)?;
                 conversation.token = token;
                 Record::Accept { token }.encode(&mut conversation.outbox);
@@ -107,7 +107,7 @@ impl<O: Observer> Server<O> {
                 if token != conversation.token {
                     return Err(PerfError::Sequence(FOREIGN_TOKEN));
                 }
-                // One that has its figures may have left without our hearing of it.
+                // A client that has its figures may have left without our hearing of it.
                 let is_over = |running: &Running| running.flows.is_empty();
                 if !self.running.as_ref().is_none_or(is_over) {
                     let text = "another test is running; try again when it is over".to_owned();
@@ -139,7 +139,7 @@ impl<O: Observer> Server<O> {
     ) -> Result<(), PerfError> {
         let mut flows = Flows::default();
         match test.direction {
-            // The client is the sender, and our clock is ahead of its own by that.
+            // The client is the sender, and our clock is ahead of its clock by that.
             Direction::Up => {
                 let base = self.plan.connection;
                 let incoming = Incoming::open(machine, test.clone(), base, ahead);

@@ -129,7 +129,7 @@ fn serve(now: Instant, server: &mut Server<()>, machine: &mut Endpoint) {
     while server.work(now, machine) == Step::Again {}
 }
 
-/// A client that asked for `test` and hears nothing of what the server says, with the number it was not told.
+/// A client that asked for `test` and hears nothing of the server, with the number that it was not told.
 fn deaf_client(
     test: Test,
     server: &mut Server<()>,
@@ -170,7 +170,7 @@ fn who_asks_without_end_and_confirms_nothing_is_not_read_without_end() {
         asked += client.write(NOW, id, &octets).expect("open");
         carry(NOW, &mut client, Some(&mut machine));
         serve(NOW, &mut server, &mut machine);
-        // Acknowledgements of reading go back; what the server says does not.
+        // Acknowledgements of reading go back; the server's records do not.
         carry(NOW, &mut machine, None);
     }
     let waiting = server.conversations.values().map(|one| one.outbox.len());
@@ -223,7 +223,7 @@ fn who_sends_on_and_does_not_listen_is_not_told_intervals_without_end() {
     }
     assert!(most > OUTBOX_BYTES_MAX, "{most}: too few to tell");
     assert!(most <= OUTBOX_BYTES_MAX + 50, "{most}");
-    // Once it listens, one interval is as long as all that were not told.
+    // Once it listens, one interval covers all that were not told.
     let conversation = server.conversations.get_mut(&control).expect("it");
     conversation.outbox.clear();
     server.advance(now, &mut machine);
@@ -258,7 +258,7 @@ fn a_question_of_another_version_is_answered_with_both_versions() {
             text.contains(version) && text.contains("version 2"),
             "{text}"
         );
-        // It closes, and is not answered twice.
+        // The conversation closes, and is not answered twice.
         assert!(server.take(NOW, &mut machine, id, hello).is_err());
     }
 }
