@@ -15,7 +15,7 @@ pub enum DamagePolicy {
     Drop,
 }
 
-/// A path that carries no longer packets, and says so to nobody: a black hole.
+/// A limit on the length of packets about which the path tells nobody: a black hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargestPacket {
     /// The octets of the largest packet that still passes, lower headers included.
@@ -24,7 +24,7 @@ pub struct LargestPacket {
     pub after: Duration,
 }
 
-/// Octets in flight at most: a second at 2 gbit.
+/// The most octets in flight: a second at 2 gbit.
 const HELD_MAX: ByteCount = ByteCount(256 * 1024 * 1024);
 
 /// A link in each direction, and the addresses it joins.
@@ -48,9 +48,9 @@ pub struct EmulatorConfig {
     pub largest: Option<LargestPacket>,
     /// The most clients at once.
     pub flows_max: usize,
-    /// A client that was silent for so long is forgotten when its place is wanted.
+    /// The silence after which a client is forgotten when its place is wanted.
     pub idle_after: Duration,
-    /// Octets in flight at most, beyond any queue limit; what exceeds it is dropped.
+    /// The most octets in flight, beyond any queue limit; packets above it are dropped.
     pub held_max: ByteCount,
 }
 
@@ -78,7 +78,7 @@ impl EmulatorConfig {
 pub struct TunLinkConfig {
     /// One end.
     pub a: TunEnd,
-    /// The other.
+    /// The other end.
     pub b: TunEnd,
     /// The longest IP packet on either device, in octets.
     pub mtu: u16,
@@ -95,7 +95,7 @@ pub struct TunLinkConfig {
     pub overhead: ByteCount,
     /// The limit on packets: longer ones vanish, both ways. On its device a packet may be as long as `mtu`.
     pub largest: Option<LargestPacket>,
-    /// Octets in flight at most, beyond any queue limit; what exceeds it is dropped.
+    /// The most octets in flight, beyond any queue limit; packets above it are dropped.
     pub held_max: ByteCount,
 }
 

@@ -78,14 +78,14 @@ impl Direction {
         })
     }
 
-    /// The same where what is longer than `largest` vanishes.
+    /// The direction with a limit: packets longer than `largest` vanish.
     #[must_use]
     pub const fn dropping_above(mut self, largest: Option<LargestPacket>) -> Self {
         self.largest = largest;
         self
     }
 
-    /// From here on, keeps what was done with the last packet.
+    /// Keeps, from here on, what was done with the last packet.
     pub(super) fn keep_comments(&mut self) {
         self.comment = Some(Comment::NONE);
     }
@@ -104,7 +104,7 @@ impl Direction {
         }
     }
 
-    /// The same for the direction `name`, which names its stream below `rng` and any error.
+    /// A direction called `name`, which names its stream below `rng` and any error.
     pub(super) fn named(
         name: &'static str,
         config: Config,

@@ -7,7 +7,7 @@ use fulmar_proto::machine::Ecn;
 
 const CONGESTED: u8 = 0b11;
 
-/// The ECN field of `packet`; what is no IP packet is not capable.
+/// The ECN field of `packet`; other octets than an IP packet's count as not capable.
 pub(super) fn ecn(packet: &[u8]) -> Ecn {
     match field(packet) {
         Some(0) | None => Ecn::NotCapable,
@@ -16,8 +16,8 @@ pub(super) fn ecn(packet: &[u8]) -> Ecn {
     }
 }
 
-/// Marks `arrived` as having met a queue. It is `sent` with bit errors: what marking changes in
-/// `sent` is inverted in `arrived`, so that each error stays an error and nothing repairs it.
+/// Marks `arrived` as having met a queue. `arrived` is `sent` with bit errors. The bits that marking changes in
+/// `sent` are inverted in `arrived`, so that each error stays an error.
 pub(super) fn mark(sent: &[u8], arrived: &mut [u8]) {
     let Some(field) = field(sent) else { return };
     let change = field ^ CONGESTED;

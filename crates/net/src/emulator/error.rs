@@ -1,11 +1,11 @@
-//! Why a link could not start or go on.
+//! The errors of an emulated link.
 
 use crate::tun::TunError;
 use fulmar_channel::{ConfigError, UsedUp};
 use std::io;
 use std::net::SocketAddr;
 
-/// Why an emulator could not start or go on.
+/// The reason why an emulator could not start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
     /// The link's description is out of range.
@@ -13,7 +13,7 @@ pub enum EmulatorError {
     Link {
         /// `up` or `down`.
         direction: &'static str,
-        /// Which field.
+        /// The field and its range.
         error: ConfigError,
     },
     /// The listening address is in use, not local or not permitted.
@@ -30,7 +30,7 @@ pub enum EmulatorError {
     Trace {
         /// `up` or `down`.
         direction: &'static str,
-        /// Which trace.
+        /// The trace.
         error: UsedUp,
     },
     /// A socket or device broke, or the kernel refuses to wait.

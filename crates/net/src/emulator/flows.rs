@@ -105,7 +105,7 @@ impl Flows {
         self.open.get_mut(&id)
     }
 
-    /// In the order of [`FlowId`].
+    /// All flows, in the order of [`FlowId`].
     pub(super) fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
         self.open.iter().map(|(&id, flow)| (id, flow))
     }

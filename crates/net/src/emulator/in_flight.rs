@@ -10,7 +10,7 @@ const LATE: Duration = Duration::from_millis(1);
 /// Arrivals held until they are due, each with the `T` it is for; bounded in octets.
 #[derive(Debug)]
 pub(super) struct InFlight<T> {
-    /// By arrival; the count keeps the order of those that arrive together.
+    /// The packets by their arrival; the count keeps the order of those that arrive together.
     held: BTreeMap<(Instant, u64), (T, Arrival)>,
     held_bytes: ByteCount,
     held_max: ByteCount,
@@ -55,12 +55,12 @@ impl<T: Copy> InFlight<T> {
         overflow
     }
 
-    /// When the next one is due.
+    /// The time at which the next packet is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.held.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    /// The next one, if it is due at `now`.
+    /// The next packet, if it is due at `now`.
     pub(super) fn take(&mut self, now: Instant) -> Option<(T, Arrival)> {
         let entry = self.held.first_entry().filter(|next| next.key().0 <= now)?;
         let (receiver, arrival) = entry.remove();

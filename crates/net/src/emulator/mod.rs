@@ -16,7 +16,7 @@
 //! # Promises
 //! - The order of verdicts depends on the seed and the arrivals alone.
 //! - Memory is bounded: flows, and octets in flight.
-//! - What it did to each packet, and how late it was in doing so, is in [`Report`] and [`TunReport`].
+//! - [`Report`] and [`TunReport`] tell the fate of packets and the emulator's lateness.
 //!
 //! # Does not
 //! - Let a relay see the packets' real lower headers. [`EmulatorConfig::overhead`] octets stand for

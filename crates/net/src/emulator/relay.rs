@@ -80,7 +80,7 @@ impl Emulator {
         self.tap.as_ref()
     }
 
-    /// Where clients send to.
+    /// The address where clients send to.
     ///
     /// # Errors
     /// The socket is broken.
@@ -104,7 +104,7 @@ impl Emulator {
         while next_watch != Watch::Stop {
             self.pass_on_due();
             let flows = self.sleep(wake_up, next_watch, &mut ready)?;
-            // First in, first out: what is due leaves before anything new is looked at.
+            // First in, first out: due packets leave before new ones are read.
             self.pass_on_due();
             let woken = ready.get(1).is_some_and(|came| came.readable);
             if woken {
@@ -165,7 +165,7 @@ impl Emulator {
         Ok(ids)
     }
 
-    /// Reads what came, some of it at a time, and puts it on the link.
+    /// Reads the datagrams that came, some at a time, and puts them on the link.
     fn receive(&mut self, batch: &mut Batch, ready: &[Ready], flows: &[FlowId]) -> io::Result<()> {
         let is_readable = |index: usize| ready.get(index).is_some_and(|came| came.readable);
         for _ in 0..BATCHES_PER_TURN {
@@ -259,7 +259,7 @@ impl Emulator {
         let Some(tap) = &self.tap else {
             return;
         };
-        // One that is gone is an unknown sender or receiver.
+        // A client that is gone is an unknown sender or receiver.
         let client = self.flows.get_mut(flow).map(|flow| flow.client.remote);
         let client = client.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into());
         let ends = Some(match way {
@@ -281,7 +281,7 @@ impl Emulator {
         tap.leaves(&passing, passed_on);
     }
 
-    /// Queues an arrival on its socket; whether it could.
+    /// Queues an arrival on its socket; returns whether it could.
     fn pass_on(&mut self, flow: FlowId, way: Way, arrival: &Arrival) -> bool {
         let Some(flow) = self.flows.get_mut(flow) else {
             self.unsent_packets += 1;

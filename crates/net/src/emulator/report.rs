@@ -4,13 +4,13 @@ use serde::Serialize;
 
 /// The version of the JSON records; it changes when a field changes its meaning.
 pub(super) const SCHEMA: &str = "fulmar.emulate/1";
-/// The same between TUN devices.
+/// The version of the JSON records of a link between TUN devices.
 pub(super) const TUN_SCHEMA: &str = "fulmar.emulate-tun/1";
 
 /// Packets dropped in one direction, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DropReport {
-    /// Longer than the path carries; never on the link.
+    /// Packets longer than the path carries; never on the link.
     pub too_large: u64,
     /// The queue was full; never on the link.
     pub queue: u64,
@@ -27,17 +27,17 @@ pub struct DropReport {
 /// One direction. A packet is a datagram with its lower header; `_bytes` of the link include it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DirectionReport {
-    /// Handed to the link.
+    /// Packets handed to the link.
     pub offered_packets: u64,
-    /// Octets of those, lower headers included.
+    /// Octets of these packets, lower headers included.
     pub offered_bytes: u64,
-    /// Sent by the link, whether they arrive or not.
+    /// Packets sent by the link, whether they arrive or not.
     pub transmitted_packets: u64,
-    /// Octets of those, lower headers included: the load.
+    /// Octets of these packets, lower headers included: the load.
     pub transmitted_bytes: u64,
     /// Arrivals, duplicates included; up to the propagation delay they may still be in flight.
     pub arrived_packets: u64,
-    /// Payload octets of those.
+    /// Payload octets of these arrivals.
     pub arrived_payload_bytes: u64,
     /// Arrivals with inverted bits.
     pub damaged_packets: u64,
@@ -56,11 +56,11 @@ pub struct DirectionReport {
 /// The clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FlowReport {
-    /// Known now.
+    /// Clients known now.
     pub open: usize,
-    /// Ever known.
+    /// Clients ever known.
     pub opened: u64,
-    /// Forgotten after silence.
+    /// Clients forgotten after silence.
     pub reclaimed: u64,
     /// Datagrams of clients for which there was no room or no socket.
     pub refused_packets: u64,
@@ -73,7 +73,7 @@ pub struct Punctuality {
     pub overflow_packets: u64,
     /// The mean lateness of packets that were passed on; `null` before the first.
     pub lateness_mean_s: Option<f64>,
-    /// The worst of them.
+    /// The largest lateness.
     pub lateness_max_s: f64,
     /// Packets passed on more than a millisecond late.
     pub late_1ms_packets: u64,
@@ -88,9 +88,9 @@ pub struct Report {
     pub t_s: f64,
     /// The seed.
     pub seed: u64,
-    /// From the clients to the target.
+    /// The direction from the clients to the target.
     pub up: DirectionReport,
-    /// From the target to the clients.
+    /// The direction from the target to the clients.
     pub down: DirectionReport,
     /// The clients.
     pub flows: FlowReport,
@@ -112,9 +112,9 @@ pub struct TunReport {
     pub t_s: f64,
     /// The seed.
     pub seed: u64,
-    /// From a to b.
+    /// The direction from a to b.
     pub up: DirectionReport,
-    /// From b to a.
+    /// The direction from b to a.
     pub down: DirectionReport,
     /// Packets that the hosts sent and the kernel dropped because they were not read in time; never
     /// on the link. `null` if the kernel does not say.

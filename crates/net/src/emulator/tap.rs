@@ -28,7 +28,7 @@ pub(super) struct Passing<'a> {
 #[derive(Debug)]
 pub struct EmulatorTap {
     capture: Capture,
-    /// Up and down, each where packets enter and where they leave.
+    /// The interfaces of up and down, each where packets enter and where they leave.
     interfaces: [[InterfaceId; 2]; 2],
 }
 
@@ -40,7 +40,7 @@ const INTERFACES: [(&str, &str); 4] = [
 ];
 
 impl EmulatorTap {
-    /// Begins a capture that says `about` of itself. `tell` is called once if it ends before the
+    /// Begins a capture with the description `about`. `tell` is called once if it ends before the
     /// link does.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl EmulatorTap {
         self.capture.recorder().counters()
     }
 
-    /// A packet entered the link of `direction`, and for so many of its arrivals there was no room.
+    /// Captures a packet that entered the link of `direction`, and for so many of whose arrivals there was no room.
     pub(super) fn entered(
         &self,
         passing: &Passing<'_>,
@@ -75,13 +75,13 @@ impl EmulatorTap {
         self.enters(passing, &comment);
     }
 
-    /// A packet enters the link.
+    /// Captures a packet that enters the link.
     pub(super) fn enters(&self, passing: &Passing<'_>, comment: &Comment) {
         let [interface, _] = self.interfaces[passing.way as usize];
         self.packet(interface, Towards::Inbound, passing, comment);
     }
 
-    /// A packet leaves the link; or it cannot, because the system does not take it.
+    /// Captures a packet that leaves the link, or that cannot leave because the system does not take it.
     pub(super) fn leaves(&self, passing: &Passing<'_>, is_sent: bool) {
         let [_, interface] = self.interfaces[passing.way as usize];
         let comment = if is_sent {

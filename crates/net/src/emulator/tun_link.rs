@@ -37,7 +37,7 @@ pub struct TunLink {
     b: TunPort,
     up: Direction,
     down: Direction,
-    /// By the end they arrive at.
+    /// The packets in flight, by the end at which they arrive.
     in_flight: InFlight<End>,
     unsent_packets: u64,
     tap: Option<EmulatorTap>,
@@ -117,7 +117,7 @@ impl TunLink {
             wait(&sources, timeout, &mut ready).map_err(EmulatorError::Relay)?;
             let readable =
                 |index: usize| ready.get(index).is_some_and(|came: &Ready| came.readable);
-            // First in, first out: what is due leaves before anything new is looked at.
+            // First in, first out: due packets leave before new ones are read.
             self.pass_on_due();
             for end in [End::A, End::B] {
                 if readable(end as usize) {
@@ -153,7 +153,7 @@ impl TunLink {
         }
     }
 
-    /// Reads what the host at `end` sent, some of it at a time, and puts it on the link.
+    /// Reads packets that the host at `end` sent, some at a time, and puts them on the link.
     fn receive(&mut self, end: End) -> io::Result<()> {
         let (port, direction, to, way) = match end {
             End::A => (&self.a, &mut self.up, End::B, Way::Up),
