@@ -26,7 +26,7 @@ impl Clock {
     }
 }
 
-/// The time of day as the system has it, since 1970: for what must outlive a process. It may jump.
+/// The system's time of day, since 1970, for values that must outlive a process. It may jump.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one place that reads a clock"

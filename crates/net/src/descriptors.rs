@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Asks for as many as an administrator allows: the usual 1,024 are for programs that use `select`,
+/// Raises the limit as far as the administrator allows. The usual 1,024 are for programs that use `select`,
 /// and a gateway needs two for each flow.
 pub(crate) fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
@@ -10,7 +10,7 @@ pub(crate) fn raise_limit() {
         current: limit.maximum,
         maximum: limit.maximum,
     };
-    // Going up to the hard limit is always allowed; should it fail, the old one still holds.
+    // Going up to the hard limit is always allowed; if it fails, the old limit still holds.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 

@@ -1,7 +1,7 @@
 //! The one place that asks the system for entropy.
 //!
-//! Connection identifiers must not be guessable; everything that shall repeat takes its seed from
-//! the user instead.
+//! Connection identifiers must not be guessable. Everything that must be repeatable takes its seed from the user
+//! instead.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;

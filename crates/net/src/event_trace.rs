@@ -13,10 +13,10 @@ use std::io;
 pub(crate) use traced::NOTES_MAX;
 pub use traced::Traced;
 
-/// Octets of a line, and of one that says how many are missing: names and reasons in it are bounded.
+/// The most octets of a line together with one that tells how many are missing; names and reasons are bounded.
 const LINE_OCTETS_MAX: usize = 8 << 10;
 
-/// Lines, and when the last of them was written.
+/// Lines, and the time of the last one.
 #[derive(Debug)]
 struct Lines {
     lines: EventLines<Vec<u8>>,
@@ -81,7 +81,7 @@ impl Format for Lines {
 pub struct EventTrace(Recording<Lines>);
 
 impl EventTrace {
-    /// Makes the file and begins a trace of what is called `name` and is a `role`, with times of
+    /// Makes the file and begins a trace of the program called `name` in the role `role`, with times of
     /// `clock`. `tell` is called once if the trace ends before it is dropped.
     ///
     /// # Errors
@@ -96,26 +96,26 @@ impl EventTrace {
         Recording::start(config, Lines::begin(clock, role, name), tell).map(Self)
     }
 
-    /// Writes what a machine noted, or counts it as missed.
+    /// Writes a machine's note, or counts it as missed.
     pub fn record(&self, at: Instant, place: Place<'_>, record: Record) {
         self.0.spool().record(LINE_OCTETS_MAX, |lines, missed| {
             lines.write(at, missed, |lines| lines.record(at, place, record))
         });
     }
 
-    /// Writes what happened in a gateway, or counts it as missed.
+    /// Writes an event of a gateway, or counts it as missed.
     pub fn gateway(&self, at: Instant, place: Place<'_>, event: &GatewayEvent<'_>) {
         self.0.spool().record(LINE_OCTETS_MAX, |lines, missed| {
             lines.write(at, missed, |lines| lines.gateway(at, place, event))
         });
     }
 
-    /// So many events never came here.
+    /// Counts events that never came here.
     pub fn note_missed(&self, events: u64) {
         self.0.spool().note_missed(events);
     }
 
-    /// Writes the last line: how it ended. Nothing that happens afterwards is in the trace.
+    /// Writes the last line, which tells how it ended. Nothing that happens afterwards is in the trace.
     pub fn end(&self, at: Instant, how: &str) {
         self.0.spool().record(LINE_OCTETS_MAX, |lines, missed| {
             lines.write(at, missed, |lines| lines.end(at, how))

@@ -1,9 +1,10 @@
-//! Asks a running gateway's HTTP server how it is (`fulmar top`).
+//! Questions to a running gateway's HTTP server (`fulmar top`).
 //!
 //! # Promises
 //! - An answer takes bounded time and memory, whatever the server is, whoever resolves its name, and however many
 //!   addresses it has.
-//! - A server that has no place for one more client is asked again for as long: a health check is one among many.
+//! - A server that has no place for one more client is asked again within the same time: a health check is one client
+//!   among many.
 
 use crate::clock::Clock;
 use crate::wait::wait;
@@ -19,27 +20,27 @@ use std::time::Duration;
 /// The port of the examples' `[metrics]`.
 pub const DEFAULT_PORT: u16 = 9490;
 
-/// Connecting and an answer together take no longer.
+/// The longest time for connecting and an answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A server that says that it is busy is left alone for so long.
+/// The pause before a busy server is asked again.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
-/// An answer is no longer: one about 256 peers with eight classes each is a fifth of it.
+/// The longest answer: one about 256 peers with eight classes each is a fifth of it.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
-/// The status of an answer that says that there is no place: nothing was wrong with the question.
+/// The status of an answer when there is no place: nothing was wrong with the question.
 pub(crate) const BUSY: &str = "503 Busy";
 
-/// Where a gateway's HTTP server is.
+/// The address of a gateway's HTTP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     host: String,
     port: u16,
 }
 
-/// Why a text is no [`Server`].
+/// The reason why a text is no [`Server`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// It speaks of another protocol.
+    /// It names another protocol.
     #[error(
         "the gateway speaks plain HTTP: write http://HOST:PORT, over a tunnel if it is far away"
     )]
@@ -102,56 +103,57 @@ impl fmt::Display for Server {
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum InquiryError {
     /// The name has no address.
     #[error("no address is known for the host of {server}")]
     Resolve {
-        /// Who was asked.
+        /// The server that was asked.
         server: Server,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
-    /// Nobody is there.
+    /// Nothing listens there.
     #[error(
         "nothing answers at {server}: start the gateway, and write its [metrics] listen as the URL"
     )]
     Connect {
-        /// Who was asked.
+        /// The server that was asked.
         server: Server,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
-    /// It was, but went or fell silent.
+    /// The server was there, but it went or fell silent.
     #[error("{server} broke off or fell silent before its answer was whole")]
     Broken {
-        /// Who was asked.
+        /// The server that was asked.
         server: Server,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
-    /// It says no.
+    /// The server refuses.
     #[error("{server} says: {status}: {problem}")]
     Refused {
-        /// Who was asked.
+        /// The server that was asked.
         server: Server,
-        /// HTTP's word for it.
+        /// The HTTP status.
         status: String,
-        /// Its own words.
+        /// The server's own words.
         problem: String,
     },
-    /// It is something else.
+    /// The server is something else.
     #[error("what answers at {server} is no gateway's HTTP server")]
     Foreign {
-        /// Who was asked.
+        /// The server that was asked.
         server: Server,
     },
 }
 
 impl InquiryError {
-    /// Whether the server had no place for one more. What it says then may be overtaken by the reset of a connection
-    /// whose question nobody read.
+    /// Whether the server had no place for one more client. Its answer may be overtaken by the reset of a connection
+    /// whose
+    /// question nobody read.
     fn is_for_want_of_place(&self) -> bool {
         match self {
             Self::Refused { status, .. } => status == BUSY,
@@ -170,7 +172,7 @@ fn words(text: &str) -> String {
     text.trim().chars().map(readable).take(200).collect()
 }
 
-/// [`PATIENCE`] after it was made.
+/// The instant [`PATIENCE`] after it was made.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     clock: Clock,
@@ -204,7 +206,7 @@ impl Server {
         let (host, port) = (self.host.clone(), self.port);
         thread::Builder::new().spawn(move || {
             let found = (host.as_str(), port).to_socket_addrs();
-            // Nobody may be waiting any more.
+            // The asker may have stopped waiting.
             drop(reply.send(found.map(Iterator::collect)));
         })?;
         let late = |_| Err(ErrorKind::TimedOut.into());
@@ -232,7 +234,7 @@ impl Server {
             if !is_turned_away || !has_time {
                 return answer;
             }
-            // No source can be ready: it only waits.
+            // No source can be ready: this only waits.
             drop(wait(&[], Some(BUSY_PAUSE), &mut Vec::new()));
         }
     }

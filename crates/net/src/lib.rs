@@ -1,11 +1,11 @@
-//! Drivers 2 and 3, in real time: the only crate with clocks, sockets and files.
+//! The drivers in real time: UDP sockets and an emulated link. This is the only crate with clocks, sockets and files.
 //!
 //! [`udp`] drives any [`fulmar_proto::machine::Machine`] over a UDP socket, [`emulator`] is a lossy
 //! link between UDP sockets or [`tun`] devices, built on `fulmar_channel`. Time enters through
 //! [`clock`], entropy through [`entropy`], and a thread sleeps only in [`wait`].
 //!
 //! There is no async runtime: one loop, one thread, one `ppoll` (ADR-0006). The only `unsafe` is one
-//! ioctl in `gateway/kernel.rs`.
+//! ioctl in `keeper/tcp_info.rs`.
 
 pub mod capture;
 pub mod clock;

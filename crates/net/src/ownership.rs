@@ -1,11 +1,11 @@
-//! Whose a file is: what makes files of state, custody and secrets believable.
+//! The ownership of files, by which files of state, custody and secrets are believed.
 //!
-//! Who may put a file where we look for ours, or write into it, decides what we do. So a file is taken
-//! for ours only after it was opened, by what the open descriptor says: a regular file, of our user,
-//! that nobody else may write. Opening never waits: somebody's pipe would hold us up for ever.
+//! Whoever can put a file where we look for ours, or write into it, controls what we do. So a file is taken
+//! for ours only after it was opened, by the properties of the open descriptor: a regular file, of our user,
+//! that nobody else may write. Opening never waits: another user's pipe would hold us up for ever.
 //!
 //! # Does not
-//! - Check the directories above. Where others may rename those, nothing below is ours.
+//! - Check the directories above. Where others may rename them, nothing below is ours.
 
 use rustix::fs::{FileType, OFlags};
 use rustix::process::geteuid;
@@ -16,10 +16,9 @@ use std::path::Path;
 
 /// Group and others may not write a file ...
 pub(crate) const FILE_FORBIDDEN: u32 = 0o022;
-/// ... and others not into a directory; what members of a group plant there is not ours, and refused.
+/// ... and others may not write into a directory. A file that members of a group put there is not ours, and is refused.
 pub(crate) const DIRECTORY_FORBIDDEN: u32 = 0o002;
-/// Group members may be let read a secret (service managers hand them out so); nobody else, and only
-/// the owner may write.
+/// Only the owner may write a secret. Its group may read it (service managers hand secrets out so), and nobody else.
 pub(crate) const SECRET_FORBIDDEN: u32 = 0o027;
 
 /// The reason why a file or directory is not ours, with the remedy; `elsewhere` is what to write into
@@ -34,7 +33,7 @@ pub(crate) fn problem(metadata: &Metadata, forbidden: u32, elsewhere: &str) -> O
     writable(metadata.mode(), forbidden, elsewhere)
 }
 
-/// The same of something that is our user's, by its type and mode.
+/// The reason why a file or directory of our user is not ours alone, by its type and mode.
 pub(crate) fn writable(mode: u32, forbidden: u32, elsewhere: &str) -> Option<String> {
     let is_directory = FileType::from_raw_mode(mode) == FileType::Directory;
     let mode = mode & 0o7777;
@@ -50,7 +49,7 @@ pub(crate) fn writable(mode: u32, forbidden: u32, elsewhere: &str) -> Option<Str
 /// as such, but only those of our user or root, like the file itself. Its mode is the caller's to check.
 ///
 /// # Errors
-/// It cannot be opened, is no file, or somebody else's.
+/// It cannot be opened, is no file, or belongs to another user.
 pub(crate) fn open_secret(path: &Path) -> io::Result<File> {
     let refused = |why: String| io::Error::new(ErrorKind::PermissionDenied, why);
     let us = geteuid().as_raw();

@@ -1,14 +1,14 @@
 //! Places for connections that anyone may open, divided among the hosts that open them.
 //!
-//! Hosts are told apart as where handshakes are limited ([`host_and_network`]): by what they cannot choose of their
-//! addresses. Peers of a session are told apart by their keys.
+//! Hosts are told apart by the part of their addresses that they cannot choose ([`host_and_network`]), as for the
+//! limits of handshakes. Peers of a session are told apart by their keys.
 //!
 //! # Promises
 //! - The first half of the places goes to whoever asks. Of the rest a host gets one only while it has fewer than an
 //!   eighth of what is left, and a network a quarter, so that none ever has more than half of all. Nobody
 //!   takes all of 128 places with hosts in fewer than 12 networks.
-//! - Who has more than that, or finds all places taken, gets the place of a connection with which nothing is agreed
-//!   yet: of its own host or network, or of the host that has most; the oldest gives way.
+//! - A newcomer above that share, or one that finds all places taken, gets the place of a connection with which nothing
+//!   is agreed yet: one of its own host or network, or of the host that has most. The oldest gives way.
 //! - A connection with which something was agreed gives way to nobody.
 
 use crate::session::{host_and_network, source_octets};
@@ -18,11 +18,11 @@ use std::net::SocketAddr;
 
 /// The part of the places, one in so many, that goes to whoever asks.
 const OPEN_PART: usize = 2;
-/// A host's part of those that are left then, one in so many, but at least what one transfer takes in a mode that may
-/// lose data.
+/// A host's part of the places that are left then, one in so many, but at least the places that one transfer takes in
+/// a mode that may lose data.
 const HOST_PART: usize = 8;
 const HOST_LEAST: usize = 2;
-/// The same of a network.
+/// A network's part of the places that are left then, one in so many.
 const NETWORK_PART: usize = 4;
 const NETWORK_LEAST: usize = 4;
 
@@ -66,12 +66,14 @@ impl From<SocketAddr> for Guest {
 pub(crate) struct Latest(Option<(PathId, SocketAddr)>);
 
 impl Latest {
-    /// A datagram came over `path`, from the address `from`.
+    /// Notes a datagram that came over `path`, from the address `from`.
     pub(crate) const fn note(&mut self, path: PathId, from: SocketAddr) {
         self.0 = Some((path, from));
     }
 
-    /// Who opened a connection over `path` just now. Below a session nobody notes addresses, and paths are peers.
+    /// The guest that opened a connection over `path` just now. On top of a session nobody notes addresses, and paths
+    /// are
+    /// peers.
     pub(crate) fn guest(&self, path: PathId) -> Guest {
         let latest = self.0.filter(|(of, _)| *of == path);
         latest.map_or(Guest::Peer(path), |(_, from)| from.into())
@@ -87,16 +89,16 @@ pub(crate) struct Taken<K> {
     pub(crate) gives_way: bool,
 }
 
-/// Where a newcomer finds room.
+/// The place that a newcomer gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seat<K> {
     Free,
-    /// It has the place of this one, which has to go.
+    /// The place of this connection, which has to go.
     Of(K),
     Nowhere,
 }
 
-/// Where `newcomer` finds room among `places`, of which those in `taken` are: the oldest first.
+/// The seat for `newcomer` among `places`, of which those in `taken` are taken, the oldest first.
 pub(crate) fn seat<K: Copy>(places: usize, newcomer: Guest, taken: &[Taken<K>]) -> Seat<K> {
     let room = places.saturating_sub(taken.len());
     let is_scarce = room <= places / OPEN_PART;
@@ -132,7 +134,7 @@ mod tests {
         address.into()
     }
 
-    /// Places as they are taken by newcomers; the number of the latest.
+    /// The places that newcomers have taken, and the number of the latest newcomer.
     #[derive(Default)]
     struct House {
         taken: Vec<Taken<usize>>,
@@ -224,9 +226,9 @@ mod tests {
             Seat::Of(1),
             "now all have one: the oldest"
         );
-        // It has its two; a third would be at the cost of others.
+        // It has its two places; a third would be at the cost of others.
         assert_eq!(house.comes(PLACES, newcomer, false), Seat::Nowhere);
-        // Who has enough gives way to itself only.
+        // A host with enough places gets only places of its own connections.
         while house.of(greedy) < 2 {
             let seat = house.comes(PLACES, greedy, true);
             assert!(matches!(seat, Seat::Of(_)), "{seat:?}");

@@ -24,7 +24,7 @@ pub struct Seen<'a> {
     pub direction: Direction,
     /// The protocol of its octets.
     pub dissector: Dissector,
-    /// The ends it travels between, where the octets do not say so.
+    /// The ends it travels between, where the octets do not tell them.
     pub ends: Option<Ends>,
     /// The whole packet.
     pub octets: &'a [u8],
@@ -53,7 +53,7 @@ impl Format for Pcapng<Vec<u8>> {
     }
 }
 
-/// Takes packets for a capture, from any thread.
+/// The entrance of a capture, which takes packets from any thread.
 #[derive(Clone, Debug)]
 pub struct Recorder(Spool<Pcapng<Vec<u8>>>);
 
@@ -81,7 +81,7 @@ impl Recorder {
     }
 }
 
-/// A capture that says `about` of itself, with these interfaces.
+/// A capture with the description `about` and these interfaces.
 fn begin<const N: usize>(
     clock: Clock,
     about: &str,
@@ -107,7 +107,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Makes the file and begins a capture that says `about` of itself, with these interfaces, by
+    /// Makes the file and begins a capture with the description `about`, with these interfaces, by
     /// name and text, and times of `clock`. `tell` is called once if the capture ends before it is dropped.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Capture {
         Ok((capture, ids))
     }
 
-    /// Takes the packets.
+    /// The recorder that takes the packets.
     pub const fn recorder(&self) -> &Recorder {
         &self.recorder
     }

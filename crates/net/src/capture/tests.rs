@@ -112,7 +112,7 @@ fn the_largest_size_is_never_passed_and_ends_the_capture_with_one_word() {
 #[test]
 fn a_full_device_ends_the_capture_and_nothing_in_it_is_counted() {
     let (capture, interface, heard) = start("/dev/full".into(), u64::MAX);
-    // More than waits for a second look, so that it is written at once.
+    // More octets than wait for a second look, so that they are written at once.
     for _ in 0..100 {
         packet(&capture, interface);
     }

@@ -10,8 +10,8 @@ use rustix::fs::{Access, access, statvfs};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Looks at keys, places, ports and peers. Peers are asked which version they speak, which leaves no
-/// trace in their sessions; nothing is written.
+/// Checks keys, directories, ports and peers. Peers are asked for the version that they speak, which leaves no
+/// trace in their sessions. Nothing is written.
 pub fn gateway(config: &GatewayConfig) -> Vec<Finding> {
     let mut findings = vec![keys(config), port(config)];
     if let Some(directory) = config.state_dir.clone().or_else(state_base) {
@@ -111,7 +111,7 @@ mod tests {
         let wanted = root.path().join("a/b");
         assert_eq!(writable("state directory", &wanted).verdict, Verdict::Good);
         assert!(!wanted.exists());
-        // What is no directory takes none.
+        // A path that is no directory takes no directory.
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();
         let verdict = writable("state directory", &file.join("b")).verdict;

@@ -5,7 +5,7 @@ use crate::descriptors;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 
-/// Two descriptors a flow: a gateway's default bound is 4,096 flows.
+/// The open files that a gateway wants: two descriptors for each of 4,096 flows, its default bound.
 const OPEN_FILES_WANTED: u64 = 8_192;
 
 /// The kernel's name and release.

@@ -9,7 +9,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 
-/// Loopback answers within microseconds.
+/// The wait for an answer; loopback answers within microseconds.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The offers of the kernel to a socket of ours, and the marks that pass between two.
@@ -65,7 +65,7 @@ fn offloads(offloads: Offloads) -> Finding {
     }
 }
 
-/// Sends one datagram that says it may be marked, and looks at what arrives.
+/// Sends one datagram that may be marked, and checks the arriving one.
 fn marks(mut sender: UdpPort, mut receiver: UdpPort) -> Finding {
     const CHECK: &str = "ECN";
     const REMEDY: &str = "without the ECN field congestion is seen by delay alone; look for rules that \

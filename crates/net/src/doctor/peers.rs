@@ -12,12 +12,12 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
-/// A lossy link is asked again and again; a gateway answers ten a second.
+/// The time between two questions: a lossy link needs several, and a gateway answers ten a second.
 const EVERY: Duration = Duration::from_millis(250);
 const TRIES: u32 = 12;
-/// The last question may cross two satellites.
+/// The wait after the last question, whose answer may cross two satellites.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-/// An answer has 12 octets or, about keys, 28; a longer datagram is none.
+/// The room for an answer. It has 12 octets or, about keys, 28; a longer datagram is no answer.
 const ROOM: usize = 64;
 
 /// The outcome of a question.
@@ -87,7 +87,7 @@ fn judge(check: String, address: SocketAddr, heard: Heard<u8>) -> Finding {
     }
 }
 
-/// The peer at place `index` answers; whether it would take a call of this gateway.
+/// The finding whether the peer at place `index`, which answers, would take a call of this gateway.
 fn keys_fit(
     config: &GatewayConfig,
     index: usize,
@@ -166,7 +166,7 @@ fn judge_keys(
 }
 
 fn ask_version(address: SocketAddr) -> io::Result<Heard<u8>> {
-    // Room above it for every try.
+    // There is room above it for every try.
     let first = u32::try_from(entropy::seed()? >> 33).unwrap_or(0);
     exchange(
         address,
@@ -178,7 +178,7 @@ fn ask_version(address: SocketAddr) -> io::Result<Heard<u8>> {
     )
 }
 
-/// Sends `question`, again and again, until `answer` finds in what came which of them it answers, and how.
+/// Sends `question` again and again, until `answer` recognises an answer and tells which question it is for.
 fn exchange<T>(
     address: SocketAddr,
     question: impl Fn(u32) -> Vec<u8>,

@@ -9,7 +9,7 @@ use std::path::Path;
 const TUN: &str = "TUN devices";
 const TRANSPARENT: &str = "transparent entries";
 
-/// Without a configuration it is not known whether they are wanted, so that a lack is not bad.
+/// The findings on devices. Without a configuration it is not known whether they are wanted, so a lack is not bad.
 pub(super) fn devices() -> Vec<Finding> {
     let tun = match tun::may_make_devices() {
         Ok(()) if on_path("ip") => Finding::good(TUN, "allowed, for fulmar emulate --tun"),
@@ -48,7 +48,7 @@ pub(super) fn transparent_socket() -> Result<(), (String, &'static str)> {
 }
 
 fn on_path(program: &str) -> bool {
-    // Where Debian has it is not on every user's path.
+    // Debian's place for it is not on every user's path.
     let places = [
         "/usr/sbin",
         "/sbin",

@@ -8,12 +8,12 @@ use std::fs;
 
 const SLEEP: Duration = Duration::from_millis(1);
 const SLEEPS: usize = 20;
-/// The emulator's promise is a tenth of a millisecond.
+/// The lateness from which on a wake-up is poor; the emulator promises a tenth of a millisecond.
 const LATE_MAX: Duration = Duration::from_micros(500);
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Sleeps a few times, and looks how long it was.
+/// Sleeps a few times and measures how late the thread is woken.
 pub(super) fn wake_ups() -> Finding {
     const CHECK: &str = "wake-ups";
     // The slack of 50 us is within the bound.

@@ -1,4 +1,4 @@
-//! An application on an AeroTP endpoint, with what its connections note in an event trace.
+//! An application on an AeroTP endpoint, and the notes of its connections in an event trace.
 
 use super::EventTrace;
 use crate::udp::{Application, Step};
@@ -9,7 +9,7 @@ use fulmar_proto::units::Instant;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-/// Notes that wait for their turn at most: one turn of the loop brings about some hundreds.
+/// The most notes that wait for their turn; one turn of the loop brings some hundreds.
 pub(crate) const NOTES_MAX: usize = 1 << 16;
 
 /// The application, and the trace beside it.
@@ -43,7 +43,7 @@ impl<'a, A> Traced<'a, A> {
         }
     }
 
-    /// Writes what is left, and the last line.
+    /// Writes the remaining notes, and the last line.
     pub fn end(self, now: Instant, machine: &mut Endpoint) {
         self.take_notes(machine);
         self.events.end(now, "stopped");

@@ -1,4 +1,4 @@
-//! The file's side: a thread that writes what was encoded, and what ends it.
+//! The file's side of a recording: a thread that writes the encoded octets, and the reasons for its end.
 
 use super::spool::{Format, Spool};
 use fulmar_proto::units::ByteCount;
@@ -12,18 +12,18 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Where a recording goes.
+/// The settings of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingConfig {
-    /// The file; one that is there is renamed, with `.1` behind its name.
+    /// The file. An existing one is renamed, with `.1` behind its name.
     pub file: PathBuf,
-    /// The recording ends before it gets larger.
+    /// The largest size of the file, before which the recording ends.
     pub max_size: ByteCount,
-    /// Whether there is to be no traffic without it.
+    /// Whether there must be no traffic without it.
     pub is_required: bool,
 }
 
-/// Why a recording does not begin.
+/// The reason why a recording does not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be made.
@@ -46,7 +46,7 @@ pub enum RecordingError {
     },
 }
 
-/// Why a recording ended before the traffic did.
+/// The reason why a recording ended before the traffic did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordingEnd {
     /// It has reached its largest size.
@@ -62,7 +62,7 @@ pub struct EndOfRecording {
     pub kind: &'static str,
     /// The file.
     pub file: PathBuf,
-    /// The system's reason.
+    /// The reason.
     pub why: RecordingEnd,
 }
 
@@ -80,7 +80,7 @@ impl core::fmt::Display for EndOfRecording {
 #[derive(Debug)]
 pub(crate) struct Recording<F: Format> {
     spool: Spool<F>,
-    /// Nothing comes; it closes when the writer has ended.
+    /// No value comes; the channel closes when the writer has ended.
     ended: mpsc::Receiver<Infallible>,
 }
 
@@ -112,7 +112,7 @@ fn open(path: &Path) -> io::Result<File> {
     let file = options.custom_flags(nonblocking).open(path)?;
     // ... but once there is a reader, it is waited for.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-    // An empty one that was there keeps its mode otherwise; devices and pipes are to keep theirs.
+    // Without this, an empty file that was there would keep its mode. Devices and pipes must keep theirs.
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }
@@ -167,7 +167,7 @@ impl<F: Format> Recording<F> {
         Ok(Self { spool, ended })
     }
 
-    /// Takes what is to be recorded.
+    /// The spool that takes the entries.
     pub(crate) const fn spool(&self) -> &Spool<F> {
         &self.spool
     }
@@ -176,12 +176,12 @@ impl<F: Format> Recording<F> {
 impl<F: Format> Drop for Recording<F> {
     fn drop(&mut self) {
         self.spool.close();
-        // Either it has ended, or it is left to itself.
+        // Either the writer has ended, or it is left to itself.
         let _ = self.ended.recv_timeout(CLOSE_MAX);
     }
 }
 
-/// Writes what comes until nothing follows; why that was before the end, if it was.
+/// Writes entries until nothing follows; returns the reason if it ended earlier.
 fn write_out<F: Format>(spool: &Spool<F>, mut file: File) -> Option<RecordingEnd> {
     let mut encoded = Vec::new();
     let mut length = 0;
@@ -211,7 +211,7 @@ fn write_out<F: Format>(spool: &Spool<F>, mut file: File) -> Option<RecordingEnd
     }
 }
 
-/// Why a recording ends before the disk is full.
+/// The reason for an end before the disk is full.
 const SHORT: &str = "the rest of the disk is left to others";
 /// The fault of a file that takes no octets without an error.
 const ZERO: &str = "it takes nothing";

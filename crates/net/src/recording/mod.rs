@@ -7,8 +7,8 @@
 //! Captures ([`crate::capture`]) and event traces ([`crate::event_trace`]) are recordings.
 //!
 //! # Promises
-//! - Traffic never waits for the file. When the buffer is full, entries are left out, counted, and the
-//!   next one that is in it says how many.
+//! - Traffic never waits for the file. When the buffer is full, entries are left out and counted, and the
+//!   next recorded entry tells their number.
 //! - A file that reached its size, or a disk that is full, ends the recording, not the traffic; the
 //!   file is whole up to its last entry.
 //! - The file is readable by its owner alone, and holds whole entries up to the last half second.

@@ -1,4 +1,4 @@
-//! The traffic's side: entries into a buffer that is bounded.
+//! The traffic's side of a recording: entries into a bounded buffer.
 
 use super::file::RecordingEnd;
 use fulmar_proto::units::{ByteCount, Duration};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// Octets that wait for the file at most: of a capture, 70 ms at 1 gbit/s.
+/// The most octets that wait for the file: for a capture, 70 ms at 1 gbit/s.
 const WAITING_MAX: usize = 8 << 20;
 /// The octets from which on the writer is called.
 const WRITE_FROM: usize = 64 << 10;
@@ -63,10 +63,10 @@ struct State<F> {
     format: F,
     max_size: ByteCount,
     counters: RecordingCounters,
-    /// Left out since the last entry.
+    /// The entries left out since the last one.
     missed: u64,
     ended: Option<RecordingEnd>,
-    /// Nothing more is taken.
+    /// Whether no more entries are taken.
     is_closing: bool,
 }
 
@@ -94,7 +94,7 @@ impl<F: Format> Spool<F> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<F>> {
-        // What a panicking thread left is entries, the last of which is whole or cut off below.
+        // A panicking thread left entries, of which the last is whole or is cut off below.
         self.0
             .state
             .lock()
@@ -128,7 +128,7 @@ impl<F: Format> Spool<F> {
         }
     }
 
-    /// So many entries never came here.
+    /// Counts entries that never came here.
     pub(crate) fn note_missed(&self, entries: u64) {
         self.lock().miss(entries);
     }
@@ -138,29 +138,29 @@ impl<F: Format> Spool<F> {
         self.lock().counters
     }
 
-    /// Whether the recording has ended, and why.
+    /// The reason for the recording's end, if it has ended.
     pub(crate) fn ended(&self) -> Option<RecordingEnd> {
         self.lock().ended.clone()
     }
 
-    /// Nothing more is taken: the writer writes the rest and ends.
+    /// Takes no more entries: the writer writes the rest and ends.
     pub(crate) fn close(&self) {
         self.lock().is_closing = true;
         self.0.more.notify_one();
     }
 
-    /// So many more entries are in the file.
+    /// Counts entries that are in the file now.
     pub(super) fn wrote(&self, entries: u64) {
         self.lock().counters.written += entries;
     }
 
-    /// The recording cannot go on, and `lost` entries that were taken are not in it.
+    /// Notes that the recording cannot go on, and that `lost` entries that were taken are not in it.
     pub(super) fn fail(&self, why: &str, lost: u64) {
         let mut state = self.lock();
         state.ended = Some(RecordingEnd::Disk(why.to_owned()));
         let lost = lost + F::entries(state.format.out());
         state.counters.missed += lost;
-        // Nobody will write it.
+        // Nobody will write these octets.
         *state.format.out() = Vec::new();
     }
 

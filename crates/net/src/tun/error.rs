@@ -1,11 +1,11 @@
-//! Why a TUN device could not be had.
+//! The errors of TUN devices.
 
 use std::io;
 
-/// Why a TUN device, its namespace or its addresses could not be had.
+/// The reason why a TUN device, its namespace or its addresses could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum TunError {
-    /// The process may not.
+    /// The process lacks this privilege.
     #[error("TUN devices and network namespaces need {0}: run it as root")]
     Privilege(&'static str),
     /// The kernel has no TUN devices, or the container has none.
@@ -16,7 +16,7 @@ pub enum TunError {
     Taken {
         /// The name.
         device: String,
-        /// The namespace, as people say it.
+        /// The namespace, in words.
         place: String,
     },
     /// A name that no interface or namespace can have.
@@ -57,7 +57,7 @@ pub enum TunError {
     Ip {
         /// The command.
         arguments: String,
-        /// Its complaint.
+        /// The command's error message.
         said: String,
     },
 }

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 /// Runs `ip` with `arguments`, separated by blanks.
 ///
 /// # Errors
-/// [`TunError::NoIp`], or [`TunError::Ip`] with what it says.
+/// [`TunError::NoIp`], or [`TunError::Ip`] with the command's error message.
 pub(super) fn ip(arguments: &str) -> Result<(), TunError> {
-    // A group of its own: Ctrl-C is meant for us, and shall not cut a clean-up short.
+    // A process group of its own: Ctrl-C is meant for us, and must not cut a clean-up short.
     let output = Command::new("ip")
         .args(arguments.split_whitespace())
         .stdin(Stdio::null())

@@ -1,9 +1,9 @@
-//! TUN devices and where they stand: IP packets of any program, as octets.
+//! TUN devices and their namespaces: IP packets of any program, as octets.
 //!
-//! A [`TunPort`] is one device, made inside its network namespace, with addresses and routes. What
-//! the host sends into it can be read here, and what is written here the host receives. Devices
-//! and namespaces that were made are gone once their value is dropped, however the run ends, unless
-//! the process is killed: then the kernel removes the devices, and the namespaces stay.
+//! A [`TunPort`] is one device, made inside its network namespace, with addresses and routes. Packets
+//! that the host sends into it can be read here, and the host receives packets that are written here. Devices
+//! and namespaces that were made are gone once their value is dropped, however the run ends. If
+//! the process is killed, the kernel removes the devices, and the namespaces stay.
 //!
 //! Devices come from `tun-rs`, without offloads: a packet is never longer than the MTU, its
 //! checksums are complete, and those of written packets are verified by the kernel. Namespaces,

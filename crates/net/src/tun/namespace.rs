@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub(super) struct Namespace {
     name: String,
     handle: File,
-    /// If it was made by us, or by one of us that was killed.
+    /// The proof of ownership, if we or a killed process of ours made it.
     owner: Option<Owner>,
     taken_over: bool,
 }

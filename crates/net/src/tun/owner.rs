@@ -1,15 +1,15 @@
-//! Who made a network namespace: a file that the maker keeps locked while it lives.
+//! The maker of a network namespace: a file that the maker keeps locked while it lives.
 //!
-//! A killed maker cannot remove its namespaces. The kernel then drops the lock, and who finds the
-//! file free knows that the namespace is nobody's. The file also names the namespace's inode
-//! (namespaces(7)), so that another one of the same name, made later by somebody else, is left alone.
+//! A killed maker cannot remove its namespaces. The kernel then drops the lock, and a process that finds the
+//! file unlocked knows that the namespace is nobody's. The file also names the namespace's inode
+//! (namespaces(7)), so that another one of the same name, made later by another program, is left alone.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Gone after a reboot, as the namespaces are.
+/// The directory of these files, which is gone after a reboot, as the namespaces are.
 const DIRECTORY: &str = "/run/fulmar/netns";
 
 /// The proof that this process made, or took over, a namespace. It is void once dropped.
@@ -45,9 +45,9 @@ impl Owner {
         Ok(Self { file, path })
     }
 
-    /// The namespace was removed, and the note with it.
+    /// Removes the note of a namespace that was removed.
     pub(super) fn end(&self) {
-        // Still locked: nobody else means this file.
+        // The file is still locked, so no other process uses it.
         drop(fs::remove_file(&self.path));
         drop(self.file.unlock());
     }

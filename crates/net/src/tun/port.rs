@@ -11,7 +11,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 /// The longest interface name, without the zero octet behind it (`IFNAMSIZ`).
 const DEVICE_NAME_MAX: usize = 15;
-/// A file name's longest.
+/// The longest name of a namespace: a file name's.
 const NAMESPACE_NAME_MAX: usize = 255;
 /// Packets that the kernel keeps for us while we are not scheduled: 60 ms of full-sized packets at
 /// 2 gbit. They are pointers, so this costs memory only when it is used.
@@ -29,7 +29,7 @@ pub struct TunEnd {
 }
 
 impl TunEnd {
-    /// Where it stands, as people say it.
+    /// Its namespace, in words.
     pub fn place(&self) -> String {
         place(self.namespace.as_deref())
     }
@@ -65,7 +65,7 @@ fn named(what: &'static str, name: &str, longest: usize) -> Result<(), TunError>
 /// A TUN device in its namespace. The device, and the namespace if it was made, are gone when this
 /// is dropped.
 pub struct TunPort {
-    // In this order: the device leaves the namespace before the namespace goes.
+    // In this order: the device leaves the namespace before the namespace is removed.
     device: SyncDevice,
     name: String,
     namespace: Option<Namespace>,
@@ -117,7 +117,7 @@ impl TunPort {
         namespace.map(Namespace::name)
     }
 
-    /// Reads one packet that the host sent; how long it is, or `None` if none waits.
+    /// Reads one packet that the host sent; returns its length, or `None` if none waits.
     ///
     /// # Errors
     /// The device is gone.
@@ -146,7 +146,7 @@ impl TunPort {
         }
     }
 
-    /// Where it stands, as people say it.
+    /// Its namespace, in words.
     pub fn place(&self) -> String {
         place(self.namespace.as_ref().map(Namespace::name))
     }
@@ -158,7 +158,7 @@ impl AsFd for TunPort {
     }
 }
 
-/// In the namespace of the calling thread.
+/// Makes the device in the namespace of the calling thread.
 fn open_here(end: &TunEnd, mtu: u16, own_namespace: bool) -> Result<SyncDevice, TunError> {
     let name = &end.device;
     // The kernel would attach us to a device that somebody left behind, whose state is unknown.
@@ -181,8 +181,8 @@ fn open_here(end: &TunEnd, mtu: u16, own_namespace: bool) -> Result<SyncDevice, 
             device: name.clone(),
             source,
         })?;
-    // Without link-local addresses and multicast the kernel says nothing of its own on the link:
-    // what crosses it, and what the counters count, was sent by programs.
+    // Without link-local addresses and multicast the kernel sends nothing of its own on the link:
+    // all packets that cross it, and that the counters count, were sent by programs.
     ip(&format!(
         "link set dev {name} addrgenmode none multicast off"
     ))?;

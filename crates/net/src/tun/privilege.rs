@@ -7,7 +7,7 @@ use std::path::Path;
 /// # Errors
 /// [`TunError::Privilege`] or [`TunError::NoDriver`].
 pub(super) fn check(namespaces: bool) -> Result<(), TunError> {
-    // A kernel that does not say is asked by trying.
+    // A kernel that does not tell is tested by trying.
     if let Ok(sets) = capabilities(None) {
         if !sets.effective.contains(CapabilitySet::NET_ADMIN) {
             return Err(TunError::Privilege("the capability CAP_NET_ADMIN"));
