@@ -1,7 +1,7 @@
-//! What the gateway and its session decided lately, and why: for whoever looks later than it happened.
+//! The latest decisions of the gateway and its session, with their reasons, for later readers.
 //!
 //! # Promises
-//! - At most [`DECISIONS_MAX`] are kept, each of bounded length: what a peer says about itself is cut.
+//! - At most [`DECISIONS_MAX`] are kept, each of bounded length: a peer's words about itself are cut.
 
 use super::status::RateReport;
 use crate::session::{PeerIndex, SessionEvent};
@@ -9,9 +9,9 @@ use fulmar_proto::units::Instant;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
-/// So many are remembered.
+/// The most decisions that are remembered.
 pub(super) const DECISIONS_MAX: usize = 64;
-/// Of a reason, in characters.
+/// The longest reason, in characters.
 const REASON_CHARS_MAX: usize = 300;
 
 /// One decision.
@@ -19,13 +19,13 @@ const REASON_CHARS_MAX: usize = 300;
 pub struct Decision {
     /// Decisions before this one since the start.
     pub number: u64,
-    /// When, since the start.
+    /// The time, since the start.
     pub uptime_seconds: f64,
-    /// About which peer.
+    /// The peer that it is about.
     pub peer: Option<String>,
-    /// What: the `event` of the log line.
+    /// The `event` of the log line.
     pub what: &'static str,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
 }
 
@@ -45,14 +45,14 @@ pub(super) const DECLARED_WRONG: &str = "rate_declared_wrong";
 pub(super) struct RatesSeen(BTreeMap<String, (&'static str, bool)>);
 
 impl RatesSeen {
-    /// What was decided about a peer's rate since it was last seen, and why: another reason for it.
+    /// The decisions on a peer's rate since it was last seen, each with its reason: another reason for the rate is one.
     pub(super) fn changes(
         &mut self,
         peer: &str,
         rate: &RateReport,
     ) -> impl Iterator<Item = (&'static str, String)> + use<> {
         let seen = (rate.reason, rate.declared_wrong);
-        // A rate of which nothing was heard before was the configured one.
+        // A rate that was not seen before was the configured one.
         let before = self.0.insert(peer.to_owned(), seen);
         let before = before.unwrap_or(("declared", false));
         let reason = (before.0 != rate.reason).then(|| {
@@ -75,7 +75,7 @@ impl RatesSeen {
     }
 }
 
-/// What an event of the session decides about whom, and why.
+/// The decision in an event of the session: the peer, its name in the log, and the reason.
 pub(super) fn of_event<E>(
     event: &SessionEvent<E>,
 ) -> Option<(Option<PeerIndex>, &'static str, String)> {
@@ -145,7 +145,7 @@ pub(super) fn of_event<E>(
             (*peer, "no_answer", why)
         }
         SessionEvent::EpochSeen { .. }
-        // Every few minutes, and nobody chose it.
+        // This happens every few minutes, without anybody's choice.
         | SessionEvent::Rekeyed(_)
         | SessionEvent::TooNarrow { .. }
         | SessionEvent::ReportDue(_)
@@ -178,8 +178,9 @@ impl Decisions {
         self.made += 1;
     }
 
-    /// Compares the rate in use with the last one seen, and notes another reason for it. What was noted,
-    /// for the log.
+    /// Compares the rate in use with the last one seen, and notes another reason for it. Returns the noted decisions,
+    /// for
+    /// the log.
     pub(super) fn note_rate(
         &mut self,
         now: Instant,
@@ -193,7 +194,7 @@ impl Decisions {
         changes
     }
 
-    /// The latest last.
+    /// The decisions, the latest last.
     pub(super) fn list(&self) -> Vec<Decision> {
         self.kept.iter().cloned().collect()
     }

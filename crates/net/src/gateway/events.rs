@@ -1,4 +1,4 @@
-//! What the link says: about peers, and about flows.
+//! The events of the link, about peers and about flows.
 
 use super::entry;
 use super::exits::Asked;
@@ -19,7 +19,7 @@ impl Running {
         self.peer_name(usize::try_from(peer.0).unwrap_or(usize::MAX))
     }
 
-    /// Where the datagram came from that an event is about.
+    /// The address of the datagram that an event is about.
     fn address_of(&self, path: PathId) -> Option<String> {
         // The link is drained after every datagram, so it is the last one.
         let (_, from) = self.heard.filter(|(of, _)| *of == path)?;
@@ -42,7 +42,7 @@ impl Running {
             SessionEvent::PeerRestarted(peer) => {
                 tracing::warn!(event = "peer_restarted", peer = self.name_of(peer));
             }
-            // Only early data needs it on the disk, and none is sent or taken.
+            // Only early data needs the epoch on the disk, and none is sent or taken.
             SessionEvent::EpochSeen { .. } => {}
             SessionEvent::Rekeyed(peer) => {
                 tracing::debug!(event = "peer_rekeyed", peer = self.name_of(peer));
@@ -148,7 +148,7 @@ impl Running {
         }
     }
 
-    /// What was given before is asked for again; a stream that kept nothing cannot go on.
+    /// Resumes a flow: the far side asks for octets that it was given before. A stream that kept nothing cannot go on.
     fn resumed(&mut self, now: Instant, link: &mut Link, id: FlowId, from: u64) {
         let keeps = self.flows.get_mut(id).is_none_or(|flow| match &flow.body {
             Body::Stream(stream) => stream.keeps(),
@@ -178,8 +178,9 @@ impl Running {
         self.flows.wake(id);
     }
 
-    /// Answers a proxy's client that waits, once the keeper has been told: the next gateway would else take the reply for the
-    /// beginning of the destination's answer.
+    /// Answers a proxy's client that waits, once the keeper has been told. Otherwise the next gateway would take the
+    /// reply
+    /// for the beginning of the destination's answer.
     pub(super) fn begin_held(&mut self, id: FlowId, reply: Vec<u8>) {
         let is_held = |flow: &super::flow::Flow| matches!(&flow.body, Body::Stream(stream) if stream.is_held());
         if !self.flows.get(id).is_some_and(is_held) {
@@ -202,7 +203,7 @@ impl Running {
             && let Body::Stream(stream) = &mut flow.body
             && stream.is_held()
         {
-            // A proxy says why, and closes in the ordinary way so that the answer arrives.
+            // A proxy tells the reason, and closes in the ordinary way so that the answer arrives.
             let reply = codec::reply(code.into(), no_address());
             rst = stream
                 .socket()
@@ -240,7 +241,7 @@ impl Running {
         }
         match flow.body {
             Body::Stream(stream) => {
-                // Before the keeper lets go: a kill in between would be a reset, though all is said.
+                // Before the keeper lets go: a kill in between would cause a reset, although everything was sent.
                 if let Some(socket) = stream.socket().filter(|_| !rst) {
                     kernel::finish(socket);
                 }
@@ -276,7 +277,7 @@ impl Running {
         self.watch_entry(entry)
     }
 
-    /// Watches the port of an entry, and gives it to the keeper: nobody is to wait at a port of which no gateway can
+    /// Watches the port of an entry, and gives it to the keeper. No client must wait at a port of which no gateway can
     /// hear.
     pub(super) fn watch_entry(
         &mut self,

@@ -42,13 +42,13 @@ const WINDOW_TPDUS: u16 = 8_192;
 /// TPDUs to one MACK. On links below 77 mbit the 5 ms that a MACK waits at most come first; above, an
 /// answer to every eighth would be a tenth of the work.
 const ACK_EVERY: u16 = 32;
-/// What a connection may have unconfirmed: at 10 mbit, a link of 3 s.
+/// The most octets of a connection that are not confirmed: at 10 mbit, a link of 3 s.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// What of an epoch is finer than a start.
+/// The bits of an epoch that are finer than a start.
 const EPOCH_FRACTION_BITS: u32 = 24;
 
-/// How a gateway ended.
+/// The end of a gateway's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// Flows that were cut off.
@@ -70,7 +70,7 @@ pub struct Gateway {
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) identity: Option<SecretKey>,
-    /// The identity before, by which peers may still call.
+    /// The former identity, by which peers may still call.
     pub(super) former: Option<SecretKey>,
     pub(super) preset: Option<PresetKey>,
 }
@@ -121,7 +121,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> GatewayError {
     move |source| GatewayError::System { what, source }
 }
 
-/// Where a peer is, as the carrier's socket calls it. Waits for the answer, if it has a name.
+/// A peer's address in the form of the carrier's socket. Waits for the answer, if the peer has a name.
 pub(crate) fn peer_address(
     config: &GatewayConfig,
     peer: usize,
@@ -142,7 +142,7 @@ pub(crate) fn peer_address(
     address.map(Some).map_err(wrong)
 }
 
-/// Where a peer is that has no name to be resolved: those with names follow once they are.
+/// The address of a peer that has no name to be resolved; peers with names get theirs once they are resolved.
 pub(super) fn known_address(
     config: &GatewayConfig,
     peer: usize,
@@ -174,7 +174,7 @@ pub(crate) fn key_question(
     Ok(question)
 }
 
-/// Of packets to a peer.
+/// The sizes of packets to a peer.
 pub(super) fn mtu_config(peer: &PeerSettings) -> MtuConfig {
     if peer.mtu_discovery {
         MtuConfig {
@@ -187,7 +187,7 @@ pub(super) fn mtu_config(peer: &PeerSettings) -> MtuConfig {
     }
 }
 
-/// What fits every peer's packets before anything is known of the paths; the session tells more.
+/// The sizes that fit every peer's packets before anything is known of the paths; the session tells better ones.
 fn first_sizes(config: &GatewayConfig) -> PathSizes {
     let packets = config.peers.iter().map(|peer| mtu_config(peer).start);
     let packet = packets.min().unwrap_or(MtuConfig::default().start);
@@ -199,7 +199,7 @@ fn first_sizes(config: &GatewayConfig) -> PathSizes {
     }
 }
 
-/// The inner paths of the peers: their connections are known by these.
+/// The inner paths of the peers, by which their connections are known.
 pub(super) fn inner_paths(config: &GatewayConfig) -> impl Iterator<Item = PathId> {
     let peers = u32::try_from(config.peers.len()).unwrap_or(u32::MAX);
     (0..peers).map(|peer| PeerIndex(peer).inner_path())
@@ -238,7 +238,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
         incarnation: u32::try_from((epoch >> EPOCH_FRACTION_BITS) & u64::from(u32::MAX))
             .unwrap_or_default(),
         flows_max: limits.flows.saturating_mul(2),
-        // An outage may end them all unheard.
+        // An outage may end them all without an answer.
         ends_max: SplicerConfig::default()
             .ends_max
             .max(limits.flows.saturating_mul(2)),
@@ -311,7 +311,7 @@ fn session(
     let settings = session_settings(config, keys, endpoints, epoch);
     let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let mut splicer = splicer(config, epoch)?;
-    // Nothing is made for a peer before it is there.
+    // No TPDU is made for a peer before it is there.
     for peer in 0..config.peers.len() {
         let peer = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
         splicer.hold(Instant::START, peer.inner_path(), true);
@@ -325,7 +325,7 @@ fn session(
     Ok(session)
 }
 
-/// Larger than at any earlier start.
+/// The epoch of this start, which is larger than at any earlier start.
 fn boot_epoch(config: &GatewayConfig, keys: &Keys) -> Result<u64, GatewayError> {
     let place = state_place::directory(config, keys)?;
     let directory = StateDirectory::open(&place).map_err(EpochError::from)?;
@@ -333,7 +333,7 @@ fn boot_epoch(config: &GatewayConfig, keys: &Keys) -> Result<u64, GatewayError> 
     Ok(epoch?)
 }
 
-/// A recording of the configuration that cannot begin, or ends, is no reason to carry no traffic.
+/// Ignores a recording that cannot begin, unless it is required: traffic is carried without it.
 fn unless_required<T>(
     is_required: bool,
     event: &'static str,
@@ -400,8 +400,9 @@ fn trace(clock: Clock, config: &GatewayConfig) -> Result<Option<GatewayTrace>, R
 }
 
 impl Running {
-    /// Begins what is to be recorded. Starts that fail must not have come here: two of them would leave
-    /// nothing of the recording of a crash, for each keeps only the one before it.
+    /// Begins the capture and the trace. A start that fails must not come here: each recording keeps only the one
+    /// before
+    /// it, so two failed starts would leave nothing of the recording of a crash.
     fn record_traffic(
         &mut self,
         clock: Clock,
@@ -420,7 +421,7 @@ impl Running {
     }
 }
 
-/// Opens an entry's port before anything else is there. One that is taken may be the keeper's, who is asked later.
+/// Opens an entry's port before anything else is there. A port that is taken may be the keeper's, which is asked later.
 fn early(rule: Rule, has_keeper: bool) -> Result<(Rule, Option<Entry>), GatewayError> {
     match entry::open(rule.clone()) {
         Ok(entry) => Ok((rule, Some(entry))),
@@ -442,10 +443,11 @@ impl Gateway {
         Self::start_with(clock, config, |_| Ok(()))
     }
 
-    /// The same with something to do once the ports are open, before there is another thread or process.
+    /// Does the same as [`Gateway::start`], and calls `ports_are_open` once the ports are open, before there is another
+    /// thread or process.
     ///
     /// # Errors
-    /// As [`Gateway::start`], or what `ports_are_open` says.
+    /// As [`Gateway::start`], or the error of `ports_are_open`.
     pub fn start_with(
         clock: Clock,
         config: GatewayConfig,
@@ -519,23 +521,23 @@ impl Gateway {
         })
     }
 
-    /// Where peers reach it.
+    /// The address where peers reach it.
     pub const fn carrier(&self) -> SocketAddr {
         self.carrier
     }
 
-    /// Where clients reach it: forwards, transparent entries, SOCKS proxies, in the order of the
+    /// The addresses where clients reach it: forwards, transparent entries, SOCKS proxies, in the order of the
     /// configuration.
     pub fn entries(&self) -> &[SocketAddr] {
         &self.entries
     }
 
-    /// Where metrics are served.
+    /// The address where metrics are served.
     pub const fn metrics(&self) -> Option<SocketAddr> {
         self.metrics
     }
 
-    /// A handle to stop it, reload it, or ask how it is.
+    /// A handle to stop it, reload it, or ask for its status.
     ///
     /// # Errors
     /// No descriptor is left.

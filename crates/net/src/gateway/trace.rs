@@ -1,6 +1,6 @@
-//! The event trace: what the connections note, and what the gateway has to say.
+//! The event trace: the notes of the connections, and the events of the gateway.
 //!
-//! Notes are taken before anything else is told, so that the lines are in the order of their times.
+//! Notes are taken before events are written, so that the lines are in the order of their times.
 
 use super::decisions::{DECLARED_WRONG, RatesSeen};
 use super::flow::Flow;
@@ -14,16 +14,16 @@ use fulmar_proto::splice::{Destination, FlowId};
 use fulmar_proto::units::{Duration, Instant};
 use std::borrow::Cow;
 
-/// Rates change without an event, and are looked at so often.
+/// The time between two looks at the rates, which change without an event.
 const RATES_EVERY: Duration = Duration::from_millis(100);
 
 /// A trace under way.
 #[derive(Debug)]
 pub(super) struct GatewayTrace {
     events: EventTrace,
-    /// When the rates are looked at again.
+    /// The time of the next look at the rates.
     rates_at: Instant,
-    /// Apart from those of the decisions, which must not differ for being traced.
+    /// The rates seen here, apart from those of the decisions, which must be the same without a trace.
     rates: RatesSeen,
 }
 
@@ -41,7 +41,7 @@ impl GatewayTrace {
     }
 }
 
-/// What a rate says that was found to be decided anew.
+/// The event of a changed decision on a rate.
 fn rate_event<'a>(what: &str, why: &'a str, rate: &RateReport) -> GatewayEvent<'a> {
     if what == DECLARED_WRONG {
         GatewayEvent::RateDeclaredWrong { why }
@@ -54,7 +54,7 @@ fn rate_event<'a>(what: &str, why: &'a str, rate: &RateReport) -> GatewayEvent<'
     }
 }
 
-/// What an event of the session says, for the reason `why`.
+/// The trace's event for an event of the session, with the reason `why`.
 fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<GatewayEvent<'a>> {
     Some(match event {
         SessionEvent::Up { resumed, .. } => GatewayEvent::PeerUp {
@@ -93,13 +93,13 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
 }
 
 impl Running {
-    /// Takes what the connections noted.
+    /// Takes the notes of the connections.
     pub(super) fn trace_notes(&mut self, now: Instant, link: &mut Link) {
         if self.trace.is_none() {
             return;
         }
         self.trace_waiting(link);
-        // Those that waited are of earlier.
+        // Notes that waited are from earlier.
         self.trace_rates(now, link);
     }
 
@@ -182,7 +182,7 @@ impl Running {
         }
     }
 
-    /// Says something about a flow.
+    /// Writes an event of a flow.
     fn trace_flow(&self, now: Instant, flow: &Flow, number: Option<u64>, event: &GatewayEvent<'_>) {
         let class = self.class_called(flow.class_id().0);
         let place = Place {
@@ -194,7 +194,7 @@ impl Running {
         self.trace_event(now, place, event);
     }
 
-    /// A flow is there.
+    /// Writes that a flow has begun.
     pub(super) fn trace_opened(&mut self, now: Instant, link: &Link, id: FlowId) {
         if self.trace.is_none() {
             return;
@@ -215,7 +215,7 @@ impl Running {
         }
     }
 
-    /// A flow goes on from there.
+    /// Writes that a flow goes on from that position.
     pub(super) fn trace_resumed(&self, now: Instant, id: FlowId, position_bytes: u64) {
         if self.trace.is_some()
             && let Some(flow) = self.flows.get(id)
@@ -225,7 +225,7 @@ impl Running {
         }
     }
 
-    /// A flow is no more.
+    /// Writes that a flow has ended.
     pub(super) fn trace_ended(&self, now: Instant, flow: &Flow, reason: &str) {
         if self.trace.is_none() {
             return;
@@ -240,7 +240,7 @@ impl Running {
         self.trace_flow(now, flow, flow.number, &ended);
     }
 
-    /// A peer's wish was refused.
+    /// Writes that a peer's wish was refused.
     pub(super) fn trace_refused(&self, now: Instant, destination: &Destination, reason: &str) {
         if self.trace.is_some() {
             let refused = GatewayEvent::ExitRefused {
@@ -251,7 +251,7 @@ impl Running {
         }
     }
 
-    /// A client's wish came to nothing.
+    /// Writes that a client's wish led to no flow.
     pub(super) fn trace_not_opened(
         &self,
         now: Instant,
@@ -272,7 +272,7 @@ impl Running {
         }
     }
 
-    /// Nothing follows, though what is said last has yet to leave.
+    /// Ends the trace: nothing follows, although the last words have yet to leave.
     pub(super) fn end_trace(&mut self, now: Instant, link: &mut Link) {
         self.trace_notes(now, link);
         if let Some(trace) = &self.trace {
