@@ -1,4 +1,4 @@
-//! What a session tells the application.
+//! The events that a session tells the application.
 
 use super::config::PeerIndex;
 use super::keys::PublicKey;
@@ -11,13 +11,13 @@ use fulmar_proto::units::Duration;
 /// An event of a session, or of the machine inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent<E> {
-    /// Keys are there, data flows. When keys are merely replaced, `Rekeyed` comes instead.
+    /// The ends have keys, and data flows. When keys are merely replaced, `Rekeyed` comes instead.
     Up {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// What it says about itself.
+        /// The capabilities that it states.
         capabilities: Vec<Capability>,
-        /// Whether it still knows what it knew when we last talked.
+        /// Whether it still has the state of our last session.
         resumed: bool,
     },
     /// Newer keys are in use beside the old ones, which end soon.
@@ -28,103 +28,102 @@ pub enum SessionEvent<E> {
     /// The peer began a handshake in this epoch. Where early data is taken, write it to the disk: no
     /// epoch up to it may be taken for new after a restart.
     EpochSeen {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
         /// The epoch.
         epoch: u64,
     },
-    /// The peer says that it shuts down.
+    /// The peer tells that it shuts down.
     Closed(PeerIndex),
     /// Nothing comes back: sending is held.
     LinkDown {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// How long nothing had been heard.
+        /// The time for which nothing had been heard.
         silent_for: Duration,
     },
     /// Something came back: sending goes on.
     LinkUp {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// How long sending was held.
+        /// The time for which sending was held.
         outage: Duration,
     },
     /// The peer is now at another outer path.
     Moved {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// Where.
+        /// The path.
         path: PathId,
     },
-    /// How large what goes to the peer may be. Said with every `Up`, and when that changes. Inner
+    /// The sizes of what goes to the peer have changed. Told with every `Up`, and at each change. Inner
     /// datagrams that were made before and are larger are cut to pieces from now on.
     MtuChanged {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// Layer by layer.
+        /// The sizes, layer by layer.
         sizes: Sizes,
     },
-    /// Something that the inner machine has at hand does not fit the sizes of the `MtuChanged` before: it goes in pieces.
+    /// A datagram of the inner machine does not fit the sizes of the `MtuChanged` before: it goes in pieces.
     TooNarrow {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
         /// The inner machine's words.
         why: String,
     },
-    /// Answer with [`Session::report`](super::Session::report): what this end knows is told to the peer.
-    /// Said once a second at most, to ends with the capability [`reports`](super::reports()) at a peer that
-    /// has it too, while there is something new.
+    /// A report to the peer is due: answer with [`Session::report`](super::Session::report). Told once a second at
+    /// most, while there is something new, if both ends have the capability [`reports`](super::reports()).
     ReportDue(PeerIndex),
-    /// The peer told what it knows: the octets that its application gave to
+    /// The peer has reported: the octets that its application gave to
     /// [`Session::report`](super::Session::report).
     Reported {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// The octets that its application says.
+        /// The octets of its application.
         octets: Vec<u8>,
     },
-    /// The peer is genuine, but the ends do not agree; tried again once a minute.
+    /// The peer is genuine, but the ends do not agree. The handshake is tried again once a minute.
     Mismatch {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// On what.
+        /// The capability on which they do not agree.
         what: String,
-        /// What we say.
+        /// Our value.
         ours: String,
-        /// What the peer says.
+        /// The peer's value.
         theirs: String,
     },
-    /// A handshake was refused. Said at most once a minute for each reason.
+    /// A handshake was refused. Told at most once a minute for each reason.
     Refused {
-        /// Where it came from.
+        /// The path that it came from.
         path: PathId,
         /// The peer, as far as it is known.
         peer: Option<PeerIndex>,
-        /// Why.
+        /// The reason.
         reason: RefuseReason,
     },
-    /// Somebody who saw our initiation says why the peer does not answer it. Nobody vouches for that:
-    /// the attempts go on. Said at most once a minute for each hint.
+    /// Somebody who saw our initiation tells why the peer does not answer it. Nobody vouches for that:
+    /// the attempts go on. Told at most once a minute for each hint.
     TurnedAway {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// Where that came from.
+        /// The path that the hint came from.
         path: PathId,
-        /// What it says.
+        /// The hint.
         hint: Hint,
     },
-    /// The peer has answered none of our initiations so far. Said once until it does.
+    /// The peer has answered none of our initiations so far. Told once until it does.
     NoAnswer {
-        /// Which peer.
+        /// The peer.
         peer: PeerIndex,
-        /// Since when.
+        /// The time since the first of them.
         waited: Duration,
     },
     /// An event of the inner machine.
     Inner(E),
 }
 
-/// What the two ends were configured with differently, in words that fit both.
+/// A difference between the configurations of the two ends, in words that fit both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// The preset key, by the first check of an initiation.
@@ -139,9 +138,9 @@ pub enum Mismatch {
     /// The kind of security.
     #[error("its security kind is {theirs}, ours {ours}: write the same kind at both ends")]
     Security {
-        /// Those of this end's peers, or of the one it calls.
+        /// The kinds of this end's peers, or of the one it calls.
         ours: SecurityKinds,
-        /// Those of the other end.
+        /// The kinds of the other end.
         theirs: SecurityKinds,
     },
 }
@@ -163,10 +162,10 @@ fn why_unconfirmed(kind: SecurityKinds) -> &'static str {
     }
 }
 
-/// Why a handshake was refused, in words that help at the end that reads them.
+/// The reason for a refused handshake, in words that help at the end that reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefuseReason {
-    /// Its first check was made with another public key than ours, which this is.
+    /// Its first check was made with another public key than this, which is ours.
     #[error(
         "it calls under another public key than ours; ours is {0}: write that as public_key of this \
          end's [[peer]] there"
@@ -197,12 +196,12 @@ pub enum RefuseReason {
     /// The peer never used the keys that we agreed on, under this kind of security.
     #[error("it starts handshakes and does not finish them: {}", why_unconfirmed(*.0))]
     Unconfirmed(SecurityKinds),
-    /// It speaks another version of the session format.
+    /// The peer speaks another version of the session format.
     #[error("it speaks session version {theirs}, we speak {ours}: update the older end")]
     Version {
-        /// Ours.
+        /// Our version.
         ours: u8,
-        /// Theirs.
+        /// Their version.
         theirs: u8,
     },
 }
@@ -227,7 +226,7 @@ impl RefuseReason {
     pub(super) const COUNT: usize = 10;
 }
 
-/// What the called end says about a refusal, in words that help at the calling end.
+/// The called end's word on a refusal, in words that help at the calling end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Hint {
     /// It has another key than this, under which we call it.
@@ -239,7 +238,7 @@ pub enum Hint {
     /// The ends are configured differently.
     #[error(transparent)]
     Mismatch(Mismatch),
-    /// It has no peer with our public key, which this is.
+    /// It has no peer with this public key, which is ours.
     #[error(
         "it has no peer with our public key {0}: write that as public_key of this end's [[peer]] there"
     )]

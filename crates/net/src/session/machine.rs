@@ -1,7 +1,7 @@
 //! The session as a machine around another machine.
 //!
-//! Outside, a path is an address; inside, it is a peer. What arrives is opened, judged and handed
-//! inwards; what the inner machine sends is sealed. While no peer can be reached, the inner machine
+//! Outside, a path is an address; inside, it is a peer. Arriving datagrams are opened, judged and handed
+//! inwards; datagrams of the inner machine are sealed. While no peer can be reached, the inner machine
 //! is not asked for datagrams, and is woken no more often than probes leave.
 
 mod arrivals;
@@ -41,7 +41,7 @@ use fulmar_proto::machine::{
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Own datagrams that wait to be sent; more are dropped and counted.
+/// The most own datagrams that wait to be sent; more are dropped and counted.
 const OUTBOX_MAX: usize = 256;
 
 /// Octets that a session adds to an inner datagram, parity not counted.
@@ -55,7 +55,7 @@ pub struct Session<M: Machine> {
     peers: Vec<Peer>,
     /// Our session indices, of pending handshakes and of keys.
     indices: BTreeMap<u32, PeerIndex>,
-    /// For checks of what is sent to us by our public key.
+    /// The keys for checks of initiations that are sent to us by our public key.
     own_guard_keys: Option<GuardKeys>,
     /// A key of our own that peers may still call.
     former_identity: Option<SecretKey>,
@@ -66,27 +66,27 @@ pub struct Session<M: Machine> {
     meter: KeyMeter,
     entropy: Entropy,
     code: PacketCode,
-    /// Corrections for those that are not where a peer is.
+    /// The corrections for senders at addresses where no peer is.
     corrections: Bucket,
     outbox: VecDeque<(Transmit, Vec<u8>)>,
     events: VecDeque<SessionEvent<M::Event>>,
-    /// Of the event that the application hears at the moment.
+    /// The part of the present event that the inner machine is told after the application has heard it.
     news: Option<News>,
     counters: SessionCounters,
     complaints: Complaints,
     wrong_macs: u32,
     boot: u64,
     handshakes_begun: u64,
-    /// When it was last looked at what is due.
+    /// The time of the last look at the timers.
     timers_ran: Option<Instant>,
-    /// When the inner machine was last woken while it could not send.
+    /// The time at which the inner machine was last woken while it could not send.
     inner_woken: Instant,
     /// Content before it is sealed, or after it was opened.
     scratch: Vec<u8>,
-    /// Datagrams of peers whose restart the application has still to hear of, so that what is their new start's
-    /// is not taken for their old one's.
+    /// Datagrams of peers whose restart the application has still to hear of, so that their new start's datagrams are
+    /// not taken for their old one's.
     after_restart: VecDeque<(PathId, Ecn, Vec<u8>)>,
-    /// Where datagrams are captured, if somebody does.
+    /// The tap that captures datagrams, if there is one.
     tap: Option<Box<SessionTap>>,
     now: Instant,
 }
@@ -154,12 +154,12 @@ impl<M: Carried> Session<M> {
         &mut self.inner
     }
 
-    /// What was counted.
+    /// The counters.
     pub const fn counters(&self) -> &SessionCounters {
         &self.counters
     }
 
-    /// Operations that it took to judge what arrived, and to answer it.
+    /// The operations that it took to judge arriving datagrams, and to answer them.
     pub fn work(&self) -> Work {
         Work {
             key_operations: self.meter.counted(),
@@ -167,7 +167,7 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// How a peer is.
+    /// The status of a peer.
     pub fn status(&self, peer: PeerIndex) -> Option<PeerStatus> {
         let state = self.peer(peer)?;
         Some(PeerStatus {
@@ -197,7 +197,7 @@ impl<M: Carried> Session<M> {
         bare.map(|peer| peer.config.name.as_str())
     }
 
-    /// How large what goes to `peer` may be.
+    /// The sizes of what goes to `peer`.
     pub fn sizes(&self, peer: PeerIndex) -> Option<Sizes> {
         Some(self.sizes_of(self.peer(peer)?))
     }
@@ -228,7 +228,7 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// The system refused a datagram to `path` because of its size.
+    /// Notes that the system refused a datagram to `path` because of its size.
     pub fn on_too_large(&mut self, now: Instant, path: PathId) {
         for index in 0..self.peers.len() {
             let state = self
@@ -370,7 +370,7 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// The peer's state of keys changed for the better: tell the application what that means.
+    /// Tells the application of a peer whose keys are usable now.
     fn announce(&mut self, now: Instant, index: usize, boot: u64, capabilities: Vec<Capability>) {
         let Some(state) = self.peers.get_mut(index) else {
             return;
@@ -380,7 +380,7 @@ impl<M: Carried> Session<M> {
         let restarted = state.boot.is_some_and(|before| before != boot);
         let resumed = state.boot == Some(boot);
         if restarted {
-            // Somebody else's now, if two gateways have one key: the later start has it.
+            // If two gateways have one key, the older keys are another gateway's: the later start counts.
             state.keys.forget_previous();
             state.reports.begin_again();
             self.events.push_back(SessionEvent::PeerRestarted(peer));

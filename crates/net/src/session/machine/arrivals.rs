@@ -1,4 +1,4 @@
-//! What arrives: parity, header, keys, replay, and only then a meaning.
+//! Arriving datagrams: parity, header, keys, replay, and only then the content.
 
 use super::Session;
 use super::departures::SIZE_PROBE;
@@ -24,7 +24,7 @@ use std::net::{IpAddr, SocketAddr};
 /// An IPv6 address (or an IPv4 one as such) and a port.
 const SOURCE_BYTES: usize = 18;
 
-/// Where a datagram came from, in the driver's and in the network's terms.
+/// The origin of a datagram, in the driver's and in the network's terms.
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub(super) path: PathId,
@@ -45,8 +45,8 @@ pub fn source_octets(from: SocketAddr) -> [u8; SOURCE_BYTES] {
 }
 
 impl<M: Carried> Session<M> {
-    /// A datagram arrived, and `source` are the octets of the address that it came from
-    /// ([`source_octets`]): cookies, which prove addresses while too many handshakes arrive, are bound
+    /// Handles a datagram that arrived; `source` are the octets of the address that it came from
+    /// ([`source_octets`]). Cookies, which prove addresses while too many handshakes arrive, are bound
     /// to them.
     pub fn handle_datagram_from(&mut self, now: Instant, datagram: Datagram<'_>, source: &[u8]) {
         self.now = now;
@@ -59,8 +59,8 @@ impl<M: Carried> Session<M> {
             Ok(header) => {
                 let verdict = self.take(now, origin, header, datagram.octets);
                 match verdict {
-                    // Parity is worth a try where it is what both ends agreed upon: what a header says of it
-                    // is anybody's.
+                    // Parity is worth a try where it is the parity that both ends agreed upon: anybody can write
+                    // another one into a header.
                     Err(DropReason::Forged | DropReason::WrongMac)
                         if header.fec == self.config.fec_words =>
                     {
@@ -86,8 +86,8 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Undoes damage by parity, if this end has it on, and tries again. `None`: it was beyond correction,
-    /// or too much was corrected in vain.
+    /// Undoes damage by parity, if this end has it on, and tries again. `None`: the damage was beyond correction,
+    /// or too many corrections were in vain.
     fn take_corrected(
         &mut self,
         now: Instant,
@@ -294,7 +294,7 @@ impl<M: Carried> Session<M> {
                 self.inner.handle_datagram(now, datagram);
                 Ok(())
             }
-            // Only data is sent early: the rest speaks of a session that is not there yet.
+            // Only data is sent early: other messages are about a session that is not there yet.
             (Ok(()), _) => Err(DropReason::Unknown),
         };
         self.scratch = plain;
@@ -314,7 +314,7 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// A datagram of the peer opened: the keys are shared, the link works, and this is where it is.
+    /// Handles the news of an opened datagram: the peer shares the keys, the link works, and the peer is at this path.
     fn on_genuine(
         &mut self,
         now: Instant,
@@ -353,13 +353,13 @@ impl<M: Carried> Session<M> {
                 state.early_intake.raise(offer.epoch);
                 self.see_epoch(index, offer.epoch);
                 self.announce(now, index, offer.boot, offer.capabilities);
-                // For the round trip, by which silences are judged.
+                // The probe measures the round trip, by which silences are judged.
                 self.send_probe(now, index);
             }
         }
     }
 
-    /// The peer talks to us from `source`: what goes there has those headers.
+    /// Notes the headers of packets to a peer that talks to us from `source`.
     pub(super) fn see_headers(&mut self, index: usize, source: &[u8]) {
         let Some(state) = self.peers.get_mut(index) else {
             return;
@@ -409,7 +409,7 @@ impl<M: Carried> Session<M> {
             }
             Message::Heartbeat => {}
             Message::Probe(probe) => {
-                // To where the question came from: it may be a path that is being tried.
+                // The reply goes to where the question came from, which may be a path that is being tried.
                 let reply = Message::ProbeReply(probe);
                 self.send_message_to(now, index, origin.path, reply, Wants::Nothing);
             }
@@ -434,8 +434,9 @@ impl<M: Carried> Session<M> {
         Ok(())
     }
 
-    /// Gives the inner machine what `peer` sent: at once, or behind the news that it has restarted, which the same
-    /// datagram may have brought. Drivers drain after each, so that there is one at most.
+    /// Gives the inner machine the octets that `peer` sent: at once, or after the news that the peer has restarted,
+    /// which
+    /// the same datagram may have brought. Drivers drain after each datagram, so at most one waits.
     fn hand_inwards(&mut self, now: Instant, peer: PeerIndex, octets: &[u8], ecn: Ecn) {
         self.counters.received += 1;
         let path = peer.inner_path();

@@ -1,4 +1,4 @@
-//! The inner machine is told what the application just heard of a path.
+//! The news of a path for the inner machine, which it is told after the application.
 
 use super::Session;
 use crate::session::config::PeerIndex;
@@ -38,8 +38,9 @@ impl News {
 }
 
 impl<M: Carried> Session<M> {
-    /// Passes on what the last event said, now that the application has heard it: it may look at the inner machine as
-    /// it was.
+    /// Passes on the news of the last event, now that the application has heard it. Until then the application could
+    /// look
+    /// at the inner machine as it was.
     pub(super) fn carry_news(&mut self) {
         let Some(news) = self.news.take() else {
             return;

@@ -1,4 +1,4 @@
-//! What leaves: own datagrams first, then what the inner machine has for peers that can be reached.
+//! Leaving datagrams: own ones first, then those of the inner machine for peers that can be reached.
 
 use super::{OUTBOX_MAX, SESSION_OVERHEAD, Session};
 use crate::session::early::EarlyKey;
@@ -13,19 +13,19 @@ use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Carried, Deadline, PathId, Transmit};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 
-/// In a probe's number: it tries a size, and is not a question about the link.
+/// The bit in a probe's number by which it tries a size and is no question about the link.
 pub(super) const SIZE_PROBE: u32 = 1 << 31;
 
-/// Appends where a datagram's header will stand, and returns where the datagram begins: its content
-/// is written behind that, and sealed in its place.
+/// Appends room for a datagram's header, and returns the place where the datagram begins. Its content
+/// is written behind the header, and sealed in its place.
 fn begin(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.resize(start + HEADER_BYTES, 0);
     start
 }
 
-/// Makes what was written since [`begin`] a whole sealed datagram, after `tap` has seen it. `None`,
-/// and nothing of it is left, when the keys are used up or the content is too long.
+/// Makes the octets since [`begin`] a whole sealed datagram, after `tap` has seen them. `None`,
+/// and nothing of them is left, when the keys are used up or the content is too long.
 fn seal(
     keys: &mut Keypair,
     code: &mut PacketCode,
@@ -85,7 +85,7 @@ fn seal_early(
 
 impl<M: Carried> Session<M> {
     pub(super) fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        // Once for all that leaves at one time; what becomes due meanwhile has a deadline of its own.
+        // Once for all datagrams that leave at one time; timers that become due meanwhile have deadlines of their own.
         if self.timers_ran < Some(now) {
             self.run_timers(now);
         }
@@ -112,7 +112,7 @@ impl<M: Carried> Session<M> {
         None
     }
 
-    /// Seals for a peer what was written since [`begin`], if the peer can be reached.
+    /// Seals the octets since [`begin`] for a peer, if it can be reached.
     fn seal_for(
         &mut self,
         now: Instant,
@@ -159,7 +159,7 @@ impl<M: Carried> Session<M> {
         Some(Transmit { path, len, ..inner })
     }
 
-    /// Seals what is in `scratch`, which was made for a larger path, in pieces: the first now, the
+    /// Seals the content of `scratch`, which was made for a larger path, in pieces: the first now, the
     /// others right behind it.
     fn seal_pieces(
         &mut self,
@@ -233,7 +233,7 @@ impl<M: Carried> Session<M> {
         self.send_own(now, peer, path, (start, octets), wants)
     }
 
-    /// Seals and queues what was written since [`begin`].
+    /// Seals and queues the octets since [`begin`].
     fn send_own(
         &mut self,
         now: Instant,
@@ -249,7 +249,7 @@ impl<M: Carried> Session<M> {
         let Some(keys) = state.keys.current(now) else {
             return false;
         };
-        // What does not fit into the queue is not seen to leave.
+        // A datagram that does not fit into the queue is not captured as leaving.
         let tap = self.tap.as_ref().filter(|_| self.outbox.len() < OUTBOX_MAX);
         let seen = |plain: &[u8]| {
             if let Some(tap) = tap {
@@ -283,7 +283,7 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Does what is due at `now` for every peer.
+    /// Runs the timers that are due at `now` for every peer.
     pub(super) fn run_timers(&mut self, now: Instant) {
         self.timers_ran = Some(now);
         for index in 0..self.peers.len() {
@@ -359,21 +359,21 @@ impl<M: Carried> Session<M> {
             Message::Probe(probe).write(&mut octets);
             let plain = packet.saturating_sub(around).as_usize() + MESSAGE_TYPE_BYTES;
             octets.resize((HEADER_BYTES + plain).max(octets.len()), 0);
-            // A lost one is not to raise doubts about the link.
+            // A lost probe of a size must not raise doubts about the link.
             self.send_own(now, index, path, (start, octets), Wants::Nothing);
         }
         let octets = due.packet + due.known.unwrap_or(ByteCount::ZERO);
         self.note_sent_beside(now, index, octets);
     }
 
-    /// Counts towards a peer's rate what left that the inner machine did not ask for.
+    /// Counts towards a peer's rate the octets that left without the inner machine.
     fn note_sent_beside(&mut self, now: Instant, index: usize, octets: ByteCount) {
         if let Some(peer) = self.peers.get(index).map(|state| state.index) {
             self.inner.on_sent_below(now, peer.inner_path(), octets);
         }
     }
 
-    /// Tells the application how large what goes to a peer may be.
+    /// Tells the application the sizes of what goes to a peer.
     pub(super) fn say_sizes(&mut self, index: usize) {
         if let Some(state) = self.peers.get(index) {
             let (peer, sizes) = (state.index, self.sizes_of(state));
@@ -382,8 +382,8 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Gives the inner machine its deadline. While nothing can be sent, its wish to send is a
-    /// deadline that stands still: it is woken at the pace of probes then.
+    /// Gives the inner machine its deadline. While nothing can be sent, its wish to send would be a
+    /// deadline that never moves, so it is woken at the pace of probes.
     pub(super) fn wake_inner(&mut self, now: Instant) {
         if self
             .inner_deadline()

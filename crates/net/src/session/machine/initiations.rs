@@ -1,4 +1,4 @@
-//! Handshakes that we begin: the first message, its repetitions, and what answers it.
+//! Handshakes that we begin: the first message, its repetitions, and the answers to it.
 
 use super::Session;
 use super::arrivals::Origin;
@@ -17,11 +17,11 @@ use crate::session::wire::{DatagramType, Header};
 use fulmar_proto::machine::Carried;
 use fulmar_proto::units::Instant;
 
-/// Responses that are read of one peer, from where it may be, and from elsewhere: each takes operations with
-/// keys, and whoever saw the initiation can send any number.
+/// The responses of one peer that are read, those from its addresses and those from elsewhere each. A response takes
+/// operations with keys, and whoever saw the initiation can send any number.
 const ANSWER_RATE: Rate = Rate::per_second(20, 20);
 const ANSWER_RATE_ELSEWHERE: Rate = Rate::per_second(2, 4);
-/// Responses that do not verify before that is worth an event: the link may damage one.
+/// The responses that do not verify before that is worth an event: the link may damage one.
 const FORGED_COUNT: u32 = 3;
 
 impl<M: Carried> Session<M> {
@@ -95,7 +95,7 @@ impl<M: Carried> Session<M> {
         let security = &state.config.security;
         let begun = Initiator::begin(security, identity, index, &hello, means);
         let Some((initiator, body)) = begun else {
-            // A key that the curve refuses; not worth more than a retry now and then.
+            // The curve refuses the key, which is not worth more than a retry now and then.
             state.pending = None;
             state.not_before = now + MISMATCH_PAUSE;
             return false;

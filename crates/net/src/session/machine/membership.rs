@@ -1,8 +1,8 @@
 //! Peers that come, go and change their keys while the session runs.
 //!
 //! # Promises
-//! - Nothing more is sealed for, or taken from, a key that was taken away: keys that were agreed on with
-//!   it end at once, and so do handshakes under way.
+//! - Nothing more is sealed for, or accepted from, a key that was removed: session keys that were agreed on
+//!   with it end at once, and so do handshakes under way.
 //! - A session whose key stays goes on.
 
 use super::Session;
@@ -16,7 +16,7 @@ use fulmar_proto::machine::Carried;
 use fulmar_proto::units::Instant;
 
 impl<M: Carried> Session<M> {
-    /// Takes another peer in, under the index of a removed one of that name, or under the next. `None`: there
+    /// Adds a peer, under the index of a removed one of that name, or under the next index. `None`: there
     /// are as many as there can be. Its settings must not contradict those of the others.
     pub fn add_peer(&mut self, config: PeerConfig) -> Option<PeerIndex> {
         let is_place = |peer: &Peer| {
@@ -34,7 +34,7 @@ impl<M: Carried> Session<M> {
         Some(index)
     }
 
-    /// Lets a peer go, which is told. Its index stays its own. Drain afterwards.
+    /// Removes a peer, and tells it. Its index stays its own. Drain afterwards.
     pub fn remove_peer(&mut self, now: Instant, peer: PeerIndex) {
         let Ok(index) = usize::try_from(peer.0) else {
             return;
@@ -53,7 +53,7 @@ impl<M: Carried> Session<M> {
     }
 
     /// Recognises a peer by `security` from now on, and also by the public key `also`: while it changes
-    /// its key, both are its own. `true` if the session with it had to end, for it was another key's.
+    /// its key, both are its own. `true` if the session with it had to end, since that was another key's.
     pub fn set_security(
         &mut self,
         now: Instant,

@@ -1,8 +1,8 @@
-//! Hints to and from ends that cannot know better: why a call is refused, and that keys are gone.
+//! Notices, which are hints without proof: the reason why a call is refused, or that keys are gone.
 //!
-//! Nobody vouches for a notice. The end that gets one logs what it says, or begins a handshake a little
-//! sooner than it would have; it ends nothing and forgets nothing for it. It is heeded only if it shows
-//! that its sender saw the datagram that it answers.
+//! Nobody vouches for a notice. The end that gets one logs it, or begins a handshake a little sooner than
+//! it would have; it ends nothing and forgets nothing for it. A notice is heeded only if it shows that its
+//! sender saw the datagram that it answers.
 
 use super::Session;
 use super::arrivals::Origin;
@@ -16,11 +16,11 @@ use crate::session::wire::{DatagramType, HEADER_BYTES, Header, Notice};
 use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::units::{FecStrength, Instant};
 
-/// Refusals of one initiation before they are worth an event: the link may damage one.
+/// The refusals of one initiation before they are worth an event: the link may damage one.
 const REFUSALS_COUNT: u32 = 3;
 
 impl<M: Carried> Session<M> {
-    /// Tells the sender of an initiation why it gets no answer.
+    /// Tells the sender of an initiation the reason why it gets no answer.
     pub(super) fn tell_refusal(
         &mut self,
         now: Instant,
@@ -43,7 +43,7 @@ impl<M: Carried> Session<M> {
     }
 
     pub(super) fn send_notice(&mut self, path: PathId, receiver: u32, notice: Notice, seen: &[u8]) {
-        // Without parity, so that it is smaller than what it answers, whatever that had.
+        // Without parity, so that the notice is smaller than the datagram that it answers.
         let header = Header {
             kind: DatagramType::Notice,
             fec: FecStrength::NONE,
@@ -75,8 +75,8 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Somebody where the peer was says that it has no keys: it may have restarted. If it has, the
-    /// handshake finds out; if not, the keys are replaced a little early.
+    /// Handles a word from the peer's address that it has no keys. If the peer has restarted, a handshake
+    /// finds out; if not, the keys are replaced a little early.
     fn on_lost(
         &mut self,
         now: Instant,
@@ -95,7 +95,7 @@ impl<M: Carried> Session<M> {
         Ok(())
     }
 
-    /// Somebody who saw our initiation says that it is refused.
+    /// Handles a word, from somebody who saw our initiation, that it is refused.
     fn on_refusal(
         &mut self,
         now: Instant,
@@ -130,7 +130,7 @@ impl<M: Carried> Session<M> {
                 Hint::UnknownCaller(own.ok_or(DropReason::Unknown)?)
             }
         };
-        // One line is enough: this one says more than that nothing is heard.
+        // One line is enough: this one tells more than that nothing is heard.
         state.said_no_answer = true;
         if state.complaints.may(now, hint.kind()) {
             let peer = state.index;

@@ -17,30 +17,30 @@ use crate::session::wire::{DatagramType, HEADER_BYTES, Header, Notice};
 use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::units::{Duration, Instant};
 
-/// While our own initiation has been repeated no more than this, and our key is the larger one, an
-/// initiation of the peer is left unanswered: ours will do. After more, ours may not get through.
+/// The repetitions of our own initiation up to which one of the peer is left unanswered, if our key is the larger
+/// one. After more, ours may not get through.
 const OWN_TRIES_FIRST: u32 = 4;
-/// Wrong first checks in a row before that is worth an event: the link may damage one.
+/// The wrong first checks in a row before that is worth an event: the link may damage one.
 const WRONG_MACS_COUNT: u32 = 3;
-/// Responses that led to nothing, and for how long, before that is worth an event.
+/// The responses that led to nothing, and the time, before that is worth an event.
 const UNCONFIRMED_COUNT: u32 = 5;
 const UNCONFIRMED_FOR: Duration = Duration::from_secs(10);
 
 /// An initiation taken apart.
 struct Parts<'a> {
     body: &'a [u8],
-    /// What the first check covers: header and body.
+    /// The octets that the first check covers: header and body.
     covered: &'a [u8],
     first: &'a Mac,
     second: &'a Mac,
 }
 
-/// Whose key the first check of an initiation was made with.
+/// The owner of the key that the first check of an initiation was made with.
 #[derive(Clone, Copy)]
 enum Addressee {
     /// Our public key.
     Us,
-    /// A former one that is still taken.
+    /// A former public key of ours that is still taken.
     UsAsBefore,
     /// The key that we share with this peer.
     SharedWith(usize),
@@ -69,7 +69,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Of which kind of security it is, by its length.
+    /// The kind of security, by the length of the initiation.
     const fn kind(&self) -> Option<SecurityKinds> {
         Some(match self.body.len() {
             IK_INITIATION_BYTES => SecurityKinds::NOISE,
@@ -81,8 +81,8 @@ impl<'a> Parts<'a> {
 }
 
 impl<M: Carried> Session<M> {
-    /// An initiation, without its parity: judged as cheaply as possible, step by step. Nothing before it is
-    /// admitted takes an operation with keys.
+    /// Takes an initiation, without its parity, which is judged as cheaply as possible, step by step. Until it is
+    /// admitted, no step takes an operation with keys.
     pub(super) fn take_initiation(
         &mut self,
         now: Instant,
@@ -159,8 +159,9 @@ impl<M: Carried> Session<M> {
         self.answer(now, opening)
     }
 
-    /// Whose key the first check was made with. One hash; where several peers have preset keys or labels,
-    /// one for each of these, and all further ones together at a rate. The peer at `here` comes first.
+    /// The owner of the key that the first check was made with. This takes one hash. Where several peers have preset
+    /// keys or labels, it takes one for each of them; all further ones together have a rate. The peer at `here` comes
+    /// first.
     fn addressee(
         &mut self,
         now: Instant,
@@ -201,7 +202,7 @@ impl<M: Carried> Session<M> {
         None
     }
 
-    /// An initiation that is not for us: both ends are told, the caller by a notice, a few times a second.
+    /// Handles an initiation that is not for us: both ends are told, the caller by a notice, a few times a second.
     pub(super) fn on_wrong_key(&mut self, now: Instant, path: PathId, octets: &[u8]) {
         self.wrong_macs = self.wrong_macs.saturating_add(1);
         if !self.guard.may_refuse(now) {
@@ -274,7 +275,7 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Whether a genuine initiation is to be answered: it is new, and not at odds with one of ours.
+    /// Whether a genuine initiation is to be answered: it must be new, and must not compete with one of ours.
     fn judge(&mut self, now: Instant, opening: &Opening) -> Result<(), DropReason> {
         let (path, peer, theirs) = (opening.path, opening.peer, &opening.responder.hello);
         let own_boot = self.boot;
@@ -303,7 +304,7 @@ impl<M: Carried> Session<M> {
         }
         let own_key = self.config.identity.as_ref().map(SecretKey::public);
         let we_win = match (opening.responder.key, own_key) {
-            // Of two keys, the one that it calls with.
+            // If the peer has two keys, the one that it calls with counts.
             (Some(peer), Some(own)) => own > peer,
             _ => own_boot > theirs.boot,
         };
@@ -318,7 +319,7 @@ impl<M: Carried> Session<M> {
         Ok(())
     }
 
-    /// A genuine initiation of a peer that we know.
+    /// Answers a genuine initiation of a peer that we know.
     fn answer(&mut self, now: Instant, opening: Opening) -> Result<(), DropReason> {
         self.judge(now, &opening)?;
         let Opening {
@@ -359,8 +360,8 @@ impl<M: Carried> Session<M> {
         }
         let keys = Keypair::new(cipher, local, remote, now, false);
         state.keys.offer(keys);
-        // The peer is at it: no need to begin one of our own meanwhile. A recorded initiation says so
-        // once at most.
+        // The peer has begun a handshake, so we need not begin one meanwhile. A recorded initiation can have
+        // this effect once at most.
         if theirs.epoch > state.epoch_offered {
             state.epoch_offered = theirs.epoch;
             state.not_before = state.not_before.max(now + OFFER_PATIENCE);
