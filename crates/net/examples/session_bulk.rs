@@ -1,7 +1,7 @@
 //! One stream of mode reliable inside a Noise session, from memory to memory: the data plane alone.
 //!
 //! Fulmar's side of `scripts/speed`, beside a QUIC stream of the same shape: two processes, one
-//! thread each, one UDP socket each, what arrives is counted and dropped.
+//! thread each, one UDP socket each; arriving octets are counted and dropped.
 //!
 //!     session_bulk sink ADDRESS
 //!     session_bulk source ADDRESS OCTETS RATE
@@ -29,13 +29,13 @@ use std::net::SocketAddr;
 const PORT: Port = Port(7);
 const BLOCK_BYTES: usize = 1 << 16;
 const UNSENT_BYTES: usize = 4 * BLOCK_BYTES;
-/// As the gateway: what fits the smallest packet until the session has found out more.
+/// The first packet size, as the gateway's: the smallest, until the session has found a larger one.
 const FIRST_PACKET: ByteCount = ByteCount(1280);
 /// IPv6 and UDP headers.
 const IP_UDP_OVERHEAD: ByteCount = ByteCount(48);
 
 const PEER: PeerIndex = PeerIndex(0);
-/// What a sink waits for after the end, so that the source hears of it.
+/// The time that a sink waits after the end, so that the source hears of it.
 const FAREWELL: Duration = Duration::from_millis(50);
 
 type Link = Session<Endpoint>;
@@ -62,7 +62,7 @@ fn connection() -> ConnectionConfig {
             every: 32,
             ..AckPolicy::default()
         },
-        // What waits stays in the processor's cache.
+        // Waiting octets stay in the processor's cache.
         unsent_bytes_max: UNSENT_BYTES,
         ..ConnectionConfig::default()
     }
@@ -100,7 +100,7 @@ fn link(keys: [u8; 2], endpoints: Vec<PathId>, rate: Bitrate) -> Outcome<Link> {
     Ok(Session::new(config, inner, Entropy::from_system()?)?)
 }
 
-/// A driver, and what keeps its wake-up pipe open.
+/// A driver, and the waker that keeps its wake-up pipe open.
 fn driver(clock: Clock, local: SocketAddr, config: PortConfig) -> Outcome<(UdpDriver, Waker)> {
     let (waker, wake_up) = waker()?;
     let port = UdpPort::bind(local, config)?;

@@ -1,12 +1,12 @@
-//! An application on an AeroTP endpoint, run inside a session: what secures file transfers and tests.
+//! An application on an AeroTP endpoint, run inside a session, which secures file transfers and tests.
 //!
 //! The application knows a peer by its place in the list of peers
 //! ([`PeerIndex::inner_path`](crate::session::PeerIndex::inner_path)) instead of by its address, and sees
 //! nothing else of the session. While there are no keys, or the link is down, its connections wait.
 //!
 //! # Does not
-//! - Keep epochs on a disk: they come from the clock. One that was set back between two starts with the
-//!   same key is refused by an end that saw the later one, until that is started again.
+//! - Keep epochs on a disk: they come from the clock. If the clock was set back between two starts with the same key,
+//!   an end that saw the later epoch refuses the new one until that end is started again.
 
 use crate::clock::unix_time;
 use crate::session::{
@@ -26,9 +26,9 @@ use std::os::fd::BorrowedFd;
 pub enum Credentials {
     /// A key of each end.
     Keys {
-        /// Ours.
+        /// Our key.
         own: SecretKey,
-        /// Those of whom we talk to.
+        /// The public keys of the ends that we talk to.
         peers: Vec<PublicKey>,
         /// A key that both ends were given, on top.
         preset: Option<PresetKey>,
@@ -37,7 +37,7 @@ pub enum Credentials {
     Preset(PresetKey),
 }
 
-/// Why there is no session.
+/// The reason why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum SecuredError {
     /// The kernel has no entropy.
@@ -54,7 +54,7 @@ pub type SecuredEndpoint = Session<Endpoint>;
 /// Octets of the fraction of an epoch.
 const FRACTION_BITS: u32 = 24;
 
-/// Larger than at any start before, as far as the clock goes: seconds, and 2^-24 of them.
+/// The epoch of this start, larger than at any start before, as far as the clock goes: seconds, and 2^-24 of them.
 fn boot_epoch() -> u64 {
     let now = unix_time();
     let fraction = u64::from(now.subsec_nanos()) >> (30 - FRACTION_BITS);
@@ -92,7 +92,7 @@ pub fn secured(
         }
         Credentials::Preset(key) => (None, vec![peer(0, Security::Preset { key })]),
     };
-    // Nothing is made for a peer before it is there.
+    // No TPDU is made for a peer before it is there.
     for index in (0..).take(peers.len()) {
         endpoint.hold(Instant::START, PeerIndex(index).inner_path(), true);
     }
@@ -104,7 +104,7 @@ pub fn secured(
     Ok(Session::new(config, endpoint, entropy)?)
 }
 
-/// The application, and what it is told of the session by whoever started it.
+/// The application, and the function that hears of the session's refusals.
 #[derive(Debug)]
 pub struct Secured<'a, A, T> {
     application: &'a mut A,
@@ -113,7 +113,7 @@ pub struct Secured<'a, A, T> {
 }
 
 impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
-    /// Runs `application`; `tell` hears why an end is turned away.
+    /// Wraps `application`; `tell` hears why an end is turned away.
     pub const fn new(application: &'a mut A, tell: T) -> Self {
         Self {
             application,

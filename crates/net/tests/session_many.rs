@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 const DELAY: Duration = Duration::from_millis(5);
 const OUTSTATIONS: u32 = 3;
 
-/// Sends what it is given, keeps what it gets.
+/// A machine that sends the octets it is given, and keeps those it gets.
 #[derive(Default)]
 struct Post {
     out: VecDeque<(PathId, Vec<u8>)>,

@@ -8,11 +8,11 @@ use fulmar_proto::machine::{
 use fulmar_proto::units::{ByteCount, Instant};
 use std::net::SocketAddr;
 
-/// Sends one datagram for each that it is told to.
+/// A machine that sends as many datagrams as it is told to.
 #[derive(Default)]
 pub(crate) struct Source {
     pub(crate) left: u32,
-    /// Octets of each.
+    /// Octets of each datagram.
     pub(crate) octets: usize,
     pub(crate) received: u64,
 }
@@ -70,7 +70,7 @@ pub(crate) fn session(config: SessionConfig, seed: u8) -> ByHand {
     Session::new(config, Source::default(), entropy).expect("a sound configuration")
 }
 
-/// Hands what `session` sends now to `each`.
+/// Hands the datagrams that `session` sends now to `each`.
 pub(crate) fn drain_into(
     session: &mut ByHand,
     now: Instant,
@@ -102,7 +102,7 @@ pub(crate) fn take(session: &mut ByHand, now: Instant, (path, from): Place, octe
     session.handle_datagram_from(now, datagram, &source_octets(from));
 }
 
-/// A pair with keys: the caller, the called, and what the caller sent to it, in order.
+/// A pair with keys: the caller, the called, and the caller's datagrams to it, in order.
 pub(crate) fn joined(configs: [SessionConfig; 2], now: Instant) -> (ByHand, ByHand, Vec<Vec<u8>>) {
     let [a, b] = configs;
     let (mut caller, mut called) = (session(a, 1), session(b, 2));

@@ -38,10 +38,10 @@ pub(crate) enum Way {
     Back,
 }
 
-/// A copy of a datagram: after which delay it arrives, from which path, its octets.
+/// A copy of a datagram: the delay until it arrives, its path, and its octets.
 pub(crate) type Copies = Vec<(Duration, PathId, Vec<u8>)>;
 
-/// Decides what arrives of a datagram: its way, when and over which path it was sent, its octets.
+/// A medium: it decides which copies of a datagram arrive, from its way, the time and path of sending, and its octets.
 pub(crate) type Medium = Box<dyn FnMut(Way, Instant, PathId, &[u8]) -> Copies>;
 
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(crate) struct App {
     id: Option<ConnectionId>,
     to_write: Vec<u8>,
     written: usize,
-    /// When and how large datagrams left.
+    /// The times and lengths of the datagrams that left.
     pub(crate) sent: Vec<(Instant, usize)>,
 }
 
@@ -280,7 +280,7 @@ impl Pair {
         pair
     }
 
-    /// The end is replaced by a new process with the same configuration.
+    /// Replaces the end by a new process with the same configuration.
     pub(crate) fn restart(&mut self, way: Way, config: SessionConfig, seed: u8) {
         let mut machine = Strict::new(
             Session::new(
@@ -290,7 +290,7 @@ impl Pair {
             )
             .expect("a sound configuration"),
         );
-        // A new process, but the test's clock goes on.
+        // The process is new, but the test's clock goes on.
         machine.poll_transmit(self.now, &mut Vec::new());
         let side = &mut self.sides[way as usize];
         side.machine = machine;
