@@ -45,7 +45,8 @@ pub(super) const DECLARED_WRONG: &str = "rate_declared_wrong";
 pub(super) struct RatesSeen(BTreeMap<String, (&'static str, bool)>);
 
 impl RatesSeen {
-    /// The decisions on a peer's rate since it was last seen, each with its reason: another reason for the rate is one.
+    /// The decisions on a peer's rate since it was last seen, with their reasons. A new reason for the rate is a
+    /// decision.
     pub(super) fn changes(
         &mut self,
         peer: &str,
