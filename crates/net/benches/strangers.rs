@@ -28,8 +28,8 @@ use session_pair::PATH;
 use session_pair::by_hand::{drain_into, session, take, the_peer};
 use std::net::SocketAddr;
 
-/// The part of a driver's loop that a datagram sees, in the second that counts. Never inlined: it is looked
-/// for by its name.
+/// The part of a driver's loop that a datagram passes, in the second that is measured. Never inlined: the script
+/// looks for it by its name.
 #[inline(never)]
 fn measured(
     row: &mut Row,
@@ -60,7 +60,7 @@ fn one_datagram(
     });
 }
 
-/// The driver's table, in which the peer has the path that the session knows it by.
+/// The driver's table of paths, in which the peer has the path by which the session knows it.
 fn paths(row: &Row) -> PathTable {
     let mut paths = PathTable::new(PathTableConfig::default());
     let mut port = 1;
@@ -97,7 +97,7 @@ fn all_rows() -> Vec<Row> {
         rng.fill(&mut address);
         at(address, 4_914).1
     });
-    // Each drain looks at the timers of all peers, whatever came.
+    // Each drain looks at the timers of all peers, whichever datagram came.
     let crowded = Row::new(
         "noise, where there are 256 peers",
         session(many_presets(), 2),

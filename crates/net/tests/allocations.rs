@@ -16,7 +16,7 @@ use std::thread;
 /// The most octets of a datagram between the gateways.
 const DATAGRAM_OCTETS_MAX: u64 = 1_472;
 
-/// For the gateway `own`, which calls `peer` if it has its address.
+/// The configuration of the gateway `own`, which calls `peer` if it has its address.
 fn config(
     directory: &Path,
     own: &str,
@@ -36,7 +36,7 @@ fn config(
     GatewayConfig::read("test", &text).unwrap()
 }
 
-/// A gateway on a thread, which ends with what it allocated once it is told to stop.
+/// A gateway on a thread, which returns the number of its allocations once it is told to stop.
 struct Running {
     thread: thread::JoinHandle<AllocationInfo>,
     control: Control,
@@ -94,8 +94,9 @@ fn allocations(octets: u64) -> [u64; 2] {
     })
 }
 
-/// Nodes of trees and queues come and go with every burst, the smaller the bursts the more: on idle cores 0.17 for a
-/// datagram sent and 0.08 for one received were measured. No datagram needs memory of its own, which were 1 more.
+/// Nodes of trees and queues come and go with every burst, and there are more of them with smaller bursts: on
+/// idle cores
+/// 0.17 for a datagram sent and 0.08 for one received were measured. Memory for each datagram would be 1 more.
 #[test]
 fn gateways_allocate_for_bursts_but_not_for_each_datagram() {
     let (less, more) = (20_000_000, 60_000_000);

@@ -1,5 +1,5 @@
-//! Whatever a gateway's configuration file holds: a configuration that explains itself, or an error of one line that
-//! names the file. The same as the fuzz target `configuration`, over its corpus and over mutations of it.
+//! Any text of a configuration file gives a configuration that explains itself, or an error of one line that names the
+//! file. The same check as the fuzz target `configuration`, over its corpus and over mutations of it.
 
 use fulmar_net::gateway::config::GatewayConfig;
 use fulmar_net::gateway::config::explain::explain;

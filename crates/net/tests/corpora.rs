@@ -8,7 +8,7 @@ mod gateway_http;
 #[path = "../../../fuzz/laws/gateway_socks.rs"]
 mod gateway_socks;
 
-/// Every input of a target, and every beginning of each.
+/// Checks every input of a target, and every beginning of each.
 fn replay(target: &str, law: fn(&[u8])) {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let inputs = fs::read_dir(place.join(target)).expect("a corpus");
@@ -18,7 +18,7 @@ fn replay(target: &str, law: fn(&[u8])) {
         let octets = fs::read(&path).expect("a file");
         println!("{}", path.display());
         law(&octets);
-        // Of long ones, some.
+        // Some beginnings of long inputs.
         for end in (0..octets.len()).step_by(1 + octets.len() / 300) {
             law(&octets[..end]);
         }

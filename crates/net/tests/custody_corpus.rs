@@ -9,7 +9,7 @@ mod messages;
 use fulmar_proto::rng::Rng;
 use std::path::PathBuf;
 
-/// Changes of each input.
+/// The changes of each input.
 const CHANGES: usize = 40;
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! A full disk makes clients wait; it loses nothing, is said once, and is over when there is space.
+//! A full disk makes clients wait. Nothing is lost, one notice tells of it, and it is over when there is space.
 //!
 //! Method: this program starts itself in a mount namespace of its own, where the store lies on a
 //! small `tmpfs` that another file fills.
@@ -33,7 +33,7 @@ fn child() {
     let octets = pattern(2 * DISK_BYTES);
     let mut taken = flow.append(&octets).unwrap();
     assert!(taken > DISK_BYTES / 2 && taken < DISK_BYTES, "{taken}");
-    // What is left of the last page takes smaller pieces.
+    // The rest of the last page takes smaller pieces.
     while flow.append(&octets[taken..=taken]).unwrap() == 1 {
         taken += 1;
     }
@@ -43,14 +43,14 @@ fn child() {
         "{full:?}"
     );
     assert_eq!(store.poll_notice(), None);
-    // A name needs no page on tmpfs, its header does.
+    // A name needs no page on tmpfs, but the file's header does.
     assert!(
         store
             .begin(FlowId([2; 16]), 0, b"another")
             .unwrap()
             .is_none()
     );
-    // What needs no space goes on.
+    // Calls that need no space still work.
     flow.set_record(b"the same flow").unwrap();
     short.finish().unwrap();
     drop((flow, short, store));

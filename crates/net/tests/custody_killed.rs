@@ -1,10 +1,10 @@
 //! The custody store loses nothing that it took when its process is killed.
 //!
-//! Method: this program starts itself as a child that works on a store and says on its standard output
-//! what it did, after it did it; the parent kills it (SIGKILL) after a random number of lines, opens
-//! the store, and checks it against the last lines. Every octet follows from its flow and offset. Then the
-//! same on a disk that is full most of the time: a `tmpfs` of 128 KiB in a mount namespace of its own, in
-//! which this program runs once more ([`mount_namespace`]).
+//! Method: this program starts itself as a child that works on a store and reports each step on its standard
+//! output, after the step. The parent kills it (SIGKILL) after a random number of lines, opens the store, and
+//! checks it against the last lines. Every octet follows from its flow and offset. The same is done on a disk
+//! that is full most of the time: a `tmpfs` of 128 KiB in a mount namespace of its own, in which this program
+//! runs once more ([`mount_namespace`]).
 //!
 //! `FULMAR_KILLS=1000 cargo test -p fulmar-net --test custody_killed` kills so often in all, a fifth of them
 //! on the full disk.
@@ -24,7 +24,7 @@ use std::process::{Child, Command, Stdio};
 
 const KILLS: u64 = 40;
 const DISK: &str = "128k";
-/// Lines before the kill, at most.
+/// The most lines before the kill.
 const LINES_MAX: u64 = 400;
 const FLOWS: u64 = 3;
 
@@ -75,7 +75,7 @@ fn child() {
         });
         if found.is_none() {
             let Some(flow) = store.begin(id, 0, b"a flow").unwrap() else {
-                // Full: those that are there have to be released first.
+                // The store is full: the octets in it have to be released first.
                 assert!(is_small);
                 for flow in flows.values_mut() {
                     writeln!(out, "@ {} release {}", flow.flow(), flow.end()).unwrap();
@@ -86,7 +86,7 @@ fn child() {
             flows.insert(id, flow);
         }
         let flow = flows.get_mut(&id).unwrap();
-        // Killed between the end and the forgetting, it is found with its end.
+        // After a kill between the end and the forgetting, the flow is found with its end.
         let is_finished = flow.finished().is_some();
         match rng.below(12) {
             0..6 if !is_finished => {
@@ -181,7 +181,7 @@ fn nothing_that_was_appended_is_lost_when_the_process_is_killed_on_a_full_disk()
     println!("{}", line.expect("the child's result"));
 }
 
-/// Kills a child so often, and says how many octets were compared, and how often there was no room.
+/// Kills a child `kills` times. Returns the number of octets compared, and how often there was no room.
 fn kill_often(directory: &Path, disk: &str, kills: u64) -> (usize, u64) {
     let mut moments = Rng::from_seed(7);
     let mut said: BTreeMap<String, Said> = BTreeMap::new();
@@ -190,7 +190,7 @@ fn kill_often(directory: &Path, disk: &str, kills: u64) -> (usize, u64) {
         let mut child = start_child(directory, disk, seed);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut hear = |line: String| {
-            // The test harness writes its own words in front of the first.
+            // The test harness writes its own words in front of the first line.
             let Some(at) = line.find("@ ") else { return };
             let words: Vec<&str> = line[at..].split(' ').collect();
             let [_, flow, verb, number] = words[..] else {
@@ -210,7 +210,7 @@ fn kill_often(directory: &Path, disk: &str, kills: u64) -> (usize, u64) {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it had said and we not heard; the last line may be cut.
+        // These lines had not been read before the kill; the last one may be cut.
         while let Some(Ok(line)) = lines.next() {
             hear(line);
         }

@@ -12,11 +12,11 @@ use fulmar_proto::units::ByteCount;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Above what the flows can hold: the model knows no limit. Segments get the smallest size.
+/// A limit above the octets that the flows can hold, since the model knows none. Segments get the smallest size.
 const LIMIT: ByteCount = ByteCount(16 << 20);
 const FLOWS: u64 = 4;
 const STEPS: usize = 400;
-/// Larger than a segment.
+/// The longest append, which is larger than a segment.
 const APPEND_MAX: u64 = 150_000;
 const KEPT_MAX: u64 = 2 << 20;
 
@@ -48,7 +48,7 @@ fn check(flow: &mut FlowStore, model: &Model, seed: u64) {
     assert_eq!(flow.end(), model.octets.len() as u64, "seed {seed}");
     assert_eq!(flow.finished().is_some(), model.finished, "seed {seed}");
     assert_eq!(flow.record(), model.record, "seed {seed}");
-    // What was released may come back after a restart; what was not may not be missing.
+    // Released octets may come back after a restart; others must not be missing.
     assert!(flow.start() <= model.released, "seed {seed}");
     let mut at = model.released;
     while at < flow.end() {
@@ -84,7 +84,7 @@ fn run(seed: u64, sync: SyncPolicy) {
         let kept = flow.end() - model.released;
         match rng.below(20) {
             0..8 if !model.finished && kept < KEPT_MAX => {
-                // Small ones as often as large ones.
+                // Small appends are as frequent as large ones.
                 let most = APPEND_MAX >> rng.below(17);
                 let mut octets = vec![0; usize::try_from(1 + rng.below(most)).unwrap()];
                 rng.fill(&mut octets);
@@ -124,7 +124,7 @@ fn run(seed: u64, sync: SyncPolicy) {
     }
     for (id, flow) in &mut flows {
         check(flow, &models[id], seed);
-        // One segment and what does not fill it may be left over, and headers.
+        // One segment, the octets that do not fill it, and headers may be left over.
         flow.release(flow.end());
     }
     assert!(

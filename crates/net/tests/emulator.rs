@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Longer than the loopback takes under load, short enough for a test.
+/// A wait that is longer than the loopback takes under load, and short enough for a test.
 const SILENCE: Duration = Duration::from_millis(300);
 
 struct Running {
@@ -95,7 +95,7 @@ fn arrivals(target: &UdpSocket) -> Vec<Vec<u8>> {
     all
 }
 
-/// Sends `count` copies of `payload` through a link and returns what came out, with the counters.
+/// Sends `count` copies of `payload` through a link and returns the datagrams that came out, with the counters.
 fn through(
     config: Config,
     damage: DamagePolicy,
@@ -334,7 +334,7 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
     let running = Running::start_captured(config, Some(capture));
     let client = socket();
     for number in (0..=u8::MAX).cycle().take(SENT) {
-        // Enough at once for a full queue, as 20 mbit take 0.4 ms for each.
+        // Enough datagrams at once for a full queue, as 20 mbit take 0.4 ms for each.
         client.send_to(&[number; 1_000], running.address).unwrap();
     }
     let arrived = arrivals(&target);

@@ -19,7 +19,7 @@ const PORT: Port = Port(7);
 const ONE_WAY: Duration = Duration::from_millis(300);
 const STEP: Duration = Duration::from_micros(500);
 const STEPS_PER_SECOND: u32 = 2_000;
-/// Far beyond what anything takes; it turns a hang into a failure.
+/// A time far beyond what anything takes; it turns a hang into a failure.
 const GIVE_UP: Duration = Duration::from_secs(60);
 const CLIENT_PATH: PathId = PathId(0);
 
@@ -33,7 +33,7 @@ fn forged(n: u32) -> SocketAddr {
     ([10, a, b, c], 50_000).into()
 }
 
-/// As `UdpDriver` does it for an application like `recv`.
+/// The server's table and endpoint, joined as `UdpDriver` does it for an application like `recv`.
 struct Server {
     paths: PathTable,
     endpoint: Endpoint,
@@ -111,7 +111,7 @@ fn opening(body: usize) -> Vec<u8> {
     out
 }
 
-/// Datagrams, and when they arrive.
+/// Datagrams, each with its time of arrival.
 type UnderWay = VecDeque<(Instant, Vec<u8>)>;
 
 fn due(under_way: &mut UnderWay, now: Instant) -> Option<Vec<u8>> {
@@ -125,7 +125,7 @@ struct Flood {
     per_second: u32,
     /// The number of datagrams from each address.
     times: u32,
-    /// Octets of data; `None` for what is no TPDU.
+    /// Octets of data; `None` for a datagram that is no TPDU.
     body: Option<usize>,
 }
 
@@ -189,7 +189,7 @@ const QUIET: Flood = Flood {
 
 #[test]
 fn a_caller_far_away_is_as_soon_served_beside_forged_sources_as_without() {
-    // In a round trip come more of them than there are places in the table.
+    // More of them come in a round trip than there are places in the table.
     for octets in [5, 1_000_000] {
         let quiet = until_read(octets, QUIET);
         for times in [1, 2] {

@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Far beyond what anything here takes; it turns a hang into a failure.
+/// A time far beyond what anything here takes; it turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The hub's limit of flows: low, so that it is reached quickly.
 const FLOWS: usize = 128;
@@ -59,7 +59,7 @@ fn start(peers: &[(&str, Option<SocketAddr>)], more: &str) -> Running {
     }
     let config = GatewayConfig::read("g.toml", &(text + more)).expect("it is right");
     let (made, gateway) = std::sync::mpsc::channel();
-    // It is made where it runs: what it holds stays on its thread.
+    // The gateway is made on the thread where it runs, since its parts cannot leave that thread.
     let thread = thread::spawn(move || {
         let gateway = Gateway::start(Clock::start(), config).expect("it starts");
         let control = gateway.control().expect("a descriptor");
@@ -92,7 +92,7 @@ struct Three {
 const ALLOW: &str = "[egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n";
 
 impl Three {
-    /// Each with further tables.
+    /// Starts the three gateways, each with further tables of configuration.
     fn start(hub: &str, left: &str, right: &str) -> Self {
         let metrics = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
         let limits = format!("{ALLOW}{metrics}{hub}");
@@ -128,7 +128,7 @@ fn server(serve: impl Fn(TcpStream) + Send + Clone + 'static) -> SocketAddr {
     local
 }
 
-/// Sends back what comes, and ends when the client does.
+/// A server that sends back the octets that come, and ends when the client does.
 fn echo() -> SocketAddr {
     server(|mut stream| {
         let mut back = stream.try_clone().expect("a descriptor");
@@ -163,7 +163,7 @@ fn echoes(stream: &mut TcpStream) -> bool {
         && &heard == b"hello"
 }
 
-/// Fresh connections that lead to an echo, of `count`.
+/// Those of `count` fresh connections that lead to an echo.
 fn working(to: SocketAddr, count: usize) -> Vec<TcpStream> {
     let streams = (0..count).map(|_| client(to));
     streams
@@ -191,7 +191,7 @@ fn talking_clients_of_one_peer_leave_the_others_their_reserve_and_themselves_a_h
     let three = Three::start(&(entries + &limits(FLOWS, "")), "", "");
     let [to_left, to_right] = [0, 1].map(|n| three.hub.entries[n]);
     let greedy = working(to_left, FLOWS);
-    // Half of all, and its own reserve, of which one client may have half.
+    // One client may have half of the party's places, which are half of all and its own reserve.
     assert_eq!(greedy.len(), FLOWS * 5 / 16);
     assert_eq!(working(to_right, FLOWS / 8).len(), FLOWS / 8);
 }
@@ -220,7 +220,7 @@ fn socks_clients_that_say_nothing_give_way() {
     // The entries of forwards come first.
     let [forward, socks] = [0, 1].map(|n| three.hub.entries[n]);
     let mut silent: Vec<TcpStream> = (0..2 * FLOWS).map(|_| client(socks)).collect();
-    // They greet: it makes no difference.
+    // The clients greet, which makes no difference.
     for stream in &mut silent {
         drop(stream.write_all(&[5, 1, 0]));
     }
@@ -274,7 +274,7 @@ fn a_client_that_says_nothing_is_reset_and_one_that_listens_or_has_spoken_is_not
     let mut silent = client(to_echo);
     let told = silent.read(&mut [0]).expect_err("nothing is sent to it");
     assert_eq!(told.kind(), ErrorKind::ConnectionReset);
-    // A second one, so that twice the time has passed for the others.
+    // A second client, so that twice the time has passed for the others.
     let told = client(to_echo).read(&mut [0]).expect_err("as before");
     assert_eq!(told.kind(), ErrorKind::ConnectionReset);
     let mut heard = [0; 30];
@@ -295,7 +295,7 @@ fn a_hundred_slow_readers_of_the_page_keep_nobody_from_an_answer() {
             "GET / HTTP/1.0\r\n\r\n",
             "GET",
         ][n % 3];
-        // Who gave way meanwhile cannot ask.
+        // A connection that gave way meanwhile cannot ask.
         drop(reader.write_all(asked.as_bytes()));
         readers.push(reader);
     }

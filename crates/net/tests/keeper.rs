@@ -3,8 +3,8 @@
 //! Method: this program starts itself as a small gateway with a store and a keeper. It reads one
 //! connection into the store, and writes octets that follow from their offset to another. The parent
 //! is client and server of the two. The gateway kills itself (SIGKILL) again and again: before the
-//! store has what was read, before the socket knows of it, after both. What the next one goes on with,
-//! it knows from store and kernel only.
+//! store has the octets read, before they are taken out of the socket, after both. The next gateway
+//! knows only from the store and the kernel where to go on.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use fulmar_net::custody::{FlowStore, Store, StoreConfig, SyncPolicy};
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 const TOTAL: u64 = 24 << 20;
 const KILLS: u64 = 20;
-/// Steps of at most 64 KiB in each direction before a kill, at most.
+/// The most steps, of at most 64 KiB in each direction, before a kill.
 const STEPS_MAX: u64 = 60;
 const IN: FlowId = FlowId([1; 16]);
 const OUT: FlowId = FlowId([2; 16]);
@@ -62,7 +62,7 @@ fn record(role: Role, socket: &TcpStream) -> SocketRecord {
     }
 }
 
-/// One direction each.
+/// The two connections, one for each direction.
 struct Gateway {
     store: Store,
     keeper: Keeper,
@@ -110,7 +110,7 @@ impl Gateway {
         }
     }
 
-    /// Peek, append, consume, and die between if told so. `false` at the end.
+    /// Peeks, appends, consumes, and dies in between if told so. `false` at the end.
     fn read(&mut self, len: usize, die_at: Option<u64>) -> bool {
         let mut octets = vec![0; len];
         let len = self.incoming.peek(&mut octets).unwrap();
@@ -122,7 +122,7 @@ impl Gateway {
         len > 0
     }
 
-    /// Writes what fits. `false` when all was written.
+    /// Writes the octets that fit. `false` when all were written.
     fn write(&mut self, len: u64) -> bool {
         let len = len.min(TOTAL - self.written);
         match self.outgoing.write(&octets(self.written, len)) {
@@ -371,7 +371,7 @@ fn many_sockets_come_back_and_a_keeper_that_left_is_replaced() {
             .keep(name(i), ours, &record(Role::Opener, ours))
             .unwrap();
     }
-    // A line that was full is emptied by and by.
+    // A line that was full empties in time.
     while keeper.flush().unwrap() {
         std::thread::yield_now();
     }

@@ -27,7 +27,7 @@ const DELAY: Duration = Duration::from_millis(20);
 /// A sealed probe: header, type, number, time, tag.
 const PROBE_BYTES: usize = 12 + 1 + 4 + 4 + 16;
 
-/// A count of how often the receiver, or the server, was asked.
+/// The number of times that the receiver, or the server, was asked.
 #[derive(Debug, Default)]
 struct Asked(u32);
 
@@ -84,7 +84,7 @@ impl<A: Application<Endpoint>> End<A> {
         }
     }
 
-    /// Does all that can be done now; what is sent, and when the next turn is due.
+    /// Does all that can be done now. Returns the datagrams sent, and the time of the next turn.
     fn settle(&mut self, now: Instant) -> (Vec<Vec<u8>>, Option<Deadline>) {
         let mut app = Secured::new(&mut self.app, |text: &str| panic!("{text}"));
         let mut turn = Turn {
@@ -108,7 +108,7 @@ impl<A: Application<Endpoint>> End<A> {
         }
     }
 
-    /// The network says that nobody listens.
+    /// Tells the end that nobody listens, as the network does.
     fn unreachable(&mut self, now: Instant) {
         let mut app = Secured::new(&mut self.app, |text: &str| panic!("{text}"));
         app.unreachable(now, &mut self.link, PATH);
@@ -128,7 +128,7 @@ type Underway = Vec<(Instant, Vec<u8>)>;
 struct Line<A, B> {
     now: Instant,
     call: End<A>,
-    /// The end that is called; without one, the caller hears that nobody listens.
+    /// The end that is called; without it, the caller hears that nobody listens.
     called: Option<End<B>>,
     there: Underway,
     back: Underway,
@@ -147,7 +147,7 @@ impl<A: Application<Endpoint>, B: Application<Endpoint>> Line<A, B> {
         }
     }
 
-    /// Lets both ends do all they can; of the caller's datagrams those are lost that `arrives` denies.
+    /// Lets both ends do all they can. The caller's datagrams for which `arrives` is `false` are lost.
     fn settle(&mut self, mut arrives: impl FnMut(&[u8]) -> bool) {
         let at = self.now + DELAY;
         let (sent, due) = self.call.settle(self.now);
@@ -207,7 +207,7 @@ fn served_after<A: Application<Endpoint>, B: Application<Endpoint>>(
         });
         let asked = line.called.as_ref().map(|server| asked(&server.app));
         match called_again {
-            // In the middle of what it does.
+            // The caller is cut off in the middle of its work.
             None if asked == Some(1) && line.now > Instant::START + DELAY * 20 => {
                 (line.call, called_again) = (caller(22), Some(line.now));
                 line.lose_all();
@@ -260,7 +260,7 @@ fn config(lives: [u8; 2]) -> [SessionConfig; 2] {
     let mut configs = noise();
     for (config, life) in configs.iter_mut().zip(lives) {
         config.boot_epoch += u64::from(life) << 24;
-        // As such ends have it: nothing but the probe comes before what they have to say.
+        // As real ends have it: only the probe comes before the first record.
         config.peers[0].mtu = MtuConfig::fixed(ByteCount(1_500));
     }
     configs
@@ -311,7 +311,7 @@ fn server(life: u8) -> End<Server<Asked>> {
     })
 }
 
-/// One that asks for a test of 20 s, in its life `life`.
+/// A client that asks for a test of 20 s, in its life `life`.
 fn client(life: u8, direction: Direction) -> End<Client<Asked>> {
     let [config, _] = config([life, 0]);
     End::new(config, life, |_| {
@@ -346,7 +346,7 @@ fn a_sender_that_starts_anew_is_heard_at_once_though_its_first_datagram_is_lost(
         served_after(receiver(&inbox, 0), caller, asked, loses_probe)
     });
     assert_eq!(waits[0], waits[1]);
-    // The handshake, and the opening behind it.
+    // The wait covers the handshake, and the opening behind it.
     assert!(waits[0] <= DELAY * 4, "{waits:?}");
 }
 
@@ -359,10 +359,12 @@ fn a_test_that_is_asked_for_anew_begins_at_once_though_the_first_datagram_is_los
     assert_eq!(waits[0], waits[1]);
 }
 
-/// Before the session stands; between that and the first answer inside it.
+/// The times of the kill: before the session stands, and between that and the first answer inside it.
 const BEFORE_AN_ANSWER: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(50)];
 const IN_THE_MIDDLE: Duration = Duration::from_secs(1);
-/// Started again at once; and after the caller has been told that nobody listens, and has opened a further connection.
+/// The times until the restart: at once, and after the caller has been told that nobody listens and has opened a
+/// further
+/// connection.
 const AWAY: [Duration; 2] = [Duration::ZERO, Duration::from_millis(600)];
 
 /// The report of a sender whose receiver is killed and started again, once the file has arrived.

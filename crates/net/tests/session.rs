@@ -36,7 +36,7 @@ fn data_follows_the_handshake_at_once_in_every_kind_of_security() {
             let ups = pair.count(way, |event| {
                 matches!(event, SessionEvent::Up { resumed: false, .. })
             });
-            // And how large packets may be.
+            // The other event tells the sizes of packets.
             assert_eq!(
                 (ups, pair.events(way).len()),
                 (1, 2),

@@ -70,7 +70,7 @@ fn recorded_early_data_is_worth_nothing_to_a_receiver_that_restarted_and_remembe
     let counters = pair.session(Way::Back).counters();
     assert_eq!(counters.received, 0, "{counters:?}");
     assert!(counters.dropped(DropReason::Replayed) >= 3, "{counters:?}");
-    // What remembering is for.
+    // Without the remembered epochs, the replay succeeds.
     again.epochs_seen.clear();
     pair.restart(Way::Back, again, 91);
     for octets in recorded.borrow().iter() {

@@ -1,6 +1,6 @@
 //! The octets of a session are those of `docs/protocol/session.md`, section 10.
 //!
-//! Method: fixed seeds; the page's examples are read and compared, digests stand for sealed ones.
+//! Method: fixed seeds. The page's examples are read and compared; digests stand for sealed datagrams.
 
 use crate::session_pair::{Pair, Way, lossy, noise, preset_pair, unprotected};
 use fulmar_net::session::{Capability, Security, SessionConfig};
@@ -97,7 +97,7 @@ fn sealed_datagrams_are_pinned_by_their_digests() {
             .collect()
     };
     let pinned = |examples: [(usize, &str); 5]| examples.map(|(len, hash)| (len, hash.to_owned()));
-    // The first two differ by what the hellos say, the others are sealed by the other cipher.
+    // The first two datagrams differ in their hellos; the others are sealed by the other cipher.
     let aes = Capability {
         name: "cipher".to_owned(),
         value: "aes-256-gcm".to_owned(),

@@ -109,7 +109,7 @@ fn a_key_that_is_taken_away_has_no_session_any_more_and_gets_none() {
     assert_eq!(link(&pair, Way::Forward), LinkState::Connecting);
     assert_eq!(pair.session(Way::Forward).counters().received, received);
     assert!(pair.app(Way::Back).received.is_empty());
-    // Whoever has the key it was calls in vain.
+    // A caller with the former key calls in vain.
     let unknown = |event: &SessionEvent<()>| {
         matches!(event, SessionEvent::Refused { reason: RefuseReason::UnknownPeer(key), .. }
             if *key == public(2))
@@ -133,7 +133,7 @@ fn a_key_that_is_taken_away_has_no_session_any_more_and_gets_none() {
         "{:?}",
         pair.events(Way::Back)
     );
-    // Given back, it has one again.
+    // Once the key is configured again, the peer has a session again.
     recognise(&mut pair, Way::Forward, to(2), None);
     pair.run(SECOND * 5);
     assert_eq!(link(&pair, Way::Forward), LinkState::Up);
@@ -318,8 +318,8 @@ fn a_reload_that_changes_no_key_leaves_a_handshake_under_way_alone() {
     assert_eq!(counters.initiations_sent, 1, "the first was answered");
 }
 
-/// An end that sends early data goes on to another preset key, `pause` after the end that takes it. Datagrams that left
-/// under the former key in between, and those taken after.
+/// Changes the preset key of an end that sends early data, `pause` after the end that takes it. Returns the number of
+/// datagrams that left under the former key in between, and of those taken after.
 fn early_data_across_a_change(pause: Duration) -> (usize, u64) {
     let [mut sends, mut takes] = preset_pair();
     sends.early_data = EarlyData::Send;
@@ -344,7 +344,7 @@ fn early_data_across_a_change(pause: Duration) -> (usize, u64) {
     assert!(before > 0, "early data");
     let old = names.borrow()[0].clone();
     let other = Security::Preset { key: preset(4) };
-    // The far end first: what still comes under the key before is not taken.
+    // The far end changes first: datagrams that still come under the former key are not taken.
     recognise(&mut pair, Way::Back, other.clone(), None);
     names.borrow_mut().clear();
     pair.run(pause);

@@ -24,7 +24,7 @@ fn is_up(event: &SessionEvent<()>) -> bool {
     matches!(event, SessionEvent::LinkUp { .. })
 }
 
-/// A medium that loses nothing but what is sent between `from` and `until`.
+/// A medium that loses only the datagrams that are sent between `from` and `until`.
 fn interrupted(from: Instant, until: Instant) -> Medium {
     Box::new(move |_, now, path, octets| {
         if (from..until).contains(&now) {
@@ -99,7 +99,7 @@ fn an_outage_stops_the_sending_at_once_and_ends_within_one_probe_interval() {
 #[test]
 fn a_transfer_follows_the_peer_to_another_address() {
     let moves = [at(0), at(600), at(900), at(1_500)];
-    // The way back is cut where the peer no longer is.
+    // The way back is cut at the address that the peer has left.
     let place = move |now: Instant| {
         let index = moves.iter().filter(|moved| **moved <= now).count();
         PathId(u32::try_from(100 + index).expect("small"))
@@ -144,7 +144,7 @@ fn a_restarted_peer_is_noticed_by_its_boot_and_talked_to_again() {
             };
             pair.restart(restarted, again, 77);
             if other == Way::Forward {
-                // It has something to send, or would notice at the next keep-alive only.
+                // The end has something to send; otherwise it would notice only at the next keep-alive.
                 pair.send(&octets(100_000));
             }
             pair.run_until(at(10_000));
@@ -219,7 +219,7 @@ fn damaged_bits_are_corrected_behind_the_encryption_and_never_get_inside() {
         let medium: Medium = Box::new(move |_, _, path, octets| {
             let mut octets = octets.to_vec();
             let bits = octets.len() * 8;
-            // Expected errors, drawn by inter-arrival.
+            // Bit errors at random, drawn by the gaps between them.
             let mut bit = 0_f64;
             loop {
                 bit += -(1.0 - rng.unit_f64()).ln() / BIT_ERROR_RATE;

@@ -11,7 +11,7 @@ use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 
 const DELAY: Duration = Duration::from_millis(5);
 const LEN: usize = 8_000_000;
-/// IPv6 and UDP: the pair's paths have no address, so the larger headers are reckoned with.
+/// The headers of IPv6 and UDP: the pair's paths have no addresses, so the larger headers count.
 const HEADERS: usize = 48;
 
 fn at(millis: u64) -> Instant {
@@ -32,7 +32,7 @@ fn configs(max: u64) -> [SessionConfig; 2] {
     })
 }
 
-/// A medium that loses packets with probability `loss`, and those longer than `limit(now)` all.
+/// A medium that loses packets with probability `loss`, and all packets longer than `limit(now)`.
 fn limited(loss: f64, seed: u64, limit: impl Fn(Instant) -> usize + 'static) -> Medium {
     let mut rng = Rng::from_seed(seed).child("loss");
     Box::new(move |_, now, path, octets| {
@@ -44,7 +44,7 @@ fn limited(loss: f64, seed: u64, limit: impl Fn(Instant) -> usize + 'static) -> 
     })
 }
 
-/// When each size of packets was known to pass, in milliseconds.
+/// The sizes of packets that were known to pass, each with its time in milliseconds.
 fn changes(pair: &Pair, way: Way) -> Vec<(u64, u64)> {
     let events = pair.app(way).events.iter();
     let sizes = events.filter_map(|(when, event)| match event {
@@ -141,7 +141,7 @@ fn a_transfer_survives_a_path_that_shrinks_under_it_and_says_nothing() {
         assert!(noticed <= 2_500, "{noticed} ms after");
         let found = *sizes(&pair, Way::Forward).last().unwrap();
         assert!((1_296..=1_300).contains(&found), "{history:?}");
-        // What was on its way at the larger size went again in pieces.
+        // TPDUs of the larger size that were under way left again in pieces.
         let pieces = pair.session(Way::Forward).counters().fragmented;
         assert!(pieces > 0);
         assert!(pair.session(Way::Back).counters().reassembled > 0);
@@ -152,7 +152,7 @@ fn a_transfer_survives_a_path_that_shrinks_under_it_and_says_nothing() {
 
 #[test]
 fn a_small_flow_that_still_passes_does_not_hide_a_black_hole() {
-    // What comes back is small and passes all along: nothing is silent.
+    // Datagrams on the way back are small and always pass, so the link does not fall silent.
     let limit = |now| if now < at(2_000) { 1_500 } else { 1_300 };
     let medium = limited(0.0, 1, limit);
     let mut pair = Pair::new(configs(1_500), medium);

@@ -119,7 +119,7 @@ fn a_notice_that_does_not_show_the_initiation_is_dropped() {
         );
         pair.run(Duration::from_millis(1));
         let mut wrong = true_notice.clone();
-        // The code says what, not whether it is heeded.
+        // The code tells the reason, and not whether the notice is heeded.
         if (8..12).contains(&octet) {
             continue;
         }
@@ -143,9 +143,9 @@ fn a_peer_that_restarted_while_all_was_quiet_is_noticed_at_the_next_datagram() {
         let mut again = configs[1].clone();
         again.boot_epoch += 1 << 24;
         let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
-        // Between two keep-alives, and two confirmations of the size.
+        // A time between two keep-alives, and two confirmations of the size.
         pair.run(Duration::from_secs(26));
-        // It cannot call: it does not know where the other end is.
+        // The restarted end cannot call: it does not know where the other end is.
         pair.restart(Way::Back, again, 77);
         pair.run(Duration::from_secs(1));
         let began = pair.now;
@@ -175,7 +175,7 @@ fn forged_news_of_lost_keys_replace_them_once_in_five_seconds_and_cut_nothing() 
     pair.run(Duration::from_secs(1));
     let sent = octets(6_000_000);
     pair.send(&sent);
-    // Nobody believes who did not see the datagram, or is elsewhere.
+    // A notice is not believed if its sender did not see the datagram, or is elsewhere.
     let lies = |datagram: &[u8]| {
         let (index, low) = (&datagram[4..8], &datagram[8..12]);
         let mut later = u32::from_be_bytes(low.try_into().expect("4"));

@@ -205,7 +205,7 @@ fn of_two_gateways_with_one_key_the_later_has_it_and_the_earlier_is_told() {
     copy.boot_epoch = 1 << 40;
     let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
     pair.run(Duration::from_secs(1));
-    // The one of the earlier start calls again, from an address of its own.
+    // The gateway of the earlier start calls again, from an address of its own.
     let own = PathId(8);
     pair.medium = Box::new(move |way, _, path, octets| match (way, path) {
         (Way::Forward, _) => vec![(DELAY, own, octets.to_vec())],

@@ -18,10 +18,10 @@ const DATA: u8 = 0;
 /// TPDUs, heartbeats and fragments.
 const COUNTED: [u8; 3] = [0, 1, 5];
 
-/// Sent and arrived, forward and back.
+/// The datagrams sent and arrived, forward and back.
 type Account = Rc<RefCell<[Passage; 2]>>;
 
-/// A medium that loses what `loses` says, and counts.
+/// A medium that loses the datagrams for which `loses` is true, and counts.
 fn counting(
     account: &Account,
     mut loses: impl FnMut(Way, Instant, &[u8]) -> bool + 'static,
@@ -79,7 +79,7 @@ fn both_ends_say_the_same_of_each_direction_and_it_is_so() {
     let sent = octets(3_000_000);
     pair.send(&sent);
     pair.run(Duration::from_secs(3));
-    // In the middle of it each end knows what comes; what leaves it is told with the report after.
+    // In the middle of the transfer each end knows its arrivals; the next report tells the other end's.
     let [[_, back], [forward, _]] = told(&pair);
     assert!(forward.sent > 500 && back.sent > 50, "{forward:?} {back:?}");
     pair.run_to_end(Duration::from_secs(60));
@@ -172,7 +172,7 @@ fn counts_go_on_when_the_peer_starts_again() {
     for (passage, before) in forward.iter().zip(before) {
         assert!(passage.sent > before.sent && passage.arrived > before.arrived);
     }
-    // The new process knows of its own time only.
+    // The new process knows only its own datagrams.
     assert!(
         back[0].sent > 0 && back[0].sent < forward[0].sent,
         "{back:?}"
@@ -184,7 +184,7 @@ fn counts_go_on_when_the_peer_starts_again() {
 fn a_full_report_fits_into_the_smallest_packet_whatever_the_parity() {
     /// IPv6's least, without the headers of IPv6 and UDP.
     const DATAGRAM_MAX: usize = 1_280 - 48;
-    /// Room is left for a tag; the check of what is not protected is so much shorter.
+    /// Room is left for a tag; the check of an unprotected datagram is so much shorter.
     const TAG_LESS_CHECK: usize = 12;
     for words in [0, 1, 29, 30, 31, 32, 64, 128, 254, 255] {
         let longest = Rc::new(Cell::new(0));

@@ -1,5 +1,5 @@
-//! The price of a stranger's datagram, counted in operations: the table of `docs/threat-model.md` is what
-//! is measured here, row by row.
+//! The price of a stranger's datagram, counted in operations: this measures the table of `docs/threat-model.md`,
+//! row by row.
 //!
 //! Method: a session of each kind in virtual time gets 30,000 datagrams of one kind a second, or as many as the
 //! row says, for two seconds; what the second of these cost is compared with the table. Once more with as much parity
@@ -49,7 +49,7 @@ fn measured(row: &mut Row, claims_parity: bool) -> Work {
     }
 }
 
-/// So many for ten datagrams, and so many a second besides.
+/// A price: so many operations for ten datagrams, and so many a second besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Price {
     for_ten: u64,
@@ -72,7 +72,7 @@ impl Price {
         price
     }
 
-    /// Whether it says what was counted in a second of `rate` datagrams: no more, and not much less.
+    /// Whether it matches the operations counted in a second of `rate` datagrams: no more, and not much less.
     fn holds(self, counted: u64, rate: u32) -> bool {
         let besides = counted.checked_sub(self.for_ten * u64::from(rate) / 10);
         besides.is_some_and(|besides| besides <= self.a_second && besides * 2 >= self.a_second)

@@ -1,5 +1,5 @@
-//! Whatever strangers send, nothing of it reaches the inner machine, nothing grows, and the transfer
-//! that runs beside it is not touched.
+//! Whatever strangers send, none of it reaches the inner machine, memory does not grow, and a transfer
+//! that runs at the same time is not harmed.
 //!
 //! Method: two sessions in virtual time; beside every true datagram the medium delivers forged ones,
 //! from other addresses: noise, cuts, replays, flipped bits, sound headers over garbage, and genuine
@@ -34,7 +34,7 @@ fn resident_bytes() -> usize {
 /// Far above what a million stored datagrams would take if one in fifty were kept.
 const GROWTH_MAX: usize = 16 << 20;
 
-/// The process's memory is what is measured, so one test at a time.
+/// The tests measure the process's memory, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -99,7 +99,7 @@ fn forged(rng: &mut Rng, recorded: &[Vec<u8>], strange: &[Vec<u8>]) -> Vec<u8> {
                 let bit = index(rng, flipped.len() * 8);
                 flipped[bit / 8] ^= 1 << (bit % 8);
             }
-            // Half of them with a header that checks again.
+            // Half of the datagrams get a header whose check is right again.
             if rng.chance(0.5) {
                 with_hec(flipped)
             } else {
@@ -241,7 +241,7 @@ fn a_hundred_thousand_handshakes_of_strangers_leave_memory_flat_and_traffic_runn
         (9_900..=10_700).contains(&asked),
         "{asked} asked to prove their address"
     );
-    // Half of a hundred before it is a flood, and none after.
+    // Half of a hundred are read before it is a flood, and none after.
     assert!(read <= 60, "{read} initiations read");
     assert_eq!(counters.responses_sent, 1);
 }
@@ -261,7 +261,7 @@ fn a_peer_that_proves_its_address_gets_in_during_a_flood() {
     let mut configs = noise();
     configs[0].peers[0].endpoints.clear();
     let mut pair = Pair::new(configs, medium);
-    // One of ten of those that come is asked for a proof: whoever repeats itself is soon one of them.
+    // One call in ten is asked for a proof: a caller that repeats its call is soon asked.
     for n in 0..12_000_u32 {
         if n == 1_000 {
             pair.call(Way::Forward, |session, _| {

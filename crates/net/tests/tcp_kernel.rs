@@ -41,7 +41,7 @@ fn quick(preset: Preset) -> TcpConfig {
     }
 }
 
-/// Who sends the first SYN.
+/// The side that sends the first SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opener {
     We,
@@ -62,7 +62,7 @@ fn beside<T: Send>(
     })
 }
 
-/// Opens a connection from either side for `flow`; what the kernel's side makes of it.
+/// Opens a connection from either side for `flow`; returns the result of the kernel's side.
 #[expect(clippy::too_many_arguments, reason = "a test's whole description")]
 fn connected<T: Send>(
     host: &mut Host,
@@ -129,7 +129,7 @@ fn lost(way: &Counters) -> u64 {
     way.offered_packets - way.delivered_packets
 }
 
-/// Both directions used what both sides have, and nothing else.
+/// Checks that both directions used the options that both sides have, and no others.
 fn assert_agreed(host: &Host, opener: Opener, ours: Features, kernels: Features, lossy: bool) {
     let both = Features {
         sack: ours.sack && kernels.sack,
@@ -439,7 +439,7 @@ fn a_kernel_that_reads_slowly_shuts_its_window_and_gets_everything() {
                         return came;
                     }
                     came.extend_from_slice(&some[..len]);
-                    // Nobody calls: a pause between reads.
+                    // No value comes: this is a pause between reads.
                     let _pause = allowed.recv_timeout(Duration::from_millis(2));
                 }
             });

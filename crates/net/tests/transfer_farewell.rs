@@ -21,7 +21,7 @@ use std::path::Path;
 const DELAY: Duration = Duration::from_millis(10);
 const LOSS: f64 = 0.4;
 const SEEDS: u64 = 100;
-/// Long, so that nothing is explained by patience with silence.
+/// A patience so long that it explains no result.
 const GIVE_UP: Duration = Duration::from_secs(300);
 
 /// Whether a file was introduced to the receiver.
@@ -34,7 +34,7 @@ impl ReceiveObserver for Introduced {
     }
 }
 
-/// Datagrams on their way: when, in which order, to which side.
+/// Datagrams on their way: time of arrival, order, and side.
 #[derive(Default)]
 struct Air {
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,

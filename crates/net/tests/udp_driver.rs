@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 
 const GIVE_UP: Duration = Duration::from_secs(20);
 
-/// Floods `left` datagrams of `len` octets, and reports what arrives.
+/// A machine that floods `left` datagrams of `len` octets, and reports arrivals.
 struct Flood {
     to: PathId,
     left: u32,
@@ -70,7 +70,7 @@ impl Machine for Flood {
     }
 }
 
-/// Stops once `wanted` datagrams have arrived, the peer is unreachable, or time is up.
+/// An application that stops once `wanted` datagrams have arrived, the peer is unreachable, or time is up.
 #[derive(Default)]
 struct Until {
     wanted: usize,
@@ -187,7 +187,7 @@ fn a_datagram_above_the_largest_possible_is_counted_and_the_next_one_sent() {
     assert_eq!(sink.recv(&mut [0; 100]).unwrap(), 10);
 }
 
-/// Answers everything with one octet.
+/// A machine that answers every datagram with one octet.
 #[derive(Default)]
 struct Echo(Vec<PathId>);
 
@@ -221,11 +221,12 @@ impl Machine for Echo {
     }
 }
 
-/// Wants a path to a named peer once four datagrams have come, and stops when it knows whether there is one.
+/// An application that wants a path to a named peer once four datagrams have come, and stops when it knows whether
+/// there is one.
 struct Named {
     heard: Vec<PathId>,
     peer: SocketAddr,
-    /// The number of those that came first and are in use.
+    /// The number of the first paths that are in use.
     in_use: usize,
     is_answered: bool,
     made: Option<PathId>,
@@ -323,7 +324,7 @@ fn a_named_peer_finds_its_place_among_talkers_unless_every_place_is_in_use() {
     }
 }
 
-/// Stops when it has been woken.
+/// An application that stops when it has been woken.
 struct Woken {
     turns: u32,
 }

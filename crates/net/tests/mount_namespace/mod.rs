@@ -1,7 +1,7 @@
 //! This program once more, in a mount namespace of its own with a small disk.
 //!
-//! Method: a test starts itself as a child under `unshare`; the child's words come on its standard input,
-//! and it mounts a `tmpfs`. Without the right to, the test says so and passes; not with `CI=true`.
+//! Method: a test starts itself as a child under `unshare`. The child gets its words on its standard input,
+//! and mounts a `tmpfs`. Without the right to mount, the test says so and passes; with `CI=true` it fails.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -32,8 +32,8 @@ fn can_mount(directory: &Path) -> bool {
     works
 }
 
-/// Runs the ignored test `child` of this program in a namespace, tells it `words`, and gives back what it said; `None`
-/// if there can be none. `directory` is where it will mount.
+/// Runs the ignored test `child` of this program in a namespace, tells it `words`, and returns its output; `None`
+/// if no namespace can be had. `directory` is where it will mount.
 pub(crate) fn run(child: &str, words: &str, directory: &Path) -> Option<String> {
     if !can_mount(directory) {
         return None;

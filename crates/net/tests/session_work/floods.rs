@@ -26,7 +26,7 @@ fn joins_after(
     if is_known {
         b.peers[0].endpoints = vec![place.0];
     }
-    // The configured one would call itself: its calls are lost.
+    // An end that knows the caller's address calls it, too: those calls are lost.
     let (mut caller, mut called) = (session(a, 1), session(b, 2));
     let mut rng = Rng::from_seed(23);
     let begins = start() + Duration::from_secs(2);

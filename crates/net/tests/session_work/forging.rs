@@ -53,7 +53,7 @@ pub(crate) fn short_hash(key: &[u8; 32], octets: &[u8]) -> [u8; CHECK] {
     hash
 }
 
-/// The first check of whoever knows that public key.
+/// Appends the first check, as whoever knows that public key can make it.
 pub(crate) fn with_first_check(mut octets: Vec<u8>, key: &PublicKey) -> Vec<u8> {
     let derived = derived("fulmar 2026-11-21 session first check", key);
     let first = short_hash(&derived, &octets[..COVERED]);
@@ -81,7 +81,7 @@ pub(crate) fn with_second_check(mut octets: Vec<u8>, key: &PublicKey, answer: &[
     octets
 }
 
-/// Genuine initiations for `key` of somebody who is not known there.
+/// Genuine initiations for `key` from a caller that is not known there.
 pub(crate) fn strange_calls(key: PublicKey, count: u8) -> Vec<Vec<u8>> {
     let peer = PeerConfig {
         name: "victim".to_owned(),

@@ -1,4 +1,4 @@
-//! The rows of the table: kinds of datagrams, who gets them, and how they are made.
+//! The rows of the table: kinds of datagrams, the ends that get them, and the ways to make them.
 
 use super::forging::{
     CHECK, COVERED, HEADER, a_stranger, at, random, strange_calls, with_header, with_hec,
@@ -12,15 +12,15 @@ use fulmar_proto::units::{Duration, FecStrength, Instant};
 
 /// Datagrams a second, unless a row says otherwise.
 const FLOOD: u32 = 30_000;
-/// Initiations a second of which each is read.
+/// A rate of initiations a second at which each is read.
 const BELOW_LOAD: u32 = 90;
 /// The largest strength that a header can claim.
 pub(crate) const MOST_PARITY: u8 = 255;
 
-/// Makes the nth datagram, and says where it comes from.
+/// A maker of the nth datagram and of the place where it comes from.
 pub(crate) type Forge = Box<dyn FnMut(u32, &mut Rng) -> (Place, Vec<u8>)>;
 
-/// One row of the table: the datagram in the table's words, who gets it, and how it is made.
+/// One row of the table: the datagram in the table's words, the end that gets it, and its maker.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) victim: ByHand,
@@ -49,7 +49,7 @@ impl Row {
         }
     }
 
-    /// At a rate that puts nobody under load.
+    /// The row at a rate that puts no end under load.
     fn below_load(mut self) -> Self {
         self.rate = BELOW_LOAD;
         self.only_as_it_is()
@@ -230,7 +230,7 @@ pub(crate) fn proven_calls(calls: &[Vec<u8>]) -> (ByHand, Vec<(Place, Vec<u8>)>)
     let mut victim = called();
     let mut proven = Vec::new();
     let mut now = start();
-    // Half of what is read in a second puts it under load, and keeps it there.
+    // Half of the initiations that are read in a second put the end under load, and keep it there.
     for (port, call) in (1..3_000).zip(calls.iter().cycle()) {
         now += Duration::from_millis(1);
         let place = at([203, 0, 113, 9], port);
@@ -266,7 +266,7 @@ fn recorded_calls() -> Vec<Row> {
         .below_load(),
     );
     let [calling, _] = noise();
-    // Of starts of the peer that came to nothing.
+    // Initiations of starts of the peer that came to nothing.
     let unanswered = [3, 4].map(|seed| {
         sent(&mut session(calling.clone(), seed), start())
             .remove(0)

@@ -22,9 +22,9 @@ use std::os::fd::AsFd;
 
 type Tcp = Strict<TcpEndpoint>;
 
-/// The kernel; the machine compares it only.
+/// The path to the kernel, which the machine only compares.
 const PATH: PathId = PathId(7);
-/// Where our side connects from, and listens.
+/// The port from which our side connects, and at which it listens.
 pub(crate) const OUR_PORT: Port = Port(4000);
 /// The longest sleep: how soon a condition outside of the link is noticed.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -60,7 +60,7 @@ impl Flow {
         }
     }
 
-    /// Writes and reads what can be.
+    /// Writes and reads as far as possible.
     fn work(&mut self, tcp: &mut Tcp) {
         let Some(id) = self.id.filter(|_| self.closed.is_none()) else {
             return;
@@ -306,7 +306,7 @@ impl Host {
         }
     }
 
-    /// Everything that is due.
+    /// Does everything that is due.
     fn turn(&mut self) {
         let mut packet = [0; MTU as usize];
         while let Ok(Some(len)) = self.port.receive(&mut packet) {
@@ -335,13 +335,13 @@ impl Host {
         }
         while let Some(packet) = self.ends.to_kernel.arrived(now) {
             self.kernel_is_over |= self.ends_the_kernels(&packet);
-            // What damage made of it may be no IP packet any more.
+            // The damaged packet may be no IP packet any more.
             let _taken = self.port.send(&packet);
         }
     }
 
-    /// Whether a packet that reaches the kernel is the last thing it waits for. It answers what
-    /// comes after that, such as acknowledgements of what it sent twice, with resets (RFC 9293,
+    /// Whether a packet that reaches the kernel is the last one it waits for. It answers later packets,
+    /// such as acknowledgements of segments that it sent twice, with resets (RFC 9293,
     /// section 3.10.7.1).
     fn ends_the_kernels(&self, packet: &[u8]) -> bool {
         let (ours, kernels) = (&self.ends.to_kernel.seen, &self.from_kernel.seen);

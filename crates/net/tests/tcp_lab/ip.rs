@@ -89,8 +89,8 @@ pub(crate) fn segment<'a>(addresses: &AddressPair, packet: &'a [u8]) -> Option<(
     Some((ecn, packet.get(header.len()..total)?))
 }
 
-/// Whether an IPv6 host says this of itself on a new device, by `ICMPv6`: which groups it listens to (RFC 9777, behind
-/// hop-by-hop options), or that it looks for routers (RFC 4861).
+/// Whether an IPv6 host sends this by itself on a new device, by `ICMPv6`: the groups that it listens to (RFC 9777,
+/// behind hop-by-hop options), or a search for routers (RFC 4861).
 pub(crate) fn is_housekeeping(packet: &[u8]) -> bool {
     const HOP_BY_HOP: u8 = 0;
     const ICMP_V6: u8 = 58;

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Turns a hang into a failure; far beyond what any transfer here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
-/// A name of a namespace, and what is done in it.
+/// The kernel's side: a network namespace, in which sockets are opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     pub(super) namespace: String,
@@ -35,7 +35,7 @@ impl Features {
         window_scaling: true,
     };
 
-    /// With and without each.
+    /// All combinations: with and without each option.
     pub(crate) fn combinations() -> impl Iterator<Item = Self> {
         (0..8_u8).map(|bits| Self {
             sack: bits & 1 != 0,
@@ -60,7 +60,7 @@ impl Kernel {
         })
     }
 
-    /// From the next connection on.
+    /// Sets the options from the next connection on.
     pub(crate) fn set_features(&self, features: Features) {
         let settings = [
             ("sack", features.sack),
@@ -131,7 +131,7 @@ pub(crate) fn accept(listener: &TcpListener) -> TcpStream {
     stream
 }
 
-/// Writes `octets` and its end while reading to the other's: what came.
+/// Writes `octets` and the end while reading to the other side's end; returns the octets read.
 pub(crate) fn exchange(stream: &TcpStream, octets: &[u8]) -> Vec<u8> {
     std::thread::scope(|scope| {
         scope.spawn(|| {

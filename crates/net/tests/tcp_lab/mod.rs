@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) const MTU: u16 = 1500;
-/// One way. It makes windows matter.
+/// The delay of one way. It makes windows matter.
 const DELAY: Duration = Duration::from_millis(2);
 const OURS: (Ipv4Addr, Ipv6Addr) = (
     Ipv4Addr::new(10, 77, 0, 1),
@@ -130,7 +130,7 @@ pub(crate) fn lab(family: Family, link: &Config, seed: u64) -> (Host, Kernel) {
     (Host::new(port, addresses, link, &rng), kernel)
 }
 
-/// Octets that nothing but themselves looks like.
+/// Octets of which no two pieces look alike.
 pub(crate) fn octets(name: &str, len: usize) -> Vec<u8> {
     let mut octets = vec![0; len];
     Rng::from_seed(1).child(name).fill(&mut octets);

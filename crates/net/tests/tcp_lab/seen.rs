@@ -6,18 +6,18 @@ use fulmar_baseline::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, T
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) segments: u64,
-    /// With a timestamp, SYNs and resets apart.
+    /// Segments with a timestamp, but for SYNs and resets.
     pub(crate) stamped: u64,
-    /// Without any, SYNs and resets apart.
+    /// Segments without a timestamp, but for SYNs and resets.
     pub(crate) unstamped: u64,
-    /// With SACK blocks.
+    /// Segments with SACK blocks.
     pub(crate) sacks: u64,
-    /// With a window of zero, SYNs and resets apart.
+    /// Segments with a window of zero, but for SYNs and resets.
     pub(crate) shut: u64,
     pub(crate) resets: u64,
     /// Resets once the sender had sent and received everything: no connection was left to harm.
     pub(crate) late_resets: u64,
-    /// The last SYN's.
+    /// The options of the last SYN.
     pub(crate) syn: Option<TcpOptions>,
     /// The number after the FIN.
     pub(super) end: Option<TcpSeq>,
