@@ -31,12 +31,17 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Sets a file of the store aside. A file that cannot be moved stays, and is met again at the next start.
-    pub(super) fn set_aside(&self, name: &str) {
+    /// Sets a file of the store aside, and answers whether it is gone. A file that cannot be moved stays, and is met again
+    /// at the next start.
+    pub(super) fn set_aside(&self, name: &str) -> bool {
         match self.aside.put(&*self.disk, &self.space, name) {
             Ok(()) => self.space.was_set_aside(name),
-            Err(error) => self.space.not_set_aside(name, &error),
+            Err(error) => {
+                self.space.not_set_aside(name, &error);
+                return error.kind() == ErrorKind::NotFound;
+            }
         }
+        true
     }
 }
 
@@ -518,17 +523,28 @@ impl FlowStore {
         }
     }
 
+    /// Segments from before the flow's first octet, which could not be deleted at the start, go before all others: once
+    /// the file that shows them to be released were gone, they would be a flow with a gap.
+    pub(super) fn delete_first(&mut self, segments: VecDeque<Segment>) {
+        self.shared
+            .space
+            .add(segments.iter().map(|s| s.file_bytes).sum());
+        self.doomed = segments;
+    }
+
     /// Deletes the released segments, as far as the disk lets us.
     fn delete_doomed(&mut self) {
         while let Some(segment) = self.doomed.pop_front() {
             // A file that is open still takes its space.
             self.reader.take_if(|(name, _)| *name == segment.named);
             let name = segment::file_name(self.header.flow, segment.named);
-            if segment.is_damaged {
-                self.shared.set_aside(&name);
-            } else if let Err(error) = self.shared.disk.remove(&name)
-                && error.kind() != ErrorKind::NotFound
-            {
+            let is_gone = if segment.is_damaged {
+                self.shared.set_aside(&name)
+            } else {
+                let removed = self.shared.disk.remove(&name);
+                removed.map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true)
+            };
+            if !is_gone {
                 // It is tried again with the next one, and found again at the next start.
                 self.doomed.push_front(segment);
                 return;

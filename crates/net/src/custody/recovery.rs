@@ -169,9 +169,14 @@ fn take_up(
     // A file that was emptied and used again begins at a later offset than its name says. That happens only when
     // everything before was released. A power cut brings deleted names back.
     let is_reused = |file: &Found| file.header.start > file.segment.named;
+    let mut undeleted = VecDeque::new();
     if let Some(first) = found.iter().rposition(is_reused) {
-        let released = found.drain(..first);
-        released.for_each(|file| drop(shared.disk.remove(&file.name)));
+        let is_left = |file: &Found| {
+            let removed = shared.disk.remove(&file.name);
+            removed.is_err_and(|error| error.kind() != ErrorKind::NotFound)
+        };
+        let left = found.drain(..first).filter(is_left);
+        undeleted.extend(left.map(|file| file.segment));
     }
     let record = found.last().map(|last| last.header.record.clone());
     let (kept, rest, broken) = contiguous(found);
@@ -200,13 +205,14 @@ fn take_up(
             record.filter(|_| damage.is_some()),
             is_finished,
         );
-        recovery
-            .flows
-            .extend(taken.map(|(store, torn_bytes)| Recovered {
+        recovery.flows.extend(taken.map(|(mut store, torn_bytes)| {
+            store.delete_first(undeleted);
+            Recovered {
                 store,
                 torn_bytes,
                 damage,
-            }));
+            }
+        }));
     }
     for name in aside {
         shared.set_aside(&name);

@@ -60,6 +60,7 @@ const KEPT: &[(u64, Segments)] = &[
     (390_637, Segments::Large),
     (394_930, Segments::Large),
     (39_415, Segments::Small),
+    (306_558, Segments::Small),
 ];
 
 #[test]
