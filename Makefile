@@ -14,8 +14,8 @@ SEED ?= 1
 # What is built once, as CI does, is built faster without what would make a second time faster.
 ifeq ($(CI),true)
 export CARGO_INCREMENTAL ?= 0
-export CARGO_PROFILE_TEST_DEBUG ?= false
-export CARGO_PROFILE_RELEASE_DEBUG ?= false
+export CARGO_PROFILE_TEST_DEBUG ?= 0
+export CARGO_PROFILE_RELEASE_DEBUG ?= 0
 endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))

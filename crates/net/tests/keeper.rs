@@ -327,6 +327,8 @@ fn a_client_that_the_keeper_accepted_outlives_its_gateway_from_the_first_moment(
     let (listener, record) = kept_port(&mut keeper);
     let nobody = keeper.accept(PORT, &record).unwrap_err();
     assert_eq!(nobody.kind(), ErrorKind::WouldBlock);
+    let elsewhere = keeper.accept(IN, &record).unwrap();
+    assert!(elsewhere.is_none(), "it has no such port");
     let call = || {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(b"asked").unwrap();

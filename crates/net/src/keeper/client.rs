@@ -202,8 +202,7 @@ impl Keeper {
 
     /// Lets the keeper accept the next client at a port that it was given under the name `port`. The keeper has the
     /// connection before we do, so that no kill of ours resets it. Waits for the answer, as no other call does.
-    /// `None` if
-    /// the keeper is of a program that cannot.
+    /// `None` if the keeper cannot: it is of an older program, has no such port, or is short of descriptors.
     ///
     /// # Errors
     /// `accept`'s error, with [`ErrorKind::WouldBlock`] where nobody waits there; [`ErrorKind::BrokenPipe`]
@@ -227,7 +226,19 @@ impl Keeper {
                         return Ok(Some(Accepted { client, socket }));
                     }
                     (Ok(Message::NoClient { error }), _) => {
-                        return Err(io::Error::from_raw_os_error(error));
+                        let error = io::Error::from_raw_os_error(error);
+                        let is_of_the_client = matches!(
+                            error.kind(),
+                            ErrorKind::WouldBlock
+                                | ErrorKind::ConnectionAborted
+                                | ErrorKind::Interrupted
+                        );
+                        // A keeper that is short of something keeps nobody out: the gateway may be better off.
+                        return if is_of_the_client {
+                            Err(error)
+                        } else {
+                            Ok(None)
+                        };
                     }
                     (Ok(Message::All), _) if self.alls == 0 => {
                         self.accepts = false;

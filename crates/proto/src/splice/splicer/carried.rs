@@ -1,4 +1,4 @@
-//! What a session learns of a path, as flows see it.
+//! The news of a session about a path, as flows see it.
 
 use super::Splicer;
 use crate::machine::{Carried, PathId, PathSizes};
