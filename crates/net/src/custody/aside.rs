@@ -8,7 +8,7 @@ use super::disk::Disk;
 use super::space::Space;
 use fulmar_proto::units::ByteCount;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::sync::{Mutex, PoisonError};
 
 /// The most files set aside.
@@ -54,9 +54,16 @@ impl Aside {
     /// It stays where it is.
     pub(super) fn put(&self, disk: &dyn Disk, space: &Space, name: &str) -> io::Result<()> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let aside = format!("{:016}-{name}", files.next);
-        let octets = disk.set_aside(name, &aside)?;
-        files.next += 1;
+        let (aside, octets) = loop {
+            let aside = format!("{:016}-{name}", files.next);
+            // Also after a failure, which may have come after the move.
+            files.next += 1;
+            match disk.set_aside(name, &aside) {
+                // One that was not found at the start, when the disk could not list them.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                moved => break (aside, moved?),
+            }
+        };
         files.octets += octets;
         files.all.push_back((aside, octets));
         while files.all.len() > 1

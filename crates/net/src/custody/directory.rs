@@ -200,6 +200,12 @@ impl Disk for Directory {
             Err(error) => return Err(error.into()),
         }
         let place = self.aside()?;
+        // Nobody else writes here, so that what is not there now is not there a moment later.
+        match rustix::fs::statat(&place, aside, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => return Err(Errno::EXIST.into()),
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
         rustix::fs::renameat(&self.handle, name, &place, aside)?;
         length(&place, aside)
     }

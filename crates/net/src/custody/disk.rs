@@ -25,8 +25,10 @@ pub(super) trait Disk: Debug + Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Syncs the names to the disk.
     fn sync_names(&self) -> io::Result<()>;
-    /// Moves a file, or what has its name, to the damaged ones, under a name that none of them has, and
-    /// says how many octets it has.
+    /// Moves a file, or what has its name, to the damaged ones, and says how many octets it has.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`](std::io::ErrorKind::AlreadyExists) if one of them has that name.
     fn set_aside(&self, name: &str, aside: &str) -> io::Result<u64>;
     /// The damaged files, with their lengths.
     fn list_aside(&self) -> io::Result<Vec<(String, u64)>>;

@@ -68,7 +68,8 @@ pub struct FlowStore {
     is_stale: bool,
     /// Whether octets could not be kept or given back: the files are then evidence.
     is_faulty: bool,
-    /// Segments that are released and not deleted yet. They are deleted in order, so that the rest has no gap.
+    /// Files that are not needed and not deleted yet: released segments, and before them what could not be made. They are
+    /// deleted in order, so that the rest has no gap.
     doomed: VecDeque<Segment>,
     released: u64,
     end: u64,
@@ -112,7 +113,7 @@ impl FlowStore {
             record,
         };
         let active = segment_file::create(&*shared.disk, &header, true);
-        let active = active.map_err(FlowFault::io("begin a flow"))?;
+        let active = active.map_err(|not_made| FlowFault::io("begin a flow")(not_made.error))?;
         shared.space.add(HEADER_BYTES as u64);
         let mut flow = Self::with(
             shared,
@@ -423,7 +424,19 @@ impl FlowStore {
             ..self.header.clone()
         };
         // The old file has a header of its own: the new file's is used only once that file is there.
-        self.active = segment_file::create(&*self.shared.disk, &header, false)?;
+        let created = segment_file::create(&*self.shared.disk, &header, false);
+        let is_here = |segment: &Segment| segment.named == header.start;
+        self.active = created.map_err(|not_made| {
+            if not_made.is_left && !self.doomed.iter().any(is_here) {
+                // Octets that go into the file before it after all leave it where, with that file gone, it is the
+                // front of a gap.
+                let mut left = Segment::empty(header.start, Layout::Two);
+                left.file_bytes = 0;
+                self.doomed.push_front(left);
+            }
+            not_made.error
+        })?;
+        self.doomed.retain(|segment| !is_here(segment));
         self.header = header;
         self.slot = 0;
         self.is_stale = false;

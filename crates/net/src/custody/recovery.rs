@@ -99,8 +99,7 @@ pub(super) fn recover(shared: &Arc<Shared>) -> Result<Recovery, StoreError> {
     let mut recovery = Recovery::default();
     let files = files(shared)?;
     // This comes before anything is moved: the flows may be whole, and a volume or a umask may have widened the
-    // modes of
-    // all files.
+    // modes of all files.
     for name in files.values().flatten() {
         let path = || shared.directory.join(name);
         match shared.disk.distrust(name) {
@@ -159,11 +158,7 @@ fn take_up(
         // The one that says so goes last, and not before the others.
         let names = found.iter().map(|file| &file.name);
         let mut names = aside.iter().chain(&unused).chain(names);
-        let remove = |name: &String| match shared.disk.remove(name) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        };
-        drop(names.try_for_each(remove));
+        names.all(|name| is_removed(shared, name));
         return Ok(());
     }
     // A file that was emptied and used again begins at a later offset than its name says. That happens only when
@@ -171,15 +166,17 @@ fn take_up(
     let is_reused = |file: &Found| file.header.start > file.segment.named;
     let mut undeleted = VecDeque::new();
     if let Some(first) = found.iter().rposition(is_reused) {
-        let is_left = |file: &Found| {
-            let removed = shared.disk.remove(&file.name);
-            removed.is_err_and(|error| error.kind() != ErrorKind::NotFound)
-        };
+        let is_left = |file: &Found| !is_removed(shared, &file.name);
         let left = found.drain(..first).filter(is_left);
         undeleted.extend(left.map(|file| file.segment));
     }
     let record = found.last().map(|last| last.header.record.clone());
-    let (kept, rest, broken) = contiguous(found);
+    let Contiguous {
+        kept,
+        rest,
+        unused,
+        broken,
+    } = contiguous(found);
     let total = kept.last().and_then(|last| last.header.finished);
     let end = kept.last().map_or(0, |last| last.segment.end);
     why = why.or(broken);
@@ -188,6 +185,8 @@ fn take_up(
         why = Some(format!("its end is missing: {end} octets of {total}"));
     }
     aside.extend(rest.into_iter().map(|file| file.name));
+    let is_left = |file: &Found| !shared.set_aside(&file.name);
+    undeleted.extend(unused.into_iter().filter(is_left).map(|file| file.segment));
     let is_empty = kept.first().is_none_or(|first| first.header.start == end);
     let damage = why.map(|why| Damaged {
         flow,
@@ -220,6 +219,11 @@ fn take_up(
     Ok(())
 }
 
+fn is_removed(shared: &Shared, name: &str) -> bool {
+    let removed = shared.disk.remove(name);
+    removed.map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true)
+}
+
 /// Gives the last of these sorted files, if it is unused, the header of the file before, and returns its name. Notes
 /// after a failed making of the last file are in that header.
 fn correct_unused(found: &mut [Found]) -> Option<String> {
@@ -239,20 +243,31 @@ fn correct_unused(found: &mut [Found]) -> Option<String> {
     Some(last.name.clone())
 }
 
-/// The ones of these sorted files that are the flow from its first octet on, the other files, and the fault if there
-/// is damage.
-fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
+/// A flow's files, parted.
+struct Contiguous {
+    /// Those that are the flow from its first octet on.
+    kept: Vec<Found>,
+    /// Those behind a fault.
+    rest: Vec<Found>,
+    /// Those that were made in vain.
+    unused: Vec<Found>,
+    /// The fault, if there is damage.
+    broken: Option<String>,
+}
+
+/// Parts these sorted files.
+fn contiguous(found: Vec<Found>) -> Contiguous {
     let mut kept: Vec<Found> = Vec::new();
-    let mut why = None;
+    let mut broken = None;
     let mut found = found.into_iter().peekable();
-    let mut spare = Vec::new();
+    let mut unused = Vec::new();
     while let Some(mut file) = found.next() {
         // The next file was made for octets that then went into this file after all.
         let held = file.header.start..file.segment.end;
-        while let Some(unused) =
+        while let Some(next) =
             found.next_if(|next| next.is_unused() && held.contains(&next.header.start))
         {
-            spare.push(unused);
+            unused.push(next);
         }
         if let Some(next) = found.peek()
             && held.contains(&next.header.start)
@@ -272,23 +287,28 @@ fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
         if let Some(next) = next {
             let start = next.header.start;
             let name = &file.name;
-            why = Some(format!(
+            broken = Some(format!(
                 "{name} ends at offset {end}, the next begins at {start}"
             ));
         }
         file.segment.is_damaged = file.damage.is_some();
-        why = file.damage.take().or(why);
+        broken = file.damage.take().or(broken);
         kept.push(file);
         break;
     }
-    let mut rest: Vec<Found> = found.chain(spare).collect();
+    let mut rest: Vec<Found> = found.collect();
     // Without records the file has nothing but the damage, and it has the name that the next segment needs.
     let is_void =
         |last: &mut Found| last.segment.is_damaged && last.segment.end == last.segment.start;
     if kept.len() > 1 {
         rest.extend(kept.pop_if(is_void));
     }
-    (kept, rest, why)
+    Contiguous {
+        kept,
+        rest,
+        unused,
+        broken,
+    }
 }
 
 fn scan(shared: &Shared, flow: FlowId, name: &str) -> Result<Scan, StoreError> {

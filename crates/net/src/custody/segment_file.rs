@@ -5,13 +5,28 @@ use super::segment::{self, HEADER_BYTES, Header, Layout, RECORD_HEADER_BYTES};
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::Arc;
 
-/// Makes the file of a segment, the `first` of its flow or a later one. After a failure there is no file, or one
-/// that the next try uses.
+/// A file that could not be made.
+#[derive(Debug)]
+pub(super) struct NotMade {
+    pub(super) error: io::Error,
+    /// Whether a file with a header, maybe, could not be removed. The next try uses it; without one it must go before
+    /// the octets around it do.
+    pub(super) is_left: bool,
+}
+
+impl From<io::Error> for NotMade {
+    fn from(error: io::Error) -> Self {
+        let is_left = false;
+        Self { error, is_left }
+    }
+}
+
+/// Makes the file of a segment, the `first` of its flow or a later one.
 pub(super) fn create(
     disk: &dyn Disk,
     header: &Header,
     first: bool,
-) -> io::Result<Arc<dyn DiskFile>> {
+) -> Result<Arc<dyn DiskFile>, NotMade> {
     let name = segment::file_name(header.flow, header.start);
     let file = match disk.create(&name) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => left_over(disk, &name, first)?,
@@ -24,8 +39,9 @@ pub(super) fn create(
         IoSlice::new(&empty[..HEADER_BYTES - slot.len()]),
     ];
     if let Err(error) = disk::write_all(&*file, &mut pieces, 0) {
-        drop(disk.remove(&name));
-        return Err(error);
+        let removed = disk.remove(&name);
+        let is_left = removed.is_err_and(|error| error.kind() != ErrorKind::NotFound);
+        return Err(NotMade { error, is_left });
     }
     Ok(file)
 }

@@ -357,9 +357,11 @@ impl Disk for SimulatedDisk {
     fn set_aside(&self, name: &str, aside: &str) -> io::Result<u64> {
         self.whole(|state| {
             let inode = state.find(name)?;
+            if state.names.aside.contains_key(aside) {
+                return Err(Errno::EXIST.into());
+            }
             state.names.files.remove(name);
-            let replaced = state.names.aside.insert(aside.to_owned(), inode);
-            assert_eq!(replaced, None, "{aside} took another's place");
+            state.names.aside.insert(aside.to_owned(), inode);
             state.moved();
             Ok(state.inodes[inode].content.len() as u64)
         })

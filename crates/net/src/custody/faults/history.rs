@@ -142,7 +142,19 @@ fn octets(flow: FlowId, from: u64, len: u64) -> Vec<u8> {
     (from..from + len).map(|at| octet(flow, at)).collect()
 }
 
+/// Says which history it was, whatever panicked in it.
+struct Name(u64, Segments);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("history {} with segments {:?}", self.0, self.1);
+        }
+    }
+}
+
 pub(super) fn run(seed: u64, segments: Segments) -> Happened {
+    let _name = Name(seed, segments);
     let mut rng = Rng::from_seed(seed);
     let policy = match rng.below(3) {
         0 => SyncPolicy::Always,

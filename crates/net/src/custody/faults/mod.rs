@@ -61,6 +61,7 @@ const KEPT: &[(u64, Segments)] = &[
     (394_930, Segments::Large),
     (39_415, Segments::Small),
     (306_558, Segments::Small),
+    (624_198, Segments::Small),
 ];
 
 #[test]
