@@ -17,6 +17,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 const TOTAL: u64 = 24 << 20;
@@ -184,7 +185,7 @@ fn connections_outlive_a_killed_gateway_and_every_octet_passes_once() {
     let listeners = [0, 1].map(|_| TcpListener::bind(("127.0.0.1", 0)).unwrap());
     let [client_at, server_at] = listeners.each_ref().map(|l| l.local_addr().unwrap());
     let [client, server] = listeners;
-    let client = std::thread::spawn(move || {
+    let client = thread::spawn(move || {
         let mut client = client.accept().unwrap().0;
         let all = octets(0, TOTAL);
         client.write_all(&all).unwrap();
@@ -192,7 +193,7 @@ fn connections_outlive_a_killed_gateway_and_every_octet_passes_once() {
         // Open until the gateway closes.
         drop(client.read(&mut [0; 1]));
     });
-    let server = std::thread::spawn(move || {
+    let server = thread::spawn(move || {
         let mut received = Vec::new();
         server
             .accept()
@@ -296,8 +297,15 @@ fn a_forgotten_socket_ends_with_its_gateway_s_and_a_second_gateway_is_refused() 
         "an end, as nobody has it now"
     );
     assert!(!keeper.is_gone());
+    // A process that is killed closes its files a moment after.
+    let last = keeper.as_fd().try_clone_to_owned().unwrap();
     drop(keeper);
+    let dying = thread::spawn(move || {
+        thread::park_timeout(Duration::from_millis(100));
+        drop(last);
+    });
     let (keeper, taken) = start(directory.path(), Duration::from_secs(60)).unwrap();
+    dying.join().unwrap();
     assert_eq!(taken.len(), 1);
     assert_eq!((taken[0].flow, &taken[0].record), (OUT, &other));
     assert_eq!(
@@ -375,7 +383,7 @@ fn many_sockets_come_back_and_a_keeper_that_left_is_replaced() {
     }
     // A line that was full empties in time.
     while keeper.flush().unwrap() {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     drop(keeper);
     let (keeper, taken) = start(directory.path(), Duration::from_secs(60)).unwrap();

@@ -81,6 +81,8 @@ pub struct Accepted {
     pub socket: TcpStream,
 }
 
+/// The time that a killed gateway takes at most to leave the line to its keeper: until then another one seems to have it.
+const LAST_BREATH: Duration = Duration::from_millis(500);
 /// The time that a keeper has to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time that a keeper has to answer while the gateway's traffic waits.
@@ -98,10 +100,20 @@ impl Keeper {
         command: Command,
     ) -> Result<(Self, Vec<Taken>), KeeperError> {
         // A silent keeper is still there, and its sockets are lost when another takes its place. Its clients wait that
-        // long in
-        // any case.
+        // long in any case.
         let patience = PATIENCE.max(config.keep_for);
-        Self::start_within(patience, path, config, command)
+        let clock = Clock::start();
+        loop {
+            match Self::found(patience, path, config)? {
+                Found::Nobody => return Ok((Self::spawned(path, config, command)?, Vec::new())),
+                Found::Ours(keeper, taken) => return Ok((keeper, taken)),
+                Found::Busy if clock.now() >= Instant::START + LAST_BREATH => {
+                    return Err(KeeperError::Busy(path.to_owned()));
+                }
+                // Nothing tells us when the other gateway leaves.
+                Found::Busy => drop(wait(&[], Some(LAST_BREATH / 20), &mut Vec::new())),
+            }
+        }
     }
 
     /// The same in the place of one that died or does not answer, while the gateway's traffic waits: one that listens
@@ -114,35 +126,37 @@ impl Keeper {
         config: KeeperConfig,
         command: Command,
     ) -> Result<Self, KeeperError> {
-        let (keeper, _) = Self::start_within(ACCEPT_PATIENCE, path, config, command)?;
-        Ok(keeper)
+        match Self::found(ACCEPT_PATIENCE, path, config)? {
+            Found::Nobody => Self::spawned(path, config, command),
+            Found::Ours(keeper, _) => Ok(keeper),
+            Found::Busy => Err(KeeperError::Busy(path.to_owned())),
+        }
     }
 
-    fn start_within(
-        patience: Duration,
-        path: &Path,
-        config: KeeperConfig,
-        command: Command,
-    ) -> Result<(Self, Vec<Taken>), KeeperError> {
-        let at = || path.to_owned();
-        if let Ok(connection) = seqpacket::connect(path) {
-            match take_all(&connection, config, patience) {
-                Answer::All(taken) => return Ok((Self::on(connection, None), taken)),
-                Answer::Busy => return Err(KeeperError::Busy(at())),
-                Answer::Version(found) => {
-                    return Err(KeeperError::Version { path: at(), found });
-                }
-                // It was about to end.
-                Answer::Gone => {}
-            }
+    fn found(patience: Duration, path: &Path, config: KeeperConfig) -> Result<Found, KeeperError> {
+        let Ok(connection) = seqpacket::connect(path) else {
+            return Ok(Found::Nobody);
+        };
+        match take_all(&connection, config, patience) {
+            Answer::All(taken) => Ok(Found::Ours(Self::on(connection, None), taken)),
+            Answer::Busy => Ok(Found::Busy),
+            Answer::Version(found) => Err(KeeperError::Version {
+                path: path.to_owned(),
+                found,
+            }),
+            // It was about to end.
+            Answer::Gone => Ok(Found::Nobody),
         }
-        let (connection, child) =
-            Self::spawn(path, config, command).map_err(|(what, source)| KeeperError::Io {
-                what,
-                path: at(),
-                source,
-            })?;
-        Ok((Self::on(connection, Some(child)), Vec::new()))
+    }
+
+    fn spawned(path: &Path, config: KeeperConfig, command: Command) -> Result<Self, KeeperError> {
+        let spawned = Self::spawn(path, config, command);
+        let (connection, child) = spawned.map_err(|(what, source)| KeeperError::Io {
+            what,
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self::on(connection, Some(child)))
     }
 
     fn spawn(
@@ -401,6 +415,14 @@ fn cut_note(record: &SocketRecord) -> SocketRecord {
     let mut record = record.clone();
     record.note.truncate(NOTE_BYTES_MAX);
     record
+}
+
+/// A keeper at a path.
+enum Found {
+    Nobody,
+    Ours(Keeper, Vec<Taken>),
+    /// Another gateway has it.
+    Busy,
 }
 
 enum Answer {
