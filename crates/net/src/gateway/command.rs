@@ -1,7 +1,7 @@
 //! Requests of other threads to a running gateway.
 
 use super::reload::Reload;
-use super::status::Status;
+use super::watch::Status;
 use crate::wait::Waker;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};

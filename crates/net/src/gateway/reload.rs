@@ -7,18 +7,17 @@
 //!   no flow.
 //! - Each change of a peer or key is a line of the log, with who asked for it.
 
-use super::applicants::LastWord;
 use super::config::{GatewayConfig, PeerSettings, change};
-use super::entry;
+use super::entries::{LastWord, entry};
 use super::error::GatewayError;
-use super::flow::ClientKey;
-use super::poller::Token;
-use super::reporting::index_of;
+use super::flows::ClientKey;
 use super::running::{Link, Running};
+use super::sockets::Token;
 use super::start::{
     Keys, Recognition, inner_paths, known_address, mtu_config, read_keys, security_of,
     session_settings,
 };
+use super::watch::index_of;
 use crate::session::{PEERS_MAX, PeerConfig, SecretKey};
 use core::fmt;
 use fulmar_capture::{GatewayEvent, Place};

@@ -1,24 +1,15 @@
 //! A running gateway's state, and the order of one turn of its loop.
 
-use super::admission::Admission;
-use super::applicants::{Applicant, LastWord};
-use super::association::Association;
 use super::command::Command;
 use super::config::{ClassSettings, Custody as Keep, GatewayConfig};
-use super::custody::{Budget, Custody, MemoryCustody};
-use super::decisions::Decisions;
-use super::entry::Entry;
-use super::flow::{ClientKey, Flows};
-use super::flow_record::FlowRecord;
-use super::found_peers::{FoundPeers, TRY_AGAIN};
-use super::keeping::Keeping;
-use super::outages::Outages;
-use super::peer_names::PeerNames;
-use super::poller::{Came, Poller, Token};
+use super::entries::{Applicant, Association, Entry, LastWord};
+use super::flows::{
+    Admission, Budget, ClientKey, Custody, FlowRecord, Flows, Keeping, MemoryCustody,
+};
+use super::peers::{Decisions, FoundPeers, Outages, PeerNames, TRY_AGAIN};
 use super::repeats::Repeats;
-use super::reporting::index_of;
-use super::resolver::Resolver;
-use super::trace::GatewayTrace;
+use super::sockets::{Came, Poller, Resolver, Token};
+use super::watch::{GatewayTrace, index_of};
 use crate::capture::Capture;
 use crate::session::{LinkState, Session, SessionEvent, SessionTap, source_octets};
 use crate::udp::{Application, Step};
@@ -273,7 +264,7 @@ impl Running {
                 Some(Target::Association(token)) => self.association_ready(now, link, token),
                 Some(Target::Flow(id)) => {
                     if let Some(flow) = self.flows.get_mut(id) {
-                        if let super::flow::Body::Stream(stream) = &mut flow.body {
+                        if let super::flows::Body::Stream(stream) = &mut flow.body {
                             stream.ready(one.readable, one.writable);
                         }
                         self.flows.wake(id);

@@ -1,19 +1,14 @@
 //! From a configuration to a running gateway: keys, ports, machines, threads.
 
 use super::command::Control;
-use super::config::{GatewayConfig, PeerSettings, SecurityKind};
-use super::entry::{self, Entry, Rule};
+use super::config::{GatewayConfig, PeerSettings, SecurityKind, state_place};
+use super::entries::{Entry, Rule, entry};
 use super::error::GatewayError;
-use super::http;
-use super::keeping::Keeping;
-use super::kept_ports;
-use super::peer_names::{PeerNames, usable};
-use super::poller::Poller;
-use super::reporting::index_of;
-use super::resolver::Resolver;
+use super::flows::{Keeping, kept_ports};
+use super::peers::{PeerNames, usable};
 use super::running::{Link, Parts, Running};
-use super::state_place;
-use super::trace::GatewayTrace;
+use super::sockets::{Poller, Resolver};
+use super::watch::{GatewayTrace, http, index_of};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::descriptors;

@@ -4,7 +4,7 @@ use super::class::{ClassRules, ClassSettings, Custody};
 use super::read::MTU_MIN;
 use super::settings::{GatewayConfig, PeerSettings, Protocol, SecurityKind};
 use crate::custody::SyncPolicy;
-use crate::gateway::state_place;
+use crate::gateway::config::state_place;
 use core::fmt::Write;
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::{ByteCount, format_duration};

@@ -12,6 +12,7 @@ mod read;
 mod read_entries;
 pub mod rules;
 mod settings;
+pub(super) mod state_place;
 
 pub use class::{ClassRules, ClassSettings, Custody, DEFAULT_CLASS};
 pub use notation::{Allow, Dscp, Listen, NotationError, Place, Ports, reachable};

@@ -7,7 +7,7 @@ use super::settings::{
     CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PeerSettings, SecurityKind,
 };
 use crate::custody::SyncPolicy;
-use crate::gateway::flow_record::PEER_NAME_BYTES_MAX;
+use crate::gateway::flows::PEER_NAME_BYTES_MAX;
 use crate::keeper::KeeperConfig;
 use crate::recording::RecordingConfig;
 use crate::session::{PEERS_MAX, PublicKey};

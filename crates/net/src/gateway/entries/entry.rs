@@ -1,0 +1,213 @@
+//! Entries: the ports where clients come in.
+
+use super::socks::Credentials;
+use crate::gateway::GatewayError;
+use crate::gateway::config::{ClassRules, GatewayConfig, Protocol, SocksLogin};
+use crate::gateway::sockets::packets;
+use crate::ownership::{self, SECRET_FORBIDDEN};
+use fulmar_proto::splice::Destination;
+use socket2::{Domain, Protocol as IpProtocol, Socket, Type};
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// Connections waiting to be accepted.
+const BACKLOG: i32 = 1_024;
+
+/// The kind of an entry, which tells where its flows go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum Way {
+    /// All flows go to this destination.
+    Forward(Destination),
+    /// Flows go where the client asks.
+    Socks(Option<Credentials>),
+    /// Flows go where the client meant to go before the kernel diverted it.
+    Transparent,
+}
+
+impl Way {
+    /// The name in logs.
+    pub(in crate::gateway) const fn name(&self) -> &'static str {
+        match self {
+            Self::Forward(_) => "forward",
+            Self::Socks(_) => "socks",
+            Self::Transparent => "transparent",
+        }
+    }
+}
+
+/// An entry's rule for its clients.
+#[derive(Clone, Debug)]
+pub(in crate::gateway) struct Rule {
+    pub(in crate::gateway) protocol: Protocol,
+    pub(in crate::gateway) listen: SocketAddr,
+    pub(in crate::gateway) way: Way,
+    pub(in crate::gateway) peer: usize,
+    pub(in crate::gateway) classes: ClassRules,
+    /// The classes of a SOCKS entry's UDP associations.
+    pub(in crate::gateway) udp_classes: ClassRules,
+}
+
+impl Rule {
+    /// The beginning of the keeper's names for a TCP port: ports whose names begin alike can serve each other's rules.
+    pub(in crate::gateway) fn port_name(&self) -> Option<String> {
+        let kind = match &self.way {
+            Way::Transparent => "transparent",
+            Way::Forward(_) | Way::Socks(_) => "own",
+        };
+        (self.protocol == Protocol::Tcp).then(|| format!("{} {kind}", self.listen))
+    }
+
+    /// Whether a socket of one can serve the other.
+    pub(in crate::gateway) fn same_socket(&self, other: &Self) -> bool {
+        let transparent = |rule: &Self| rule.way == Way::Transparent;
+        (self.protocol, self.listen, transparent(self))
+            == (other.protocol, other.listen, transparent(other))
+    }
+}
+
+/// An entry's socket.
+#[derive(Debug)]
+pub(in crate::gateway) enum Port {
+    Tcp(TcpListener),
+    Udp(UdpSocket),
+}
+
+/// One entry.
+#[derive(Debug)]
+pub(in crate::gateway) struct Entry {
+    pub(in crate::gateway) rule: Rule,
+    pub(in crate::gateway) port: Port,
+    /// The keeper's name for its port, see [`crate::gateway::flows::kept_ports`].
+    pub(in crate::gateway) kept: Option<String>,
+}
+
+impl Entry {
+    /// The address where it really listens.
+    pub(in crate::gateway) fn local(&self) -> io::Result<SocketAddr> {
+        match &self.port {
+            Port::Tcp(listener) => listener.local_addr(),
+            Port::Udp(socket) => socket.local_addr(),
+        }
+    }
+}
+
+fn credentials(login: &SocksLogin) -> Result<Credentials, GatewayError> {
+    let text = password_text(&login.password_file).map_err(|source| GatewayError::Password {
+        path: login.password_file.clone(),
+        source,
+    })?;
+    let password = text.lines().next().unwrap_or_default();
+    Ok(Credentials {
+        user: login.user.clone().into_bytes(),
+        password: password.as_bytes().to_vec(),
+    })
+}
+
+/// The longest password file: passwords of people and programs have at most some hundred octets.
+const PASSWORD_BYTES_MAX: u64 = 4_096;
+
+/// The text of a password file; an error if anyone but its owner and its group can read it.
+fn password_text(path: &Path) -> io::Result<Zeroizing<String>> {
+    let file = ownership::open_secret(path)?;
+    let mode = file.metadata()?.mode() & 0o777;
+    if mode & SECRET_FORBIDDEN != 0 {
+        let why = format!(
+            "it is open to others (mode {mode:03o}); run: chmod 600 {}",
+            path.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    let mut text = Zeroizing::new(String::new());
+    file.take(PASSWORD_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The entries of a configuration.
+pub(in crate::gateway) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, GatewayError> {
+    let forwards = config.forwards.iter().map(|forward| Rule {
+        protocol: forward.protocol,
+        listen: forward.listen,
+        way: Way::Forward(forward.to.clone()),
+        peer: forward.peer,
+        classes: forward.classes.clone(),
+        udp_classes: ClassRules::default(),
+    });
+    let transparent = config.transparent.iter().map(|entry| Rule {
+        protocol: entry.protocol,
+        listen: entry.listen,
+        way: Way::Transparent,
+        peer: entry.peer,
+        classes: entry.classes.clone(),
+        udp_classes: ClassRules::default(),
+    });
+    let mut rules: Vec<Rule> = forwards.chain(transparent).collect();
+    for socks in &config.socks {
+        rules.push(Rule {
+            protocol: Protocol::Tcp,
+            listen: socks.listen,
+            way: Way::Socks(socks.login.as_ref().map(credentials).transpose()?),
+            peer: socks.peer,
+            classes: socks.tcp.clone(),
+            udp_classes: socks.udp.clone(),
+        });
+    }
+    Ok(rules)
+}
+
+fn bind(rule: &Rule) -> io::Result<Port> {
+    let transparent = rule.way == Way::Transparent;
+    if rule.protocol == Protocol::Udp {
+        return packets::listen(rule.listen, transparent).map(Port::Udp);
+    }
+    let domain = Domain::for_address(rule.listen);
+    let socket = Socket::new(domain, Type::STREAM, Some(IpProtocol::TCP))?;
+    if rule.listen.is_ipv6() {
+        socket.set_only_v6(!rule.listen.ip().is_unspecified())?;
+    }
+    if transparent {
+        packets::make_transparent(&socket, rule.listen)?;
+    }
+    // A restart need not wait for the connections of before.
+    socket.set_reuse_address(true)?;
+    socket.bind(&rule.listen.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(Port::Tcp(socket.into()))
+}
+
+/// An entry at a port that is open already, and that [`Rule::port_name`] calls the same.
+pub(in crate::gateway) fn reopen(rule: Rule, listener: TcpListener) -> io::Result<Entry> {
+    listener.set_nonblocking(true)?;
+    let port = Port::Tcp(listener);
+    let kept = None;
+    Ok(Entry { rule, port, kept })
+}
+
+/// Opens an entry's port.
+pub(in crate::gateway) fn open(rule: Rule) -> Result<Entry, GatewayError> {
+    match bind(&rule) {
+        Ok(port) => Ok(Entry {
+            rule,
+            port,
+            kept: None,
+        }),
+        Err(source) if rule.way == Way::Transparent && is_denied(&source) => {
+            Err(GatewayError::Transparent {
+                listen: rule.listen,
+                source,
+            })
+        }
+        Err(source) => Err(GatewayError::Listen {
+            what: "entry",
+            listen: rule.listen,
+            source,
+        }),
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}

@@ -1,0 +1,476 @@
+//! The parts that outlive the gateway: octets in a store, sockets at a keeper.
+
+mod line;
+
+use super::custody::Custody;
+use super::disk::DiskCustody;
+use super::flow_record::FlowRecord;
+use super::kept_ports::{self, KeptPorts};
+use crate::custody::{FlowStore, Recovery, Store, StoreConfig, StoreNotice};
+use crate::gateway::GatewayError;
+use crate::gateway::config::{Custody as Keep, GatewayConfig};
+use crate::gateway::entries::{Entry, Port};
+use crate::gateway::running::Running;
+use crate::keeper::{Accepted, Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
+use crate::wait::{Interest, Waker, wait};
+use fulmar_proto::splice::{FlowId, Role};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::rc::Rc;
+
+/// The hidden command of this program that is a keeper.
+const KEEPER_COMMAND: &str = "gateway-keeper";
+/// This program, also after another was installed over it.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// Keepers that may die on one gateway before it goes on without.
+const KEEPERS_MAX: u32 = 4;
+/// The first number that names a client given to another keeper. Ports have small numbers, and those that the keeper
+/// gives itself begin beyond.
+const FIRST_GIVEN_AGAIN: u64 = 1 << 62;
+/// The time between two looks at a keeper.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The store and the keeper, if the configuration has custody on disk.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct Keeping {
+    store: Option<Rc<Store>>,
+    keeper: Option<Keeper>,
+    /// The keeper's place, and the time for which it stays without a gateway.
+    place: Option<(PathBuf, KeeperConfig)>,
+    /// The sockets that the keeper has, for a keeper that takes its place.
+    kept: BTreeMap<FlowId, SocketRecord>,
+    /// The listening ports that the keeper has.
+    ports: KeptPorts,
+    /// The client that is being seen to, until it is a flow's or an applicant's.
+    client: Option<KeptClient>,
+    /// Replies to proxies' clients that wait until the keeper knows of them.
+    unsaid: Vec<(FlowId, Vec<u8>)>,
+    died: u32,
+    /// Whether the poller watches for the keeper's end.
+    watched: bool,
+    next_look: Instant,
+    /// When something that waits for the keeper is tried again.
+    again_at: Option<Instant>,
+}
+
+/// A client whose connection the keeper has, and that has no flow.
+#[derive(Debug)]
+pub(in crate::gateway) struct KeptClient {
+    /// The keeper's name for it.
+    name: FlowId,
+    record: SocketRecord,
+}
+
+/// The flows and sockets that the gateway before left.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct Found {
+    pub(in crate::gateway) recovery: Recovery,
+    pub(in crate::gateway) taken: Vec<Taken>,
+}
+
+impl Keeping {
+    pub(in crate::gateway) fn open(
+        config: &GatewayConfig,
+        waker: Waker,
+    ) -> Result<(Self, Found), GatewayError> {
+        let on_disk = config
+            .classes
+            .iter()
+            .any(|class| class.custody == Keep::Disk);
+        let Some(directory) = config.custody.directory.clone().filter(|_| on_disk) else {
+            return Ok((Self::default(), Found::default()));
+        };
+        // Inside the store, whose lock says that no other gateway is there.
+        let path = directory.join("keeper");
+        let settings = StoreConfig {
+            directory,
+            limit: config.custody.limit,
+            sync: config.custody.sync,
+        };
+        let claim = Store::claim(settings)?;
+        let mut keeping = Self::default();
+        let mut taken = Vec::new();
+        if let Some(keep_for) = config.custody.keep_for {
+            let settings = KeeperConfig { keep_for };
+            match Keeper::start(&path, settings, keeper_command()) {
+                Ok((started, sockets)) => {
+                    keeping.keeper = Some(started);
+                    taken = keeping.ports.take_over(sockets);
+                }
+                // A keeper of another version ends by itself. Until the next start, a kill resets connections.
+                Err(error @ KeeperError::Version { .. }) => {
+                    tracing::warn!(event = "keeper_of_another_version", %error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+            keeping.place = Some((path, settings));
+        }
+        // After the keeper was taken over: it waits for a next gateway for a limited time only, and opening may take
+        // long.
+        let opened = claim.open(Some(waker)).inspect_err(|_| {
+            // A keeper that holds something waits for the next start.
+            let has_nothing = taken.is_empty() && keeping.ports.is_empty();
+            keeping.stop(!has_nothing);
+        });
+        let (store, recovery) = opened?;
+        keeping.store = Some(Rc::new(store));
+        Ok((keeping, Found { recovery, taken }))
+    }
+
+    /// Octets of damaged custody that are set aside.
+    pub(in crate::gateway) fn damaged_bytes(&self) -> u64 {
+        let store = self.store.as_ref();
+        store.map_or(0, |store| store.set_aside().1.0)
+    }
+
+    /// Whether flows are kept on disk at all.
+    pub(in crate::gateway) const fn has_store(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// A store on disk for a flow; `kept` is what was found of it.
+    pub(in crate::gateway) fn custody(
+        &self,
+        id: FlowId,
+        record: FlowRecord,
+        kept: Option<FlowStore>,
+        limit: ByteCount,
+    ) -> Option<Box<dyn Custody>> {
+        let store = Rc::clone(self.store.as_ref()?);
+        Some(Box::new(DiskCustody::new(store, (id, record), kept, limit)))
+    }
+
+    /// Looks after both: logs the store's notices, and sends what waits for the keeper.
+    fn turn(&mut self, now: Instant) {
+        while let Some(notice) = self.store.as_ref().and_then(|store| store.poll_notice()) {
+            say(&notice);
+        }
+        self.say(|keeper| keeper.flush().map(drop));
+        if now >= self.next_look {
+            self.next_look = now + LOOK_EVERY;
+            self.say(|keeper| {
+                if keeper.is_gone() {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                Ok(())
+            });
+        }
+    }
+
+    /// Accepts a client at an entry's port, through the keeper if it has the port: between our own `accept` and a
+    /// word to
+    /// the keeper, a kill would reset the client. Call [`Keeping::end_accept`] once the client has its flow or none.
+    pub(in crate::gateway) fn accept(&mut self, entry: &Entry) -> io::Result<TcpStream> {
+        let Port::Tcp(listener) = &entry.port else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let known = entry
+            .kept
+            .as_deref()
+            .and_then(|name| Some((self.ports.id(name)?, kept_ports::client_record(name))));
+        if let (Some(keeper), Some((port, record))) = (&mut self.keeper, known) {
+            // Without room for its descriptor here, a client is to stay in the queue.
+            drop(listener.try_clone()?);
+            let mut ready = Vec::new();
+            let waits = (listener.as_fd(), Interest::Readable);
+            wait(&[waits], Some(Duration::ZERO), &mut ready)?;
+            if !ready[0].readable {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            match keeper.accept(port, &record) {
+                Ok(Some(accepted)) => {
+                    let name = accepted.client;
+                    self.client = Some(KeptClient { name, record });
+                    return Ok(accepted.socket);
+                }
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    self.say(|_| Err(error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        listener.accept().map(|(stream, _)| stream)
+    }
+
+    /// Takes out the clients that the gateway before had accepted and given no flow, each with its port's name.
+    pub(in crate::gateway) fn take_clients(
+        &mut self,
+    ) -> impl Iterator<Item = (String, Accepted)> + use<> {
+        self.ports.take_clients()
+    }
+
+    /// Begins to see to a client that the gateway before accepted at `port`, and that has this name at the keeper.
+    pub(in crate::gateway) fn accepted_before(&mut self, port: &str, name: FlowId) {
+        let record = kept_ports::client_record(port);
+        self.client = Some(KeptClient { name, record });
+    }
+
+    /// Takes out the client of [`Keeping::accept`], which is not seen to at once. It stays with the keeper until
+    /// [`Keeping::accept_again`] or [`Keeping::forget_client`].
+    pub(in crate::gateway) fn take_client(&mut self) -> Option<KeptClient> {
+        self.client.take()
+    }
+
+    /// Sees to a client as to one that was just accepted.
+    pub(in crate::gateway) fn accept_again(&mut self, client: Option<KeptClient>) {
+        self.client = client;
+    }
+
+    /// Ends seeing to the client of [`Keeping::accept`]: if it has no flow, its connection is ours only.
+    pub(in crate::gateway) fn end_accept(&mut self) {
+        let client = self.client.take();
+        self.forget_client(client);
+    }
+
+    /// Makes a client's connection ours only.
+    pub(in crate::gateway) fn forget_client(&mut self, client: Option<KeptClient>) {
+        if let Some(client) = client {
+            self.say(|keeper| keeper.forget(client.name));
+        }
+    }
+
+    /// Gives the keeper a flow's socket, or another record of one that it has.
+    fn keep(&mut self, id: FlowId, socket: &TcpStream, record: SocketRecord) {
+        match self.client.take() {
+            Some(client) => self.say(|keeper| keeper.claim(client.name, id, &record)),
+            // A new record needs no descriptor at the keeper.
+            None if self.kept.contains_key(&id) => self.say(|keeper| keeper.note(id, &record)),
+            None => self.say(|keeper| keeper.keep(id, socket, &record)),
+        }
+        self.kept.insert(id, record);
+    }
+
+    /// Notes that the keeper has a flow's socket from the gateway before.
+    pub(in crate::gateway) fn has(&mut self, id: FlowId, record: SocketRecord) {
+        self.kept.insert(id, record);
+    }
+
+    /// Forgets a flow that is over: its connection must end with our socket.
+    pub(in crate::gateway) fn forget(&mut self, id: FlowId) {
+        self.kept.remove(&id);
+        self.say(|keeper| keeper.forget(id));
+    }
+
+    /// The port of the gateway before that the keeper has under `name`.
+    pub(in crate::gateway) fn take_port(&mut self, name: &str) -> Option<TcpListener> {
+        self.ports.take(name)
+    }
+
+    /// A name that begins with `beginning` and that no other kept port has.
+    pub(in crate::gateway) fn free_port_name(&self, beginning: &str) -> String {
+        self.ports.free_name(beginning)
+    }
+
+    /// Gives the keeper a listening port: a client that connects while no gateway runs waits for the next.
+    pub(in crate::gateway) fn keep_port(&mut self, name: &str, listener: &TcpListener) {
+        if self.keeper.is_none() {
+            return;
+        }
+        let kept = match self.ports.add(name, listener) {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::error!(event = "not_kept", port = name, %error);
+                return;
+            }
+        };
+        if let Some((id, record)) = kept {
+            self.say(|keeper| keeper.keep(id, listener, &record));
+        }
+    }
+
+    /// Takes a port from the keeper: no client is to wait there any more.
+    pub(in crate::gateway) fn forget_port(&mut self, name: &str) {
+        if let Some(id) = self.ports.remove(name) {
+            self.say(|keeper| keeper.forget(id));
+        }
+    }
+
+    /// Closes the ports of the gateway before that are not among `names`, so that entries at overlapping addresses
+    /// can be
+    /// opened.
+    pub(in crate::gateway) fn forget_other_ports(&mut self, names: &[String]) {
+        for id in self.ports.take_others(names) {
+            self.say(|keeper| keeper.forget(id));
+        }
+    }
+
+    pub(in crate::gateway) const fn has_keeper(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// Ends the line: the keeper stays only if it has something to keep.
+    pub(in crate::gateway) fn stop(&mut self, flows_are_left: bool) {
+        if let Some(keeper) = self.keeper.take()
+            && !flows_are_left
+        {
+            keeper.stop();
+        }
+    }
+
+    fn say(&mut self, words: impl FnOnce(&mut Keeper) -> io::Result<()>) {
+        if let Some(keeper) = &mut self.keeper
+            && let Err(error) = words(keeper)
+        {
+            tracing::error!(event = "keeper_gone", %error);
+            // Asking collects a dead child process.
+            keeper.is_gone();
+            self.keeper = None;
+            self.watched = false;
+            self.died += 1;
+        }
+    }
+
+    /// Starts a keeper in the place of one that died, if there may be one; `true` if it has to be
+    /// given everything.
+    fn replace_keeper(&mut self) -> bool {
+        let Some((path, settings)) = self.place.as_ref().filter(|_| self.keeper.is_none()) else {
+            return false;
+        };
+        if self.died == 0 || self.died >= KEEPERS_MAX {
+            return false;
+        }
+        match Keeper::replace(path, *settings, keeper_command()) {
+            Ok(keeper) => {
+                self.keeper = Some(keeper);
+                true
+            }
+            Err(error) => {
+                tracing::error!(event = "no_keeper", %error);
+                self.died = KEEPERS_MAX;
+                false
+            }
+        }
+    }
+}
+
+/// Logs a notice. Each kind has an event of its own, by which the log's limits tell lines apart: a grave notice
+/// must not
+/// be left out for the many of another kind.
+fn say(notice: &StoreNotice) {
+    match notice {
+        StoreNotice::LimitReached { .. } => {
+            tracing::warn!(event = "custody_limit_reached", %notice);
+        }
+        StoreNotice::DiskFull { .. } => tracing::warn!(event = "custody_disk_full", %notice),
+        StoreNotice::RoomAgain { .. } => tracing::info!(event = "custody_room_again", %notice),
+        StoreNotice::SetAside { .. } => tracing::warn!(event = "custody_set_aside", %notice),
+        StoreNotice::NotSetAside { .. } => {
+            tracing::error!(event = "custody_not_set_aside", %notice);
+        }
+        StoreNotice::GaveWay { .. } => tracing::error!(event = "custody_gave_way", %notice),
+        StoreNotice::LineMended { .. } => tracing::warn!(event = "custody_line_mended", %notice),
+        StoreNotice::SyncFailed { .. } => tracing::error!(event = "custody_sync_failed", %notice),
+    }
+}
+
+fn keeper_command() -> Command {
+    let mut command = Command::new(THIS_PROGRAM);
+    command.arg0("fulmar").arg(KEEPER_COMMAND);
+    command
+}
+
+impl Running {
+    /// The record of a flow that begins.
+    pub(in crate::gateway) fn record(
+        &self,
+        role: Role,
+        wish: &crate::gateway::entries::Wish,
+    ) -> FlowRecord {
+        FlowRecord {
+            role,
+            peer: self.peer_name(wish.peer).to_owned(),
+            destination: wish.to.clone(),
+            class: wish.class,
+            bound: None,
+            received: 0,
+            preface: Vec::new(),
+            held: false,
+        }
+    }
+
+    /// Gives the keeper the socket of a flow that may outlive this gateway, before the flow's first
+    /// octet passes. `preface` is what we are about to say to the client, which then is held no more. `false` if it is
+    /// to be tried again.
+    pub(in crate::gateway) fn keep(&mut self, id: FlowId, preface: Vec<u8>) -> bool {
+        let Some(flow) = self.flows.get(id) else {
+            return true;
+        };
+        let super::flow::Body::Stream(stream) = &flow.body else {
+            return true;
+        };
+        let Some(socket) = stream.socket().filter(|_| stream.is_durable()) else {
+            return true;
+        };
+        let role = if flow.entered {
+            Role::Opener
+        } else {
+            Role::Acceptor
+        };
+        let note = FlowRecord {
+            role,
+            peer: self.peer_name(flow.peer).to_owned(),
+            destination: flow.destination.clone(),
+            class: flow.class,
+            bound: socket.local_addr().ok().filter(|_| role == Role::Acceptor),
+            received: 0,
+            held: stream.is_held() && preface.is_empty(),
+            preface,
+        };
+        let baseline = match Baseline::of(socket, role) {
+            Ok(baseline) => baseline,
+            // The counters do not stand still: its client sends all the time, and nothing was read yet.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !flow.proxied => {
+                Baseline::fresh(role)
+            }
+            // Try again, until the client's window is full: nothing is read while it waits for the reply.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(error) => {
+                tracing::error!(event = "not_kept", %id, %error);
+                return true;
+            }
+        };
+        let record = SocketRecord {
+            role,
+            baseline: Baseline {
+                // A proxy's request is not part of the flow, even while it is unread.
+                taken: baseline.taken + stream.ahead(),
+                ..baseline
+            },
+            note: note.encode(),
+        };
+        self.keeping.keep(id, socket, record);
+        true
+    }
+
+    /// At the end, leaves a flow that can go on to the next gateway. Without a keeper its client gets a reset,
+    /// since an end would be a lie; its octets stay in any case.
+    pub(in crate::gateway) fn leave_to_the_next(&mut self, now: Instant, id: FlowId) -> bool {
+        if !self
+            .flows
+            .get(id)
+            .is_some_and(super::flow::Flow::is_durable)
+        {
+            return false;
+        }
+        let Some(flow) = self.flows.remove(id) else {
+            return false;
+        };
+        self.left = true;
+        self.trace_ended(now, &flow, "left_to_the_next");
+        if let super::flow::Body::Stream(stream) = flow.body
+            && let (Some(socket), _) = stream.into_parts()
+            && !self.keeping.has_keeper()
+        {
+            crate::gateway::sockets::kernel::reset(socket);
+        }
+        true
+    }
+}

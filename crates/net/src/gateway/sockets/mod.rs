@@ -1,0 +1,15 @@
+//! The kernel's side: sockets and their options, datagrams with their addresses, the poller, our own addresses, and the
+//! thread that asks for names.
+
+pub(super) mod kernel;
+mod own_address;
+pub(super) mod packets;
+mod poller;
+mod resolver;
+
+#[cfg(test)]
+pub(super) use own_address::listed;
+pub(super) use own_address::{innermost, is_own, special};
+pub(super) use packets::{Here, MESSAGE_MAX, Received};
+pub(super) use poller::{Came, Poller, Token};
+pub(super) use resolver::{Answer, Question, Resolver};

@@ -1,6 +1,0 @@
-//! SOCKS5 entries (RFC 1928): the messages, and the negotiation before a client's flow begins.
-
-pub mod codec;
-mod negotiation;
-
-pub(super) use negotiation::{Credentials, Moved, Negotiation, Step, no_address, take_out};

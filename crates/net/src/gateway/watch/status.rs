@@ -1,0 +1,405 @@
+//! The state of a gateway at one instant: the answer to `/status`, and the source of the
+//! [registry](super::registry)'s values.
+
+use crate::gateway::peers::Decision;
+use crate::session::Passage;
+use fulmar_proto::machine::Kind;
+use fulmar_proto::splice::{RefuseCode, RepairTotals, ResetCode, SplicerCounters};
+use fulmar_proto::transport::aerotp::{Counters, PathRate, RateReason};
+use fulmar_proto::transport::parts::{BurstLengths, DelaySpread};
+use fulmar_proto::units::Bitrate;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One peer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PeerReport {
+    /// Its name.
+    pub name: String,
+    /// Whether datagrams pass: `up`, `down`, `connecting`.
+    pub link: String,
+    /// The seconds since anything came back, while the link is held for down.
+    pub down_seconds: Option<f64>,
+    /// The smoothed round trip.
+    pub rtt_seconds: Option<f64>,
+    /// Quantiles of the last round trips.
+    pub rtt_quantiles_seconds: Option<Quantiles>,
+    /// The largest IP packet that is known to arrive.
+    pub path_mtu_bytes: u64,
+    /// Octets around each TPDU: IP, UDP, the session's header and tag, parity of the carrier.
+    pub packet_overhead_bytes: u64,
+    /// Whether datagrams are authenticated.
+    pub secure: bool,
+    /// The configured upper bound.
+    pub rate_bits_per_second: u64,
+    /// The rate in use and why, while there are connections.
+    pub rate: Option<RateReport>,
+    /// Datagrams from here to it, as it told.
+    pub outward: DirectionReport,
+    /// Datagrams from it to here.
+    pub inward: DirectionReport,
+    /// TPDUs from here that it put right or gave up, as it told.
+    pub told: ToldReport,
+    /// The times that the link was held for down.
+    pub outages: OutageReport,
+    /// The present flows.
+    pub flows: u64,
+    /// AeroTP's counters.
+    pub transport: TransportReport,
+    /// AeroTP's counters for each class that had flows with it.
+    pub classes: BTreeMap<String, TransportReport>,
+}
+
+/// Datagrams of one direction up to the last report about it: TPDUs, pieces of them, and heartbeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DirectionReport {
+    /// Datagrams that left.
+    pub sent_datagrams: u64,
+    /// Datagrams of them that arrived.
+    pub arrived_datagrams: u64,
+}
+
+impl From<Passage> for DirectionReport {
+    fn from(passage: Passage) -> Self {
+        Self {
+            sent_datagrams: passage.sent,
+            arrived_datagrams: passage.arrived,
+        }
+    }
+}
+
+/// TPDUs from here that a peer put right or gave up, as it reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ToldReport {
+    /// Put right by parity.
+    pub recovered_fec_tpdus: u64,
+    /// Given up.
+    pub residual_lost_tpdus: u64,
+}
+
+impl From<RepairTotals> for ToldReport {
+    fn from(totals: RepairTotals) -> Self {
+        Self {
+            recovered_fec_tpdus: totals.recovered_fec,
+            residual_lost_tpdus: totals.residual,
+        }
+    }
+}
+
+/// Quantiles of the last measurements, without interpolation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// The number of measurements.
+    pub samples: u64,
+    /// The median.
+    pub p50: f64,
+    /// Nine in ten are at most this.
+    pub p90: f64,
+    /// Ninety-nine in a hundred are at most this.
+    pub p99: f64,
+}
+
+/// The rate that is kept towards one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RateReport {
+    /// The rate in use.
+    pub current_bits_per_second: u64,
+    /// The reason for it: `declared`, `marks`, `link`, `draining`.
+    pub reason: &'static str,
+    /// The rate that the link was found to carry, where that is less than configured.
+    pub link_bits_per_second: Option<u64>,
+    /// The rate that arrived lately, as the peer reports.
+    pub delivered_bits_per_second: Option<u64>,
+    /// Whether the link has carried less than 0.8 of what is configured for seconds.
+    pub declared_wrong: bool,
+}
+
+/// The name of a reason in reports.
+const fn rate_reason(reason: RateReason) -> &'static str {
+    match reason {
+        RateReason::Declared => "declared",
+        RateReason::Marks => "marks",
+        RateReason::Link => "link",
+        RateReason::Draining => "draining",
+    }
+}
+
+impl From<PathRate> for RateReport {
+    fn from(rate: PathRate) -> Self {
+        Self {
+            current_bits_per_second: rate.current.as_bits_per_second(),
+            reason: rate_reason(rate.reason),
+            link_bits_per_second: rate.link.map(Bitrate::as_bits_per_second),
+            delivered_bits_per_second: rate.delivered.map(Bitrate::as_bits_per_second),
+            declared_wrong: rate.declared_wrong,
+        }
+    }
+}
+
+/// The outages of one peer's link that are over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OutageReport {
+    /// Their number, the present one included.
+    pub count: u64,
+    /// The seconds that those that are over lasted.
+    pub seconds: f64,
+    /// The longest of them.
+    pub longest_seconds: f64,
+}
+
+/// AeroTP's counters towards and from one peer: lost on the wire, recovered, and lost for good are
+/// counted apart, in TPDUs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TransportReport {
+    /// Octets sent, by kind.
+    pub sent_bytes: BTreeMap<&'static str, u64>,
+    /// TPDUs sent, by kind.
+    pub sent_tpdus: BTreeMap<&'static str, u64>,
+    /// Sender: confirmed by the receiver.
+    pub confirmed_tpdus: u64,
+    /// Sender: payload octets of them.
+    pub confirmed_bytes: u64,
+    /// Sender: from the first transmission of a TPDU until its confirmation arrived.
+    #[serde(skip)]
+    pub confirmed_after: DelaySpread,
+    /// Sender: held for lost, by what said so.
+    pub held_lost_tpdus: BTreeMap<&'static str, u64>,
+    /// Receiver: first copies accepted, those put right or sent again included.
+    pub accepted_tpdus: u64,
+    /// Receiver: copies of what was there already.
+    pub duplicate_tpdus: u64,
+    /// Receiver: payload octets handed up.
+    pub payload_bytes: u64,
+    /// Receiver: holes noticed.
+    pub wire_lost_tpdus: u64,
+    /// Receiver: holes noticed in a row, by their number.
+    pub loss_bursts: BTreeMap<&'static str, u64>,
+    /// Receiver: arrived damaged beyond their parity.
+    pub wire_damaged_tpdus: u64,
+    /// Receiver: octets that parity inside TPDUs put right.
+    pub corrected_bytes: u64,
+    /// Put right, by what: `fec_words`, `fec_block` (receiver), `arq_1`, `arq_2`, `arq_3_or_more`
+    /// retransmissions (sender).
+    pub recovered_tpdus: BTreeMap<&'static str, u64>,
+    /// Receiver: given up, by cause.
+    pub residual_lost_tpdus: BTreeMap<&'static str, u64>,
+    /// Sender: times that a whole timeout passed in silence.
+    pub stalls: u64,
+}
+
+impl From<Counters> for TransportReport {
+    fn from(counters: Counters) -> Self {
+        let kinds = Kind::ALL.map(Kind::name);
+        let [once, twice, more] = counters.recovered_arq;
+        Self {
+            sent_bytes: kinds.into_iter().zip(counters.sent_bytes).collect(),
+            sent_tpdus: kinds.into_iter().zip(counters.sent_tpdus).collect(),
+            confirmed_tpdus: counters.confirmed_tpdus,
+            confirmed_bytes: counters.confirmed_bytes,
+            confirmed_after: counters.confirmed_after,
+            held_lost_tpdus: BTreeMap::from([
+                ("overtaken", counters.held_lost_overtaken),
+                ("asked_for", counters.held_lost_nack),
+                ("timeout", counters.held_lost_timeout),
+            ]),
+            accepted_tpdus: counters.accepted_tpdus,
+            duplicate_tpdus: counters.duplicates,
+            payload_bytes: counters.delivered_bytes,
+            wire_lost_tpdus: counters.wire_lost,
+            loss_bursts: BurstLengths::NAMES
+                .into_iter()
+                .zip(counters.loss_bursts.counts())
+                .collect(),
+            wire_damaged_tpdus: counters.wire_damaged,
+            corrected_bytes: counters.corrected_symbols,
+            recovered_tpdus: BTreeMap::from([
+                ("fec_words", counters.recovered_fec_words),
+                ("fec_block", counters.recovered_fec_block),
+                ("arq_1", once),
+                ("arq_2", twice),
+                ("arq_3_or_more", more),
+            ]),
+            residual_lost_tpdus: BTreeMap::from([
+                ("lost", counters.residual_lost),
+                ("damaged", counters.residual_damaged),
+            ]),
+            stalls: counters.stalls,
+        }
+    }
+}
+
+/// One class.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ClassReport {
+    /// Its name here.
+    pub name: String,
+    /// Flows opened or accepted.
+    pub flows_opened: u64,
+    /// Flows that ended complete.
+    pub flows_finished: u64,
+    /// Times that a flow lost its connection and went on with another.
+    pub flows_resumed: u64,
+    /// Flows refused, by reason.
+    pub flows_refused: BTreeMap<&'static str, u64>,
+    /// Flows cut off by either side, by reason.
+    pub flows_reset: BTreeMap<&'static str, u64>,
+    /// Octets taken from local sockets.
+    pub accepted_bytes: u64,
+    /// Octets that the far host acknowledged; of messages, those that the peer gave to it.
+    pub delivered_bytes: u64,
+    /// Octets given to local sockets.
+    pub received_bytes: u64,
+    /// Octets taken once more after a flow was resumed.
+    pub repeated_bytes: u64,
+    /// Messages taken from local sockets.
+    pub messages_accepted: u64,
+    /// Messages given to local sockets.
+    pub messages_received: u64,
+    /// Messages that the peer gave to the far host, as it told.
+    pub messages_delivered: u64,
+    /// Messages whose turn has passed at the peer and that it did not give to the far host, as it told.
+    pub messages_undelivered: u64,
+    /// Messages lost for good, by cause.
+    pub messages_lost: BTreeMap<&'static str, u64>,
+}
+
+/// The carrier's socket and the session.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CarrierReport {
+    /// Sealed datagrams sent.
+    pub sent_datagrams: u64,
+    /// Genuine datagrams received.
+    pub received_datagrams: u64,
+    /// Times a link was held for down.
+    pub outages: u64,
+    /// The seconds that outages that are over have lasted.
+    pub outage_seconds: f64,
+    /// Times a peer was followed to another address.
+    pub moves: u64,
+    /// Handshakes completed.
+    pub handshakes: u64,
+    /// Handshakes of them that renewed keys while older ones were still in use.
+    pub rekeys: u64,
+    /// Datagrams made for a larger path that left in pieces.
+    pub fragmented_datagrams: u64,
+    /// Datagrams that arrived in pieces, whole.
+    pub reassembled_datagrams: u64,
+    /// Datagrams that found no room in the session's queue.
+    pub queue_full_datagrams: u64,
+    /// Datagrams, sealed and opened, in the capture.
+    pub captured_packets: u64,
+    /// Those left out of it.
+    pub capture_missed_packets: u64,
+    /// Lines of the event trace.
+    pub traced_events: u64,
+    /// Events left out of it.
+    pub trace_missed_events: u64,
+    /// Datagrams that were dropped before a flow saw them, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Damaged datagrams that were not corrected: too many were, in vain.
+    pub uncorrected_datagrams: u64,
+    /// Operations that it took to judge and to answer what arrived, by name.
+    pub operations: BTreeMap<&'static str, u64>,
+}
+
+/// One flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowReport {
+    /// Its name in logs.
+    pub id: String,
+    /// The peer's name.
+    pub peer: String,
+    /// Its class here.
+    pub class: String,
+    /// `tcp` or `udp`.
+    pub protocol: &'static str,
+    /// Whether its client came in here: `in`; else its server is reached from here: `out`.
+    pub direction: &'static str,
+    /// The destination that the client asked for.
+    pub destination: String,
+    /// Octets taken from the local socket.
+    pub sent_bytes: u64,
+    /// Octets given to the local socket.
+    pub received_bytes: u64,
+    /// The seconds since it began.
+    pub seconds: f64,
+}
+
+/// The most flows that are listed, the oldest first.
+pub const FLOWS_LISTED_MAX: usize = 200;
+
+/// The whole answer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Status {
+    /// The shape of this record.
+    pub schema: &'static str,
+    /// The gateway's name.
+    pub name: String,
+    /// The seconds since its start.
+    pub uptime_seconds: f64,
+    /// The present flows.
+    pub flows: u64,
+    /// Octets kept in custody now.
+    pub custody_bytes: u64,
+    /// Octets of damaged custody that are set aside in `damaged/` of its directory.
+    pub custody_damaged_bytes: u64,
+    /// Peers.
+    pub peers: Vec<PeerReport>,
+    /// Classes that had flows.
+    pub classes: Vec<ClassReport>,
+    /// The carrier's socket and the session.
+    pub carrier: CarrierReport,
+    /// The records of peers that made no sense.
+    pub malformed_records: u64,
+    /// The oldest flows, at most [`FLOWS_LISTED_MAX`].
+    pub flow_list: Vec<FlowReport>,
+    /// The latest decisions and their reasons, the last one last.
+    pub decisions: Vec<Decision>,
+}
+
+/// The name of [`Status::schema`].
+pub const SCHEMA: &str = "fulmar.gateway.status.v1";
+
+/// The classes of a splicer's counters; `name` gives each its own.
+pub(in crate::gateway) fn classes(
+    counters: &SplicerCounters,
+    name: impl Fn(u8) -> String,
+) -> Vec<ClassReport> {
+    counters
+        .classes
+        .iter()
+        .map(|(id, class)| {
+            let refused = RefuseCode::ALL.into_iter().map(RefuseCode::name);
+            let reset = ResetCode::ALL.into_iter().map(ResetCode::name);
+            let resets = class.resets_local.iter().zip(&class.resets_remote);
+            ClassReport {
+                name: name(id.0),
+                flows_opened: class.flows_opened,
+                flows_finished: class.flows_finished,
+                flows_resumed: class.resumed,
+                flows_refused: refused.zip(class.flows_refused).collect(),
+                flows_reset: reset
+                    .zip(resets.map(|(here, there)| here + there))
+                    .collect(),
+                accepted_bytes: class.octets_accepted,
+                delivered_bytes: class.octets_delivered,
+                received_bytes: class.octets_received,
+                repeated_bytes: class.octets_repeated,
+                messages_accepted: class.messages_accepted,
+                messages_received: class.messages_received,
+                messages_delivered: class.messages_delivered,
+                messages_undelivered: class
+                    .messages_expected
+                    .saturating_sub(class.messages_delivered),
+                messages_lost: BTreeMap::from([
+                    ("late_unsent", class.late_unsent),
+                    ("late_arrived", class.late_arrived),
+                    ("full", class.dropped_full),
+                    ("oversize", class.dropped_oversize),
+                    ("unread", class.dropped_unread),
+                    ("incomplete", class.dropped_incomplete),
+                ]),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,432 @@
+//! The figures of a snapshot that people are shown, their order and their words. The page and
+//! `fulmar top` draw it as it is, so that both say the same.
+
+use super::registry::{self, Entry, Sample, Value};
+use super::reporting::REMOVED;
+use super::snapshots::Snapshot;
+use super::status::{FlowReport, PeerReport};
+use crate::gateway::peers::Decision;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The name of the record at `/view`.
+pub(in crate::gateway) const SCHEMA: &str = "fulmar.gateway.view.v1";
+
+/// One figure.
+#[derive(Clone, Debug, Serialize)]
+pub(in crate::gateway) struct Figure {
+    /// The registry's name for it, with the labels that were chosen; summed over all others.
+    pub(in crate::gateway) series: String,
+    label: String,
+    /// `null` if nothing was counted for it.
+    pub(in crate::gateway) value: Option<Value>,
+    text: String,
+}
+
+/// Figures under one heading.
+#[derive(Clone, Debug, Serialize)]
+pub(in crate::gateway) struct Group {
+    title: &'static str,
+    pub(in crate::gateway) figures: Vec<Figure>,
+}
+
+/// One peer.
+#[derive(Clone, Debug, Serialize)]
+struct PeerView {
+    name: String,
+    link: String,
+    secure: bool,
+    /// Its state, in a sentence.
+    says: String,
+    groups: Vec<Group>,
+}
+
+/// One class.
+#[derive(Clone, Debug, Serialize)]
+struct ClassView {
+    name: String,
+    figures: Vec<Figure>,
+}
+
+/// One flow.
+#[derive(Clone, Debug, Serialize)]
+struct FlowView {
+    #[serde(flatten)]
+    flow: FlowReport,
+    sent_text: String,
+    received_text: String,
+    age_text: String,
+}
+
+/// The whole picture.
+#[derive(Clone, Debug, Serialize)]
+pub(in crate::gateway) struct View {
+    schema: &'static str,
+    name: String,
+    version: &'static str,
+    sequence: u64,
+    uptime_seconds: f64,
+    groups: Vec<Group>,
+    peers: Vec<PeerView>,
+    classes: Vec<ClassView>,
+    flows: Vec<FlowView>,
+    /// Flows that are not listed.
+    flows_left_out: u64,
+    /// The decisions, the latest first.
+    decisions: Vec<Decision>,
+}
+
+/// A figure to be shown: its name, a label and value to choose, and another name than the registry's, if it needs one.
+struct Shown(
+    &'static str,
+    Option<(&'static str, &'static str)>,
+    &'static str,
+);
+
+const fn plain(name: &'static str) -> Shown {
+    Shown(name, None, "")
+}
+
+type Heading = (&'static str, &'static [Shown]);
+
+const GATEWAY: &[Heading] = &[
+    (
+        "Now",
+        &[
+            plain("goodput_delivered_bits_per_second"),
+            plain("goodput_received_bits_per_second"),
+            plain("flows"),
+            plain("custody_bytes"),
+            plain("uptime_seconds"),
+        ],
+    ),
+    (
+        "Carrier",
+        &[
+            plain("datagrams_sent"),
+            plain("datagrams_received"),
+            plain("datagrams_dropped"),
+            plain("handshakes"),
+            plain("moves"),
+        ],
+    ),
+];
+
+const PEER: &[Heading] = &[
+    (
+        "From here to the peer",
+        &[
+            Shown("link_loss_ratio", Some(("direction", "out")), ""),
+            Shown("link_sent_packets", Some(("direction", "out")), ""),
+            Shown("link_arrived_packets", Some(("direction", "out")), ""),
+            plain("wire_sent_bits_per_second"),
+            plain("payload_confirmed_bits_per_second"),
+            plain("capacity_ratio"),
+            plain("rate_used_bits_per_second"),
+            plain("rate_found_bits_per_second"),
+            plain("rate_bound_bits_per_second"),
+        ],
+    ),
+    (
+        "From the peer to here",
+        &[
+            Shown("link_loss_ratio", Some(("direction", "in")), ""),
+            Shown("link_sent_packets", Some(("direction", "in")), ""),
+            Shown("link_arrived_packets", Some(("direction", "in")), ""),
+            plain("payload_received_bits_per_second"),
+            Shown("wire_lost_packets", None, "holes in TPDU numbers"),
+            plain("wire_damaged_packets"),
+        ],
+    ),
+    (
+        "Repair from here to the peer",
+        &[
+            plain("repair_ratio"),
+            plain("far_recovered_packets"),
+            Shown(
+                "recovered_packets",
+                Some(("by", "arq_1")),
+                "at the 1st repetition",
+            ),
+            Shown(
+                "recovered_packets",
+                Some(("by", "arq_2")),
+                "at the 2nd repetition",
+            ),
+            Shown(
+                "recovered_packets",
+                Some(("by", "arq_3_or_more")),
+                "at the 3rd or later",
+            ),
+            plain("confirmed_packets"),
+            plain("far_residual_lost_packets"),
+            plain("stalls"),
+        ],
+    ),
+    (
+        "Repair from the peer to here",
+        &[
+            Shown(
+                "recovered_packets",
+                Some(("by", "fec_words")),
+                "by parity in the packet",
+            ),
+            Shown(
+                "recovered_packets",
+                Some(("by", "fec_block")),
+                "by parity across packets",
+            ),
+            plain("accepted_packets"),
+            plain("residual_lost_packets"),
+        ],
+    ),
+    (
+        "Losses in a row from the peer to here",
+        &[
+            Shown("loss_bursts", Some(("length", "1")), "one alone"),
+            Shown("loss_bursts", Some(("length", "2")), "two"),
+            Shown("loss_bursts", Some(("length", "3-4")), "3 to 4"),
+            Shown("loss_bursts", Some(("length", "5-8")), "5 to 8"),
+            Shown("loss_bursts", Some(("length", "9-16")), "9 to 16"),
+            Shown("loss_bursts", Some(("length", "17-32")), "17 to 32"),
+            Shown("loss_bursts", Some(("length", "33-64")), "33 to 64"),
+            Shown("loss_bursts", Some(("length", "65_or_more")), "65 or more"),
+        ],
+    ),
+    (
+        "Delay and outages",
+        &[
+            Shown("rtt_seconds", None, "round trip, smoothed"),
+            Shown(
+                "rtt_quantile_seconds",
+                Some(("quantile", "0.5")),
+                "round trip, median",
+            ),
+            Shown(
+                "rtt_quantile_seconds",
+                Some(("quantile", "0.99")),
+                "round trip, 99 %",
+            ),
+            Shown(
+                "confirmed_after_quantile_seconds",
+                Some(("quantile", "0.5")),
+                "confirmed after, median",
+            ),
+            Shown(
+                "confirmed_after_quantile_seconds",
+                Some(("quantile", "0.99")),
+                "confirmed after, 99 %",
+            ),
+            plain("link_outages"),
+            plain("link_outage_longest_seconds"),
+            plain("link_outage_seconds"),
+            plain("path_mtu_bytes"),
+        ],
+    ),
+];
+
+const CLASS: &[Shown] = &[
+    plain("flows_opened"),
+    plain("flows_finished"),
+    plain("flows_refused"),
+    plain("flows_reset"),
+    plain("accepted_bytes"),
+    plain("delivered_bytes"),
+    plain("received_bytes"),
+    plain("messages_lost"),
+    plain("messages_undelivered"),
+];
+
+/// The text in place of a missing value.
+const NOTHING: &str = "–";
+
+/// All values, read once.
+struct Values(BTreeMap<&'static str, (&'static Entry, Vec<Sample>)>);
+
+impl Values {
+    fn of(snapshot: &Snapshot) -> Self {
+        let all = registry::entries().map(|entry| (entry.name, (entry, entry.samples(snapshot))));
+        Self(all.collect())
+    }
+}
+
+fn figure(values: &Values, shown: &Shown, of: Option<(&str, &str)>) -> Option<Figure> {
+    let Shown(name, choice, label) = *shown;
+    let (entry, samples) = values.0.get(name)?;
+    let labels: Vec<(&str, &str)> = of.into_iter().chain(choice).collect();
+    let value = entry.sum(samples, &labels);
+    let label = if label.is_empty() { entry.label } else { label };
+    Some(Figure {
+        series: series(entry, &labels),
+        label: label.to_owned(),
+        value,
+        text: value.map_or_else(
+            || NOTHING.to_owned(),
+            |value| entry.unit.text(value.as_f64()),
+        ),
+    })
+}
+
+fn series(entry: &Entry, labels: &[(&str, &str)]) -> String {
+    let labels: Vec<String> = labels
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{}\"", registry::escaped(value)))
+        .collect();
+    if labels.is_empty() {
+        entry.full_name()
+    } else {
+        format!("{}{{{}}}", entry.full_name(), labels.join(","))
+    }
+}
+
+fn groups(values: &Values, headings: &[Heading], of: Option<(&str, &str)>) -> Vec<Group> {
+    let group = |heading: &Heading| Group {
+        title: heading.0,
+        figures: heading
+            .1
+            .iter()
+            .filter_map(|shown| figure(values, shown, of))
+            .collect(),
+    };
+    headings.iter().map(group).collect()
+}
+
+fn says(peer: &PeerReport) -> String {
+    let age = |seconds: f64| registry::Unit::Seconds.text(seconds);
+    let mut text = match (peer.link.as_str(), peer.down_seconds) {
+        ("up", _) => "Datagrams pass.".to_owned(),
+        (REMOVED, _) => "A reload took this peer out.".to_owned(),
+        (_, Some(seconds)) => format!(
+            "Nothing has come back for {}: sending is held, flows wait.",
+            age(seconds)
+        ),
+        ("down", None) => "Nothing comes back: sending is held, flows wait.".to_owned(),
+        _ => "There are no keys yet: the peer has not answered, or has not called.".to_owned(),
+    };
+    if !peer.secure && peer.link == "up" {
+        text.push_str(" Not protected: whoever is on the way can read and change it.");
+    }
+    if let Some(rate) = peer.rate.filter(|rate| rate.reason != "declared") {
+        let why = match rate.reason {
+            "marks" => "congestion marks",
+            "link" => "the link carries less than configured",
+            _ => "a queue on the way is being emptied",
+        };
+        text.push_str(" The rate is held down: ");
+        text.push_str(why);
+        text.push('.');
+    }
+    text
+}
+
+impl View {
+    pub(in crate::gateway) fn of(snapshot: &Snapshot) -> Self {
+        let status = &snapshot.status;
+        let values = Values::of(snapshot);
+        let bytes = |count: u64| registry::Unit::Bytes.text(count as f64);
+        let flows = status.flow_list.iter().map(|flow| FlowView {
+            sent_text: bytes(flow.sent_bytes),
+            received_text: bytes(flow.received_bytes),
+            age_text: registry::Unit::Seconds.text(flow.seconds),
+            flow: flow.clone(),
+        });
+        let peers = status.peers.iter().map(|peer| PeerView {
+            name: peer.name.clone(),
+            link: peer.link.clone(),
+            secure: peer.secure,
+            says: says(peer),
+            groups: groups(&values, PEER, Some(("peer", &peer.name))),
+        });
+        let classes = status.classes.iter().map(|class| ClassView {
+            name: class.name.clone(),
+            figures: CLASS
+                .iter()
+                .filter_map(|shown| figure(&values, shown, Some(("class", &class.name))))
+                .collect(),
+        });
+        Self {
+            schema: SCHEMA,
+            name: status.name.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            sequence: snapshot.sequence,
+            uptime_seconds: status.uptime_seconds,
+            groups: groups(&values, GATEWAY, None),
+            peers: peers.collect(),
+            classes: classes.collect(),
+            flows: flows.collect(),
+            flows_left_out: status.flows.saturating_sub(status.flow_list.len() as u64),
+            decisions: status.decisions.iter().rev().cloned().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::watch::metrics;
+    use crate::gateway::watch::tally::{Tally, Window, tests::status};
+
+    fn figures(view: &View) -> Vec<&Figure> {
+        let peers = view.peers.iter().flat_map(|peer| &peer.groups);
+        let groups = view.groups.iter().chain(peers);
+        let classes = view.classes.iter().flat_map(|class| &class.figures);
+        groups
+            .flat_map(|group| &group.figures)
+            .chain(classes)
+            .collect()
+    }
+
+    #[test]
+    fn every_figure_that_is_shown_is_of_the_registry() {
+        let snapshot = Snapshot {
+            status: status(1.0, 1),
+            ..Snapshot::default()
+        };
+        let view = View::of(&snapshot);
+        let shown = GATEWAY.iter().chain(PEER).map(|(_, shown)| shown.len());
+        assert_eq!(figures(&view).len(), shown.sum::<usize>() + CLASS.len());
+    }
+
+    #[test]
+    fn a_figure_is_the_sum_of_the_series_with_its_labels() {
+        let (first, last) = (status(1.0, 10), status(11.0, 20));
+        let window = Window::between(&Tally::of(&first), &Tally::of(&last));
+        let snapshot = Snapshot {
+            sequence: 3,
+            status: last,
+            window,
+        };
+        let object = metrics::object(&snapshot);
+        let view = View::of(&snapshot);
+        let mut found = 0;
+        for figure in figures(&view) {
+            let (name, labels) = figure
+                .series
+                .split_once('{')
+                .unwrap_or((&figure.series, ""));
+            let labels: Vec<&str> = labels.trim_end_matches('}').split(',').collect();
+            let is_meant = |series: &str| {
+                let (other, all) = series.split_once('{').unwrap_or((series, ""));
+                other == name && labels.iter().all(|label| all.contains(label))
+            };
+            let of_object = object.iter().filter(|(series, _)| is_meant(series));
+            let values: Vec<f64> = of_object.map(|(_, value)| value.as_f64()).collect();
+            let sum = (!values.is_empty()).then(|| values.iter().sum::<f64>());
+            assert_eq!(figure.value.map(Value::as_f64), sum, "{figure:?}");
+            found += usize::from(sum.is_some());
+        }
+        assert!(found > 20, "{found} figures have values");
+    }
+
+    #[test]
+    fn a_peer_that_is_down_says_so() {
+        let mut status = status(1.0, 1);
+        status.peers[0].link = "down".to_owned();
+        status.peers[0].down_seconds = Some(12.3);
+        let view = View::of(&Snapshot {
+            status,
+            ..Snapshot::default()
+        });
+        assert!(view.peers[0].says.contains("for 12.30 s"), "{view:?}");
+    }
+}
