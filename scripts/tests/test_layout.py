@@ -33,6 +33,7 @@ class Layout(unittest.TestCase):
             "proto": set(), "baseline": {"proto"}, "channel": {"proto"}, "settings": {"proto"}, "capture": {"proto"},
             "trace": {"proto", "channel"}, "sim": {"proto", "baseline", "channel", "settings", "capture"}, "reproduce": {"sim", "channel", "proto"},
             "net": {"proto", "channel", "settings", "capture"},
+            "fulmar": {"net", "proto"},
             "cli": {"proto", "channel", "settings", "capture", "trace", "sim", "reproduce", "net"},
         }
         found = {}

@@ -24,6 +24,11 @@ impl Clock {
     pub fn now(&self) -> Instant {
         Instant::START + self.origin.elapsed()
     }
+
+    /// The system's name for a time of this clock, for loops that wait by the system's.
+    pub fn system_time(&self, at: Instant) -> std::time::Instant {
+        self.origin + at.saturating_since(Instant::START)
+    }
 }
 
 /// The system's time of day, since 1970, for values that must outlive a process. It may jump.

@@ -55,7 +55,7 @@ pub type SecuredEndpoint = Session<Endpoint>;
 const FRACTION_BITS: u32 = 24;
 
 /// The epoch of this start, larger than at any start before, as far as the clock goes: seconds, and 2^-24 of them.
-fn boot_epoch() -> u64 {
+pub fn boot_epoch() -> u64 {
     let now = unix_time();
     let fraction = u64::from(now.subsec_nanos()) >> (30 - FRACTION_BITS);
     now.as_secs() << FRACTION_BITS | fraction

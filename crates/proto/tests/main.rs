@@ -17,6 +17,7 @@ mod bottleneck;
 mod fixed_seeds;
 mod pair;
 mod slow_packet_fec;
+mod smallest_driver;
 mod splice_datagrams;
 mod splice_doubts;
 mod splice_graves;

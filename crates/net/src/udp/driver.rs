@@ -132,6 +132,8 @@ pub struct UdpDriver {
     paths: PathTable,
     wake_up: WakeUp,
     batch: Batch,
+    /// For the next sleep; the vector is kept for its memory.
+    ready: Vec<Ready>,
 }
 
 /// The driver's side of one drain.
@@ -182,6 +184,7 @@ impl UdpDriver {
             paths: PathTable::new(paths),
             wake_up,
             batch: Batch::default(),
+            ready: Vec::new(),
         }
     }
 
@@ -222,50 +225,105 @@ impl UdpDriver {
         machine: &mut M,
         app: &mut A,
     ) -> Result<(), DriverError> {
-        let mut ready = Vec::new();
         loop {
             let (deadline, step) = self.settle(machine, app);
             if step == Step::Stop {
                 self.port.flush();
                 return Ok(());
             }
-            let mut made = false;
-            while let now = self.clock.now()
-                && let Some(remote) = app.wants_path(now)
-            {
-                made = true;
-                let in_use = || app.paths_in_use(now, machine);
-                let path = self.paths.path_to(now, remote, in_use);
-                app.path_made(now, machine, remote, path);
-            }
-            if made {
+            if self.make_paths(machine, app) {
                 continue;
             }
-            self.sleep(deadline, app, &mut ready)?;
-            if ready.get(1).is_some_and(|came| came.readable) {
-                self.wake_up.clear();
-            }
-            if ready.get(2).is_some_and(|came| came.readable) {
-                app.source_ready();
-            }
-            let socket = ready.first().copied().unwrap_or_default();
-            if socket.writable {
-                self.port.flush();
-            }
-            if socket.readable {
-                self.receive(machine, app)?;
-            }
-            if let Some(remote) = self.port.take_unreachable()
-                && let Some(path) = self.paths.id_of(remote)
-            {
-                app.unreachable(self.clock.now(), machine, path);
-            }
-            if let Some(remote) = self.port.take_too_large()
-                && let Some(path) = self.paths.id_of(remote)
-            {
-                app.too_large(self.clock.now(), machine, path);
+            self.take_input(machine, app, deadline)?;
+        }
+    }
+
+    /// One turn of [`UdpDriver::run`], for a loop that is somebody else's: takes what came, after waiting for it for
+    /// `patience` at most (`None`: as long as there is nothing to do), and does what follows from it. Says what the
+    /// application wants, and until when the next turn can wait.
+    ///
+    /// # Errors
+    /// [`DriverError`]: the operating system no longer lets us receive or wait.
+    pub fn turn<M: Machine, A: Application<M>>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+        patience: Option<Duration>,
+    ) -> Result<(Step, Option<Deadline>), DriverError> {
+        let (mut deadline, mut step) = self.settle_with_paths(machine, app);
+        if step != Step::Stop {
+            let why = "the caller's patience";
+            let at = patience.map(|patience| self.clock.now() + patience);
+            let until = Deadline::earlier(deadline, at.map(|at| Deadline { at, why }));
+            self.take_input(machine, app, until)?;
+            (deadline, step) = self.settle_with_paths(machine, app);
+        }
+        Ok((step, deadline))
+    }
+
+    fn settle_with_paths<M: Machine, A: Application<M>>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+    ) -> (Option<Deadline>, Step) {
+        loop {
+            let (deadline, step) = self.settle(machine, app);
+            if step == Step::Stop || !self.make_paths(machine, app) {
+                return (deadline, step);
             }
         }
+    }
+
+    /// Makes the paths that the application wants. `false`: it wants none.
+    fn make_paths<M: Machine, A: Application<M>>(&mut self, machine: &mut M, app: &mut A) -> bool {
+        let mut made = false;
+        while let now = self.clock.now()
+            && let Some(remote) = app.wants_path(now)
+        {
+            made = true;
+            let in_use = || app.paths_in_use(now, machine);
+            let path = self.paths.path_to(now, remote, in_use);
+            app.path_made(now, machine, remote, path);
+        }
+        made
+    }
+
+    /// Sleeps until something comes or `deadline`, and takes what came.
+    fn take_input<M: Machine, A: Application<M>>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+        deadline: Option<Deadline>,
+    ) -> Result<(), DriverError> {
+        let mut ready = core::mem::take(&mut self.ready);
+        let slept = self.sleep(deadline, app, &mut ready);
+        let came = |index: usize| ready.get(index).copied().unwrap_or_default();
+        let (socket, woken, source) = (came(0), came(1).readable, came(2).readable);
+        self.ready = ready;
+        slept?;
+        if woken {
+            self.wake_up.clear();
+        }
+        if source {
+            app.source_ready();
+        }
+        if socket.writable {
+            self.port.flush();
+        }
+        if socket.readable {
+            self.receive(machine, app)?;
+        }
+        if let Some(remote) = self.port.take_unreachable()
+            && let Some(path) = self.paths.id_of(remote)
+        {
+            app.unreachable(self.clock.now(), machine, path);
+        }
+        if let Some(remote) = self.port.take_too_large()
+            && let Some(path) = self.paths.id_of(remote)
+        {
+            app.too_large(self.clock.now(), machine, path);
+        }
+        Ok(())
     }
 
     /// Fires the machine's deadline if it is due, then drains and lets the application work until

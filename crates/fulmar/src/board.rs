@@ -1,0 +1,343 @@
+//! The state that the program's handles and the driver share: one lock, held for the length of a copy.
+//!
+//! A *line* is one connection as the program sees it: octets to send, octets that came, and its fate. The program
+//! touches lines and calls the driver, which moves octets between them and the machine.
+
+use crate::letter::{Outbox, Preamble, Reader};
+use fulmar_net::clock::Clock;
+use fulmar_net::session::PublicKey;
+use fulmar_net::wait::Waker;
+use fulmar_proto::transport::aerotp::ConnectionId;
+use fulmar_proto::units::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Octets of a line that wait for the driver, at most, each way.
+pub(crate) const LINE_BYTES_MAX: usize = 256 << 10;
+/// Octets of messages that wait for the program, at most, for each [`Messages`](crate::Messages).
+const INBOX_BYTES_MAX: usize = 1 << 20;
+/// A waiting message is counted for so many octets more.
+const MESSAGE_COST: usize = 64;
+/// Streams, and likewise [`Messages`](crate::Messages), that wait to be accepted, at most.
+pub(crate) const BACKLOG_MAX: usize = 128;
+
+pub(crate) type LineId = u64;
+pub(crate) type GroupId = u64;
+
+/// The reason why a line is over, as often as it is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: ErrorKind,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { kind, text }
+    }
+
+    pub(crate) fn error(&self) -> io::Error {
+        io::Error::new(self.kind, self.text.clone())
+    }
+}
+
+/// Whoever waits for something of a line, or of a listener.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Signal(Arc<Condvar>);
+
+impl Signal {
+    pub(crate) fn tell(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// The part of a line that carries messages.
+#[derive(Debug, Default)]
+pub(crate) struct Post {
+    /// `None` until the preamble of a line that the peer opened was read.
+    pub(crate) group: Option<GroupId>,
+    pub(crate) outbox: Outbox,
+    pub(crate) reader: Reader,
+}
+
+/// One connection, as the program sees it.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts of a connection's life"
+)]
+pub(crate) struct Line {
+    pub(crate) peer: Option<PublicKey>,
+    pub(crate) connection: Option<ConnectionId>,
+    pub(crate) signal: Signal,
+    /// Octets for the peer that the machine has not taken yet.
+    pub(crate) out: VecDeque<u8>,
+    /// Octets that the program has not read yet.
+    pub(crate) came: VecDeque<u8>,
+    /// The machine has octets that did not fit.
+    pub(crate) more_to_read: bool,
+    /// The program will write no more.
+    pub(crate) finishing: bool,
+    pub(crate) closed: bool,
+    /// The peer has confirmed everything.
+    pub(crate) all_sent: bool,
+    pub(crate) peer_finished: bool,
+    /// The program has let go of it.
+    pub(crate) abandoned: bool,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) post: Option<Post>,
+}
+
+impl Line {
+    pub(crate) fn new(peer: Option<PublicKey>, post: Option<Post>) -> Self {
+        Self {
+            peer,
+            connection: None,
+            signal: Signal::default(),
+            out: VecDeque::new(),
+            came: VecDeque::new(),
+            more_to_read: false,
+            finishing: false,
+            closed: false,
+            all_sent: false,
+            peer_finished: false,
+            abandoned: false,
+            failure: None,
+            post,
+        }
+    }
+
+    /// Whether something still has to be done for it.
+    pub(crate) const fn is_alive(&self) -> bool {
+        self.failure.is_none() && !(self.all_sent && self.peer_finished)
+    }
+}
+
+/// One [`Messages`](crate::Messages): a line for each priority.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) peer: Option<PublicKey>,
+    /// The peer's address if this end opened it.
+    pub(crate) remote: Option<SocketAddr>,
+    pub(crate) id: u64,
+    pub(crate) lines: BTreeMap<u8, LineId>,
+    pub(crate) inbox: VecDeque<(Vec<u8>, Instant)>,
+    pub(crate) inbox_bytes: usize,
+    pub(crate) late: u64,
+    /// Half of the shortest round trip to the peer so far.
+    pub(crate) one_way: Option<Duration>,
+    /// The number of lines that the peer has ended, as it said with the end of one.
+    pub(crate) ends: Option<u32>,
+    pub(crate) signal: Signal,
+}
+
+impl Group {
+    pub(crate) fn is_full(&self) -> bool {
+        self.inbox_bytes >= INBOX_BYTES_MAX
+    }
+
+    pub(crate) fn push(&mut self, message: Vec<u8>, until: Instant) {
+        self.inbox_bytes += message.len() + MESSAGE_COST;
+        self.inbox.push_back((message, until));
+        self.signal.tell();
+    }
+
+    /// The next message whose time is not over.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Vec<u8>> {
+        while let Some((message, until)) = self.inbox.pop_front() {
+            self.inbox_bytes -= message.len() + MESSAGE_COST;
+            if now + self.one_way.unwrap_or_default() < until {
+                return Some(message);
+            }
+            self.late += 1;
+        }
+        None
+    }
+}
+
+/// Something that the driver is asked to do.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Listen,
+    Connect {
+        line: LineId,
+        peer: Option<PublicKey>,
+        remote: SocketAddr,
+        priority: u8,
+    },
+}
+
+/// Everything that is shared.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    pub(crate) lines: BTreeMap<LineId, Line>,
+    pub(crate) groups: BTreeMap<GroupId, Group>,
+    next_id: u64,
+    pub(crate) orders: VecDeque<Order>,
+    /// Lines that the program has touched.
+    pub(crate) touched: BTreeSet<LineId>,
+    pub(crate) streams_to_accept: VecDeque<LineId>,
+    pub(crate) groups_to_accept: VecDeque<GroupId>,
+    pub(crate) listening: bool,
+    pub(crate) accepting: Signal,
+    pub(crate) epoch_seen: u64,
+    /// The endpoint was dropped.
+    pub(crate) leaving: bool,
+    /// The driver runs no more.
+    pub(crate) over: Option<Failure>,
+    /// The driver was called and has not come yet.
+    pub(crate) called: bool,
+}
+
+impl Board {
+    pub(crate) fn add_line(&mut self, line: Line) -> LineId {
+        self.next_id += 1;
+        self.lines.insert(self.next_id, line);
+        self.next_id
+    }
+
+    pub(crate) fn add_group(&mut self, group: Group) -> GroupId {
+        self.next_id += 1;
+        self.groups.insert(self.next_id, group);
+        self.next_id
+    }
+
+    /// Ends a line, and tells whoever waits.
+    pub(crate) fn fail(&mut self, id: LineId, failure: Failure) {
+        let Some(line) = self.lines.get_mut(&id) else {
+            return;
+        };
+        line.out = VecDeque::new();
+        line.failure.get_or_insert(failure);
+        self.tell(id);
+        self.forget_if_done(id);
+    }
+
+    /// Tells whoever waits for a line, or for the messages that it carries.
+    pub(crate) fn tell(&self, id: LineId) {
+        let Some(line) = self.lines.get(&id) else {
+            return;
+        };
+        line.signal.tell();
+        let group = line.post.as_ref().and_then(|post| post.group);
+        if let Some(group) = group.and_then(|group| self.groups.get(&group)) {
+            group.signal.tell();
+        }
+    }
+
+    /// Forgets a line that nobody holds and that is over.
+    pub(crate) fn forget_if_done(&mut self, id: LineId) {
+        if (self.lines.get(&id)).is_some_and(|line| line.abandoned && !line.is_alive()) {
+            self.lines.remove(&id);
+        }
+    }
+
+    /// Ends everything: the driver runs no more.
+    pub(crate) fn end(&mut self, failure: &Failure) {
+        self.over.get_or_insert_with(|| failure.clone());
+        let ids: Vec<LineId> = self.lines.keys().copied().collect();
+        for id in ids {
+            if self.lines.get(&id).is_some_and(Line::is_alive) {
+                self.fail(id, failure.clone());
+            }
+        }
+        for group in self.groups.values() {
+            group.signal.tell();
+        }
+        self.accepting.tell();
+    }
+
+    /// The line of `id`, or why there is none.
+    pub(crate) fn line(&mut self, id: LineId) -> io::Result<&mut Line> {
+        let gone = || io::Error::new(ErrorKind::NotConnected, "the stream is gone");
+        self.lines.get_mut(&id).ok_or_else(gone)
+    }
+}
+
+/// How long a call waits for what it wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    None,
+    For(Duration),
+    Endless,
+}
+
+/// The board, its lock, and the way to wake the driver.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    board: Mutex<Board>,
+    waker: Waker,
+    pub(crate) clock: Clock,
+}
+
+impl Shared {
+    pub(crate) fn new(waker: Waker, clock: Clock) -> Self {
+        let board = Mutex::default();
+        Self {
+            board,
+            waker,
+            clock,
+        }
+    }
+
+    /// Nothing panics while it has the lock, but in a test's thread that did there is still something to see.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls the driver, once until it comes.
+    pub(crate) fn call(&self, board: &mut Board) {
+        if !board.called {
+            // A driver that is gone hears nothing, and has left its word on the board.
+            board.called = self.waker.wake().is_ok();
+        }
+    }
+
+    /// Calls the driver to a line.
+    pub(crate) fn touch(&self, board: &mut Board, line: LineId) {
+        board.touched.insert(line);
+        self.call(board);
+    }
+
+    /// Waits until `ready` has an answer. Every way to wait goes through here: what an async face would do is to
+    /// ask `ready` again when the signal is given.
+    pub(crate) fn wait<T>(
+        &self,
+        signal: &Signal,
+        patience: Patience,
+        mut ready: impl FnMut(&mut Board) -> Option<io::Result<T>>,
+    ) -> io::Result<T> {
+        let began = self.clock.now();
+        let mut board = self.lock();
+        loop {
+            if let Some(answer) = ready(&mut board) {
+                return answer;
+            }
+            board = match patience {
+                Patience::None => return Err(ErrorKind::WouldBlock.into()),
+                Patience::Endless => {
+                    let woken = signal.0.wait(board);
+                    woken.unwrap_or_else(PoisonError::into_inner)
+                }
+                Patience::For(span) => {
+                    let left = span.saturating_sub(self.clock.now().saturating_since(began));
+                    if left.is_zero() {
+                        let text = format!("nothing happened for {span:?}");
+                        return Err(io::Error::new(ErrorKind::TimedOut, text));
+                    }
+                    let woken = signal.0.wait_timeout(board, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+/// The preamble of a group's line.
+pub(crate) fn preamble(group: &Group, priority: u8) -> VecDeque<u8> {
+    let id = group.id;
+    Preamble { id, priority }.octets().into_iter().collect()
+}

@@ -1,0 +1,83 @@
+//! Octets and messages to another program over a link that loses packets, encrypted, at the rate of the link however
+//! much it loses.
+//!
+//! An [`Endpoint`] is a UDP port. It opens [`Stream`]s, which read and write as a `TcpStream` does, and
+//! [`Messages`], each of which is worth something until a deadline; a [`Listener`] takes those that others open. Ends
+//! know each other by their keys, and a key that was not expected gets no answer. Unlike TCP, no loss slows a stream
+//! down: it sends at the rate that [`Config::rate`] names, less if a queue builds up.
+//!
+//! Send a file's octets, and know that they have arrived:
+//!
+//! ```
+//! fn send(path: &str, own: fulmar::SecretKey, to: &str, key: &fulmar::PublicKey) -> std::io::Result<()> {
+//!     let endpoint = fulmar::Endpoint::bind("0.0.0.0:0", fulmar::Config::new(own))?;
+//!     let mut stream = endpoint.connect(to, key)?;
+//!     std::io::copy(&mut std::fs::File::open(path)?, &mut stream)?;
+//!     stream.finish()
+//! }
+//! ```
+//!
+//! Receive them:
+//!
+//! ```
+//! fn receive(path: &str, own: fulmar::SecretKey, from: fulmar::PublicKey) -> std::io::Result<u64> {
+//!     let config = fulmar::Config::new(own).peer(from);
+//!     let endpoint = fulmar::Endpoint::bind("0.0.0.0:4914", config)?;
+//!     let mut stream = endpoint.listen()?.accept(None)?;
+//!     std::io::copy(&mut stream, &mut std::fs::File::create(path)?)
+//! }
+//! ```
+//!
+//! Messages that are worth nothing after 200 ms:
+//!
+//! ```
+//! # use std::time::Duration;
+//! fn report(endpoint: &fulmar::Endpoint, to: &str, key: &fulmar::PublicKey) -> std::io::Result<()> {
+//!     let messages = endpoint.messages(to, key)?;
+//!     for reading in ["21.5", "21.6", "21.4"] {
+//!         messages.send(reading.as_bytes(), Duration::from_millis(200), fulmar::Priority(1))?;
+//!     }
+//!     messages.finish()
+//! }
+//! ```
+//!
+//! The protocol alone, without a socket, a clock or a thread, is `fulmar_proto`:
+//!
+//! ```
+//! use fulmar_proto::machine::{Machine, PathId};
+//! use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
+//! use fulmar_proto::{rng::Rng, units::Instant, wire::Port};
+//! let mut end = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+//! let config = ConnectionConfig::default();
+//! let id = end.connect(Instant::START, PathId(0), Port(7), config).unwrap();
+//! end.write(Instant::START, id, b"hello").unwrap();
+//! let mut datagram = Vec::new();
+//! assert!(end.poll_transmit(Instant::START, &mut datagram).is_some());
+//! ```
+//!
+//! # Bounds
+//! An endpoint has 1,024 connections and 256 MiB of their data at most, a stream 256 KiB each way beside that.
+//! Whatever arrives, the worst that it does is to be counted and dropped.
+
+mod board;
+mod carried;
+mod config;
+mod driver;
+mod endpoint;
+mod lateness;
+mod letter;
+mod messages;
+mod peers;
+mod relay;
+mod sorting;
+mod stream;
+
+pub use config::Config;
+pub use driver::Driver;
+pub use endpoint::{Endpoint, Listener, new_secret_key};
+pub use fulmar_net::session::{EarlyData, KeyError, PresetKey, PublicKey, SecretKey};
+pub use fulmar_proto::machine::Priority;
+pub use fulmar_proto::units::Bitrate;
+pub use fulmar_proto::wire::Mode;
+pub use messages::{Expired, Messages};
+pub use stream::Stream;

@@ -1,0 +1,136 @@
+//! The session's peers by their keys, and how they are.
+
+use crate::relay::Link;
+use fulmar_net::session::{MtuConfig, PeerConfig, PeerIndex, PublicKey, Security, SessionEvent};
+use fulmar_proto::machine::PathId;
+use fulmar_proto::units::{Bitrate, Duration, Instant};
+use std::collections::BTreeMap;
+
+/// The reason why a peer's streams do not come about, as far as somebody on the way says.
+pub(crate) type Trouble = str;
+
+/// The peers of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    /// The keys, by the session's index; `None` for a peer without a key of its own.
+    keys: BTreeMap<PeerIndex, Option<PublicKey>>,
+    rate: Bitrate,
+    /// Since when a peer cannot be reached.
+    down: BTreeMap<PeerIndex, Instant>,
+    troubles: BTreeMap<PeerIndex, String>,
+}
+
+/// The settings of a peer with this security.
+pub(crate) fn settings(name: &str, security: Security, rate: Bitrate) -> PeerConfig {
+    let mtu = MtuConfig {
+        rate: Some(rate),
+        ..MtuConfig::default()
+    };
+    PeerConfig {
+        name: name.to_owned(),
+        security,
+        endpoints: Vec::new(),
+        mtu,
+    }
+}
+
+/// The security of a peer with a key.
+pub(crate) const fn by_key(peer: PublicKey) -> Security {
+    Security::Noise { peer, preset: None }
+}
+
+impl Peers {
+    pub(crate) const fn new(keys: BTreeMap<PeerIndex, Option<PublicKey>>, rate: Bitrate) -> Self {
+        Self {
+            keys,
+            rate,
+            down: BTreeMap::new(),
+            troubles: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn key_of(&self, peer: PeerIndex) -> Option<PublicKey> {
+        self.keys.get(&peer).copied().flatten()
+    }
+
+    pub(crate) fn index_of(&self, key: Option<PublicKey>) -> Option<PeerIndex> {
+        let found = self.keys.iter().find(|(_, of)| **of == key);
+        found.map(|(index, _)| *index)
+    }
+
+    /// The peer with this key, taken in if it is not known; `None` if there are too many.
+    pub(crate) fn index_for(
+        &mut self,
+        link: &mut Link,
+        key: Option<PublicKey>,
+    ) -> Option<PeerIndex> {
+        if let Some(known) = self.index_of(key) {
+            return Some(known);
+        }
+        let public = key?;
+        let config = settings(&public.to_string(), by_key(public), self.rate);
+        let index = link.add_peer(config)?;
+        // Nothing is made for a peer before it is there.
+        link.inner_mut()
+            .hold(Instant::START, index.inner_path(), true);
+        self.keys.insert(index, key);
+        Some(index)
+    }
+
+    /// Takes note of what the session says about a peer.
+    pub(crate) fn follow<E>(&mut self, now: Instant, event: &SessionEvent<E>) {
+        match event {
+            SessionEvent::Up { peer, .. } | SessionEvent::LinkUp { peer, .. } => {
+                self.down.remove(peer);
+                self.troubles.remove(peer);
+            }
+            SessionEvent::LinkDown { peer, silent_for } => {
+                let since = Instant::START
+                    + now
+                        .saturating_since(Instant::START)
+                        .saturating_sub(*silent_for);
+                self.down.insert(*peer, since);
+            }
+            SessionEvent::TurnedAway { peer, hint, .. } => {
+                let text = format!("the other end says, without proof: {hint}");
+                self.troubles.insert(*peer, text);
+            }
+            SessionEvent::Refused {
+                peer: Some(peer),
+                reason,
+                ..
+            } => {
+                self.troubles.insert(*peer, reason.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// The network says that nobody listens there.
+    pub(crate) fn on_unreachable(&mut self, link: &Link, path: PathId) {
+        for peer in self.keys.keys() {
+            if link.status(*peer).and_then(|status| status.path) == Some(path) {
+                let text = "the network says that nobody listens at that address";
+                self.troubles.insert(*peer, text.to_owned());
+            }
+        }
+    }
+
+    pub(crate) fn trouble(&self, peer: PeerIndex) -> Option<&Trouble> {
+        self.troubles.get(&peer).map(String::as_str)
+    }
+
+    /// Takes the peers that cannot be reached for `patience`: each is named once.
+    pub(crate) fn down_for(&mut self, now: Instant, patience: Duration) -> Vec<PeerIndex> {
+        let is_over = |since: Instant| now.saturating_since(since) >= patience;
+        let over = self.down.iter().filter(|(_, since)| is_over(**since));
+        let over: Vec<PeerIndex> = over.map(|(peer, _)| *peer).collect();
+        self.down.retain(|_, since| !is_over(*since));
+        over
+    }
+
+    /// When the next peer will have been gone for `patience`.
+    pub(crate) fn next_end(&self, patience: Duration) -> Option<Instant> {
+        self.down.values().min().map(|since| *since + patience)
+    }
+}

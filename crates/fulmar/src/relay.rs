@@ -1,0 +1,547 @@
+//! The application on the machine: moves octets between lines and connections, and says how peers are.
+
+use crate::board::{
+    BACKLOG_MAX, Board, Failure, LINE_BYTES_MAX, Line, LineId, Order, Post, Shared,
+};
+use crate::carried::Carried;
+use crate::config::Config;
+use crate::peers::Peers;
+use crate::sorting;
+use fulmar_net::session::{PeerIndex, SESSION_OVERHEAD, Session, SessionEvent, source_octets};
+use fulmar_net::udp::{Application, Step};
+use fulmar_proto::machine::{Datagram, Deadline, PathId, Priority};
+use fulmar_proto::transport::aerotp::{
+    AckPolicy, CloseReason, ConnectionConfig, ConnectionId, Event,
+};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use fulmar_proto::wire::Port;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+const STREAMS: Port = Port(7);
+const MESSAGES: Port = Port(8);
+/// What fits the smallest packet until the session has found out more, and the salt of early data.
+const FIRST_PACKET: ByteCount = ByteCount(1280 - 32);
+/// IPv6 and UDP headers.
+const IP_UDP_OVERHEAD: ByteCount = ByteCount(48);
+pub(crate) const LOWER_OVERHEAD: ByteCount = ByteCount(IP_UDP_OVERHEAD.0 + SESSION_OVERHEAD.0);
+/// Octets of messages that the transport has taken and not sent, at most: no deadline drops them any more.
+pub(crate) const UNSENT_MESSAGES: usize = 2_400;
+/// The time that an endpoint which was dropped waits for what is still to be confirmed.
+const LINGER: Duration = Duration::from_secs(3);
+/// The time that a dropped stream's peer has to finish its direction.
+const HALF_OPEN_MAX: Duration = Duration::from_secs(60);
+
+pub(crate) type Link = Session<Carried>;
+
+/// The settings of a connection.
+pub(crate) fn connection(config: &Config, messages: bool) -> ConnectionConfig {
+    ConnectionConfig {
+        mode: config.mode,
+        tpdu_bytes_max: FIRST_PACKET.saturating_sub(LOWER_OVERHEAD).as_usize(),
+        // The session's tag notices every damage.
+        payload_crc: false,
+        window_tpdus: 8_192,
+        ack: AckPolicy {
+            every: 32,
+            ..AckPolicy::default()
+        },
+        unsent_bytes_max: if messages {
+            UNSENT_MESSAGES
+        } else {
+            LINE_BYTES_MAX
+        },
+        give_up_after: config.give_up_after,
+        ..ConnectionConfig::default()
+    }
+}
+
+/// The driver's side of the board.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    shared: Arc<Shared>,
+    config: Config,
+    lines: BTreeMap<ConnectionId, LineId>,
+    /// Lines and when they are given up: unless their peer answers, or finishes.
+    limits: BTreeMap<LineId, Instant>,
+    peers: Peers,
+    /// Addresses to which there is no path yet, each with what waits for it.
+    wanted: VecDeque<(SocketAddr, LineId, PeerIndex, u8)>,
+    leave_by: Option<Instant>,
+    has_left: bool,
+}
+
+impl Relay {
+    pub(crate) const fn new(shared: Arc<Shared>, config: Config, peers: Peers) -> Self {
+        Self {
+            shared,
+            config,
+            lines: BTreeMap::new(),
+            limits: BTreeMap::new(),
+            peers,
+            wanted: VecDeque::new(),
+            leave_by: None,
+            has_left: false,
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, link: &mut Link, board: &mut Board, order: &Order) {
+        match *order {
+            Order::Listen => {
+                for (port, messages) in [(STREAMS, false), (MESSAGES, true)] {
+                    if let Err(error) = link
+                        .inner_mut()
+                        .listen(port, connection(&self.config, messages))
+                    {
+                        let text = format!("listening: {error}");
+                        board.end(&Failure::new(ErrorKind::InvalidInput, text));
+                    }
+                }
+            }
+            Order::Connect {
+                line,
+                peer,
+                remote,
+                priority,
+            } => {
+                if let Some(index) = self.peers.index_for(link, peer) {
+                    self.limits.insert(line, now + self.config.connect_timeout);
+                    self.wanted.push_back((remote, line, index, priority));
+                } else {
+                    let text = "256 peers are known, which is the limit";
+                    board.fail(line, Failure::new(ErrorKind::QuotaExceeded, text));
+                }
+            }
+        }
+    }
+
+    /// Moves what can be moved between a line and its connection.
+    fn pump(&mut self, now: Instant, link: &mut Link, board: &mut Board, id: LineId) {
+        let Some(connection) = board.lines.get(&id).and_then(|line| line.connection) else {
+            self.drop_unborn(board, id);
+            return;
+        };
+        self.receive(now, link, board, id, connection);
+        let Some(line) = board.lines.get_mut(&id) else {
+            return;
+        };
+        if line.failure.is_some() {
+            return;
+        }
+        let inner = link.inner_mut();
+        let mut wrote = false;
+        loop {
+            if line.out.is_empty()
+                && !(line.post.as_mut())
+                    .is_some_and(|post| post.outbox.write_next(now, &mut line.out))
+            {
+                break;
+            }
+            let octets = line.out.as_slices().0;
+            let taken = inner.write(now, connection, octets).unwrap_or(0);
+            let whole = taken == octets.len();
+            line.out.drain(..taken);
+            wrote |= taken > 0;
+            if !whole {
+                break;
+            }
+        }
+        let is_empty =
+            line.out.is_empty() && line.post.as_ref().is_none_or(|post| post.outbox.is_empty());
+        if is_empty && line.finishing && !line.closed {
+            line.closed = true;
+            inner.close(now, connection);
+        } else if is_empty && wrote {
+            // The last octets for now are repeated where the loss makes that worth while.
+            inner.pause(now, connection);
+        }
+        if line.abandoned && is_empty {
+            self.limits.entry(id).or_insert(now + HALF_OPEN_MAX);
+        }
+        if wrote {
+            board.tell(id);
+        }
+    }
+
+    /// A line that was let go before it had a connection is opened all the same if there is something to send.
+    fn drop_unborn(&mut self, board: &mut Board, id: LineId) {
+        let is_void = |line: &Line| {
+            line.abandoned
+                && line.out.is_empty()
+                && line.post.as_ref().is_none_or(|p| p.outbox.is_empty())
+        };
+        if board.lines.get(&id).is_some_and(is_void) {
+            self.wanted.retain(|(_, line, _, _)| *line != id);
+            self.limits.remove(&id);
+            board.lines.remove(&id);
+        }
+    }
+
+    fn receive(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        board: &mut Board,
+        id: LineId,
+        from: ConnectionId,
+    ) {
+        let Some(line) = board.lines.get_mut(&id) else {
+            return;
+        };
+        if line.post.is_some() {
+            let line = (id, from);
+            sorting::receive(&self.peers, now, (link, board), line);
+            return;
+        }
+        line.more_to_read = false;
+        let mut came = false;
+        loop {
+            if line.came.len() >= LINE_BYTES_MAX {
+                line.more_to_read = true;
+                break;
+            }
+            let Some(chunk) = link.inner_mut().read(now, from) else {
+                break;
+            };
+            if !line.abandoned {
+                line.came.extend(&chunk.octets);
+                came = true;
+            }
+            link.inner_mut().recycle(from, chunk.octets);
+        }
+        if came {
+            line.signal.tell();
+        }
+    }
+
+    fn on_incoming(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        board: &mut Board,
+        arrival: (ConnectionId, PathId, Port),
+    ) {
+        let (id, path, port) = arrival;
+        let waiting = board.streams_to_accept.len();
+        if !board.listening || waiting >= BACKLOG_MAX {
+            link.inner_mut().abort(now, id);
+            return;
+        }
+        let peer = self.peers.key_of(PeerIndex(path.0));
+        let post = (port == MESSAGES).then(Post::default);
+        let is_stream = post.is_none();
+        let mut line = Line::new(peer, post);
+        line.connection = Some(id);
+        let line = board.add_line(line);
+        self.lines.insert(id, line);
+        if is_stream {
+            board.streams_to_accept.push_back(line);
+            board.accepting.tell();
+        } else {
+            // Until its preamble has come.
+            self.limits.insert(line, now + self.config.connect_timeout);
+        }
+    }
+
+    fn on_event(&mut self, now: Instant, link: &mut Link, board: &mut Board, event: &Event) {
+        let event_of = |id: &ConnectionId| self.lines.get(id).copied();
+        match *event {
+            Event::Incoming {
+                id, path, local, ..
+            } => {
+                self.on_incoming(now, link, board, (id, path, local));
+            }
+            Event::Connected(id) => {
+                if let Some(line) = event_of(&id) {
+                    if !board.lines.get(&line).is_some_and(|line| line.abandoned) {
+                        self.limits.remove(&line);
+                    }
+                    self.pump(now, link, board, line);
+                }
+            }
+            Event::Readable(id) | Event::Writable(id) => {
+                if let Some(line) = event_of(&id) {
+                    self.pump(now, link, board, line);
+                    self.settle_limit(board, line);
+                }
+            }
+            Event::PeerFinished(id) => {
+                if let Some(id) = event_of(&id)
+                    && let Some(line) = board.lines.get_mut(&id)
+                {
+                    line.peer_finished = true;
+                    board.tell(id);
+                    board.forget_if_done(id);
+                }
+            }
+            Event::AllSent(id) => {
+                if let Some(id) = event_of(&id)
+                    && let Some(line) = board.lines.get_mut(&id)
+                {
+                    line.all_sent = true;
+                    board.tell(id);
+                    board.forget_if_done(id);
+                }
+            }
+            Event::Closed { id, why } => self.on_closed(board, id, why),
+            Event::Datagram { .. } => {}
+        }
+    }
+
+    /// A line of messages that has its group needs no limit any more.
+    fn settle_limit(&mut self, board: &Board, id: LineId) {
+        let line = board.lines.get(&id);
+        let post = line.and_then(|line| line.post.as_ref());
+        if post.is_some_and(|post| post.group.is_some()) && !line.is_some_and(|line| line.abandoned)
+        {
+            self.limits.remove(&id);
+        }
+    }
+
+    fn on_closed(&mut self, board: &mut Board, connection: ConnectionId, why: CloseReason) {
+        let Some(id) = self.lines.remove(&connection) else {
+            return;
+        };
+        self.limits.remove(&id);
+        let failure = match why {
+            CloseReason::Finished => {
+                if let Some(line) = board.lines.get_mut(&id) {
+                    (line.all_sent, line.peer_finished) = (true, true);
+                }
+                board.tell(id);
+                board.forget_if_done(id);
+                return;
+            }
+            CloseReason::Aborted => {
+                Failure::new(ErrorKind::ConnectionAborted, "the stream was given up")
+            }
+            CloseReason::Reset => Failure::new(
+                ErrorKind::ConnectionReset,
+                "the peer ended the stream: it dropped it, has restarted, or does not listen",
+            ),
+            CloseReason::PeerVanished => Failure::new(
+                ErrorKind::TimedOut,
+                format!("the peer was silent for {:?}", self.config.give_up_after),
+            ),
+        };
+        board.fail(id, failure);
+    }
+
+    /// Ends the lines with a peer whose connections `ends` names.
+    fn fail_peer(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        board: &mut Board,
+        (peer, failure): (PeerIndex, &Failure),
+        ends: impl Fn(ConnectionId) -> bool,
+    ) {
+        let key = self.peers.key_of(peer);
+        let theirs = board.lines.iter().filter(|(_, line)| line.peer == key);
+        let theirs = theirs.filter(|(_, line)| line.connection.is_some_and(&ends));
+        let theirs: Vec<LineId> = theirs.map(|(id, _)| *id).collect();
+        for id in theirs {
+            self.give_up(now, link, board, id, failure.clone());
+        }
+    }
+
+    fn give_up(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        board: &mut Board,
+        id: LineId,
+        failure: Failure,
+    ) {
+        self.limits.remove(&id);
+        self.wanted.retain(|(_, line, _, _)| *line != id);
+        let connection = board.lines.get(&id).and_then(|line| line.connection);
+        board.fail(id, failure);
+        if let Some(connection) = connection {
+            self.lines.remove(&connection);
+            link.inner_mut().abort(now, connection);
+        }
+    }
+
+    /// Ends what has lasted too long.
+    fn expire(&mut self, now: Instant, link: &mut Link, board: &mut Board) {
+        let due = self.limits.iter().filter(|(_, at)| **at <= now);
+        let due: Vec<LineId> = due.map(|(id, _)| *id).collect();
+        for id in due {
+            let peer = board
+                .lines
+                .get(&id)
+                .map(|line| self.peers.index_of(line.peer));
+            let trouble = peer.flatten().and_then(|peer| self.peers.trouble(peer));
+            let waited = self.config.connect_timeout;
+            let failure = trouble.map_or_else(
+                || {
+                    Failure::new(
+                        ErrorKind::TimedOut,
+                        format!("the peer did not answer for {waited:?}"),
+                    )
+                },
+                |trouble| Failure::new(ErrorKind::ConnectionRefused, trouble.to_owned()),
+            );
+            self.give_up(now, link, board, id, failure);
+            board.forget_if_done(id);
+        }
+        let patience = self.config.give_up_after;
+        for peer in self.peers.down_for(now, patience) {
+            let text = format!("nothing was heard of the peer for {patience:?}");
+            let failure = Failure::new(ErrorKind::TimedOut, text);
+            self.fail_peer(now, link, board, (peer, &failure), |_| true);
+        }
+    }
+
+    fn may_leave(&mut self, now: Instant, board: &Board) -> bool {
+        let leave_by = *self.leave_by.get_or_insert(now + LINGER);
+        let is_open = |line: &Line| line.failure.is_none() && !line.all_sent;
+        leave_by <= now || (!board.lines.values().any(is_open) && self.lines.is_empty())
+    }
+}
+
+impl Application<Link> for Relay {
+    fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<Event>) {
+        let shared = Arc::clone(&self.shared);
+        let mut board = shared.lock();
+        match event {
+            SessionEvent::Inner(event) => self.on_event(now, link, &mut board, &event),
+            SessionEvent::EpochSeen { peer, epoch } => {
+                board.epoch_seen = board.epoch_seen.max(epoch);
+                let key = self.peers.key_of(peer);
+                let theirs = board.lines.values().filter(|line| line.peer == key);
+                let theirs = theirs.filter_map(|line| line.connection).collect();
+                link.inner_mut().note_epoch(peer.inner_path(), theirs);
+            }
+            SessionEvent::PeerRestarted(peer) => {
+                let text = "the peer has restarted";
+                let failure = Failure::new(ErrorKind::ConnectionReset, text);
+                let path = peer.inner_path();
+                let stale: BTreeSet<ConnectionId> = (self.lines.keys().copied())
+                    .filter(|id| link.inner().is_stale(path, *id))
+                    .collect();
+                self.fail_peer(now, link, &mut board, (peer, &failure), |id| {
+                    stale.contains(&id)
+                });
+            }
+            SessionEvent::Closed(peer) => {
+                let text = "the peer's endpoint was closed";
+                let failure = Failure::new(ErrorKind::ConnectionReset, text);
+                self.fail_peer(now, link, &mut board, (peer, &failure), |_| true);
+            }
+            other => self.peers.follow(now, &other),
+        }
+    }
+
+    fn work(&mut self, now: Instant, link: &mut Link) -> Step {
+        if self.has_left {
+            return Step::Stop;
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut board = shared.lock();
+        board.called = false;
+        while let Some(order) = board.orders.pop_front() {
+            self.carry_out(now, link, &mut board, &order);
+        }
+        for id in core::mem::take(&mut board.touched) {
+            self.pump(now, link, &mut board, id);
+        }
+        let unmeasured = board
+            .groups
+            .values_mut()
+            .filter(|group| group.one_way.is_none());
+        for group in unmeasured {
+            sorting::measure(&self.peers, link, group);
+        }
+        self.expire(now, link, &mut board);
+        if board.leaving && self.may_leave(now, &board) {
+            self.has_left = true;
+            let text = "the endpoint was dropped";
+            board.end(&Failure::new(ErrorKind::NotConnected, text));
+            link.close(now);
+            return Step::Again;
+        }
+        Step::Wait
+    }
+
+    fn unreachable(&mut self, _now: Instant, link: &mut Link, path: PathId) {
+        self.peers.on_unreachable(link, path);
+    }
+
+    fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
+        link.handle_datagram_from(now, datagram, &source_octets(from));
+    }
+
+    fn too_large(&mut self, now: Instant, link: &mut Link, path: PathId) {
+        link.on_too_large(now, path);
+    }
+
+    fn paths_in_use(&self, _now: Instant, link: &Link) -> Option<Vec<PathId>> {
+        Some(link.paths_in_use().collect())
+    }
+
+    fn wants_path(&self, _now: Instant) -> Option<SocketAddr> {
+        self.wanted.front().map(|(remote, ..)| *remote)
+    }
+
+    fn path_made(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        _remote: SocketAddr,
+        path: Option<PathId>,
+    ) {
+        let Some((_, line, peer, priority)) = self.wanted.pop_front() else {
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        let mut board = shared.lock();
+        let Some(path) = path else {
+            let text = "every place for an address is in use";
+            board.fail(line, Failure::new(ErrorKind::QuotaExceeded, text));
+            return;
+        };
+        link.set_endpoints(peer, vec![path]);
+        let messages = board
+            .lines
+            .get(&line)
+            .is_some_and(|line| line.post.is_some());
+        let config = ConnectionConfig {
+            priority: Priority(priority),
+            ..connection(&self.config, messages)
+        };
+        let port = if messages { MESSAGES } else { STREAMS };
+        match link
+            .inner_mut()
+            .connect(now, peer.inner_path(), port, config)
+        {
+            Ok(connection) => {
+                if let Ok(line) = board.line(line) {
+                    line.connection = Some(connection);
+                }
+                self.lines.insert(connection, line);
+                self.pump(now, link, &mut board, line);
+            }
+            Err(error) => board.fail(
+                line,
+                Failure::new(ErrorKind::QuotaExceeded, error.to_string()),
+            ),
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let limits = self.limits.values().min().copied();
+        let down = self.peers.next_end(self.config.give_up_after);
+        let times = [
+            (limits, "a peer's answer"),
+            (down, "an outage's end"),
+            (self.leave_by, "the last word leaves"),
+        ];
+        times.into_iter().fold(None, |first, (at, why)| {
+            Deadline::earlier(first, at.map(|at| Deadline { at, why }))
+        })
+    }
+}

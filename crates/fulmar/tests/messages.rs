@@ -1,0 +1,119 @@
+//! Messages: in time or not at all, urgent ones first.
+
+use crate::link::{PATIENCE, octets, pair};
+use fulmar::Priority;
+use fulmar_proto::units::Duration;
+use std::io::ErrorKind;
+
+#[test]
+fn messages_of_all_lengths_arrive_whole_and_in_order_over_loss_and_are_answered() {
+    let (server, client, link, key) = pair(0.2);
+    let listener = server.listen().unwrap();
+    let messages = client.messages(link.address, &key.public()).unwrap();
+    let lens = [0, 1, 100, 1_200, 5_000, 65_536];
+    for len in lens {
+        messages.send(&octets(len), PATIENCE, Priority(0)).unwrap();
+    }
+    let other = listener.accept_messages(Some(PATIENCE)).unwrap();
+    assert!(other.peer().is_some());
+    for len in lens {
+        let message = other.receive(Some(PATIENCE)).unwrap();
+        assert!(message == Some(octets(len)), "{len}");
+    }
+    // With a priority that the caller has not used.
+    other.send(b"thanks", PATIENCE, Priority(5)).unwrap();
+    assert_eq!(
+        messages.receive(Some(PATIENCE)).unwrap(),
+        Some(b"thanks".to_vec())
+    );
+    messages.finish().unwrap();
+    assert_eq!(
+        other.receive(Some(PATIENCE)).unwrap(),
+        None,
+        "the peer has finished"
+    );
+    let error = messages.send(b"more", PATIENCE, Priority(0)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BrokenPipe, "{error}");
+}
+
+#[test]
+fn what_is_over_before_there_is_a_session_is_never_delivered() {
+    let (server, client, link, key) = pair(0.0);
+    let listener = server.listen().unwrap();
+    let messages = client.messages(link.address, &key.public()).unwrap();
+    messages
+        .send(b"too late", Duration::from_micros(1), Priority(0))
+        .unwrap();
+    messages.send(b"in time", PATIENCE, Priority(0)).unwrap();
+    let other = listener.accept_messages(Some(PATIENCE)).unwrap();
+    assert_eq!(
+        other.receive(Some(PATIENCE)).unwrap(),
+        Some(b"in time".to_vec())
+    );
+    messages.finish().unwrap();
+    assert_eq!(other.receive(Some(PATIENCE)).unwrap(), None);
+    assert_eq!(
+        (messages.expired().here, other.expired().arrived_late),
+        (1, 0)
+    );
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a deadline passes")]
+fn what_was_not_taken_in_time_is_not_delivered() {
+    let (server, client, link, key) = pair(0.0);
+    let listener = server.listen().unwrap();
+    let messages = client.messages(link.address, &key.public()).unwrap();
+    let short = Duration::from_millis(400);
+    messages.send(b"anybody?", PATIENCE, Priority(0)).unwrap();
+    let other = listener.accept_messages(Some(PATIENCE)).unwrap();
+    assert!(other.receive(Some(PATIENCE)).unwrap().is_some());
+    messages.send(b"short", short, Priority(0)).unwrap();
+    messages.send(b"long", PATIENCE, Priority(0)).unwrap();
+    // Its deadline passes, wherever it is: nobody receives.
+    std::thread::sleep(short);
+    assert_eq!(
+        other.receive(Some(PATIENCE)).unwrap(),
+        Some(b"long".to_vec())
+    );
+    let (here, there) = (messages.expired().here, other.expired().arrived_late);
+    assert_eq!(here + there, 1);
+}
+
+#[test]
+fn an_urgent_message_overtakes_those_that_wait() {
+    let (server, client, link, key) = pair(0.0);
+    let listener = server.listen().unwrap();
+    let messages = client.messages(link.address, &key.public()).unwrap();
+    // More than the transport takes at once: 0.1 s of the link.
+    for _ in 0..10 {
+        messages
+            .send(&octets(65_536), PATIENCE, Priority(1))
+            .unwrap();
+    }
+    messages.send(b"urgent", PATIENCE, Priority(7)).unwrap();
+    let other = listener.accept_messages(Some(PATIENCE)).unwrap();
+    let came = (0..11).map(|_| other.receive(Some(PATIENCE)).unwrap().unwrap());
+    let place = came.map(|message| message.len()).position(|len| len == 6);
+    assert!(place.is_some_and(|place| place < 10), "{place:?}");
+}
+
+#[test]
+fn limits_are_said() {
+    let (_server, client, link, key) = pair(0.0);
+    let messages = client.messages(link.address, &key.public()).unwrap();
+    let send = |len, deadline, priority| messages.send(&octets(len), deadline, Priority(priority));
+    for refused in [
+        send(65_537, PATIENCE, 0),
+        send(1, Duration::from_secs(1_801), 0),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    for priority in 1..8 {
+        send(1, PATIENCE, priority).unwrap();
+    }
+    assert_eq!(
+        send(1, PATIENCE, 8).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
+}
