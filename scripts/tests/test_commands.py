@@ -78,7 +78,7 @@ ELSEWHERE = {
             "chat key", "chat listen 127.0.0.1:4920 SECRET PUBLIC", "chat call 127.0.0.1:4920 SECRET PUBLIC",
             "sensor collect 127.0.0.1:4921 SECRET PUBLIC", "sensor measure 127.0.0.1:4921 SECRET PUBLIC",
         )),
-        "crates/fulmar/tests/examples.rs",
+        "make test",
     ),
     "cargo bench -p fulmar-channel": BY_HAND,
     "cargo test -p fulmar-proto fec": "make test",

@@ -17,7 +17,10 @@ const USUAL: Priority = Priority(0);
 const ALARM: Priority = Priority(9);
 
 /// Sends each reading, and an alarm besides for those above 100, with a pause behind each.
-#[expect(clippy::disallowed_methods, reason = "a sensor measures from time to time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a sensor measures from time to time"
+)]
 pub(crate) fn measure(
     messages: &Messages,
     readings: impl Iterator<Item = u32>,

@@ -9,8 +9,8 @@ use std::io::{Read, Write};
 const ONE_WAY: Duration = Duration::from_millis(300);
 
 fn shared_key() -> PresetKey {
-    let key = fulmar::new_secret_key().unwrap();
-    key.to_text().parse().unwrap()
+    let key = fulmar::new_secret_key().expect("the ends are there");
+    key.to_text().parse().expect("the ends are there")
 }
 
 fn ends(key: &PresetKey, early: [EarlyData; 2]) -> [Endpoint; 2] {
@@ -18,7 +18,7 @@ fn ends(key: &PresetKey, early: [EarlyData; 2]) -> [Endpoint; 2] {
         let config = Config::with_shared_key(key.clone())
             .rate(RATE)
             .early_data(early);
-        Endpoint::bind(ANY, config).unwrap()
+        Endpoint::bind(ANY, config).expect("the ends are there")
     })
 }
 
@@ -29,13 +29,15 @@ fn first_octets(server: &Endpoint, client: &Endpoint, down: f64) -> Duration {
         lossy(0.0, ONE_WAY),
         lossy(down, ONE_WAY),
     );
-    let listener = server.listen().unwrap();
+    let listener = server.listen().expect("the ends are there");
     let clock = Clock::start();
-    let mut stream = client.connect(link.address, None).unwrap();
-    stream.write_all(b"first").unwrap();
-    let mut other = listener.accept(Some(PATIENCE)).unwrap();
+    let mut stream = client
+        .connect(link.address, None)
+        .expect("the ends are there");
+    stream.write_all(b"first").expect("the ends are there");
+    let mut other = listener.accept(Some(PATIENCE)).expect("the ends are there");
     let mut octets = [0; 5];
-    other.read_exact(&mut octets).unwrap();
+    other.read_exact(&mut octets).expect("the ends are there");
     assert_eq!(&octets, b"first");
     clock.now().saturating_since(Instant::START)
 }

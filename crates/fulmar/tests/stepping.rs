@@ -19,9 +19,9 @@ fn turn(drivers: &mut [Driver; 2]) {
     let sources = drivers
         .each_ref()
         .map(|driver| (driver.as_fd(), Interest::Readable));
-    wait(&sources, timeout, &mut ready).unwrap();
+    wait(&sources, timeout, &mut ready).expect("the sockets hold");
     for driver in drivers {
-        driver.step(Some(Duration::ZERO)).unwrap();
+        driver.step(Some(Duration::ZERO)).expect("the sockets hold");
     }
 }
 

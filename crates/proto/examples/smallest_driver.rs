@@ -22,6 +22,14 @@ struct Wire {
     is_over: bool,
 }
 
+impl Wire {
+    /// The next datagram that is at the other end by now.
+    fn arrived(&mut self, now: Instant) -> Option<Vec<u8>> {
+        self.in_flight.front().filter(|(at, _)| *at <= now)?;
+        self.in_flight.pop_front().map(|(_, octets)| octets)
+    }
+}
+
 impl Driver<Endpoint> for Wire {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
@@ -30,7 +38,7 @@ impl Driver<Endpoint> for Wire {
     fn send(&mut self, now: Instant, _: Transmit) {
         let octets = std::mem::take(&mut self.buffer);
         self.sent += 1;
-        if self.sent % 3 != 0 {
+        if !self.sent.is_multiple_of(3) {
             self.in_flight.push_back((now + ONE_WAY, octets));
         }
     }
@@ -69,8 +77,7 @@ pub(crate) fn transfer(octets: &[u8]) -> (Vec<u8>, Instant) {
         let mut next = None;
         for n in [0, 1] {
             // Everything that is due, one thing at a time, and a complete drain behind each.
-            while let Some((_, octets)) = wires[1 - n].in_flight.pop_front_if(|(at, _)| *at <= now)
-            {
+            while let Some(octets) = wires[1 - n].arrived(now) {
                 let (path, ecn) = (PathId(0), Ecn::NotCapable);
                 ends[n].handle_datagram(
                     now,
@@ -104,7 +111,7 @@ pub(crate) fn transfer(octets: &[u8]) -> (Vec<u8>, Instant) {
 }
 
 fn main() {
-    let (arrived, at) = transfer(&[7; 100_000]);
+    let (arrived, at) = transfer(&vec![7; 100_000]);
     println!(
         "{} octets arrived; both ends had finished after {at}",
         arrived.len()
