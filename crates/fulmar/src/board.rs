@@ -23,6 +23,9 @@ const MESSAGE_COST: usize = 64;
 /// Streams, and likewise [`Messages`](crate::Messages), that wait to be accepted, at most.
 pub(crate) const BACKLOG_MAX: usize = 128;
 
+/// Groups that were let go and are remembered, so that no late line of theirs is taken for a new group.
+const DISMISSED_MAX: usize = 1_024;
+
 pub(crate) type LineId = u64;
 pub(crate) type GroupId = u64;
 
@@ -61,6 +64,8 @@ pub(crate) struct Post {
     pub(crate) group: Option<GroupId>,
     pub(crate) outbox: Outbox,
     pub(crate) reader: Reader,
+    /// The peer has said that no message follows on this line.
+    pub(crate) ended: bool,
 }
 
 /// One connection, as the program sees it.
@@ -72,6 +77,8 @@ pub(crate) struct Post {
 pub(crate) struct Line {
     pub(crate) peer: Option<PublicKey>,
     pub(crate) connection: Option<ConnectionId>,
+    /// The peer has answered.
+    pub(crate) connected: bool,
     pub(crate) signal: Signal,
     /// Octets for the peer that the machine has not taken yet.
     pub(crate) out: VecDeque<u8>,
@@ -87,6 +94,8 @@ pub(crate) struct Line {
     pub(crate) peer_finished: bool,
     /// The program has let go of it.
     pub(crate) abandoned: bool,
+    /// Something came that the program will never read.
+    pub(crate) unwanted: bool,
     pub(crate) failure: Option<Failure>,
     pub(crate) post: Option<Post>,
 }
@@ -96,6 +105,7 @@ impl Line {
         Self {
             peer,
             connection: None,
+            connected: false,
             signal: Signal::default(),
             out: VecDeque::new(),
             came: VecDeque::new(),
@@ -105,9 +115,27 @@ impl Line {
             all_sent: false,
             peer_finished: false,
             abandoned: false,
+            unwanted: false,
             failure: None,
             post,
         }
+    }
+
+    pub(crate) fn has_nothing_to_send(&self) -> bool {
+        self.out.is_empty() && self.post.as_ref().is_none_or(|post| post.outbox.is_empty())
+    }
+
+    /// Whether it carries messages and has not said for whom.
+    pub(crate) fn is_unsorted(&self) -> bool {
+        self.post.as_ref().is_some_and(|post| post.group.is_none())
+    }
+
+    /// Lets go of it with what it may have brought, so that the peer learns of it.
+    pub(crate) fn refuse(&mut self) {
+        self.abandoned = true;
+        let text = "nobody accepted the stream";
+        let failure = Failure::new(ErrorKind::ConnectionAborted, text);
+        self.failure.get_or_insert(failure);
     }
 
     /// Whether something still has to be done for it.
@@ -129,6 +157,8 @@ pub(crate) struct Group {
     pub(crate) late: u64,
     /// Half of the shortest round trip to the peer so far.
     pub(crate) one_way: Option<Duration>,
+    /// This end sends no more.
+    pub(crate) finished: bool,
     /// The number of lines that the peer has ended, as it said with the end of one.
     pub(crate) ends: Option<u32>,
     pub(crate) signal: Signal,
@@ -181,6 +211,8 @@ pub(crate) struct Board {
     pub(crate) touched: BTreeSet<LineId>,
     pub(crate) streams_to_accept: VecDeque<LineId>,
     pub(crate) groups_to_accept: VecDeque<GroupId>,
+    /// The peers' groups that were let go, the latest last.
+    pub(crate) dismissed: VecDeque<(Option<PublicKey>, u64)>,
     pub(crate) listening: bool,
     pub(crate) accepting: Signal,
     pub(crate) epoch_seen: u64,
@@ -203,6 +235,30 @@ impl Board {
         self.next_id += 1;
         self.groups.insert(self.next_id, group);
         self.next_id
+    }
+
+    /// Lets go of a group; its lines go on by themselves.
+    pub(crate) fn dismiss(&mut self, id: GroupId) -> Option<Group> {
+        let group = self.groups.remove(&id)?;
+        if group.remote.is_none() {
+            if self.dismissed.len() >= DISMISSED_MAX {
+                self.dismissed.pop_front();
+            }
+            self.dismissed.push_back((group.peer, group.id));
+        }
+        Some(group)
+    }
+
+    /// The other lines of a line's group for which something still has to be done.
+    pub(crate) fn siblings(&self, id: LineId) -> Vec<LineId> {
+        let post = self.lines.get(&id).and_then(|line| line.post.as_ref());
+        let group = post.and_then(|post| self.groups.get(&post.group?));
+        let all = group.into_iter().flat_map(|group| group.lines.values());
+        let alive = |other: &LineId| self.lines.get(other).is_some_and(Line::is_alive);
+        all.copied()
+            .filter(|other| *other != id)
+            .filter(alive)
+            .collect()
     }
 
     /// Ends a line, and tells whoever waits.
@@ -340,4 +396,26 @@ impl Shared {
 pub(crate) fn preamble(group: &Group, priority: u8) -> VecDeque<u8> {
     let id = group.id;
     Preamble { id, priority }.octets().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_whose_time_is_over_are_counted_and_make_room() {
+        let at = |millis| Instant::START + Duration::from_millis(millis);
+        let mut group = Group {
+            one_way: Some(Duration::from_millis(10)),
+            ..Group::default()
+        };
+        for (content, until) in [(1, 100), (2, 111), (3, 500)] {
+            group.push(vec![content; INBOX_BYTES_MAX / 2], at(until));
+        }
+        assert!(group.is_full());
+        // The way there took 10 ms of a life that ends at 111 ms.
+        assert_eq!(group.pop(at(101)).map(|message| message[0]), Some(3));
+        assert_eq!((group.late, group.inbox_bytes), (2, 0));
+        assert_eq!(group.pop(at(101)), None);
+    }
 }

@@ -92,7 +92,9 @@ impl Config {
 
     /// Lets the holder of `key` open streams to this end. Those whom this end calls need not be named here.
     pub fn peer(mut self, key: PublicKey) -> Self {
-        self.peers.push(key);
+        if !self.peers.contains(&key) {
+            self.peers.push(key);
+        }
         self
     }
 

@@ -11,7 +11,7 @@ use fulmar_net::session::{
     EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
     fast_cipher,
 };
-use fulmar_net::udp::{PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
+use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
@@ -148,12 +148,7 @@ impl Driver {
                 self.is_over = step == Step::Stop;
                 Ok(())
             }
-            Err(error) => {
-                self.is_over = true;
-                let failure = Failure::new(ErrorKind::Other, format!("the socket failed: {error}"));
-                self.shared.lock().end(&failure);
-                Err(failure.error())
-            }
+            Err(error) => Err(self.fail(&error)),
         }
     }
 
@@ -166,6 +161,25 @@ impl Driver {
     /// Whether the endpoint was dropped and its last word has left: further steps do nothing.
     pub const fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Steps until the endpoint was dropped and its last word has left.
+    pub(crate) fn run(mut self) {
+        if let Err(error) = self.udp.run(&mut self.link, &mut self.relay) {
+            self.fail(&error);
+        }
+    }
+
+    fn fail(&mut self, error: &DriverError) -> Error {
+        self.is_over = true;
+        let source =
+            std::error::Error::source(error).map_or_else(String::new, |why| format!(": {why}"));
+        let failure = Failure::new(
+            ErrorKind::Other,
+            format!("the socket failed: {error}{source}"),
+        );
+        self.shared.lock().end(&failure);
+        failure.error()
     }
 
     pub(crate) fn local(&self) -> io::Result<SocketAddr> {

@@ -1,6 +1,8 @@
 //! A socket, its thread or none, and whom it talks to.
 
-use crate::board::{BACKLOG_MAX, Board, Failure, Group, Line, Order, Patience, Shared, Signal};
+use crate::board::{
+    BACKLOG_MAX, Board, Failure, Group, Line, LineId, Order, Patience, Shared, Signal,
+};
 use crate::config::Config;
 use crate::driver::{Driver, new_driver};
 use crate::messages::{Messages, open_line};
@@ -60,16 +62,9 @@ impl Endpoint {
     /// # Errors
     /// The address cannot be bound, or the settings contradict each other.
     pub fn bind(address: impl ToSocketAddrs, config: Config) -> io::Result<Self> {
-        let (mut endpoint, mut driver) = Self::without_thread(address, config)?;
-        let run = move || {
-            while !driver.is_over() {
-                if driver.step(None).is_err() {
-                    return;
-                }
-            }
-        };
+        let (mut endpoint, driver) = Self::without_thread(address, config)?;
         let thread = std::thread::Builder::new().name("fulmar".to_owned());
-        endpoint.thread = Some(thread.spawn(run)?);
+        endpoint.thread = Some(thread.spawn(move || driver.run())?);
         endpoint.nonblocking = false;
         Ok(endpoint)
     }
@@ -198,9 +193,9 @@ impl Endpoint {
             };
             return Err(Error::new(ErrorKind::InvalidInput, text));
         }
-        let fits = |remote: &SocketAddr| {
-            remote.is_ipv4() == self.local.is_ipv4() || self.local.ip().is_unspecified()
-        };
+        // A socket at `[::]` takes both families.
+        let both = self.local.is_ipv6() && self.local.ip().is_unspecified();
+        let fits = |remote: &SocketAddr| both || remote.is_ipv4() == self.local.is_ipv4();
         let remote = address.to_socket_addrs()?.find(fits);
         let no_address = || {
             Error::new(
@@ -300,21 +295,16 @@ impl Drop for Listener {
         let mut board = self.shared.lock();
         board.listening = false;
         debug_assert!(board.streams_to_accept.len() <= BACKLOG_MAX);
-        // What nobody will accept is let go, as if it had been accepted and dropped.
-        while let Some(line) = board.streams_to_accept.pop_front() {
-            if let Ok(state) = board.line(line) {
-                (state.abandoned, state.finishing) = (true, true);
+        // What nobody accepted ends with an error at the peer.
+        let groups = core::mem::take(&mut board.groups_to_accept);
+        let groups = groups.into_iter().filter_map(|id| board.dismiss(id));
+        let mut lines: Vec<LineId> = groups.flat_map(|group| group.lines.into_values()).collect();
+        lines.extend(core::mem::take(&mut board.streams_to_accept));
+        for id in lines {
+            if let Ok(line) = board.line(id) {
+                line.refuse();
             }
-            self.shared.touch(&mut board, line);
-        }
-        while let Some(id) = board.groups_to_accept.pop_front() {
-            let lines = board.groups.remove(&id).map(|group| group.lines);
-            for line in lines.unwrap_or_default().into_values() {
-                if let Ok(state) = board.line(line) {
-                    (state.abandoned, state.finishing) = (true, true);
-                }
-                self.shared.touch(&mut board, line);
-            }
+            self.shared.touch(&mut board, id);
         }
     }
 }

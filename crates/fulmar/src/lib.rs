@@ -56,7 +56,8 @@
 //! ```
 //!
 //! # Bounds
-//! An endpoint has 1,024 connections and 256 MiB of their data at most, a stream 256 KiB each way beside that.
+//! An endpoint knows 256 peers, and has 1,024 connections and 256 MiB of their data at most, a stream 256 KiB each
+//! way beside that.
 //! Whatever arrives, the worst that it does is to be counted and dropped.
 
 mod board;
@@ -66,8 +67,10 @@ mod driver;
 mod endpoint;
 mod lateness;
 mod letter;
+mod limits;
 mod messages;
 mod peers;
+mod pumping;
 mod relay;
 mod sorting;
 mod stream;

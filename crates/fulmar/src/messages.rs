@@ -161,7 +161,8 @@ impl Messages {
         let ids: Vec<u64> = group.lines.values().copied().collect();
         let is_full = group.is_full();
         let all = || ids.iter().filter_map(|id| lines.get(id));
-        let finished = all().filter(|line| line.peer_finished).count();
+        let has_ended = |line: &&Line| line.post.as_ref().is_some_and(|post| post.ended);
+        let finished = all().filter(has_ended).count();
         let ends = group.ends.and_then(|ends| usize::try_from(ends).ok());
         let has_ended = ends.is_some_and(|ends| finished >= ends);
         let failure = all().find_map(|line| line.failure.clone());
@@ -227,8 +228,11 @@ impl Messages {
     }
 
     fn close(&self, board: &mut Board) -> Vec<u64> {
-        let group = board.groups.get(&self.group);
-        let ids = group.map(|group| group.lines.values().copied().collect());
+        let group = board.groups.get_mut(&self.group);
+        let ids = group.map(|group| {
+            group.finished = true;
+            group.lines.values().copied().collect()
+        });
         let ids: Vec<u64> = ids.unwrap_or_default();
         for id in &ids {
             if let Ok(line) = board.line(*id)
@@ -283,6 +287,6 @@ impl Drop for Messages {
             }
             board.forget_if_done(id);
         }
-        board.groups.remove(&self.group);
+        board.dismiss(self.group);
     }
 }

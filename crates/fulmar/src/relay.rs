@@ -1,11 +1,13 @@
-//! The application on the machine: moves octets between lines and connections, and says how peers are.
+//! The application on the machine: carries out orders, and tells lines what becomes of their connections.
 
 use crate::board::{
     BACKLOG_MAX, Board, Failure, LINE_BYTES_MAX, Line, LineId, Order, Post, Shared,
 };
 use crate::carried::Carried;
 use crate::config::Config;
+use crate::limits::Limits;
 use crate::peers::Peers;
+use crate::pumping;
 use crate::sorting;
 use fulmar_net::session::{PeerIndex, SESSION_OVERHEAD, Session, SessionEvent, source_octets};
 use fulmar_net::udp::{Application, Step};
@@ -64,8 +66,8 @@ pub(crate) struct Relay {
     shared: Arc<Shared>,
     config: Config,
     lines: BTreeMap<ConnectionId, LineId>,
-    /// Lines and when they are given up: unless their peer answers, or finishes.
-    limits: BTreeMap<LineId, Instant>,
+    /// When lines are given up, unless their peer answers, or finishes.
+    limits: Limits,
     peers: Peers,
     /// Addresses to which there is no path yet, each with what waits for it.
     wanted: VecDeque<(SocketAddr, LineId, PeerIndex, u8)>,
@@ -79,7 +81,7 @@ impl Relay {
             shared,
             config,
             lines: BTreeMap::new(),
-            limits: BTreeMap::new(),
+            limits: Limits::new(),
             peers,
             wanted: VecDeque::new(),
             leave_by: None,
@@ -107,112 +109,61 @@ impl Relay {
                 priority,
             } => {
                 if let Some(index) = self.peers.index_for(link, peer) {
-                    self.limits.insert(line, now + self.config.connect_timeout);
+                    self.limits.start(line, now + self.config.connect_timeout);
                     self.wanted.push_back((remote, line, index, priority));
                 } else {
                     let text = "256 peers are known, which is the limit";
-                    board.fail(line, Failure::new(ErrorKind::QuotaExceeded, text));
+                    let failure = Failure::new(ErrorKind::QuotaExceeded, text);
+                    self.give_up(now, link, board, line, &failure);
                 }
             }
         }
     }
 
-    /// Moves what can be moved between a line and its connection.
+    /// Moves what can be moved between a line and its connection, and ends the line if that follows.
     fn pump(&mut self, now: Instant, link: &mut Link, board: &mut Board, id: LineId) {
-        let Some(connection) = board.lines.get(&id).and_then(|line| line.connection) else {
-            self.drop_unborn(board, id);
+        let Some(line) = board.lines.get(&id) else {
             return;
         };
-        self.receive(now, link, board, id, connection);
-        let Some(line) = board.lines.get_mut(&id) else {
+        if let Some(failure) = line.failure.clone() {
+            self.give_up(now, link, board, id, &failure);
+            return;
+        }
+        let Some(connection) = line.connection else {
+            // A line that was let go before it had a connection is opened all the same if there is something to send.
+            if line.abandoned && line.has_nothing_to_send() {
+                self.wanted.retain(|(_, wanted, _, _)| *wanted != id);
+                self.limits.stop(id);
+                board.lines.remove(&id);
+            }
             return;
         };
-        if line.failure.is_some() {
+        let moved = pumping::receive(&self.peers, now, (link, board), (id, connection));
+        if let Err(failure) = moved {
+            self.give_up(now, link, board, id, &failure);
             return;
         }
-        let inner = link.inner_mut();
-        let mut wrote = false;
-        loop {
-            if line.out.is_empty()
-                && !(line.post.as_mut())
-                    .is_some_and(|post| post.outbox.write_next(now, &mut line.out))
-            {
-                break;
-            }
-            let octets = line.out.as_slices().0;
-            let taken = inner.write(now, connection, octets).unwrap_or(0);
-            let whole = taken == octets.len();
-            line.out.drain(..taken);
-            wrote |= taken > 0;
-            if !whole {
-                break;
-            }
-        }
-        let is_empty =
-            line.out.is_empty() && line.post.as_ref().is_none_or(|post| post.outbox.is_empty());
-        if is_empty && line.finishing && !line.closed {
-            line.closed = true;
-            inner.close(now, connection);
-        } else if is_empty && wrote {
-            // The last octets for now are repeated where the loss makes that worth while.
-            inner.pause(now, connection);
-        }
-        if line.abandoned && is_empty {
-            self.limits.entry(id).or_insert(now + HALF_OPEN_MAX);
-        }
-        if wrote {
-            board.tell(id);
-        }
+        pumping::send(now, link, board, (id, connection));
+        self.settle(now, link, board, id);
     }
 
-    /// A line that was let go before it had a connection is opened all the same if there is something to send.
-    fn drop_unborn(&mut self, board: &mut Board, id: LineId) {
-        let is_void = |line: &Line| {
-            line.abandoned
-                && line.out.is_empty()
-                && line.post.as_ref().is_none_or(|p| p.outbox.is_empty())
-        };
-        if board.lines.get(&id).is_some_and(is_void) {
-            self.wanted.retain(|(_, line, _, _)| *line != id);
-            self.limits.remove(&id);
-            board.lines.remove(&id);
-        }
-    }
-
-    fn receive(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        board: &mut Board,
-        id: LineId,
-        from: ConnectionId,
-    ) {
-        let Some(line) = board.lines.get_mut(&id) else {
+    /// Sees to a line that may need a limit no more, or one from here on, or that nobody wants.
+    fn settle(&mut self, now: Instant, link: &mut Link, board: &mut Board, id: LineId) {
+        let Some(line) = board.lines.get(&id) else {
             return;
         };
-        if line.post.is_some() {
-            let line = (id, from);
-            sorting::receive(&self.peers, now, (link, board), line);
+        if line.connected && !line.is_unsorted() && !line.abandoned {
+            self.limits.stop(id);
+        }
+        if !line.abandoned || !line.all_sent {
             return;
         }
-        line.more_to_read = false;
-        let mut came = false;
-        loop {
-            if line.came.len() >= LINE_BYTES_MAX {
-                line.more_to_read = true;
-                break;
-            }
-            let Some(chunk) = link.inner_mut().read(now, from) else {
-                break;
-            };
-            if !line.abandoned {
-                line.came.extend(&chunk.octets);
-                came = true;
-            }
-            link.inner_mut().recycle(from, chunk.octets);
-        }
-        if came {
-            line.signal.tell();
+        if line.unwanted {
+            let text = "the program let go of octets that it had not read";
+            let failure = Failure::new(ErrorKind::ConnectionAborted, text);
+            self.give_up(now, link, board, id, &failure);
+        } else {
+            self.limits.start(id, now + HALF_OPEN_MAX);
         }
     }
 
@@ -224,14 +175,18 @@ impl Relay {
         arrival: (ConnectionId, PathId, Port),
     ) {
         let (id, path, port) = arrival;
-        let waiting = board.streams_to_accept.len();
+        let is_stream = port == STREAMS;
+        let waiting = if is_stream {
+            board.streams_to_accept.len()
+        } else {
+            board.groups_to_accept.len()
+        };
         if !board.listening || waiting >= BACKLOG_MAX {
             link.inner_mut().abort(now, id);
             return;
         }
         let peer = self.peers.key_of(PeerIndex(path.0));
-        let post = (port == MESSAGES).then(Post::default);
-        let is_stream = post.is_none();
+        let post = (!is_stream).then(Post::default);
         let mut line = Line::new(peer, post);
         line.connection = Some(id);
         let line = board.add_line(line);
@@ -241,7 +196,7 @@ impl Relay {
             board.accepting.tell();
         } else {
             // Until its preamble has come.
-            self.limits.insert(line, now + self.config.connect_timeout);
+            self.limits.start(line, now + self.config.connect_timeout);
         }
     }
 
@@ -255,8 +210,11 @@ impl Relay {
             }
             Event::Connected(id) => {
                 if let Some(line) = event_of(&id) {
-                    if !board.lines.get(&line).is_some_and(|line| line.abandoned) {
-                        self.limits.remove(&line);
+                    if let Ok(line) = board.line(line) {
+                        line.connected = true;
+                    }
+                    if !board.lines.get(&line).is_some_and(Line::is_unsorted) {
+                        self.limits.stop(line);
                     }
                     self.pump(now, link, board, line);
                 }
@@ -264,7 +222,6 @@ impl Relay {
             Event::Readable(id) | Event::Writable(id) => {
                 if let Some(line) = event_of(&id) {
                     self.pump(now, link, board, line);
-                    self.settle_limit(board, line);
                 }
             }
             Event::PeerFinished(id) => {
@@ -283,28 +240,25 @@ impl Relay {
                     line.all_sent = true;
                     board.tell(id);
                     board.forget_if_done(id);
+                    self.settle(now, link, board, id);
                 }
             }
-            Event::Closed { id, why } => self.on_closed(board, id, why),
+            Event::Closed { id, why } => self.on_closed(now, link, board, (id, why)),
             Event::Datagram { .. } => {}
         }
     }
 
-    /// A line of messages that has its group needs no limit any more.
-    fn settle_limit(&mut self, board: &Board, id: LineId) {
-        let line = board.lines.get(&id);
-        let post = line.and_then(|line| line.post.as_ref());
-        if post.is_some_and(|post| post.group.is_some()) && !line.is_some_and(|line| line.abandoned)
-        {
-            self.limits.remove(&id);
-        }
-    }
-
-    fn on_closed(&mut self, board: &mut Board, connection: ConnectionId, why: CloseReason) {
+    fn on_closed(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        board: &mut Board,
+        (connection, why): (ConnectionId, CloseReason),
+    ) {
         let Some(id) = self.lines.remove(&connection) else {
             return;
         };
-        self.limits.remove(&id);
+        self.limits.stop(id);
         let failure = match why {
             CloseReason::Finished => {
                 if let Some(line) = board.lines.get_mut(&id) {
@@ -326,7 +280,7 @@ impl Relay {
                 format!("the peer was silent for {:?}", self.config.give_up_after),
             ),
         };
-        board.fail(id, failure);
+        self.give_up(now, link, board, id, &failure);
     }
 
     /// Ends the lines with a peer whose connections `ends` names.
@@ -343,33 +297,35 @@ impl Relay {
         let theirs = theirs.filter(|(_, line)| line.connection.is_some_and(&ends));
         let theirs: Vec<LineId> = theirs.map(|(id, _)| *id).collect();
         for id in theirs {
-            self.give_up(now, link, board, id, failure.clone());
+            self.give_up(now, link, board, id, failure);
         }
     }
 
+    /// Ends a line and, as messages hold together, the other lines of its group.
     fn give_up(
         &mut self,
         now: Instant,
         link: &mut Link,
         board: &mut Board,
         id: LineId,
-        failure: Failure,
+        failure: &Failure,
     ) {
-        self.limits.remove(&id);
-        self.wanted.retain(|(_, line, _, _)| *line != id);
-        let connection = board.lines.get(&id).and_then(|line| line.connection);
-        board.fail(id, failure);
-        if let Some(connection) = connection {
-            self.lines.remove(&connection);
-            link.inner_mut().abort(now, connection);
+        let others = board.siblings(id);
+        for id in core::iter::once(id).chain(others) {
+            self.limits.stop(id);
+            self.wanted.retain(|(_, line, _, _)| *line != id);
+            let connection = board.lines.get(&id).and_then(|line| line.connection);
+            board.fail(id, failure.clone());
+            if let Some(connection) = connection {
+                self.lines.remove(&connection);
+                link.inner_mut().abort(now, connection);
+            }
         }
     }
 
     /// Ends what has lasted too long.
     fn expire(&mut self, now: Instant, link: &mut Link, board: &mut Board) {
-        let due = self.limits.iter().filter(|(_, at)| **at <= now);
-        let due: Vec<LineId> = due.map(|(id, _)| *id).collect();
-        for id in due {
+        for id in self.limits.take_due(now) {
             let peer = board
                 .lines
                 .get(&id)
@@ -385,8 +341,7 @@ impl Relay {
                 },
                 |trouble| Failure::new(ErrorKind::ConnectionRefused, trouble.to_owned()),
             );
-            self.give_up(now, link, board, id, failure);
-            board.forget_if_done(id);
+            self.give_up(now, link, board, id, &failure);
         }
         let patience = self.config.give_up_after;
         for peer in self.peers.down_for(now, patience) {
@@ -501,7 +456,8 @@ impl Application<Link> for Relay {
         let mut board = shared.lock();
         let Some(path) = path else {
             let text = "every place for an address is in use";
-            board.fail(line, Failure::new(ErrorKind::QuotaExceeded, text));
+            let failure = Failure::new(ErrorKind::QuotaExceeded, text);
+            self.give_up(now, link, &mut board, line, &failure);
             return;
         };
         link.set_endpoints(peer, vec![path]);
@@ -525,15 +481,15 @@ impl Application<Link> for Relay {
                 self.lines.insert(connection, line);
                 self.pump(now, link, &mut board, line);
             }
-            Err(error) => board.fail(
-                line,
-                Failure::new(ErrorKind::QuotaExceeded, error.to_string()),
-            ),
+            Err(error) => {
+                let failure = Failure::new(ErrorKind::QuotaExceeded, error.to_string());
+                self.give_up(now, link, &mut board, line, &failure);
+            }
         }
     }
 
     fn next_deadline(&self) -> Option<Deadline> {
-        let limits = self.limits.values().min().copied();
+        let limits = self.limits.next();
         let down = self.peers.next_end(self.config.give_up_after);
         let times = [
             (limits, "a peer's answer"),

@@ -16,7 +16,7 @@ pub(crate) fn receive(
     now: Instant,
     (link, board): (&mut Link, &mut Board),
     (id, from): (LineId, ConnectionId),
-) {
+) -> Result<(), Failure> {
     let group = board
         .lines
         .get(&id)
@@ -26,20 +26,22 @@ pub(crate) fn receive(
     }
     loop {
         let Some(post) = board.lines.get(&id).and_then(|line| line.post.as_ref()) else {
-            return;
+            return Ok(());
         };
         let group = post.group.and_then(|group| board.groups.get(&group));
         if group.is_some_and(Group::is_full) {
-            return;
+            return Ok(());
         }
         let Some(chunk) = link.inner_mut().read(now, from) else {
-            return;
+            return Ok(());
         };
         let mut octets = &chunk.octets[..];
         loop {
-            let post = board.lines.get_mut(&id).and_then(|line| line.post.as_mut());
-            let Some(post) = post else {
-                return;
+            let Some(line) = board.lines.get_mut(&id) else {
+                return Ok(());
+            };
+            let Some(post) = line.post.as_mut() else {
+                return Ok(());
             };
             let fits = match post.reader.next(now, &mut octets) {
                 Ok(None) => break,
@@ -56,25 +58,26 @@ pub(crate) fn receive(
                 }
                 Ok(Some(Piece::Message(message, until))) => {
                     let group = post.group.and_then(|group| board.groups.get_mut(&group));
-                    if let Some(group) = group {
-                        group.push(message, until);
+                    match group {
+                        Some(group) => group.push(message, until),
+                        None => line.unwanted = true,
                     }
                     true
                 }
                 Ok(Some(Piece::End(lines))) => {
+                    post.ended = true;
                     let group = post.group.and_then(|group| board.groups.get_mut(&group));
                     if let Some(group) = group {
                         group.ends = Some(lines);
+                        group.signal.tell();
                     }
                     true
                 }
                 Err(_) => false,
             };
             if !fits {
-                let text = "the peer sent what are no messages, or more than fit";
-                board.fail(id, Failure::new(ErrorKind::InvalidData, text));
-                link.inner_mut().abort(now, from);
-                return;
+                let text = "the peer sent what are no messages, more than fit, or some for a handle that was dropped";
+                return Err(Failure::new(ErrorKind::InvalidData, text));
             }
         }
         link.inner_mut().recycle(from, chunk.octets);
@@ -99,6 +102,7 @@ fn join(board: &mut Board, line: LineId, id: u64, priority: u8) -> bool {
     let known = board.groups.iter().find(|(_, group)| of_peer(group));
     let group = match known.map(|(key, _)| *key) {
         Some(group) => group,
+        None if board.dismissed.contains(&(peer, id)) => return false,
         None if board.groups_to_accept.len() >= BACKLOG_MAX => return false,
         None => {
             let group = Group {
@@ -119,9 +123,11 @@ fn join(board: &mut Board, line: LineId, id: u64, priority: u8) -> bool {
         return false;
     }
     state.lines.insert(priority, line);
-    let post = board
-        .lines
-        .get_mut(&line)
-        .and_then(|line| line.post.as_mut());
-    post.map(|post| post.group = Some(group)).is_some()
+    let finished = state.finished;
+    let Some(line) = board.lines.get_mut(&line) else {
+        return false;
+    };
+    line.finishing |= finished;
+    line.post.get_or_insert_default().group = Some(group);
+    true
 }

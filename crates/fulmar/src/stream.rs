@@ -30,7 +30,8 @@ impl Waits {
 ///
 /// Reading and writing work through `&Stream` too, so that one thread can do each. Both wait unless the stream is
 /// [non-blocking](Stream::set_nonblocking). [`Stream::finish`] says whether everything has arrived; a stream that is
-/// dropped without it is closed in the background, and nobody learns whether that succeeded.
+/// dropped without it is closed in the background, and nobody learns whether that succeeded. A peer that sends more
+/// than was read of a dropped stream gets `ConnectionReset`.
 ///
 /// # Errors
 /// Reading and writing fail with `TimedOut` when the peer never answered, was silent for too long or a timeout
@@ -205,6 +206,7 @@ impl Drop for Stream {
         if let Ok(line) = board.line(self.line) {
             line.abandoned = true;
             line.finishing = true;
+            line.unwanted = !line.came.is_empty() || line.more_to_read;
             line.came = std::collections::VecDeque::new();
         }
         board.forget_if_done(self.line);

@@ -2,7 +2,8 @@
 
 use crate::link::{PATIENCE, octets, pair};
 use fulmar::Priority;
-use fulmar_proto::units::Duration;
+use fulmar_net::clock::Clock;
+use fulmar_proto::units::{Duration, Instant};
 use std::io::ErrorKind;
 
 #[test]
@@ -59,25 +60,68 @@ fn what_is_over_before_there_is_a_session_is_never_delivered() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a deadline passes")]
 fn what_was_not_taken_in_time_is_not_delivered() {
     let (server, client, link, key) = pair(0.0);
     let listener = server.listen().unwrap();
     let messages = client.messages(link.address, &key.public()).unwrap();
-    let short = Duration::from_millis(400);
+    let short = Duration::from_millis(200);
     messages.send(b"anybody?", PATIENCE, Priority(0)).unwrap();
     let other = listener.accept_messages(Some(PATIENCE)).unwrap();
     assert!(other.receive(Some(PATIENCE)).unwrap().is_some());
+    let clock = Clock::start();
     messages.send(b"short", short, Priority(0)).unwrap();
     messages.send(b"long", PATIENCE, Priority(0)).unwrap();
-    // Its deadline passes, wherever it is: nobody receives.
-    std::thread::sleep(short);
+    // Its deadline passes, wherever it is, while nobody receives: the link takes 5 ms for each of these.
+    while clock.now() <= Instant::START + short {
+        other.send(b"wait", PATIENCE, Priority(0)).unwrap();
+        assert!(messages.receive(Some(PATIENCE)).unwrap().is_some());
+    }
     assert_eq!(
         other.receive(Some(PATIENCE)).unwrap(),
         Some(b"long".to_vec())
     );
     let (here, there) = (messages.expired().here, other.expired().arrived_late);
     assert_eq!(here + there, 1);
+}
+
+#[test]
+fn messages_for_a_handle_that_was_dropped_are_refused_whatever_their_priority() {
+    for later in [0, 5] {
+        let (server, client, link, key) = pair(0.0);
+        let listener = server.listen().unwrap();
+        let messages = client.messages(link.address, &key.public()).unwrap();
+        messages.send(b"hello", PATIENCE, Priority(0)).unwrap();
+        let other = listener.accept_messages(Some(PATIENCE)).unwrap();
+        assert!(other.receive(Some(PATIENCE)).unwrap().is_some());
+        drop(other);
+        let more = octets(65_536);
+        let mut refused =
+            (0..1_000).filter_map(|_| messages.send(&more, PATIENCE, Priority(later)).err());
+        let error = refused.next().expect("nobody wants them");
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        let nobody = listener.accept_messages(Some(Duration::ZERO));
+        assert_eq!(nobody.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+}
+
+#[test]
+fn the_end_waits_for_the_messages_of_each_priority() {
+    let (server, client, link, key) = pair(0.2);
+    let listener = server.listen().unwrap();
+    let messages = client.messages(link.address, &key.public()).unwrap();
+    for priority in 0..8 {
+        let content = octets(3_000);
+        messages
+            .send(&content, PATIENCE, Priority(priority))
+            .unwrap();
+    }
+    drop(messages);
+    let other = listener.accept_messages(Some(PATIENCE)).unwrap();
+    let mut came = 0;
+    while other.receive(Some(PATIENCE)).unwrap().is_some() {
+        came += 1;
+    }
+    assert_eq!(came, 8);
 }
 
 #[test]

@@ -67,6 +67,45 @@ fn a_dropped_stream_still_delivers_what_was_written() {
 }
 
 #[test]
+fn what_is_sent_to_a_stream_that_was_dropped_is_refused() {
+    let (server, client, link, key) = pair(0.0);
+    let listener = server.listen().unwrap();
+    let mut stream = client.connect(link.address, &key.public()).unwrap();
+    stream.write_all(b"hello").unwrap();
+    let mut other = listener.accept(Some(PATIENCE)).unwrap();
+    other.read_exact(&mut [0; 5]).unwrap();
+    drop(other);
+    // Its direction ends in order, and ours does not.
+    assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0);
+    stream.set_write_timeout(Some(PATIENCE));
+    let error = stream.write_all(&octets(10_000_000)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+}
+
+#[test]
+fn streams_and_messages_that_nobody_accepted_end_with_the_listener() {
+    let (server, client, link, key) = pair(0.0);
+    let listener = server.listen().unwrap();
+    let mut stream = client.connect(link.address, &key.public()).unwrap();
+    stream.write_all(b"hello").unwrap();
+    let accepted = listener.accept(Some(PATIENCE)).unwrap();
+    let mut waiting = client.connect(link.address, &key.public()).unwrap();
+    waiting.write_all(b"hello").unwrap();
+    let messages = client.messages(link.address, &key.public()).unwrap();
+    messages
+        .send(b"hello", PATIENCE, fulmar::Priority(0))
+        .unwrap();
+    drop(listener);
+    waiting.set_read_timeout(Some(PATIENCE));
+    let error = waiting.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    let error = messages.receive(Some(PATIENCE)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    // The accepted one goes on.
+    accepted.finish().unwrap();
+}
+
+#[test]
 fn the_wrong_key_is_refused_at_either_end() {
     let [called, calling] = keys();
     let [stranger, _] = keys();
