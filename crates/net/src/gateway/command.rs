@@ -1,7 +1,7 @@
 //! Requests of other threads to a running gateway.
 
 use super::reload::Reload;
-use super::watch::Status;
+use super::watch::{Silence, Source, Status};
 use crate::wait::Waker;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -16,15 +16,6 @@ pub(super) enum Command {
     Stop,
     /// Tell the status.
     Status(SyncSender<Status>),
-}
-
-/// Why there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Silence {
-    /// The loop is busy, or stuck.
-    Busy,
-    /// The gateway has ended.
-    Ended,
 }
 
 /// Asks things of a running gateway; may be cloned and used from any thread.
@@ -73,9 +64,10 @@ impl Control {
     pub fn status(&self) -> Option<Status> {
         self.ask().ok()
     }
+}
 
-    /// The gateway's status, or the reason why it does not answer.
-    pub(super) fn ask(&self) -> Result<Status, Silence> {
+impl Source for Control {
+    fn ask(&self) -> Result<Status, Silence> {
         let (reply, answer) = sync_channel(1);
         if !self.send(Command::Status(reply)) {
             return Err(Silence::Ended);

@@ -13,6 +13,7 @@ pub mod config;
 mod entries;
 mod error;
 mod exits;
+mod flow_events;
 mod flows;
 mod peers;
 mod privileges;
@@ -22,6 +23,9 @@ mod running;
 mod sockets;
 mod start;
 mod watch;
+
+use crate::session::Session;
+use fulmar_proto::splice::Splicer;
 
 pub use command::Control;
 pub(crate) use config::state_place::base as state_base;
@@ -33,3 +37,6 @@ pub use reload::{Asker, Reload};
 pub use start::{End, Gateway, check};
 pub(crate) use start::{key_question, peer_address};
 pub use watch::{http, registry, status};
+
+/// The machine that a gateway runs.
+type Link = Session<Splicer>;

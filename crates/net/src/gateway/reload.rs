@@ -7,20 +7,20 @@
 //!   no flow.
 //! - Each change of a peer or key is a line of the log, with who asked for it.
 
-use super::config::{GatewayConfig, PeerSettings, change};
+use super::Link;
+use super::config::{GatewayConfig, Keys, PeerSettings, change, read_keys};
 use super::entries::{LastWord, entry};
 use super::error::GatewayError;
 use super::flows::ClientKey;
-use super::running::{Link, Running};
+use super::peers::index_of;
+use super::running::Running;
 use super::sockets::Token;
 use super::start::{
-    Keys, Recognition, inner_paths, known_address, mtu_config, read_keys, security_of,
-    session_settings,
+    Recognition, inner_paths, known_address, mtu_config, security_of, session_settings,
 };
-use super::watch::index_of;
 use crate::session::{PEERS_MAX, PeerConfig, SecretKey};
 use core::fmt;
-use fulmar_capture::{GatewayEvent, Place};
+use fulmar_capture::GatewayEvent;
 use fulmar_proto::splice::{FlowId, ResetCode};
 use fulmar_proto::units::Instant;
 
@@ -212,6 +212,8 @@ impl Running {
         if !fixed.is_empty() {
             tracing::warn!(event = "reload_partial", needs_restart = fixed.join(", "));
         }
+        // Their names are those of the configuration under which they came.
+        self.tell_news();
         let before = core::mem::replace(&mut self.config, merged);
         if same_kind {
             let place_of = |peer: &PeerSettings| places.iter().position(|name| *name == peer.name);
@@ -250,7 +252,7 @@ impl Running {
                     self.find_peer(now, turn.link, *index);
                 }
             }
-            self.peer_names.follow(now, &self.config.peers);
+            self.peers.names.follow(now, &self.config.peers);
         }
         let unopened = self.change_entries(now, link, rules);
         self.admission.follow(&self.config);
@@ -260,7 +262,7 @@ impl Running {
         for peer in 0..self.config.peers.len() {
             self.report_link(now, link, peer);
         }
-        self.trace_event(now, Place::default(), &GatewayEvent::Reloaded);
+        self.tell(now, &GatewayEvent::Reloaded);
         tracing::info!(
             event = "reloaded",
             peers = self.config.live_peers().count(),
@@ -282,13 +284,13 @@ impl Running {
         }
         self.turn_away_newcomers(now, link, index);
         let peer = index_of(index);
-        self.found_peers.forget(peer);
+        self.peers.found.forget(peer);
         link.remove_peer(now, peer);
         link.inner_mut().peer_restarted(now, peer.inner_path());
         link.inner_mut().hold(now, peer.inner_path(), true);
         tracing::warn!(
             event = "peer_removed",
-            peer = self.peer_name(index),
+            peer = self.config.peer_name(index),
             flows = flows.len(),
             %by
         );
@@ -313,10 +315,10 @@ impl Running {
     /// Calls a peer at another address, or not at all until its name is resolved.
     fn find_peer(&mut self, now: Instant, link: &mut Link, index: usize) {
         let peer = index_of(index);
-        self.found_peers.forget(peer);
+        self.peers.found.forget(peer);
         // A peer that has no address for our socket was refused before.
         match known_address(&self.config, index).ok().flatten() {
-            Some(address) => self.found_peers.add(now, peer, address),
+            Some(address) => self.peers.found.add(now, peer, address),
             None => link.set_endpoints(peer, Vec::new()),
         }
     }

@@ -1,29 +1,27 @@
 //! A running gateway's state, and the order of one turn of its loop.
 
+use super::Link;
 use super::command::Command;
 use super::config::{ClassSettings, Custody as Keep, GatewayConfig};
 use super::entries::{Applicant, Association, Entry, LastWord};
+use super::flows::Newsbox;
 use super::flows::{
     Admission, Budget, ClientKey, Custody, FlowRecord, Flows, Keeping, MemoryCustody,
 };
-use super::peers::{Decisions, FoundPeers, Outages, PeerNames, TRY_AGAIN};
+use super::peers::{PeerNames, Peers, TRY_AGAIN};
 use super::repeats::Repeats;
 use super::sockets::{Came, Poller, Resolver, Token};
-use super::watch::{GatewayTrace, index_of};
-use crate::capture::Capture;
-use crate::session::{LinkState, Session, SessionEvent, SessionTap, source_octets};
+use super::watch::{Seen, Status, Watch};
+use crate::session::{SessionEvent, source_octets};
 use crate::udp::{Application, Step};
-use fulmar_capture::{GatewayEvent, Place};
+use fulmar_capture::GatewayEvent;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
-use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
+use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode};
 use fulmar_proto::units::{ByteCount, Duration, Instant, format_duration};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::Receiver;
-
-/// The machine that a gateway runs.
-pub(super) type Link = Session<Splicer>;
 
 /// Octets read from a socket at once.
 const SCRATCH_BYTES: usize = 256 * 1024;
@@ -71,13 +69,12 @@ pub(super) struct Running {
     /// Datagram flows of entries: by port, client, and original destination.
     pub(super) clients: BTreeMap<ClientKey, FlowId>,
     pub(super) resolver: Resolver<FlowId>,
-    pub(super) peer_names: PeerNames,
-    pub(super) found_peers: FoundPeers,
+    pub(super) peers: Peers,
+    pub(super) newsbox: Newsbox,
+    pub(super) watch: Watch,
     pub(super) repeats: Repeats,
     pub(super) budget: Budget,
     pub(super) keeping: Keeping,
-    pub(super) decisions: Decisions,
-    pub(super) outages: Outages,
     pub(super) scratch: Vec<u8>,
     pub(super) resting: Option<(Instant, Vec<Token>)>,
     pub(super) cut: usize,
@@ -92,11 +89,6 @@ pub(super) struct Running {
     /// Whether there is more to do at once; the link gets its turn first.
     more: bool,
     next_token: u64,
-    /// The path and address of the last datagram.
-    pub(super) heard: Option<(PathId, SocketAddr)>,
-    /// A capture, and the tap of what the carrier sends.
-    pub(super) capture: Option<(Capture, SessionTap)>,
-    pub(super) trace: Option<GatewayTrace>,
 }
 
 /// The parts of a running gateway.
@@ -123,12 +115,11 @@ impl Running {
             flows: Flows::default(),
             clients: BTreeMap::new(),
             resolver: parts.resolver,
-            peer_names: parts.peer_names,
-            found_peers: FoundPeers::default(),
+            peers: Peers::new(parts.peer_names),
+            newsbox: Newsbox::default(),
+            watch: Watch::default(),
             repeats: Repeats::default(),
             keeping: parts.keeping,
-            decisions: Decisions::default(),
-            outages: Outages::default(),
             scratch: vec![0; SCRATCH_BYTES],
             resting: None,
             cut: 0,
@@ -140,9 +131,6 @@ impl Running {
             source_ready: true,
             more: false,
             next_token: 0,
-            heard: None,
-            capture: None,
-            trace: None,
         }
     }
 
@@ -177,20 +165,30 @@ impl Running {
         }
     }
 
-    pub(super) fn peer_name(&self, peer: usize) -> &str {
-        self.config
-            .peers
-            .get(peer)
-            .map_or("?", |peer| peer.name.as_str())
+    /// Tells who watches what befell flows.
+    pub(super) fn tell_news(&mut self) {
+        let news = self.newsbox.take();
+        self.watch.news(&self.config, &news);
     }
 
-    pub(super) fn class_name(&self, id: u8) -> String {
-        let named = self
-            .config
-            .classes
-            .iter()
-            .find(|class| class.flow.id.0 == id);
-        named.map_or_else(|| format!("class_{id}"), |class| class.name.clone())
+    /// Tells who watches what the gateway does, behind the news of its flows.
+    pub(super) fn tell(&mut self, now: Instant, event: &GatewayEvent<'_>) {
+        self.tell_news();
+        self.watch.event(now, event);
+    }
+
+    fn status(&mut self, now: Instant, link: &Link) -> Status {
+        self.peers.note_rates(now, &self.config, link);
+        let seen = Seen {
+            config: &self.config,
+            link,
+            flows: &self.flows,
+            keeping: &self.keeping,
+            peers: &self.peers,
+            captured: self.watch.captured(),
+            traced: self.watch.traced(),
+        };
+        seen.status(now)
     }
 
     fn commands(&mut self, now: Instant, link: &mut Link) {
@@ -212,7 +210,7 @@ impl Running {
         }
         tracing::info!(event = "stopping", flows = self.flows.len());
         let flows = self.flows.len() as u64;
-        self.trace_event(now, Place::default(), &GatewayEvent::Stopping { flows });
+        self.tell(now, &GatewayEvent::Stopping { flows });
         self.ending = Ending::Finishing(now + STOP_WITHIN);
         for (token, entry) in core::mem::take(&mut self.entries) {
             self.targets.remove(&token);
@@ -279,24 +277,14 @@ impl Running {
     }
 }
 
-pub(super) const fn link_name(state: LinkState) -> &'static str {
-    match state {
-        LinkState::Up => "up",
-        LinkState::Down => "down",
-        LinkState::Connecting => "connecting",
-    }
-}
-
 impl Application<Link> for Running {
     fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
-        self.heard = Some((datagram.path, from));
+        self.peers.heard(datagram.path, from);
         link.handle_datagram_from(now, datagram, &source_octets(from));
     }
 
     fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
-        if let Some((_, tap)) = &self.capture {
-            tap.sent(now, to, octets);
-        }
+        self.watch.departing(now, to, octets);
     }
 
     fn too_large(&mut self, now: Instant, link: &mut Link, path: PathId) {
@@ -308,22 +296,31 @@ impl Application<Link> for Running {
     }
 
     fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<FlowEvent>) {
-        self.trace_notes(now, link);
-        self.session_event(now, link, event);
+        // Notes are taken before events are written, so that the lines are in the order of their times.
+        self.watch.take_notes(now, &self.config, link);
+        let decided = self.peers.note(now, &self.config, &event);
+        self.watch
+            .session_event(now, &self.config, &event, decided.as_ref());
+        match event {
+            SessionEvent::Inner(event) => self.flow_event(now, link, event),
+            SessionEvent::ReportDue(peer) => self.peers.report_to(now, &self.config, link, peer),
+            SessionEvent::Reported { peer, octets } => {
+                link.inner_mut().on_report(peer.inner_path(), &octets);
+            }
+            event => self.peers.say(&self.config, event),
+        }
+        self.tell_news();
     }
 
     fn work(&mut self, now: Instant, link: &mut Link) -> Step {
-        self.trace_notes(now, link);
+        self.watch.take_notes(now, &self.config, link);
         self.commands(now, link);
         self.sockets(now, link);
         while let Some(answer) = self.resolver.poll() {
             let addresses = answer.addresses.unwrap_or_default();
             self.resolved(now, link, answer.tag, &addresses);
         }
-        while let Some((peer, address)) = self.peer_names.poll(now) {
-            tracing::info!(event = "peer_resolved", peer = self.peer_name(peer), %address);
-            self.found_peers.add(now, index_of(peer), address);
-        }
+        self.peers.look(now, &self.config);
         self.end_rest(now);
         self.expire_applicants(now);
         self.expire_silent(now, link);
@@ -332,8 +329,10 @@ impl Application<Link> for Running {
             self.turn(now, link, id);
         }
         self.keeping_turn(now);
-        if self.end(now, link) {
-            self.end_trace(now, link);
+        let is_over = self.end(now, link);
+        self.tell_news();
+        if is_over {
+            self.watch.end(now, &self.config, link);
             return Step::Stop;
         }
         self.more = self.source_ready || self.flows.is_busy();
@@ -347,7 +346,7 @@ impl Application<Link> for Running {
     }
 
     fn wants_path(&self, now: Instant) -> Option<SocketAddr> {
-        self.found_peers.wanted(now)
+        self.peers.found.wanted(now)
     }
 
     fn path_made(
@@ -358,14 +357,14 @@ impl Application<Link> for Running {
         path: Option<PathId>,
     ) {
         let Some(path) = path else {
-            self.found_peers.postpone(now, remote);
+            self.peers.found.postpone(now, remote);
             if let Some(skipped) = self.repeats.may(now, "peer_without_path") {
                 let again_in = format_duration(TRY_AGAIN);
                 tracing::warn!(event = "peer_without_path", address = %remote, again_in, skipped);
             }
             return;
         };
-        for peer in self.found_peers.take(remote) {
+        for peer in self.peers.found.take(remote) {
             link.set_endpoints(peer, vec![path]);
         }
     }
@@ -385,9 +384,9 @@ impl Application<Link> for Running {
             .applicants
             .first_key_value()
             .and_then(|(_, applicant)| at(applicant.since + NEGOTIATION_MAX, "negotiation"));
-        let found = self.found_peers.next_try();
+        let found = self.peers.found.next_try();
         let found = found.and_then(|t| at(t, "path to a peer"));
-        let names = self.peer_names.next_look();
+        let names = self.peers.names.next_look();
         let names = names.and_then(|t| at(t, "peer's name"));
         let silent = self
             .flows

@@ -1,23 +1,21 @@
 //! From a configuration to a running gateway: keys, ports, machines, threads.
 
+use super::Link;
 use super::command::Control;
-use super::config::{GatewayConfig, PeerSettings, SecurityKind, state_place};
+use super::config::{GatewayConfig, Keys, PeerSettings, read_keys, state_place};
 use super::entries::{Entry, Rule, entry};
 use super::error::GatewayError;
 use super::flows::{Keeping, kept_ports};
-use super::peers::{PeerNames, usable};
-use super::running::{Link, Parts, Running};
+use super::peers::{PeerNames, index_of, usable};
+use super::running::{Parts, Running};
 use super::sockets::{Poller, Resolver};
-use super::watch::{GatewayTrace, http, index_of};
-use crate::capture::Capture;
+use super::watch::{Watch, http};
 use crate::clock::Clock;
 use crate::descriptors;
-use crate::event_trace::{EventTrace, NOTES_MAX};
-use crate::recording::{EndOfRecording, RecordingError};
 use crate::session::{
-    Entropy, EpochError, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey,
-    SESSION_OVERHEAD, SecretKey, Security, Session, SessionConfig, SessionTap, StateDirectory,
-    fast_cipher, next_boot_epoch, read_preset_key, read_secret_key, reports,
+    Entropy, EpochError, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey,
+    SESSION_OVERHEAD, Security, Session, SessionConfig, StateDirectory, fast_cipher,
+    next_boot_epoch, reports,
 };
 use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
@@ -26,7 +24,6 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Host, Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{AckPolicy, ConnectionConfig, Endpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
-use std::error::Error as _;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -59,46 +56,6 @@ pub struct Gateway {
     carrier: SocketAddr,
     entries: Vec<SocketAddr>,
     metrics: Option<SocketAddr>,
-}
-
-/// Our keys, read from their files.
-#[derive(Debug)]
-pub(super) struct Keys {
-    pub(super) identity: Option<SecretKey>,
-    /// The former identity, by which peers may still call.
-    pub(super) former: Option<SecretKey>,
-    pub(super) preset: Option<PresetKey>,
-}
-
-/// Reads our keys.
-pub(super) fn read_keys(kind: &SecurityKind) -> Result<Keys, GatewayError> {
-    Ok(match kind {
-        SecurityKind::Noise {
-            private_key_file,
-            former_private_key_file,
-            preset_key_file,
-        } => Keys {
-            identity: Some(read_secret_key(private_key_file)?),
-            former: former_private_key_file
-                .as_deref()
-                .map(read_secret_key)
-                .transpose()?,
-            preset: preset_key_file
-                .as_deref()
-                .map(read_preset_key)
-                .transpose()?,
-        },
-        SecurityKind::Preset { preset_key_file } => Keys {
-            identity: None,
-            former: None,
-            preset: Some(read_preset_key(preset_key_file)?),
-        },
-        SecurityKind::None => Keys {
-            identity: None,
-            former: None,
-            preset: None,
-        },
-    })
 }
 
 /// Tries every file and port name of a configuration without opening a port.
@@ -328,94 +285,6 @@ fn boot_epoch(config: &GatewayConfig, keys: &Keys) -> Result<u64, GatewayError> 
     Ok(epoch?)
 }
 
-/// Ignores a recording that cannot begin, unless it is required: traffic is carried without it.
-fn unless_required<T>(
-    is_required: bool,
-    event: &'static str,
-    started: Result<T, RecordingError>,
-) -> Result<Option<T>, RecordingError> {
-    match started {
-        Ok(started) => Ok(Some(started)),
-        Err(error) if is_required => Err(error),
-        Err(error) => {
-            let cause = error.source().map(ToString::to_string);
-            let reason = format!("{error}: {}", cause.unwrap_or_default());
-            tracing::warn!(event, reason, "there is traffic without it");
-            Ok(None)
-        }
-    }
-}
-
-/// Begins a capture, if one is wanted.
-fn capture(
-    clock: Clock,
-    config: &GatewayConfig,
-    carrier: SocketAddr,
-) -> Result<Option<(Capture, SessionTap)>, RecordingError> {
-    let Some(wanted) = config.capture.clone() else {
-        return Ok(None);
-    };
-    let about = format!("gateway {}", config.name);
-    let file = wanted.file.display().to_string();
-    let tell = |ended: EndOfRecording| {
-        tracing::warn!(event = "capture_ended", reason = %ended);
-    };
-    let is_required = wanted.is_required;
-    let started = Capture::start(clock, wanted, &about, SessionTap::INTERFACES, tell);
-    let Some((capture, interfaces)) = unless_required(is_required, "capture_ended", started)?
-    else {
-        return Ok(None);
-    };
-    tracing::warn!(
-        event = "capturing",
-        file,
-        "the capture has user data in clear"
-    );
-    let peers = config.peers.iter().map(|peer| peer.name.as_str());
-    let tap = SessionTap::new(capture.recorder().clone(), interfaces, carrier, peers);
-    Ok(Some((capture, tap)))
-}
-
-/// Begins an event trace, if one is wanted.
-fn trace(clock: Clock, config: &GatewayConfig) -> Result<Option<GatewayTrace>, RecordingError> {
-    let Some(wanted) = config.trace.clone() else {
-        return Ok(None);
-    };
-    let file = wanted.file.display().to_string();
-    let tell = |ended: EndOfRecording| {
-        tracing::warn!(event = "trace_ended", reason = %ended);
-    };
-    let is_required = wanted.is_required;
-    let started = EventTrace::start(clock, wanted, "gateway", &config.name, tell);
-    let started = unless_required(is_required, "trace_ended", started)?;
-    if started.is_some() {
-        tracing::info!(event = "tracing", file);
-    }
-    Ok(started.map(GatewayTrace::new))
-}
-
-impl Running {
-    /// Begins the capture and the trace. A start that fails must not come here: each recording keeps only the one
-    /// before
-    /// it, so two failed starts would leave nothing of the recording of a crash.
-    fn record_traffic(
-        &mut self,
-        clock: Clock,
-        link: &mut Link,
-        carrier: SocketAddr,
-    ) -> Result<(), RecordingError> {
-        self.capture = capture(clock, &self.config, carrier)?;
-        if let Some((_, tap)) = &self.capture {
-            link.set_tap(tap.clone());
-        }
-        self.trace = trace(clock, &self.config)?;
-        if self.trace.is_some() {
-            link.inner_mut().endpoint_mut().keep_notes(NOTES_MAX);
-        }
-        Ok(())
-    }
-}
-
 /// Opens an entry's port before anything else is there. A port that is taken may be the keeper's, which is asked later.
 fn early(rule: Rule, has_keeper: bool) -> Result<(Rule, Option<Entry>), GatewayError> {
     match entry::open(rule.clone()) {
@@ -481,7 +350,7 @@ impl Gateway {
         let metrics = match metrics {
             Some(listener) => {
                 let control = control.try_clone().map_err(system("copying the waker"))?;
-                Some(http::serve(listener, control)?)
+                Some(http::serve(listener, Box::new(control))?)
             }
             None => None,
         };
@@ -502,9 +371,13 @@ impl Gateway {
                 running.watch_entry(entry)
             })
             .collect::<Result<_, _>>()?;
-        running.record_traffic(clock, &mut link, carrier)?;
+        running.watch = Watch::begin(clock, &running.config, &mut link, carrier)?;
+        if running.watch.has_trace() {
+            running.newsbox.want();
+        }
         running.restore(clock.now(), &mut link, found);
         running.restore_clients(clock.now(), &mut link);
+        running.tell_news();
         Ok(Self {
             driver,
             link,

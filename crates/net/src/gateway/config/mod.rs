@@ -7,6 +7,7 @@
 pub mod change;
 mod class;
 pub mod explain;
+mod keys;
 mod notation;
 mod read;
 mod read_entries;
@@ -15,8 +16,11 @@ mod settings;
 pub(super) mod state_place;
 
 pub use class::{ClassRules, ClassSettings, Custody, DEFAULT_CLASS};
+pub(super) use keys::{Keys, read_keys};
 pub use notation::{Allow, Dscp, Listen, NotationError, Place, Ports, reachable};
 pub use read::RECORDING_MAX;
+#[cfg(test)]
+pub(super) use settings::PEER_NAME_BYTES_MAX;
 pub use settings::{
     CustodySettings, Egress, Forward, GatewayConfig, Limits, LogLevel, PeerSettings, Protocol,
     SecurityKind, Socks, SocksLogin, Transparent,

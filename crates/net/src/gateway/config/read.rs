@@ -4,10 +4,10 @@ use super::class::{self, ClassSettings, Custody, DEFAULT_CLASS};
 use super::notation::{Allow, Listen, Place};
 use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent};
 use super::settings::{
-    CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PeerSettings, SecurityKind,
+    CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PEER_NAME_BYTES_MAX, PeerSettings,
+    SecurityKind,
 };
 use crate::custody::SyncPolicy;
-use crate::gateway::flows::PEER_NAME_BYTES_MAX;
 use crate::keeper::KeeperConfig;
 use crate::recording::RecordingConfig;
 use crate::session::{PEERS_MAX, PublicKey};

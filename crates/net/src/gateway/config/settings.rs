@@ -7,6 +7,7 @@ use crate::recording::RecordingConfig;
 use core::time::Duration;
 use fulmar_proto::splice::Destination;
 use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -204,10 +205,27 @@ pub struct Limits {
     pub outage: Duration,
 }
 
+/// The longest name of a peer, which is kept with each of its flows.
+pub(in crate::gateway) const PEER_NAME_BYTES_MAX: usize = 64;
+
 impl GatewayConfig {
     /// The peers that no reload took out.
     pub fn live_peers(&self) -> impl Iterator<Item = &PeerSettings> {
         self.peers.iter().filter(|peer| !peer.is_removed)
+    }
+
+    /// The name of the peer in this place.
+    pub(in crate::gateway) fn peer_name(&self, peer: usize) -> &str {
+        self.peers.get(peer).map_or("?", |peer| peer.name.as_str())
+    }
+
+    /// The configured name of a class, or one made from its number.
+    pub(in crate::gateway) fn class_name(&self, id: u8) -> Cow<'_, str> {
+        let named = self.classes.iter().find(|class| class.flow.id.0 == id);
+        named.map_or_else(
+            || Cow::Owned(format!("class_{id}")),
+            |class| Cow::Borrowed(class.name.as_str()),
+        )
     }
 }
 

@@ -1,8 +1,7 @@
 //! The place where a gateway keeps what must survive a restart.
 
-use super::GatewayConfig;
+use super::{GatewayConfig, Keys};
 use crate::gateway::GatewayError;
-use crate::gateway::start::Keys;
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;

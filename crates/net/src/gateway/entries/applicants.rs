@@ -9,8 +9,9 @@
 use super::clients::Wish;
 use super::entry::{Rule, Way};
 use super::socks::{Moved, Negotiation, Step, codec};
+use crate::gateway::Link;
 use crate::gateway::flows::{KeptClient, Newcomer, Permit};
-use crate::gateway::running::{Link, NEGOTIATION_MAX, Running, Target};
+use crate::gateway::running::{NEGOTIATION_MAX, Running, Target};
 use crate::gateway::sockets::{Token, kernel};
 use crate::keeper::{Accepted, Baseline};
 use fulmar_proto::splice::FlowKind;

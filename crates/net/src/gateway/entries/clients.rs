@@ -2,9 +2,10 @@
 
 use super::entry::{Port, Rule, Way};
 use super::socks::{Moved, Negotiation, codec, no_address};
+use crate::gateway::Link;
 use crate::gateway::config::{ClassSettings, Dscp};
 use crate::gateway::flows::{Body, NewFlow, Party, Permit, Stream};
-use crate::gateway::running::{ACCEPT_PAUSE, Link, Running, Target};
+use crate::gateway::running::{ACCEPT_PAUSE, Running, Target};
 use crate::gateway::sockets::{Token, is_own, kernel};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, ResetCode, Role};
@@ -178,7 +179,8 @@ impl Running {
         match link.inner_mut().open(now, path, wish.kind, to, wish.class) {
             Ok(id) => Some(id),
             Err(error) => {
-                self.trace_not_opened(now, wish.peer, &wish.to, &error.to_string());
+                let news = (&wish.to, error.to_string());
+                self.newsbox.not_opened(now, wish.peer, news);
                 if let Some(skipped) = self.repeats.may(now, "open") {
                     let destination = &wish.to;
                     tracing::warn!(event = "flow_not_opened", %destination, %error, skipped);
@@ -226,7 +228,7 @@ impl Running {
         });
         let body = Stream::new(stream, custody);
         self.insert_stream(now, id, wish, token, (body, permit));
-        self.trace_opened(now, link, id);
+        self.opened(now, link, id);
         if watched.is_err() {
             return self.abandon(now, link, id);
         }
@@ -290,7 +292,7 @@ impl Running {
         let mut body = Stream::new(stream, custody);
         body.hold(ahead as u64);
         self.insert_stream(now, id, wish, token, (body, permit));
-        self.trace_opened(now, link, id);
+        self.opened(now, link, id);
         if watched.is_err() {
             return self.abandon(now, link, id);
         }

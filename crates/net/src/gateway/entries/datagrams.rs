@@ -2,8 +2,9 @@
 
 use super::clients::Wish;
 use super::entry::{Port, Rule, Way};
+use crate::gateway::Link;
 use crate::gateway::flows::{Body, ClientKey, Flow, MESSAGES_PER_TURN, Messages};
-use crate::gateway::running::{Link, Running, Target};
+use crate::gateway::running::{Running, Target};
 use crate::gateway::sockets::{MESSAGE_MAX, Received, Token, packets};
 use fulmar_proto::splice::{Destination, FlowId, FlowKind};
 use fulmar_proto::units::Instant;

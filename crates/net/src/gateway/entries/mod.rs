@@ -7,6 +7,7 @@ mod clients;
 mod datagrams;
 pub(super) mod entry;
 mod newcomers;
+mod ports;
 mod proxies;
 pub mod socks;
 

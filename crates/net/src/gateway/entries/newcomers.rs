@@ -10,8 +10,9 @@
 //! way, or of the same client, if it is the client that has too many.
 
 use super::applicants::LastWord;
+use crate::gateway::Link;
 use crate::gateway::flows::{Body, Client, Newcomer, Party, Permit, Refusal};
-use crate::gateway::running::{Link, Running};
+use crate::gateway::running::Running;
 use fulmar_proto::splice::{FlowId, RefuseCode, ResetCode};
 use fulmar_proto::units::Instant;
 

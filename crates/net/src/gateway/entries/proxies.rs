@@ -4,11 +4,12 @@ use super::association::{Association, DESTINATIONS_MAX};
 use super::clients::Wish;
 use super::entry::Rule;
 use super::socks::{codec, take_out};
+use crate::gateway::Link;
 use crate::gateway::config::{ClassRules, Dscp};
 use crate::gateway::flows::{
     Body, Client, MESSAGES_PER_TURN, Messages, NewFlow, Newcomer, Party, Permit,
 };
-use crate::gateway::running::{Ending, Link, Running, Target};
+use crate::gateway::running::{Ending, Running, Target};
 use crate::gateway::sockets::Token;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Role};
 use fulmar_proto::units::Instant;
@@ -206,7 +207,7 @@ impl Running {
             permit,
         };
         self.flows.insert(now, id, new);
-        self.trace_opened(now, link, id);
+        self.opened(now, link, id);
         Some(id)
     }
 }

@@ -2,9 +2,10 @@
 
 use super::connect::{self, Connecting, Progress};
 use super::permission::{self, Permitted};
+use crate::gateway::Link;
 use crate::gateway::config::Custody as Keep;
 use crate::gateway::flows::{Body, FlowRecord, Messages, NewFlow, Party, Stream};
-use crate::gateway::running::{Link, Running, Target};
+use crate::gateway::running::{Running, Target};
 use crate::gateway::sockets::{Question, packets};
 use crate::session::PeerIndex;
 use fulmar_proto::machine::PathId;
@@ -62,7 +63,7 @@ impl Running {
             permit,
         };
         self.flows.insert(now, id, new);
-        self.trace_opened(now, link, id);
+        self.opened(now, link, id);
         match &destination.host {
             Host::Address(ip) => {
                 let address = SocketAddr::new(*ip, destination.port);
@@ -119,7 +120,7 @@ impl Running {
         destination: &Destination,
         code: RefuseCode,
     ) {
-        self.trace_refused(now, destination, code.name());
+        self.newsbox.refused(now, destination, code.name());
         if let Some(skipped) = self.repeats.may_for(now, "exit_refused", code.name()) {
             tracing::info!(event = "exit_refused", %destination, reason = code.name(), skipped);
         }
@@ -138,7 +139,7 @@ impl Running {
             if let Some(token) = flow.token {
                 self.targets.remove(&token);
             }
-            self.trace_ended(now, &flow, code.name());
+            self.newsbox.ended(now, &flow, code.name());
             self.refuse(now, link, id, &flow.destination, code);
         }
     }
@@ -247,7 +248,7 @@ impl Running {
         let (class, peer) = (flow.class, flow.peer);
         let record = FlowRecord {
             role: Role::Acceptor,
-            peer: self.peer_name(flow.peer).to_owned(),
+            peer: self.config.peer_name(flow.peer).to_owned(),
             destination: flow.destination.clone(),
             class,
             bound: Some(bound),
@@ -289,7 +290,7 @@ impl Running {
         let peer = flow.peer;
         noted.map_err(|error| {
             let reason = RefuseCode::NotKept.name();
-            tracing::error!(event = "exit_not_noted", %id, peer = self.peer_name(peer), reason, %error);
+            tracing::error!(event = "exit_not_noted", %id, peer = self.config.peer_name(peer), reason, %error);
             RefuseCode::NotKept
         })
     }

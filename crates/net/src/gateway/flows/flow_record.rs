@@ -8,9 +8,6 @@ use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::FecStrength;
 use serde::{Deserialize, Serialize};
 
-/// The longest name of a peer, which is kept with each of its flows.
-pub(in crate::gateway) const PEER_NAME_BYTES_MAX: usize = 64;
-
 /// A flow, without its octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::gateway) struct FlowRecord {
@@ -136,6 +133,7 @@ impl FlowRecord {
 mod tests {
     use super::*;
     use crate::custody::RECORD_BYTES_MAX;
+    use crate::gateway::config::PEER_NAME_BYTES_MAX;
     use core::num::NonZeroU8;
     use fulmar_proto::wire::Mode;
 

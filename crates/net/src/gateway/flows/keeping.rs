@@ -386,7 +386,7 @@ impl Running {
     ) -> FlowRecord {
         FlowRecord {
             role,
-            peer: self.peer_name(wish.peer).to_owned(),
+            peer: self.config.peer_name(wish.peer).to_owned(),
             destination: wish.to.clone(),
             class: wish.class,
             bound: None,
@@ -416,7 +416,7 @@ impl Running {
         };
         let note = FlowRecord {
             role,
-            peer: self.peer_name(flow.peer).to_owned(),
+            peer: self.config.peer_name(flow.peer).to_owned(),
             destination: flow.destination.clone(),
             class: flow.class,
             bound: socket.local_addr().ok().filter(|_| role == Role::Acceptor),
@@ -464,7 +464,7 @@ impl Running {
             return false;
         };
         self.left = true;
-        self.trace_ended(now, &flow, "left_to_the_next");
+        self.newsbox.ended(now, &flow, "left_to_the_next");
         if let super::flow::Body::Stream(stream) = flow.body
             && let (Some(socket), _) = stream.into_parts()
             && !self.keeping.has_keeper()

@@ -16,7 +16,8 @@ use super::flow_record::FlowRecord;
 use super::keeping::Found;
 use super::stream::Stream;
 use crate::custody::FlowStore;
-use crate::gateway::running::{Link, Running, Target};
+use crate::gateway::Link;
+use crate::gateway::running::{Running, Target};
 use crate::gateway::sockets::kernel;
 use crate::keeper::{Position, Taken};
 use fulmar_proto::machine::PathId;
@@ -202,7 +203,7 @@ impl Running {
                 .set_patience(id, now + self.config.limits.tcp_silent);
         }
         let goes_on = watched.is_ok() && link.inner_mut().restore(now, restored).is_ok();
-        self.trace_opened(now, link, id);
+        self.opened(now, link, id);
         if !goes_on {
             link.inner_mut().reset(now, id, ResetCode::Shutdown);
             self.drop_flow(now, id, "not_restored", true);

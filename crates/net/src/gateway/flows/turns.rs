@@ -2,7 +2,8 @@
 
 use super::flow::{Body, Messages};
 use super::stream::Turn;
-use crate::gateway::running::{Link, Running};
+use crate::gateway::Link;
+use crate::gateway::running::Running;
 use crate::gateway::sockets::packets;
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::Instant;

@@ -3,7 +3,7 @@
 //! # Promises
 //! - At most [`DECISIONS_MAX`] are kept, each of bounded length: a peer's words about itself are cut.
 
-use crate::gateway::watch::RateReport;
+use super::rate::RateReport;
 use crate::session::{PeerIndex, SessionEvent};
 use fulmar_proto::units::Instant;
 use serde::Serialize;

@@ -1,13 +1,18 @@
 //! The gateways at the other ends: the session's events about them, their names and addresses, their outages, and the
 //! decisions that were taken about them.
 
-pub(super) mod decisions;
+mod decisions;
 mod events;
 mod found_peers;
+mod known;
 mod outages;
 mod peer_names;
+mod rate;
 
-pub(super) use decisions::{DECLARED_WRONG, Decision, Decisions, RatesSeen};
-pub(super) use found_peers::{FoundPeers, TRY_AGAIN};
-pub(super) use outages::Outages;
+pub(super) use decisions::Decision;
+pub(super) use decisions::{DECLARED_WRONG, RatesSeen};
+pub(super) use found_peers::TRY_AGAIN;
+pub(super) use known::{Peers, index_of};
+pub use outages::OutageReport;
 pub(super) use peer_names::{PeerNames, usable};
+pub use rate::RateReport;

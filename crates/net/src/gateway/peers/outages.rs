@@ -1,9 +1,20 @@
 //! The outages of each peer's link: their number, their lengths, and the beginning of the present one.
 
-use crate::gateway::watch::OutageReport;
 use crate::session::{PeerIndex, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
+use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// The outages of one peer's link that are over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OutageReport {
+    /// Their number, the present one included.
+    pub count: u64,
+    /// The seconds that those that are over lasted.
+    pub seconds: f64,
+    /// The longest of them.
+    pub longest_seconds: f64,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct OfPeer {

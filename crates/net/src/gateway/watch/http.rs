@@ -16,12 +16,11 @@ pub mod request;
 use super::metrics;
 use super::page;
 use super::registry::Value;
-use super::snapshots::{SNAPSHOTS_MAX, Snapshot, Snapshots};
+use super::snapshots::{SNAPSHOTS_MAX, Snapshot, Snapshots, Source};
 use super::status::Status;
 use super::view::View;
 use crate::clock::Clock;
 use crate::gateway::GatewayError;
-use crate::gateway::command::Control;
 use crate::inquiry::BUSY;
 use crate::wait::wait;
 use fulmar_proto::units::Instant;
@@ -126,12 +125,12 @@ pub(in crate::gateway) fn bind(listen: SocketAddr) -> Result<TcpListener, Gatewa
 /// Serves until the process ends. The address is that of the port.
 pub(in crate::gateway) fn serve(
     listener: TcpListener,
-    control: Control,
+    source: Box<dyn Source>,
 ) -> Result<SocketAddr, GatewayError> {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
     let local = listener.local_addr().map_err(refused(unknown))?;
     let wrong = refused(local);
-    let snapshots = Snapshots::begin(control).map_err(&wrong)?;
+    let snapshots = Snapshots::begin(source).map_err(&wrong)?;
     thread::Builder::new()
         .name("http".to_owned())
         .spawn(move || accept(&listener, &snapshots))
@@ -349,8 +348,8 @@ fn status(snapshot: &Snapshot) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::snapshots::Silence;
     use super::*;
-    use crate::wait::waker;
 
     /// The answer to a client whose request is well formed.
     fn asked(server: SocketAddr, target: &str) -> String {
@@ -361,12 +360,20 @@ mod tests {
         text
     }
 
+    #[derive(Debug)]
+    struct Ended;
+
+    impl Source for Ended {
+        fn ask(&self) -> Result<Status, Silence> {
+            Err(Silence::Ended)
+        }
+    }
+
     /// The address of a server whose gateway has ended.
     fn served_without_a_gateway() -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let server = listener.local_addr().unwrap();
-        let (control, _) = Control::new(waker().unwrap().0);
-        let snapshots = Arc::new(Snapshots::new(control));
+        let snapshots = Arc::new(Snapshots::new(Box::new(Ended)));
         thread::spawn(move || accept(&listener, &snapshots));
         server
     }

@@ -5,6 +5,7 @@ mod history;
 pub mod http;
 mod metrics;
 mod page;
+mod recordings;
 pub mod registry;
 mod reporting;
 mod snapshots;
@@ -13,6 +14,7 @@ mod tally;
 mod trace;
 mod view;
 
-pub(super) use reporting::index_of;
-pub(super) use status::{OutageReport, RateReport, Status};
-pub(super) use trace::GatewayTrace;
+pub(super) use recordings::Watch;
+pub(super) use reporting::Seen;
+pub(super) use snapshots::{Silence, Source};
+pub(super) use status::Status;

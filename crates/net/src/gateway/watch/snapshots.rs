@@ -10,7 +10,6 @@ use super::history::{self, History};
 use super::status::Status;
 use super::tally::{Tally, Window};
 use crate::clock::Clock;
-use crate::gateway::command::{Control, Silence};
 use crate::wait::wait;
 use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
@@ -26,6 +25,21 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 /// The shortest time between two questions; those that come faster share an answer.
 const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum Silence {
+    /// The loop is busy, or stuck.
+    Busy,
+    /// The gateway has ended.
+    Ended,
+}
+
+/// Whoever can be asked for the gateway's status.
+pub(in crate::gateway) trait Source: core::fmt::Debug + Send + Sync {
+    /// The status, or the reason why there is no answer.
+    fn ask(&self) -> Result<Status, Silence>;
+}
 
 /// The state of everything at one instant.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +77,7 @@ impl Asked {
 /// The snapshots of one gateway: taken, and kept for a while.
 #[derive(Debug)]
 pub(in crate::gateway) struct Snapshots {
-    control: Control,
+    source: Box<dyn Source>,
     clock: Clock,
     asked: Mutex<Option<Asked>>,
     kept: Mutex<Kept>,
@@ -93,9 +107,9 @@ impl Kept {
 }
 
 impl Snapshots {
-    pub(in crate::gateway) fn new(control: Control) -> Self {
+    pub(in crate::gateway) fn new(source: Box<dyn Source>) -> Self {
         Self {
-            control,
+            source,
             clock: Clock::start(),
             asked: Mutex::default(),
             kept: Mutex::default(),
@@ -106,12 +120,12 @@ impl Snapshots {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(in crate::gateway) fn begin(control: Control) -> io::Result<Arc<Self>> {
-        let snapshots = Arc::new(Self::new(control));
+    pub(in crate::gateway) fn begin(source: Box<dyn Source>) -> io::Result<Arc<Self>> {
+        let snapshots = Arc::new(Self::new(source));
         let sampled = Arc::clone(&snapshots);
         let sample = move || {
             while wait(&[], Some(SAMPLE_EVERY), &mut Vec::new()).is_ok() {
-                match sampled.control.ask() {
+                match sampled.source.ask() {
                     Ok(status) => sampled.kept().history.push(Tally::of(&status)),
                     Err(Silence::Busy) => {}
                     Err(Silence::Ended) => break,
@@ -142,7 +156,7 @@ impl Snapshots {
             drop(wait(&[], Some(rest), &mut Vec::new()));
         }
         let begun = self.clock.now();
-        let status = self.control.status();
+        let status = self.source.ask().ok();
         let snapshot = status.map(|status| self.kept().keep(status));
         *asked = Some(Asked {
             begun,

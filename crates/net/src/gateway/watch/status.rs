@@ -2,12 +2,12 @@
 //! [registry](super::registry)'s values.
 
 use crate::gateway::peers::Decision;
+pub use crate::gateway::peers::{OutageReport, RateReport};
 use crate::session::Passage;
 use fulmar_proto::machine::Kind;
 use fulmar_proto::splice::{RefuseCode, RepairTotals, ResetCode, SplicerCounters};
-use fulmar_proto::transport::aerotp::{Counters, PathRate, RateReason};
+use fulmar_proto::transport::aerotp::Counters;
 use fulmar_proto::transport::parts::{BurstLengths, DelaySpread};
-use fulmar_proto::units::Bitrate;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -97,54 +97,6 @@ pub struct Quantiles {
     pub p90: f64,
     /// Ninety-nine in a hundred are at most this.
     pub p99: f64,
-}
-
-/// The rate that is kept towards one peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RateReport {
-    /// The rate in use.
-    pub current_bits_per_second: u64,
-    /// The reason for it: `declared`, `marks`, `link`, `draining`.
-    pub reason: &'static str,
-    /// The rate that the link was found to carry, where that is less than configured.
-    pub link_bits_per_second: Option<u64>,
-    /// The rate that arrived lately, as the peer reports.
-    pub delivered_bits_per_second: Option<u64>,
-    /// Whether the link has carried less than 0.8 of what is configured for seconds.
-    pub declared_wrong: bool,
-}
-
-/// The name of a reason in reports.
-const fn rate_reason(reason: RateReason) -> &'static str {
-    match reason {
-        RateReason::Declared => "declared",
-        RateReason::Marks => "marks",
-        RateReason::Link => "link",
-        RateReason::Draining => "draining",
-    }
-}
-
-impl From<PathRate> for RateReport {
-    fn from(rate: PathRate) -> Self {
-        Self {
-            current_bits_per_second: rate.current.as_bits_per_second(),
-            reason: rate_reason(rate.reason),
-            link_bits_per_second: rate.link.map(Bitrate::as_bits_per_second),
-            delivered_bits_per_second: rate.delivered.map(Bitrate::as_bits_per_second),
-            declared_wrong: rate.declared_wrong,
-        }
-    }
-}
-
-/// The outages of one peer's link that are over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct OutageReport {
-    /// Their number, the present one included.
-    pub count: u64,
-    /// The seconds that those that are over lasted.
-    pub seconds: f64,
-    /// The longest of them.
-    pub longest_seconds: f64,
 }
 
 /// AeroTP's counters towards and from one peer: lost on the wire, recovered, and lost for good are
@@ -356,6 +308,10 @@ pub struct Status {
     /// The latest decisions and their reasons, the last one last.
     pub decisions: Vec<Decision>,
 }
+
+/// The link of a peer that a reload removed. The peer stays in the list until a restart, since the history refers to
+/// places in it.
+pub(in crate::gateway) const REMOVED: &str = "removed";
 
 /// The name of [`Status::schema`].
 pub const SCHEMA: &str = "fulmar.gateway.status.v1";

@@ -2,8 +2,8 @@
 //! `fulmar top` draw it as it is, so that both say the same.
 
 use super::registry::{self, Entry, Sample, Value};
-use super::reporting::REMOVED;
 use super::snapshots::Snapshot;
+use super::status::REMOVED;
 use super::status::{FlowReport, PeerReport};
 use crate::gateway::peers::Decision;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! Peers: their links, round trips, rates and outages.
 
-use super::super::reporting::REMOVED;
+use super::super::status::REMOVED;
 use super::entry::{Entry, Kind, Point, Unit, Value};
 use super::select::{
     of_directions, of_losses, of_peer_delays, of_peer_windows, of_peers, of_quantiles,

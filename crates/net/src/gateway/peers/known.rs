@@ -1,0 +1,52 @@
+//! What is known of the peers while the gateway runs.
+
+use super::decisions::Decisions;
+use super::found_peers::FoundPeers;
+use super::outages::Outages;
+use super::peer_names::PeerNames;
+use crate::gateway::config::GatewayConfig;
+use crate::session::PeerIndex;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::units::Instant;
+use std::net::SocketAddr;
+
+/// The number by which the session knows the peer in this place of the configuration.
+pub(in crate::gateway) fn index_of(peer: usize) -> PeerIndex {
+    PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX))
+}
+
+/// The peers: where they are looked for, and what befell them.
+#[derive(Debug)]
+pub(in crate::gateway) struct Peers {
+    pub(in crate::gateway) names: PeerNames,
+    pub(in crate::gateway) found: FoundPeers,
+    pub(in crate::gateway) decisions: Decisions,
+    pub(in crate::gateway) outages: Outages,
+    /// The path and address of the last datagram.
+    pub(super) heard: Option<(PathId, SocketAddr)>,
+}
+
+impl Peers {
+    pub(in crate::gateway) fn new(names: PeerNames) -> Self {
+        Self {
+            names,
+            found: FoundPeers::default(),
+            decisions: Decisions::default(),
+            outages: Outages::default(),
+            heard: None,
+        }
+    }
+
+    /// Notes where a datagram came from: the events that follow are about it.
+    pub(in crate::gateway) const fn heard(&mut self, path: PathId, from: SocketAddr) {
+        self.heard = Some((path, from));
+    }
+
+    /// Looks for the peers whose names were resolved.
+    pub(in crate::gateway) fn look(&mut self, now: Instant, config: &GatewayConfig) {
+        while let Some((peer, address)) = self.names.poll(now) {
+            tracing::info!(event = "peer_resolved", peer = config.peer_name(peer), %address);
+            self.found.add(now, index_of(peer), address);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The capture and the event trace of a running gateway.
+
+use super::trace::GatewayTrace;
+use crate::capture::Capture;
+use crate::clock::Clock;
+use crate::event_trace::{EventTrace, NOTES_MAX};
+use crate::gateway::Link;
+use crate::gateway::config::GatewayConfig;
+use crate::gateway::flows::News;
+use crate::recording::{EndOfRecording, RecordingCounters, RecordingError};
+use crate::session::{PeerIndex, SessionEvent, SessionTap};
+use fulmar_capture::{GatewayEvent, Place};
+use fulmar_proto::units::Instant;
+use std::error::Error as _;
+use std::net::SocketAddr;
+
+/// Ignores a recording that cannot begin, unless it is required: traffic is carried without it.
+fn unless_required<T>(
+    is_required: bool,
+    event: &'static str,
+    started: Result<T, RecordingError>,
+) -> Result<Option<T>, RecordingError> {
+    match started {
+        Ok(started) => Ok(Some(started)),
+        Err(error) if is_required => Err(error),
+        Err(error) => {
+            let cause = error.source().map(ToString::to_string);
+            let reason = format!("{error}: {}", cause.unwrap_or_default());
+            tracing::warn!(event, reason, "there is traffic without it");
+            Ok(None)
+        }
+    }
+}
+
+/// Begins a capture, if one is wanted.
+fn capture(
+    clock: Clock,
+    config: &GatewayConfig,
+    carrier: SocketAddr,
+) -> Result<Option<(Capture, SessionTap)>, RecordingError> {
+    let Some(wanted) = config.capture.clone() else {
+        return Ok(None);
+    };
+    let about = format!("gateway {}", config.name);
+    let file = wanted.file.display().to_string();
+    let tell = |ended: EndOfRecording| {
+        tracing::warn!(event = "capture_ended", reason = %ended);
+    };
+    let is_required = wanted.is_required;
+    let started = Capture::start(clock, wanted, &about, SessionTap::INTERFACES, tell);
+    let Some((capture, interfaces)) = unless_required(is_required, "capture_ended", started)?
+    else {
+        return Ok(None);
+    };
+    tracing::warn!(
+        event = "capturing",
+        file,
+        "the capture has user data in clear"
+    );
+    let peers = config.peers.iter().map(|peer| peer.name.as_str());
+    let tap = SessionTap::new(capture.recorder().clone(), interfaces, carrier, peers);
+    Ok(Some((capture, tap)))
+}
+
+/// Begins an event trace, if one is wanted.
+fn trace(clock: Clock, config: &GatewayConfig) -> Result<Option<GatewayTrace>, RecordingError> {
+    let Some(wanted) = config.trace.clone() else {
+        return Ok(None);
+    };
+    let file = wanted.file.display().to_string();
+    let tell = |ended: EndOfRecording| {
+        tracing::warn!(event = "trace_ended", reason = %ended);
+    };
+    let is_required = wanted.is_required;
+    let started = EventTrace::start(clock, wanted, "gateway", &config.name, tell);
+    let started = unless_required(is_required, "trace_ended", started)?;
+    if started.is_some() {
+        tracing::info!(event = "tracing", file);
+    }
+    Ok(started.map(GatewayTrace::new))
+}
+
+/// What is recorded of a gateway while it runs; by default nothing.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct Watch {
+    /// A capture, and the tap of what the carrier sends.
+    capture: Option<(Capture, SessionTap)>,
+    trace: Option<GatewayTrace>,
+}
+
+impl Watch {
+    /// Begins the capture and the trace. A start that fails must not come here: each recording keeps only the one
+    /// before it, so two failed starts would leave nothing of the recording of a crash.
+    pub(in crate::gateway) fn begin(
+        clock: Clock,
+        config: &GatewayConfig,
+        link: &mut Link,
+        carrier: SocketAddr,
+    ) -> Result<Self, RecordingError> {
+        let capture = capture(clock, config, carrier)?;
+        if let Some((_, tap)) = &capture {
+            link.set_tap(tap.clone());
+        }
+        let trace = trace(clock, config)?;
+        if trace.is_some() {
+            link.inner_mut().endpoint_mut().keep_notes(NOTES_MAX);
+        }
+        Ok(Self { capture, trace })
+    }
+
+    pub(in crate::gateway) const fn has_trace(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// A datagram leaves.
+    pub(in crate::gateway) fn departing(&self, now: Instant, to: SocketAddr, octets: &[u8]) {
+        if let Some((_, tap)) = &self.capture {
+            tap.sent(now, to, octets);
+        }
+    }
+
+    /// Takes the notes of the connections.
+    pub(in crate::gateway) fn take_notes(
+        &mut self,
+        now: Instant,
+        config: &GatewayConfig,
+        link: &mut Link,
+    ) {
+        if let Some(trace) = &mut self.trace {
+            trace.take_notes(now, config, link);
+        }
+    }
+
+    /// Writes an event of the session, if it is new keys, or if there was a decision.
+    pub(in crate::gateway) fn session_event<E>(
+        &self,
+        now: Instant,
+        config: &GatewayConfig,
+        event: &SessionEvent<E>,
+        decided: Option<&(Option<PeerIndex>, String)>,
+    ) {
+        let Some(trace) = &self.trace else { return };
+        if let SessionEvent::Rekeyed(peer) = event {
+            trace.session(now, config, Some(*peer), (event, ""));
+        }
+        if let Some((peer, why)) = decided {
+            trace.session(now, config, *peer, (event, why));
+        }
+    }
+
+    /// Writes an event of the gateway itself.
+    pub(in crate::gateway) fn event(&self, now: Instant, event: &GatewayEvent<'_>) {
+        if let Some(trace) = &self.trace {
+            trace.events().gateway(now, Place::default(), event);
+        }
+    }
+
+    /// Writes news of flows.
+    pub(in crate::gateway) fn news(&self, config: &GatewayConfig, news: &[News]) {
+        if let Some(trace) = &self.trace {
+            for one in news {
+                trace.news(config, one);
+            }
+        }
+    }
+
+    /// Ends the trace: nothing follows, although the last words have yet to leave.
+    pub(in crate::gateway) fn end(
+        &mut self,
+        now: Instant,
+        config: &GatewayConfig,
+        link: &mut Link,
+    ) {
+        self.take_notes(now, config, link);
+        if let Some(trace) = &self.trace {
+            trace.events().end(now, "stopped");
+        }
+    }
+
+    pub(in crate::gateway) fn captured(&self) -> RecordingCounters {
+        let capture = self.capture.as_ref();
+        capture.map_or_else(RecordingCounters::default, |(capture, _)| {
+            capture.recorder().counters()
+        })
+    }
+
+    pub(in crate::gateway) fn traced(&self) -> RecordingCounters {
+        let trace = self.trace.as_ref();
+        trace.map_or_else(RecordingCounters::default, |trace| {
+            trace.events().counters()
+        })
+    }
+}
