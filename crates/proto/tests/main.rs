@@ -30,3 +30,4 @@ mod splice_versions;
 mod splicers;
 mod wire_examples;
 mod wire_samples;
+mod wire_short;

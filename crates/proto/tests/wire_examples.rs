@@ -21,11 +21,15 @@ fn example(name: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The names of all examples, in the page's order.
-fn names() -> impl Iterator<Item = &'static str> {
-    SPECIFICATION
-        .lines()
-        .filter_map(|line| line.strip_prefix("```hex "))
+/// The long form's part of the page, and the short one's.
+fn parts() -> (&'static str, &'static str) {
+    let parts = SPECIFICATION.split_once("\n## 11. ");
+    parts.expect("the last section has the short form")
+}
+
+/// The names of all examples in a part, in the page's order.
+fn names(part: &'static str) -> impl Iterator<Item = &'static str> {
+    part.lines().filter_map(|line| line.strip_prefix("```hex "))
 }
 
 #[test]
@@ -66,15 +70,25 @@ fn the_repair_example_is_the_symbol_of_the_data_example() {
 }
 
 #[test]
-fn the_fuzz_target_starts_from_the_examples() {
-    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/wire_tpdu");
-    assert!(names().count() >= 14);
-    for name in names() {
-        let seed = std::fs::read(format!("{seeds}/{name}"));
-        assert_eq!(
-            seed.expect("each example is a seed"),
-            example(name),
-            "{name}"
-        );
+fn the_repair_example_of_the_short_form_has_the_same_symbol() {
+    let long = example("repair");
+    let symbol = parse(&long).unwrap().body;
+    assert!(example("short-repair").ends_with(symbol));
+}
+
+#[test]
+fn the_fuzz_targets_start_from_the_examples() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus");
+    let (long, short) = parts();
+    for (target, part, least) in [("wire_tpdu", long, 14), ("wire_short", short, 10)] {
+        assert!(names(part).count() >= least);
+        for name in names(part) {
+            let seed = std::fs::read(format!("{seeds}/{target}/{name}"));
+            assert_eq!(
+                seed.expect("each example is a seed"),
+                example(name),
+                "{name}"
+            );
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! # Promises
 //! - Parsing never panics, never allocates and never reads past its slice, whatever the octets.
 //! - A packet that parses has one encoding: encoding it again gives the same octets (`fuzz/` tests
-//!   this).
+//!   this). The short form's lists may be written longer than need be; they come back with the same numbers.
 //! - Sequence numbers wrap and have no `<` ([`TpduSeq`]).
 //!
 //! # Does not
@@ -22,10 +22,12 @@
 
 pub mod aerotp;
 pub mod checksum;
+pub mod cut;
 mod mode;
 pub mod network;
 mod port;
 mod seq;
+pub mod varint;
 
 pub use mode::{Mode, UnknownMode};
 pub use port::Port;

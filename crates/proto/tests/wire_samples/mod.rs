@@ -6,5 +6,6 @@
 //! before it is compared. Each kind that a codec knows must have a sample.
 
 mod aerotp;
+mod aerotp_short;
 mod sample;
 mod splice;

@@ -300,6 +300,9 @@ fn every_reason_has_a_counter_of_its_own() {
         Reject::BlockDescriptor,
         Reject::BodyLength,
         Reject::BodyCheck,
+        Reject::UnknownName(short::Name(0)),
+        Reject::Ranges,
+        Reject::FrameType(7),
     ];
     assert_eq!(reasons.map(Reject::name), Reject::NAMES);
 }

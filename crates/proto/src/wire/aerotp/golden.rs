@@ -192,10 +192,23 @@ const PARITY: [u8; 8] = [0x41, 0x28, 0x6f, 0x00, 0xc4, 0x5b, 0xf9, 0x71];
 
 const SPECIFICATION: &str = include_str!("../../../../../docs/protocol/aerotp.md");
 
-/// The examples in the specification: code blocks of the language `hex`, with their names; a
-/// comment runs from `;` to the end of its line.
+/// The examples of the long form in the specification.
 pub(super) fn examples() -> Vec<(&'static str, Vec<u8>)> {
-    let blocks = SPECIFICATION.split("\n```hex ").skip(1);
+    examples_in(parts().0)
+}
+
+/// The examples of the short form, which has the last section to itself.
+pub(super) fn short_examples() -> Vec<(&'static str, Vec<u8>)> {
+    examples_in(parts().1)
+}
+
+fn parts() -> (&'static str, &'static str) {
+    SPECIFICATION.split_once("\n## 11. ").unwrap()
+}
+
+/// Code blocks of the language `hex`, with their names; a comment runs from `;` to the end of its line.
+fn examples_in(part: &'static str) -> Vec<(&'static str, Vec<u8>)> {
+    let blocks = part.split("\n```hex ").skip(1);
     let read = |block: &'static str| {
         let (name, rest) = block.split_once('\n').unwrap();
         let (digits, _) = rest.split_once("```").unwrap();

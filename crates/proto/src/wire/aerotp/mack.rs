@@ -12,6 +12,7 @@ use super::header::{EcnField, Flags};
 use super::kind::TpduKind;
 use super::reject::Reject;
 use super::seq_list::SeqList;
+use super::short::Order;
 use super::tpdu::{BodyCheck, Tpdu};
 use crate::wire::TpduSeq;
 
@@ -110,7 +111,7 @@ pub enum Acks<'a> {
         channel: Option<ChannelWord>,
         /// The report on the path, if there is one.
         report: Option<PathReport>,
-        /// TPDUs that arrived beyond the first gap, at most 364.
+        /// TPDUs that arrived beyond the first gap, at most 364; in the short form 4,096.
         above: SeqList<'a>,
     },
 }
@@ -165,12 +166,12 @@ impl<'a> Mack<'a> {
                 receiver: ReceiverWord::from_octets(*receiver),
                 channel,
                 report,
-                above: SeqList::of(above),
+                above: tpdu.numbers(Order::NewestFirst, above),
             }
         } else {
             Acks::Listed {
                 first: seq,
-                further: SeqList::of(tpdu.body),
+                further: tpdu.numbers(Order::NewestFirst, tpdu.body),
             }
         };
         Ok(Self {

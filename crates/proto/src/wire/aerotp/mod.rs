@@ -17,6 +17,8 @@
 //! again. A damaged header is an error, but a receiver that knows the strength in use can repair
 //! that too: [`split_parity`].
 //!
+//! Inside a session whose both ends speak version 2, TPDUs have a form of fewer octets: [`short`].
+//!
 //! # Sources
 //! `docs/protocol/aerotp.md`; AeroTP multi-mode, Section III-B; AeroTP hybrid ARQ, Section IV-E.
 
@@ -30,6 +32,7 @@ mod nack;
 mod overhead;
 mod reject;
 mod seq_list;
+pub mod short;
 mod tpdu;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::header::{EcnField, Flags};
 use super::kind::TpduKind;
 use super::reject::Reject;
 use super::seq_list::SeqList;
+use super::short::Order;
 use super::tpdu::{BodyCheck, Tpdu};
 use crate::wire::TpduSeq;
 
@@ -49,16 +50,21 @@ impl<'a> Nack<'a> {
         } else {
             NackCause::Missing
         };
+        let mut further = tpdu.numbers(Order::OldestFirst, tpdu.body);
+        if tpdu.is_short() {
+            // The first run begins with the header's number.
+            further.next();
+        }
         Ok(Self {
             cause,
             echo: tpdu.header.timestamp,
             ecn: tpdu.header.ecn,
             first: tpdu.header.seq,
-            further: SeqList::of(tpdu.body),
+            further,
         })
     }
 
-    /// The TPDUs asked for: 1 to 366.
+    /// The TPDUs asked for: 1 to 366; in the short form to 4,096.
     pub fn wanted(&self) -> impl Iterator<Item = TpduSeq> + use<'a> {
         iter::once(self.first).chain(self.further.clone())
     }

@@ -1,5 +1,7 @@
 //! The reasons why octets are not a usable TPDU.
 
+use super::short::Name;
+
 /// The reason a TPDU is dropped. A machine counts it under [`Reject::name`]. No peer is told,
 /// because an unusable TPDU has no trustworthy sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -30,11 +32,20 @@ pub enum Reject {
     /// The body of an acknowledgement is damaged: it could acknowledge TPDUs that never arrived.
     #[error("payload check of an acknowledgement failed")]
     BodyCheck,
+    /// In the short form: there is no connection of this name.
+    #[error("no connection has the name {0}")]
+    UnknownName(Name),
+    /// In the short form: a list of numbers is cut off, or goes further than numbers can be told apart.
+    #[error("unusable ranges of numbers")]
+    Ranges,
+    /// In the short form: a frame of this type is not for the transport, or not known.
+    #[error("no TPDU is in a frame of type {0:#04x}")]
+    FrameType(u8),
 }
 
 impl Reject {
     /// Every counter's name, in report order.
-    pub const NAMES: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 11] = [
         "truncated",
         "header_check",
         "reserved_mode",
@@ -43,6 +54,9 @@ impl Reject {
         "block_descriptor",
         "body_length",
         "body_check",
+        "unknown_name",
+        "ranges",
+        "frame_type",
     ];
 
     /// The place of this reason in [`Reject::NAMES`], for an array of counters.
@@ -56,6 +70,9 @@ impl Reject {
             Self::BlockDescriptor => 5,
             Self::BodyLength => 6,
             Self::BodyCheck => 7,
+            Self::UnknownName(_) => 8,
+            Self::Ranges => 9,
+            Self::FrameType(_) => 10,
         }
     }
 

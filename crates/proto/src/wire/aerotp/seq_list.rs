@@ -2,17 +2,30 @@
 
 use core::slice::ChunksExact;
 
+use super::short::Ranges;
 use crate::wire::TpduSeq;
 
-/// The sequence numbers in a MACK or NACK, 32 bits each, in the order sent. At most
-/// [`LISTED_NUMBERS_MAX`](super::LISTED_NUMBERS_MAX) of them; they may repeat, and none of them was
-/// checked.
+/// The sequence numbers in a MACK or NACK. They may repeat, and none of them was checked.
+///
+/// In the long form they have 32 bits each and are in the order sent, at most
+/// [`LISTED_NUMBERS_MAX`](super::LISTED_NUMBERS_MAX); in the short form they are ranges, at most
+/// [`RANGE_NUMBERS_MAX`](super::short::RANGE_NUMBERS_MAX).
 #[derive(Clone, Debug)]
-pub struct SeqList<'a>(ChunksExact<'a, u8>);
+pub struct SeqList<'a>(Numbers<'a>);
+
+#[derive(Clone, Debug)]
+enum Numbers<'a> {
+    Words(ChunksExact<'a, u8>),
+    Ranges(Ranges<'a>),
+}
 
 impl<'a> SeqList<'a> {
-    pub(super) fn of(octets: &'a [u8]) -> Self {
-        Self(octets.chunks_exact(4))
+    pub(super) fn words(octets: &'a [u8]) -> Self {
+        Self(Numbers::Words(octets.chunks_exact(4)))
+    }
+
+    pub(super) const fn ranges(ranges: Ranges<'a>) -> Self {
+        Self(Numbers::Ranges(ranges))
     }
 }
 
@@ -20,12 +33,20 @@ impl Iterator for SeqList<'_> {
     type Item = TpduSeq;
 
     fn next(&mut self) -> Option<TpduSeq> {
-        let number = self.0.next()?.try_into().ok()?;
-        Some(TpduSeq(u32::from_be_bytes(number)))
+        match &mut self.0 {
+            Numbers::Words(words) => {
+                let number = words.next()?.try_into().ok()?;
+                Some(TpduSeq(u32::from_be_bytes(number)))
+            }
+            Numbers::Ranges(ranges) => ranges.next(),
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
+        match &self.0 {
+            Numbers::Words(words) => words.size_hint(),
+            Numbers::Ranges(ranges) => ranges.size_hint(),
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use super::header::{Header, Parts, SmallFields};
 use super::kind::TpduKind;
 use super::overhead::{CRC_BYTES, DESCRIPTOR_BYTES, HEADER_BYTES};
 use super::reject::Reject;
+use super::seq_list::SeqList;
+use super::short::{Order, Ranges};
 use crate::units::FecStrength;
 use crate::wire::Mode;
 use crate::wire::checksum::{crc32, hec};
@@ -101,12 +103,46 @@ pub struct Tpdu<'a> {
     /// The parity octets; empty without FEC.
     pub parity: &'a [u8],
     kind: TpduKind,
+    is_short: bool,
 }
 
-impl Tpdu<'_> {
+impl<'a> Tpdu<'a> {
     /// The kind of TPDU.
     pub fn kind(&self) -> TpduKind {
         self.kind
+    }
+
+    pub(super) const fn is_short(&self) -> bool {
+        self.is_short
+    }
+
+    /// A TPDU from the short form, of which the layer below vouches for every octet.
+    pub(super) fn under_seal(
+        header: Header,
+        block: Option<BlockDescriptor>,
+        body: &'a [u8],
+        kind: TpduKind,
+    ) -> Self {
+        Self {
+            header,
+            fec_words: FecStrength::NONE,
+            block,
+            body,
+            check: BodyCheck::Unchecked,
+            covered: &[],
+            parity: &[],
+            kind,
+            is_short: true,
+        }
+    }
+
+    /// The numbers in `octets`, a part of the body: in the short form they are `order`ed from the header's.
+    pub(super) fn numbers(&self, order: Order, octets: &'a [u8]) -> SeqList<'a> {
+        if self.is_short {
+            SeqList::ranges(Ranges::new(order, self.header.seq, octets))
+        } else {
+            SeqList::words(octets)
+        }
     }
 }
 
@@ -159,6 +195,7 @@ pub fn parse(octets: &[u8]) -> Result<Tpdu<'_>, Reject> {
         covered,
         parity,
         kind,
+        is_short: false,
     })
 }
 
