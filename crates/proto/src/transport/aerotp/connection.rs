@@ -37,6 +37,18 @@ pub(super) struct Key {
     pub(super) remote: u16,
 }
 
+impl Key {
+    /// The connections of a local port with the peer at `path`.
+    pub(super) fn all_of_port(path: PathId, local: u16) -> core::ops::RangeInclusive<Self> {
+        let of = |remote| Self {
+            path,
+            local,
+            remote,
+        };
+        of(0)..=of(u16::MAX)
+    }
+}
+
 /// The meaning of a TPDU for the path's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RateSign {

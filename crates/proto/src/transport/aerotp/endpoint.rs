@@ -5,6 +5,7 @@ mod departures;
 mod drive;
 mod figures;
 mod holding;
+mod names;
 mod notes;
 mod sharing;
 mod sizes;
@@ -36,8 +37,6 @@ use notes::Notes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use validation::Validation;
 
-/// Ports that `connect` chooses from (RFC 6335: dynamic ports).
-const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// Answers that wait to be sent without a connection, at most; further strangers go unanswered.
 const ORPHANS_MAX: usize = 64;
 /// Forgotten connections whose counters can still be asked for.
@@ -181,23 +180,6 @@ impl Endpoint {
             remote: destination.0,
         };
         self.add(now, key, config, true)
-    }
-
-    fn free_port(&mut self, path: PathId, destination: Port) -> Option<u16> {
-        let count = u64::from(DYNAMIC_PORTS.end() - DYNAMIC_PORTS.start()) + 1;
-        let start = self.rng.below(count);
-        let is_free = |local: &u16| {
-            let key = Key {
-                path,
-                local: *local,
-                remote: destination.0,
-            };
-            !self.keys.contains_key(&key) && !self.tombstones.holds(key)
-        };
-        (0..count)
-            .filter_map(|i| u16::try_from((start + i) % count).ok())
-            .map(|offset| DYNAMIC_PORTS.start() + offset)
-            .find(is_free)
     }
 
     fn add(

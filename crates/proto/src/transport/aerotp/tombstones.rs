@@ -42,8 +42,10 @@ impl Tombstones {
         }
     }
 
-    pub(super) fn holds(&self, key: Key) -> bool {
-        self.keys.contains_key(&key)
+    /// The pairs of `local`'s at `path`.
+    pub(super) fn of_port(&self, path: PathId, local: u16) -> impl Iterator<Item = &Key> {
+        let pairs = self.keys.range(Key::all_of_port(path, local));
+        pairs.map(|(key, _)| key)
     }
 
     /// The answer for the last connection under `key`.
@@ -85,10 +87,9 @@ mod tests {
         let mut tombstones = Tombstones::default();
         tombstones.bury(Instant::START, key(1), Past::Finished(TpduSeq(7)));
         tombstones.expire(Instant::START + REST - Duration::from_nanos(1));
-        assert!(tombstones.holds(key(1)));
         assert_eq!(tombstones.past(key(1)), Some(Past::Finished(TpduSeq(7))));
         tombstones.expire(Instant::START + REST);
-        assert!(!tombstones.holds(key(1)));
+        assert_eq!(tombstones.past(key(1)), None);
     }
 
     #[test]
@@ -97,6 +98,7 @@ mod tests {
         for local in 0..=u16::try_from(TOMBSTONES_MAX).expect("fits") {
             tombstones.bury(Instant::START, key(local), Past::Silent);
         }
-        assert!(!tombstones.holds(key(0)) && tombstones.holds(key(1)));
+        assert_eq!(tombstones.past(key(0)), None);
+        assert_eq!(tombstones.past(key(1)), Some(Past::Silent));
     }
 }
