@@ -7,13 +7,22 @@
 //! [`config`] is the file, [`Gateway`] the process: one thread that waits in one place only
 //! (`net/udp`), with helpers for names and HTTP. The splice (`fulmar_proto::splice`) knows flows, when
 //! they may send and what survives which failure; this module moves octets between it and sockets.
+//!
+//! It has rooms, each with an owner of its state, which the loop holds and gives its turn
+//! (`docs/adr/0028-rooms-of-the-gateway.md`). A room knows those to its right only:
+//!
+//! ```text
+//! running -> entries -> flows -> sockets
+//!         -> exits   -> flows
+//!         -> peers            -> sockets
+//!         -> watch   -> flows, peers
+//! ```
 
 mod command;
 pub mod config;
 mod entries;
 mod error;
 mod exits;
-mod flow_events;
 mod flows;
 mod peers;
 mod privileges;

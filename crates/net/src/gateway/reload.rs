@@ -9,12 +9,10 @@
 
 use super::Link;
 use super::config::{GatewayConfig, Keys, PeerSettings, change, read_keys};
-use super::entries::{LastWord, entry};
+use super::entries::entry;
 use super::error::GatewayError;
-use super::flows::ClientKey;
 use super::peers::index_of;
 use super::running::Running;
-use super::sockets::Token;
 use super::start::{
     Recognition, inner_paths, known_address, mtu_config, security_of, session_settings,
 };
@@ -191,10 +189,10 @@ impl Running {
     /// Takes up another configuration.
     pub(super) fn reload(&mut self, now: Instant, link: &mut Link, new: Reload) {
         let Reload { config, keys, by } = new;
-        let fixed = change::fixed_differences(&self.config, &config);
+        let fixed = change::fixed_differences(&self.ground.config, &config);
         let places: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
-        let same_kind = self.config.security.name() == config.security.name();
-        let merged = change::merge(&self.config, config);
+        let same_kind = self.ground.config.security.name() == config.security.name();
+        let merged = change::merge(&self.ground.config, config);
         if merged.peers.len() > PEERS_MAX {
             let problem = format!(
                 "there were more than {PEERS_MAX} peers since the start, removed ones with them; restart it"
@@ -214,75 +212,99 @@ impl Running {
         }
         // Their names are those of the configuration under which they came.
         self.tell_news();
-        let before = core::mem::replace(&mut self.config, merged);
+        let before = core::mem::replace(&mut self.ground.config, merged);
         if same_kind {
-            let place_of = |peer: &PeerSettings| places.iter().position(|name| *name == peer.name);
-            let mut turn = Change {
+            let turn = &mut Change {
                 now,
                 link: &mut *link,
                 by: &by,
             };
-            change_own_keys(&mut turn, &keys);
-            let all: Vec<(usize, PeerSettings)> =
-                self.config.peers.iter().cloned().enumerate().collect();
-            // Peers that go come first: another may come with the key of one.
-            for (index, peer) in &all {
-                if fate(before.peers.get(*index), peer) == Fate::Goes {
-                    self.remove_peer(&mut turn, *index);
-                }
-            }
-            for (index, peer) in &all {
-                let Some(place) = place_of(peer) else {
-                    continue;
-                };
-                let recognised = security_of(&keys, place, peer);
-                let was = before.peers.get(*index);
-                let is_found_anew = match (fate(was, peer), was) {
-                    (Fate::Comes, _) => {
-                        add_peer(&mut turn, *index, peer, recognised);
-                        true
-                    }
-                    (Fate::Stays, Some(was)) => {
-                        change_peer(&mut turn, *index, (was, peer), recognised);
-                        was.address != peer.address
-                    }
-                    _ => false,
-                };
-                if is_found_anew {
-                    self.find_peer(now, turn.link, *index);
-                }
-            }
-            self.peers.names.follow(now, &self.config.peers);
+            self.change_peers(turn, (&before, &places), &keys);
         }
-        let unopened = self.change_entries(now, link, rules);
-        self.admission.follow(&self.config);
-        self.budget.follow(self.config.peers.len());
+        let floor = &mut self.ground.floor(now, link);
+        let unopened = self.entries.change_entries(floor, &mut self.traffic, rules);
+        self.traffic.admission.follow(&self.ground.config);
+        self.traffic.budget.follow(self.ground.config.peers.len());
         let endpoint = link.inner_mut().endpoint_mut();
-        endpoint.share_among(inner_paths(&self.config));
-        for peer in 0..self.config.peers.len() {
-            self.report_link(now, link, peer);
+        endpoint.share_among(inner_paths(&self.ground.config));
+        for peer in 0..self.ground.config.peers.len() {
+            self.ground.floor(now, link).report_link(peer);
         }
         self.tell(now, &GatewayEvent::Reloaded);
         tracing::info!(
             event = "reloaded",
-            peers = self.config.live_peers().count(),
+            peers = self.ground.config.live_peers().count(),
             entries = self.entries.len(),
             unopened,
-            flows = self.flows.len(),
+            flows = self.traffic.flows.len(),
             %by
         );
+    }
+
+    /// Takes up other peers and keys; `before` is the configuration until now, and `places` are the names of the peers in
+    /// the order of the new file.
+    fn change_peers(
+        &mut self,
+        turn: &mut Change<'_>,
+        (before, places): (&GatewayConfig, &[String]),
+        keys: &Keys,
+    ) {
+        let place_of = |peer: &PeerSettings| places.iter().position(|name| *name == peer.name);
+        change_own_keys(turn, keys);
+        let all: Vec<(usize, PeerSettings)> = self
+            .ground
+            .config
+            .peers
+            .iter()
+            .cloned()
+            .enumerate()
+            .collect();
+        // Peers that go come first: another may come with the key of one.
+        for (index, peer) in &all {
+            if fate(before.peers.get(*index), peer) == Fate::Goes {
+                self.remove_peer(turn, *index);
+            }
+        }
+        for (index, peer) in &all {
+            let Some(place) = place_of(peer) else {
+                continue;
+            };
+            let recognised = security_of(keys, place, peer);
+            let was = before.peers.get(*index);
+            let is_found_anew = match (fate(was, peer), was) {
+                (Fate::Comes, _) => {
+                    add_peer(turn, *index, peer, recognised);
+                    true
+                }
+                (Fate::Stays, Some(was)) => {
+                    change_peer(turn, *index, (was, peer), recognised);
+                    was.address != peer.address
+                }
+                _ => false,
+            };
+            if is_found_anew {
+                self.find_peer(turn.now, turn.link, *index);
+            }
+        }
+        self.peers.names.follow(turn.now, &self.ground.config.peers);
     }
 
     fn remove_peer(&mut self, change: &mut Change<'_>, index: usize) {
         let Change { now, link, by } = change;
         let now = *now;
-        let of_peer = self.flows.iter().filter(|(_, flow)| flow.peer == index);
+        let of_peer = self
+            .traffic
+            .flows
+            .iter()
+            .filter(|(_, flow)| flow.peer == index);
         let flows: Vec<FlowId> = of_peer.map(|(id, _)| id).collect();
+        let floor = &mut self.ground.floor(now, link);
+        let traffic = &mut self.traffic;
         for id in &flows {
-            link.inner_mut().reset(now, *id, ResetCode::PeerLost);
-            self.drop_flow(now, *id, "peer_removed", true);
+            floor.link.inner_mut().reset(now, *id, ResetCode::PeerLost);
+            traffic.drop_flow(floor, *id, "peer_removed", true);
         }
-        self.turn_away_newcomers(now, link, index);
+        self.entries.turn_away_newcomers(floor, traffic, index);
         let peer = index_of(index);
         self.peers.found.forget(peer);
         link.remove_peer(now, peer);
@@ -290,26 +312,10 @@ impl Running {
         link.inner_mut().hold(now, peer.inner_path(), true);
         tracing::warn!(
             event = "peer_removed",
-            peer = self.config.peer_name(index),
+            peer = self.ground.config.peer_name(index),
             flows = flows.len(),
             %by
         );
-    }
-
-    /// Lets go clients of a proxy that have no flow to the peer yet, or whose next message would make one.
-    fn turn_away_newcomers(&mut self, now: Instant, link: &mut Link, index: usize) {
-        let applicants = self.applicants.iter();
-        let of_peer = applicants.filter(|(_, it)| it.rule.peer == index);
-        let tokens: Vec<Token> = of_peer.map(|(token, _)| *token).collect();
-        for token in tokens {
-            self.end_applicant(token, LastWord::Reset);
-        }
-        let associations = self.associations.iter();
-        let of_peer = associations.filter(|(_, it)| it.permit.party().peer == index);
-        let tokens: Vec<Token> = of_peer.map(|(token, _)| *token).collect();
-        for token in tokens {
-            self.close_association(now, link, token);
-        }
     }
 
     /// Calls a peer at another address, or not at all until its name is resolved.
@@ -317,47 +323,9 @@ impl Running {
         let peer = index_of(index);
         self.peers.found.forget(peer);
         // A peer that has no address for our socket was refused before.
-        match known_address(&self.config, index).ok().flatten() {
+        match known_address(&self.ground.config, index).ok().flatten() {
             Some(address) => self.peers.found.add(now, peer, address),
             None => link.set_endpoints(peer, Vec::new()),
         }
-    }
-
-    /// Opens, changes and closes entries; returns the number that could not be opened.
-    fn change_entries(&mut self, now: Instant, link: &mut Link, rules: Vec<entry::Rule>) -> usize {
-        let mut old = core::mem::take(&mut self.entries);
-        let mut unopened = 0;
-        for rule in rules {
-            let kept = old
-                .iter()
-                .find(|(_, entry)| entry.rule.same_socket(&rule))
-                .map(|(token, _)| *token);
-            if let Some(token) = kept
-                && let Some(mut entry) = old.remove(&token)
-            {
-                entry.rule = rule;
-                self.entries.insert(token, entry);
-            } else if let Err(error) = self.add_entry(rule) {
-                unopened += 1;
-                tracing::error!(event = "entry_unopened", %error);
-            }
-        }
-        // Entries that are left have no rule any more; their datagram flows speak through them.
-        for (token, entry) in old {
-            self.targets.remove(&token);
-            self.close_port(&entry);
-            let of_port = |key: &ClientKey| key.port == token;
-            let orphans: Vec<FlowId> = self
-                .clients
-                .iter()
-                .filter(|(key, _)| of_port(key))
-                .map(|(_, id)| *id)
-                .collect();
-            for id in orphans {
-                link.inner_mut().finish(now, id);
-                self.drop_flow(now, id, "entry_closed", false);
-            }
-        }
-        unopened
     }
 }

@@ -2,48 +2,28 @@
 
 use super::Link;
 use super::command::Command;
-use super::config::{ClassSettings, Custody as Keep, GatewayConfig};
-use super::entries::{Applicant, Association, Entry, LastWord};
-use super::flows::Newsbox;
-use super::flows::{
-    Admission, Budget, ClientKey, Custody, FlowRecord, Flows, Keeping, MemoryCustody,
-};
+use super::config::GatewayConfig;
+use super::entries::{Entries, connected, refused};
+use super::exits::{Asked, Exits};
+use super::flows::{Floor, Keeping, Stream, Traffic};
 use super::peers::{PeerNames, Peers, TRY_AGAIN};
 use super::repeats::Repeats;
-use super::sockets::{Came, Poller, Resolver, Token};
+use super::sockets::{Came, Poller, Resolver, Sockets, Target};
 use super::watch::{Seen, Status, Watch};
 use crate::session::{SessionEvent, source_octets};
 use crate::udp::{Application, Step};
 use fulmar_capture::GatewayEvent;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode};
-use fulmar_proto::units::{ByteCount, Duration, Instant, format_duration};
-use std::collections::{BTreeMap, BTreeSet};
+use fulmar_proto::units::{Duration, Instant, format_duration};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::Receiver;
 
-/// Octets read from a socket at once.
-const SCRATCH_BYTES: usize = 256 * 1024;
 /// The time after a stop at which flows that are not over are cut off.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
 /// The time in which the last words must have left before the loop ends.
 const FAREWELL: Duration = Duration::from_millis(200);
-/// The pause of an entry when the system has no descriptor left.
-pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// The time that a proxy's client has to say what it wants.
-pub(super) const NEGOTIATION_MAX: Duration = Duration::from_secs(30);
-
-/// The owner of a ready socket.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Target {
-    Entry,
-    Negotiation,
-    /// The relay or the control connection of an association.
-    Association(Token),
-    Flow(FlowId),
-    Keeper,
-}
 
 /// The progress towards the end of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,40 +35,43 @@ pub(super) enum Ending {
     Leaving(Instant),
 }
 
-/// Everything but the machine.
+/// What lies below the rooms that carry flows.
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub(super) config: GatewayConfig,
+    pub(super) sockets: Sockets,
+    pub(super) repeats: Repeats,
+}
+
+impl Ground {
+    /// It, at this time and with the link.
+    pub(super) const fn floor<'a>(&'a mut self, now: Instant, link: &'a mut Link) -> Floor<'a> {
+        Floor {
+            now,
+            config: &self.config,
+            link,
+            sockets: &mut self.sockets,
+            repeats: &mut self.repeats,
+        }
+    }
+}
+
+/// The rooms of a gateway, one value each, and the loop's own state. The machine is beside it.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) config: GatewayConfig,
-    pub(super) poller: Poller,
-    pub(super) targets: BTreeMap<Token, Target>,
-    pub(super) entries: BTreeMap<Token, Entry>,
-    pub(super) applicants: BTreeMap<Token, Applicant>,
-    pub(super) associations: BTreeMap<Token, Association>,
-    pub(super) admission: Admission,
-    pub(super) flows: Flows,
-    /// Datagram flows of entries: by port, client, and original destination.
-    pub(super) clients: BTreeMap<ClientKey, FlowId>,
-    pub(super) resolver: Resolver<FlowId>,
+    pub(super) ground: Ground,
+    pub(super) entries: Entries,
+    pub(super) exits: Exits,
+    pub(super) traffic: Traffic,
     pub(super) peers: Peers,
-    pub(super) newsbox: Newsbox,
     pub(super) watch: Watch,
-    pub(super) repeats: Repeats,
-    pub(super) budget: Budget,
-    pub(super) keeping: Keeping,
-    pub(super) scratch: Vec<u8>,
-    pub(super) resting: Option<(Instant, Vec<Token>)>,
+    /// Flows that were cut off at the end.
     pub(super) cut: usize,
-    /// Flows of the gateway before that could not go on; its store and its keeper bound their number.
-    pub(super) given_up: BTreeSet<FlowId>,
-    /// Whether flows were left to the next gateway.
-    pub(super) left: bool,
-    pub(super) ending: Ending,
+    ending: Ending,
     inbox: Receiver<Command>,
     came: Vec<Came>,
-    source_ready: bool,
     /// Whether there is more to do at once; the link gets its turn first.
     more: bool,
-    next_token: u64,
 }
 
 /// The parts of a running gateway.
@@ -104,71 +87,28 @@ pub(super) struct Parts {
 impl Running {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
-            admission: Admission::new(&parts.config),
-            budget: Budget::new(parts.config.custody.limit, parts.config.peers.len()),
-            config: parts.config,
-            poller: parts.poller,
-            targets: BTreeMap::new(),
-            entries: BTreeMap::new(),
-            applicants: BTreeMap::new(),
-            associations: BTreeMap::new(),
-            flows: Flows::default(),
-            clients: BTreeMap::new(),
-            resolver: parts.resolver,
+            entries: Entries::default(),
+            exits: Exits::new(parts.resolver),
+            traffic: Traffic::new(&parts.config, parts.keeping),
             peers: Peers::new(parts.peer_names),
-            newsbox: Newsbox::default(),
             watch: Watch::default(),
-            repeats: Repeats::default(),
-            keeping: parts.keeping,
-            scratch: vec![0; SCRATCH_BYTES],
-            resting: None,
+            ground: Ground {
+                config: parts.config,
+                sockets: Sockets::new(parts.poller),
+                repeats: Repeats::default(),
+            },
             cut: 0,
-            given_up: BTreeSet::new(),
-            left: false,
             ending: Ending::No,
             inbox: parts.inbox,
             came: Vec::new(),
-            source_ready: true,
             more: false,
-            next_token: 0,
-        }
-    }
-
-    pub(super) fn token(&mut self, target: Target) -> Token {
-        let token = Token(self.next_token);
-        self.next_token += 1;
-        self.targets.insert(token, target);
-        token
-    }
-
-    /// Makes the loop look at the sockets again: those watched for levels may have more.
-    pub(super) const fn source_again(&mut self) {
-        self.source_ready = true;
-    }
-
-    /// A store in memory for a flow of `peer`.
-    pub(super) fn memory(&self, peer: usize, limit: ByteCount) -> Box<dyn Custody> {
-        Box::new(MemoryCustody::new(limit.as_usize(), self.budget.of(peer)))
-    }
-
-    /// A store for a flow of `class` with `peer`, if it keeps anything.
-    pub(super) fn custody(
-        &self,
-        (id, peer): (FlowId, usize),
-        class: &ClassSettings,
-        record: impl FnOnce() -> FlowRecord,
-    ) -> Option<Box<dyn Custody>> {
-        match class.custody {
-            Keep::None => None,
-            Keep::Memory => Some(self.memory(peer, class.keep)),
-            Keep::Disk => self.keeping.custody(id, record(), None, class.keep),
         }
     }
 
     /// Tells who watches what befell flows.
     pub(super) fn tell_news(&mut self) {
-        let news = self.newsbox.take();
-        self.watch.news(&self.config, &news);
+        let news = self.traffic.newsbox.take();
+        self.watch.news(&self.ground.config, &news);
     }
 
     /// Tells who watches what the gateway does, behind the news of its flows.
@@ -178,12 +118,11 @@ impl Running {
     }
 
     fn status(&mut self, now: Instant, link: &Link) -> Status {
-        self.peers.note_rates(now, &self.config, link);
+        self.peers.note_rates(now, &self.ground.config, link);
         let seen = Seen {
-            config: &self.config,
+            config: &self.ground.config,
             link,
-            flows: &self.flows,
-            keeping: &self.keeping,
+            traffic: &self.traffic,
             peers: &self.peers,
             captured: self.watch.captured(),
             traced: self.watch.traced(),
@@ -195,7 +134,7 @@ impl Running {
         while let Ok(command) = self.inbox.try_recv() {
             match command {
                 Command::Reload(reload) => self.reload(now, link, *reload),
-                Command::Stop => self.begin_end(now),
+                Command::Stop => self.begin_end(now, link),
                 Command::Status(reply) => {
                     // The one who asked may have lost patience.
                     let _ = reply.try_send(self.status(now, link));
@@ -204,22 +143,17 @@ impl Running {
         }
     }
 
-    fn begin_end(&mut self, now: Instant) {
+    fn begin_end(&mut self, now: Instant, link: &mut Link) {
         if self.ending != Ending::No {
             return;
         }
-        tracing::info!(event = "stopping", flows = self.flows.len());
-        let flows = self.flows.len() as u64;
+        let flows = self.traffic.flows.len();
+        tracing::info!(event = "stopping", flows);
+        let flows = flows as u64;
         self.tell(now, &GatewayEvent::Stopping { flows });
         self.ending = Ending::Finishing(now + STOP_WITHIN);
-        for (token, entry) in core::mem::take(&mut self.entries) {
-            self.targets.remove(&token);
-            self.close_port(&entry);
-        }
-        let applicants: Vec<Token> = self.applicants.keys().copied().collect();
-        for token in applicants {
-            self.end_applicant(token, LastWord::End);
-        }
+        let floor = &mut self.ground.floor(now, link);
+        self.entries.close(floor, &mut self.traffic);
     }
 
     /// Cuts off what is left when the time is over; `true` when the loop may end.
@@ -227,17 +161,18 @@ impl Running {
         match self.ending {
             Ending::No => false,
             Ending::Finishing(until) => {
-                let must_finish = self.flows.iter().any(|(_, flow)| !flow.is_durable());
+                let must_finish = self.traffic.must_finish();
                 if must_finish && now < until {
                     return false;
                 }
-                for id in self.flows.ids() {
-                    if self.leave_to_the_next(now, id) {
+                let floor = &mut self.ground.floor(now, link);
+                for id in self.traffic.flows.ids() {
+                    if self.traffic.leave_to_the_next(floor, id) {
                         continue;
                     }
-                    link.inner_mut().reset(now, id, ResetCode::Shutdown);
+                    floor.link.inner_mut().reset(now, id, ResetCode::Shutdown);
                     self.cut += 1;
-                    self.drop_flow(now, id, "shutdown", true);
+                    self.traffic.drop_flow(floor, id, "shutdown", true);
                 }
                 self.ending = Ending::Leaving(now + FAREWELL);
                 false
@@ -247,33 +182,79 @@ impl Running {
     }
 
     fn sockets(&mut self, now: Instant, link: &mut Link) {
-        if !core::mem::take(&mut self.source_ready) {
+        if !self.ground.sockets.take_ready() {
             return;
         }
         let mut came = core::mem::take(&mut self.came);
-        match self.poller.collect(&mut came) {
-            Ok(more) => self.source_ready = more,
+        match self.ground.sockets.poller.collect(&mut came) {
+            Ok(true) => self.ground.sockets.look_again(),
+            Ok(false) => {}
             Err(error) => tracing::error!(event = "poll_failed", %error),
         }
+        let floor = &mut self.ground.floor(now, link);
+        let (entries, traffic) = (&mut self.entries, &mut self.traffic);
         for one in &came {
-            match self.targets.get(&one.token).copied() {
-                Some(Target::Entry) => self.entry_ready(now, link, one.token),
-                Some(Target::Negotiation) => self.applicant_ready(now, link, one.token),
-                Some(Target::Association(token)) => self.association_ready(now, link, token),
-                Some(Target::Flow(id)) => {
-                    if let Some(flow) = self.flows.get_mut(id) {
-                        if let super::flows::Body::Stream(stream) = &mut flow.body {
-                            stream.ready(one.readable, one.writable);
-                        }
-                        self.flows.wake(id);
-                    }
+            match floor.sockets.target(one.token) {
+                Some(Target::Entry) => entries.entry_ready(floor, traffic, one.token),
+                Some(Target::Negotiation) => entries.applicant_ready(floor, traffic, one.token),
+                Some(Target::Association(token)) => {
+                    entries.association_ready(floor, traffic, token);
                 }
-                Some(Target::Keeper) => self.keeping.look_now(now),
+                Some(Target::Flow(id)) => traffic.socket_ready(id, *one),
+                Some(Target::Keeper) => traffic.keeping.look_now(now),
                 // It was closed in this very turn.
                 None => {}
             }
         }
         self.came = came;
+    }
+
+    fn flow_event(&mut self, now: Instant, link: &mut Link, event: FlowEvent) {
+        let floor = &mut self.ground.floor(now, link);
+        let traffic = &mut self.traffic;
+        match event {
+            FlowEvent::Requested {
+                flow,
+                peer,
+                kind,
+                destination,
+                class,
+                earlier,
+            } => {
+                let asked = Asked {
+                    kind,
+                    destination,
+                    class,
+                    earlier,
+                };
+                self.exits.requested(floor, traffic, flow, peer, asked);
+            }
+            FlowEvent::Connected { flow, bound } => connected(floor, traffic, flow, bound),
+            FlowEvent::Refused { flow, code } => refused(floor, traffic, flow, code),
+            FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => traffic.flows.wake(flow),
+            FlowEvent::Resume { flow, from } => traffic.resumed(floor, flow, from),
+            FlowEvent::PeerFinished(id) => traffic.with_stream(id, Stream::far_finished),
+            FlowEvent::Stopped(id) => traffic.with_stream(id, Stream::unheard),
+            FlowEvent::Delivered { flow, offset } => {
+                traffic.with_stream(flow, |stream| stream.far_delivered(offset));
+            }
+            FlowEvent::Reset { flow, code } => traffic.drop_flow(floor, flow, code.name(), true),
+            FlowEvent::Closed(flow) => traffic.drop_flow(floor, flow, "finished", false),
+        }
+    }
+
+    /// Gives the flows that have something to do their turn, each once.
+    fn turns(&mut self, now: Instant, link: &mut Link) {
+        let floor = &mut self.ground.floor(now, link);
+        let traffic = &mut self.traffic;
+        traffic.flows.wake_due(now);
+        for id in traffic.flows.take_busy() {
+            if traffic.is_connecting(id) && !self.exits.connect_turn(floor, traffic, id) {
+                continue;
+            }
+            traffic.turn(floor, id);
+        }
+        traffic.keeping_turn(floor, self.entries.waiting());
     }
 }
 
@@ -297,50 +278,48 @@ impl Application<Link> for Running {
 
     fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<FlowEvent>) {
         // Notes are taken before events are written, so that the lines are in the order of their times.
-        self.watch.take_notes(now, &self.config, link);
-        let decided = self.peers.note(now, &self.config, &event);
+        self.watch.take_notes(now, &self.ground.config, link);
+        let decided = self.peers.note(now, &self.ground.config, &event);
         self.watch
-            .session_event(now, &self.config, &event, decided.as_ref());
+            .session_event(now, &self.ground.config, &event, decided.as_ref());
         match event {
             SessionEvent::Inner(event) => self.flow_event(now, link, event),
-            SessionEvent::ReportDue(peer) => self.peers.report_to(now, &self.config, link, peer),
+            SessionEvent::ReportDue(peer) => {
+                self.peers.report_to(now, &self.ground.config, link, peer);
+            }
             SessionEvent::Reported { peer, octets } => {
                 link.inner_mut().on_report(peer.inner_path(), &octets);
             }
-            event => self.peers.say(&self.config, event),
+            event => self.peers.say(&self.ground.config, event),
         }
         self.tell_news();
+        self.exits.forget(&self.traffic.flows.take_unreached());
     }
 
     fn work(&mut self, now: Instant, link: &mut Link) -> Step {
-        self.watch.take_notes(now, &self.config, link);
+        self.watch.take_notes(now, &self.ground.config, link);
         self.commands(now, link);
         self.sockets(now, link);
-        while let Some(answer) = self.resolver.poll() {
-            let addresses = answer.addresses.unwrap_or_default();
-            self.resolved(now, link, answer.tag, &addresses);
-        }
-        self.peers.look(now, &self.config);
-        self.end_rest(now);
-        self.expire_applicants(now);
-        self.expire_silent(now, link);
-        self.flows.wake_due(now);
-        for id in self.flows.take_busy() {
-            self.turn(now, link, id);
-        }
-        self.keeping_turn(now);
+        let floor = &mut self.ground.floor(now, link);
+        self.exits.look(floor, &mut self.traffic);
+        self.peers.look(now, floor.config);
+        self.entries.end_rest(floor);
+        self.entries.expire_applicants(floor, &mut self.traffic);
+        self.traffic.expire_silent(floor);
+        self.turns(now, link);
         let is_over = self.end(now, link);
         self.tell_news();
+        self.exits.forget(&self.traffic.flows.take_unreached());
         if is_over {
-            self.watch.end(now, &self.config, link);
+            self.watch.end(now, &self.ground.config, link);
             return Step::Stop;
         }
-        self.more = self.source_ready || self.flows.is_busy();
+        self.more = self.ground.sockets.is_ready() || self.traffic.flows.is_busy();
         Step::Wait
     }
 
     fn unreachable(&mut self, now: Instant, _link: &mut Link, _path: PathId) {
-        if let Some(skipped) = self.repeats.may(now, "unreachable") {
+        if let Some(skipped) = self.ground.repeats.may(now, "unreachable") {
             tracing::info!(event = "peer_unreachable", skipped);
         }
     }
@@ -358,7 +337,7 @@ impl Application<Link> for Running {
     ) {
         let Some(path) = path else {
             self.peers.found.postpone(now, remote);
-            if let Some(skipped) = self.repeats.may(now, "peer_without_path") {
+            if let Some(skipped) = self.ground.repeats.may(now, "peer_without_path") {
                 let again_in = format_duration(TRY_AGAIN);
                 tracing::warn!(event = "peer_without_path", address = %remote, again_in, skipped);
             }
@@ -374,25 +353,18 @@ impl Application<Link> for Running {
         if self.more {
             return at(Instant::START, "more to do");
         }
-        let timer = self.flows.next_timer().and_then(|t| at(t, "flow"));
-        let rest = self
-            .resting
-            .as_ref()
-            .and_then(|(t, _)| at(*t, "entry rests"));
-        // The first has waited for longest: tokens are given in order.
-        let applicants = self
-            .applicants
-            .first_key_value()
-            .and_then(|(_, applicant)| at(applicant.since + NEGOTIATION_MAX, "negotiation"));
+        let flows = &self.traffic.flows;
+        let timer = flows.next_timer().and_then(|t| at(t, "flow"));
+        let rest = self.entries.next_look();
+        let rest = rest.and_then(|t| at(t, "entry rests"));
+        let applicants = self.entries.next_expiry();
+        let applicants = applicants.and_then(|t| at(t, "negotiation"));
         let found = self.peers.found.next_try();
         let found = found.and_then(|t| at(t, "path to a peer"));
         let names = self.peers.names.next_look();
         let names = names.and_then(|t| at(t, "peer's name"));
-        let silent = self
-            .flows
-            .next_patience()
-            .and_then(|t| at(t, "silent client"));
-        let keeper = self.keeping.next_deadline();
+        let silent = flows.next_patience().and_then(|t| at(t, "silent client"));
+        let keeper = self.traffic.keeping.next_deadline();
         let keeper = keeper.and_then(|t| at(t, "keeper"));
         let ending = match self.ending {
             Ending::No => None,
@@ -406,10 +378,10 @@ impl Application<Link> for Running {
     }
 
     fn source(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.poller.as_fd())
+        Some(self.ground.sockets.poller.as_fd())
     }
 
     fn source_ready(&mut self) {
-        self.source_ready = true;
+        self.ground.sockets.look_again();
     }
 }

@@ -3,7 +3,7 @@
 use super::Link;
 use super::command::Control;
 use super::config::{GatewayConfig, Keys, PeerSettings, read_keys, state_place};
-use super::entries::{Entry, Rule, entry};
+use super::entries::{Entry, Rule, entry, open_entry};
 use super::error::GatewayError;
 use super::flows::{Keeping, kept_ports};
 use super::peers::{PeerNames, index_of, usable};
@@ -363,20 +363,25 @@ impl Gateway {
             keeping,
         });
         let names = entries.iter().filter_map(|(rule, _)| rule.port_name());
-        running.keeping.forget_other_ports(&kept_ports::each(names));
-        let entries = entries
-            .into_iter()
-            .map(|(rule, entry)| {
-                let entry = running.open_entry(rule, entry)?;
-                running.watch_entry(entry)
-            })
-            .collect::<Result<_, _>>()?;
-        running.watch = Watch::begin(clock, &running.config, &mut link, carrier)?;
+        let kept = kept_ports::each(names);
+        running.traffic.keeping.forget_other_ports(&kept);
+        let entries = {
+            let floor = &mut running.ground.floor(clock.now(), &mut link);
+            let traffic = &mut running.traffic;
+            let open = entries.into_iter().map(|(rule, entry)| {
+                let entry = open_entry(&mut traffic.keeping, rule, entry)?;
+                running.entries.watch_entry(floor, traffic, entry)
+            });
+            open.collect::<Result<_, _>>()?
+        };
+        running.watch = Watch::begin(clock, &running.ground.config, &mut link, carrier)?;
         if running.watch.has_trace() {
-            running.newsbox.want();
+            running.traffic.newsbox.want();
         }
-        running.restore(clock.now(), &mut link, found);
-        running.restore_clients(clock.now(), &mut link);
+        let floor = &mut running.ground.floor(clock.now(), &mut link);
+        running.traffic.restore(floor, found);
+        let floor = &mut running.ground.floor(clock.now(), &mut link);
+        running.entries.restore_clients(floor, &mut running.traffic);
         running.tell_news();
         Ok(Self {
             driver,
@@ -419,7 +424,8 @@ impl Gateway {
     /// [`GatewayError::Driver`]: the system no longer lets us receive or wait.
     pub fn run(mut self) -> Result<End, GatewayError> {
         self.driver.run(&mut self.link, &mut self.running)?;
-        self.running.keeping.stop(self.running.left);
+        let traffic = &mut self.running.traffic;
+        traffic.keeping.stop(traffic.left);
         Ok(End {
             cut: self.running.cut,
         })

@@ -11,7 +11,7 @@ const FINGERPRINT_BYTES: usize = 8;
 
 /// The directory for the state of all gateways of this user, where none is configured. It is the one that systemd
 /// made for the service, else the user's (XDG Base Directory Specification 0.8), for root the machine's.
-pub(in crate::gateway) fn default_base(
+pub(super) fn default_base(
     variable: impl Fn(&str) -> Option<OsString>,
     is_root: bool,
 ) -> Option<PathBuf> {

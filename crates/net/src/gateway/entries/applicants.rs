@@ -6,17 +6,19 @@
 //! - The keeper forgets an applicant that ends in any other way, before or as we close it: its connection would else
 //!   stand for ever.
 
-use super::clients::Wish;
+use super::clients::{open_proxied, stream_class, turn_away};
+use super::entrance::Entries;
 use super::entry::{Rule, Way};
 use super::socks::{Moved, Negotiation, Step, codec};
-use crate::gateway::Link;
-use crate::gateway::flows::{KeptClient, Newcomer, Permit};
-use crate::gateway::running::{NEGOTIATION_MAX, Running, Target};
-use crate::gateway::sockets::{Token, kernel};
+use crate::gateway::flows::{Floor, KeptClient, Newcomer, Permit, Traffic, Wish};
+use crate::gateway::sockets::{Target, Token, kernel};
 use crate::keeper::{Accepted, Baseline};
 use fulmar_proto::splice::FlowKind;
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Duration, Instant};
 use std::net::TcpStream;
+
+/// The time that a proxy's client has to say what it wants.
+const NEGOTIATION_MAX: Duration = Duration::from_secs(30);
 
 /// One client that has not said yet what it wants.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ pub(in crate::gateway) struct Applicant {
 
 impl Applicant {
     /// Its name at the keeper, if it has one, and its connection.
-    pub(in crate::gateway) const fn at_keeper(&mut self) -> Option<(&mut KeptClient, &TcpStream)> {
+    pub(super) const fn at_keeper(&mut self) -> Option<(&mut KeptClient, &TcpStream)> {
         match &mut self.kept {
             Some(kept) => Some((kept, self.negotiation.stream())),
             None => None,
@@ -46,39 +48,46 @@ pub(in crate::gateway) enum LastWord {
     Reset,
 }
 
-impl Running {
+impl Entries {
     /// Starts the negotiation with a client of a SOCKS entry; `permit` is for its place.
     pub(in crate::gateway) fn apply(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         rule: &Rule,
         (negotiation, permit): (Negotiation, Permit),
     ) {
-        let token = self.token(Target::Negotiation);
-        let watched = self.poller.watch_edges(negotiation.stream(), token);
+        let token = floor.sockets.token(Target::Negotiation);
+        let watched = floor
+            .sockets
+            .poller
+            .watch_edges(negotiation.stream(), token);
         if watched.is_err() {
-            self.targets.remove(&token);
-            return self.turn_away(now, "no_descriptor", negotiation.into_stream());
+            floor.sockets.forget(token);
+            return turn_away(floor, "no_descriptor", negotiation.into_stream());
         }
         let applicant = Applicant {
             negotiation,
             rule: rule.clone(),
-            since: now,
+            since: floor.now,
             permit,
-            kept: self.keeping.take_client(),
+            kept: traffic.keeping.take_client(),
         };
         applicant.permit.belongs_to(Newcomer::Applicant(token));
         self.applicants.insert(token, applicant);
-        self.applicant_ready(now, link, token);
+        self.applicant_ready(floor, traffic, token);
     }
 
     /// Goes on with clients that a killed gateway had accepted, and that no flow has.
-    pub(in crate::gateway) fn restore_clients(&mut self, now: Instant, link: &mut Link) {
-        for (port, Accepted { client, socket }) in self.keeping.take_clients() {
-            self.keeping.accepted_before(&port, client);
+    pub(in crate::gateway) fn restore_clients(
+        &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
+    ) {
+        for (port, Accepted { client, socket }) in traffic.keeping.take_clients() {
+            traffic.keeping.accepted_before(&port, client);
             let entry = self
-                .entries
+                .ports
                 .values()
                 .find(|entry| entry.kept.as_ref() == Some(&port));
             match (entry, Baseline::default().position(&socket)) {
@@ -91,21 +100,21 @@ impl Running {
                     };
                     let rule = entry.rule.clone();
                     if moved == Moved::default() || matches!(rule.way, Way::Socks(_)) {
-                        self.accepted(now, link, &rule, (socket, moved));
+                        self.accepted(floor, traffic, &rule, (socket, moved));
                     } else {
                         kernel::reset(socket);
                     }
                 }
                 (None, _) | (_, Err(_)) => kernel::reset(socket),
             }
-            self.keeping.end_accept();
+            traffic.keeping.end_accept();
         }
     }
 
     pub(in crate::gateway) fn applicant_ready(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         token: Token,
     ) {
         let Some(applicant) = self.applicants.get_mut(&token) else {
@@ -114,15 +123,15 @@ impl Running {
         match applicant.negotiation.advance() {
             Step::Wait => {}
             Step::Failed(reason) => {
-                if let Some(skipped) = self.repeats.may_for(now, "socks_failed", reason) {
+                if let Some(skipped) = floor.repeats.may_for(floor.now, "socks_failed", reason) {
                     tracing::info!(event = "socks_failed", reason, skipped);
                 }
-                self.end_applicant(token, LastWord::End);
+                self.end_applicant(floor, traffic, token, LastWord::End);
             }
             Step::Asked(request, len) => {
-                self.targets.remove(&token);
+                floor.sockets.forget(token);
                 if let Some(applicant) = self.applicants.remove(&token) {
-                    self.asked(now, link, applicant, (request, len));
+                    self.asked(floor, traffic, applicant, (request, len));
                 }
             }
         }
@@ -131,8 +140,8 @@ impl Running {
     /// An applicant has said what it wants; its request are the first `len` octets in its socket.
     fn asked(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         applicant: Applicant,
         (request, len): (codec::Request, usize),
     ) {
@@ -144,44 +153,50 @@ impl Running {
             ..
         } = applicant;
         let stream = negotiation.into_stream();
-        self.keeping.accept_again(kept);
+        traffic.keeping.accept_again(kept);
         if request.command == codec::Command::Connect {
             let to = request.destination;
-            if let Some(settings) = self.stream_class(&rule, to.port, &stream) {
+            if let Some(settings) = stream_class(floor.config, &rule, to.port, &stream) {
                 let wish = Wish {
                     peer: rule.peer,
                     kind: FlowKind::Stream,
                     to,
                     class: settings.flow,
                 };
-                self.open_proxied(now, link, &settings, wish, (stream, len, permit));
+                open_proxied(floor, traffic, &settings, wish, (stream, len, permit));
             } else {
                 kernel::reset(stream);
             }
         } else {
-            self.associate(now, &rule, (stream, len, permit));
+            self.associate(floor, &rule, (stream, len, permit));
         }
         // An association is over with its relay, whatever the keeper has.
-        self.keeping.end_accept();
+        traffic.keeping.end_accept();
     }
 
-    pub(in crate::gateway) fn expire_applicants(&mut self, now: Instant) {
+    pub(in crate::gateway) fn expire_applicants(
+        &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
+    ) {
         // Tokens are given in order, so that the first has waited for longest.
         while let Some((token, first)) = self.applicants.first_key_value()
-            && now >= first.since + NEGOTIATION_MAX
+            && floor.now >= first.since + NEGOTIATION_MAX
         {
             let token = *token;
-            self.end_applicant(token, LastWord::End);
+            self.end_applicant(floor, traffic, token, LastWord::End);
         }
     }
 
     /// Lets an applicant go that has no flow; `None` if it is not there.
-    pub(in crate::gateway) fn end_applicant(
+    pub(super) fn end_applicant(
         &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         token: Token,
         last_word: LastWord,
     ) -> Option<()> {
-        self.targets.remove(&token);
+        floor.sockets.forget(token);
         let applicant = self.applicants.remove(&token)?;
         let stream = applicant.negotiation.into_stream();
         // Before the keeper lets go: the next gateway is to see that all was said.
@@ -189,7 +204,13 @@ impl Running {
             LastWord::End => kernel::finish(&stream),
             LastWord::Reset => kernel::reset(stream),
         }
-        self.keeping.forget_client(applicant.kept);
+        traffic.keeping.forget_client(applicant.kept);
         Some(())
+    }
+
+    /// The time at which the one that has waited for longest is let go.
+    pub(in crate::gateway) fn next_expiry(&self) -> Option<Instant> {
+        let (_, first) = self.applicants.first_key_value()?;
+        Some(first.since + NEGOTIATION_MAX)
     }
 }

@@ -2,12 +2,12 @@
 //! of its destinations.
 
 use super::socks::codec;
-use crate::gateway::flows::Permit;
+use crate::gateway::flows::{Answers, Permit};
 use crate::gateway::sockets::{kernel, packets};
-use fulmar_proto::splice::{Destination, FlowClass, FlowId};
-use std::collections::BTreeMap;
+use fulmar_proto::splice::{Destination, FlowClass};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::rc::{Rc, Weak};
 
 /// Destinations of one association.
 pub(in crate::gateway) const DESTINATIONS_MAX: usize = 256;
@@ -17,11 +17,10 @@ pub(in crate::gateway) const DESTINATIONS_MAX: usize = 256;
 pub(in crate::gateway) struct Association {
     /// The client's control connection: the association lasts while it is open.
     control: TcpStream,
-    relay: UdpSocket,
+    relay: Rc<UdpSocket>,
     /// The client's address: its control connection's host, and the port of its first datagram.
     host: IpAddr,
     client: Option<SocketAddr>,
-    pub(in crate::gateway) flows: BTreeMap<Destination, FlowId>,
     pub(in crate::gateway) permit: Permit,
     pub(in crate::gateway) class: FlowClass,
 }
@@ -38,10 +37,9 @@ impl Association {
         relay.set_nonblocking(true)?;
         Ok(Self {
             control,
-            relay,
+            relay: Rc::new(relay),
             host,
             client: None,
-            flows: BTreeMap::new(),
             permit,
             class,
         })
@@ -51,7 +49,7 @@ impl Association {
         &self.control
     }
 
-    pub(in crate::gateway) const fn relay(&self) -> &UdpSocket {
+    pub(in crate::gateway) fn relay(&self) -> &UdpSocket {
         &self.relay
     }
 
@@ -83,11 +81,27 @@ impl Association {
         Ok(codec::datagram(&buffer[..received.len]))
     }
 
-    /// Gives the client a message of `source`.
-    pub(in crate::gateway) fn send(&self, source: &Destination, message: &[u8]) {
-        if let Some(client) = self.client {
+    /// The way back to its client; `None` before the client has sent anything.
+    pub(super) fn way_back(&self) -> Option<WayBack> {
+        Some(WayBack {
+            relay: Rc::downgrade(&self.relay),
+            client: self.client?,
+        })
+    }
+}
+
+/// The way back to an association's client, for as long as its relay is there.
+#[derive(Debug)]
+pub(in crate::gateway) struct WayBack {
+    relay: Weak<UdpSocket>,
+    client: SocketAddr,
+}
+
+impl Answers for WayBack {
+    fn answer(&self, source: &Destination, message: &[u8]) {
+        if let Some(relay) = self.relay.upgrade() {
             // A datagram that cannot be delivered is lost, as UDP's are.
-            drop(self.relay.send_to(&codec::wrap(source, message), client));
+            drop(relay.send_to(&codec::wrap(source, message), self.client));
         }
     }
 }

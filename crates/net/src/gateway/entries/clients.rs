@@ -1,57 +1,57 @@
 //! TCP clients coming in: accepted, given a class, and opened a flow.
 
+use super::entrance::Entries;
 use super::entry::{Port, Rule, Way};
 use super::socks::{Moved, Negotiation, codec, no_address};
-use crate::gateway::Link;
-use crate::gateway::config::{ClassSettings, Dscp};
-use crate::gateway::flows::{Body, NewFlow, Party, Permit, Stream};
-use crate::gateway::running::{ACCEPT_PAUSE, Running, Target};
-use crate::gateway::sockets::{Token, is_own, kernel};
+use crate::gateway::config::{ClassSettings, Dscp, GatewayConfig};
+use crate::gateway::flows::{Body, Floor, NewFlow, Party, Permit, Stream, Traffic, Wish, record};
+use crate::gateway::sockets::{Target, Token, is_own, kernel};
 use fulmar_proto::machine::PathId;
-use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, ResetCode, Role};
-use fulmar_proto::units::Instant;
+use fulmar_proto::splice::{Destination, FlowId, FlowKind, ResetCode, Role};
+use fulmar_proto::units::Duration;
 use socket2::SockRef;
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 
+/// The pause of an entry when the system has no descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// Connections accepted in one turn.
 const ACCEPTS_PER_TURN: usize = 64;
 
 /// The code point of the client's first packet: the kernel tells it of an accepted connection only
 /// where it was told to answer with the same (`tcp_reflect_tos`).
-pub(in crate::gateway) fn code_point(stream: &TcpStream) -> Option<Dscp> {
+pub(super) fn code_point(stream: &TcpStream) -> Option<Dscp> {
     let tos = SockRef::from(stream).tos_v4().ok()?;
     u8::try_from(tos).ok().map(Dscp::from_tos)
 }
 
-/// A client's wish for a flow.
-#[derive(Debug)]
-pub(in crate::gateway) struct Wish {
-    pub(in crate::gateway) peer: usize,
-    pub(in crate::gateway) kind: FlowKind,
-    pub(in crate::gateway) to: Destination,
-    pub(in crate::gateway) class: FlowClass,
-}
-
-impl Running {
-    pub(in crate::gateway) fn entry_ready(&mut self, now: Instant, link: &mut Link, token: Token) {
-        let Some(entry) = self.entries.get(&token) else {
+impl Entries {
+    pub(in crate::gateway) fn entry_ready(
+        &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
+        token: Token,
+    ) {
+        let Some(entry) = self.ports.get(&token) else {
             return;
         };
         match &entry.port {
-            Port::Tcp(_) => self.accept(now, link, token),
-            Port::Udp(_) => self.entry_datagrams(now, link, token),
+            Port::Tcp(_) => self.accept(floor, traffic, token),
+            Port::Udp(_) => self.entry_datagrams(floor, traffic, token),
         }
     }
 
-    fn accept(&mut self, now: Instant, link: &mut Link, token: Token) {
+    fn accept(&mut self, floor: &mut Floor<'_>, traffic: &mut Traffic, token: Token) {
         for _ in 0..ACCEPTS_PER_TURN {
-            let Some(entry) = self.entries.get(&token) else {
+            let Some(entry) = self.ports.get(&token) else {
                 return;
             };
             let rule = entry.rule.clone();
-            match self.keeping.accept(entry) {
-                Ok(stream) => self.accepted(now, link, &rule, (stream, Moved::default())),
+            let Port::Tcp(listener) = &entry.port else {
+                return;
+            };
+            match traffic.keeping.accept(listener, entry.kept.as_deref()) {
+                Ok(stream) => self.accepted(floor, traffic, &rule, (stream, Moved::default())),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The client has left already, or a signal came.
                 Err(error)
@@ -60,22 +60,22 @@ impl Running {
                         ErrorKind::ConnectionAborted | ErrorKind::Interrupted
                     ) => {}
                 Err(error) => {
-                    if let Some(skipped) = self.repeats.may(now, "accept") {
+                    if let Some(skipped) = floor.repeats.may(floor.now, "accept") {
                         tracing::error!(event = "accept_failed", %error, skipped);
                     }
-                    return self.rest(now, token);
+                    return self.rest(floor, token);
                 }
             }
         }
         // The poller watches levels, so it tells again that more wait.
-        self.source_again();
+        floor.sockets.look_again();
     }
 
     /// Handles a client that was accepted now, or by the gateway before, which moved `moved` octets.
     pub(in crate::gateway) fn accepted(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         rule: &Rule,
         (stream, moved): (TcpStream, Moved),
     ) {
@@ -83,24 +83,30 @@ impl Running {
         if let Ok(from) = stream.peer_addr()
             && kernel::prepare(&stream).is_ok()
         {
-            self.arrived(now, link, rule, (stream, from, moved));
+            self.arrived(floor, traffic, rule, (stream, from, moved));
         }
-        self.keeping.end_accept();
+        traffic.keeping.end_accept();
     }
 
     /// Leaves an entry alone for a while: the system is short of something.
-    fn rest(&mut self, now: Instant, token: Token) {
-        if let Some(entry) = self.entries.get(&token)
+    fn rest(&mut self, floor: &mut Floor<'_>, token: Token) {
+        if let Some(entry) = self.ports.get(&token)
             && let Port::Tcp(listener) = &entry.port
         {
-            drop(self.poller.pause(listener));
+            drop(floor.sockets.poller.pause(listener));
         }
-        let (_, tokens) = self.resting.get_or_insert((now + ACCEPT_PAUSE, Vec::new()));
+        let (_, tokens) = self
+            .resting
+            .get_or_insert((floor.now + ACCEPT_PAUSE, Vec::new()));
         tokens.push(token);
     }
 
-    pub(in crate::gateway) fn end_rest(&mut self, now: Instant) {
-        if self.resting.as_ref().is_none_or(|(until, _)| now < *until) {
+    pub(in crate::gateway) fn end_rest(&mut self, floor: &mut Floor<'_>) {
+        if self
+            .resting
+            .as_ref()
+            .is_none_or(|(until, _)| floor.now < *until)
+        {
             return;
         }
         for token in self
@@ -110,10 +116,10 @@ impl Running {
             .into_iter()
             .flatten()
         {
-            if let Some(entry) = self.entries.get(&token)
+            if let Some(entry) = self.ports.get(&token)
                 && let Port::Tcp(listener) = &entry.port
             {
-                drop(self.poller.resume(listener, token));
+                drop(floor.sockets.poller.resume(listener, token));
             }
         }
     }
@@ -121,181 +127,176 @@ impl Running {
     /// Handles a TCP client that has arrived.
     fn arrived(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         rule: &Rule,
         (stream, from, moved): (TcpStream, SocketAddr, Moved),
     ) {
         let party = Party::new(rule.peer, Role::Opener);
-        let permit = match self.admit(now, link, party, Some(from.ip().into())) {
+        let permit = match self.admit(floor, traffic, (party, Some(from.ip().into()))) {
             Ok(permit) => permit,
-            Err(refusal) => return self.turn_away(now, refusal.name(), stream),
+            Err(refusal) => return turn_away(floor, refusal.name(), stream),
         };
         match &rule.way {
             Way::Forward(to) => {
-                self.open_stream(now, link, rule, to.clone(), (stream, permit));
+                open_stream(floor, traffic, rule, to.clone(), (stream, permit));
             }
             Way::Transparent => match stream.local_addr() {
                 Ok(original) => {
                     let to = SocketAddr::new(original.ip().to_canonical(), original.port());
                     if to.port() == rule.listen.port() && is_own(to.ip()) {
                         // Not diverted: it connected to us directly, and its flow would lead back here.
-                        return self.turn_away(now, "not_diverted", stream);
+                        return turn_away(floor, "not_diverted", stream);
                     }
-                    self.open_stream(now, link, rule, to.into(), (stream, permit));
+                    open_stream(floor, traffic, rule, to.into(), (stream, permit));
                 }
                 Err(_) => kernel::reset(stream),
             },
             Way::Socks(credentials) => {
                 match Negotiation::resumed(stream, credentials.clone(), moved) {
-                    Ok(negotiation) => self.apply(now, link, rule, (negotiation, permit)),
+                    Ok(negotiation) => self.apply(floor, traffic, rule, (negotiation, permit)),
                     Err(stream) => kernel::reset(stream),
                 }
             }
         }
     }
+}
 
-    pub(in crate::gateway) fn turn_away(
-        &mut self,
-        now: Instant,
-        reason: &'static str,
-        stream: TcpStream,
-    ) {
-        if let Some(skipped) = self.repeats.may(now, reason) {
-            tracing::warn!(event = "client_turned_away", reason, skipped);
-        }
-        kernel::reset(stream);
+pub(super) fn turn_away(floor: &mut Floor<'_>, reason: &'static str, stream: TcpStream) {
+    if let Some(skipped) = floor.repeats.may(floor.now, reason) {
+        tracing::warn!(event = "client_turned_away", reason, skipped);
     }
+    kernel::reset(stream);
+}
 
-    pub(in crate::gateway) fn open(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        wish: &Wish,
-    ) -> Option<FlowId> {
-        self.report_link(now, link, wish.peer);
-        let path = PathId(u32::try_from(wish.peer).unwrap_or(u32::MAX));
-        let to = wish.to.clone();
-        match link.inner_mut().open(now, path, wish.kind, to, wish.class) {
-            Ok(id) => Some(id),
-            Err(error) => {
-                let news = (&wish.to, error.to_string());
-                self.newsbox.not_opened(now, wish.peer, news);
-                if let Some(skipped) = self.repeats.may(now, "open") {
-                    let destination = &wish.to;
-                    tracing::warn!(event = "flow_not_opened", %destination, %error, skipped);
-                }
-                None
+pub(super) fn open(floor: &mut Floor<'_>, traffic: &mut Traffic, wish: &Wish) -> Option<FlowId> {
+    floor.report_link(wish.peer);
+    let path = PathId(u32::try_from(wish.peer).unwrap_or(u32::MAX));
+    let to = wish.to.clone();
+    match floor
+        .link
+        .inner_mut()
+        .open(floor.now, path, wish.kind, to, wish.class)
+    {
+        Ok(id) => Some(id),
+        Err(error) => {
+            let news = (&wish.to, error.to_string());
+            traffic.newsbox.not_opened(floor.now, wish.peer, news);
+            if let Some(skipped) = floor.repeats.may(floor.now, "open") {
+                let destination = &wish.to;
+                tracing::warn!(event = "flow_not_opened", %destination, %error, skipped);
             }
+            None
         }
     }
+}
 
-    /// The class that `rule` gives to a stream to `port`.
-    pub(in crate::gateway) fn stream_class(
-        &self,
-        rule: &Rule,
-        port: u16,
-        stream: &TcpStream,
-    ) -> Option<ClassSettings> {
-        let class = rule.classes.choose(port, code_point(stream));
-        self.config.classes.get(class).cloned()
-    }
+/// The class that `rule` gives to a stream to `port`.
+pub(super) fn stream_class(
+    config: &GatewayConfig,
+    rule: &Rule,
+    port: u16,
+    stream: &TcpStream,
+) -> Option<ClassSettings> {
+    let class = rule.classes.choose(port, code_point(stream));
+    config.classes.get(class).cloned()
+}
 
-    fn open_stream(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        rule: &Rule,
-        to: Destination,
-        (stream, permit): (TcpStream, Permit),
-    ) {
-        let Some(settings) = self.stream_class(rule, to.port, &stream) else {
-            return kernel::reset(stream);
-        };
-        let wish = Wish {
-            peer: rule.peer,
-            kind: FlowKind::Stream,
-            to,
-            class: settings.flow,
-        };
-        let Some(id) = self.open(now, link, &wish) else {
-            return kernel::reset(stream);
-        };
-        let token = self.token(Target::Flow(id));
-        let watched = self.poller.watch_edges(&stream, token);
-        let custody = self.custody((id, wish.peer), &settings, || {
-            self.record(Role::Opener, &wish)
-        });
-        let body = Stream::new(stream, custody);
-        self.insert_stream(now, id, wish, token, (body, permit));
-        self.opened(now, link, id);
-        if watched.is_err() {
-            return self.abandon(now, link, id);
-        }
-        self.keep(id, Vec::new());
-        // At once, so that octets that the client has sent already travel with the opening.
-        self.turn(now, link, id);
+fn open_stream(
+    floor: &mut Floor<'_>,
+    traffic: &mut Traffic,
+    rule: &Rule,
+    to: Destination,
+    (stream, permit): (TcpStream, Permit),
+) {
+    let Some(settings) = stream_class(floor.config, rule, to.port, &stream) else {
+        return kernel::reset(stream);
+    };
+    let wish = Wish {
+        peer: rule.peer,
+        kind: FlowKind::Stream,
+        to,
+        class: settings.flow,
+    };
+    let Some(id) = open(floor, traffic, &wish) else {
+        return kernel::reset(stream);
+    };
+    let token = floor.sockets.token(Target::Flow(id));
+    let watched = floor.sockets.poller.watch_edges(&stream, token);
+    let custody = traffic.custody((id, wish.peer), &settings, || {
+        record(floor.config, Role::Opener, &wish)
+    });
+    let body = Stream::new(stream, custody);
+    insert_stream(floor, traffic, id, wish, token, (body, permit));
+    traffic.opened(floor, id);
+    if watched.is_err() {
+        return abandon(floor, traffic, id);
     }
+    traffic.keep(floor.config, id, Vec::new());
+    // At once, so that octets that the client has sent already travel with the opening.
+    traffic.turn(floor, id);
+}
 
-    fn insert_stream(
-        &mut self,
-        now: Instant,
-        id: FlowId,
-        wish: Wish,
-        token: Token,
-        (body, permit): (Stream, Permit),
-    ) {
-        let new = NewFlow {
-            proxied: body.is_held(),
-            entered: true,
-            kind: wish.kind,
-            peer: wish.peer,
-            class: wish.class,
-            destination: wish.to,
-            body: Body::Stream(body),
-            token: Some(token),
-            permit,
-        };
-        self.flows.insert(now, id, new);
-        let patience = self.config.limits.tcp_silent;
-        self.flows.set_patience(id, now + patience);
-    }
+fn insert_stream(
+    floor: &mut Floor<'_>,
+    traffic: &mut Traffic,
+    id: FlowId,
+    wish: Wish,
+    token: Token,
+    (body, permit): (Stream, Permit),
+) {
+    let new = NewFlow {
+        proxied: body.is_held(),
+        entered: true,
+        kind: wish.kind,
+        peer: wish.peer,
+        class: wish.class,
+        destination: wish.to,
+        body: Body::Stream(body),
+        token: Some(token),
+        permit,
+    };
+    traffic.flows.insert(floor.now, id, new);
+    let patience = floor.config.limits.tcp_silent;
+    traffic.flows.set_patience(id, floor.now + patience);
+}
 
-    /// Gives up a flow whose socket cannot be watched.
-    fn abandon(&mut self, now: Instant, link: &mut Link, id: FlowId) {
-        link.inner_mut().reset(now, id, ResetCode::Shutdown);
-        self.drop_flow(now, id, "no_descriptor", true);
-    }
+/// Gives up a flow whose socket cannot be watched.
+fn abandon(floor: &mut Floor<'_>, traffic: &mut Traffic, id: FlowId) {
+    floor
+        .link
+        .inner_mut()
+        .reset(floor.now, id, ResetCode::Shutdown);
+    traffic.drop_flow(floor, id, "no_descriptor", true);
+}
 
-    /// Opens a flow for a proxy's client, which waits for an answer. The first `ahead` octets in its socket are its
-    /// request.
-    pub(in crate::gateway) fn open_proxied(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        settings: &ClassSettings,
-        wish: Wish,
-        (stream, ahead, permit): (TcpStream, usize, Permit),
-    ) {
-        let Some(id) = self.open(now, link, &wish) else {
-            let reply = codec::reply(codec::Reply::GeneralFailure, no_address());
-            // The connection ends, whether the reply was sent or not.
-            drop((&stream).write(&reply));
-            return kernel::finish(&stream);
-        };
-        let token = self.token(Target::Flow(id));
-        // It is watched already, under another name.
-        let watched = self.poller.rename(&stream, token);
-        let custody = self.custody((id, wish.peer), settings, || {
-            self.record(Role::Opener, &wish)
-        });
-        let mut body = Stream::new(stream, custody);
-        body.hold(ahead as u64);
-        self.insert_stream(now, id, wish, token, (body, permit));
-        self.opened(now, link, id);
-        if watched.is_err() {
-            return self.abandon(now, link, id);
-        }
-        self.keep(id, Vec::new());
+/// Opens a flow for a proxy's client, which waits for an answer. The first `ahead` octets in its socket are its
+/// request.
+pub(super) fn open_proxied(
+    floor: &mut Floor<'_>,
+    traffic: &mut Traffic,
+    settings: &ClassSettings,
+    wish: Wish,
+    (stream, ahead, permit): (TcpStream, usize, Permit),
+) {
+    let Some(id) = open(floor, traffic, &wish) else {
+        let reply = codec::reply(codec::Reply::GeneralFailure, no_address());
+        // The connection ends, whether the reply was sent or not.
+        drop((&stream).write(&reply));
+        return kernel::finish(&stream);
+    };
+    let token = floor.sockets.token(Target::Flow(id));
+    // It is watched already, under another name.
+    let watched = floor.sockets.poller.rename(&stream, token);
+    let custody = traffic.custody((id, wish.peer), settings, || {
+        record(floor.config, Role::Opener, &wish)
+    });
+    let mut body = Stream::new(stream, custody);
+    body.hold(ahead as u64);
+    insert_stream(floor, traffic, id, wish, token, (body, permit));
+    traffic.opened(floor, id);
+    if watched.is_err() {
+        return abandon(floor, traffic, id);
     }
+    traffic.keep(floor.config, id, Vec::new());
 }

@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::rc::Rc;
 use zeroize::Zeroizing;
 
 /// Connections waiting to be accepted.
@@ -61,7 +62,7 @@ impl Rule {
     }
 
     /// Whether a socket of one can serve the other.
-    pub(in crate::gateway) fn same_socket(&self, other: &Self) -> bool {
+    pub(super) fn same_socket(&self, other: &Self) -> bool {
         let transparent = |rule: &Self| rule.way == Way::Transparent;
         (self.protocol, self.listen, transparent(self))
             == (other.protocol, other.listen, transparent(other))
@@ -72,7 +73,7 @@ impl Rule {
 #[derive(Debug)]
 pub(in crate::gateway) enum Port {
     Tcp(TcpListener),
-    Udp(UdpSocket),
+    Udp(Rc<UdpSocket>),
 }
 
 /// One entry.
@@ -160,7 +161,7 @@ pub(in crate::gateway) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, Gat
 fn bind(rule: &Rule) -> io::Result<Port> {
     let transparent = rule.way == Way::Transparent;
     if rule.protocol == Protocol::Udp {
-        return packets::listen(rule.listen, transparent).map(Port::Udp);
+        return packets::listen(rule.listen, transparent).map(|socket| Port::Udp(Rc::new(socket)));
     }
     let domain = Domain::for_address(rule.listen);
     let socket = Socket::new(domain, Type::STREAM, Some(IpProtocol::TCP))?;
@@ -179,7 +180,7 @@ fn bind(rule: &Rule) -> io::Result<Port> {
 }
 
 /// An entry at a port that is open already, and that [`Rule::port_name`] calls the same.
-pub(in crate::gateway) fn reopen(rule: Rule, listener: TcpListener) -> io::Result<Entry> {
+pub(super) fn reopen(rule: Rule, listener: TcpListener) -> io::Result<Entry> {
     listener.set_nonblocking(true)?;
     let port = Port::Tcp(listener);
     let kept = None;

@@ -1,50 +1,48 @@
 //! SOCKS clients' UDP associations: the relays, and the flows behind them.
 
 use super::association::{Association, DESTINATIONS_MAX};
-use super::clients::Wish;
+use super::clients::open;
+use super::entrance::Entries;
 use super::entry::Rule;
 use super::socks::{codec, take_out};
-use crate::gateway::Link;
-use crate::gateway::config::{ClassRules, Dscp};
+use crate::gateway::config::{ClassRules, Dscp, GatewayConfig};
 use crate::gateway::flows::{
-    Body, Client, MESSAGES_PER_TURN, Messages, NewFlow, Newcomer, Party, Permit,
+    Body, Client, Floor, MESSAGES_PER_TURN, Messages, NewFlow, Newcomer, Party, Permit, Traffic,
+    Wish,
 };
-use crate::gateway::running::{Ending, Running, Target};
-use crate::gateway::sockets::Token;
+use crate::gateway::sockets::{Target, Token};
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Role};
-use fulmar_proto::units::Instant;
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 
-impl Running {
-    pub(in crate::gateway) fn class(
-        &self,
-        rules: &ClassRules,
-        port: u16,
-        dscp: Option<Dscp>,
-    ) -> FlowClass {
-        let index = rules.choose(port, dscp);
-        let settings = self
-            .config
-            .classes
-            .get(index)
-            .or(self.config.classes.first());
-        settings.map(|settings| settings.flow).unwrap_or_default()
-    }
+/// The class that `rules` give to datagrams to `port`.
+pub(super) fn class(
+    config: &GatewayConfig,
+    rules: &ClassRules,
+    port: u16,
+    dscp: Option<Dscp>,
+) -> FlowClass {
+    let index = rules.choose(port, dscp);
+    let settings = config.classes.get(index).or(config.classes.first());
+    settings.map(|settings| settings.flow).unwrap_or_default()
+}
 
+impl Entries {
     /// Makes a relay for a client. The first `ahead` octets in the client's socket are its request.
-    pub(in crate::gateway) fn associate(
+    pub(super) fn associate(
         &mut self,
-        now: Instant,
+        floor: &mut Floor<'_>,
         rule: &Rule,
         (control, ahead, permit): (TcpStream, usize, Permit),
     ) {
-        let class = self.class(&rule.udp_classes, 0, None);
-        let token = self.token(Target::Negotiation);
-        self.targets.insert(token, Target::Association(token));
+        let class = class(floor.config, &rule.udp_classes, 0, None);
+        let token = floor.sockets.token_for(Target::Association);
         let made = Association::new(control, permit, class).and_then(|association| {
-            self.poller.rename(association.control(), token)?;
-            self.poller.watch_level(association.relay(), token)?;
+            floor.sockets.poller.rename(association.control(), token)?;
+            floor
+                .sockets
+                .poller
+                .watch_level(association.relay(), token)?;
             let bound = association.relay().local_addr()?;
             let reply = codec::reply(codec::Reply::Succeeded, bound);
             association.control().write_all(&reply)?;
@@ -58,8 +56,8 @@ impl Running {
                 self.associations.insert(token, association);
             }
             Err(error) => {
-                self.targets.remove(&token);
-                if let Some(skipped) = self.repeats.may(now, "associate") {
+                floor.sockets.forget(token);
+                if let Some(skipped) = floor.repeats.may(floor.now, "associate") {
                     tracing::warn!(event = "association_failed", %error, skipped);
                 }
             }
@@ -68,53 +66,56 @@ impl Running {
 
     pub(in crate::gateway) fn association_ready(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         token: Token,
     ) {
-        let mut buffer = core::mem::take(&mut self.scratch);
+        let mut buffer = core::mem::take(&mut traffic.scratch);
         for _ in 0..MESSAGES_PER_TURN {
             let Some(association) = self.associations.get_mut(&token) else {
                 break;
             };
             match association.receive(&mut buffer) {
-                Ok(Some((to, message))) => self.relay(now, link, token, to, message),
+                Ok(Some((to, message))) => self.relay(floor, traffic, token, to, message),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // The datagram is not the client's, or an earlier answer could not be delivered.
                 Ok(None) | Err(_) => {}
             }
         }
-        self.scratch = buffer;
-        self.source_again();
+        traffic.scratch = buffer;
+        floor.sockets.look_again();
         let is_open = self
             .associations
             .get(&token)
             .is_none_or(Association::is_open);
         if !is_open {
-            self.close_association(now, link, token);
+            self.close_association(floor, traffic, token);
         }
     }
 
-    pub(in crate::gateway) fn close_association(
+    pub(super) fn close_association(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         token: Token,
     ) {
         if let Some(association) = self.associations.remove(&token) {
-            self.targets.remove(&token);
-            for id in association.flows.into_values() {
-                link.inner_mut().finish(now, id);
-                self.drop_flow(now, id, "association_closed", false);
+            floor.sockets.forget(token);
+            let flows = traffic.relayed.remove(&token).unwrap_or_default();
+            for id in flows.into_values() {
+                floor.link.inner_mut().finish(floor.now, id);
+                traffic.drop_flow(floor, id, "association_closed", false);
             }
+            // Its place is free when its flows are over.
+            drop(association);
         }
     }
 
     /// Handles a message of an association's client.
     fn relay(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         token: Token,
         to: Destination,
         message: &[u8],
@@ -122,8 +123,14 @@ impl Running {
         let Some(association) = self.associations.get(&token) else {
             return;
         };
-        let known = association.flows.get(&to).copied();
-        let full = association.flows.len() >= DESTINATIONS_MAX;
+        let relayed = traffic.relayed.get(&token);
+        let known = relayed.and_then(|flows| flows.get(&to)).copied();
+        let full = relayed.is_some_and(|flows| flows.len() >= DESTINATIONS_MAX);
+        let way = if known.is_none() {
+            association.way_back()
+        } else {
+            None
+        };
         let wish = Wish {
             peer: association.permit.party().peer,
             kind: FlowKind::Datagrams,
@@ -135,79 +142,65 @@ impl Running {
             if full {
                 return None;
             }
-            let permit = self.may_open(now, link, wish.peer, client)?;
-            let side = (Messages::Association(token), permit);
-            let id = self.open_messages(now, link, wish, side)?;
-            if let Some(association) = self.associations.get_mut(&token) {
-                association.flows.insert(to, id);
+            let permit = self.may_open(floor, traffic, wish.peer, client)?;
+            let side = (Messages::Shared(Box::new(way?)), permit);
+            let id = open_messages(floor, traffic, wish, side)?;
+            if let Some(flow) = traffic.flows.get_mut(id) {
+                flow.association = Some(token);
             }
+            traffic.relayed.entry(token).or_default().insert(to, id);
             Some(id)
         });
         if let Some(id) = id {
-            self.accept_message(now, link, id, message);
-        }
-    }
-
-    /// Hands a client's message to its flow, towards the far side.
-    pub(in crate::gateway) fn accept_message(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        id: FlowId,
-        message: &[u8],
-    ) {
-        link.inner_mut().accept_datagram(now, id, message);
-        if let Some(flow) = self.flows.get_mut(id) {
-            flow.moved.0 += message.len() as u64;
-            flow.messages += 1;
+            traffic.accept_message(floor, id, message);
         }
     }
 
     /// A place for another datagram flow of a client here.
-    pub(in crate::gateway) fn may_open(
+    pub(super) fn may_open(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         peer: usize,
         client: Option<Client>,
     ) -> Option<Permit> {
-        if self.ending != Ending::No {
+        if self.is_closed {
             return None;
         }
         let party = Party::new(peer, Role::Opener);
-        match self.admit(now, link, party, client) {
+        match self.admit(floor, traffic, (party, client)) {
             Ok(permit) => Some(permit),
             Err(refusal) => {
                 let reason = refusal.name();
-                if let Some(skipped) = self.repeats.may(now, reason) {
+                if let Some(skipped) = floor.repeats.may(floor.now, reason) {
                     tracing::warn!(event = "client_turned_away", reason, skipped);
                 }
                 None
             }
         }
     }
+}
 
-    pub(in crate::gateway) fn open_messages(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        wish: Wish,
-        (side, permit): (Messages, Permit),
-    ) -> Option<FlowId> {
-        let id = self.open(now, link, &wish)?;
-        let new = NewFlow {
-            kind: wish.kind,
-            peer: wish.peer,
-            class: wish.class,
-            destination: wish.to,
-            proxied: false,
-            entered: true,
-            body: Body::Messages(side),
-            token: None,
-            permit,
-        };
-        self.flows.insert(now, id, new);
-        self.opened(now, link, id);
-        Some(id)
-    }
+/// Opens a flow for messages.
+pub(super) fn open_messages(
+    floor: &mut Floor<'_>,
+    traffic: &mut Traffic,
+    wish: Wish,
+    (side, permit): (Messages, Permit),
+) -> Option<FlowId> {
+    let id = open(floor, traffic, &wish)?;
+    let new = NewFlow {
+        kind: wish.kind,
+        peer: wish.peer,
+        class: wish.class,
+        destination: wish.to,
+        proxied: false,
+        entered: true,
+        body: Body::Messages(side),
+        token: None,
+        permit,
+    };
+    traffic.flows.insert(floor.now, id, new);
+    traffic.opened(floor, id);
+    Some(id)
 }

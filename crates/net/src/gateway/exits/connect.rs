@@ -54,7 +54,7 @@ fn interleave(addresses: &[Permitted]) -> VecDeque<Permitted> {
     mixed
 }
 
-pub(in crate::gateway) fn code_of(error: &io::Error) -> RefuseCode {
+pub(super) fn code_of(error: &io::Error) -> RefuseCode {
     match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => RefuseCode::Refused,
         ErrorKind::TimedOut => RefuseCode::Timeout,

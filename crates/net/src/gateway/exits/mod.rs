@@ -4,5 +4,4 @@ mod connect;
 mod permission;
 mod requests;
 
-pub(super) use connect::Connecting;
-pub(super) use requests::Asked;
+pub(super) use requests::{Asked, Exits};

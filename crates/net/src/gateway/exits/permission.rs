@@ -23,7 +23,7 @@ pub(in crate::gateway) struct Permitted {
 
 impl Permitted {
     /// Permits `address` even if it is this machine's.
-    pub(in crate::gateway) const fn even_own(address: SocketAddr) -> Self {
+    pub(super) const fn even_own(address: SocketAddr) -> Self {
         Self {
             address,
             even_own: true,
@@ -31,7 +31,7 @@ impl Permitted {
     }
 
     /// Permits `address` unless it is this machine's.
-    pub(in crate::gateway) const fn of_others(address: SocketAddr) -> Self {
+    pub(super) const fn of_others(address: SocketAddr) -> Self {
         Self {
             address,
             even_own: false,
@@ -63,7 +63,7 @@ fn names_loopback(name: &str) -> bool {
 }
 
 /// Whether it makes sense to resolve a destination's name.
-pub(in crate::gateway) fn is_possible(egress: &Egress, destination: &Destination) -> bool {
+pub(super) fn is_possible(egress: &Egress, destination: &Destination) -> bool {
     let Host::Name(name) = &destination.host else {
         return true;
     };

@@ -2,17 +2,19 @@
 
 use super::connect::{self, Connecting, Progress};
 use super::permission::{self, Permitted};
-use crate::gateway::Link;
-use crate::gateway::config::Custody as Keep;
-use crate::gateway::flows::{Body, FlowRecord, Messages, NewFlow, Party, Stream};
-use crate::gateway::running::{Running, Target};
-use crate::gateway::sockets::{Question, packets};
-use crate::session::PeerIndex;
+use crate::gateway::flows::{Body, Floor, FlowRecord, Messages, NewFlow, Party, Stream, Traffic};
+use crate::gateway::sockets::{Question, Resolver, Target, packets};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, RefuseCode, Role};
-use fulmar_proto::transport::parts::LinkReport;
-use fulmar_proto::units::Instant;
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
+
+/// The way to the destinations: names that are being resolved, and connections that are being made.
+#[derive(Debug)]
+pub(in crate::gateway) struct Exits {
+    resolver: Resolver<FlowId>,
+    connecting: BTreeMap<FlowId, Connecting>,
+}
 
 /// A peer's wish for a flow, on behalf of its client.
 #[derive(Debug)]
@@ -24,12 +26,19 @@ pub(in crate::gateway) struct Asked {
     pub(in crate::gateway) earlier: bool,
 }
 
-impl Running {
+impl Exits {
+    pub(in crate::gateway) const fn new(resolver: Resolver<FlowId>) -> Self {
+        Self {
+            resolver,
+            connecting: BTreeMap::new(),
+        }
+    }
+
     /// Handles a peer's wish for a flow.
     pub(in crate::gateway) fn requested(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         id: FlowId,
         peer: PathId,
         asked: Asked,
@@ -40,16 +49,17 @@ impl Running {
             class,
             earlier,
         } = asked;
-        let may_be_known = earlier && !self.keeps_on_disk(&class);
-        if may_be_known || self.given_up.contains(&id) {
+        let may_be_known = earlier && !traffic.keeps_on_disk(floor.config, &class);
+        if may_be_known || traffic.given_up.contains(&id) {
             // Nothing tells what that start gave to the destination, and giving octets twice would falsify the stream.
-            return self.refuse(now, link, id, &destination, RefuseCode::Forgotten);
+            return traffic.refuse(floor, id, &destination, RefuseCode::Forgotten);
         }
         let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
-        self.report_link(now, link, peer);
+        floor.report_link(peer);
         let party = Party::new(peer, Role::Acceptor);
-        let Ok(permit) = self.admit(now, link, party, None) else {
-            return self.refuse(now, link, id, &destination, RefuseCode::TooMany);
+        // Only flows are newcomers of this party.
+        let Ok(permit) = traffic.admit(floor, (party, None), |_, _, _| false) else {
+            return traffic.refuse(floor, id, &destination, RefuseCode::TooMany);
         };
         let new = NewFlow {
             kind,
@@ -62,12 +72,12 @@ impl Running {
             token: None,
             permit,
         };
-        self.flows.insert(now, id, new);
-        self.opened(now, link, id);
+        traffic.flows.insert(floor.now, id, new);
+        traffic.opened(floor, id);
         match &destination.host {
             Host::Address(ip) => {
                 let address = SocketAddr::new(*ip, destination.port);
-                self.resolved(now, link, id, &[address]);
+                self.resolved(floor, traffic, id, &[address]);
             }
             Host::Name(name) => {
                 let question = Question {
@@ -76,222 +86,159 @@ impl Running {
                     name: name.as_str().to_owned(),
                     port: destination.port,
                 };
-                if !permission::is_possible(&self.config.egress, &destination) {
-                    self.give_up(now, link, id, RefuseCode::NotAllowed);
+                if !permission::is_possible(&floor.config.egress, &destination) {
+                    traffic.give_up(floor, id, RefuseCode::NotAllowed);
                 } else if !self.resolver.ask(question) {
-                    self.give_up(now, link, id, RefuseCode::TooMany);
+                    traffic.give_up(floor, id, RefuseCode::TooMany);
                 }
             }
-        }
-    }
-
-    /// Reports what is known of the peer's link to the transport: the rate configured, and the round trip that the
-    /// session measured. So flows that begin need not measure them again.
-    pub(in crate::gateway) fn report_link(&self, now: Instant, link: &mut Link, peer: usize) {
-        if let Some(settings) = self.config.peers.get(peer) {
-            let path = PathId(u32::try_from(peer).unwrap_or(u32::MAX));
-            let report = LinkReport {
-                available: Some(settings.rate),
-                queue: None,
-                congested: false,
-            };
-            let index = PeerIndex(path.0);
-            let round_trip = link.status(index).and_then(|status| status.rtt);
-            let endpoint = link.inner_mut().endpoint_mut();
-            endpoint.link_report(now, path, report);
-            if let Some(round_trip) = round_trip {
-                endpoint.expect_round_trip(path, round_trip);
-            }
-        }
-    }
-
-    /// Whether every start of this gateway writes down which flows of a class it has connected for.
-    fn keeps_on_disk(&self, class: &FlowClass) -> bool {
-        let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
-        let on_disk = known.is_some_and(|known| known.custody == Keep::Disk);
-        class.resume && on_disk && self.keeping.has_store()
-    }
-
-    fn refuse(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        id: FlowId,
-        destination: &Destination,
-        code: RefuseCode,
-    ) {
-        self.newsbox.refused(now, destination, code.name());
-        if let Some(skipped) = self.repeats.may_for(now, "exit_refused", code.name()) {
-            tracing::info!(event = "exit_refused", %destination, reason = code.name(), skipped);
-        }
-        link.inner_mut().refused(now, id, code);
-    }
-
-    /// Ends an exit that could not connect.
-    pub(in crate::gateway) fn give_up(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        id: FlowId,
-        code: RefuseCode,
-    ) {
-        if let Some(flow) = self.flows.remove(id) {
-            if let Some(token) = flow.token {
-                self.targets.remove(&token);
-            }
-            self.newsbox.ended(now, &flow, code.name());
-            self.refuse(now, link, id, &flow.destination, code);
         }
     }
 
     /// Connects to a destination whose addresses are known now.
-    pub(in crate::gateway) fn resolved(
+    fn resolved(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         id: FlowId,
         addresses: &[SocketAddr],
     ) {
         // It may have been reset meanwhile.
-        let Some(flow) = self.flows.get_mut(id) else {
+        let Some(flow) = traffic.flows.get_mut(id) else {
             return;
         };
         if addresses.is_empty() {
-            return self.give_up(now, link, id, RefuseCode::NameUnknown);
+            return traffic.give_up(floor, id, RefuseCode::NameUnknown);
         }
-        let egress = &self.config.egress;
+        let egress = &floor.config.egress;
         let addresses = permission::permitted(egress, &flow.destination, addresses);
         let Some(first) = addresses.first().copied() else {
-            return self.give_up(now, link, id, RefuseCode::NotAllowed);
+            return traffic.give_up(floor, id, RefuseCode::NotAllowed);
         };
         match flow.kind {
             FlowKind::Stream => {
-                let token = self.token(Target::Flow(id));
-                let timeout = self.config.egress.connect_timeout;
-                if let Some(flow) = self.flows.get_mut(id) {
+                let token = floor.sockets.token(Target::Flow(id));
+                let timeout = floor.config.egress.connect_timeout;
+                if let Some(flow) = traffic.flows.get_mut(id) {
                     flow.token = Some(token);
-                    flow.body = Body::Connecting(Connecting::new(now, token, &addresses, timeout));
+                    flow.body = Body::Connecting;
+                    let connecting = Connecting::new(floor.now, token, &addresses, timeout);
+                    self.connecting.insert(id, connecting);
                 }
-                self.flows.wake(id);
+                traffic.flows.wake(id);
             }
-            FlowKind::Datagrams => self.speak(now, link, id, first),
-        }
-    }
-
-    fn speak(&mut self, now: Instant, link: &mut Link, id: FlowId, to: Permitted) {
-        let token = self.token(Target::Flow(id));
-        let made = to.address().and_then(packets::speak_to).and_then(|socket| {
-            self.poller.watch_edges(&socket, token)?;
-            let bound = socket.local_addr()?;
-            Ok((socket, bound))
-        });
-        match made {
-            Ok((socket, bound)) => {
-                link.inner_mut().connected(now, id, bound);
-                if let Some(flow) = self.flows.get_mut(id) {
-                    flow.token = Some(token);
-                    flow.body = Body::Messages(Messages::Own(socket));
-                }
-                self.flows.wake(id);
-            }
-            Err(error) => {
-                self.targets.remove(&token);
-                self.give_up(now, link, id, connect::code_of(&error));
-            }
+            FlowKind::Datagrams => speak(floor, traffic, id, first),
         }
     }
 
     /// Looks after a connection that is being made; `true` if it stands.
     pub(in crate::gateway) fn connect_turn(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
         id: FlowId,
     ) -> bool {
-        let Some(flow) = self.flows.get_mut(id) else {
+        let Some(connecting) = self.connecting.get_mut(&id) else {
             return false;
         };
-        let Body::Connecting(connecting) = &mut flow.body else {
-            return false;
-        };
-        match connecting.progress(now, &self.poller) {
+        match connecting.progress(floor.now, &floor.sockets.poller) {
             Progress::Wait => {
                 let at = connecting.next_deadline();
-                self.flows.set_timer(id, Some(at));
+                traffic.flows.set_timer(id, Some(at));
                 false
             }
             Progress::Failed(code) => {
-                self.give_up(now, link, id, code);
+                traffic.give_up(floor, id, code);
+                self.connecting.remove(&id);
                 false
             }
             Progress::Done(socket) => {
-                let established = self.establish(now, link, id, socket);
+                self.connecting.remove(&id);
+                let established = establish(floor, traffic, id, socket);
                 if let Err(code) = established {
-                    self.give_up(now, link, id, code);
+                    traffic.give_up(floor, id, code);
                 }
                 established.is_ok()
             }
         }
     }
 
-    fn establish(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        id: FlowId,
-        socket: TcpStream,
-    ) -> Result<(), RefuseCode> {
-        let bound = socket.local_addr().map_err(|_| RefuseCode::Refused)?;
-        let Some(flow) = self.flows.get(id) else {
-            return Ok(());
-        };
-        let (class, peer) = (flow.class, flow.peer);
-        let record = FlowRecord {
-            role: Role::Acceptor,
-            peer: self.config.peer_name(flow.peer).to_owned(),
-            destination: flow.destination.clone(),
-            class,
-            bound: Some(bound),
-            received: 0,
-            preface: Vec::new(),
-            held: false,
-        };
-        // The custody of the way back is the class's, if this side knows the class.
-        let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
-        let store = known
-            .filter(|_| class.resume)
-            .and_then(|settings| self.custody((id, peer), settings, || record))
-            .or_else(|| class.resume.then(|| self.memory(peer, class.window)));
-        if let Some(flow) = self.flows.get_mut(id) {
-            flow.body = Body::Stream(Stream::new(socket, store));
+    /// Lets go the connections that were being made for flows that are over.
+    pub(in crate::gateway) fn forget(&mut self, over: &[FlowId]) {
+        for id in over {
+            self.connecting.remove(id);
         }
-        // First the socket to the keeper, then the record: a flow with a record and without a socket would be over.
-        self.keep(id, Vec::new());
-        if let Err(code) = self.note_begun(id) {
-            self.keeping.forget(id);
-            return Err(code);
-        }
-        self.flows.set_timer(id, None);
-        link.inner_mut().connected(now, id, bound);
-        Ok(())
     }
 
-    /// Writes down that a flow's destination is about to be given octets. Otherwise a later start would take the flow
-    /// for
-    /// one that nobody has connected for, and give the octets twice.
-    pub(in crate::gateway) fn note_begun(&mut self, id: FlowId) -> Result<(), RefuseCode> {
-        let Some(flow) = self.flows.get_mut(id) else {
-            return Ok(());
-        };
-        let Body::Stream(stream) = &mut flow.body else {
-            return Ok(());
-        };
-        let noted = stream.note_begun();
-        let peer = flow.peer;
-        noted.map_err(|error| {
-            let reason = RefuseCode::NotKept.name();
-            tracing::error!(event = "exit_not_noted", %id, peer = self.config.peer_name(peer), reason, %error);
-            RefuseCode::NotKept
-        })
+    /// Goes on with the destinations whose names were resolved.
+    pub(in crate::gateway) fn look(&mut self, floor: &mut Floor<'_>, traffic: &mut Traffic) {
+        while let Some(answer) = self.resolver.poll() {
+            let addresses = answer.addresses.unwrap_or_default();
+            self.resolved(floor, traffic, answer.tag, &addresses);
+        }
     }
+}
+
+fn speak(floor: &mut Floor<'_>, traffic: &mut Traffic, id: FlowId, to: Permitted) {
+    let token = floor.sockets.token(Target::Flow(id));
+    let made = to.address().and_then(packets::speak_to).and_then(|socket| {
+        floor.sockets.poller.watch_edges(&socket, token)?;
+        let bound = socket.local_addr()?;
+        Ok((socket, bound))
+    });
+    match made {
+        Ok((socket, bound)) => {
+            floor.link.inner_mut().connected(floor.now, id, bound);
+            if let Some(flow) = traffic.flows.get_mut(id) {
+                flow.token = Some(token);
+                flow.body = Body::Messages(Messages::Own(socket));
+            }
+            traffic.flows.wake(id);
+        }
+        Err(error) => {
+            floor.sockets.forget(token);
+            traffic.give_up(floor, id, connect::code_of(&error));
+        }
+    }
+}
+
+fn establish(
+    floor: &mut Floor<'_>,
+    traffic: &mut Traffic,
+    id: FlowId,
+    socket: TcpStream,
+) -> Result<(), RefuseCode> {
+    let bound = socket.local_addr().map_err(|_| RefuseCode::Refused)?;
+    let Some(flow) = traffic.flows.get(id) else {
+        return Ok(());
+    };
+    let (class, peer) = (flow.class, flow.peer);
+    let record = FlowRecord {
+        role: Role::Acceptor,
+        peer: floor.config.peer_name(flow.peer).to_owned(),
+        destination: flow.destination.clone(),
+        class,
+        bound: Some(bound),
+        received: 0,
+        preface: Vec::new(),
+        held: false,
+    };
+    // The custody of the way back is the class's, if this side knows the class.
+    let known = floor.config.classes.iter().find(|c| c.flow.id == class.id);
+    let store = known
+        .filter(|_| class.resume)
+        .and_then(|settings| traffic.custody((id, peer), settings, || record))
+        .or_else(|| class.resume.then(|| traffic.memory(peer, class.window)));
+    if let Some(flow) = traffic.flows.get_mut(id) {
+        flow.body = Body::Stream(Stream::new(socket, store));
+    }
+    // First the socket to the keeper, then the record: a flow with a record and without a socket would be over.
+    traffic.keep(floor.config, id, Vec::new());
+    if let Err(code) = traffic.note_begun(floor.config, id) {
+        traffic.keeping.forget(id);
+        return Err(code);
+    }
+    traffic.flows.set_timer(id, None);
+    floor.link.inner_mut().connected(floor.now, id, bound);
+    Ok(())
 }

@@ -183,11 +183,7 @@ impl Admission {
     }
 
     /// The oldest newcomer of a party, or of one of its clients. It is no newcomer any more.
-    pub(in crate::gateway) fn take_oldest(
-        &self,
-        party: Party,
-        client: Option<Client>,
-    ) -> Option<Newcomer> {
+    pub(super) fn take_oldest(&self, party: Party, client: Option<Client>) -> Option<Newcomer> {
         let mut table = self.0.borrow_mut();
         match client {
             None => {

@@ -2,7 +2,6 @@
 
 use super::admission::{Newcomer, Permit};
 use super::stream::Stream;
-use crate::gateway::exits::Connecting;
 use crate::gateway::sockets::{Here, Token};
 use fulmar_proto::splice::{ClassId, Destination, FlowClass, FlowId, FlowKind};
 use fulmar_proto::units::Instant;
@@ -12,22 +11,19 @@ use std::net::{SocketAddr, UdpSocket};
 /// The messages after which a datagram flow without an answer counts as meant: a forged source sends one.
 const NEWCOMER_MESSAGES: u64 = 8;
 
+/// The way back to a client at a port that it shares with others.
+pub(in crate::gateway) trait Answers: core::fmt::Debug {
+    /// Gives the client a message of `source`. It is lost if the port is closed or full, as UDP's are.
+    fn answer(&self, source: &Destination, message: &[u8]);
+}
+
 /// The local side of a datagram flow.
 #[derive(Debug)]
 pub(in crate::gateway) enum Messages {
     /// A socket for this flow alone: an exit's, or one that speaks under a foreign address.
     Own(UdpSocket),
-    /// A client of a forwarded port.
-    Entry {
-        /// The port's token.
-        port: Token,
-        /// The client.
-        client: SocketAddr,
-        /// The address that it asked, at a port of all of them.
-        here: Option<Here>,
-    },
-    /// A destination of a SOCKS association.
-    Association(Token),
+    /// A client that is heard and answered at a port of several.
+    Shared(Box<dyn Answers>),
 }
 
 /// The state of a flow.
@@ -36,7 +32,7 @@ pub(in crate::gateway) enum Body {
     /// Exit: its destination's name is being resolved.
     Resolving,
     /// Exit: its destination is being connected to.
-    Connecting(Connecting),
+    Connecting,
     /// Octets flow.
     Stream(Stream),
     /// Messages flow.
@@ -66,6 +62,8 @@ pub(in crate::gateway) struct Flow {
     pub(in crate::gateway) token: Option<Token>,
     /// Datagram flows of entries: the client they are found by.
     pub(in crate::gateway) client: Option<ClientKey>,
+    /// Flows of an association: its token.
+    pub(in crate::gateway) association: Option<Token>,
     pub(in crate::gateway) permit: Permit,
     /// Octets written to a client that had said nothing when it was last looked at.
     pub(in crate::gateway) said_to_silent: u64,
@@ -93,15 +91,15 @@ impl Flow {
     pub(in crate::gateway) fn moved_bytes(&self) -> (u64, u64) {
         match &self.body {
             Body::Stream(stream) => stream.moved(),
-            Body::Resolving | Body::Connecting(_) | Body::Messages(_) => self.moved,
+            Body::Resolving | Body::Connecting | Body::Messages(_) => self.moved,
         }
     }
 
     /// Whether it is a newcomer, which gives way if places are short. A stream flow is none once an octet has passed in
     /// either direction; a datagram flow is none once a message came back, or several went.
-    pub(in crate::gateway) fn is_newcomer(&self) -> bool {
+    pub(super) fn is_newcomer(&self) -> bool {
         match &self.body {
-            Body::Resolving | Body::Connecting(_) => true,
+            Body::Resolving | Body::Connecting => true,
             Body::Stream(stream) => !stream.has_spoken() && stream.moved().1 == 0,
             Body::Messages(_) => {
                 let (from_local, to_local) = self.moved;
@@ -125,12 +123,21 @@ impl Flow {
     }
 
     /// Whether the next gateway can go on with it.
-    pub(in crate::gateway) fn is_durable(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         match &self.body {
             Body::Stream(stream) => stream.is_durable() && !stream.is_held(),
-            Body::Resolving | Body::Connecting(_) | Body::Messages(_) => false,
+            Body::Resolving | Body::Connecting | Body::Messages(_) => false,
         }
     }
+}
+
+/// A client's wish for a flow.
+#[derive(Debug)]
+pub(in crate::gateway) struct Wish {
+    pub(in crate::gateway) peer: usize,
+    pub(in crate::gateway) kind: FlowKind,
+    pub(in crate::gateway) to: Destination,
+    pub(in crate::gateway) class: FlowClass,
 }
 
 /// The properties of a new flow.
@@ -153,6 +160,8 @@ pub(in crate::gateway) struct Flows {
     all: BTreeMap<FlowId, Flow>,
     busy: BTreeSet<FlowId>,
     timers: BTreeSet<(Instant, FlowId)>,
+    /// Flows that have ended while they were being connected.
+    unreached: Vec<FlowId>,
     /// The times at which silent clients are looked at.
     patience: BTreeSet<(Instant, FlowId)>,
 }
@@ -173,6 +182,7 @@ impl Flows {
             body: new.body,
             token: new.token,
             client: None,
+            association: None,
             permit: new.permit,
             said_to_silent: 0,
             timer: None,
@@ -194,6 +204,9 @@ impl Flows {
     pub(in crate::gateway) fn remove(&mut self, id: FlowId) -> Option<Flow> {
         let flow = self.all.remove(&id)?;
         self.busy.remove(&id);
+        if matches!(flow.body, Body::Connecting) {
+            self.unreached.push(id);
+        }
         if let Some(at) = flow.timer {
             self.timers.remove(&(at, id));
         }
@@ -201,6 +214,11 @@ impl Flows {
             self.patience.remove(&(at, id));
         }
         Some(flow)
+    }
+
+    /// Takes out the flows that have ended while they were being connected.
+    pub(in crate::gateway) fn take_unreached(&mut self) -> Vec<FlowId> {
+        core::mem::take(&mut self.unreached)
     }
 
     pub(in crate::gateway) fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
@@ -263,7 +281,7 @@ impl Flows {
     }
 
     /// A flow whose client is to be looked at now. It is not returned again until the next time is set.
-    pub(in crate::gateway) fn take_impatient(&mut self, now: Instant) -> Option<FlowId> {
+    pub(super) fn take_impatient(&mut self, now: Instant) -> Option<FlowId> {
         let (at, id) = self
             .patience
             .first()

@@ -4,13 +4,15 @@ mod line;
 
 use super::custody::Custody;
 use super::disk::DiskCustody;
+use super::floor::Floor;
+use super::flow::{Body, Flow, Wish};
 use super::flow_record::FlowRecord;
 use super::kept_ports::{self, KeptPorts};
+use super::traffic::Traffic;
 use crate::custody::{FlowStore, Recovery, Store, StoreConfig, StoreNotice};
 use crate::gateway::GatewayError;
 use crate::gateway::config::{Custody as Keep, GatewayConfig};
-use crate::gateway::entries::{Entry, Port};
-use crate::gateway::running::Running;
+use crate::gateway::sockets::kernel;
 use crate::keeper::{Accepted, Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
 use crate::wait::{Interest, Waker, wait};
 use fulmar_proto::splice::{FlowId, Role};
@@ -164,17 +166,16 @@ impl Keeping {
         }
     }
 
-    /// Accepts a client at an entry's port, through the keeper if it has the port: between our own `accept` and a
-    /// word to
-    /// the keeper, a kill would reset the client. Call [`Keeping::end_accept`] once the client has its flow or none.
-    pub(in crate::gateway) fn accept(&mut self, entry: &Entry) -> io::Result<TcpStream> {
-        let Port::Tcp(listener) = &entry.port else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
-        let known = entry
-            .kept
-            .as_deref()
-            .and_then(|name| Some((self.ports.id(name)?, kept_ports::client_record(name))));
+    /// Accepts a client at a port, through the keeper if it has the port, under the name `kept`: between our own `accept`
+    /// and a word to the keeper, a kill would reset the client. Call [`Keeping::end_accept`] once the client has its flow
+    /// or none.
+    pub(in crate::gateway) fn accept(
+        &mut self,
+        listener: &TcpListener,
+        kept: Option<&str>,
+    ) -> io::Result<TcpStream> {
+        let known =
+            kept.and_then(|name| Some((self.ports.id(name)?, kept_ports::client_record(name))));
         if let (Some(keeper), Some((port, record))) = (&mut self.keeper, known) {
             // Without room for its descriptor here, a client is to stay in the queue.
             drop(listener.try_clone()?);
@@ -377,33 +378,34 @@ fn keeper_command() -> Command {
     command
 }
 
-impl Running {
-    /// The record of a flow that begins.
-    pub(in crate::gateway) fn record(
-        &self,
-        role: Role,
-        wish: &crate::gateway::entries::Wish,
-    ) -> FlowRecord {
-        FlowRecord {
-            role,
-            peer: self.config.peer_name(wish.peer).to_owned(),
-            destination: wish.to.clone(),
-            class: wish.class,
-            bound: None,
-            received: 0,
-            preface: Vec::new(),
-            held: false,
-        }
+/// The record of a flow that begins.
+pub(in crate::gateway) fn record(config: &GatewayConfig, role: Role, wish: &Wish) -> FlowRecord {
+    FlowRecord {
+        role,
+        peer: config.peer_name(wish.peer).to_owned(),
+        destination: wish.to.clone(),
+        class: wish.class,
+        bound: None,
+        received: 0,
+        preface: Vec::new(),
+        held: false,
     }
+}
 
+impl Traffic {
     /// Gives the keeper the socket of a flow that may outlive this gateway, before the flow's first
     /// octet passes. `preface` is what we are about to say to the client, which then is held no more. `false` if it is
     /// to be tried again.
-    pub(in crate::gateway) fn keep(&mut self, id: FlowId, preface: Vec<u8>) -> bool {
+    pub(in crate::gateway) fn keep(
+        &mut self,
+        config: &GatewayConfig,
+        id: FlowId,
+        preface: Vec<u8>,
+    ) -> bool {
         let Some(flow) = self.flows.get(id) else {
             return true;
         };
-        let super::flow::Body::Stream(stream) = &flow.body else {
+        let Body::Stream(stream) = &flow.body else {
             return true;
         };
         let Some(socket) = stream.socket().filter(|_| stream.is_durable()) else {
@@ -416,7 +418,7 @@ impl Running {
         };
         let note = FlowRecord {
             role,
-            peer: self.config.peer_name(flow.peer).to_owned(),
+            peer: config.peer_name(flow.peer).to_owned(),
             destination: flow.destination.clone(),
             class: flow.class,
             bound: socket.local_addr().ok().filter(|_| role == Role::Acceptor),
@@ -452,24 +454,24 @@ impl Running {
 
     /// At the end, leaves a flow that can go on to the next gateway. Without a keeper its client gets a reset,
     /// since an end would be a lie; its octets stay in any case.
-    pub(in crate::gateway) fn leave_to_the_next(&mut self, now: Instant, id: FlowId) -> bool {
-        if !self
-            .flows
-            .get(id)
-            .is_some_and(super::flow::Flow::is_durable)
-        {
+    pub(in crate::gateway) fn leave_to_the_next(
+        &mut self,
+        floor: &mut Floor<'_>,
+        id: FlowId,
+    ) -> bool {
+        if !self.flows.get(id).is_some_and(Flow::is_durable) {
             return false;
         }
         let Some(flow) = self.flows.remove(id) else {
             return false;
         };
         self.left = true;
-        self.newsbox.ended(now, &flow, "left_to_the_next");
-        if let super::flow::Body::Stream(stream) = flow.body
+        self.newsbox.ended(floor.now, &flow, "left_to_the_next");
+        if let Body::Stream(stream) = flow.body
             && let (Some(socket), _) = stream.into_parts()
             && !self.keeping.has_keeper()
         {
-            crate::gateway::sockets::kernel::reset(socket);
+            kernel::reset(socket);
         }
         true
     }

@@ -4,26 +4,17 @@
 //! Without the keeper, the kernel closes a dead gateway's port and resets every connection there that it had
 //! set up and the gateway had not accepted. Its client may have sent a request already.
 
-use crate::gateway::GatewayError;
-use crate::gateway::entries::{Entry, Port, Rule, entry};
-use crate::gateway::running::Running;
 use crate::keeper::{Accepted, Baseline, SocketRecord, Taken};
-use crate::wait::{Interest, wait};
 use fulmar_proto::splice::{FlowId, Role};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::os::fd::OwnedFd;
 
 /// The beginning of a port's note; no flow's note begins so.
 const NOTE: &[u8] = b"port ";
 /// The beginning of the note of a client that was accepted at a port, and has no flow yet.
 const CLIENT_NOTE: &[u8] = b"client of ";
-
-/// The looks for a busy keeper to forget a port, which takes it less than a second.
-const FORGETTING_LOOKS: u32 = 100;
-const FORGETTING_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 struct KeptPort {
@@ -78,7 +69,7 @@ fn record(name: &str) -> SocketRecord {
 }
 
 /// The record of a client that was accepted at the port of this name.
-pub(in crate::gateway) fn client_record(port: &str) -> SocketRecord {
+pub(super) fn client_record(port: &str) -> SocketRecord {
     let note = [CLIENT_NOTE, port.as_bytes()].concat();
     SocketRecord {
         note,
@@ -88,7 +79,7 @@ pub(in crate::gateway) fn client_record(port: &str) -> SocketRecord {
 
 impl KeptPorts {
     /// Takes the ports out of what the keeper had, and returns the flows' sockets.
-    pub(in crate::gateway) fn take_over(&mut self, all: Vec<Taken>) -> Vec<Taken> {
+    pub(super) fn take_over(&mut self, all: Vec<Taken>) -> Vec<Taken> {
         let mut flows = Vec::new();
         for taken in all {
             let named = |beginning| {
@@ -116,7 +107,7 @@ impl KeptPorts {
     }
 
     /// The first name with this beginning that no open port has.
-    pub(in crate::gateway) fn free_name(&self, beginning: &str) -> String {
+    pub(super) fn free_name(&self, beginning: &str) -> String {
         let names = (1..u32::MAX).map(|number| numbered(beginning, number));
         let mut free = names.filter(|name| !self.open.contains_key(name));
         free.next().unwrap_or_else(|| beginning.to_owned())
@@ -169,7 +160,7 @@ impl KeptPorts {
     }
 
     /// Takes out the ports of the gateway before that are not among `names`.
-    pub(in crate::gateway) fn take_others(&mut self, names: &[String]) -> Vec<FlowId> {
+    pub(super) fn take_others(&mut self, names: &[String]) -> Vec<FlowId> {
         let left = core::mem::take(&mut self.left);
         let (wanted, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             left.into_iter().partition(|(name, _)| names.contains(name));
@@ -183,83 +174,6 @@ impl KeptPorts {
             Some((kept.id, kept.listener.try_clone().ok()?, record(name)))
         };
         self.open.iter().filter_map(copy).collect()
-    }
-}
-
-impl Running {
-    /// Opens an entry, at the port of the gateway before if the keeper has it; `opened` is an entry that could
-    /// be opened before.
-    pub(in crate::gateway) fn open_entry(
-        &mut self,
-        rule: Rule,
-        opened: Option<Entry>,
-    ) -> Result<Entry, GatewayError> {
-        let beginning = rule.port_name();
-        let name = beginning.map(|beginning| self.keeping.free_port_name(&beginning));
-        let kept = name
-            .as_deref()
-            .and_then(|name| self.keeping.take_port(name));
-        let opened = match (kept, opened) {
-            (Some(listener), _) => {
-                let listen = rule.listen;
-                entry::reopen(rule, listener).map_err(|source| GatewayError::Listen {
-                    what: "entry",
-                    listen,
-                    source,
-                })
-            }
-            (None, Some(entry)) => Ok(entry),
-            (None, None) => self.open_new(rule),
-        };
-        match opened {
-            Ok(entry) => Ok(Entry {
-                kept: name,
-                ..entry
-            }),
-            Err(error) => {
-                if let Some(name) = &name {
-                    self.keeping.forget_port(name);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// Gives an entry's port to the keeper, if it does not have it.
-    pub(in crate::gateway) fn keep_port(&mut self, entry: &Entry) {
-        if let (Some(name), Port::Tcp(listener)) = (&entry.kept, &entry.port) {
-            self.keeping.keep_port(name, listener);
-        }
-    }
-
-    /// Opens an entry at a port that nobody keeps. A keeper that was told to forget a port at an overlapping address
-    /// does
-    /// so a moment later.
-    fn open_new(&self, rule: Rule) -> Result<Entry, GatewayError> {
-        for _ in 0..FORGETTING_LOOKS {
-            match entry::open(rule.clone()) {
-                Err(GatewayError::Listen { source, .. })
-                    if source.kind() == io::ErrorKind::AddrInUse && self.keeping.has_keeper() =>
-                {
-                    let nothing: [(BorrowedFd<'_>, Interest); 0] = [];
-                    drop(wait(&nothing, Some(FORGETTING_PAUSE), &mut Vec::new()));
-                }
-                opened => return opened,
-            }
-        }
-        entry::open(rule)
-    }
-
-    /// Closes the port of an entry that is over: no client is to wait there, nor the poller to tell of it while the
-    /// keeper
-    /// still has it.
-    pub(in crate::gateway) fn close_port(&mut self, entry: &Entry) {
-        if let Port::Tcp(listener) = &entry.port {
-            drop(self.poller.pause(listener));
-        }
-        if let Some(name) = &entry.kept {
-            self.keeping.forget_port(name);
-        }
     }
 }
 

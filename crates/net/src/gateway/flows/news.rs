@@ -67,7 +67,7 @@ impl Newsbox {
         self.is_wanted = true;
     }
 
-    pub(in crate::gateway) const fn is_wanted(&self) -> bool {
+    pub(super) const fn is_wanted(&self) -> bool {
         self.is_wanted
     }
 
@@ -76,7 +76,7 @@ impl Newsbox {
     }
 
     /// Adds news of `flow`.
-    pub(in crate::gateway) fn of_flow(&mut self, now: Instant, flow: &Flow, what: Happened) {
+    pub(super) fn of_flow(&mut self, now: Instant, flow: &Flow, what: Happened) {
         let about = About {
             class: flow.class_id(),
             number: flow.number,

@@ -11,18 +11,19 @@
 //! | damaged | any | reset on both sides |
 
 use super::admission::Party;
+use super::floor::Floor;
 use super::flow::{Body, NewFlow};
 use super::flow_record::FlowRecord;
 use super::keeping::Found;
 use super::stream::Stream;
+use super::traffic::Traffic;
 use crate::custody::FlowStore;
-use crate::gateway::Link;
-use crate::gateway::running::{Running, Target};
-use crate::gateway::sockets::kernel;
+use crate::gateway::config::GatewayConfig;
+use crate::gateway::sockets::{Target, kernel};
 use crate::keeper::{Position, Taken};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{FlowId, FlowKind, ResetCode, Restored, Role};
-use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::units::ByteCount;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 
@@ -37,9 +38,9 @@ struct Left {
     socket: Option<(TcpStream, Position)>,
 }
 
-impl Running {
+impl Traffic {
     /// Takes up all flows that were found. Flows that cannot go on are reset, each with a line in the log.
-    pub(in crate::gateway) fn restore(&mut self, now: Instant, link: &mut Link, found: Found) {
+    pub(in crate::gateway) fn restore(&mut self, floor: &mut Floor<'_>, found: Found) {
         let mut sockets: BTreeMap<FlowId, Taken> = BTreeMap::new();
         for taken in found.taken {
             sockets.insert(taken.flow, taken);
@@ -53,7 +54,7 @@ impl Running {
             let record = damaged.record.as_deref().and_then(FlowRecord::decode);
             let record = record.or(noted);
             if let Some(record) = record {
-                self.say_lost(now, link, damaged.flow, &record);
+                say_lost(floor, damaged.flow, &record);
             }
             self.give_up_found(damaged.flow, taken.map(|taken| taken.socket));
         }
@@ -69,13 +70,13 @@ impl Running {
             }
             let taken = sockets.remove(&id);
             let went_on = taken.is_some();
-            if self.take_up(now, link, id, Some(recovered.store), taken) {
+            if self.take_up(floor, id, Some(recovered.store), taken) {
                 resumed += u32::from(went_on);
                 drained += u32::from(!went_on);
             }
         }
         for (id, taken) in sockets {
-            resumed += u32::from(self.take_up(now, link, id, None, Some(taken)));
+            resumed += u32::from(self.take_up(floor, id, None, Some(taken)));
         }
         if resumed + drained > 0 {
             tracing::info!(event = "flows_restored", resumed, drained);
@@ -84,8 +85,7 @@ impl Running {
 
     fn take_up(
         &mut self,
-        now: Instant,
-        link: &mut Link,
+        floor: &mut Floor<'_>,
         id: FlowId,
         kept: Option<FlowStore>,
         taken: Option<Taken>,
@@ -104,18 +104,18 @@ impl Running {
         let outcome = match (record, position.transpose()) {
             (None, _) => Err((socket, kept, "its record cannot be read")),
             (Some(record), Err(_)) => {
-                self.say_lost(now, link, id, &record);
+                say_lost(floor, id, &record);
                 Err((socket, kept, "its socket cannot be asked"))
             }
             (Some(record), Ok(position)) => {
                 let end = kept.as_ref().map_or(0, FlowStore::end);
                 if position.is_some_and(|position| position.taken > end) {
-                    self.say_lost(now, link, id, &record);
+                    say_lost(floor, id, &record);
                     Err((socket, kept, "octets of its client were not kept"))
                 } else if record.held && position.is_some_and(|position| position.given > 0) {
                     // These octets may be a reply, which must not be taken for the beginning of the destination's
                     // answer.
-                    self.say_lost(now, link, id, &record);
+                    say_lost(floor, id, &record);
                     Err((socket, kept, "its client was told what nobody noted"))
                 } else {
                     let left = Left {
@@ -124,7 +124,7 @@ impl Running {
                         kept,
                         socket: socket.zip(position),
                     };
-                    self.go_on(now, link, left)
+                    self.go_on(floor, left)
                         .map_err(|problem| (None, None, problem))
                 }
             }
@@ -143,18 +143,16 @@ impl Running {
         }
     }
 
-    fn go_on(&mut self, now: Instant, link: &mut Link, left: Left) -> Result<(), Problem> {
+    fn go_on(&mut self, floor: &mut Floor<'_>, left: Left) -> Result<(), Problem> {
         let Left {
             id,
             record,
             kept,
             socket,
         } = left;
-        let peer = self
-            .peer_of(&record)
-            .ok_or("its peer is not configured any more")?;
-        self.report_link(now, link, peer);
-        let known = self
+        let peer = peer_of(floor.config, &record).ok_or("its peer is not configured any more")?;
+        floor.report_link(peer);
+        let known = floor
             .config
             .classes
             .iter()
@@ -175,11 +173,10 @@ impl Running {
             kept_from,
             accepted,
         };
-        let token = self.token(Target::Flow(id));
+        let token = floor.sockets.token(Target::Flow(id));
         let watched = match stream.socket() {
-            Some(socket) => {
-                kernel::prepare(socket).and_then(|()| self.poller.watch_edges(socket, token))
-            }
+            Some(socket) => kernel::prepare(socket)
+                .and_then(|()| floor.sockets.poller.watch_edges(socket, token)),
             None => Ok(()),
         };
         let party = Party::new(peer, record.role);
@@ -197,45 +194,31 @@ impl Running {
             // The flow had a place before, and keeps it.
             permit: (self.admission).permit(party, client.map(|client| client.ip().into())),
         };
-        self.flows.insert(now, id, new);
+        self.flows.insert(floor.now, id, new);
         if record.role == Role::Opener {
             self.flows
-                .set_patience(id, now + self.config.limits.tcp_silent);
+                .set_patience(id, floor.now + floor.config.limits.tcp_silent);
         }
-        let goes_on = watched.is_ok() && link.inner_mut().restore(now, restored).is_ok();
-        self.opened(now, link, id);
+        let goes_on =
+            watched.is_ok() && floor.link.inner_mut().restore(floor.now, restored).is_ok();
+        self.opened(floor, id);
         if !goes_on {
-            link.inner_mut().reset(now, id, ResetCode::Shutdown);
-            self.drop_flow(now, id, "not_restored", true);
+            floor
+                .link
+                .inner_mut()
+                .reset(floor.now, id, ResetCode::Shutdown);
+            self.drop_flow(floor, id, "not_restored", true);
             return Err("there are too many flows");
         }
-        if record.role == Role::Acceptor && self.note_begun(id).is_err() {
-            link.inner_mut().reset(now, id, ResetCode::CustodyLost);
-            self.drop_flow(now, id, "not_restored", true);
+        if record.role == Role::Acceptor && self.note_begun(floor.config, id).is_err() {
+            floor
+                .link
+                .inner_mut()
+                .reset(floor.now, id, ResetCode::CustodyLost);
+            self.drop_flow(floor, id, "not_restored", true);
             return Err("it cannot be written down");
         }
         Ok(())
-    }
-
-    /// Tells the far side that a flow is over.
-    fn say_lost(&mut self, now: Instant, link: &mut Link, id: FlowId, record: &FlowRecord) {
-        let Some(peer) = self.peer_of(record) else {
-            return;
-        };
-        let restored = Restored {
-            flow: id,
-            peer: path(peer),
-            role: record.role,
-            destination: record.destination.clone(),
-            class: record.class,
-            bound: record.bound,
-            received: record.received,
-            kept_from: 0,
-            accepted: 0,
-        };
-        if link.inner_mut().restore(now, restored).is_ok() {
-            link.inner_mut().reset(now, id, ResetCode::CustodyLost);
-        }
     }
 
     /// Gives up a flow that was found. It is remembered, since its peer may ask for it again, and nobody knows which
@@ -248,11 +231,35 @@ impl Running {
             kernel::reset(socket);
         }
     }
+}
 
-    fn peer_of(&self, record: &FlowRecord) -> Option<usize> {
-        let mut peers = self.config.peers.iter();
-        peers.position(|peer| peer.name == record.peer)
+/// Tells the far side that a flow is over.
+fn say_lost(floor: &mut Floor<'_>, id: FlowId, record: &FlowRecord) {
+    let Some(peer) = peer_of(floor.config, record) else {
+        return;
+    };
+    let restored = Restored {
+        flow: id,
+        peer: path(peer),
+        role: record.role,
+        destination: record.destination.clone(),
+        class: record.class,
+        bound: record.bound,
+        received: record.received,
+        kept_from: 0,
+        accepted: 0,
+    };
+    if floor.link.inner_mut().restore(floor.now, restored).is_ok() {
+        floor
+            .link
+            .inner_mut()
+            .reset(floor.now, id, ResetCode::CustodyLost);
     }
+}
+
+fn peer_of(config: &GatewayConfig, record: &FlowRecord) -> Option<usize> {
+    let mut peers = config.peers.iter();
+    peers.position(|peer| peer.name == record.peer)
 }
 
 fn path(peer: usize) -> PathId {

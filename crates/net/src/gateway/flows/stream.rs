@@ -114,7 +114,7 @@ impl Stream {
     }
 
     /// Whether it can go on in another gateway.
-    pub(in crate::gateway) fn is_durable(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         let durable = |custody: &dyn Custody| custody.is_durable();
         self.custody.as_deref().is_some_and(durable)
     }
@@ -127,7 +127,7 @@ impl Stream {
 
     /// Whether the local side could have been heard: a client that waits for an answer of ours cannot, nor one for
     /// whose octets there was no room.
-    pub(in crate::gateway) const fn is_listened_to(&self) -> bool {
+    pub(super) const fn is_listened_to(&self) -> bool {
         !self.held && !self.readable
     }
 
@@ -137,7 +137,7 @@ impl Stream {
     }
 
     /// The first offset in custody, and the offset after the last.
-    pub(in crate::gateway) fn custody_range(&self) -> (u64, u64) {
+    pub(super) fn custody_range(&self) -> (u64, u64) {
         let range = |custody: &dyn Custody| (custody.start(), custody.end());
         self.custody.as_deref().map_or((0, 0), range)
     }
@@ -184,7 +184,7 @@ impl Stream {
     }
 
     /// The time at which it wants a turn if nothing happens before.
-    pub(in crate::gateway) fn next_check(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn next_check(&self, now: Instant) -> Option<Instant> {
         let pause = if self.unsafe_bytes() > 0 {
             CHECK_MIN
         } else {
@@ -217,12 +217,12 @@ impl Stream {
     }
 
     /// The socket, and the custody that is to be forgotten with the flow.
-    pub(in crate::gateway) fn into_parts(self) -> (Option<TcpStream>, Option<Box<dyn Custody>>) {
+    pub(super) fn into_parts(self) -> (Option<TcpStream>, Option<Box<dyn Custody>>) {
         (self.socket, self.custody)
     }
 
     /// Moves the octets that can be moved.
-    pub(in crate::gateway) fn pump(
+    pub(super) fn pump(
         &mut self,
         now: Instant,
         flow: FlowId,
@@ -442,116 +442,4 @@ fn custody_lost(flow: FlowId, error: &io::Error) -> Turn {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gateway::flows::custody::{Budget, MemoryCustody};
-    use fulmar_proto::rng::Rng;
-    use fulmar_proto::splice::SplicerConfig;
-    use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
-    use fulmar_proto::units::ByteCount;
-    use std::net::TcpListener;
-
-    fn splicer() -> Splicer {
-        let rng = Rng::from_seed(1);
-        let endpoint = Endpoint::new(EndpointConfig::default(), rng.child("ports"));
-        Splicer::new(SplicerConfig::default(), endpoint, rng.child("flows")).unwrap()
-    }
-
-    /// A client's side, and the gateway's.
-    fn connection() -> (TcpStream, TcpStream) {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (socket, _) = listener.accept().unwrap();
-        socket.set_nonblocking(true).unwrap();
-        (client, socket)
-    }
-
-    #[test]
-    fn what_came_behind_the_request_waits_for_custody_that_others_fill() {
-        let mut splicer = splicer();
-        let (mut client, socket) = connection();
-        client.write_all(b"request, and early").unwrap();
-        let budget = Budget::new(ByteCount(10), 1);
-        let mut others = MemoryCustody::new(10, budget.clone());
-        others.append(&[0; 10]).unwrap();
-        let mut stream = Stream::new(socket, Some(Box::new(MemoryCustody::new(100, budget))));
-        stream.hold("request, and ".len() as u64);
-        stream.begin(Vec::new());
-        let flow = FlowId([1; 16]);
-        let now = Instant::START;
-        let turn = stream.pump(now, flow, &mut splicer, &mut [0; 100]);
-        assert_eq!((turn, stream.kept()), (Turn::Rest, 0));
-        // Nothing else will wake the stream: the client waits for an answer.
-        let check = stream.next_check(now).unwrap();
-        drop(others);
-        stream.pump(check, flow, &mut splicer, &mut [0; 100]);
-        assert_eq!(stream.kept(), 5);
-        assert_eq!(stream.custody.unwrap().read(0, 5).unwrap(), b"early");
-    }
-
-    /// A disk that fails in its own way at one call.
-    #[derive(Debug, Default)]
-    struct Failing {
-        append: bool,
-        finish: bool,
-        note: bool,
-    }
-
-    impl Failing {
-        fn when(fails: bool) -> io::Result<()> {
-            if fails {
-                return Err(io::Error::other("the disk is gone"));
-            }
-            Ok(())
-        }
-    }
-
-    impl Custody for Failing {
-        fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
-            Self::when(self.append).map(|()| octets.len())
-        }
-        fn read(&mut self, _: u64, _: usize) -> io::Result<&[u8]> {
-            Ok(&[])
-        }
-        fn release(&mut self, _: u64) {}
-        fn room(&self) -> usize {
-            100
-        }
-        fn start(&self) -> u64 {
-            0
-        }
-        fn end(&self) -> u64 {
-            0
-        }
-        fn finish(&mut self) -> io::Result<()> {
-            Self::when(self.finish)
-        }
-        fn note_received(&mut self, _: u64) -> io::Result<()> {
-            Self::when(self.note)
-        }
-    }
-
-    #[test]
-    fn a_store_that_fails_ends_the_flow_as_such_and_not_as_a_broken_host() {
-        let (mut splicer, flow, now) = (splicer(), FlowId([1; 16]), Instant::START);
-        let over = Turn::Over(ResetCode::CustodyLost);
-        for ends in [false, true] {
-            let (mut client, socket) = connection();
-            let failing = Failing {
-                append: !ends,
-                finish: ends,
-                ..Failing::default()
-            };
-            let mut stream = Stream::new(socket, Some(Box::new(failing)));
-            stream.begin(Vec::new());
-            if ends {
-                drop(client);
-            } else {
-                client.write_all(b"octets").unwrap();
-            }
-            stream.ready(true, true);
-            let turn = (0..1_000).map(|_| stream.pump(now, flow, &mut splicer, &mut [0; 100]));
-            assert!(turn.into_iter().any(|turn| turn == over), "end {ends}");
-        }
-    }
-}
+mod tests;

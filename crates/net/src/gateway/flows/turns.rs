@@ -1,58 +1,52 @@
 //! A flow's turn: octets and messages between its socket and the link.
 
+use super::floor::Floor;
 use super::flow::{Body, Messages};
 use super::stream::Turn;
-use crate::gateway::Link;
-use crate::gateway::running::Running;
-use crate::gateway::sockets::packets;
+use super::traffic::Traffic;
 use fulmar_proto::splice::FlowId;
-use fulmar_proto::units::Instant;
 use std::io::ErrorKind;
 
 /// Messages moved each way in one turn.
 pub(in crate::gateway) const MESSAGES_PER_TURN: usize = 64;
 
-impl Running {
+impl Traffic {
     /// Gives flow `id` its turn.
-    pub(in crate::gateway) fn turn(&mut self, now: Instant, link: &mut Link, id: FlowId) {
-        let Some(flow) = self.flows.get_mut(id) else {
+    pub(in crate::gateway) fn turn(&mut self, floor: &mut Floor<'_>, id: FlowId) {
+        let Some(flow) = self.flows.get(id) else {
             return;
         };
-        match &mut flow.body {
-            Body::Resolving => {}
-            Body::Connecting(_) => {
-                if self.connect_turn(now, link, id) {
-                    self.stream_turn(now, link, id);
-                }
-            }
-            Body::Stream(_) => self.stream_turn(now, link, id),
-            Body::Messages(_) => self.messages_turn(now, link, id),
+        match &flow.body {
+            // The exits look after these.
+            Body::Resolving | Body::Connecting => {}
+            Body::Stream(_) => self.stream_turn(floor, id),
+            Body::Messages(_) => self.messages_turn(floor, id),
         }
     }
 
-    fn stream_turn(&mut self, now: Instant, link: &mut Link, id: FlowId) {
+    fn stream_turn(&mut self, floor: &mut Floor<'_>, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id) else {
             return;
         };
         let Body::Stream(stream) = &mut flow.body else {
             return;
         };
-        let turn = stream.pump(now, id, link.inner_mut(), &mut self.scratch);
-        let check = stream.next_check(now);
+        let turn = stream.pump(floor.now, id, floor.link.inner_mut(), &mut self.scratch);
+        let check = stream.next_check(floor.now);
         match turn {
             Turn::Rest => {}
             Turn::More => self.flows.wake(id),
             Turn::Over(code) => {
-                link.inner_mut().reset(now, id, code);
-                self.drop_flow(now, id, code.name(), true);
+                floor.link.inner_mut().reset(floor.now, id, code);
+                self.drop_flow(floor, id, code.name(), true);
                 return;
             }
         }
         self.flows.set_timer(id, check);
     }
 
-    fn messages_turn(&mut self, now: Instant, link: &mut Link, id: FlowId) {
-        let splicer = link.inner_mut();
+    fn messages_turn(&mut self, floor: &mut Floor<'_>, id: FlowId) {
+        let splicer = floor.link.inner_mut();
         let Some(flow) = self.flows.get_mut(id) else {
             return;
         };
@@ -70,7 +64,7 @@ impl Running {
                     Ok(len) => {
                         flow.moved.0 += len as u64;
                         flow.messages += 1;
-                        splicer.accept_datagram(now, id, &self.scratch[..len]);
+                        splicer.accept_datagram(floor.now, id, &self.scratch[..len]);
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     // "Port unreachable" of an earlier message: nobody listens yet, or any more.
@@ -83,7 +77,7 @@ impl Running {
                 more = true;
                 break;
             }
-            let Some(message) = splicer.poll_datagram(now, id) else {
+            let Some(message) = splicer.poll_datagram(floor.now, id) else {
                 break;
             };
             flow.moved.1 += message.len() as u64;
@@ -91,18 +85,7 @@ impl Running {
             match side {
                 // A message that a full socket does not take is lost, as a router would lose it.
                 Messages::Own(socket) => drop(socket.send(&message)),
-                Messages::Entry { port, client, here } => {
-                    if let Some(entry) = self.entries.get(port)
-                        && let crate::gateway::entries::Port::Udp(socket) = &entry.port
-                    {
-                        drop(packets::answer(socket, *here, *client, &message));
-                    }
-                }
-                Messages::Association(token) => {
-                    if let Some(association) = self.associations.get(token) {
-                        association.send(&flow.destination, &message);
-                    }
-                }
+                Messages::Shared(client) => client.answer(&flow.destination, &message),
             }
         }
         if more {

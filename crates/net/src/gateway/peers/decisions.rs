@@ -77,7 +77,7 @@ impl RatesSeen {
 }
 
 /// The decision in an event of the session: the peer, its name in the log, and the reason.
-pub(in crate::gateway) fn of_event<E>(
+pub(super) fn of_event<E>(
     event: &SessionEvent<E>,
 ) -> Option<(Option<PeerIndex>, &'static str, String)> {
     let seconds = |span: &fulmar_proto::units::Duration| format!("{:.3} s", span.as_secs_f64());
@@ -188,7 +188,7 @@ impl Decisions {
     /// Compares the rate in use with the last one seen, and notes another reason for it. Returns the noted decisions,
     /// for
     /// the log.
-    pub(in crate::gateway) fn note_rate(
+    pub(super) fn note_rate(
         &mut self,
         now: Instant,
         peer: &str,

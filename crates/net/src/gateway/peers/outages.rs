@@ -37,7 +37,7 @@ struct Present {
 pub(in crate::gateway) struct Outages(BTreeMap<PeerIndex, OfPeer>);
 
 impl Outages {
-    pub(in crate::gateway) fn on_event<E>(&mut self, now: Instant, event: &SessionEvent<E>) {
+    pub(super) fn on_event<E>(&mut self, now: Instant, event: &SessionEvent<E>) {
         match event {
             SessionEvent::LinkDown { peer, silent_for } => {
                 let of = self.0.entry(*peer).or_default();

@@ -6,6 +6,7 @@ mod own_address;
 pub(super) mod packets;
 mod poller;
 mod resolver;
+mod watched;
 
 #[cfg(test)]
 pub(super) use own_address::listed;
@@ -13,3 +14,4 @@ pub(super) use own_address::{innermost, is_own, special};
 pub(super) use packets::{Here, MESSAGE_MAX, Received};
 pub(super) use poller::{Came, Poller, Token};
 pub(super) use resolver::{Answer, Question, Resolver};
+pub(super) use watched::{Sockets, Target};

@@ -73,7 +73,7 @@ where
 }
 
 /// The same values by their names with labels, as `/status` has them.
-pub(in crate::gateway) fn object(snapshot: &Snapshot) -> BTreeMap<String, Value> {
+pub(super) fn object(snapshot: &Snapshot) -> BTreeMap<String, Value> {
     let mut object = BTreeMap::new();
     for entry in registry::entries() {
         for sample in entry.samples(snapshot) {

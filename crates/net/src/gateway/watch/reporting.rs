@@ -5,7 +5,7 @@ use super::status::{
 };
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
-use crate::gateway::flows::{Body, Flow, Flows, Keeping};
+use crate::gateway::flows::{Body, Flow, Traffic};
 use crate::gateway::peers::{Peers, index_of};
 use crate::recording::RecordingCounters;
 use crate::session::{DropReason, LinkState, RoundTripQuantiles};
@@ -34,8 +34,7 @@ const fn link_name(state: LinkState) -> &'static str {
 pub(in crate::gateway) struct Seen<'a> {
     pub(in crate::gateway) config: &'a GatewayConfig,
     pub(in crate::gateway) link: &'a Link,
-    pub(in crate::gateway) flows: &'a Flows,
-    pub(in crate::gateway) keeping: &'a Keeping,
+    pub(in crate::gateway) traffic: &'a Traffic,
     pub(in crate::gateway) peers: &'a Peers,
     pub(in crate::gateway) captured: RecordingCounters,
     pub(in crate::gateway) traced: RecordingCounters,
@@ -48,7 +47,7 @@ impl Seen<'_> {
         let counters = link.inner().counters();
         let mut flows_of = BTreeMap::<usize, u64>::new();
         let mut custody_bytes = 0;
-        for (_, flow) in self.flows.iter() {
+        for (_, flow) in self.traffic.flows.iter() {
             *flows_of.entry(flow.peer).or_default() += 1;
             if let Body::Stream(stream) = &flow.body {
                 custody_bytes += stream.kept();
@@ -62,9 +61,9 @@ impl Seen<'_> {
             schema: status::SCHEMA,
             name: self.config.name.clone(),
             uptime_seconds: now.as_secs_f64(),
-            flows: self.flows.len() as u64,
+            flows: self.traffic.flows.len() as u64,
             custody_bytes,
-            custody_damaged_bytes: self.keeping.damaged_bytes(),
+            custody_damaged_bytes: self.traffic.keeping.damaged_bytes(),
             peers: peers.collect(),
             classes: status::classes(counters, |id| self.config.class_name(id).into_owned()),
             carrier: carrier(link, self.captured, self.traced),
@@ -116,7 +115,7 @@ impl Seen<'_> {
     }
 
     fn flow_list(&self, now: Instant) -> Vec<FlowReport> {
-        let mut flows: Vec<(FlowId, &Flow)> = self.flows.iter().collect();
+        let mut flows: Vec<(FlowId, &Flow)> = self.traffic.flows.iter().collect();
         flows.sort_by_key(|(id, flow)| (flow.began, *id));
         flows.truncate(FLOWS_LISTED_MAX);
         let report = |(id, flow): (FlowId, &Flow)| {

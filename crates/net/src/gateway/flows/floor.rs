@@ -1,0 +1,42 @@
+//! The ground that every turn stands on.
+
+use crate::gateway::Link;
+use crate::gateway::config::GatewayConfig;
+use crate::gateway::repeats::Repeats;
+use crate::gateway::sockets::Sockets;
+use crate::session::PeerIndex;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::transport::parts::LinkReport;
+use fulmar_proto::units::Instant;
+
+/// The time, and what lies below all rooms that carry flows. No room is in it.
+pub(in crate::gateway) struct Floor<'a> {
+    pub(in crate::gateway) now: Instant,
+    pub(in crate::gateway) config: &'a GatewayConfig,
+    pub(in crate::gateway) link: &'a mut Link,
+    pub(in crate::gateway) sockets: &'a mut Sockets,
+    pub(in crate::gateway) repeats: &'a mut Repeats,
+}
+
+impl Floor<'_> {
+    /// Reports what is known of the peer's link to the transport: the rate configured, and the round trip that the
+    /// session measured. So flows that begin need not measure them again.
+    pub(in crate::gateway) fn report_link(&mut self, peer: usize) {
+        let Some(settings) = self.config.peers.get(peer) else {
+            return;
+        };
+        let path = PathId(u32::try_from(peer).unwrap_or(u32::MAX));
+        let report = LinkReport {
+            available: Some(settings.rate),
+            queue: None,
+            congested: false,
+        };
+        let index = PeerIndex(path.0);
+        let round_trip = self.link.status(index).and_then(|status| status.rtt);
+        let endpoint = self.link.inner_mut().endpoint_mut();
+        endpoint.link_report(self.now, path, report);
+        if let Some(round_trip) = round_trip {
+            endpoint.expect_round_trip(path, round_trip);
+        }
+    }
+}
