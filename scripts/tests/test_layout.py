@@ -50,6 +50,40 @@ class Layout(unittest.TestCase):
             told = set(re.findall(r"`(\w+)`", cell.split("; in tests")[0]))
             self.assertEqual(told, allowed if cell != "all" else set(), f"ARCHITECTURE.md on {crate}")
 
+    def test_rooms_of_the_gateway_know_those_below_them_only(self):
+        """The arrows of docs/adr/0028-rooms-of-the-gateway.md, held against the imports; the hall may know all rooms."""
+        gateway = ROOT / "crates/net/src/gateway"
+        may = {
+            "config": {"GatewayError"},
+            "sockets": {"config"},
+            "flows": {"config", "GatewayError", "Link", "repeats", "sockets"},
+            "entries": {"config", "GatewayError", "flows", "sockets"},
+            "exits": {"config", "flows", "sockets"},
+            "peers": {"config", "Link", "sockets"},
+            "watch": {"config", "GatewayError", "Link", "flows", "peers"},
+        }
+        rooms = {path.parent.name for path in gateway.glob("*/mod.rs")}
+        self.assertEqual(rooms, may.keys(), "each room has its arrows here and in the ADR")
+        known = {room: set() for room in rooms}
+        for room in rooms:
+            for path in (gateway / room).rglob("*.rs"):
+                text = path.read_text()
+                self.assertNotIn("gateway::{", text, f"{path}: name one room in each `use`")
+                depth = len(path.relative_to(gateway).parts) - (path.name == "mod.rs")
+                climbs = re.findall(r"\b((?:super::)+)(\w+)", text.split("#[cfg(test)]\nmod tests")[0])
+                too_high = [name for ups, name in climbs if ups.count("super") >= depth]
+                self.assertEqual(too_high, [], f"{path}: another room is named by `crate::gateway::...`")
+                named = set(re.findall(r"\bgateway::(\w+)", text)) - {room}
+                self.assertLessEqual(named, may[room], f"{path}: {room} may not know these")
+                known[room] |= named
+        self.assertEqual(known, may, "an arrow that nothing uses goes")
+        for path in gateway.glob("*.rs"):
+            if path.stem not in ("mod", "command", "running", "start"):
+                self.assertIsNone(re.search(r"\bwatch::", path.read_text()), f"{path}: the watch is known to the loop and its start only")
+        page = (ROOT / "docs/adr/0028-rooms-of-the-gateway.md").read_text()
+        for room in rooms:
+            self.assertIn(f"\n      {room}/ ", page, "the ADR's picture")
+
     def test_no_random_test_has_a_seed_of_its_own(self):
         settings = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
         self.assertRegex(settings["env"]["PROPTEST_RNG_SEED"], r"^\d+$")
