@@ -55,7 +55,7 @@ pub struct Config {
     pub(crate) connect_timeout: Duration,
     pub(crate) give_up_after: Duration,
     pub(crate) early_data: EarlyData,
-    pub(crate) epoch_seen: u64,
+    pub(crate) epoch_seen: Option<u64>,
 }
 
 impl Config {
@@ -66,7 +66,7 @@ impl Config {
     }
 
     /// Settings of two ends, and no more, that were given the same secret key instead of a key each
-    /// (`Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s`). Such ends can send [early data](Config::early_data).
+    /// (`Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s`).
     pub const fn with_shared_key(key: PresetKey) -> Self {
         Self::with(Identity::Shared(key))
     }
@@ -86,7 +86,7 @@ impl Config {
             connect_timeout: CONNECT_TIMEOUT,
             give_up_after: GIVE_UP_AFTER,
             early_data: EarlyData::Off,
-            epoch_seen: 0,
+            epoch_seen: None,
         }
     }
 
@@ -123,23 +123,27 @@ impl Config {
         self
     }
 
-    /// Data in the first flight, one round trip earlier than otherwise. It needs a
-    /// [shared key](Config::with_shared_key); the end that calls says [`EarlyData::Send`], the one that is called
+    /// Data in the first flight, so that the first octets arrive after one way instead of three. Only for what does
+    /// no harm if it is taken twice. The end that calls says [`EarlyData::Send`], the one that is called
     /// [`EarlyData::Take`].
     ///
-    /// **Replays.** While the called end runs, nothing is taken twice. When it starts again, somebody who recorded
-    /// early data can have it taken once more, as a stream of its own, unless the end was told by
-    /// [`Config::epoch_seen`] where it left off. Early data is also not forward secret: whoever learns the shared
-    /// key later can read it.
+    /// **Replays.** While the called end runs, nothing is taken twice. When it has started again, it refuses early
+    /// data of callers that started before it, so that recordings are worth nothing as long as the clocks of the two
+    /// are right; a called end whose clock was set back takes recordings of the time between again, as streams of
+    /// their own. [`Config::epoch_seen`] makes that independent of clocks.
+    ///
+    /// **Secrecy.** Early data is not forward secret: whoever learns the shared key, or one of the two secret keys,
+    /// later can read it. Whoever has the called end's key can make some up.
     pub const fn early_data(mut self, early: EarlyData) -> Self {
         self.early_data = early;
         self
     }
 
     /// The last value of [`Endpoint::epoch_seen`](crate::Endpoint::epoch_seen) that was written down before this end
-    /// started again: recorded early data from before is refused.
+    /// started again, or 0 at its very first start: early data of callers that started later is taken, any other is
+    /// refused. Without it, the time of this end's start takes its place.
     pub const fn epoch_seen(mut self, epoch: u64) -> Self {
-        self.epoch_seen = epoch;
+        self.epoch_seen = Some(epoch);
         self
     }
 
@@ -161,9 +165,11 @@ impl Config {
         if self.give_up_after < GIVE_UP_MIN {
             return error("Config::give_up_after must be at least 1s".to_owned());
         }
-        let is_shared = matches!(self.identity, Identity::Shared(_));
-        if self.early_data != EarlyData::Off && !is_shared {
-            return error("Config::early_data needs Config::with_shared_key".to_owned());
+        let is_secured = !matches!(self.identity, Identity::Nothing);
+        if self.early_data != EarlyData::Off && !is_secured {
+            return error(
+                "Config::early_data needs keys: Config::new or Config::with_shared_key".to_owned(),
+            );
         }
         if !self.peers.is_empty() && self.identity.only_peer().is_some() {
             return error("Config::peer needs Config::new, with a key of one's own".to_owned());

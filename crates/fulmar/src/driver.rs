@@ -8,8 +8,8 @@ use crate::relay::{LOWER_OVERHEAD, Link, Relay};
 use fulmar_net::clock::Clock;
 use fulmar_net::secured::boot_epoch;
 use fulmar_net::session::{
-    EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
-    fast_cipher,
+    EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session,
+    SessionConfig, fast_cipher,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
@@ -110,16 +110,22 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
         Identity::Own(key) => Some(key.clone()),
         Identity::Shared(_) | Identity::Nothing => None,
     };
+    let boot = boot_epoch();
     let session = SessionConfig {
         capabilities: fast_cipher().into_iter().collect(),
         early_data: config.early_data,
-        epochs_seen: vec![config.epoch_seen],
-        ..SessionConfig::new(identity, peers, boot_epoch())
+        early_floor: config.epoch_seen.unwrap_or(boot),
+        ..SessionConfig::new(identity, peers, boot)
     };
     let link = Session::new(session, Carried::new(machine), Entropy::from_system()?);
     let link = link.map_err(|error| invalid(error.to_string()))?;
     let shared = Arc::new(Shared::new(waker, clock));
-    let relay = Relay::new(Arc::clone(&shared), config, Peers::new(keys, rate));
+    let sends_early = config.early_data == EarlyData::Send;
+    let relay = Relay::new(
+        Arc::clone(&shared),
+        config,
+        Peers::new(keys, rate, sends_early),
+    );
     let driver = Driver {
         udp: UdpDriver::new(clock, port, wake_up, PathTableConfig::default()),
         link,

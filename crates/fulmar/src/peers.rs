@@ -15,6 +15,7 @@ pub(crate) struct Peers {
     /// The keys, by the session's index; `None` for a peer without a key of its own.
     keys: BTreeMap<PeerIndex, Option<PublicKey>>,
     rate: Bitrate,
+    sends_early: bool,
     /// Since when a peer cannot be reached.
     down: BTreeMap<PeerIndex, Instant>,
     troubles: BTreeMap<PeerIndex, String>,
@@ -40,10 +41,15 @@ pub(crate) const fn by_key(peer: PublicKey) -> Security {
 }
 
 impl Peers {
-    pub(crate) const fn new(keys: BTreeMap<PeerIndex, Option<PublicKey>>, rate: Bitrate) -> Self {
+    pub(crate) const fn new(
+        keys: BTreeMap<PeerIndex, Option<PublicKey>>,
+        rate: Bitrate,
+        sends_early: bool,
+    ) -> Self {
         Self {
             keys,
             rate,
+            sends_early,
             down: BTreeMap::new(),
             troubles: BTreeMap::new(),
         }
@@ -70,9 +76,11 @@ impl Peers {
         let public = key?;
         let config = settings(&public.to_string(), by_key(public), self.rate);
         let index = link.add_peer(config)?;
-        // Nothing is made for a peer before it is there.
-        link.inner_mut()
-            .hold(Instant::START, index.inner_path(), true);
+        if !self.sends_early {
+            // Nothing is made for a peer before it is there.
+            link.inner_mut()
+                .hold(Instant::START, index.inner_path(), true);
+        }
         self.keys.insert(index, key);
         Some(index)
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[test]
 fn two_ends_chat_over_loss() {
-    let (server, client, link, key) = pair(0.3);
+    let (link, server, client, key) = pair(0.3);
     let listener = server.listen().unwrap();
     let stream = client.connect(link.address, &key.public()).unwrap();
     let (mut here, mut there) = (Vec::new(), Vec::new());
@@ -29,7 +29,7 @@ fn two_ends_chat_over_loss() {
 
 #[test]
 fn a_sensor_s_readings_come_in_order_and_its_alarm_with_them() {
-    let (server, client, link, key) = pair(0.2);
+    let (link, server, client, key) = pair(0.2);
     let listener = server.listen().unwrap();
     let messages = client.messages(link.address, &key.public()).unwrap();
     let mut lines = Vec::new();

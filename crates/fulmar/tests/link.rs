@@ -81,8 +81,10 @@ pub(crate) fn keys() -> [SecretKey; 2] {
     [(), ()].map(|()| fulmar::new_secret_key().expect("random numbers"))
 }
 
-/// The called end, the calling end, and a link that loses this share of packets both ways.
-pub(crate) fn pair(loss: f64) -> (Endpoint, Endpoint, Link, SecretKey) {
+/// A link that loses this share of packets both ways, the called end, the calling end, and the called one's key.
+///
+/// In this order, the ends are dropped while the link still carries their last word.
+pub(crate) fn pair(loss: f64) -> (Link, Endpoint, Endpoint, SecretKey) {
     let [called, calling] = keys();
     let config = Config::new(called.clone())
         .peer(calling.public())
@@ -91,7 +93,7 @@ pub(crate) fn pair(loss: f64) -> (Endpoint, Endpoint, Link, SecretKey) {
     let client = Endpoint::bind(ANY, Config::new(calling).rate(RATE)).expect("a free port");
     let way = || lossy(loss, Duration::from_millis(5));
     let link = Link::to(server.local_addr(), way(), way());
-    (server, client, link, called)
+    (link, server, client, called)
 }
 
 /// Octets that do not repeat soon.

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 
 #[test]
 fn messages_of_all_lengths_arrive_whole_and_in_order_over_loss_and_are_answered() {
-    let (server, client, link, key) = pair(0.2);
+    let (link, server, client, key) = pair(0.2);
     let listener = server.listen().unwrap();
     let messages = client.messages(link.address, &key.public()).unwrap();
     let lens = [0, 1, 100, 1_200, 5_000, 65_536];
@@ -39,7 +39,7 @@ fn messages_of_all_lengths_arrive_whole_and_in_order_over_loss_and_are_answered(
 
 #[test]
 fn what_is_over_before_there_is_a_session_is_never_delivered() {
-    let (server, client, link, key) = pair(0.0);
+    let (link, server, client, key) = pair(0.0);
     let listener = server.listen().unwrap();
     let messages = client.messages(link.address, &key.public()).unwrap();
     messages
@@ -61,7 +61,7 @@ fn what_is_over_before_there_is_a_session_is_never_delivered() {
 
 #[test]
 fn what_was_not_taken_in_time_is_not_delivered() {
-    let (server, client, link, key) = pair(0.0);
+    let (link, server, client, key) = pair(0.0);
     let listener = server.listen().unwrap();
     let messages = client.messages(link.address, &key.public()).unwrap();
     let short = Duration::from_millis(200);
@@ -87,7 +87,7 @@ fn what_was_not_taken_in_time_is_not_delivered() {
 #[test]
 fn messages_for_a_handle_that_was_dropped_are_refused_whatever_their_priority() {
     for later in [0, 5] {
-        let (server, client, link, key) = pair(0.0);
+        let (link, server, client, key) = pair(0.0);
         let listener = server.listen().unwrap();
         let messages = client.messages(link.address, &key.public()).unwrap();
         messages.send(b"hello", PATIENCE, Priority(0)).unwrap();
@@ -106,7 +106,7 @@ fn messages_for_a_handle_that_was_dropped_are_refused_whatever_their_priority() 
 
 #[test]
 fn the_end_waits_for_the_messages_of_each_priority() {
-    let (server, client, link, key) = pair(0.2);
+    let (link, server, client, key) = pair(0.2);
     let listener = server.listen().unwrap();
     let messages = client.messages(link.address, &key.public()).unwrap();
     for priority in 0..8 {
@@ -126,7 +126,7 @@ fn the_end_waits_for_the_messages_of_each_priority() {
 
 #[test]
 fn an_urgent_message_overtakes_those_that_wait() {
-    let (server, client, link, key) = pair(0.0);
+    let (link, server, client, key) = pair(0.0);
     let listener = server.listen().unwrap();
     let messages = client.messages(link.address, &key.public()).unwrap();
     // More than the transport takes at once: 0.1 s of the link.
@@ -144,7 +144,7 @@ fn an_urgent_message_overtakes_those_that_wait() {
 
 #[test]
 fn limits_are_said() {
-    let (_server, client, link, key) = pair(0.0);
+    let (link, _server, client, key) = pair(0.0);
     let messages = client.messages(link.address, &key.public()).unwrap();
     let send = |len, deadline, priority| messages.send(&octets(len), deadline, Priority(priority));
     for refused in [

@@ -1,7 +1,7 @@
 //! The first octets: how many ways they take.
 
-use crate::link::{ANY, Link, PATIENCE, RATE, lossy};
-use fulmar::{Config, EarlyData, Endpoint, PresetKey};
+use crate::link::{ANY, Link, PATIENCE, RATE, keys, lossy};
+use fulmar::{Config, EarlyData, Endpoint, PresetKey, PublicKey};
 use fulmar_net::clock::Clock;
 use fulmar_proto::units::{Duration, Instant};
 use std::io::{Read, Write};
@@ -13,17 +13,21 @@ fn shared_key() -> PresetKey {
     key.to_text().parse().expect("the ends are there")
 }
 
+/// The called end and one that calls, with one key for both.
 fn ends(key: &PresetKey, early: [EarlyData; 2]) -> [Endpoint; 2] {
-    early.map(|early| {
-        let config = Config::with_shared_key(key.clone())
-            .rate(RATE)
-            .early_data(early);
-        Endpoint::bind(ANY, config).expect("the ends are there")
-    })
+    early.map(|early| bind(Config::with_shared_key(key.clone()), early))
+}
+
+fn bind(config: Config, early: EarlyData) -> Endpoint {
+    Endpoint::bind(ANY, config.rate(RATE).early_data(early)).expect("a free port")
 }
 
 /// The first octets of a stream over 600 ms of round trip, and after how long they were there.
-fn first_octets(server: &Endpoint, client: &Endpoint, down: f64) -> Duration {
+fn first_octets(
+    (server, client): (&Endpoint, &Endpoint),
+    key: Option<&PublicKey>,
+    down: f64,
+) -> Duration {
     let link = Link::to(
         server.local_addr(),
         lossy(0.0, ONE_WAY),
@@ -32,7 +36,7 @@ fn first_octets(server: &Endpoint, client: &Endpoint, down: f64) -> Duration {
     let listener = server.listen().expect("the ends are there");
     let clock = Clock::start();
     let mut stream = client
-        .connect(link.address, None)
+        .connect(link.address, key)
         .expect("the ends are there");
     stream.write_all(b"first").expect("the ends are there");
     let mut other = listener.accept(Some(PATIENCE)).expect("the ends are there");
@@ -45,18 +49,48 @@ fn first_octets(server: &Endpoint, client: &Endpoint, down: f64) -> Duration {
 #[test]
 fn early_data_needs_no_answer() {
     let key = shared_key();
-    let [client, server] = ends(&key, [EarlyData::Send, EarlyData::Take]);
+    let [server, client] = ends(&key, [EarlyData::Take, EarlyData::Send]);
     // Nothing comes back at all, so what arrived waited for nothing.
-    let took = first_octets(&server, &client, 1.0);
+    let took = first_octets((&server, &client), None, 1.0);
     println!("first octets after {took:?}, with early data");
     assert!(took >= ONE_WAY, "the link is slower than that");
     assert!(server.epoch_seen() > 0);
 }
 
 #[test]
+fn early_data_to_a_known_public_key_needs_no_answer() {
+    let [called, calling] = keys();
+    let config = Config::new(called.clone()).peer(calling.public());
+    let server = bind(config, EarlyData::Take);
+    let client = bind(Config::new(calling), EarlyData::Send);
+    // Nothing comes back at all, so what arrived waited for nothing.
+    let took = first_octets((&server, &client), Some(&called.public()), 1.0);
+    println!("first octets after {took:?}, with early data and public keys");
+    assert!(took >= ONE_WAY, "the link is slower than that");
+}
+
+#[test]
+fn a_called_end_that_starts_anew_takes_no_early_data_of_callers_from_before() {
+    let [called, calling] = keys();
+    let config = || Config::new(called.clone()).peer(calling.public());
+    let client = bind(Config::new(calling.clone()), EarlyData::Send);
+    // What is refused comes after the handshake.
+    for (told, early) in [(None, false), (Some(0), true)] {
+        let config = told.map_or_else(config, |epoch| config().epoch_seen(epoch));
+        let server = bind(config, EarlyData::Take);
+        let down = if early { 1.0 } else { 0.0 };
+        let again = bind(Config::new(calling.clone()), EarlyData::Send);
+        let caller = if told.is_none() { &client } else { &again };
+        let took = first_octets((&server, caller), Some(&called.public()), down);
+        // Where nothing comes back, it can only have been taken early.
+        assert!(early || took >= ONE_WAY * 3, "{told:?}: {took:?}");
+    }
+}
+
+#[test]
 fn a_caller_that_starts_anew_sends_early_again_and_goes_on() {
     let key = shared_key();
-    let [first, server] = ends(&key, [EarlyData::Send, EarlyData::Take]);
+    let [server, first] = ends(&key, [EarlyData::Take, EarlyData::Send]);
     let listener = server.listen().unwrap();
     let [second, _] = ends(&key, [EarlyData::Send, EarlyData::Off]);
     for client in [first, second] {
@@ -73,8 +107,8 @@ fn a_caller_that_starts_anew_sends_early_again_and_goes_on() {
 #[test]
 fn without_early_data_the_first_octets_take_three_ways() {
     let key = shared_key();
-    let [client, server] = ends(&key, [EarlyData::Off, EarlyData::Off]);
-    let took = first_octets(&server, &client, 0.0);
+    let [server, client] = ends(&key, [EarlyData::Off, EarlyData::Off]);
+    let took = first_octets((&server, &client), None, 0.0);
     println!("first octets after {took:?}, without early data");
     assert!(took >= ONE_WAY * 3, "handshake, answer, data: {took:?}");
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 
 #[test]
 fn megabytes_arrive_whole_over_a_fifth_of_loss() {
-    let (server, client, link, key) = pair(0.2);
+    let (link, server, client, key) = pair(0.2);
     let listener = server.listen().unwrap();
     let sent = octets(4_000_000);
     let mut stream = client.connect(link.address, &key.public()).unwrap();
@@ -33,7 +33,7 @@ fn megabytes_arrive_whole_over_a_fifth_of_loss() {
 
 #[test]
 fn both_ways_at_once_and_a_finished_direction_leaves_the_other_open() {
-    let (server, client, link, key) = pair(0.1);
+    let (link, server, client, key) = pair(0.1);
     let listener = server.listen().unwrap();
     let mut stream = client.connect(link.address, &key.public()).unwrap();
     let sent = octets(300_000);
@@ -54,7 +54,7 @@ fn both_ways_at_once_and_a_finished_direction_leaves_the_other_open() {
 
 #[test]
 fn a_dropped_stream_still_delivers_what_was_written() {
-    let (server, client, link, key) = pair(0.2);
+    let (link, server, client, key) = pair(0.2);
     let listener = server.listen().unwrap();
     let sent = octets(100_000);
     let mut stream = client.connect(link.address, &key.public()).unwrap();
@@ -68,7 +68,7 @@ fn a_dropped_stream_still_delivers_what_was_written() {
 
 #[test]
 fn what_is_sent_to_a_stream_that_was_dropped_is_refused() {
-    let (server, client, link, key) = pair(0.0);
+    let (link, server, client, key) = pair(0.0);
     let listener = server.listen().unwrap();
     let mut stream = client.connect(link.address, &key.public()).unwrap();
     stream.write_all(b"hello").unwrap();
@@ -84,7 +84,7 @@ fn what_is_sent_to_a_stream_that_was_dropped_is_refused() {
 
 #[test]
 fn streams_and_messages_that_nobody_accepted_end_with_the_listener() {
-    let (server, client, link, key) = pair(0.0);
+    let (link, server, client, key) = pair(0.0);
     let listener = server.listen().unwrap();
     let mut stream = client.connect(link.address, &key.public()).unwrap();
     stream.write_all(b"hello").unwrap();
@@ -180,7 +180,7 @@ fn a_peer_that_vanishes_is_an_error_at_both_ends() {
 
 #[test]
 fn an_endpoint_that_is_dropped_ends_what_it_had_and_the_other_end_hears_of_it() {
-    let (server, client, link, key) = pair(0.0);
+    let (link, server, client, key) = pair(0.0);
     let listener = server.listen().unwrap();
     let mut stream = client.connect(link.address, &key.public()).unwrap();
     stream.write_all(b"hello").unwrap();
@@ -198,7 +198,7 @@ fn an_endpoint_that_is_dropped_ends_what_it_had_and_the_other_end_hears_of_it() 
 
 #[test]
 fn any_octets_at_the_port_are_dropped() {
-    let (server, client, link, key) = pair(0.0);
+    let (link, server, client, key) = pair(0.0);
     let listener = server.listen().unwrap();
     let noise = std::net::UdpSocket::bind(ANY).unwrap();
     let octets = octets(100_000);

@@ -1,7 +1,7 @@
-//! Data before the handshake, under a preset key: it arrives after one way, once, and never again.
+//! Data before the handshake, under a preset key or two public ones: it arrives after one way, once, and never again.
 
-use crate::session_pair::{PATH, PEER, Pair, Way, lossy, octets, preset_pair};
-use fulmar_net::session::{DropReason, EarlyData, SessionConfig, SessionEvent};
+use crate::session_pair::{PATH, PEER, Pair, Way, lossy, noise, octets, preset_pair, secret};
+use fulmar_net::session::{DropReason, EarlyData, Security, SessionConfig, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,10 @@ use std::rc::Rc;
 const DELAY: Duration = Duration::from_millis(300);
 
 fn early() -> [SessionConfig; 2] {
-    let mut configs = preset_pair();
+    early_between(preset_pair())
+}
+
+fn early_between(mut configs: [SessionConfig; 2]) -> [SessionConfig; 2] {
     configs[0].early_data = EarlyData::Send;
     configs[1].early_data = EarlyData::Take;
     configs
@@ -28,6 +31,34 @@ fn data_arrives_after_one_way_and_goes_on_under_session_keys() {
     let share = counters.received_early as f64 / counters.received as f64;
     // A round trip of the second that the transfer takes.
     assert!(counters.received_early > 100 && share < 0.8, "{counters:?}");
+}
+
+#[test]
+fn between_public_keys_data_arrives_after_one_way_too_and_nobody_else_opens_it() {
+    let mut pair = Pair::new(early_between(noise()), lossy(DELAY, 0.0, 1));
+    let sent = octets(1_000_000);
+    pair.send(&sent);
+    pair.run(DELAY);
+    assert!(!pair.app(Way::Back).received.is_empty(), "the first octets");
+    pair.run_to_end(Duration::from_secs(10));
+    assert!(pair.app(Way::Back).received == sent);
+    // An end that takes early data of another key, or adds a preset key, opens none.
+    let mut other_key = early_between(noise());
+    other_key[1].peers[0].security = Security::Noise {
+        peer: secret(77).public(),
+        preset: None,
+    };
+    let mut with_preset = early_between(noise());
+    if let Security::Noise { preset, .. } = &mut with_preset[1].peers[0].security {
+        *preset = Some(crate::session_pair::preset(9));
+    }
+    for configs in [other_key, with_preset] {
+        let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
+        pair.send(&octets(5_000));
+        pair.run(Duration::from_secs(2));
+        assert!(pair.session(Way::Forward).counters().sent_early > 0);
+        assert_eq!(pair.session(Way::Back).counters().received_early, 0);
+    }
 }
 
 #[test]

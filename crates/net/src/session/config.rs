@@ -162,12 +162,13 @@ impl Default for GuardConfig {
     }
 }
 
-/// Data under a preset key alone, sent together with the first handshake of a start, so that it
-/// arrives one round trip sooner.
+/// Data under keys that both ends have before any handshake, sent together with the first handshake of a start, so that
+/// it arrives one round trip sooner: under a preset key, or under the secret that two static keys have in common.
 ///
 /// One end sends early data and the other takes it, never both at one end: otherwise an end would open its own
 /// datagrams when somebody sends them back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EarlyData {
     /// No early data.
     #[default]
@@ -190,11 +191,14 @@ pub struct SessionConfig {
     pub capabilities: Vec<Capability>,
     /// Larger than at any earlier start with the same keys: see [`super::next_boot_epoch`].
     pub boot_epoch: u64,
-    /// Whether peers with [`Security::Preset`] are sent data before the handshake is through.
+    /// Whether data is sent, or taken, before the handshake is through.
     pub early_data: EarlyData,
     /// The highest epoch seen of each peer at earlier starts, from
     /// [`SessionEvent::EpochSeen`](super::SessionEvent); missing ones count as 0.
     pub epochs_seen: Vec<u64>,
+    /// The latest epoch whose early data is refused whoever it is from: for an end that remembers no peer's epoch,
+    /// its own start. Handshakes are not held to it.
+    pub early_floor: u64,
     /// Parity behind every datagram, outside the encryption, for carriers that deliver damaged
     /// datagrams: 0 to 255 words.
     pub fec_words: FecStrength,
@@ -219,6 +223,7 @@ impl SessionConfig {
             boot_epoch,
             early_data: EarlyData::Off,
             epochs_seen: Vec::new(),
+            early_floor: 0,
             fec_words: FecStrength::NONE,
             rekey: RekeyPolicy::default(),
             liveness: LivenessConfig::default(),
@@ -278,6 +283,7 @@ fn same_recognition(a: &Security, b: &Security) -> bool {
 
 /// The reason why a session cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SessionConfigError {
     /// No peer, or too many.
     #[error("a session needs 1 to {PEERS_MAX} peers, not {0}")]

@@ -1,17 +1,20 @@
-//! Data before the handshake is through, under a preset key alone.
+//! Data before the handshake is through, under keys that both ends have from the beginning.
 //!
-//! The key of such data comes from the preset key and a salt that the sender draws for each
+//! The root of such keys is a preset key or, between ends with public keys, the secret that these two have in common
+//! ([`root`]). The key of the data comes from the root and a salt that the sender draws for each
 //! handshake: epoch and 16 random octets. So no key repeats, whatever was forgotten in a crash. But nothing
 //! in the key comes from the receiver: a receiver that forgot the epochs it saw takes recorded early data
 //! for new. It has to remember the highest epoch over its restarts
 //! ([`SessionConfig::epochs_seen`](super::SessionConfig)).
 
 use super::cipher::TAG_BYTES;
-use super::keys::PresetKey;
+use super::config::{EarlyData, Security};
+use super::keys::{KEY_BYTES, PresetKey, SecretKey};
 use super::replay::ReplayWindow;
 use super::seal::Sealed;
 use chacha20poly1305::aead::AeadInPlace;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce, Tag};
+use zeroize::Zeroizing;
 
 const RANDOM_BYTES: usize = 16;
 /// Octets of a salt: epoch, then random octets.
@@ -45,7 +48,37 @@ impl Salt {
     }
 }
 
-/// The number of a preset key, which a header carries instead of a session index.
+/// The root of the early data that an end sends, or of that which it takes. Between public keys each direction has its
+/// own, so that what an end sent opens at no other end than the one that it was for.
+pub(super) fn root(
+    security: &Security,
+    identity: Option<&SecretKey>,
+    early: EarlyData,
+) -> Option<PresetKey> {
+    if early == EarlyData::Off {
+        return None;
+    }
+    match security {
+        Security::Preset { key } => Some(key.clone()),
+        Security::Noise { peer, preset } => {
+            let own = identity?;
+            let common = own.in_common_with(peer)?;
+            let ours = own.public();
+            let (from, to) = match early {
+                EarlyData::Take => (peer, &ours),
+                _ => (&ours, peer),
+            };
+            let preset = preset.as_ref().map_or(&[0; KEY_BYTES], PresetKey::octets);
+            let parts = [*common.octets(), *preset, *from.octets(), *to.octets()];
+            let material = Zeroizing::new(parts.concat());
+            let context = "fulmar 2026-11-23 session early root of public keys";
+            Some(PresetKey::derived(blake3::derive_key(context, &material)))
+        }
+        Security::None { .. } | Security::Nobody => None,
+    }
+}
+
+/// The number of a root, which a header carries instead of a session index.
 pub(super) fn key_id(preset: &PresetKey) -> u32 {
     let derived = blake3::derive_key("fulmar 2026-11-21 session early id", preset.octets());
     let [i0, i1, i2, i3, ..] = derived;

@@ -19,6 +19,7 @@ const KEY_CHARS: usize = 44;
 
 /// A text that is no key. The text itself is not repeated: it may be most of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyError {
     /// Not the length of 32 octets in base64.
     #[error("a key has 44 characters of base64, this text has {0}; make one with `fulmar keygen`")]
@@ -47,7 +48,7 @@ fn decode(text: &str) -> Result<[u8; KEY_BYTES], KeyError> {
     Ok(octets)
 }
 
-/// The key by which others know a gateway.
+/// The key by which others know an end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; KEY_BYTES]);
 
@@ -82,11 +83,11 @@ impl FromStr for PublicKey {
     }
 }
 
-/// The secret half of a gateway's identity, with the public one. To compute that takes a multiplication on the
-/// curve, so it is kept.
+/// The secret half of an end's identity, with the public one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey {
     secret: [u8; KEY_BYTES],
+    /// Kept, since to compute it takes a multiplication on the curve.
     public: PublicKey,
 }
 
@@ -116,6 +117,16 @@ impl SecretKey {
 
     pub(super) const fn octets(&self) -> &[u8; KEY_BYTES] {
         &self.secret
+    }
+
+    /// The secret that this key and the holder of `peer` have in common (X25519); `None` for a key that has the same
+    /// with everybody.
+    pub(super) fn in_common_with(&self, peer: &PublicKey) -> Option<PresetKey> {
+        let mut dh = DefaultResolver.resolve_dh(&DHChoice::Curve25519)?;
+        dh.set(&self.secret);
+        let mut common = PresetKey([0; KEY_BYTES]);
+        dh.dh(peer.octets(), &mut common.0).ok()?;
+        (common.0 != [0; KEY_BYTES]).then_some(common)
     }
 
     /// The key as text, as in a key file.
@@ -151,6 +162,11 @@ impl PresetKey {
     /// A new key.
     pub fn generate(entropy: &mut Entropy) -> Self {
         Self(entropy.array())
+    }
+
+    /// A key that was derived from others.
+    pub(super) const fn derived(octets: [u8; KEY_BYTES]) -> Self {
+        Self(octets)
     }
 
     pub(super) const fn octets(&self) -> &[u8; KEY_BYTES] {

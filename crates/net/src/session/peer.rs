@@ -1,14 +1,14 @@
 //! The state of one peer. Of constant size, made at birth.
 
-use super::config::{EarlyData, PeerConfig, PeerIndex, Security, SessionConfig};
+use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
-use super::early::{EarlyIntake, EarlyKey, key_id};
+use super::early::{EarlyIntake, EarlyKey, key_id, root};
 use super::event::{Hint, RefuseReason};
 use super::fragments::Reassembly;
 use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
 use super::keyring::KeyRing;
-use super::keys::PublicKey;
+use super::keys::{PresetKey, PublicKey};
 use super::liveness::Liveness;
 use super::path_mtu::PathMtu;
 use super::reports::{Passage, Reports};
@@ -242,7 +242,9 @@ pub(super) struct Peer {
     /// The key of our early data, since the first handshake of this start began.
     pub(super) early: Option<EarlyKey>,
     pub(super) early_intake: EarlyIntake,
-    /// The number of the preset key in early data.
+    /// The root of the keys of early data, ours or the peer's.
+    pub(super) early_root: Option<PresetKey>,
+    /// Its number in headers.
     pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
     pub(super) round_trips: RoundTrips,
@@ -280,17 +282,20 @@ impl Peer {
     ) -> Self {
         let seen = session.epochs_seen.get(index.0 as usize);
         let epoch_seen = seen.copied().unwrap_or(0);
-        let early_id = match &config.security {
-            Security::Preset { key } if session.early_data != EarlyData::Off => Some(key_id(key)),
-            _ => None,
-        };
+        let early_root = root(
+            &config.security,
+            session.identity.as_ref(),
+            session.early_data,
+        );
+        let early_id = early_root.as_ref().map(key_id);
         Self {
             index,
             guard_keys: GuardKeys::of(&config.security),
             also: None,
             key_in_use: None,
             early: None,
-            early_intake: EarlyIntake::new(epoch_seen),
+            early_intake: EarlyIntake::new(epoch_seen.max(session.early_floor)),
+            early_root,
             early_id,
             path: config.endpoints.first().copied(),
             path_proven: false,
@@ -387,7 +392,7 @@ impl Peer {
         let revoked = |key: &PublicKey| !self.is_known_by(*key);
         let is_any_revoked = before.iter().flatten().any(revoked);
         let is_void = !goes_on || self.key_in_use.as_ref().is_some_and(revoked);
-        if !goes_on {
+        if !goes_on || matches!(self.config.security, Security::Noise { .. }) {
             self.forget_early();
         }
         if is_void {
@@ -412,14 +417,16 @@ impl Peer {
         is_void
     }
 
-    /// Sends and takes no more early data under the preset key before.
+    /// Sends and takes no more early data under the keys before. Between public keys there is none any more until
+    /// the next start.
     fn forget_early(&mut self) {
         self.early = None;
         self.early_intake = EarlyIntake::new(0);
-        self.early_id = match (&self.config.security, self.early_id) {
-            (Security::Preset { key }, Some(_)) => Some(key_id(key)),
+        self.early_root = match (&self.config.security, &self.early_root) {
+            (Security::Preset { key }, Some(_)) => Some(key.clone()),
             _ => None,
         };
+        self.early_id = self.early_root.as_ref().map(key_id);
     }
 
     /// Forgets handshakes that are under way: they would lead to other keys than now wanted.

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::departures::SIZE_PROBE;
-use crate::session::config::{EarlyData, PeerIndex, Security};
+use crate::session::config::{EarlyData, PeerIndex};
 use crate::session::correction::{Damage, STRANGERS};
 use crate::session::counters::DropReason;
 use crate::session::early::Salt;
@@ -252,7 +252,7 @@ impl<M: Carried> Session<M> {
         taken
     }
 
-    /// Data under a preset key alone.
+    /// Data under keys that were there before the handshake.
     fn take_early(
         &mut self,
         now: Instant,
@@ -268,9 +268,7 @@ impl<M: Carried> Session<M> {
         let index = self.peers.iter().position(named);
         let index = index.ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
-        let Security::Preset { key } = &state.config.security else {
-            return Err(DropReason::NoSession);
-        };
+        let key = state.early_root.as_ref().ok_or(DropReason::NoSession)?;
         let mut plain = core::mem::take(&mut self.scratch);
         let opened = state
             .early_intake

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::arrivals::Origin;
-use crate::session::config::{EarlyData, Security};
+use crate::session::config::EarlyData;
 use crate::session::counters::DropReason;
 use crate::session::early::{EarlyKey, Salt};
 use crate::session::event::{RefuseReason, SessionEvent};
@@ -84,11 +84,9 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
         };
-        if let (Security::Preset { key }, EarlyData::Send) =
-            (&state.config.security, self.config.early_data)
-        {
+        if let (Some(root), EarlyData::Send) = (&state.early_root, self.config.early_data) {
             let salt = Salt::new(epoch, self.entropy.array());
-            state.early = Some(EarlyKey::new(key, salt));
+            state.early = Some(EarlyKey::new(root, salt));
         }
         state.doubt.settle();
         let identity = self.config.identity.as_ref();
