@@ -37,18 +37,23 @@ demo: setup ## Send a real file over a bad link in every mode (FILE=... for your
 test: setup packages wasm ## Every test; as root it installs Debian packages first, without root tests on real links are skipped
 	@# What the second half runs and looks at is made meanwhile, out of what the first leaves: its tests wait for links much of the time.
 	(nice -n 19 $(CARGO) build --release --locked --quiet -p fulmar-cli && nice -n 19 python3 scripts/tests/program.py) & made=$$!; passed=0; \
-	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --workspace --no-fail-fast || passed=$$?; \
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --workspace --features fulmar/tokio --no-fail-fast || passed=$$?; \
 	wait $$made; exit $$passed
 	scripts/python-tests
 
 test-quick: setup ## The fast tests: units, properties and short sessions
 	$(CARGO) test --locked --workspace --lib --bins
 
+# The library for programs, and what it stands on.
+PUBLISHED = fulmar fulmar-proto fulmar-channel fulmar-settings fulmar-capture fulmar-baseline fulmar-net
+
 lint: setup ## Formatting, lints, documentation and dependencies (deny.toml), all without a warning
 	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets --features fulmar/tokio -- -D warnings
 	$(CARGO) check --locked --quiet --manifest-path fuzz/Cargo.toml --target-dir target
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --workspace --features fulmar/tokio --no-deps --document-private-items
+	scripts/public-names
+	$(CARGO) package --locked --no-verify --allow-dirty --quiet $(PUBLISHED:%=-p %)
 	scripts/deny
 
 wasm: setup ## Build the core for wasm32: proof that it touches no system

@@ -47,13 +47,45 @@ impl Failure {
     }
 }
 
-/// Whoever waits for something of a line, or of a listener.
+/// Tasks that wait for one signal are told to ask again when there are more of them than this.
+#[cfg(feature = "tokio")]
+const TASKS_MAX: usize = 64;
+
+/// Whoever waits for something of a line, or of a listener: threads, and tasks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Signal(Arc<Condvar>);
+pub(crate) struct Signal(Arc<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    threads: Condvar,
+    #[cfg(feature = "tokio")]
+    tasks: Mutex<Vec<std::task::Waker>>,
+}
 
 impl Signal {
     pub(crate) fn tell(&self) {
-        self.0.notify_all();
+        self.0.threads.notify_all();
+        #[cfg(feature = "tokio")]
+        for task in core::mem::take(&mut *self.tasks()) {
+            task.wake();
+        }
+    }
+
+    /// Tells a task with the next signal. Called with the board locked, so that none is missed.
+    #[cfg(feature = "tokio")]
+    fn enlist(&self, task: &std::task::Waker) {
+        if self.tasks().len() >= TASKS_MAX {
+            self.tell();
+        }
+        let mut tasks = self.tasks();
+        if !tasks.iter().any(|known| known.will_wake(task)) {
+            tasks.push(task.clone());
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    fn tasks(&self) -> MutexGuard<'_, Vec<std::task::Waker>> {
+        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -358,8 +390,23 @@ impl Shared {
         self.call(board);
     }
 
-    /// Waits until `ready` has an answer. Every way to wait goes through here: what an async face would do is to
-    /// ask `ready` again when the signal is given.
+    /// Asks `ready` for an answer, and has the task asked again with the signal if there is none.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn poll<T>(
+        &self,
+        task: &std::task::Context<'_>,
+        signal: &Signal,
+        ready: impl FnOnce(&mut Board) -> Option<io::Result<T>>,
+    ) -> std::task::Poll<io::Result<T>> {
+        let mut board = self.lock();
+        if let Some(answer) = ready(&mut board) {
+            return std::task::Poll::Ready(answer);
+        }
+        signal.enlist(task.waker());
+        std::task::Poll::Pending
+    }
+
+    /// Waits until `ready` has an answer. Every blocking call goes through here.
     pub(crate) fn wait<T>(
         &self,
         signal: &Signal,
@@ -375,7 +422,7 @@ impl Shared {
             board = match patience {
                 Patience::None => return Err(ErrorKind::WouldBlock.into()),
                 Patience::Endless => {
-                    let woken = signal.0.wait(board);
+                    let woken = signal.0.threads.wait(board);
                     woken.unwrap_or_else(PoisonError::into_inner)
                 }
                 Patience::For(span) => {
@@ -384,7 +431,7 @@ impl Shared {
                         let text = format!("nothing happened for {span:?}");
                         return Err(io::Error::new(ErrorKind::TimedOut, text));
                     }
-                    let woken = signal.0.wait_timeout(board, left);
+                    let woken = signal.0.threads.wait_timeout(board, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
             };

@@ -241,8 +241,8 @@ impl Drop for Endpoint {
 /// The streams and messages that peers open.
 #[derive(Debug)]
 pub struct Listener {
-    shared: Arc<Shared>,
-    signal: Signal,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) signal: Signal,
     nonblocking: bool,
 }
 
@@ -252,11 +252,13 @@ impl Listener {
     /// # Errors
     /// `TimedOut` after `timeout`, `WouldBlock` without a thread, `NotConnected` once the endpoint was dropped.
     pub fn accept(&self, timeout: Option<Duration>) -> io::Result<Stream> {
-        self.next(timeout, |board| {
-            let line = board.streams_to_accept.pop_front()?;
-            let shared = Arc::clone(&self.shared);
-            Some(Stream::new(shared, board, line, self.nonblocking))
-        })
+        self.next(timeout, |board| self.next_stream(board))
+    }
+
+    pub(crate) fn next_stream(&self, board: &mut Board) -> Option<Stream> {
+        let line = board.streams_to_accept.pop_front()?;
+        let shared = Arc::clone(&self.shared);
+        Some(Stream::new(shared, board, line, self.nonblocking))
     }
 
     /// Waits for the next [`Messages`] of a peer.
@@ -264,11 +266,13 @@ impl Listener {
     /// # Errors
     /// As [`Listener::accept`].
     pub fn accept_messages(&self, timeout: Option<Duration>) -> io::Result<Messages> {
-        self.next(timeout, |board| {
-            let group = board.groups_to_accept.pop_front()?;
-            let shared = Arc::clone(&self.shared);
-            Some(Messages::new(shared, board, group, self.nonblocking))
-        })
+        self.next(timeout, |board| self.next_messages(board))
+    }
+
+    pub(crate) fn next_messages(&self, board: &mut Board) -> Option<Messages> {
+        let group = board.groups_to_accept.pop_front()?;
+        let shared = Arc::clone(&self.shared);
+        Some(Messages::new(shared, board, group, self.nonblocking))
     }
 
     fn next<T>(
@@ -281,13 +285,15 @@ impl Listener {
             (false, Some(span)) => Patience::For(span),
             (false, None) => Patience::Endless,
         };
-        self.shared.wait(&self.signal, patience, |board| {
-            let over = board.over.clone();
-            take(board)
-                .map(Ok)
-                .or_else(|| over.map(|over| Err(over.error())))
-        })
+        let next = |board: &mut Board| or_over(take(board), board);
+        self.shared.wait(&self.signal, patience, next)
     }
+}
+
+/// What there is, or the reason why nothing will come any more.
+pub(crate) fn or_over<T>(next: Option<T>, board: &Board) -> Option<io::Result<T>> {
+    let over = || Some(Err(board.over.as_ref()?.error()));
+    next.map(Ok).or_else(over)
 }
 
 impl Drop for Listener {

@@ -9,10 +9,12 @@
 //! Send a file's octets, and know that they have arrived:
 //!
 //! ```
-//! fn send(path: &str, own: fulmar::SecretKey, to: &str, key: &fulmar::PublicKey) -> std::io::Result<()> {
-//!     let endpoint = fulmar::Endpoint::bind("0.0.0.0:0", fulmar::Config::new(own))?;
+//! use fulmar::{Config, Endpoint, PublicKey, SecretKey};
+//! use std::{fs::File, io};
+//! fn send(path: &str, own: SecretKey, to: &str, key: &PublicKey) -> io::Result<()> {
+//!     let endpoint = Endpoint::bind("0.0.0.0:0", Config::new(own))?;
 //!     let mut stream = endpoint.connect(to, key)?;
-//!     std::io::copy(&mut std::fs::File::open(path)?, &mut stream)?;
+//!     io::copy(&mut File::open(path)?, &mut stream)?;
 //!     stream.finish()
 //! }
 //! ```
@@ -20,24 +22,45 @@
 //! Receive them:
 //!
 //! ```
-//! fn receive(path: &str, own: fulmar::SecretKey, from: fulmar::PublicKey) -> std::io::Result<u64> {
-//!     let config = fulmar::Config::new(own).peer(from);
-//!     let endpoint = fulmar::Endpoint::bind("0.0.0.0:4914", config)?;
+//! use fulmar::{Config, Endpoint, PublicKey, SecretKey};
+//! use std::{fs::File, io};
+//! fn receive(path: &str, own: SecretKey, from: PublicKey) -> io::Result<u64> {
+//!     let config = Config::new(own).peer(from);
+//!     let endpoint = Endpoint::bind("0.0.0.0:4914", config)?;
 //!     let mut stream = endpoint.listen()?.accept(None)?;
-//!     std::io::copy(&mut stream, &mut std::fs::File::create(path)?)
+//!     io::copy(&mut stream, &mut File::create(path)?)
 //! }
 //! ```
 //!
 //! Messages that are worth nothing after 200 ms:
 //!
 //! ```
-//! # use std::time::Duration;
-//! fn report(endpoint: &fulmar::Endpoint, to: &str, key: &fulmar::PublicKey) -> std::io::Result<()> {
+//! use fulmar::{Endpoint, Priority, PublicKey};
+//! use std::{io, time::Duration};
+//! fn report(endpoint: &Endpoint, to: &str, key: &PublicKey) -> io::Result<()> {
 //!     let messages = endpoint.messages(to, key)?;
 //!     for reading in ["21.5", "21.6", "21.4"] {
-//!         messages.send(reading.as_bytes(), Duration::from_millis(200), fulmar::Priority(1))?;
+//!         messages.send(reading.as_bytes(), Duration::from_millis(200), Priority(1))?;
 //!     }
 //!     messages.finish()
+//! }
+//! ```
+//!
+//! With the feature `tokio`, a [`Stream`] is `AsyncRead` and `AsyncWrite`, and the other calls that wait have a form
+//! that is awaited:
+//!
+#![cfg_attr(feature = "tokio", doc = "```")]
+#![cfg_attr(not(feature = "tokio"), doc = "```ignore")]
+//! use fulmar::{Endpoint, PublicKey};
+//! use std::io;
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//! async fn ask(endpoint: &Endpoint, to: &str, key: &PublicKey) -> io::Result<String> {
+//!     let mut stream = endpoint.connect_async(to, key).await?;
+//!     stream.write_all(b"how are you?").await?;
+//!     stream.shutdown().await?;
+//!     let mut answer = String::new();
+//!     stream.read_to_string(&mut answer).await?;
+//!     Ok(answer)
 //! }
 //! ```
 //!
@@ -74,6 +97,8 @@ mod pumping;
 mod relay;
 mod sorting;
 mod stream;
+#[cfg(feature = "tokio")]
+mod tasks;
 
 pub use config::Config;
 pub use driver::Driver;

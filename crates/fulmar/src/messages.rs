@@ -7,7 +7,6 @@ use fulmar_proto::machine::Priority;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 /// Priorities of one [`Messages`] at most.
@@ -34,9 +33,9 @@ pub struct Expired {
 /// full.
 #[derive(Debug)]
 pub struct Messages {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     group: GroupId,
-    signal: Signal,
+    pub(crate) signal: Signal,
     peer: Option<PublicKey>,
     nonblocking: AtomicBool,
 }
@@ -68,13 +67,7 @@ impl Messages {
     /// `TimedOut` if it could not even be queued before its deadline, `InvalidInput` beyond the limits above,
     /// and those of a [`Stream`](crate::Stream).
     pub fn send(&self, octets: &[u8], deadline: Duration, priority: Priority) -> io::Result<()> {
-        let invalid = |text: &str| Err(io::Error::new(ErrorKind::InvalidInput, text));
-        if octets.len() > MESSAGE_BYTES_MAX {
-            return invalid("a message has 65536 octets at most; use a stream for more");
-        }
-        if deadline > LIFETIME_MAX {
-            return invalid("a message's deadline is half an hour ahead at most");
-        }
+        check(octets, deadline)?;
         let patience = if self.nonblocking.load(Ordering::Relaxed) {
             Patience::None
         } else {
@@ -88,7 +81,7 @@ impl Messages {
         })
     }
 
-    fn try_send(
+    pub(crate) fn try_send(
         &self,
         board: &mut Board,
         octets: &[u8],
@@ -144,18 +137,16 @@ impl Messages {
             (false, Some(span)) => Patience::For(span),
             (false, None) => Patience::Endless,
         };
-        self.shared.wait(&self.signal, patience, |board| {
-            match self.try_receive(board) {
-                Ok(Poll::Ready(message)) => Some(Ok(message)),
-                Ok(Poll::Pending) => None,
-                Err(error) => Some(Err(error)),
-            }
-        })
+        self.shared
+            .wait(&self.signal, patience, |board| self.try_receive(board))
     }
 
-    fn try_receive(&self, board: &mut Board) -> io::Result<Poll<Option<Vec<u8>>>> {
+    /// The next message, or the end of them; `None` while there is neither.
+    pub(crate) fn try_receive(&self, board: &mut Board) -> Option<io::Result<Option<Vec<u8>>>> {
         let Board { groups, lines, .. } = board;
-        let group = groups.get_mut(&self.group).ok_or(ErrorKind::NotConnected)?;
+        let Some(group) = groups.get_mut(&self.group) else {
+            return Some(Err(ErrorKind::NotConnected.into()));
+        };
         let was_full = group.is_full();
         let message = group.pop(self.shared.clock.now());
         let ids: Vec<u64> = group.lines.values().copied().collect();
@@ -172,13 +163,10 @@ impl Messages {
             }
         }
         match (message, failure) {
-            (Some(message), _) => Ok(Poll::Ready(Some(message))),
-            (None, _) if has_ended => Ok(Poll::Ready(None)),
-            (None, Some(failure)) => Err(failure.error()),
-            (None, None) => board
-                .over
-                .as_ref()
-                .map_or(Ok(Poll::Pending), |over| Err(over.error())),
+            (Some(message), _) => Some(Ok(Some(message))),
+            (None, _) if has_ended => Some(Ok(None)),
+            (None, Some(failure)) => Some(Err(failure.error())),
+            (None, None) => board.over.as_ref().map(|over| Err(over.error())),
         }
     }
 
@@ -194,19 +182,18 @@ impl Messages {
         } else {
             Patience::Endless
         };
-        self.shared.wait(&self.signal, patience, |board| {
-            let group = board.groups.get(&self.group)?;
-            let lines = group.lines.values().filter_map(|id| board.lines.get(id));
-            for line in lines {
-                if let Some(failure) = line.failure.as_ref().filter(|_| !line.all_sent) {
-                    return Some(Err(failure.error()));
-                }
-                if !line.all_sent {
-                    return None;
-                }
-            }
-            Some(Ok(()))
-        })
+        self.shared
+            .wait(&self.signal, patience, |board| self.try_finish(board))
+    }
+
+    pub(crate) fn try_finish(&self, board: &mut Board) -> Option<io::Result<()>> {
+        let group = board.groups.get(&self.group)?;
+        let lines = group.lines.values().filter_map(|id| board.lines.get(id));
+        let mut unfinished = lines.filter(|line| !line.all_sent);
+        match unfinished.next() {
+            Some(line) => line.failure.as_ref().map(|failure| Err(failure.error())),
+            None => Some(Ok(())),
+        }
     }
 
     /// The messages that were not delivered because their time was over.
@@ -227,7 +214,7 @@ impl Messages {
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
     }
 
-    fn close(&self, board: &mut Board) -> Vec<u64> {
+    pub(crate) fn close(&self, board: &mut Board) -> Vec<u64> {
         let group = board.groups.get_mut(&self.group);
         let ids = group.map(|group| {
             group.finished = true;
@@ -246,6 +233,18 @@ impl Messages {
         }
         ids
     }
+}
+
+/// Whether a message is within the limits.
+pub(crate) fn check(octets: &[u8], deadline: Duration) -> io::Result<()> {
+    let text = if octets.len() > MESSAGE_BYTES_MAX {
+        "a message has 65536 octets at most; use a stream for more"
+    } else if deadline > LIFETIME_MAX {
+        "a message's deadline is half an hour ahead at most"
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::new(ErrorKind::InvalidInput, text))
 }
 
 /// Opens a group's line of a priority.

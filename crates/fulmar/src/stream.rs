@@ -39,9 +39,9 @@ impl Waits {
 /// restarted.
 #[derive(Debug)]
 pub struct Stream {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     line: LineId,
-    signal: Signal,
+    pub(crate) signal: Signal,
     peer: Option<PublicKey>,
     waits: Mutex<Waits>,
 }
@@ -73,18 +73,10 @@ impl Stream {
     /// Something written may not have arrived, for the reason that the error says. A non-blocking stream says
     /// `WouldBlock` until it is known: call again.
     pub fn finish(&self) -> io::Result<()> {
-        {
-            let mut board = self.shared.lock();
-            board.line(self.line)?.finishing = true;
-            self.shared.touch(&mut board, self.line);
-        }
+        self.shut(&mut self.shared.lock())?;
         let waits = self.waits();
-        let wanted = |board: &mut Board| match board.line(self.line) {
-            Ok(line) if line.all_sent => Some(Ok(())),
-            Ok(line) => line.failure.as_ref().map(|failure| Err(failure.error())),
-            Err(error) => Some(Err(error)),
-        };
         let patience = waits.patience(waits.write);
+        let wanted = |board: &mut Board| self.try_finish(board);
         self.shared.wait(&self.signal, patience, wanted)
     }
 
@@ -112,7 +104,25 @@ impl Stream {
         change(&mut self.waits.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn try_read(&self, board: &mut Board, out: &mut [u8]) -> Option<io::Result<usize>> {
+    /// Ends the own direction behind what was written.
+    pub(crate) fn shut(&self, board: &mut Board) -> io::Result<()> {
+        let line = board.line(self.line)?;
+        if !line.finishing {
+            line.finishing = true;
+            self.shared.touch(board, self.line);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn try_finish(&self, board: &mut Board) -> Option<io::Result<()>> {
+        match board.line(self.line) {
+            Ok(line) if line.all_sent => Some(Ok(())),
+            Ok(line) => line.failure.as_ref().map(|failure| Err(failure.error())),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    pub(crate) fn try_read(&self, board: &mut Board, out: &mut [u8]) -> Option<io::Result<usize>> {
         let line = match board.line(self.line) {
             Ok(line) => line,
             Err(error) => return Some(Err(error)),
@@ -130,7 +140,7 @@ impl Stream {
         Some(read)
     }
 
-    fn try_write(&self, board: &mut Board, octets: &[u8]) -> Option<io::Result<usize>> {
+    pub(crate) fn try_write(&self, board: &mut Board, octets: &[u8]) -> Option<io::Result<usize>> {
         let line = match board.line(self.line) {
             Ok(line) => line,
             Err(error) => return Some(Err(error)),

@@ -8,4 +8,5 @@ mod link;
 mod messages;
 mod setup;
 mod stepping;
+mod tasks;
 mod transfer;
