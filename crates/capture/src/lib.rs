@@ -9,6 +9,18 @@
 //! names the dissector of its octets ([`Dissector`]) in the link type that Wireshark keeps for that
 //! (252, "exported PDU"), so that no setting is needed to read them.
 //!
+//! ```
+//! # fn main() -> std::io::Result<()> {
+//! use fulmar_capture::{Pcapng, Section};
+//! let mut file = Vec::new();
+//! let mut capture = Pcapng::new(&mut file, &Section::default())?;
+//! capture.interface("hop 0", "the lossy link")?;
+//! drop(capture);
+//! assert_eq!(file[..4], [0x0A, 0x0D, 0x0D, 0x0A], "a section header");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Promises
 //! - No files and no clock: octets go to a [`std::io::Write`], times are arguments.
 //! - The same calls give the same octets.

@@ -4,6 +4,17 @@
 //! link between UDP sockets or [`tun`] devices, built on `fulmar_channel`. Time enters through
 //! [`clock`], entropy through [`entropy`], and a thread sleeps only in [`wait`].
 //!
+//! ```
+//! use fulmar_net::udp::{PortConfig, UdpPort};
+//! # fn main() -> std::io::Result<()> {
+//! let rate = fulmar_proto::units::Bitrate::from_bits_per_second(10_000_000);
+//! let port = UdpPort::bind(([127, 0, 0, 1], 0).into(), PortConfig::for_rate(rate))?;
+//! assert_ne!(port.local()?.port(), 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Programs that want streams and messages use the crate `fulmar`, which puts this one's parts together.
 //! There is no async runtime: one loop, one thread, one `ppoll` (ADR-0006). The only `unsafe` is one
 //! ioctl in `keeper/tcp_info.rs`.
 

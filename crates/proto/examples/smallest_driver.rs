@@ -3,7 +3,7 @@
 //! The whole contract is here: feed a machine one thing, drain it completely, wait for the deadline that it names.
 //! A real driver has a socket where [`Wire`] has a queue, and sleeps where [`transfer`] moves its clock on.
 
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Transmit, drain};
+use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
 use fulmar_proto::units::{Duration, Instant};
@@ -20,14 +20,6 @@ struct Wire {
     in_flight: VecDeque<(Instant, Vec<u8>)>,
     read: Vec<u8>,
     is_over: bool,
-}
-
-impl Wire {
-    /// The next datagram that is at the other end by now.
-    fn arrived(&mut self, now: Instant) -> Option<Vec<u8>> {
-        self.in_flight.front().filter(|(at, _)| *at <= now)?;
-        self.in_flight.pop_front().map(|(_, octets)| octets)
-    }
 }
 
 impl Driver<Endpoint> for Wire {
@@ -59,59 +51,45 @@ impl Driver<Endpoint> for Wire {
 
 /// Carries `octets` from one end to the other; returns what arrived, and when both ends had finished.
 pub(crate) fn transfer(octets: &[u8]) -> (Vec<u8>, Instant) {
-    let mut ends =
-        [1, 2].map(|seed| Endpoint::new(EndpointConfig::default(), Rng::from_seed(seed)));
-    let mut wires = [Wire::default(), Wire::default()];
+    let end = |seed| Endpoint::new(EndpointConfig::default(), Rng::from_seed(seed));
+    let (mut ends, mut wires) = ([end(1), end(2)], [Wire::default(), Wire::default()]);
     let (mut now, config) = (Instant::START, ConnectionConfig::default());
     ends[1].listen(Port(7), config).expect("the defaults work");
-    let id = ends[0]
-        .connect(now, PathId(0), Port(7), config)
-        .expect("there is room");
-    assert_eq!(
-        ends[0].write(now, id, octets),
-        Ok(octets.len()),
-        "more than fits at once"
-    );
+    let id = ends[0].connect(now, PathId(0), Port(7), config);
+    let id = id.expect("there is room");
+    let taken = ends[0].write(now, id, octets);
+    assert_eq!(taken, Ok(octets.len()), "more than fits at once");
     ends[0].close(now, id);
     while !wires.iter().all(|wire| wire.is_over) {
-        let mut next = None;
         for n in [0, 1] {
-            // Everything that is due, one thing at a time, and a complete drain behind each.
-            while let Some(octets) = wires[1 - n].arrived(now) {
-                let (path, ecn) = (PathId(0), Ecn::NotCapable);
+            // One thing at a time, and a complete drain behind it.
+            let arrived = wires[1 - n].in_flight.front();
+            if arrived.is_some_and(|(at, _)| *at <= now) {
+                let (_, octets) = wires[1 - n].in_flight.pop_front().expect("it is there");
                 ends[n].handle_datagram(
                     now,
                     Datagram {
-                        path,
+                        path: PathId(0),
                         octets: &octets,
-                        ecn,
+                        ecn: Ecn::NotCapable,
                     },
                 );
-                drain(&mut ends[n], now, &mut wires[n]);
-            }
-            if ends[n]
-                .next_deadline()
-                .is_some_and(|deadline| deadline.at <= now)
-            {
+            } else if ends[n].next_deadline().is_some_and(|next| next.at <= now) {
                 ends[n].handle_deadline(now);
             }
-            next = Deadline::earlier(next, drain(&mut ends[n], now, &mut wires[n]));
+            drain(&mut ends[n], now, &mut wires[n]);
         }
         let arrivals = wires.iter().filter_map(|wire| wire.in_flight.front());
-        let times = arrivals
-            .map(|(at, _)| *at)
-            .chain(next.map(|deadline| deadline.at));
-        now = times
-            .min()
-            .expect("an end that is not over waits for something")
-            .max(now);
+        let deadlines = ends.iter().filter_map(Machine::next_deadline);
+        let times = (arrivals.map(|(at, _)| *at)).chain(deadlines.map(|next| next.at));
+        now = times.min().expect("an end waits for something").max(now);
     }
     let [_, receiver] = wires;
     (receiver.read, now)
 }
 
 fn main() {
-    let (arrived, at) = transfer(&vec![7; 100_000]);
+    let (arrived, at) = transfer(&[7; 100_000]);
     println!(
         "{} octets arrived; both ends had finished after {at}",
         arrived.len()

@@ -9,6 +9,21 @@
 //! for entropy: `now` is always an argument and randomness is handed over at birth. So the same
 //! compiled code runs in virtual and in real time. The contract between a machine and its driver is
 //! in [`machine`].
+//!
+//! ```
+//! use fulmar_proto::machine::{Machine, PathId};
+//! use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
+//! use fulmar_proto::{rng::Rng, units::Instant, wire::Port};
+//! let mut end = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+//! let now = Instant::START;
+//! let id = end.connect(now, PathId(0), Port(7), ConnectionConfig::default()).unwrap();
+//! end.write(now, id, b"hello").unwrap();
+//! let mut datagram = Vec::new();
+//! assert!(end.poll_transmit(now, &mut datagram).is_some());
+//! assert!(end.next_deadline().is_some(), "the same again if no answer comes");
+//! ```
+//!
+//! `examples/smallest_driver.rs` is a whole driver.
 
 pub mod bytes;
 pub mod fec;

@@ -4,6 +4,15 @@
 //! it does not know, and [`SettingsError`] names the place, the field and the remedy in one line.
 //! The simulator's scenarios and the gateway's configuration are both read with it, and know
 //! what the keys mean.
+//!
+//! ```
+//! use fulmar_settings::{Document, SettingsError, TableReader};
+//! let document = Document::parse("link.toml", "rate = \"5 Mbit/s\"")?;
+//! let table = TableReader::root(&document.name, &document.root, &[&["rate"]])?;
+//! let rate: fulmar_proto::units::Bitrate = table.required("rate", "\"5 Mbit/s\"")?;
+//! assert_eq!(rate.as_bits_per_second(), 5_000_000);
+//! # Ok::<(), SettingsError>(())
+//! ```
 
 pub mod document;
 pub mod error;

@@ -4,6 +4,7 @@ use std::io;
 
 /// A recording that cannot be used. Prints as one line: place, field, problem and remedy.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// A line of a table.
     #[error("{name}:{line}: `{field}`: {problem}")]

@@ -8,6 +8,14 @@
 //!  CSV, .mat ---- power --------------------------------> PowerTrace, for `fading = "trace FILE"`
 //! ```
 //!
+//! ```
+//! use fulmar_trace::{Recording, SequenceOptions, TraceError, read_table};
+//! let table = "lost\n0\n1\n0\n0\n";
+//! let recording = read_table("lab.csv", table.as_bytes(), SequenceOptions::default())?;
+//! assert!(matches!(recording, Recording::Packets(_)));
+//! # Ok::<(), TraceError>(())
+//! ```
+//!
 //! # Promises
 //! - No files: whoever has one hands over a reader. Input is read as a stream; the memory for it
 //!   is bounded (one bit and, where there are times, a few octets for a packet), and so is a line.

@@ -12,6 +12,7 @@ const STEP_BITS: u32 = 24;
 
 /// The reason why no epoch can be had.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EpochError {
     /// The file cannot be read, written or trusted.
     #[error(transparent)]

@@ -29,6 +29,7 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// The reason why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StateFileError {
     /// It cannot be read.
     #[error("reading {}", .path.display())]

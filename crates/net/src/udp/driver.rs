@@ -115,6 +115,7 @@ pub trait Application<M: Machine> {
 
 /// Why a loop could not go on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DriverError {
     /// The socket is broken.
     #[error("receiving from the socket")]

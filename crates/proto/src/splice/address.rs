@@ -37,6 +37,7 @@ pub struct HostName(String);
 
 /// The reason why a text is no host name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HostNameError {
     /// The text is empty, or longer than a name may be.
     #[error("a host name has 1 to 253 octets, this has {0}")]

@@ -9,6 +9,7 @@ use core::time::Duration;
 
 /// The reason why a quantity could not be read. The message says what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnitError {
     /// The text does not begin with a number.
     #[error("`{text}` does not start with a number: {expected}")]

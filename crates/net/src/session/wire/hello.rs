@@ -26,6 +26,7 @@ pub struct Capability {
 
 /// The reason why a list of capabilities cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HelloError {
     /// A name or value has a length that does not fit.
     #[error("capability `{0}`: its name must have 1 to 32 octets and its value at most 32")]

@@ -133,6 +133,7 @@ pub enum Event {
 
 /// The reason why a connection cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// A setting is out of range.
     #[error(transparent)]
@@ -147,6 +148,7 @@ pub enum ConnectError {
 
 /// The reason why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The connection is over or never existed.
     #[error("the connection is closed")]
