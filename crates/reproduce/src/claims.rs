@@ -1,7 +1,6 @@
 //! A paper's claims, and the verdicts that the runs give.
 
 use crate::data::Data;
-use crate::reading::others;
 use serde::{Deserialize, Serialize};
 
 /// A sentence of a paper that states a result, with its check.
@@ -28,6 +27,11 @@ pub(crate) struct Finding {
     pub(crate) figure: String,
     /// Further facts that a reader should know.
     pub(crate) comment: String,
+    /// Whether the verdict is `not` because the runs do not decide.
+    open: bool,
+    /// The verdicts under the other readings of the conditions, if there are such readings; one of them that
+    /// has no value gives none.
+    others: Option<Vec<Verdict>>,
 }
 
 /// The beginning of a comment's line that says why a verdict decides nothing.
@@ -36,13 +40,36 @@ const OPEN: &str = "Too close to tell: ";
 const GIVEN: &str = "Given, not found: ";
 
 impl Finding {
+    /// A verdict with our figure, and further facts that a reader should know.
+    pub(crate) const fn new(verdict: Verdict, figure: String, comment: String) -> Self {
+        Self {
+            verdict,
+            figure,
+            comment,
+            open: false,
+            others: None,
+        }
+    }
+
+    /// A verdict with our figure alone.
+    pub(crate) const fn bare(verdict: Verdict, figure: String) -> Self {
+        Self::new(verdict, figure, String::new())
+    }
+
+    /// The finding with the verdicts under other readings of the conditions.
+    pub(crate) fn beside(self, others: Vec<Verdict>) -> Self {
+        let others = Some(others);
+        Self { others, ..self }
+    }
+
     /// Leaves a claim open that did not come out, but whose opposite did not either, for the reason `why`.
     /// Another verdict stays as it is.
     pub(crate) fn open_if(self, open: bool, why: &str) -> Self {
         if !open || self.verdict != Verdict::Not {
             return self;
         }
-        self.because(OPEN, why)
+        let open = true;
+        Self { open, ..self }.because(OPEN, why)
     }
 
     /// Marks a claim that holds, whole or in part, because a setting of ours was fitted to it or taken from
@@ -81,8 +108,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub(crate) const ALL: [Self; 4] = [Self::Reproduced, Self::Partly, Self::Not, Self::Given];
-
     /// The name on the page and in the records.
     pub const fn name(self) -> &'static str {
         match self {
@@ -120,39 +145,27 @@ pub struct Checked {
     pub figure: String,
     /// The criterion, and further facts that a reader should know.
     pub comment: String,
-}
-
-impl Checked {
     /// Whether the verdict is `not` because the runs do not decide: the claim is neither reproduced nor
-    /// refuted.
-    pub fn is_open(&self) -> bool {
-        let mut lines = self.comment.lines();
-        self.verdict == Verdict::Not && lines.any(|line| line.starts_with(OPEN))
-    }
-
-    /// Whether another reading of the conditions gives another verdict; `None` if the claim is
-    /// judged under one reading alone.
-    pub(crate) fn changes(&self) -> Option<bool> {
-        let others = others(&self.comment)?;
-        Some(others.iter().any(|other| *other != self.verdict))
-    }
+    /// refuted. The record tells it in the comment alone.
+    #[serde(skip)]
+    pub open: bool,
+    /// Whether another reading of the conditions gives another verdict; `None` if the claim is judged under
+    /// one reading alone. The record tells it in the comment alone.
+    #[serde(skip)]
+    pub changes: Option<bool>,
 }
 
 /// The number of claims that are judged under several readings, and the number of those whose verdict
 /// changes with them.
 pub(crate) fn changes(claims: &[Checked]) -> (usize, usize) {
-    let read: Vec<bool> = claims.iter().filter_map(Checked::changes).collect();
+    let read: Vec<bool> = claims.iter().filter_map(|claim| claim.changes).collect();
     (read.len(), read.iter().filter(|changes| **changes).count())
 }
 
 impl Claim {
     /// Judges the claim by `data`.
     pub(crate) fn judge(&self, data: &Data) -> Checked {
-        let none = || Finding {
-            verdict: Verdict::Not,
-            figure: "none".to_owned(),
-            comment: String::new(),
-        };
+        let none = || Finding::bare(Verdict::Not, "none".to_owned());
         let finding = (self.check)(data).unwrap_or_else(|| {
             none().open_if(
                 true,
@@ -167,6 +180,10 @@ impl Claim {
             verdict: finding.verdict,
             figure: finding.figure,
             comment: comment.trim_end().to_owned(),
+            open: finding.open,
+            changes: finding
+                .others
+                .map(|others| others.iter().any(|other| *other != finding.verdict)),
         }
     }
 }
@@ -195,21 +212,17 @@ mod tests {
     }
 
     fn found(verdict: Verdict) -> Finding {
-        Finding {
-            verdict,
-            figure: "1".to_owned(),
-            comment: "Above all.".to_owned(),
-        }
+        Finding::new(verdict, "1".to_owned(), "Above all.".to_owned())
     }
 
     #[test]
     fn what_the_runs_do_not_decide_is_told_from_what_they_refute() {
         let open = judged(Verdict::Not, true);
-        assert!(open.is_open() && open.verdict == Verdict::Not);
+        assert!(open.open && open.verdict == Verdict::Not);
         let comment = "Reproduced if it does.\nToo close to tell: 1 ± 2.\nAbove all.";
         assert_eq!(open.comment, comment);
-        assert!(!judged(Verdict::Not, false).is_open());
-        assert!(!judged(Verdict::Partly, true).is_open());
+        assert!(!judged(Verdict::Not, false).open);
+        assert!(!judged(Verdict::Partly, true).open);
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn list(attempt: &Attempt) -> Markup {
                             }
                             td data-label="Verdict" {
                                 (verdict(claim))
-                                @if claim.changes() == Some(true) { ", changes with the reading" }
+                                @if claim.changes == Some(true) { ", changes with the reading" }
                             }
                             td data-label="Our figure" { (claim.figure) }
                         }

@@ -79,8 +79,8 @@ fn runs(family: &crate::data::FamilyData) -> usize {
 
 fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
     let not = || claims.iter().filter(|claim| claim.verdict == Verdict::Not);
-    let refuted: Vec<&Checked> = not().filter(|claim| !claim.is_open()).collect();
-    let open: Vec<&Checked> = not().filter(|claim| claim.is_open()).collect();
+    let refuted: Vec<&Checked> = not().filter(|claim| !claim.open).collect();
+    let open: Vec<&Checked> = not().filter(|claim| claim.open).collect();
     html! {
         p {
             "The paper's figures, run again in Fulmar's simulator, and what the paper says of them. Of "

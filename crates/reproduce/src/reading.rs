@@ -66,32 +66,25 @@ pub(crate) fn in_each(
     let view = |reading: &Reading| View::of(data, *reading);
     let (first, others) = readings.split_first()?;
     let mut finding = check(&view(first))?;
-    if !others.is_empty() {
-        finding.comment.push_str(OTHERS);
+    if others.is_empty() {
+        return Some(finding);
     }
+    finding.comment.push_str(OTHERS);
+    let mut verdicts = Vec::new();
     for other in others {
-        let told = check(&view(other)).map_or_else(
+        let found = check(&view(other));
+        let told = found.as_ref().map_or_else(
             || "no value".to_owned(),
             |found| format!("{} ({})", found.verdict.name(), found.figure),
         );
         let _ = write!(finding.comment, "\n{}: {told}", other.name);
+        verdicts.extend(found.map(|found| found.verdict));
     }
-    Some(finding)
+    Some(finding.beside(verdicts))
 }
 
 /// The heading of the other readings in a comment; each has a line of its own.
 const OTHERS: &str = "\nUnder other readings:";
-
-/// The verdicts under the other readings, read from a comment; `None` if the claim has only one reading.
-pub(crate) fn others(comment: &str) -> Option<Vec<Verdict>> {
-    let (_, lines) = comment.split_once(OTHERS)?;
-    let verdicts = lines.lines().filter_map(|line| {
-        let (_, told) = line.split_once(": ")?;
-        let word = told.split(' ').next()?;
-        Verdict::ALL.into_iter().find(|known| known.name() == word)
-    });
-    Some(verdicts.collect())
-}
 
 impl<'a> View<'a> {
     /// The runs of `reading`.
@@ -271,11 +264,10 @@ pub(crate) const BACKS_OFF: &str = "Reproduced if, at the highest rate at which 
 pub(crate) fn backs_off(view: &View<'_>, tcp: &str) -> Option<Finding> {
     let highest = LOSSY.iter().rfind(|x| view.delivers(tcp, x, 0.5))?;
     let share = view.goodput(tcp, highest)? / view.goodput(tcp, "0")?;
-    Some(Finding {
-        verdict: Verdict::of(share < 0.1, share < 0.5),
-        figure: format!("to {} at {highest}", percent(share)),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(share < 0.1, share < 0.5),
+        format!("to {} at {highest}", percent(share)),
+    ))
 }
 
 #[cfg(test)]
@@ -283,41 +275,38 @@ mod tests {
     use super::*;
     use Verdict::{Not, Partly, Reproduced};
 
-    fn judged(readings: &[Reading], verdicts: &[Option<Verdict>]) -> String {
+    fn judged(readings: &[Reading], verdicts: &[Option<Verdict>]) -> Finding {
         let data = Data {
             families: Vec::new(),
         };
         let check = |view: &View<'_>| {
             let number = readings.iter().position(|r| r.name == view.reading.name);
             let verdict = verdicts[number.expect("one of them")]?;
-            Some(Finding {
+            Some(Finding::new(
                 verdict,
-                figure: "not: 2 (of 3)".to_owned(),
-                comment: "It is not: partly.".to_owned(),
-            })
+                "not: 2 (of 3)".to_owned(),
+                "It is not: partly.".to_owned(),
+            ))
         };
-        let finding = in_each(&data, readings, check);
-        finding.expect("a value as printed").comment
+        in_each(&data, readings, check).expect("a value as printed")
     }
 
     #[test]
-    fn the_verdicts_under_other_readings_are_read_back_from_where_they_are_told() {
+    fn the_verdicts_under_other_readings_stand_beside_the_first_and_are_told_in_the_comment() {
         let readings = [
             Reading::per_bit("a", PRINTED),
             Reading::per_bit("b", "10 ms"),
             Reading::per_octet("c", "rate per octet"),
             Reading::per_octet("d", "that and 10 ms"),
         ];
-        let comment = judged(
-            &readings,
-            &[Some(Not), Some(Partly), None, Some(Reproduced)],
-        );
-        assert_eq!(
-            others(&comment),
-            Some(vec![Partly, Reproduced]),
-            "{comment}"
-        );
-        let comment = judged(&readings[..1], &[Some(Not)]);
-        assert_eq!(others(&comment), None, "{comment}");
+        let verdicts = [Some(Not), Some(Partly), None, Some(Reproduced)];
+        let finding = judged(&readings, &verdicts);
+        let comment = "It is not: partly.\nUnder other readings:\n10 ms: partly (not: 2 (of 3))\n\
+            rate per octet: no value\nthat and 10 ms: reproduced (not: 2 (of 3))";
+        assert_eq!(finding.comment, comment);
+        let told = |verdict| Finding::new(verdict, finding.figure.clone(), comment.to_owned());
+        assert_eq!(finding, told(Not).beside(vec![Partly, Reproduced]));
+        let alone = judged(&readings[..1], &verdicts[..1]);
+        assert_eq!(alone.comment, "It is not: partly.");
     }
 }

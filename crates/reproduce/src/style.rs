@@ -53,7 +53,7 @@ pub(crate) fn document(title: &str, body: &Markup) -> String {
 pub(crate) fn verdict(claim: &Checked) -> Markup {
     let name = claim.verdict.name();
     html! {
-        @if claim.is_open() { span.open { (name) ": too close to tell" } }
+        @if claim.open { span.open { (name) ": too close to tell" } }
         @else { span class=(name) { (name) } }
     }
 }
@@ -77,7 +77,7 @@ pub(crate) fn given(claims: &[Checked]) -> Markup {
 
 /// `, of these 2 too close to tell`, if there are any.
 pub(crate) fn undecided(claims: &[Checked]) -> String {
-    match claims.iter().filter(|claim| claim.is_open()).count() {
+    match claims.iter().filter(|claim| claim.open).count() {
         0 => String::new(),
         open => format!(", of these {open} too close to tell"),
     }

@@ -23,11 +23,11 @@ pub(super) const CLAIMS: [Claim; 3] = [
             let all = LENGTHS.map(|(_, x)| x);
             let found = each(data, "coded", &all, ADAPTIVE)?;
             let ahead = ahead(&found);
-            Some(Finding {
-                verdict: Verdict::of(ahead == 4, ahead >= 2),
-                figure: told(&found),
-                comment: "Adaptive, best fixed. At 1e-6 nearly all of the time is free of errors, so there is little to win.".to_owned(),
-            })
+            Some(Finding::new(
+Verdict::of(ahead == 4, ahead >= 2),
+told(&found),
+"Adaptive, best fixed. At 1e-6 nearly all of the time is free of errors, so there is little to win.".to_owned(),
+))
         },
     },
     Claim {
@@ -70,12 +70,12 @@ pub(super) const CLAIMS: [Claim; 3] = [
             let parts = gains.iter().map(|(channel, with, without)| {
                 format!("{channel} {with:.4} with, {without:.4} without")
             });
-            Some(Finding {
-                verdict: Verdict::of(clear > 0 && !loses, wins && !loses),
-                figure: parts.collect::<Vec<_>>().join("; "),
-                comment: "adapt_power: with each packet that arrives the receiver learns the short-term rate that its power means. Errors alone tell a fade within three packets, its beginning \
+            Some(Finding::new(
+Verdict::of(clear > 0 && !loses, wins && !loses),
+parts.collect::<Vec<_>>().join("; "),
+"adapt_power: with each packet that arrives the receiver learns the short-term rate that its power means. Errors alone tell a fade within three packets, its beginning \
                     by the loss of one and low rates not at all; over KIODO both come too late.".to_owned(),
-            })
+))
         },
     },
 ];
@@ -157,12 +157,12 @@ fn rough(data: &Data) -> Option<Finding> {
             worth.now
         ))
     })?;
-    Some(Finding {
-        verdict: Verdict::of(ahead == 4, ahead >= 2 && near),
-        figure: told(&found),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(ahead == 4, ahead >= 2 && near),
+        told(&found),
+        format!(
             "Adaptive, best fixed. What knowledge allows over these courses, by arithmetic (no set-up, no acknowledgements, no estimate to make): {allowed}. Over KIODO fades are over before the sender hears of them, so that \
              knowing the rate of a round trip ago exactly is worth next to nothing above the best fixed choice; what is left there is to find that choice while running.",
         ),
-    })
+    ))
 }

@@ -62,16 +62,15 @@ pub(super) const CLAIMS: [Claim; 7] = [
                 longest(course.fades.iter().copied().chain(dark))
             };
             let longest = longest(each(spans).into_iter());
-            Some(of_preset(Finding {
-                verdict: Verdict::of(several && longest > 0.1, several || longest > 0.1),
-                figure: format!(
+            Some(of_preset(Finding::new(
+                Verdict::of(several && longest > 0.1, several || longest > 0.1),
+                format!(
                     "medians {} ms; the longest {:.0} ms",
                     list(&medians.map(|m| m * 1e3), 1),
                     longest * 1e3
                 ),
-                comment: "FASOLT, KIODO, ATENAA, testbed. The longest are ATENAA's obstructions."
-                    .to_owned(),
-            }))
+                "FASOLT, KIODO, ATENAA, testbed. The longest are ATENAA's obstructions.".to_owned(),
+            )))
         },
     },
     Claim {
@@ -83,14 +82,14 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let (first, second) = foremost(Kiodo, |of| -course(of).unsteadiness);
             let deviations = each(|of| course(of).unsteadiness);
-            Some(of_preset(Finding {
-                verdict: Verdict::of(first, second),
-                figure: format!("standard deviations of log10: {}", list(&deviations, 2)),
-                comment: format!(
+            Some(of_preset(Finding::new(
+                Verdict::of(first, second),
+                format!("standard deviations of log10: {}", list(&deviations, 2)),
+                format!(
                     "FASOLT, KIODO, ATENAA, testbed; rates below 1e-12 count as that. KIODO's contains its getting better. {}",
                     by_index_told()
                 ),
-            }))
+            )))
         },
     },
     Claim {
@@ -101,11 +100,11 @@ pub(super) const CLAIMS: [Claim; 7] = [
         see: &["fig-1-kiodo"],
         check: |_| {
             let (first, last) = course(Kiodo).ends;
-            Some(of_preset(Finding {
-                verdict: Verdict::of(last < first / 10.0, last < first),
-                figure: format!("{first:.1e} to {last:.1e}"),
-                comment: "Distance alone makes it: the power rises with its square.".to_owned(),
-            }))
+            Some(of_preset(Finding::new(
+                Verdict::of(last < first / 10.0, last < first),
+                format!("{first:.1e} to {last:.1e}"),
+                "Distance alone makes it: the power rises with its square.".to_owned(),
+            )))
         },
     },
     Claim {
@@ -122,11 +121,10 @@ pub(super) const CLAIMS: [Claim; 7] = [
             });
             let near = near.count();
             let times: Vec<f64> = dark.iter().map(|(at, _)| *at).collect();
-            Some(of_preset(Finding {
-                verdict: Verdict::of(near == 3 && dark.len() == 3, !dark.is_empty()),
-                figure: format!("at {} s", list(&times, 1)),
-                comment: String::new(),
-            }))
+            Some(of_preset(Finding::bare(
+                Verdict::of(near == 3 && dark.len() == 3, !dark.is_empty()),
+                format!("at {} s", list(&times, 1)),
+            )))
         },
     },
     Claim {
@@ -139,16 +137,16 @@ pub(super) const CLAIMS: [Claim; 7] = [
             let (long, _) = foremost(Fasolt, |of| median(&course(of).fades));
             let (deep, _) = foremost(Fasolt, |of| -course(of).depth);
             let depths = each(|of| course(of).depth);
-            Some(of_preset(Finding {
-                verdict: Verdict::of(long && deep, long || deep),
-                figure: format!(
+            Some(of_preset(Finding::new(
+                Verdict::of(long && deep, long || deep),
+                format!(
                     "medians {} ms; least power {} dB",
                     list(&each(|of| median(&course(of).fades) * 1e3), 1),
                     list(&depths, 1)
                 ),
-                comment: "FASOLT, KIODO, ATENAA, testbed; KIODO's mean power grows along the pass."
+                "FASOLT, KIODO, ATENAA, testbed; KIODO's mean power grows along the pass."
                     .to_owned(),
-            }))
+            )))
         },
     },
     Claim {
@@ -160,11 +158,10 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let (most, _) = foremost(Atenaa, |of| course(of).dark.len() as f64);
             let spans = course(Atenaa).dark.len();
-            Some(of_preset(Finding {
-                verdict: Verdict::of(most && spans >= 10, most),
-                figure: format!("dark {spans} times in 100 s"),
-                comment: String::new(),
-            }))
+            Some(of_preset(Finding::bare(
+                Verdict::of(most && spans >= 10, most),
+                format!("dark {spans} times in 100 s"),
+            )))
         },
     },
     Claim {
@@ -176,18 +173,18 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let crossings = foremost(Testbed, |of| course(of).crossings);
             let deviation = foremost(Testbed, |of| course(of).unsteadiness);
-            Some(of_preset(Finding {
-                verdict: Verdict::of(crossings.0 || deviation.0, crossings.1 || deviation.1),
-                figure: format!(
+            Some(of_preset(Finding::new(
+                Verdict::of(crossings.0 || deviation.0, crossings.1 || deviation.1),
+                format!(
                     "{} crossings a second; standard deviations {}",
                     list(&each(|of| course(of).crossings), 1),
                     list(&each(|of| course(of).unsteadiness), 2)
                 ),
-                comment: format!(
+                format!(
                     "FASOLT, KIODO, ATENAA, testbed; rates below 1e-12 count as that. {}",
                     by_index_told()
                 ),
-            }))
+            )))
         },
     },
 ];

@@ -40,11 +40,11 @@ pub(super) const CLAIMS: [Claim; 12] = [
             let distance = Distance::from_metres(KIODO)?;
             let round_trip = round_trip_time(distance, Duration::ZERO);
             let octets = window(round_trip, Bitrate::from_bits_per_second(1_000_000_000)).0;
-            Some(Finding {
-                verdict: Verdict::of(octets == 2_084_775, octets.abs_diff(2_084_775) < 20_848),
-                figure: format!("{octets}"),
-                comment: "With light's speed in vacuum and no time of processing.".to_owned(),
-            })
+            Some(Finding::new(
+                Verdict::of(octets == 2_084_775, octets.abs_diff(2_084_775) < 20_848),
+                format!("{octets}"),
+                "With light's speed in vacuum and no time of processing.".to_owned(),
+            ))
         },
     },
     Claim {
@@ -72,11 +72,11 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["fig-3-testbed", "fig-3-fasolt"],
         check: |_| {
             let gains = [gain(Arq::GoBackN, TESTBED), gain(Arq::GoBackN, FASOLT)];
-            Some(Finding {
-                verdict: Verdict::of(most(&gains) < 0.02, most(&gains) < 0.05),
-                figure: format!("{} %", list(&gains.map(|gain| gain * 100.0), 1)),
-                comment: "Over the testbed, over FASOLT.".to_owned(),
-            })
+            Some(Finding::new(
+                Verdict::of(most(&gains) < 0.02, most(&gains) < 0.05),
+                format!("{} %", list(&gains.map(|gain| gain * 100.0), 1)),
+                "Over the testbed, over FASOLT.".to_owned(),
+            ))
         },
     },
     Claim {
@@ -87,11 +87,10 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["fig-4-rate", "fig-4-length"],
         check: |_| {
             let gain = gain(Arq::SelectiveRepeat, TESTBED);
-            Some(Finding {
-                verdict: Verdict::of(gain < 0.02, gain < 0.05),
-                figure: format!("{:.1} %", gain * 100.0),
-                comment: String::new(),
-            })
+            Some(Finding::bare(
+                Verdict::of(gain < 0.02, gain < 0.05),
+                format!("{:.1} %", gain * 100.0),
+            ))
         },
     },
     Claim {
@@ -106,11 +105,10 @@ pub(super) const CLAIMS: [Claim; 12] = [
                     / share(Arq::SelectiveRepeat, TESTBED, user, rate)
             });
             let far = worst(&ratios.collect::<Vec<_>>());
-            Some(Finding {
-                verdict: Verdict::of(far < 0.02, far < 0.05),
-                figure: format!("{:.2} % apart at most", far * 100.0),
-                comment: String::new(),
-            })
+            Some(Finding::bare(
+                Verdict::of(far < 0.02, far < 0.05),
+                format!("{:.2} % apart at most", far * 100.0),
+            ))
         },
     },
     Claim {
@@ -156,11 +154,11 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &[],
         check: |_| {
             let (long, short) = (loss(1e-6, 1020), loss(1e-6, 40));
-            let found = Finding {
-                verdict: Verdict::of(long > 10.0 * short, long > short),
-                figure: format!("{long:.4} and {short:.5}"),
-                comment: "Cumulative acknowledgements and those that name runs make good for lost ones, here as in the paper's TCP; the equation does not count on it.".to_owned(),
-            };
+            let found = Finding::new(
+Verdict::of(long > 10.0 * short, long > short),
+format!("{long:.4} and {short:.5}"),
+"Cumulative acknowledgements and those that name runs make good for lost ones, here as in the paper's TCP; the equation does not count on it.".to_owned(),
+);
             Some(found.given("it is equation 6 with lengths of our choice; no run here has acknowledgements ride on data."))
         },
     },
@@ -211,11 +209,11 @@ fn bracketed(_: &Data) -> Option<Finding> {
         }
     }
     let near = off.iter().filter(|off| **off <= 1e-4).count();
-    let found = Finding {
-        verdict: Verdict::of(near == 36 && off.len() == 36, 2 * near >= off.len()),
-        figure: format!("{near} of {}, {:.0e} off at most", off.len(), most(&off)),
-        comment: "Loss over the user data alone, no time of processing, and 400 m and 1500 m where the text has 500 m and 1400 m: so they were computed.".to_owned(),
-    };
+    let found = Finding::new(
+Verdict::of(near == 36 && off.len() == 36, 2 * near >= off.len()),
+format!("{near} of {}, {:.0e} off at most", off.len(), most(&off)),
+"Loss over the user data alone, no time of processing, and 400 m and 1500 m where the text has 500 m and 1400 m: so they were computed.".to_owned(),
+);
     Some(found.given("two of the distances, and that headers are not lost, were found from these values: the text and equation 5 say otherwise."))
 }
 
@@ -240,19 +238,19 @@ fn stop_and_wait(data: &Data) -> Option<Finding> {
         .collect();
     let header_rules = header_rules && least(&shares) > 0.8;
     let waits = waits && most(&fasolt) < 0.1;
-    Some(Finding {
-        verdict: Verdict::of(header_rules && waits, header_rules || waits),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(header_rules && waits, header_rules || waits),
+        format!(
             "{} of the header's share; over FASOLT {}",
             list(&near, 2),
             list(&far, 3)
         ),
-        comment: format!(
+        format!(
             "Simulated: {} and {}. Over 400 m a packet of 520 octets takes 6.7 us and the way there and back 2.7 us: at 500 octets waiting costs more than the header does.",
             list(&shares, 2),
             list(&fasolt, 3)
         ),
-    })
+    ))
 }
 
 /// Simulated shares over all lengths at 1e-6.
@@ -275,16 +273,16 @@ fn distance_independent(data: &Data) -> Option<Finding> {
         ratios(Arq::StopAndWait)?,
     );
     let same = worst(&selective) < 0.01;
-    Some(Finding {
-        verdict: Verdict::of(same && most(&back) < 0.95 && most(&wait) < 0.95, same),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(same && most(&back) < 0.95 && most(&wait) < 0.95, same),
+        format!(
             "FASOLT over testbed: {}; go-back-N {}; stop-and-wait {}",
             list(&selective, 3),
             list(&back, 2),
             list(&wait, 2)
         ),
-        comment: "Simulated, at 500, 1000 and 1500 octets.".to_owned(),
-    })
+        "Simulated, at 500, 1000 and 1500 octets.".to_owned(),
+    ))
 }
 
 fn upper_bound(data: &Data) -> Option<Finding> {
@@ -297,14 +295,14 @@ fn upper_bound(data: &Data) -> Option<Finding> {
         }
     }
     let below = shares.iter().filter(|share| **share <= 1.0).count();
-    Some(Finding {
-        verdict: Verdict::of(below == shares.len(), 2 * below > shares.len()),
-        figure: format!("{:.4} of it at most", most(&shares)),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(below == shares.len(), 2 * below > shares.len()),
+        format!("{:.4} of it at most", most(&shares)),
+        format!(
             "Simulated, with the same losses; at most it in {below} of {} comparisons.",
             shares.len()
         ),
-    })
+    ))
 }
 
 /// Every channel, line and rate of the link layers' runs.
@@ -326,11 +324,11 @@ fn optimum(_: &Data) -> Option<Finding> {
         excess = excess.max(others - at(user));
         lengths.push(user as f64);
     }
-    Some(Finding {
-        verdict: Verdict::of(excess <= 1e-9, excess <= 1e-4),
-        figure: format!("{} octets at 1e-7 to 1e-4", list(&lengths, 0)),
-        comment: format!("No other length has more than {excess:.0e} above."),
-    })
+    Some(Finding::new(
+        Verdict::of(excess <= 1e-9, excess <= 1e-4),
+        format!("{} octets at 1e-7 to 1e-4", list(&lengths, 0)),
+        format!("No other length has more than {excess:.0e} above."),
+    ))
 }
 
 fn above_goal() -> Finding {
@@ -344,15 +342,15 @@ fn above_goal() -> Finding {
     };
     let drops = USERS.map(|user| falls(Arq::SelectiveRepeat, user, 1e-5, 1e-4) * 100.0);
     let before = USERS.map(|user| falls(Arq::SelectiveRepeat, user, 1e-6, 1e-5) * 100.0);
-    Finding {
-        verdict: Verdict::of(Arq::ALL.into_iter().all(holds), holds(Arq::SelectiveRepeat)),
-        figure: format!(
+    Finding::new(
+        Verdict::of(Arq::ALL.into_iter().all(holds), holds(Arq::SelectiveRepeat)),
+        format!(
             "{} %; from 1e-6 to 1e-5 {} %",
             list(&drops, 0),
             list(&before, 0)
         ),
-        comment: "Selective repeat at 500, 1000 and 1500 octets.".to_owned(),
-    }
+        "Selective repeat at 500, 1000 and 1500 octets.".to_owned(),
+    )
 }
 
 fn two_per_cent(data: &Data) -> Option<Finding> {
@@ -390,17 +388,17 @@ fn two_per_cent(data: &Data) -> Option<Finding> {
     let over = ((far - 1.0).abs() - interval).max(0.0);
     let aerotp = ratios(data, "awgn-kiodo", AEROTP, Arq::SelectiveRepeat)?;
     let off = worst(&all).max(over).max(worst(&aerotp));
-    Some(Finding {
-        verdict: Verdict::of(off <= 0.02, off <= 0.05),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(off <= 0.02, off <= 0.05),
+        format!(
             "simulated over closed form: {}; over KIODO go-back-N {far:.3} ± {interval:.3}, AeroTP {}",
             figures.join("; "),
             list(&aerotp, 3)
         ),
-        comment: format!(
+        format!(
             "Runs of 2 s, over KIODO ten of 20 s (go-back-N). At 1e-7 and 1e-5 {:.3} to {:.3}: go-back-N loses to what the form leaves out where a loss costs a part of a packet and losses are many, the packet under way when its timer ends (testbed, 1e-5).",
             least(&others),
             most(&others)
         ),
-    })
+    ))
 }

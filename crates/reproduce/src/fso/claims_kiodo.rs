@@ -85,15 +85,15 @@ fn kiodo_tcp(data: &Data) -> Option<Finding> {
             .iter()
             .all(|ratio| (1.0 / factor..=factor).contains(ratio))
     };
-    Some(Finding {
-        verdict: Verdict::of(within(1.25), within(3.0)),
-        figure: list(&ours, 4),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(within(1.25), within(3.0)),
+        list(&ours, 4),
+        format!(
             "What a loss costs is the timeout: with one of {} ms and no back-off it is {} at 1000 octets. The paper does not give its rule; its figures ask for one of 50 to 80 ms, three to five round trips.",
             timers(),
             list(&by_timer(data, GBN)?, 4)
         ),
-    })
+    ))
 }
 
 fn four_blocks(data: &Data) -> Option<Finding> {
@@ -111,10 +111,10 @@ fn four_blocks(data: &Data) -> Option<Finding> {
         .all(|(ours, form)| *ours < 0.5 * form);
     let few = KEPT.iter().map(|x| share(data, "few-blocks", BLOCKS, x));
     let few = few.collect::<Option<Vec<f64>>>()?;
-    Some(Finding {
-        verdict: Verdict::of(within, halves),
-        figure: list(&ours, 4),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(within, halves),
+        list(&ours, 4),
+        format!(
             "With {} blocks: {} at 1000 octets. What would begin another run is dropped, is taken for under way because nothing behind it is reported, and waits for the timer: with timeouts of {} ms, no back-off \
              and go-back-N's window, {}. TCP here has one timer, which each acknowledgement of the head starts anew; with a timer for each packet the published figures come out (claim kiodo-cause).",
             KEPT.join(", "),
@@ -122,7 +122,7 @@ fn four_blocks(data: &Data) -> Option<Finding> {
             timers(),
             list(&by_timer(data, FOUR)?, 3)
         ),
-    })
+    ))
 }
 
 fn unlimited(data: &Data) -> Option<Finding> {
@@ -133,19 +133,19 @@ fn unlimited(data: &Data) -> Option<Finding> {
     let rises = few.windows(2).all(|pair| pair[1] > 0.95 * pair[0])
         && few.last()? > &(1.5 * few.first()?);
     let (same, other) = (worst(&tcp) <= 0.02, worst(&aerotp) <= 0.02);
-    Some(Finding {
-        verdict: Verdict::of(same && rises, other && rises),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(same && rises, other && rises),
+        format!(
             "of equation 8: AeroTP {}; TCP {}",
             list(&aerotp, 3),
             list(&tcp, 3)
         ),
-        comment: format!(
+        format!(
             "By the number of blocks ({}): {} of the link. TCP with every block stays below for its own reasons: a retransmission that is lost waits for the timer.",
             KEPT.join(", "),
             list(&few, 3)
         ),
-    })
+    ))
 }
 
 fn blocks_needed(data: &Data) -> Option<Finding> {
@@ -168,20 +168,20 @@ fn blocks_needed(data: &Data) -> Option<Finding> {
     let reached =
         share(data, "few-blocks", BLOCKS, enough?)? / share(data, "awgn-kiodo", ALL, "1040B")?;
     let first = least(&kiodo) > 4.0 && most(&testbed) < 1.0 && worst(&four) <= 0.02;
-    Some(Finding {
-        verdict: Verdict::of(first && reached >= 0.9, first),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(first && reached >= 0.9, first),
+        format!(
             "KIODO {} blocks; quantile at 1000 octets {quantile:.1}",
             list(&kiodo, 1)
         ),
-        comment: format!(
+        format!(
             "With {} blocks KIODO has {reached:.2} of what it has with all. Over the AWGN testbed the equation asks for {}, and four blocks have {} of equation 8. It counts what one round trip loses; a receiver \
              keeps runs until their holes are filled, a round trip later.",
             enough?,
             list(&testbed, 4),
             list(&four, 3)
         ),
-    })
+    ))
 }
 
 fn cause() -> Option<Finding> {
@@ -203,17 +203,17 @@ fn cause() -> Option<Finding> {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    let found = Finding {
-        verdict: Verdict::of(reached && far(four) <= 0.1, reached && far(four) <= 0.25),
-        figure: format!(
+    let found = Finding::new(
+        Verdict::of(reached && far(four) <= 0.1, reached && far(four) <= 0.25),
+        format!(
             "four blocks {} with a timeout of {timeout} round trips; every block {every:.4} at 1000 octets",
             list(four, 4)
         ),
-        comment: format!(
+        format!(
             "A packet that would begin a fifth run is dropped and waits for its own timer, as does all behind it. By the timeout in round trips, four blocks: {}. Without blocks: {}; the paper's TCP has 0.0200.",
             of(4),
             of(0)
         ),
-    };
+    );
     Some(found.given("the timeout is the one of the experiment that comes nearest to three of the figures, and the claim is ours."))
 }

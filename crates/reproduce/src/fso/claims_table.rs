@@ -48,19 +48,19 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let tcp = ratios(data, "awgn-testbed", GBN, Arq::GoBackN)?;
             let four = ratios(data, "awgn-testbed", FOUR, Arq::SelectiveRepeat)?;
-            Some(Finding {
-                verdict: Verdict::of(
+            Some(Finding::new(
+                Verdict::of(
                     worst(&tcp) <= 0.04 && worst(&four) <= 0.005,
                     worst(&tcp).max(worst(&four)) <= 0.1,
                 ),
-                figure: format!(
+                format!(
                     "of the forms: TCP {}; four blocks {}",
                     list(&tcp, 3),
                     list(&four, 3)
                 ),
-                comment: "At 500, 1000 and 1500 octets, forms with Fulmar's 40 octets of headers."
+                "At 500, 1000 and 1500 octets, forms with Fulmar's 40 octets of headers."
                     .to_owned(),
-            })
+            ))
         },
     },
     Claim {
@@ -75,13 +75,13 @@ pub(super) const CLAIMS: [Claim; 9] = [
                 Some(shares.windows(2).all(|pair| pair[1] < pair[0]))
             };
             let (testbed, fasolt) = (falls("testbed")?, falls("fasolt")?);
-            Some(Finding {
-                verdict: Verdict::of(testbed && fasolt, testbed || fasolt),
-                figure: by_channel(&["testbed", "fasolt"], |family| {
+            Some(Finding::new(
+                Verdict::of(testbed && fasolt, testbed || fasolt),
+                by_channel(&["testbed", "fasolt"], |family| {
                     Some(list(&shares(data, family, GBN)?, 4))
                 })?,
-                comment: few_fades(data)?,
-            })
+                few_fades(data)?,
+            ))
         },
     },
     Claim {
@@ -93,11 +93,11 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let shares = shares(data, "fasolt", GBN)?;
             let ratio = shares.get(1)? / shares.first()?;
-            Some(Finding {
-                verdict: Verdict::of(ratio < 0.5, ratio < 0.9),
-                figure: format!("{ratio:.3} times; {}", list(&shares, 4)),
-                comment: few_fades(data)?,
-            })
+            Some(Finding::new(
+                Verdict::of(ratio < 0.5, ratio < 0.9),
+                format!("{ratio:.3} times; {}", list(&shares, 4)),
+                few_fades(data)?,
+            ))
         },
     },
     Claim {
@@ -124,11 +124,15 @@ pub(super) const CLAIMS: [Claim; 9] = [
                     rises.1 = rises.1.max(long - middle);
                 }
             }
-            Some(Finding {
-                verdict: Verdict::of(rises.0 <= 0.06, rises.1 <= 0.06),
-                figure: format!("{:.3} of the link; from 1000 octets {:.3}", rises.0, rises.1),
-                comment: "Headers alone make 0.048 from 500 to 1500 octets here, 0.069 with the paper's 60.".to_owned(),
-            })
+            Some(Finding::new(
+                Verdict::of(rises.0 <= 0.06, rises.1 <= 0.06),
+                format!(
+                    "{:.3} of the link; from 1000 octets {:.3}",
+                    rises.0, rises.1
+                ),
+                "Headers alone make 0.048 from 500 to 1500 octets here, 0.069 with the paper's 60."
+                    .to_owned(),
+            ))
         },
     },
     Claim {
@@ -165,11 +169,11 @@ pub(super) const CLAIMS: [Claim; 9] = [
             let [testbed, atenaa] = parts;
             let (testbed, atenaa) = (testbed?, atenaa?);
             let lowest = least(&testbed).min(least(&atenaa));
-            Some(Finding {
-                verdict: Verdict::of(lowest >= 0.87, lowest >= 0.7),
-                figure: format!("testbed {}; ATENAA {}", list(&testbed, 3), list(&atenaa, 3)),
-                comment: "Go-back-N over four blocks.".to_owned(),
-            })
+            Some(Finding::new(
+                Verdict::of(lowest >= 0.87, lowest >= 0.7),
+                format!("testbed {}; ATENAA {}", list(&testbed, 3), list(&atenaa, 3)),
+                "Go-back-N over four blocks.".to_owned(),
+            ))
         },
     },
     Claim {
@@ -184,15 +188,15 @@ pub(super) const CLAIMS: [Claim; 9] = [
                 over(data, "kiodo", FOUR, GBN)?,
             );
             let holds = (least(&fasolt) >= 1.25, least(&kiodo) >= 1.25);
-            Some(Finding {
-                verdict: Verdict::of(holds.0 && holds.1, holds.0 || holds.1),
-                figure: format!(
+            Some(Finding::new(
+                Verdict::of(holds.0 && holds.1, holds.0 || holds.1),
+                format!(
                     "FASOLT {} times; KIODO {}",
                     list(&fasolt, 2),
                     list(&kiodo, 1)
                 ),
-                comment: few_fades(data)?,
-            })
+                few_fades(data)?,
+            ))
         },
     },
     Claim {
@@ -227,11 +231,11 @@ pub(super) const CLAIMS: [Claim; 9] = [
                 off(("laws", AS_PRESET), ("laws", AWGN))?,
                 of("kiodo", "awgn-kiodo")?,
             ];
-            Some(Finding {
-                verdict: Verdict::of(least(&offs) > 0.05, most(&offs) > 0.05),
-                figure: format!("off by {} %", list(&offs.iter().map(|off| off * 100.0).collect::<Vec<_>>(), 0)),
-                comment: "Testbed, FASOLT, KIODO. Fades gather the errors in few packets: below it what stalls for each loss does better than over AWGN, and timers that fades confuse do worse.".to_owned(),
-            })
+            Some(Finding::new(
+Verdict::of(least(&offs) > 0.05, most(&offs) > 0.05),
+format!("off by {} %", list(&offs.iter().map(|off| off * 100.0).collect::<Vec<_>>(), 0)),
+"Testbed, FASOLT, KIODO. Fades gather the errors in few packets: below it what stalls for each loss does better than over AWGN, and timers that fades confuse do worse.".to_owned(),
+))
         },
     },
 ];
@@ -305,17 +309,17 @@ fn awgn_bound(data: &Data) -> Option<Finding> {
         }
     }
     let highest = most(&above);
-    Some(Finding {
-        verdict: Verdict::of(above.is_empty(), only_aerotp),
-        figure: if above.is_empty() {
+    Some(Finding::new(
+Verdict::of(above.is_empty(), only_aerotp),
+if above.is_empty() {
             "no line is above".to_owned()
         } else {
             format!("{} of 36 figures above, by {highest:.4} of the link at most", above.len())
         },
-        comment: "Loss is concave in the bit error rate, so equal long-term rates lose fewer packets when errors come in fades. A protocol that stalls for each loss gains even more. \
+"Loss is concave in the bit error rate, so equal long-term rates lose fewer packets when errors come in fades. A protocol that stalls for each loss gains even more. \
             The paper's figures stay below for their timers, windows and blocks."
             .to_owned(),
-    })
+))
 }
 
 fn ideal_repeat(data: &Data) -> Option<Finding> {
@@ -330,17 +334,17 @@ fn ideal_repeat(data: &Data) -> Option<Finding> {
             reached.1 &= *ours >= form * lit;
         }
     }
-    let found = Finding {
-        verdict: Verdict::of(reached.0 && reached.1, reached.0),
-        figure: by_channel(&FADING, |family| {
+    let found = Finding::new(
+        Verdict::of(reached.0 && reached.1, reached.0),
+        by_channel(&FADING, |family| {
             Some(list(&shares(data, family, AEROTP)?, 4))
         })?,
-        comment: format!(
+        format!(
             "The closed form with Fulmar's headers: {}. ATENAA is lit for {:.3} of the time. A run of 2 s begins with a set-up and a way through the link, which takes 0.8 % of KIODO's; after each obstruction the sender has to notice that light is back.",
             list(&forms, 4),
             lit(data)?
         ),
-    };
+    );
     Some(
         found.given(
             "the claim is ours, the contrary of the paper's, and follows from its equation 5.",

@@ -26,15 +26,14 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 let control = |line, x| view.at(line, x, "wire_bytes.control");
                 let share = |x| Some(control(TEN, x)? / control(ONE, x)?);
                 let worse = share("0")?.max(share("1e-6")?);
-                Some(Finding {
-                    verdict: Verdict::of(worse <= 0.5, worse <= 0.9),
-                    figure: format!(
+                Some(Finding::bare(
+                    Verdict::of(worse <= 0.5, worse <= 0.9),
+                    format!(
                         "{} with ten, {} with one",
                         kilobytes(control(TEN, "0")?),
                         kilobytes(control(ONE, "0")?)
                     ),
-                    comment: String::new(),
-                })
+                ))
             })
         },
     },
@@ -58,17 +57,16 @@ pub(super) const CLAIMS: [Claim; 10] = [
             let at = |line, name| data.mean("narrow", line, "50kbit", name);
             let overhead = at(TEN, "overhead_bytes")? / at(ONE, "overhead_bytes")?;
             let goodput = at(TEN, "goodput_bps")? / at(ONE, "goodput_bps")?;
-            Some(Finding {
-                verdict: Verdict::of(
+            Some(Finding::bare(
+                Verdict::of(
                     overhead <= 0.5 || goodput >= 1.1,
                     overhead <= 0.9 || goodput >= 1.02,
                 ),
-                figure: format!(
+                format!(
                     "{} of the overhead, {goodput:.2} times the goodput",
                     percent(overhead)
                 ),
-                comment: String::new(),
-            })
+            ))
         },
     },
     Claim {
@@ -127,10 +125,10 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 let each = (last("4MB")? - last("1MB")?) / (sent("4MB")? - sent("1MB")?);
                 Some(last("1MB")? - each * sent("1MB")?)
             };
-            Some(Finding {
-                verdict: Verdict::of(short < 1.1 && long >= 1.1, long > short),
-                figure: format!("factor {short:.2} with 1 MB, {long:.2} with 20 MB"),
-                comment: format!(
+            Some(Finding::new(
+                Verdict::of(short < 1.1 && long >= 1.1, long > short),
+                format!("factor {short:.2} with 1 MB, {long:.2} with 20 MB"),
+                format!(
                     "Of the highest to the lowest goodput at 1e-4. MACKs of 365 have {} with 1 MB and {} with 20 MB: more data makes the end of a \
                      transfer, which waits for MACKs that do not fill, a smaller part of it. Beside what each octet takes, a transfer takes {:.1} s where \
                      they wait for 1 s, and {:.1} s where they wait for 20 ms.",
@@ -140,7 +138,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
                     // Not "-0.0".
                     (10.0 * besides(TAIL_SHORT)?).round() / 10.0 + 0.0
                 ),
-            })
+            ))
         },
     },
     Claim {
@@ -155,11 +153,10 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 let all: Option<Vec<_>> = all.collect();
                 let done = all?.into_iter().flatten().map(|(_, done)| done);
                 let least = done.reduce(f64::min)?;
-                Some(Finding {
-                    verdict: Verdict::of(least >= 1.0, least >= 0.95),
-                    figure: format!("{} of the runs at least", percent(least)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(least >= 1.0, least >= 0.95),
+                    format!("{} of the runs at least", percent(least)),
+                ))
             })
         },
     },
@@ -194,14 +191,14 @@ fn goodput_clean(data: &Data) -> Option<Finding> {
         let ((clean, clear, high), (lossy, clearly, highest)) = (at("0")?, at("1e-6")?);
         let most = high.min(highest);
         let least = clean.min(lossy);
-        let found = Finding {
-            verdict: Verdict::of(least >= 1.01, least > 1.0 && clear && clearly),
-            figure: format!(
+        let found = Finding::new(
+            Verdict::of(least >= 1.01, least > 1.0 && clear && clearly),
+            format!(
                 "{:+.2} % at 0, {:+.2} % at 1e-6",
                 100.0 * (clean - 1.0),
                 100.0 * (lossy - 1.0)
             ),
-            comment: if view.is_printed() {
+            if view.is_printed() {
                 let narrow = |line| data.mean("narrow", line, "50kbit", "goodput_bps");
                 format!(
                     "The link carries each direction by itself and the source sends less than it could: acknowledgements take nothing from the data. \
@@ -212,7 +209,7 @@ fn goodput_clean(data: &Data) -> Option<Finding> {
             } else {
                 String::new()
             },
-        };
+        );
         // Refuted if even the interval's upper end is below the 1 % that the claim needs.
         let open = most >= 1.01;
         Some(found.open_if(open, "the intervals reach the 1 % that is asked for."))
@@ -242,15 +239,15 @@ fn advantage(data: &Data) -> Option<Finding> {
         } else {
             String::new()
         };
-        Some(Finding {
-            verdict: Verdict::of(more && spares, more),
-            figure: format!(
+        Some(Finding::new(
+            Verdict::of(more && spares, more),
+            format!(
                 "{} saved at 0, {} at 1e-4",
                 kilobytes(clean),
                 kilobytes(worst)
             ),
             comment,
-        })
+        ))
     })
 }
 
@@ -274,15 +271,14 @@ fn trend(view: &View<'_>, name: &str, down: bool) -> Option<Finding> {
     } else {
         (one[2], one[0])
     };
-    Some(Finding {
-        verdict: Verdict::of(all.iter().all(|values| falls(values)), ends),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(all.iter().all(|values| falls(values)), ends),
+        format!(
             "{} at 0, {} at 1e-4 with single ones",
             tell(first),
             tell(last)
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn indifferent(data: &Data) -> Option<Finding> {
@@ -323,11 +319,11 @@ fn indifferent(data: &Data) -> Option<Finding> {
         } else {
             String::new()
         };
-        Some(Finding {
-            verdict: Verdict::of(calm == spreads.len(), calm >= 2),
-            figure: format!("at 1e-4 a factor of {goodput:.2} in goodput, {delay:.1} in delay"),
+        Some(Finding::new(
+            Verdict::of(calm == spreads.len(), calm >= 2),
+            format!("at 1e-4 a factor of {goodput:.2} in goodput, {delay:.1} in delay"),
             comment,
-        })
+        ))
     })
 }
 
@@ -397,15 +393,15 @@ fn above(data: &Data) -> Option<Finding> {
         } else {
             String::new()
         };
-        Some(Finding {
-            verdict: Verdict::of(threshold == steps.len(), 2 * higher > steps.len()),
-            figure: format!(
+        Some(Finding::new(
+            Verdict::of(threshold == steps.len(), 2 * higher > steps.len()),
+            format!(
                 "{} above 200, {} to {} with 10 to 200 at 1e-4",
                 kilobytes(last.above.0),
                 kilobytes(last.least),
                 kilobytes(last.below.0)
             ),
             comment,
-        })
+        ))
     })
 }

@@ -40,11 +40,10 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 let pairs = view.pairs(HIGH, |_, x| Some((lost(QUASI, x)?, lost(NACK, x)?)))?;
                 let (first, last) = (pairs.first()?, pairs.last()?);
                 let all = count(&pairs, |quasi, nack| quasi > nack) == pairs.len();
-                Some(Finding {
-                    verdict: Verdict::of(all && last.1 > first.1, last.1 > last.2),
-                    figure: format!("{} lost at 1e-4, NACK {}", percent(last.1), percent(last.2)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(all && last.1 > first.1, last.1 > last.2),
+                    format!("{} lost at 1e-4, NACK {}", percent(last.1), percent(last.2)),
+                ))
             })
         },
     },
@@ -59,11 +58,10 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 let all: Option<Vec<f64>> = ALL.iter().map(|x| view.share(UDP, x)).collect();
                 let all = all?;
                 let last = *all.last()?;
-                Some(Finding {
-                    verdict: Verdict::of(falls(&all), last < *all.first()?),
-                    figure: format!("{} lost at 1e-4", percent(1.0 - last)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(falls(&all), last < *all.first()?),
+                    format!("{} lost at 1e-4", percent(1.0 - last)),
+                ))
             })
         },
     },
@@ -80,13 +78,10 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 let gave_up = view.at(TCP, WORST, "gave_up")?;
                 let of = |name| data.mean("tcps", TCP_FREE, WORST, name);
                 let free = of("delivered_bytes")? / of("offered_bytes")?;
-                Some(Finding {
-                    verdict: Verdict::of(
-                        share < 0.99 && gave_up >= 0.5 && free >= 0.99,
-                        share < 0.99,
-                    ),
-                    figure: format!("{} at 1e-4, {} gave up", percent(share), percent(gave_up)),
-                    comment: if view.is_printed() {
+                Some(Finding::new(
+                    Verdict::of(share < 0.99 && gave_up >= 0.5 && free >= 0.99, share < 0.99),
+                    format!("{} at 1e-4, {} gave up", percent(share), percent(gave_up)),
+                    if view.is_printed() {
                         format!(
                             "Without congestion control, and with SACK, it delivers {} at 1e-4: the window is a part of the cause. The other is \
                              the timer, which doubles whenever a repeat is lost, as 70 % are there, and ends the connection after six.",
@@ -95,7 +90,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
                     } else {
                         String::new()
                     },
-                })
+                ))
             })
         },
     },
@@ -129,13 +124,10 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 let pairs = view.pairs(HIGH, |_, x| Some((goodput(x)?, delay(x)?)))?;
                 let better = count(&pairs, |goodput, delay| goodput > 1.0 && delay < 1.0);
                 let (_, goodput, delay) = pairs.last()?;
-                Some(Finding {
-                    verdict: Verdict::of(better == pairs.len(), 2 * better > pairs.len()),
-                    figure: format!(
-                        "{goodput:.2} times the goodput, {delay:.3} of the delay at 1e-4"
-                    ),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(better == pairs.len(), 2 * better > pairs.len()),
+                    format!("{goodput:.2} times the goodput, {delay:.3} of the delay at 1e-4"),
+                ))
             })
         },
     },
@@ -153,15 +145,14 @@ fn complete(view: &View<'_>) -> Option<Finding> {
         all?.into_iter().reduce(f64::min)
     };
     let (done, share) = (least("completed")?, least("share")?);
-    Some(Finding {
-        verdict: Verdict::of(done >= 1.0, share >= 0.99),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(done >= 1.0, share >= 0.99),
+        format!(
             "{} of the runs, {} of the data at least",
             percent(done),
             percent(share)
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn nack_loses(view: &View<'_>) -> Option<Finding> {
@@ -182,18 +173,18 @@ fn nack_loses(view: &View<'_>) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(Finding {
-        verdict: Verdict::of(
+    Some(Finding::new(
+        Verdict::of(
             below >= FULL && falls(&above?) && worst < FULL,
             worst < clean,
         ),
-        figure: format!(
+        format!(
             "{} lost at 2.5e-5, {} at 1e-4",
             percent(1.0 - edge),
             percent(1.0 - worst)
         ),
         comment,
-    })
+    ))
 }
 
 fn hybrids_cost(view: &View<'_>) -> Option<Finding> {
@@ -244,18 +235,18 @@ fn hybrids_cost(view: &View<'_>) -> Option<Finding> {
         String::new()
     };
     let all = ALL.len();
-    Some(Finding {
-        verdict: Verdict::of(
+    Some(Finding::new(
+        Verdict::of(
             nack.len() == all && both.len() == all,
             2 * both.len() >= all,
         ),
-        figure: format!(
+        format!(
             "NACK more at {} of {all} rates, NACK+MACK at {}; NACK+MACK {over_quasi:.2} of quasi-reliable's, {over_reliable:.2} of reliable's at 1e-4",
             nack.len(),
             both.len()
         ),
         comment,
-    })
+    ))
 }
 
 fn tcp_overhead(data: &Data) -> Option<Finding> {
@@ -285,10 +276,10 @@ fn tcp_overhead(data: &Data) -> Option<Finding> {
         } else {
             String::new()
         };
-        Some(Finding {
-            verdict: Verdict::of(much == pairs.len(), less > 0),
-            figure: format!("{} at most, TCP {} at {x}", kilobytes(ours), kilobytes(tcp)),
+        Some(Finding::new(
+            Verdict::of(much == pairs.len(), less > 0),
+            format!("{} at most, TCP {} at {x}", kilobytes(ours), kilobytes(tcp)),
             comment,
-        })
+        ))
     })
 }

@@ -26,16 +26,16 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let first = |line| view.at(line, "0", "first_arrival_s");
                 let (tcp, udp, ours) = (first(TCP)?, first(UDP)?, first(RELIABLE)?);
                 let more = tcp - udp;
-                Some(Finding {
-                    verdict: Verdict::of((more / 20e-3 - 1.0).abs() <= 0.1, more > 0.0),
-                    figure: format!("{} later", seconds(more)),
-                    comment: format!(
+                Some(Finding::new(
+                    Verdict::of((more / 20e-3 - 1.0).abs() <= 0.1, more > 0.0),
+                    format!("{} later", seconds(more)),
+                    format!(
                         "First data after {}; UDP's after {}, AeroTP's after {}.",
                         seconds(tcp),
                         seconds(udp),
                         seconds(ours)
                     ),
-                })
+                ))
             })
         },
     },
@@ -76,11 +76,10 @@ pub(super) const CLAIMS: [Claim; 15] = [
             in_each(data, MODES, |view| {
                 let share = view.goodput(RELIABLE, WORST)? / view.goodput(RELIABLE, "0")?;
                 let done = view.at(RELIABLE, WORST, "completed")? >= 1.0;
-                Some(Finding {
-                    verdict: Verdict::of(done && share < 0.5, share < 0.9),
-                    figure: format!("{} of the goodput at 1e-4", percent(share)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(done && share < 0.5, share < 0.9),
+                    format!("{} of the goodput at 1e-4", percent(share)),
+                ))
             })
         },
     },
@@ -93,11 +92,10 @@ pub(super) const CLAIMS: [Claim; 15] = [
         check: |data| {
             in_each(data, MODES, |view| {
                 let (clean, worst) = (view.delay(RELIABLE, "0")?, view.delay(RELIABLE, WORST)?);
-                Some(Finding {
-                    verdict: Verdict::of(worst >= 2.0 * clean, worst > clean),
-                    figure: format!("{} at 0, {} at 1e-4", seconds(clean), seconds(worst)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(worst >= 2.0 * clean, worst > clean),
+                    format!("{} at 0, {} at 1e-4", seconds(clean), seconds(worst)),
+                ))
             })
         },
     },
@@ -113,13 +111,10 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let goodput = view.ratio(QUASI, WORST, "goodput_bps")?;
                 let delay = view.ratio(QUASI, WORST, "delay_mean_s")?;
                 let (more, less) = (goodput > 1.0, delay <= 0.1);
-                Some(Finding {
-                    verdict: Verdict::of(more && less, more || less),
-                    figure: format!(
-                        "{goodput:.2} times the goodput, {delay:.3} of the delay at 1e-4"
-                    ),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(more && less, more || less),
+                    format!("{goodput:.2} times the goodput, {delay:.3} of the delay at 1e-4"),
+                ))
             })
         },
     },
@@ -134,11 +129,10 @@ pub(super) const CLAIMS: [Claim; 15] = [
             in_each(data, MODES, |view| {
                 let source = |line| view.at(line, "0", "wire_bytes.source");
                 let (quasi, reliable) = (source(QUASI)?, source(RELIABLE)?);
-                Some(Finding {
-                    verdict: Verdict::of(quasi > reliable, quasi >= reliable),
-                    figure: format!("{:+.1} %", 100.0 * (quasi / reliable - 1.0)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(quasi > reliable, quasi >= reliable),
+                    format!("{:+.1} %", 100.0 * (quasi / reliable - 1.0)),
+                ))
             })
         },
     },
@@ -153,16 +147,16 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let (clean, worst) = (view.share(QUASI, "0")?, view.share(QUASI, WORST)?);
                 let left = |cause| view.at(QUASI, WORST, cause);
                 let (damaged, lost) = (left("residual_loss.damaged")?, left("residual_loss.lost")?);
-                Some(Finding {
-                    verdict: Verdict::of(
+                Some(Finding::new(
+                    Verdict::of(
                         clean >= 1.0 && worst < 1.0 && damaged > 0.0 && lost > 0.0,
                         worst < clean,
                     ),
-                    figure: format!("{} delivered at 1e-4", percent(worst)),
-                    comment: format!(
+                    format!("{} delivered at 1e-4", percent(worst)),
+                    format!(
                         "A run lost {damaged:.1} pieces to damage and {lost:.1} of which nothing came."
                     ),
-                })
+                ))
             })
         },
     },
@@ -175,11 +169,10 @@ pub(super) const CLAIMS: [Claim; 15] = [
         check: |data| {
             in_each(data, MODES, |view| {
                 let (both, reliable) = (view.overhead(BOTH, "0")?, view.overhead(RELIABLE, "0")?);
-                Some(Finding {
-                    verdict: Verdict::of(both > reliable, both >= reliable),
-                    figure: format!("{}, reliable {} at 0", kilobytes(both), kilobytes(reliable)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(both > reliable, both >= reliable),
+                    format!("{}, reliable {} at 0", kilobytes(both), kilobytes(reliable)),
+                ))
             })
         },
     },
@@ -208,9 +201,9 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 } else {
                     String::new()
                 };
-                Some(Finding {
-                    verdict: Verdict::of(grow && slow < 0.99 * fast, grow),
-                    figure: format!(
+                Some(Finding::new(
+                    Verdict::of(grow && slow < 0.99 * fast, grow),
+                    format!(
                         "{} to {} repeated, {} to {}",
                         kilobytes(few),
                         kilobytes(many),
@@ -218,7 +211,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
                         rate(slow)
                     ),
                     comment,
-                })
+                ))
             })
         },
     },
@@ -237,15 +230,15 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let more = count(&pairs, |nack, quasi| nack > quasi) == pairs.len();
                 let (_, nack, quasi) = *pairs.last()?;
                 let lost = view.at(NACK, WORST, "residual_loss.lost")?;
-                Some(Finding {
-                    verdict: Verdict::of(more && nack < 1.0 && lost > 0.0, nack > quasi),
-                    figure: format!(
+                Some(Finding::new(
+                    Verdict::of(more && nack < 1.0 && lost > 0.0, nack > quasi),
+                    format!(
                         "{}, quasi-reliable {} at 1e-4",
                         percent(nack),
                         percent(quasi)
                     ),
-                    comment: format!("Of {lost:.1} pieces a run, nothing came."),
-                })
+                    format!("Of {lost:.1} pieces a run, nothing came."),
+                ))
             })
         },
     },
@@ -264,11 +257,10 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let shares: Option<Vec<f64>> = ALL.iter().map(|x| view.share(BOTH, x)).collect();
                 let least = shares?.into_iter().reduce(f64::min)?;
                 let as_many = count(&pairs, |both, reliable| both >= reliable) == pairs.len();
-                Some(Finding {
-                    verdict: Verdict::of(as_many, least >= 0.99),
-                    figure: format!("{} delivered at least", percent(least)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(as_many, least >= 0.99),
+                    format!("{} delivered at least", percent(least)),
+                ))
             })
         },
     },
@@ -283,17 +275,16 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let (both, nack) = (view.overhead(BOTH, "0")?, view.overhead(NACK, "0")?);
                 let (all, some) = (view.share(BOTH, WORST)?, view.share(NACK, WORST)?);
                 let (fast, slow) = (view.goodput(BOTH, WORST)?, view.goodput(NACK, WORST)?);
-                Some(Finding {
-                    verdict: Verdict::of(both > nack && all > some && fast > slow, both > nack),
-                    figure: format!(
+                Some(Finding::bare(
+                    Verdict::of(both > nack && all > some && fast > slow, both > nack),
+                    format!(
                         "{}, NACK {} at 0; {}, NACK {} at 1e-4",
                         kilobytes(both),
                         kilobytes(nack),
                         rate(fast),
                         rate(slow)
                     ),
-                    comment: String::new(),
-                })
+                ))
             })
         },
     },
@@ -314,14 +305,13 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 })?;
                 let held = count(&pairs, |delay, repeated| delay < 1.0 && repeated <= 0.5);
                 let (_, delay, repeated) = *pairs.last()?;
-                Some(Finding {
-                    verdict: Verdict::of(held == pairs.len(), 2 * held > pairs.len()),
-                    figure: format!(
+                Some(Finding::bare(
+                    Verdict::of(held == pairs.len(), 2 * held > pairs.len()),
+                    format!(
                         "{delay:.3} of the delay, {} of the retransmissions at 1e-4",
                         percent(repeated)
                     ),
-                    comment: String::new(),
-                })
+                ))
             })
         },
     },
@@ -337,17 +327,17 @@ fn ack_stream(data: &Data) -> Option<Finding> {
     let lossy = share(BACK_TCP_LOSSY, BACK_TCP, "5000kbit")?;
     let ours_lossy = share(BACK_AEROTP_LOSSY, BACK_AEROTP, "5000kbit")?;
     let (narrow, lost) = (tcp <= 0.5 && ours >= 0.9, lossy <= 0.5 && ours_lossy >= 0.9);
-    Some(Finding {
-        verdict: Verdict::of(narrow && lost, narrow || lost),
-        figure: format!(
+    Some(Finding::new(
+Verdict::of(narrow && lost, narrow || lost),
+format!(
             "{} of the goodput at 20 kbit/s, AeroTP {}; {} with half lost, AeroTP {}",
             percent(tcp),
             percent(ours),
             percent(lossy),
             percent(ours_lossy)
         ),
-        comment: "TCP's acknowledgements are cumulative: one says what those lost before it said. What it cannot do is send fewer.".to_owned(),
-    })
+"TCP's acknowledgements are cumulative: one says what those lost before it said. What it cannot do is send fewer.".to_owned(),
+))
 }
 
 fn moderate(view: &View<'_>) -> Option<Finding> {
@@ -360,9 +350,9 @@ fn moderate(view: &View<'_>) -> Option<Finding> {
         let more = view.share(BOTH, x)? > view.share(QUASI, x)?;
         held += usize::from(goodput >= 0.99 * best && sooner && more);
     }
-    Some(Finding {
-        verdict: Verdict::of(held == rates.len(), 2 * held > rates.len()),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(held == rates.len(), 2 * held > rates.len()),
+        format!(
             "at 2.5e-5 {}, {} and {}; reliable {}, {}; quasi-reliable {}, {}",
             rate(view.goodput(BOTH, "2.5e-5")?),
             seconds(view.delay(BOTH, "2.5e-5")?),
@@ -372,8 +362,7 @@ fn moderate(view: &View<'_>) -> Option<Finding> {
             rate(view.goodput(QUASI, "2.5e-5")?),
             percent(view.share(QUASI, "2.5e-5")?)
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 /// The share of the data's octets from which on acknowledgements are a price.
@@ -394,16 +383,15 @@ fn trade(view: &View<'_>) -> Option<Finding> {
     let done = at("completed")? >= 1.0;
     let prices = [lossy - clean > half, control >= PRICE * delivered];
     let paid = prices.iter().filter(|price| **price).count();
-    let found = Finding {
-        verdict: Verdict::of(done && paid == 2, done && paid == 1),
-        figure: format!(
+    let found = Finding::bare(
+        Verdict::of(done && paid == 2, done && paid == 1),
+        format!(
             "{} instead of {}, {} of acknowledgements",
             seconds(lossy),
             seconds(clean),
             kilobytes(control)
         ),
-        comment: String::new(),
-    };
+    );
     let open = done && clean - lossy < half;
     Some(found.open_if(
         open,

@@ -73,11 +73,10 @@ pub(super) const CLAIMS: [Claim; 12] = [
                 let all: Option<Vec<f64>> = ALL.iter().map(|x| view.goodput(UDP, x)).collect();
                 let all = all?;
                 let (first, last) = (*all.first()?, *all.last()?);
-                Some(Finding {
-                    verdict: Verdict::of(falls(&all), last < first),
-                    figure: format!("{} at 1e-4", rate(last)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(falls(&all), last < first),
+                    format!("{} at 1e-4", rate(last)),
+                ))
             })
         },
     },
@@ -94,15 +93,15 @@ pub(super) const CLAIMS: [Claim; 12] = [
                 let delay = |line| view.delay(line, WORST);
                 let (reliable, nack, both) = (delay(RELIABLE)?, delay(NACK)?, delay(BOTH)?);
                 let worse = nack.max(both);
-                Some(Finding {
-                    verdict: Verdict::of(reliable >= 2.0 * worse, reliable > worse),
-                    figure: format!(
+                Some(Finding::new(
+                    Verdict::of(reliable >= 2.0 * worse, reliable > worse),
+                    format!(
                         "{}; NACK {}, NACK+MACK {}",
                         seconds(reliable),
                         seconds(nack),
                         seconds(both)
                     ),
-                    comment: if view.is_printed() {
+                    if view.is_printed() {
                         format!(
                             "NACK's delay is that of waiting for answers: what it asked for it waits for, for up to 2 s, and in vain if the request or its answer is \
                              lost. Where it waits for 50 ms its delay is {}, with 2 s {}.",
@@ -112,7 +111,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
                     } else {
                         String::new()
                     },
-                })
+                ))
             })
         },
     },
@@ -166,24 +165,23 @@ fn better(view: &View<'_>, line: &str) -> Option<Finding> {
         .filter(|(_, ours, reliable)| ours < reliable)
         .map(|(x, ..)| *x)
         .collect();
-    Some(Finding {
-        verdict: Verdict::of(higher == high.len() && nowhere, 2 * higher > high.len()),
-        figure: format!("{}, reliable {} at 1e-4", rate(*ours), rate(*reliable)),
-        comment: if lower.is_empty() {
+    Some(Finding::new(
+        Verdict::of(higher == high.len() && nowhere, 2 * higher > high.len()),
+        format!("{}, reliable {} at 1e-4", rate(*ours), rate(*reliable)),
+        if lower.is_empty() {
             String::new()
         } else {
             format!("Lower at {}.", lower.join(", "))
         },
-    })
+    ))
 }
 
 fn drops(view: &View<'_>, line: &str) -> Option<Finding> {
     let share = view.goodput(line, WORST)? / view.goodput(line, "0")?;
-    Some(Finding {
-        verdict: Verdict::of(share < 0.5, share < 0.9),
-        figure: format!("to {} at 1e-4", percent(share)),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(share < 0.5, share < 0.9),
+        format!("to {} at 1e-4", percent(share)),
+    ))
 }
 
 fn udp_above(view: &View<'_>) -> Option<Finding> {
@@ -201,13 +199,13 @@ fn udp_above(view: &View<'_>) -> Option<Finding> {
     let waiting = view
         .data
         .mean("mack", "MACK of 200", WORST, "goodput_bps")?;
-    Some(Finding {
-        verdict: Verdict::of(
+    Some(Finding::new(
+        Verdict::of(
             reliable == all && nack == all && both == all,
             2 * reliable > all,
         ),
-        figure: format!("{} at 1e-4, NACK+MACK {}", rate(udp), rate(ours)),
-        comment: if view.is_printed() {
+        format!("{} at 1e-4, NACK+MACK {}", rate(udp), rate(ours)),
+        if view.is_printed() {
             format!(
                 "Above the reliable mode's at {reliable} of {all} rates, NACK's at {nack}, NACK+MACK's at {both}. UDP delivers what arrives \
                  whole, and an acknowledgement scheme can do no better than that on a saturated link, but a code that corrects errors \
@@ -220,23 +218,22 @@ fn udp_above(view: &View<'_>) -> Option<Finding> {
         } else {
             String::new()
         },
-    })
+    ))
 }
 
 fn fewer_repeats(view: &View<'_>) -> Option<Finding> {
     let repeated = |line| view.repeated(line, WORST);
     let (reliable, nack, both) = (repeated(RELIABLE)?, repeated(NACK)?, repeated(BOTH)?);
     let more = nack.max(both);
-    Some(Finding {
-        verdict: Verdict::of(2.0 * more <= reliable, more < reliable),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(2.0 * more <= reliable, more < reliable),
+        format!(
             "{}; NACK {}, NACK+MACK {}",
             kilobytes(reliable),
             kilobytes(nack),
             kilobytes(both)
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn flat(view: &View<'_>, line: &str) -> Option<Finding> {
@@ -253,16 +250,16 @@ fn flat(view: &View<'_>, line: &str) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(Finding {
-        verdict: Verdict::of((worst / clean - 1.0).abs() <= 0.1, worst < 2.0 * clean),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of((worst / clean - 1.0).abs() <= 0.1, worst < 2.0 * clean),
+        format!(
             "{} at 0, {} at 1e-4; the reliable mode's {}",
             seconds(clean),
             seconds(worst),
             seconds(reliable)
         ),
         comment,
-    })
+    ))
 }
 
 fn tcp_delay(data: &Data) -> Option<Finding> {
@@ -275,17 +272,17 @@ fn tcp_delay(data: &Data) -> Option<Finding> {
         let (tcp, reliable) = (view.delay(TCP, WORST)?, view.delay(RELIABLE, WORST)?);
         let ratio = tcp / reliable;
         let (again, ours) = (view.repeated(TCP, WORST)?, view.repeated(RELIABLE, WORST)?);
-        Some(Finding {
-            verdict: Verdict::of(
+        Some(Finding::new(
+            Verdict::of(
                 (1.5..=2.5).contains(&ratio) && again > ours,
                 (1.0..=4.0).contains(&ratio),
             ),
-            figure: format!(
+            format!(
                 "{ratio:.1} times ({}, reliable {})",
                 seconds(tcp),
                 seconds(reliable)
             ),
-            comment: if view.is_printed() {
+            if view.is_printed() {
                 format!(
                     "TCP's mean delay is that of the writes that arrive before the simulation stops, and the paper does not say when it \
                      did: stopped after 5 s the ratio is {early:.1}, after 300 s {late:.1}. TCP sends {} again, the reliable mode {}: the number of retransmissions {}. TCP waits for its timer.",
@@ -300,6 +297,6 @@ fn tcp_delay(data: &Data) -> Option<Finding> {
             } else {
                 String::new()
             },
-        })
+        ))
     })
 }

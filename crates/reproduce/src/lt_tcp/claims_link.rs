@@ -61,14 +61,14 @@ pub(super) const CLAIMS: [Claim; 9] = [
                 .zip(&arq)
                 .map(|(harq, arq)| harq / arq)
                 .collect();
-            let found = Finding {
-                verdict: Verdict::of(
+            let found = Finding::new(
+                Verdict::of(
                     shares.iter().all(|share| *share < 0.5),
                     shares.iter().all(|share| *share < 1.0),
                 ),
-                figure: format!("{} % of LL-ARQ's", list(&shares, 0.01, 0)),
-                comment: "Of TCP-SACK over four hops.".to_owned(),
-            };
+                format!("{} % of LL-ARQ's", list(&shares, 0.01, 0)),
+                "Of TCP-SACK over four hops.".to_owned(),
+            );
             Some(found.given(
                 "both were fitted to the published latencies, of which one is below the other.",
             ))
@@ -83,15 +83,15 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let worst = over(data, "saturated", HARQ, &PERCENT, "link.latency_p99_s")?;
             let other = over(data, "saturated", ARQ, &PERCENT, "link.latency_p99_s")?;
-            Some(Finding {
-                verdict: Verdict::of(worst.iter().all(|p99| *p99 < 0.045), false),
-                figure: millis(&worst),
-                comment: format!(
+            Some(Finding::new(
+                Verdict::of(worst.iter().all(|p99| *p99 < 0.045), false),
+                millis(&worst),
+                format!(
                     "The 99th percentiles; LL-ARQ's are {}. What is lost at a block's beginning and needs the second round waits for the block's end, \
                      27 ms, and a round trip.",
                     millis(&other)
                 ),
-            })
+            ))
         },
     },
     Claim {
@@ -103,13 +103,10 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let of = |name| at(data, "chain", LT_HARQ, 0, name);
             let (link, transport) = (of("link.frames_parity")?, of("wire_bytes.repair")?);
-            Some(Finding {
-                verdict: Verdict::of(link + transport <= 0.0, link.min(transport) <= 0.0),
-                figure: format!(
-                    "LL-HARQ {link:.0} units, LT-TCP {transport:.0} B of parity a run at 0 %"
-                ),
-                comment: String::new(),
-            })
+            Some(Finding::bare(
+                Verdict::of(link + transport <= 0.0, link.min(transport) <= 0.0),
+                format!("LL-HARQ {link:.0} units, LT-TCP {transport:.0} B of parity a run at 0 %"),
+            ))
         },
     },
     Claim {
@@ -130,10 +127,10 @@ pub(super) const CLAIMS: [Claim; 9] = [
             let ours = over(data, "chain", LT_HARQ, &PERCENT, "link.goodput_bps")?;
             let table = published(&PUBLISHED_LINK_GOODPUT, &PERCENT)?;
             let off = farthest(&ours, &table);
-            let found = Finding {
-                verdict: Verdict::of(off <= 0.1, off <= 0.3),
-                figure: megabits(&ours),
-                comment: format!(
+            let found = Finding::new(
+                Verdict::of(off <= 0.1, off <= 0.3),
+                megabits(&ours),
+                format!(
                     "At most {:.0} % off. At 10 % the slides' {:.2} of 10 Mbit/s leave {:.2} units for each of the packets', all headers and the second round included; ours takes {:.2}. The \
                      units' headers take 2 % here; parity is sized so that 15 % of the blocks need a second round.",
                     100.0 * off,
@@ -141,7 +138,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
                     RATE_BPS / table.get(1)?,
                     RATE_BPS / ours.get(1)?
                 ),
-            };
+            );
             Some(found.given(GOODPUT_FITTED))
         },
     },
@@ -157,11 +154,10 @@ pub(super) const CLAIMS: [Claim; 9] = [
             let mut pairs = ours.iter().zip(&table);
             let low = pairs.all(|(ours, table)| *ours <= table + 2e-4);
             let some = ours.last().is_some_and(|worst| *worst > 0.0);
-            Some(Finding {
-                verdict: Verdict::of(low && some, ours.iter().all(|share| *share <= 0.04)),
-                figure: format!("{} %", list(&ours, 0.01, 2)),
-                comment: String::new(),
-            })
+            Some(Finding::bare(
+                Verdict::of(low && some, ours.iter().all(|share| *share <= 0.04)),
+                format!("{} %", list(&ours, 0.01, 2)),
+            ))
         },
     },
     Claim {
@@ -173,11 +169,11 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let ours = over(data, "chain", LT_HARQ, &PERCENT, LATENCY)?;
             let off = farthest(&ours, &published(&PUBLISHED_LATENCY, &PERCENT)?);
-            let found = Finding {
-                verdict: Verdict::of(off <= 0.20, ours.iter().all(|mean| *mean < 0.025)),
-                figure: millis(&ours),
-                comment: format!("At most {:.0} % off.", 100.0 * off),
-            };
+            let found = Finding::new(
+                Verdict::of(off <= 0.20, ours.iter().all(|mean| *mean < 0.025)),
+                millis(&ours),
+                format!("At most {:.0} % off.", 100.0 * off),
+            );
             Some(found.given(HARQ_FITTED))
         },
     },
@@ -210,16 +206,16 @@ fn latency(
         .map(|x| data.mean("saturated-100", line, x, LATENCY))
         .collect();
     let slow = slow?;
-    Some(Finding {
-        verdict: Verdict::of(off <= near && bounded, off <= far && bounded),
-        figure: millis(&ours),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(off <= near && bounded, off <= far && bounded),
+        millis(&ours),
+        format!(
             "At most {:.1} % off. With ON and OFF of 100 ms: {}, at most {:.1} % off.",
             100.0 * off,
             millis(&slow),
             100.0 * farthest(&slow, &published)
         ),
-    })
+    ))
 }
 
 fn link_goodput_order(data: &Data) -> Option<Finding> {

@@ -38,11 +38,11 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 .collect();
             let halves = halves?;
             let widest = halves.iter().copied().fold(0.0, f64::max);
-            let found = Finding {
-                verdict: Verdict::of(widest <= 0.1e6, widest <= 0.3e6),
-                figure: format!("± {}", megabits(&halves)),
-                comment: "Runs of 100 s from empty queues; the slides do not say how many runs of what length theirs are.".to_owned(),
-            };
+            let found = Finding::new(
+Verdict::of(widest <= 0.1e6, widest <= 0.3e6),
+format!("± {}", megabits(&halves)),
+"Runs of 100 s from empty queues; the slides do not say how many runs of what length theirs are.".to_owned(),
+);
             Some(found.given("an interval's width follows from the number and length of the runs, which are ours."))
         },
     },
@@ -56,14 +56,14 @@ pub(super) const CLAIMS: [Claim; 8] = [
             let arq = over(data, "chain", TCP_ARQ, &[30, 40, WORST], ROUND_TRIP)?;
             let harq = over(data, "chain", TCP_HARQ, &[30, 40, WORST], ROUND_TRIP)?;
             let pairs = || arq.iter().zip(&harq);
-            let found = Finding {
-                verdict: Verdict::of(
+            let found = Finding::new(
+Verdict::of(
                     pairs().all(|(arq, harq)| arq > &(2.0 * harq)),
                     pairs().all(|(arq, harq)| arq > harq),
                 ),
-                figure: format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
-                comment: "At 30, 40 and 50 %, waiting in the queues above the links included; errors on the way there alone.".to_owned(),
-            };
+format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
+"At 30, 40 and 50 %, waiting in the queues above the links included; errors on the way there alone.".to_owned(),
+);
             Some(found.given(
                 "it follows from the latencies of a hop, to which both link layers were fitted.",
             ))
@@ -105,13 +105,13 @@ pub(super) const CLAIMS: [Claim; 8] = [
             let lt = over(data, "chain", LT_HARQ, rates, GOODPUT)?;
             let tcp = over(data, "chain", TCP_HARQ, rates, GOODPUT)?;
             let ratios: Vec<f64> = lt.iter().zip(&tcp).map(|(lt, tcp)| lt / tcp).collect();
-            Some(Finding {
-                verdict: Verdict::of(
+            Some(Finding::new(
+                Verdict::of(
                     ratios.iter().all(|ratio| *ratio > 1.2),
                     ratios.last().is_some_and(|ratio| *ratio > 1.0),
                 ),
-                figure: format!("{} times at 40 and 50 %", list(&ratios, 1.0, 2)),
-                comment: {
+                format!("{} times at 40 and 50 %", list(&ratios, 1.0, 2)),
+                {
                     let ours = over(data, "chain", TCP_HARQ, rates, "link.residual_loss")?;
                     let table = published(&PUBLISHED_RESIDUAL, rates)?;
                     let less = ours.iter().zip(&table).all(|(ours, table)| ours < table);
@@ -122,7 +122,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
                         if less { "easier" } else { "no easier" }
                     )
                 },
-            })
+            ))
         },
     },
     Claim {
@@ -140,13 +140,13 @@ pub(super) const CLAIMS: [Claim; 8] = [
             let as_much = *residual.first()? >= 0.5 * theirs.first()?;
             let (worst, others) = shares.split_last()?;
             let others = others.iter().copied().fold(f64::INFINITY, f64::min);
-            Some(Finding {
-                verdict: Verdict::of(
+            Some(Finding::new(
+                Verdict::of(
                     others >= 0.9 && *worst >= 0.65 && as_much,
                     others.min(*worst) >= 0.6,
                 ),
-                figure: list(&shares, 1.0, 2),
-                comment: format!(
+                list(&shares, 1.0, 2),
+                format!(
                     "At 50 % our LL-HARQ leaves {} a hop, the slides' {}: {}.",
                     percents(&residual),
                     percents(&theirs),
@@ -156,7 +156,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
                         "LT-TCP had less to overcome here than there"
                     }
                 ),
-            })
+            ))
         },
     },
 ];
@@ -170,10 +170,10 @@ fn table_goodput(data: &Data) -> Option<Finding> {
         .filter(|(ours, table)| (*ours / *table - 1.0).abs() <= 0.1);
     let near = near.count();
     let light = |line, name| over(data, "chain-light", line, LOSSY, name);
-    let found = Finding {
-        verdict: Verdict::of(near == table.len(), 2 * near > table.len()),
-        figure: megabits(&ours),
-        comment: format!(
+    let found = Finding::new(
+        Verdict::of(near == table.len(), 2 * near > table.len()),
+        megabits(&ours),
+        format!(
             "Within 10 % at {near} of {} error rates, at most {:.0} % off. With each packet a block of its own, {} at {} a hop: the fewer units stand together, the \
              more parity a failure rate takes. If 30 % of the blocks may fail, {} at {}. Over LL-ARQ, LT-TCP has {}.",
             table.len(),
@@ -184,7 +184,7 @@ fn table_goodput(data: &Data) -> Option<Finding> {
             millis(&light(LIGHT, "link.latency_mean_s")?),
             megabits(&over(data, "chain", LT_ARQ, LOSSY, GOODPUT)?)
         ),
-    };
+    );
     Some(found.given(GOODPUT_FITTED))
 }
 
@@ -239,9 +239,9 @@ fn share_of_link(data: &Data, family: &str, line: &str) -> Option<Finding> {
     });
     let shares: Vec<f64> = shares.collect::<Option<_>>()?;
     let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
-    Some(Finding {
-        verdict: Verdict::of(least >= 0.9, least >= 0.8),
-        figure: format!("{} of the link's", list(&shares, 1.0, 2)),
-        comment: "Headers alone leave 0.96.".to_owned(),
-    })
+    Some(Finding::new(
+        Verdict::of(least >= 0.9, least >= 0.8),
+        format!("{} of the link's", list(&shares, 1.0, 2)),
+        "Headers alone leave 0.96.".to_owned(),
+    ))
 }

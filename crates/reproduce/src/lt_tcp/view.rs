@@ -101,14 +101,14 @@ impl Order {
     pub(super) fn finding(&self, figure: String) -> Finding {
         let all = self.first.len();
         let open = all - self.higher - self.lower;
-        let found = Finding {
-            verdict: Verdict::of(self.higher == all, 2 * self.higher > all),
+        let found = Finding::new(
+            Verdict::of(self.higher == all, 2 * self.higher > all),
             figure,
-            comment: format!(
+            format!(
                 "So at {} of {all} error rates, the other way round at {}.",
                 self.higher, self.lower
             ),
-        };
+        );
         let why = format!("at {open} of {all} error rates the intervals overlap.");
         found.open_if(2 * (self.higher + open) > all, &why)
     }

@@ -100,11 +100,10 @@ pub(super) const CLAIMS: [Claim; 16] = [
         check: |data| {
             judged(data, |view| {
                 let share = view.least_share(RELIABLE, &["5e-5", "7.5e-5", WORST])?;
-                Some(Finding {
-                    verdict: Verdict::of(share >= 0.99, share >= 0.9),
-                    figure: format!("{} at least", percent(share)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(share >= 0.99, share >= 0.9),
+                    format!("{} at least", percent(share)),
+                ))
             })
         },
     },
@@ -180,11 +179,10 @@ fn arq_complete(view: &View<'_>) -> Option<Finding> {
         .map(|x| view.at(RELIABLE, x, "completed"));
     let done: Vec<f64> = done.collect::<Option<_>>()?;
     let least = done.into_iter().reduce(f64::min)?;
-    Some(Finding {
-        verdict: Verdict::of(least >= 1.0, least >= 0.95),
-        figure: format!("{} of the runs at least", percent(least)),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(least >= 1.0, least >= 0.95),
+        format!("{} of the runs at least", percent(least)),
+    ))
 }
 
 /// The reliable mode's goodput over TCP's, by rate.
@@ -214,13 +212,13 @@ fn goodput_reliable(view: &View<'_>) -> Option<Finding> {
     let nowhere = sound.iter().all(|(_, ratio)| *ratio >= 0.99);
     let better = sound.iter().filter(|(_, ratio)| *ratio > 1.0).count();
     let (x, ratio) = *sound.last()?;
-    Some(Finding {
-        verdict: Verdict::of(twice && nowhere, 2 * better > sound.len()),
-        figure: format!("{ratio:.0} times TCP's at {x}"),
-        comment: "Judged at the rates where TCP delivers at least half: the goodput of a run that delivers a \
+    Some(Finding::new(
+Verdict::of(twice && nowhere, 2 * better > sound.len()),
+format!("{ratio:.0} times TCP's at {x}"),
+"Judged at the rates where TCP delivers at least half: the goodput of a run that delivers a \
             block or two has no meaning."
             .to_owned(),
-    })
+))
 }
 
 fn tcp_unpredictable(view: &View<'_>) -> Option<Finding> {
@@ -233,33 +231,33 @@ fn tcp_unpredictable(view: &View<'_>) -> Option<Finding> {
         spreads.any(|(_, tcp, reliable)| *tcp > 0.25 && *tcp >= times * reliable)
     };
     let most = spreads.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(Finding {
-        verdict: Verdict::of(wide(5.0), wide(2.0)),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(wide(5.0), wide(2.0)),
+        format!(
             "single runs spread by {} of their mean at {}",
             percent(most.1),
             most.0
         ),
-        comment: format!(
+        format!(
             "The reliable mode's by {}. 20 MB average over more losses in each run.",
             percent(most.2)
         ),
-    })
+    ))
 }
 
 fn delay_tcp(view: &View<'_>) -> Option<Finding> {
     let orders = view.growth(TCP)?;
-    Some(Finding {
-        verdict: Verdict::of((2.5..=3.5).contains(&orders), (2.0..=4.0).contains(&orders)),
-        figure: format!("{orders:.1} orders"),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of((2.5..=3.5).contains(&orders), (2.0..=4.0).contains(&orders)),
+        format!("{orders:.1} orders"),
+        format!(
             "The printed sentence is garbled: it also has the word \"doubles\". TCP's delay is set by how long a run may \
              last, which the paper does not say: of the same runs cut off at 10 s it grows by {:.1} orders, and by {:.1} if \
              TCP never gives up and has 1000 s.",
             growth_of(view.data, TCPS, CUT)?,
             growth_of(view.data, TCPS, PATIENT)?
         ),
-    })
+    ))
 }
 
 fn delay_reliable(view: &View<'_>) -> Option<Finding> {
@@ -271,10 +269,10 @@ fn delay_reliable(view: &View<'_>) -> Option<Finding> {
         let ideal = overlays.first()?;
         Some((ideal.at(1e-4)? / ideal.at(0.0)?).log10())
     };
-    Some(Finding {
-        verdict: Verdict::of(ours < 1.0, ours < 1.5),
-        figure: format!("{ours:.1} orders, TCP {tcp:.1}"),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(ours < 1.0, ours < 1.5),
+        format!("{ours:.1} orders, TCP {tcp:.1}"),
+        format!(
             "At 1e-4 the link carries {:.2} Mbit/s at most if damaged packets are dropped, and the source sends \
              4.416: the queue grows, whatever the acknowledgements. The ideal ARQ's, which knows every loss at once, \
              grows by {:.1} orders per bit, and by {:.1} per octet. With a source of 1.2 Mbit/s, slower than that bound, ours \
@@ -289,7 +287,7 @@ fn delay_reliable(view: &View<'_>) -> Option<Finding> {
             1.0 + sent("wire_bytes.retransmission")? / sent("wire_bytes.source")?,
             growth_of(view.data, QUEUES, SLOW_PARITY)?
         ),
-    })
+    ))
 }
 
 fn delivered_low_rates(view: &View<'_>) -> Option<Finding> {
@@ -303,37 +301,35 @@ fn delivered_low_rates(view: &View<'_>) -> Option<Finding> {
     let patient: Vec<f64> = LOW.iter().map(patient).collect::<Option<_>>()?;
     let patient = patient.into_iter().reduce(f64::min)?;
     let theirs = overlays::DELIVERED.first()?.at(2.5e-5)?;
-    Some(Finding {
-        verdict: Verdict::of(both >= FULL, both >= 0.9),
-        figure: format!("TCP {}, AeroTP {} at least", percent(tcp), percent(aerotp)),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(both >= FULL, both >= 0.9),
+        format!("TCP {}, AeroTP {} at least", percent(tcp), percent(aerotp)),
+        format!(
             "TCP falls short where it gives up, or is cut off at 300 s: one that never gives up and has 1000 s delivers {} at \
              least. ns-3's own TCP has {} at 2.5e-5.",
             percent(patient),
             percent(theirs / view.at(TCP, "2.5e-5", "offered_bytes")?)
         ),
-    })
+    ))
 }
 
 fn delivered_tcp_drops(view: &View<'_>) -> Option<Finding> {
     let share = |x| view.share(TCP, x);
     let (first, second, last) = (share("5e-5")?, share("7.5e-5")?, share(WORST)?);
     let rapid = first < 0.5 && second < first && last < second;
-    Some(Finding {
-        verdict: Verdict::of(rapid, last < 0.5),
-        figure: format!("{} at 5e-5, {} at 1e-4", percent(first), percent(last)),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(rapid, last < 0.5),
+        format!("{} at 5e-5, {} at 1e-4", percent(first), percent(last)),
+    ))
 }
 
 fn delivered_udp(view: &View<'_>) -> Option<Finding> {
     let shares = view.shares(UDP)?;
     let (first, last) = (*shares.first()?, *shares.last()?);
-    Some(Finding {
-        verdict: Verdict::of(falls(&shares), last < first),
-        figure: format!("{} lost at 1e-4", percent(1.0 - last)),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(falls(&shares), last < first),
+        format!("{} lost at 1e-4", percent(1.0 - last)),
+    ))
 }
 
 fn delivered_quasi(view: &View<'_>) -> Option<Finding> {
@@ -344,17 +340,17 @@ fn delivered_quasi(view: &View<'_>) -> Option<Finding> {
     };
     let worst = 1.0 - *quasi.last()?;
     let headers = view.at(QUASI, WORST, "wire_loss.network_header")?;
-    Some(Finding {
-        verdict: Verdict::of(
+    Some(Finding::new(
+        Verdict::of(
             pairs().all(|(u, q)| q <= u / 4.0),
             pairs().all(|(u, q)| q < u),
         ),
-        figure: format!("{} lost at 1e-4", percent(worst)),
-        comment: format!(
+        format!("{} lost at 1e-4", percent(worst)),
+        format!(
             "With 32 words. At 1e-4, {headers:.0} packets a run fell to damaged headers of the network \
              layer, which the transport's parity does not cover."
         ),
-    })
+    ))
 }
 
 fn overhead_reliable(view: &View<'_>) -> Option<Finding> {
@@ -373,10 +369,10 @@ fn overhead_reliable(view: &View<'_>) -> Option<Finding> {
     let parity = overhead(PARITY, "2.5e-5")?;
     let other = |line| view.data.mean(TCPS, line, "2.5e-5", OVERHEAD);
     let ideal = overlays::IDEAL_OVERHEAD.first()?.at(2.5e-5)?;
-    Some(Finding {
-        verdict: Verdict::of(lower(0.75) == pairs.len(), lower(1.0) == pairs.len()),
-        figure: format!("{:.0} kB, TCP {:.0} kB at {x}", ours / 1e3, tcp / 1e3),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(lower(0.75) == pairs.len(), lower(1.0) == pairs.len()),
+        format!("{:.0} kB, TCP {:.0} kB at {x}", ours / 1e3, tcp / 1e3),
+        format!(
             "Lower at {} of {} rates, by a quarter or more at {}. At higher rates nearly all overhead is lost packets \
              sent again, which both must: at 2.5e-5 the ideal ARQ has {:.0} kB. There the mode has {:.0} kB with 32 words of \
              parity; a TCP whose timer is as short as the wait of delayed acknowledgements, 0.2 s, {:.0} kB, for ns-3's \
@@ -390,17 +386,17 @@ fn overhead_reliable(view: &View<'_>) -> Option<Finding> {
             other(QUICK)? / 1e3,
             other(PATIENT)? / 1e3
         ),
-    })
+    ))
 }
 
 fn overhead_quasi(view: &View<'_>) -> Option<Finding> {
     let overhead = |line| view.at(line, "0", OVERHEAD);
     let (quasi, reliable) = (overhead(QUASI)?, overhead(RELIABLE)?);
-    let found = Finding {
-        verdict: Verdict::of(quasi >= 1.5 * reliable, quasi > reliable),
-        figure: format!("{:.0} kB, reliable {:.0} kB", quasi / 1e3, reliable / 1e3),
-        comment: "With 32 words.".to_owned(),
-    };
+    let found = Finding::new(
+        Verdict::of(quasi >= 1.5 * reliable, quasi > reliable),
+        format!("{:.0} kB, reliable {:.0} kB", quasi / 1e3, reliable / 1e3),
+        "With 32 words.".to_owned(),
+    );
     Some(found.given("the number of words is our choice, the paper does not say its own; Figures 13 to 20 have others."))
 }
 
@@ -408,15 +404,15 @@ fn delay_quasi(view: &View<'_>) -> Option<Finding> {
     let delay = |x| view.at(QUASI, x, DELAY);
     let (clean, worst) = (delay("0")?, delay(WORST)?);
     let grown = worst / clean - 1.0;
-    Some(Finding {
-        verdict: Verdict::of(grown <= 0.05, grown <= 0.5),
-        figure: format!("{:+.1} %, from {:.2} ms", 100.0 * grown, clean * 1e3),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(grown <= 0.05, grown <= 0.5),
+        format!("{:+.1} %, from {:.2} ms", 100.0 * grown, clean * 1e3),
+        format!(
             "Data behind a hole wait up to 20 ms until it is given up, before they are delivered in order; without that wait \
              the delay changes by {:+.1} %.",
             100.0 * (10_f64.powf(growth_of(view.data, HOLES, HOLES_PARITY)?) - 1.0)
         ),
-    })
+    ))
 }
 
 fn advantage(view: &View<'_>) -> Option<Finding> {
@@ -429,16 +425,15 @@ fn advantage(view: &View<'_>) -> Option<Finding> {
         .all(|(ours, other)| *ours >= other);
     let ratios = ratios(view, &LOSSY[1..])?;
     let faster = ratios.iter().all(|(_, ratio)| *ratio > 1.0);
-    Some(Finding {
-        verdict: Verdict::of(more && faster, more),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(more && faster, more),
+        format!(
             "{} at 1e-4; TCP {}, UDP {}",
             percent(*reliable.last()?),
             percent(*tcp.last()?),
             percent(*udp.last()?)
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn modes_trade(view: &View<'_>) -> Option<Finding> {
@@ -452,15 +447,14 @@ fn modes_trade(view: &View<'_>) -> Option<Finding> {
         overhead(QUASI)? > overhead(RELIABLE)?,
     ];
     let held = signs.iter().filter(|sign| **sign).count();
-    Some(Finding {
-        verdict: Verdict::of(held == 3, held == 2),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(held == 3, held == 2),
+        format!(
             "{} in {:.0} ms against {} in {:.0} ms at 1e-4",
             percent(all),
             slow * 1e3,
             percent(some),
             fast * 1e3
         ),
-        comment: String::new(),
-    })
+    ))
 }

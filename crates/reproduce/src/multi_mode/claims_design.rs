@@ -34,11 +34,10 @@ pub(super) const CLAIMS: [Claim; 14] = [
         check: |data| {
             judged(data, |view| {
                 let (tcp, udp) = (view.share(TCP, WORST)?, view.share(UDP, WORST)?);
-                Some(Finding {
-                    verdict: Verdict::of(tcp.max(udp) < 0.5, tcp.min(udp) < 0.5),
-                    figure: format!("TCP delivers {}, UDP {}", percent(tcp), percent(udp)),
-                    comment: String::new(),
-                })
+                Some(Finding::bare(
+                    Verdict::of(tcp.max(udp) < 0.5, tcp.min(udp) < 0.5),
+                    format!("TCP delivers {}, UDP {}", percent(tcp), percent(udp)),
+                ))
             })
         },
     },
@@ -61,11 +60,10 @@ pub(super) const CLAIMS: [Claim; 14] = [
             let first = |line| data.mean(SETUP, line, "0%", "first_arrival_s");
             let later = first(SETUP_TCP)? - first(SETUP_AEROTP)?;
             let trips = later / SETUP_ROUND_TRIP_S;
-            Some(Finding {
-                verdict: Verdict::of((trips - 1.0).abs() <= 0.1, later > 0.0),
-                figure: format!("{:.2} ms later, the round trip is 10", later * 1e3),
-                comment: String::new(),
-            })
+            Some(Finding::bare(
+                Verdict::of((trips - 1.0).abs() <= 0.1, later > 0.0),
+                format!("{:.2} ms later, the round trip is 10", later * 1e3),
+            ))
         },
     },
     Claim {
@@ -119,11 +117,11 @@ pub(super) const CLAIMS: [Claim; 14] = [
                 done.into_iter().reduce(f64::min)
             };
             let (without, with) = (least(RELIABLE)?, least(NACK_MACK)?);
-            let found = Finding {
-                verdict: Verdict::of(without.min(with) >= 1.0, without.max(with) >= 1.0),
-                figure: format!("{} without, {} with", percent(without), percent(with)),
-                comment: "Shares of the runs that complete.".to_owned(),
-            };
+            let found = Finding::new(
+                Verdict::of(without.min(with) >= 1.0, without.max(with) >= 1.0),
+                format!("{} without, {} with", percent(without), percent(with)),
+                "Shares of the runs that complete.".to_owned(),
+            );
             Some(found.given("it is a property of the protocol, which was built so: one mode has them, the other has not."))
         },
     },
@@ -186,11 +184,11 @@ pub(super) const CLAIMS: [Claim; 14] = [
 fn split_helps(data: &Data) -> Option<Finding> {
     let goodput = |line| data.mean(TCPS, line, "1e-5", GOODPUT);
     let (split, whole) = (goodput(SPLIT)?, goodput(AS_NS3)?);
-    Some(Finding {
-        verdict: Verdict::of(split >= 2.0 * whole, split > whole),
-        figure: format!("{:.2} Mbit/s instead of {:.2}", split / 1e6, whole / 1e6),
-        comment: "Between our gateways runs AeroTP's near-reliable mode.".to_owned(),
-    })
+    Some(Finding::new(
+        Verdict::of(split >= 2.0 * whole, split > whole),
+        format!("{:.2} Mbit/s instead of {:.2}", split / 1e6, whole / 1e6),
+        "Between our gateways runs AeroTP's near-reliable mode.".to_owned(),
+    ))
 }
 
 fn short_contact(data: &Data) -> Option<Finding> {
@@ -201,15 +199,14 @@ fn short_contact(data: &Data) -> Option<Finding> {
         Some(1.0 - here as f64 / runs as f64)
     };
     let (tcp, aerotp) = (late(SETUP_TCP)?, late(SETUP_AEROTP)?);
-    Some(Finding {
-        verdict: Verdict::of(tcp >= 0.25 && aerotp <= 0.0, tcp > aerotp),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(tcp >= 0.25 && aerotp <= 0.0, tcp > aerotp),
+        format!(
             "TCP not in {} of the runs, AeroTP in {}",
             percent(tcp),
             percent(aerotp)
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn second_packet(data: &Data) -> Option<Finding> {
@@ -224,15 +221,15 @@ fn second_packet(data: &Data) -> Option<Finding> {
     };
     let share = times.iter().filter(whole).count() as f64 / times.len() as f64;
     let latest = times.iter().copied().reduce(f64::max)?;
-    Some(Finding {
-        verdict: Verdict::of(share >= 1.0, share >= 0.95),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(share >= 1.0, share >= 0.95),
+        format!(
             "{} of the runs, the latest after {:.1} ms",
             percent(share),
             latest * 1e3
         ),
-        comment: "Retransmissions may come in between, and are counted against it.".to_owned(),
-    })
+        "Retransmissions may come in between, and are counted against it.".to_owned(),
+    ))
 }
 
 fn selective_repeat(data: &Data) -> Option<Finding> {
@@ -243,13 +240,12 @@ fn selective_repeat(data: &Data) -> Option<Finding> {
         least = least.min(of("efficiency_arq")?);
         done = done.min(of("completed")?);
     }
-    Some(Finding {
-        verdict: Verdict::of(done >= 1.0 && least >= 0.95, done >= 1.0 && least >= 0.8),
-        figure: format!("{} of the bound at least", percent(least)),
-        comment:
-            "The bound counts headers as payload, which are 2.7 %, and nothing for the last repair."
-                .to_owned(),
-    })
+    Some(Finding::new(
+        Verdict::of(done >= 1.0 && least >= 0.95, done >= 1.0 && least >= 0.8),
+        format!("{} of the bound at least", percent(least)),
+        "The bound counts headers as payload, which are 2.7 %, and nothing for the last repair."
+            .to_owned(),
+    ))
 }
 
 fn integrity(data: &Data) -> Option<Finding> {
@@ -270,22 +266,21 @@ fn integrity(data: &Data) -> Option<Finding> {
             delivered += total("delivered_bytes")?;
         }
     }
-    Some(Finding {
-        verdict: Verdict::of(wrong <= 0.0, wrong <= delivered / 1e6),
-        figure: format!("{wrong:.0} wrong octets after {damaged:.0} damaged packets"),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(wrong <= 0.0, wrong <= delivered / 1e6),
+        format!("{wrong:.0} wrong octets after {damaged:.0} damaged packets"),
+    ))
 }
 
 fn decoupled(data: &Data) -> Option<Finding> {
     let of = |name| data.mean(BER, RELIABLE, WORST, name);
     let sent = of("wire_bytes.source")? + of(SENT_AGAIN)?;
     let busy = 8.0 * sent / of("last_delivery_s")? / LINK_BPS;
-    Some(Finding {
-        verdict: Verdict::of(busy >= 0.95, busy >= 0.8),
-        figure: format!("{} busy", percent(busy)),
-        comment: "With 70 % of the packets damaged.".to_owned(),
-    })
+    Some(Finding::new(
+        Verdict::of(busy >= 0.95, busy >= 0.8),
+        format!("{} busy", percent(busy)),
+        "With 70 % of the packets damaged.".to_owned(),
+    ))
 }
 
 fn lean_segment(data: &Data) -> Option<Finding> {
@@ -294,15 +289,15 @@ fn lean_segment(data: &Data) -> Option<Finding> {
         Some(of("wire_bytes.source")? - of("delivered_bytes")?)
     };
     let (aerotp, tcp) = (beyond(RAMP_AEROTP)?, beyond(RAMP_PLAIN)?);
-    Some(Finding {
-        verdict: Verdict::of(aerotp <= 0.9 * tcp, aerotp < tcp),
-        figure: format!("{:.1} kB, TCP {:.1} kB for 500 kB", aerotp / 1e3, tcp / 1e3),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(aerotp <= 0.9 * tcp, aerotp < tcp),
+        format!("{:.1} kB, TCP {:.1} kB for 500 kB", aerotp / 1e3, tcp / 1e3),
+        format!(
             "Our header and the payload's check take as many octets as TCP's header, 20. With timestamps, which ns-3's TCP of today carries (reference/README.md), TCP has {:.1} kB. \
              Ours runs over IP; over AeroNP, which the paper foresees, 20 octets of each packet would be others.",
             beyond(RAMP_10)? / 1e3
         ),
-    })
+    ))
 }
 
 fn near_reliable(data: &Data) -> Option<Finding> {
@@ -312,14 +307,14 @@ fn near_reliable(data: &Data) -> Option<Finding> {
     let pairs: Vec<(f64, f64)> = pairs.collect::<Option<_>>()?;
     let fewer = pairs.iter().filter(|(near, full)| near < full).count();
     let ((near, full), (near_worst, full_worst)) = (*pairs.first()?, *pairs.last()?);
-    Some(Finding {
-        verdict: Verdict::of(fewer == pairs.len(), 2 * fewer >= pairs.len()),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(fewer == pairs.len(), 2 * fewer >= pairs.len()),
+        format!(
             "{:.1} kB, reliable {:.1} kB without errors",
             near / 1e3,
             full / 1e3
         ),
-        comment: format!(
+        format!(
             "Fewer at {fewer} of {} rates. Its requests grow with the loss: at 1e-4 its control packets take {:.1} kB, the \
              reliable mode's {:.1} kB. With 32 words of parity, which leave it little to ask for, they take {:.1} kB.",
             pairs.len(),
@@ -327,7 +322,7 @@ fn near_reliable(data: &Data) -> Option<Finding> {
             full_worst / 1e3,
             data.mean(FEEDBACK, FEEDBACK_PARITY, WORST, CONTROL)? / 1e3
         ),
-    })
+    ))
 }
 
 fn quasi_no_acks(data: &Data) -> Option<Finding> {
@@ -336,20 +331,20 @@ fn quasi_no_acks(data: &Data) -> Option<Finding> {
     let (little, much) = (of("1MB", CONTROL)?, of("20MB", CONTROL)?);
     let share = much / of("20MB", "delivered_bytes")?;
     let sent = |line, x| data.mean(REPORTS, line, x, CONTROL);
-    let found = Finding {
-        verdict: Verdict::of(again <= 0.0 && much <= little, again <= 0.0),
-        figure: format!(
+    let found = Finding::new(
+        Verdict::of(again <= 0.0 && much <= little, again <= 0.0),
+        format!(
             "{again:.0} B sent again; {} of the data in control packets",
             percent(share)
         ),
-        comment: format!(
+        format!(
             "Ours tell the sender at which rate packets arrive, so that it can follow the link (ADR-0011). They confirm nothing \
              and ask for nothing, but go by time: 1 MB at half the source's rate takes {:.1} kB of them, as 2 MB at the whole \
              rate do ({:.1} kB).",
             sent(REPORTS_ONE, "2.208mbit")? / 1e3,
             sent(REPORTS_TWO, "4.416mbit")? / 1e3
         ),
-    };
+    );
     Some(found.given("the mode was built without them; what goes back is our own addition."))
 }
 
@@ -362,19 +357,19 @@ fn quasi_arbitrary(view: &View<'_>) -> Option<Finding> {
     let near: Vec<bool> = near.collect::<Option<_>>()?;
     let some = lost.iter().all(|lost| *lost > 0.0);
     let all = falls && near.iter().all(|near| *near) && some;
-    Some(Finding {
-        verdict: Verdict::of(all, lost.get(3)? < lost.first()?),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(all, lost.get(3)? < lost.first()?),
+        format!(
             "{} lost without parity, {} with 4 words, {} with 16",
             percent(*lost.first()?),
             percent(*lost.get(2)?),
             percent(*lost.get(4)?)
         ),
-        comment: format!(
+        format!(
             "Hit network headers alone are {}.",
             percent(view.hit(HEADER_LEN, WORST)?)
         ),
-    })
+    ))
 }
 
 fn unreliable_plain(data: &Data) -> Option<Finding> {
@@ -388,9 +383,8 @@ fn unreliable_plain(data: &Data) -> Option<Finding> {
             most = most.max((share(line, x)? - share(UDP, x)?).abs());
         }
     }
-    Some(Finding {
-        verdict: Verdict::of(most <= 0.02, most <= 0.05),
-        figure: format!("within {} of the data", percent(most)),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(most <= 0.02, most <= 0.05),
+        format!("within {} of the data", percent(most)),
+    ))
 }

@@ -58,11 +58,10 @@ fn mistakes_loss(data: &Data) -> Option<Finding> {
     let (with, without) = (goodput(SACK)?, goodput(UNCONTROLLED)?);
     let dropped = data.mean(TCPS, SACK, "1e-5", "wire_loss.queue")?;
     let times = without / with;
-    Some(Finding {
-        verdict: Verdict::of(times >= 2.0 && dropped <= 0.0, times > 1.0),
-        figure: format!("{:.2} Mbit/s instead of {:.2}", without / 1e6, with / 1e6),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(times >= 2.0 && dropped <= 0.0, times > 1.0),
+        format!("{:.2} Mbit/s instead of {:.2}", without / 1e6, with / 1e6),
+    ))
 }
 
 fn slow_start(data: &Data) -> Option<Finding> {
@@ -70,11 +69,11 @@ fn slow_start(data: &Data) -> Option<Finding> {
     let aerotp = last(RAMP_AEROTP)?;
     let trips = |line| Some((last(line)? - aerotp) / RAMP_ROUND_TRIP_S - 1.0);
     let (ten, one) = (trips(RAMP_10)?, trips(RAMP_1)?);
-    Some(Finding {
-        verdict: Verdict::of(ten.min(one) >= 3.0, ten.max(one) >= 3.0),
-        figure: format!("{ten:.1} and {one:.1} round trips longer, the handshake aside"),
-        comment: "Of 100 ms, with 10 and with 1.".to_owned(),
-    })
+    Some(Finding::new(
+        Verdict::of(ten.min(one) >= 3.0, ten.max(one) >= 3.0),
+        format!("{ten:.1} and {one:.1} round trips longer, the handshake aside"),
+        "Of 100 ms, with 10 and with 1.".to_owned(),
+    ))
 }
 
 fn outage_short(data: &Data) -> Option<Finding> {
@@ -87,15 +86,15 @@ fn outage_short(data: &Data) -> Option<Finding> {
     let last = |line| of(line, "last_delivery_s");
     let (tcp, plain) = (again(OUTAGE_TCP)?, again(OUTAGE_UNCONTROLLED)?);
     let aerotp = again(OUTAGE_AEROTP)?;
-    Some(Finding {
-        verdict: Verdict::of(tcp >= 2.0 * plain, tcp >= 1.1 * plain),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(tcp >= 2.0 * plain, tcp >= 1.1 * plain),
+        format!(
             "{:.0} kB sent again, without congestion control {:.0} kB, AeroTP {:.0} kB",
             tcp / 1e3,
             plain / 1e3,
             aerotp / 1e3
         ),
-        comment: format!(
+        format!(
             "The control is the same TCP with its congestion control off: {}. Done after {:.1} s, {:.1} s and {:.1} s.",
             if tcp > plain {
                 "it sends less again"
@@ -106,7 +105,7 @@ fn outage_short(data: &Data) -> Option<Finding> {
             last(OUTAGE_UNCONTROLLED)?,
             last(OUTAGE_AEROTP)?
         ),
-    })
+    ))
 }
 
 fn outage_long(data: &Data) -> Option<Finding> {
@@ -122,10 +121,9 @@ fn outage_long(data: &Data) -> Option<Finding> {
             format!("TCP gives up in an outage of {length} s")
         },
     );
-    Some(Finding {
-        verdict: Verdict::of(first.is_some() && patient >= 1.0, first.is_some()),
+    Some(Finding::new(
+        Verdict::of(first.is_some() && patient >= 1.0, first.is_some()),
         figure,
-        comment: "After 6 repeats, as in ns-3. AeroTP's own patience is 120 s by default."
-            .to_owned(),
-    })
+        "After 6 repeats, as in ns-3. AeroTP's own patience is 120 s by default.".to_owned(),
+    ))
 }

@@ -90,15 +90,14 @@ fn best_strength(view: &View<'_>) -> Option<Finding> {
         .map(inside)
         .collect::<Option<_>>()?;
     let (at, goodput) = best(view, WORST)?;
-    Some(Finding {
-        verdict: Verdict::of(inside.iter().all(|inside| *inside), *inside.last()?),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(inside.iter().all(|inside| *inside), *inside.last()?),
+        format!(
             "{} at 1e-4: {:.2} Mbit/s",
             STRENGTHS.get(at)?.0,
             goodput.get(at)? / 1e6
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn saturated(view: &View<'_>) -> Option<Finding> {
@@ -111,15 +110,14 @@ fn saturated(view: &View<'_>) -> Option<Finding> {
     let (some, most) = shares
         .into_iter()
         .reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
-    Some(Finding {
-        verdict: Verdict::of(some.max(most) <= 0.9, most <= 0.9),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(some.max(most) <= 0.9, most <= 0.9),
+        format!(
             "{:.0} % and {:.0} % of the best at most",
             100.0 * some,
             100.0 * most
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn delay_rises(view: &View<'_>) -> Option<Finding> {
@@ -135,10 +133,10 @@ fn delay_rises(view: &View<'_>) -> Option<Finding> {
         .iter()
         .map(|(_, words)| view.data.mean(SLACK, SLACK_SLOW, words, DELAY));
     let slack: Vec<f64> = slack.collect::<Option<_>>()?;
-    Some(Finding {
-        verdict: Verdict::of(rises && times <= 10.0, last),
-        figure: format!("256 words take up to {times:.0} times as long as none"),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(rises && times <= 10.0, last),
+        format!("256 words take up to {times:.0} times as long as none"),
+        format!(
             "Not slightly: with 256 words the source's data ask for three times what the link carries, and the queue grows \
              until the source ends; AeroTP paces what it sends, and drops nothing of it. And at high rates and few words, \
              holes that are waited for make the delay longer. With a source of 1.2 Mbit/s, which leaves room for 256 words, \
@@ -151,7 +149,7 @@ fn delay_rises(view: &View<'_>) -> Option<Finding> {
             slack.first()? * 1e3,
             slack.last()? * 1e3
         ),
-    })
+    ))
 }
 
 fn exponential(data: &Data) -> Option<Finding> {
@@ -167,14 +165,14 @@ fn exponential(data: &Data) -> Option<Finding> {
     let each: Vec<f64> = points.windows(2).map(each).collect();
     let (first, last) = (*each.first()?, *each.last()?);
     let descriptors = DESCRIPTOR_LEN * data.mean(PACKED, FULL, "8", "wire_packets")?;
-    Some(Finding {
-        verdict: Verdict::of(grows(&each), last > first),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(grows(&each), last > first),
+        format!(
             "{:.1} kB a word at first, {:.1} kB at last",
             first / 1e3,
             last / 1e3
         ),
-        comment: format!(
+        format!(
             "It is hyperbolic: 4w octets of parity for 1460 - 4w of data. From 8 words on each costs {} than one before; those \
              up to 8 also bring the descriptor of the code, in each packet, and cost {:.1} kB a word, {:.1} kB less the \
              descriptor's 4 octets. The source's writes of 1472 octets hide the growth at weak strengths, as they leave a \
@@ -187,7 +185,7 @@ fn exponential(data: &Data) -> Option<Finding> {
             first / 1e3,
             (first - descriptors / 8.0) / 1e3
         ),
-    })
+    ))
 }
 
 /// The amounts of data that have runs, in MB.
@@ -216,13 +214,12 @@ fn linear(data: &Data) -> Option<Finding> {
     let lines = ["0 words", "32 words", "128 words"].map(off);
     let lines: Vec<(f64, f64)> = lines.into_iter().collect::<Option<_>>()?;
     let most = lines.iter().map(|(off, _)| *off).fold(0.0, f64::max);
-    Some(Finding {
-        verdict: Verdict::of(most <= 0.01, most <= 0.05),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(most <= 0.01, most <= 0.05),
+        format!(
             "{:.1} kB a MB with 32 words, off the line by {:.2} % of the axis at most",
             lines.get(1)?.1 / 1e3,
             100.0 * most
         ),
-        comment: String::new(),
-    })
+    ))
 }

@@ -90,15 +90,15 @@ fn near(data: &Data, line: &str, x: &str, theirs: f64, full: f64, part: f64) -> 
     let ours = data.at(SETUP, line, x, MEASURE)?;
     let mean = ours.mean?;
     let off = (mean / theirs - 1.0).abs();
-    Some(Finding {
-        verdict: Verdict::of(off <= full, off <= part),
-        figure: span(mean, ours.ci95),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(off <= full, off <= part),
+        span(mean, ours.ci95),
+        format!(
             "Off by {:+.1} %.{}",
             100.0 * (mean / theirs - 1.0),
             slower(data, line, x)
         ),
-    })
+    ))
 }
 
 /// A sentence with AeroTP's figure for a source of 3 ms from packet to packet.
@@ -148,11 +148,11 @@ fn linear(data: &Data, line: &str, why: &str) -> Option<Finding> {
     let grows = means.windows(2).all(|pair| pair[0] < pair[1]);
     let off = (share - 0.5).abs();
     let straight = off <= 0.05 && off + half <= 0.1;
-    Some(Finding {
-        verdict: Verdict::of(straight, grows),
-        figure: format!("{:.0} % of the growth at half the loss", 100.0 * share),
-        comment: format!("The interval is ± {:.0} %. {why}", 100.0 * half),
-    })
+    Some(Finding::new(
+        Verdict::of(straight, grows),
+        format!("{:.0} % of the growth at half the loss", 100.0 * share),
+        format!("The interval is ± {:.0} %. {why}", 100.0 * half),
+    ))
 }
 
 fn orders(data: &Data) -> Option<Finding> {
@@ -161,9 +161,9 @@ fn orders(data: &Data) -> Option<Finding> {
         Some(tcp / data.mean(SETUP, SETUP_AEROTP, x, MEASURE)?)
     };
     let (clean, lossy) = (ratio("0%")?, ratio("20%")?);
-    Some(Finding {
-        verdict: Verdict::of(lossy >= 100.0, lossy >= 10.0),
-        figure: format!("{lossy:.0} times at 20 % loss"),
-        comment: format!("Without loss, {clean:.1} times."),
-    })
+    Some(Finding::new(
+        Verdict::of(lossy >= 100.0, lossy >= 10.0),
+        format!("{lossy:.0} times at 20 % loss"),
+        format!("Without loss, {clean:.1} times."),
+    ))
 }

@@ -175,26 +175,24 @@ pub(super) fn by_headers(view: &View<'_>, line: &str, x: &str) -> Option<bool> {
 fn decreases(view: &View<'_>) -> Option<Finding> {
     let curve = over_rates(view, "0 words", GOODPUT)?;
     let (first, last) = (*curve.first()?, *curve.last()?);
-    Some(Finding {
-        verdict: Verdict::of(falls(&curve) && last <= first / 2.0, last < first),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(falls(&curve) && last <= first / 2.0, last < first),
+        format!(
             "{:.2} Mbit/s of {:.2} without parity at 1e-4",
             last / 1e6,
             first / 1e6
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn strong_costs(view: &View<'_>) -> Option<Finding> {
     let goodput = |line| view.goodput(line, "0");
     let none = goodput("0 words")?;
     let (some, most) = (goodput("128 words")? / none, goodput("256 words")? / none);
-    Some(Finding {
-        verdict: Verdict::of(some <= 0.9 && most <= 0.9, some.min(most) <= 0.9),
-        figure: format!("{:.0} % and {:.0} % of it", 100.0 * some, 100.0 * most),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(some <= 0.9 && most <= 0.9, some.min(most) <= 0.9),
+        format!("{:.0} % and {:.0} % of it", 100.0 * some, 100.0 * most),
+    ))
 }
 
 fn queue(view: &View<'_>) -> Option<Finding> {
@@ -202,16 +200,15 @@ fn queue(view: &View<'_>) -> Option<Finding> {
     let none = delay("0 words")?;
     let (some, most) = (delay("128 words")?, delay("256 words")?);
     let times = some.min(most) / none;
-    Some(Finding {
-        verdict: Verdict::of(times >= 10.0, times >= 2.0),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(times >= 10.0, times >= 2.0),
+        format!(
             "{:.0} and {:.0} ms, without parity {:.1} ms",
             some * 1e3,
             most * 1e3,
             none * 1e3
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn delivers_less(view: &View<'_>) -> Option<Finding> {
@@ -225,31 +222,30 @@ fn delivers_less(view: &View<'_>) -> Option<Finding> {
         ever_less &= falls(&over_rates(view, line, DELIVERED)?);
     }
     let none = beyond.first() == Some(&weak[0].0);
-    Some(Finding {
-        verdict: Verdict::of(beyond.len() == weak.len() && ever_less, none),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(beyond.len() == weak.len() && ever_less, none),
+        format!(
             "{} lost without parity, {} with 4 words; beyond headers at {} of {} strengths",
             percent(1.0 - view.share("0 words", WORST)?),
             percent(1.0 - view.share("4 words", WORST)?),
             beyond.len(),
             weak.len()
         ),
-        comment: format!(
+        format!(
             "Those are {}. Our code corrects more with a word than the paper's, which is not named, and from the next strength on all there is to \
              correct. The paper has it both ways: of Figure 15 it says that 128 and 256 words correct all errors and the others do not, of Figure 19 that 96 do.",
             beyond.join(", ")
         ),
-    })
+    ))
 }
 
 fn significant(view: &View<'_>) -> Option<Finding> {
     let overhead = |line| view.overhead(line, "0");
     let (none, most) = (overhead("0 words")?, overhead("256 words")?);
-    Some(Finding {
-        verdict: Verdict::of(most >= 10.0 * none, most >= 2.0 * none),
-        figure: format!("{:.0} kB to {:.0} kB", none / 1e3, most / 1e3),
-        comment: String::new(),
-    })
+    Some(Finding::bare(
+        Verdict::of(most >= 10.0 * none, most >= 2.0 * none),
+        format!("{:.0} kB to {:.0} kB", none / 1e3, most / 1e3),
+    ))
 }
 
 pub(super) fn grows(values: &[f64]) -> bool {
@@ -262,17 +258,16 @@ fn trade(view: &View<'_>) -> Option<Finding> {
     let more = delivered.iter().skip(1).all(|with| *with > none);
     let overhead = over_strengths(view, "0", OVERHEAD)?;
     let dearer = grows(&overhead);
-    Some(Finding {
-        verdict: Verdict::of(more && dearer, more || dearer),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(more && dearer, more || dearer),
+        format!(
             "32 words deliver {} at 1e-4 instead of {}, for {:.0} kB instead of {:.0}",
             percent(view.share("32 words", WORST)?),
             percent(view.share("0 words", WORST)?),
             overhead.get(5)? / 1e3,
             overhead.first()? / 1e3
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn no_retransmission(view: &View<'_>) -> Option<Finding> {
@@ -280,14 +275,14 @@ fn no_retransmission(view: &View<'_>) -> Option<Finding> {
     let (again, corrected) = (of("wire_bytes.retransmission")?, of("recovered.fec_words")?);
     let delay = of(DELAY)?;
     let never = again <= 0.0 && corrected > 0.0;
-    Some(Finding {
-        verdict: Verdict::of(never && delay < 0.01, never),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(never && delay < 0.01, never),
+        format!(
             "{corrected:.0} packets corrected, {again:.0} B sent again, {:.1} ms",
             delay * 1e3
         ),
-        comment: "With 32 words at 1e-4.".to_owned(),
-    })
+        "With 32 words at 1e-4.".to_owned(),
+    ))
 }
 
 fn more_packets(data: &Data) -> Option<Finding> {
@@ -301,15 +296,15 @@ fn more_packets(data: &Data) -> Option<Finding> {
     let packets = of(FULL)?;
     let (none, most) = (*packets.first()?, *packets.last()?);
     let writes = of(WRITES)?;
-    Some(Finding {
-        verdict: Verdict::of(grows(&packets), most > none),
-        figure: format!("{none:.0} packets without parity, {most:.0} with 256 words"),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(grows(&packets), most > none),
+        format!("{none:.0} packets without parity, {most:.0} with 256 words"),
+        format!(
             "Those of set-up and close included. The source's writes of 1472 octets do not fit into a packet, and leave a \
              small one behind each while the link is not full: {:.0} packets without parity.",
             writes.first()?
         ),
-    })
+    ))
 }
 
 fn mitigated(view: &View<'_>) -> Option<Finding> {
@@ -321,19 +316,18 @@ fn mitigated(view: &View<'_>) -> Option<Finding> {
     let none = *lost.first()?;
     let falls = lost.get(..4)?.windows(2).all(|pair| pair[1] < pair[0]);
     let most = lost.get(3..)?.iter().copied().fold(0.0, f64::max);
-    Some(Finding {
-        verdict: Verdict::of(
+    Some(Finding::bare(
+        Verdict::of(
             falls && most <= none / 10.0,
             lost.iter().skip(1).all(|with| *with < none),
         ),
-        figure: format!(
+        format!(
             "{} lost without parity, {} with 4 words, {} at most from 8 on",
             percent(none),
             percent(*lost.get(2)?),
             percent(most)
         ),
-        comment: String::new(),
-    })
+    ))
 }
 
 fn strong_flat(view: &View<'_>) -> Option<Finding> {
@@ -343,11 +337,11 @@ fn strong_flat(view: &View<'_>) -> Option<Finding> {
         Some(1.0 - least / curve.first()?)
     };
     let lost = lost("128 words")?.max(lost("256 words")?);
-    Some(Finding {
-        verdict: Verdict::of(lost <= 0.01, lost <= 0.05),
-        figure: format!("falls by {}", percent(lost)),
-        comment: header_cause(view.data)?,
-    })
+    Some(Finding::new(
+        Verdict::of(lost <= 0.01, lost <= 0.05),
+        format!("falls by {}", percent(lost)),
+        header_cause(view.data)?,
+    ))
 }
 
 /// The reason why no strength delivers everything.
@@ -369,19 +363,19 @@ fn delay_flat(view: &View<'_>) -> Option<Finding> {
     };
     let grown: Vec<f64> = STRENGTHS.iter().map(grown).collect::<Option<_>>()?;
     let flat = grown.iter().filter(|grown| grown.abs() <= 0.05).count();
-    Some(Finding {
-        verdict: Verdict::of(flat == grown.len(), 2 * flat >= grown.len()),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(flat == grown.len(), 2 * flat >= grown.len()),
+        format!(
             "within 5 % at {flat} of {} strengths; without parity {:+.0} %",
             grown.len(),
             100.0 * grown.first()?
         ),
-        comment: format!(
+        format!(
             "Our data come in order: what follows a hole waits 20 ms until the hole is given up, in case packets overtook \
              each other. With that wait off (`wait_lost`), the delay without parity changes by {:+.1} %.",
             100.0 * (10_f64.powf(growth_of(view.data, HOLES, HOLES_PLAIN)?) - 1.0)
         ),
-    })
+    ))
 }
 
 pub(super) fn corrected(view: &View<'_>, strengths: &[(&str, &str)]) -> Option<Finding> {
@@ -393,11 +387,11 @@ pub(super) fn corrected(view: &View<'_>, strengths: &[(&str, &str)]) -> Option<F
             explained &= by_headers(view, line, x)?;
         }
     }
-    Some(Finding {
-        verdict: Verdict::of(least >= 1.0, explained),
-        figure: format!("{} delivered at least", percent(least)),
-        comment: header_cause(view.data)?,
-    })
+    Some(Finding::new(
+        Verdict::of(least >= 1.0, explained),
+        format!("{} delivered at least", percent(least)),
+        header_cause(view.data)?,
+    ))
 }
 
 fn overhead_flat(view: &View<'_>) -> Option<Finding> {
@@ -417,20 +411,20 @@ fn overhead_flat(view: &View<'_>) -> Option<Finding> {
     }
     let all = STRENGTHS.len();
     let most = 2 * flat > all;
-    let found = Finding {
-        verdict: Verdict::of(flat == all, most || wire <= 0.01),
-        figure: format!(
+    let found = Finding::new(
+        Verdict::of(flat == all, most || wire <= 0.01),
+        format!(
             "overhead within 5 % at {flat} of {all} strengths; what is on the link within {}",
             percent(wire)
         ),
-        comment: format!(
+        format!(
             "Our overhead is what is put on the link less what is delivered, so that lost data count: it grows by up to \
              {:.0} % (without parity). Counted as parity, headers and control alone, that is what is put on the link less \
              what was offered, it changes by {} at most.",
             100.0 * overhead,
             percent(intended)
         ),
-    };
+    );
     Some(if most {
         found
     } else {

@@ -166,32 +166,32 @@ fn negligible(view: &View<'_>) -> Option<Finding> {
     let small = |(goodput, delay): (f64, f64)| goodput.max(delay) <= 0.1;
     let (low, high) = (most(PAIRS[0].1)?, most(PAIRS[1].1)?);
     let some = small(most(CLEAN)?) && small(low);
-    Some(Finding {
-        verdict: Verdict::of(some && small(high), some),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(some && small(high), some),
+        format!(
             "goodput within {} at 1e-5 and {} at 1e-4, delay {:.0} and {:.1} times as long",
             percent(low.0),
             percent(high.0),
             low.1 + 1.0,
             high.1 + 1.0
         ),
-        comment: format!(
+        format!(
             "Until full, 365 take a second: what is lost is noticed that much later. Without errors nothing changes. With our wait of 5 ms goodput stays \
              within {}, and says nothing: at 375 packets a second no more than two come together, whatever the number. The paper does not say how long a packet \
              of acknowledgements may wait.",
             percent(most(PAIRS[0].0)?.0.max(most(PAIRS[1].0)?.0))
         ),
-    })
+    ))
 }
 
 fn bandwidth(view: &View<'_>) -> Option<Finding> {
     let control = |x| view.beside(CLEAN, x, "wire_bytes.control");
     let (single, many) = (control("1")?, control("100")?);
-    Some(Finding {
-        verdict: Verdict::of(many <= single / 10.0, many <= single / 2.0),
-        figure: format!("{:.1} kB, single {:.1} kB", many / 1e3, single / 1e3),
-        comment: "With set-up, close and reports of the rate.".to_owned(),
-    })
+    Some(Finding::new(
+        Verdict::of(many <= single / 10.0, many <= single / 2.0),
+        format!("{:.1} kB, single {:.1} kB", many / 1e3, single / 1e3),
+        "With set-up, close and reports of the rate.".to_owned(),
+    ))
 }
 
 fn trade(view: &View<'_>) -> Option<Finding> {
@@ -200,14 +200,13 @@ fn trade(view: &View<'_>) -> Option<Finding> {
     let (delay, control) = (of(DELAY.name)?, of("wire_bytes.control")?);
     let signs = [delay > clean, control > 0.0, of("completed")? >= 1.0];
     let held = signs.iter().filter(|sign| **sign).count();
-    Some(Finding {
-        verdict: Verdict::of(held == 3, held == 2),
-        figure: format!(
+    Some(Finding::bare(
+        Verdict::of(held == 3, held == 2),
+        format!(
             "{:.1} ms instead of {:.1}, {:.1} kB of acknowledgements",
             delay * 1e3,
             clean * 1e3,
             control / 1e3
         ),
-        comment: String::new(),
-    })
+    ))
 }

@@ -148,11 +148,7 @@ impl Tally {
             10 * longer >= 9 * all && self.shorter.is_empty(),
             2 * longer > all,
         );
-        let found = Finding {
-            verdict,
-            figure,
-            comment,
-        };
+        let found = Finding::new(verdict, figure, comment);
         found.open_if(self.is_open(), &self.why_open())
     }
 

@@ -131,16 +131,16 @@ fn rbdc_collapses(data: &Data) -> Option<Finding> {
     let at = |line| cell("rbdc", line, CALIBRATED).elapsed(data);
     let kept = |x: &str| data.mean("timeout", ENHANCED, x, "elapsed_s");
     let (default, long) = (kept(TIMEOUTS[1])?, kept(TIMEOUTS[4])?);
-    let found = Finding {
-        verdict: Verdict::of(longer == cells && faster_at_low, collapsed == 2),
-        figure: format!(
+    let found = Finding::new(
+        Verdict::of(longer == cells && faster_at_low, collapsed == 2),
+        format!(
             "at huge (calibrated) {} (reference) and {} (enhanced), VBDC {} and {}",
             seconds(at(REFERENCE)?),
             seconds(at(ENHANCED)?),
             seconds(cell("vbdc", REFERENCE, CALIBRATED).elapsed(data)?),
             seconds(cell("vbdc", ENHANCED, CALIBRATED).elapsed(data)?)
         ),
-        comment: format!(
+        format!(
             "At high and above RBDC is the slower one in {longer} of {cells} cells, of one flow from {} (reference) and from {} (enhanced) on. While TCP waits for its timer it sends nothing, and \
              the assigned rate expires; each retransmission then waits for a new one. Kept for 15 super-frames instead of 2, the rate \
              outlives more of these waits: {} instead of {}. With SLACP at huge (calibrated): {} (reference), {} (enhanced).",
@@ -151,7 +151,7 @@ fn rbdc_collapses(data: &Data) -> Option<Finding> {
             seconds(at(REFERENCE_SLACP)?),
             seconds(at(ENHANCED_SLACP)?)
         ),
-    };
+    );
     Some(found.open_if(
         open > 0,
         "an interval at low or at huge (calibrated) has both signs.",
@@ -192,12 +192,12 @@ fn slow_recovery(data: &Data) -> Option<Finding> {
             spans.push(format!("{dama} {link} SLACP {first:.0} to {last:.0} s"));
         }
     }
-    Some(Finding {
-        verdict: Verdict::of(slower && grows, slower),
-        figure: format!("errors cost {} (CRA, RBDC, VBDC)", costs.join("; ")),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(slower && grows, slower),
+        format!("errors cost {} (CRA, RBDC, VBDC)", costs.join("; ")),
+        format!(
             "From an answer after 265 ms to one after 1060 ms, for the enhanced TCP: {}.",
             spans.join("; ")
         ),
-    })
+    ))
 }

@@ -115,10 +115,10 @@ fn models(data: &Data) -> Option<Finding> {
     let nearer = off(&slow) < off(&ours);
     // From none to vhigh.
     let ordered = ours[..5].windows(2).all(|pair| pair[0] < pair[1]);
-    Some(Finding {
-        verdict: Verdict::of(exact, ordered && near(&ours)),
-        figure: format!("{} % (huge as printed, then calibrated)", text(&ours)),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(exact, ordered && near(&ours)),
+        format!("{} % (huge as printed, then calibrated)", text(&ours)),
+        format!(
             "At half the rate, where a packet takes 181 ms, the same series lose {} %{}. With bursts of 100 ms, as \
              printed, huge cannot lose 13 %: a digit of the longest burst must have been lost. Runs where the model matters use both.",
             text(&slow),
@@ -129,7 +129,7 @@ fn models(data: &Data) -> Option<Finding> {
                 ", which is not nearer to the printed values from low to vhigh"
             }
         ),
-    })
+    ))
 }
 
 /// Within half of the printed ranges from none to vhigh.
@@ -167,19 +167,19 @@ fn high_loss(data: &Data) -> Option<Finding> {
             .map(seconds)
     };
     let (least, most) = ends(&shares)?;
-    let found = Finding {
-        verdict: Verdict::of(
+    let found = Finding::new(
+        Verdict::of(
             tally.longer.len() == tally.all() && most.0 <= 0.5,
             2 * tally.longer.len() > tally.all(),
         ),
-        figure: format!(
+        format!(
             "{} of {} shorter; at huge (calibrated) {:.0} to {:.0} % of the time",
             tally.longer.len(),
             tally.all(),
             100.0 * least.0,
             100.0 * most.0
         ),
-        comment: format!(
+        format!(
             "Most is gained for {}, least for {}.{} Of the four flows' {} SLACP shortens {} and lengthens {}: one may send while others wait for their timers, and \
              the terminal's buffer is 14.4 kB instead of 28.8. At high with 28.8 kB four enhanced flows take {} over RBDC and {} \
              over VBDC, with 14.4 kB {} and {}, without SLACP {} and {}.",
@@ -196,7 +196,7 @@ fn high_loss(data: &Data) -> Option<Finding> {
             bare("rbdc-4")?,
             bare("vbdc-4")?
         ),
-    };
+    );
     Some(found.open_if(tally.is_open(), &tally.why_open()))
 }
 
@@ -235,13 +235,13 @@ fn most(data: &Data) -> Option<Finding> {
     }
     let (worst, _) = ends(&clean)?;
     let buffer = |line, size| data.mean("buffer", line, size, "elapsed_s");
-    Some(Finding {
-        verdict: Verdict::of(rising == curves, 2 * rising > curves),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(rising == curves, 2 * rising > curves),
+        format!(
             "{rising} of {curves}: saved at none, high and huge (calibrated): {}",
             spans.join("; ")
         ),
-        comment: format!(
+        format!(
             "On an error-free link it can cost time, most for {} ({:.1} s). Nothing is repaired there: the terminal's buffer, half as \
              large with SLACP, holds less than the link carries until a request is answered. With SLACP over a buffer of 28.8 kB the \
              enhanced TCP takes {} over RBDC and {} over VBDC, without SLACP {} and {}.",
@@ -252,7 +252,7 @@ fn most(data: &Data) -> Option<Finding> {
             seconds(cell("rbdc", ENHANCED, NONE).elapsed(data)?),
             seconds(cell("vbdc", ENHANCED, NONE).elapsed(data)?)
         ),
-    })
+    ))
 }
 
 fn not_enough(data: &Data) -> Option<Finding> {
@@ -321,22 +321,22 @@ fn residual(data: &Data) -> Option<Finding> {
         data.mean("buffer", line, "28.8kB", "elapsed_s")
             .map(seconds)
     };
-    Some(Finding {
-        verdict: Verdict::of(small && little == delays.len(), small),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(small && little == delays.len(), small),
+        format!(
             "{} % instead of {} % (CRA, RBDC, VBDC); little delay in {little} of {} error-free transfers",
             text(&repaired),
             text(&bare),
             delays.len()
         ),
-        comment: format!(
+        format!(
             "What SLACP adds to a transfer without errors, in seconds: {}. Over RBDC and VBDC that is the terminal's buffer, which the slides halve with SLACP: over 28.8 kB the \
              enhanced TCP takes {} over RBDC and {} over VBDC with it.",
             delays.join(", "),
             buffer("RBDC")?,
             buffer("VBDC")?
         ),
-    })
+    ))
 }
 
 fn persistence(data: &Data) -> Option<Finding> {
@@ -352,12 +352,12 @@ fn persistence(data: &Data) -> Option<Finding> {
         Some(worst)
     };
     let (one, two, three) = (worst_from(1)?, worst_from(2)?, worst_from(3)?);
-    Some(Finding {
-        verdict: Verdict::of(two <= 0.05, three <= 0.05),
-        figure: format!(
+    Some(Finding::new(
+        Verdict::of(two <= 0.05, three <= 0.05),
+        format!(
             "further tries after the second save {:.1} % at most",
             100.0 * two
         ),
-        comment: format!("Those after the first save up to {:.0} %.", 100.0 * one),
-    })
+        format!("Those after the first save up to {:.0} %.", 100.0 * one),
+    ))
 }

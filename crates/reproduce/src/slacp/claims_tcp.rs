@@ -153,11 +153,11 @@ fn above_all(data: &Data) -> Option<Finding> {
     } else {
         format!("Otherwise (without and with): {}.", others.join("; "))
     };
-    Some(Finding {
-        verdict: Verdict::of(more == all, 2 * more > all),
-        figure: format!("saves more at {more} of {all}"),
-        comment: except,
-    })
+    Some(Finding::new(
+        Verdict::of(more == all, 2 * more > all),
+        format!("saves more at {more} of {all}"),
+        except,
+    ))
 }
 
 fn dropped(data: &Data, family: &str, line: &str) -> Option<f64> {
@@ -202,11 +202,11 @@ fn overshoot(data: &Data) -> Option<Finding> {
         drops.iter().all(|(_, reference, _)| *reference >= 2.0),
         drops.iter().all(|(_, _, enhanced)| *enhanced >= 2.0),
     );
-    Some(Finding {
-        verdict: Verdict::of(reference && enhanced, enhanced),
-        figure: format!("reference and enhanced: {}", list(&drops)),
-        comment: "Segments of about 700.".to_owned(),
-    })
+    Some(Finding::new(
+        Verdict::of(reference && enhanced, enhanced),
+        format!("reference and enhanced: {}", list(&drops)),
+        "Segments of about 700.".to_owned(),
+    ))
 }
 
 fn overshoot_enhanced(data: &Data) -> Option<Finding> {
@@ -215,14 +215,14 @@ fn overshoot_enhanced(data: &Data) -> Option<Finding> {
         .iter()
         .filter(|(_, reference, enhanced)| enhanced > reference)
         .count();
-    Some(Finding {
-        verdict: Verdict::of(more == drops.len(), 2 * more > drops.len()),
-        figure: format!("more at {more} of {}", drops.len()),
-        comment: format!(
+    Some(Finding::new(
+        Verdict::of(more == drops.len(), 2 * more > drops.len()),
+        format!("more at {more} of {}", drops.len()),
+        format!(
             "Reference and enhanced: {}. The reference TCP's window is 64 kB at most, which also bounds its overshoot.",
             list(&drops)
         ),
-    })
+    ))
 }
 
 fn overshoot_costs(data: &Data) -> Option<Finding> {
@@ -259,10 +259,10 @@ fn overshoot_costs(data: &Data) -> Option<Finding> {
         [] => format!("{lead}: nowhere."),
         _ => format!("{lead}: {}.", names.join("; ")),
     };
-    let found = Finding {
-        verdict: Verdict::of(!tally.shorter.is_empty(), false),
-        figure: format!("slower in {} of {} cells", tally.shorter.len(), tally.all()),
-        comment: format!(
+    let found = Finding::new(
+        Verdict::of(!tally.shorter.is_empty(), false),
+        format!("slower in {} of {} cells", tally.shorter.len(), tally.all()),
+        format!(
             "{} {} With a queue of 115.2 kB the enhanced TCP loses {:.0} segments there over RBDC, the reference TCP, whose window ends \
              at 64 kB, {:.0}.",
             named(
@@ -276,7 +276,7 @@ fn overshoot_costs(data: &Data) -> Option<Finding> {
             at_queue(QUEUE_LINES[1][1])?,
             at_queue(QUEUE_LINES[1][0])?
         ),
-    };
+    );
     Some(found.open_if(
         tally.may_be_shorter > 0,
         &format!(
@@ -315,13 +315,13 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
     let elsewhere = others.iter().chain(&bare).chain(&four);
     let costs = elsewhere.filter(|(_, of)| of.is_longer()).count();
     let join = |list: &[(&str, Difference)]| list.iter().map(text).collect::<Vec<_>>().join(", ");
-    let found = Finding {
-        verdict: Verdict::of(vbdc.is_shorter() && costs == 0, vbdc.is_shorter()),
-        figure: format!(
+    let found = Finding::new(
+        Verdict::of(vbdc.is_shorter() && costs == 0, vbdc.is_shorter()),
+        format!(
             "{} on average; longer in {costs} of 8 other cases",
             vbdc.text()
         ),
-        comment: format!(
+        format!(
             "Without errors {}. Other assignments: {}. Both cures together over VBDC: {}. Four flows: {}. Without SLACP: {}.",
             clean.text(),
             join(&others),
@@ -329,7 +329,7 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
             join(&four),
             join(&bare)
         ),
-    };
+    );
     Some(found.open_if(
         !vbdc.is_longer(),
         "over VBDC the transfers are not longer by more than the interval either.",
