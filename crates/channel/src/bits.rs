@@ -7,7 +7,7 @@
 
 use crate::flips::Flips;
 use crate::geometric::Geometric;
-use crate::loss::computed_rate;
+use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate, Probability};
 

@@ -1,7 +1,8 @@
 //! One direction of one hop: calls the models in their order and counts.
 
 use crate::bits::BitProcess;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
+use crate::config_error::ConfigError;
 use crate::counters::Counters;
 use crate::dama::Terminal;
 use crate::fading::FadingProcess;
@@ -58,6 +59,16 @@ struct Copies {
     rng: Rng,
     path: Path,
     bits: BitProcess,
+}
+
+impl Config {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// The first field out of range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        Channel::new(self.clone(), &Rng::from_seed(0)).map(drop)
+    }
 }
 
 impl Channel {

@@ -1,15 +1,14 @@
-//! The description of a channel, and the error about one that cannot be used.
+//! The description of a channel.
 
 use crate::bits::BitErrors;
-use crate::channel::Channel;
+use crate::config_error::{ConfigError, Field, Setting};
 use crate::dama::Dama;
 use crate::fading::Fading;
-use crate::loss::{LossModel, computed_rate};
+use crate::loss::LossModel;
 use crate::outage::OutagePlan;
 use crate::path::{Jitter, Reorder};
+use crate::rate::computed_rate;
 use crate::transmitter::{QueueLimit, WAITING_PACKETS_MAX};
-use core::fmt::Display;
-use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{
     Bitrate, ByteCount, Duration, PacketErrorRate, Probability, format_duration,
 };
@@ -46,43 +45,10 @@ pub struct Config {
     pub dama: Option<Dama>,
 }
 
-/// The error about a value out of range.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} is {value}; allowed is {allowed}")]
-pub struct ConfigError {
-    /// The field of [`Config`], with a path such as `loss.mean_burst`.
-    pub field: &'static str,
-    /// The value given.
-    pub value: String,
-    /// The values accepted.
-    pub allowed: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(
-        field: &'static str,
-        value: impl Display,
-        allowed: impl Into<String>,
-    ) -> Self {
-        Self {
-            field,
-            value: value.to_string(),
-            allowed: allowed.into(),
-        }
-    }
-}
-
 /// The longest delay: a year, so that sums of a few delays fit 64 bits.
 const DELAY_MAX: Duration = Duration::from_secs(31_536_000);
-impl Config {
-    /// Checks every field.
-    ///
-    /// # Errors
-    /// The first field out of range.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        Channel::new(self.clone(), &Rng::from_seed(0)).map(drop)
-    }
 
+impl Config {
     /// The probability that a packet of `len` octets, once on the link and outside of outages, does
     /// not arrive intact: 1 - (1 - mean loss) × (1 - P(some bit inverted)). Fading, by its law,
     /// makes one more such factor.
@@ -103,11 +69,15 @@ impl Config {
     pub fn decides_at_once(&self) -> Result<(), ConfigError> {
         match self.dama {
             None => Ok(()),
-            Some(dama) => Err(ConfigError::new("dama", dama, "not set here")),
+            Some(dama) => Err(ConfigError::new(
+                Setting::Dama.whole(),
+                dama,
+                "not set here",
+            )),
         }
     }
 
-    /// The longest time from handing over a packet of `len` octets, as soon as [`Channel::takes`]
+    /// The longest time from handing over a packet of `len` octets, as soon as [`Channel::takes`](crate::Channel::takes)
     /// allows it, until its last bit has left. It contains the transmission, and for a terminal
     /// also the buffer before the packet and the answer to its request. Outages come on top.
     pub fn access_max(&self, len: ByteCount) -> Duration {
@@ -125,46 +95,68 @@ impl Config {
     pub(crate) fn check_plain_fields(&self) -> Result<(), ConfigError> {
         if self.rate == Some(Bitrate::ZERO) {
             let allowed = "at least 1bit, or none for a link that takes no time";
-            return Err(ConfigError::new("rate", "0bit", allowed));
+            return Err(ConfigError::new(Setting::Rate.whole(), "0bit", allowed));
         }
         if let (Some(rate), Some(fading)) = (self.rate, &self.fading) {
             fading.check_at(rate)?;
         }
-        let check_span = |field, span: Duration, least: Duration, allowed: &str| {
+        let check_span = |field: Field, span: Duration, least: Duration, allowed: &str| {
             if (least..=DELAY_MAX).contains(&span) {
                 Ok(())
             } else {
                 Err(ConfigError::new(field, format_duration(span), allowed))
             }
         };
-        check_span("delay", self.delay, Duration::ZERO, "0s to 8760h")?;
+        check_span(
+            Setting::Delay.whole(),
+            self.delay,
+            Duration::ZERO,
+            "0s to 8760h",
+        )?;
         if let Some(reorder) = self.reorder {
             let least = Duration::from_nanos(1);
-            check_span("reorder.extra", reorder.extra, least, "1ns to 8760h")?;
+            check_span(
+                Setting::Reorder.part("extra"),
+                reorder.extra,
+                least,
+                "1ns to 8760h",
+            )?;
         }
         if let Some(jitter) = self.jitter
             && jitter.spread > self.delay
         {
             let allowed = format!("at most the delay, {}", format_duration(self.delay));
             let given = format_duration(jitter.spread);
-            return Err(ConfigError::new("jitter.spread", given, allowed));
+            return Err(ConfigError::new(
+                Setting::Jitter.part("spread"),
+                given,
+                allowed,
+            ));
         }
         if let Some(packets) = self.queue.packets
             && packets > WAITING_PACKETS_MAX
         {
             let allowed = format!("at most {WAITING_PACKETS_MAX} packets");
-            return Err(ConfigError::new("queue.packets", packets, allowed));
+            return Err(ConfigError::new(
+                Setting::Queue.part("packets"),
+                packets,
+                allowed,
+            ));
         }
         if let Some(dama) = self.dama {
             dama.check()?;
             if self.rate.is_none() {
                 let allowed = "set only together with a rate";
-                return Err(ConfigError::new("dama", dama, allowed));
+                return Err(ConfigError::new(Setting::Dama.whole(), dama, allowed));
             }
         }
         if self.ecn_threshold.is_some() && self.queue.is_unlimited() {
             let allowed = "set only together with a queue limit";
-            return Err(ConfigError::new("ecn_threshold", "set", allowed));
+            return Err(ConfigError::new(
+                Setting::EcnThreshold.whole(),
+                "set",
+                allowed,
+            ));
         }
         Ok(())
     }

@@ -9,9 +9,9 @@
 //! Gilbert, "Capacity of a burst-noise channel", Bell System Technical Journal 39 (1960), with the
 //! bad state losing everything; Elliott (1963) for losses in both states.
 
-use crate::config::ConfigError;
+use crate::config_error::{ConfigError, Setting};
 use crate::geometric::Geometric;
-use crate::loss::computed_rate;
+use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::PacketErrorRate;
 
@@ -31,13 +31,17 @@ impl GilbertElliott {
         let loss = self.mean_loss.value();
         if loss >= 1.0 {
             let allowed = "below 1; for a dead link write the loss without a burst length";
-            return Err(ConfigError::new("loss.mean_loss", loss, allowed));
+            return Err(ConfigError::new(
+                Setting::Loss.part("mean_loss"),
+                loss,
+                allowed,
+            ));
         }
         let least = (loss / (1.0 - loss)).max(1.0);
         if !(self.mean_burst.is_finite() && self.mean_burst >= least) {
             let allowed = format!("at least {least} packets at a mean loss of {loss}");
             return Err(ConfigError::new(
-                "loss.mean_burst",
+                Setting::Loss.part("mean_burst"),
                 self.mean_burst,
                 allowed,
             ));
@@ -77,7 +81,10 @@ impl PacketStates {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        for (field, state) in [("loss.good", self.good), ("loss.bad", self.bad)] {
+        for (field, state) in [
+            (Setting::Loss.part("good"), self.good),
+            (Setting::Loss.part("bad"), self.bad),
+        ] {
             let mean = state.mean_packets;
             if !(mean.is_finite() && mean >= 1.0) {
                 let allowed = "a mean length of at least 1 packet";

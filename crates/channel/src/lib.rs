@@ -62,6 +62,7 @@
 mod bits;
 mod channel;
 mod config;
+mod config_error;
 mod counters;
 mod dama;
 pub mod fading;
@@ -73,6 +74,7 @@ mod outage;
 mod packet_queue;
 mod path;
 pub mod preset;
+mod rate;
 mod red;
 mod replay;
 mod series;
@@ -83,7 +85,8 @@ mod verdict;
 
 pub use bits::BitErrors;
 pub use channel::{Channel, QueueState};
-pub use config::{Config, ConfigError};
+pub use config::Config;
+pub use config_error::{ConfigError, Field, Setting};
 pub use counters::Counters;
 pub use dama::{Assignment, Dama};
 pub use flips::{Damage, Flips, apply_flips};

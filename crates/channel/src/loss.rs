@@ -5,7 +5,7 @@
 //! plan changes no loss draw. Under Bernoulli loss with equal seeds the packets lost at a lower
 //! rate are among those lost at a higher one.
 
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 use crate::gilbert::{GilbertElliott, GilbertProcess, PacketStates};
 use crate::replay::{Replay, ReplayProcess, UsedUp};
 use crate::series::{Series, SeriesProcess};
@@ -63,12 +63,6 @@ impl LossModel {
             Self::Series(series) => series.check(),
         }
     }
-}
-
-/// A rate computed from rates. Rounding may leave it just outside of 0..=1. Parameters that fail
-/// the check may make it NaN, which reads as zero.
-pub(crate) fn computed_rate(value: f64) -> PacketErrorRate {
-    PacketErrorRate::new(value.clamp(0.0, 1.0)).unwrap_or_default()
 }
 
 /// The state of a loss process.

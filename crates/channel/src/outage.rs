@@ -5,7 +5,7 @@
 //! Packets wholly sent before it arrive, because the medium is out at the sending end. The queue
 //! and the transmitter continue, as those of a blocked optical or radio link do.
 
-use crate::config::ConfigError;
+use crate::config_error::{ConfigError, Setting};
 use fulmar_proto::units::{Duration, Instant, format_duration};
 
 /// One outage.
@@ -52,7 +52,7 @@ impl OutagePlan {
     fn check(&self) -> Result<(), ConfigError> {
         let too_short = |length: Duration| {
             let given = format_duration(length);
-            ConfigError::new("outages.length", given, "above zero")
+            ConfigError::new(Setting::Outages.part("length"), given, "above zero")
         };
         if let Some(outage) = self.single.iter().find(|outage| outage.length.is_zero()) {
             return Err(too_short(outage.length));
@@ -64,7 +64,11 @@ impl OutagePlan {
             if cycle.length >= cycle.every {
                 let given = format_duration(cycle.length);
                 let allowed = format!("below the cycle of {}", format_duration(cycle.every));
-                return Err(ConfigError::new("outages.length", given, allowed));
+                return Err(ConfigError::new(
+                    Setting::Outages.part("length"),
+                    given,
+                    allowed,
+                ));
             }
         }
         Ok(())

@@ -14,7 +14,7 @@
 //! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM
 //! Transactions on Networking 1(4), 1993; Floyd, "Recommendation on using the gentle variant of RED", 2000.
 
-use crate::config::ConfigError;
+use crate::config_error::{ConfigError, Setting};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant, Probability};
 
@@ -50,11 +50,19 @@ impl RedConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.min >= self.max {
             let allowed = format!("above `min`, {}", self.min);
-            return Err(ConfigError::new("red.max", self.max, allowed));
+            return Err(ConfigError::new(
+                Setting::Red.part("max"),
+                self.max,
+                allowed,
+            ));
         }
         if !(self.weight > 0.0 && self.weight <= 1.0) {
             let allowed = "above 0 and at most 1";
-            return Err(ConfigError::new("red.weight", self.weight, allowed));
+            return Err(ConfigError::new(
+                Setting::Red.part("weight"),
+                self.weight,
+                allowed,
+            ));
         }
         Ok(())
     }

@@ -8,8 +8,8 @@
 //!   behind its end, so results must not be made of them. They count as lost.
 //! - Memory is bounded: one bit for a recorded packet, 16 octets for an interval.
 
-use crate::config::ConfigError;
-use crate::loss::computed_rate;
+use crate::config_error::{ConfigError, Setting};
+use crate::rate::computed_rate;
 use core::fmt;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
@@ -226,11 +226,19 @@ impl ReplayProcess {
     pub(crate) fn new(model: &Replay, mut rng: Rng) -> Result<Self, ConfigError> {
         let Some(trace) = &model.trace else {
             let allowed = "a trace that was read from its file";
-            return Err(ConfigError::new("loss.trace", &model.name, allowed));
+            return Err(ConfigError::new(
+                Setting::Loss.part("trace"),
+                &model.name,
+                allowed,
+            ));
         };
         if trace.is_empty() {
             let allowed = "a trace with something in it";
-            return Err(ConfigError::new("loss.trace", &model.name, allowed));
+            return Err(ConfigError::new(
+                Setting::Loss.part("trace"),
+                &model.name,
+                allowed,
+            ));
         }
         let length = match trace.as_ref() {
             Trace::Packets(trace) => trace.len as u64,

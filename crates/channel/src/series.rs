@@ -12,8 +12,8 @@
 //! Kojo et al. (FDPW 2005), error models of the SLACP tests. Their bursts of "huge" cannot be right
 //! as printed: bursts of 100 ms do not give the 13 to 15 % printed beside them.
 
-use crate::config::ConfigError;
-use crate::loss::computed_rate;
+use crate::config_error::{ConfigError, Field, Setting};
+use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate, format_duration};
 
@@ -35,7 +35,7 @@ impl Lengths {
         (self.min + self.max) / 2
     }
 
-    fn check(self, field: &'static str) -> Result<(), ConfigError> {
+    fn check(self, field: Field) -> Result<(), ConfigError> {
         let given = || {
             format!(
                 "{}..{}",
@@ -104,8 +104,8 @@ impl Series {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        self.good.check("loss.good")?;
-        self.bad.check("loss.bad")
+        self.good.check(Setting::Loss.part("good"))?;
+        self.bad.check(Setting::Loss.part("bad"))
     }
 }
 

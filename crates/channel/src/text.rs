@@ -4,7 +4,7 @@
 //! missing unit is an error that names the units accepted.
 
 use crate::bits::BitErrors;
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 use crate::gilbert::{GilbertElliott, PacketState, PacketStates};
 use crate::loss::LossModel;
 use crate::outage::{Outage, OutageClock, OutageCycle, OutagePlan};

@@ -12,9 +12,9 @@
 //! LT-TCP + LL-HARQ slides, error process. The slides say "ON = 1.5 x OFF", but their example (50 %
 //! on average, 75 % in ON, 25 % in OFF) means ON = 1.5 × mean and OFF = 0.5 × mean for equal times.
 
-use crate::config::ConfigError;
+use crate::config_error::{ConfigError, Field, Setting};
 use crate::geometric::{exponential, saturating_whole};
-use crate::loss::computed_rate;
+use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate, format_duration};
 
@@ -64,7 +64,10 @@ impl TwoState {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        for (field, state) in [("loss.off.mean", self.off), ("loss.on.mean", self.on)] {
+        for (field, state) in [
+            (Setting::Loss.part("off.mean"), self.off),
+            (Setting::Loss.part("on.mean"), self.on),
+        ] {
             check_mean(field, state.mean)?;
         }
         Ok(())
@@ -93,10 +96,10 @@ impl OnOff {
         let share = |factor: f64| {
             PacketErrorRate::new(mean * factor).ok_or_else(|| {
                 let allowed = "0 to 2/3, because the ON state loses 1.5 times the mean";
-                ConfigError::new("loss.mean_loss", mean, allowed)
+                ConfigError::new(Setting::Loss.part("mean_loss"), mean, allowed)
             })
         };
-        check_mean("loss.period", self.period)?;
+        check_mean(Setting::Loss.part("period"), self.period)?;
         let state = |loss| State {
             loss,
             mean: self.period,
@@ -109,7 +112,7 @@ impl OnOff {
     }
 }
 
-fn check_mean(field: &'static str, mean: Duration) -> Result<(), ConfigError> {
+fn check_mean(field: Field, mean: Duration) -> Result<(), ConfigError> {
     // A shorter state would cost more draws than packets; a longer one overflows the clock.
     if (Duration::from_micros(1)..=Duration::from_secs(31_536_000)).contains(&mean) {
         Ok(())

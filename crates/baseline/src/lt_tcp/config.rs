@@ -115,7 +115,7 @@ impl LtTcpConfig {
         let error = |field, problem: String| Err(TcpConfigError { field, problem });
         if self.unit_min < UNIT_MIN || self.unit_min > self.unit_max() {
             let max = self.unit_max();
-            let problem = format!("must be {UNIT_MIN}B to {max}B, the mtu less 54B");
+            let problem = format!("must be {UNIT_MIN}B to {max}B, the mss less 14B");
             return error("unit_min", problem);
         }
         if self.granularity == 0 {
@@ -125,16 +125,19 @@ impl LtTcpConfig {
             let problem = format!("must be {} (granularity) to {UNITS_MAX}", self.granularity);
             return error("units_max", problem);
         }
-        for (field, chance) in [("pfec", self.fec.proactive), ("rfec", self.fec.reactive)] {
+        for (field, chance) in [
+            ("fec.proactive", self.fec.proactive),
+            ("fec.reactive", self.fec.reactive),
+        ] {
             if chance.value() > CHANCE_MAX {
                 return error(field, format!("must be at most {CHANCE_MAX}"));
             }
         }
         if self.fec.gain.is_zero() {
-            return error("loss_gain", "must be above 0".into());
+            return error("fec.gain", "must be above 0".into());
         }
         if !(0.0..=DEVIATIONS_MAX).contains(&self.fec.deviations) {
-            return error("loss_deviations", format!("must be 0 to {DEVIATIONS_MAX}"));
+            return error("fec.deviations", format!("must be 0 to {DEVIATIONS_MAX}"));
         }
         if self.initial_window == 0 {
             return error("initial_window", "must be at least 1 segment".into());
@@ -147,19 +150,22 @@ impl LtTcpConfig {
             ("send_buffer", self.send_buffer),
         ] {
             if !(u64::from(self.mss)..=BUFFER_MAX).contains(&buffer.0) {
-                let problem = format!("must be {}B (mtu less 40B) to {BUFFER_MAX}B", self.mss);
+                let problem = format!("must be {}B (mss) to {BUFFER_MAX}B", self.mss);
                 return error(field, problem);
             }
         }
         let RtoBounds { initial, min, max } = self.rto;
         if initial.is_zero() {
-            return error("rto_initial", "must be longer than 0".into());
+            return error("rto.initial", "must be longer than 0".into());
         }
         if min.is_zero() {
-            return error("rto_min", "must be longer than 0".into());
+            return error("rto.min", "must be longer than 0".into());
         }
         if max < min || max < initial {
-            return error("rto_max", "must not be below rto_min or rto_initial".into());
+            return error(
+                "rto.max",
+                "must not be below the least timeout or the first".into(),
+            );
         }
         Ok(())
     }

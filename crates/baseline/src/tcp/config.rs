@@ -233,10 +233,10 @@ impl TcpConfig {
             return error("mss", format!("must be at least {MSS_MIN}B"));
         }
         if self.growth.initial_window == 0 {
-            return error("initial_window", "must be at least 1 segment".into());
+            return error("growth.initial_window", "must be at least 1 segment".into());
         }
         if self.acks.every == 0 {
-            return error("ack_every", "must be at least 1 segment".into());
+            return error("acks.every", "must be at least 1 segment".into());
         }
         for (field, buffer) in [
             ("receive_buffer", self.receive_buffer),
@@ -250,18 +250,21 @@ impl TcpConfig {
         if let Some(unsent) = self.unsent_max
             && unsent.0 < u64::from(self.mss)
         {
-            return error("unsent", format!("must be at least {}B (mss)", self.mss));
+            return error(
+                "unsent_max",
+                format!("must be at least {}B (mss)", self.mss),
+            );
         }
         let RtoBounds { initial, min, max } = self.rto;
         if initial.is_zero() {
-            return error("rto_initial", "must be longer than 0".into());
+            return error("rto.initial", "must be longer than 0".into());
         }
         if min.is_zero() {
-            return error("rto_min", "must be longer than 0".into());
+            return error("rto.min", "must be longer than 0".into());
         }
         if max < min || max < initial {
-            let problem = "must not be below rto_min or rto_initial".into();
-            return error("rto_max", problem);
+            let problem = "must not be below the least timeout or the first".into();
+            return error("rto.max", problem);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The description of a return link whose capacity is assigned on demand, and its check.
 
-use crate::config::ConfigError;
+use crate::config_error::{ConfigError, Setting};
 use fulmar_proto::units::{Duration, format_duration};
 
 /// The capacity category that a terminal asks in.
@@ -77,7 +77,10 @@ impl Dama {
     /// The first field out of range.
     pub(crate) fn check(self) -> Result<(), ConfigError> {
         let spans = Duration::from_millis(1)..=Duration::from_secs(10);
-        for (field, span) in [("dama.frame", self.frame), ("dama.response", self.response)] {
+        for (field, span) in [
+            (Setting::Dama.part("frame"), self.frame),
+            (Setting::Dama.part("response"), self.response),
+        ] {
             if !spans.contains(&span) {
                 return Err(ConfigError::new(field, format_duration(span), "1ms to 10s"));
             }
@@ -85,7 +88,7 @@ impl Dama {
         if !(1..=15).contains(&self.timeout_frames) {
             let allowed = "1 to 15 super-frames (EN 301 790)";
             return Err(ConfigError::new(
-                "dama.timeout",
+                Setting::Dama.part("timeout"),
                 self.timeout_frames,
                 allowed,
             ));

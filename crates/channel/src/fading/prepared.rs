@@ -5,12 +5,12 @@
 //! the mean is taken over the law, by the trapezoidal rule on its normal variable; for a trace or one course of a
 //! process, over its samples. A pass is averaged over its first 100 s, the length of the source's recordings.
 
-use super::model::{FadingModel, Source, Synthetic};
+use super::model::{FadingModel, Source, Synthetic, spacing_of};
 use super::pass::Pass;
 use super::receiver::ReceiverModel;
 use super::trace::PowerTrace;
 use super::turbulence::Map;
-use crate::config::ConfigError;
+use crate::config_error::{ConfigError, Setting};
 use core::f64::consts::PI;
 use fulmar_proto::units::{Duration, Instant, OpticalPower, format_duration};
 use std::sync::Arc;
@@ -44,16 +44,6 @@ pub(crate) enum Power {
     Trace(Arc<PowerTrace>),
 }
 
-/// The source's sampling, 10 kHz; a faster process is sampled faster.
-const SPACING: Duration = Duration::from_micros(100);
-const STEPS_PER_TIME_MIN: u32 = 40;
-
-/// The time between samples of a process with this correlation time.
-pub(crate) fn spacing_of(correlation: Duration) -> Duration {
-    let spacing = SPACING.min(correlation / STEPS_PER_TIME_MIN);
-    spacing.max(Duration::from_nanos(1))
-}
-
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
@@ -71,13 +61,21 @@ impl Prepared {
             }
             (Source::Recorded(recorded), None) => {
                 let allowed = "a power trace that was read from its file";
-                return Err(ConfigError::new("fading.trace", &recorded.name, allowed));
+                return Err(ConfigError::new(
+                    Setting::Fading.part("trace"),
+                    &recorded.name,
+                    allowed,
+                ));
             }
         };
         let weights = weights(model, &power);
         if weights.is_empty() {
             let allowed = "a power trace with light in it that is not cut out";
-            return Err(ConfigError::new("fading.trace", name_of(model), allowed));
+            return Err(ConfigError::new(
+                Setting::Fading.part("trace"),
+                name_of(model),
+                allowed,
+            ));
         }
         let receiver = ReceiverModel::reference();
         let long_term = model.long_term.value();

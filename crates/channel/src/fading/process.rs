@@ -10,10 +10,10 @@
 //! variable of mean one: one draw for each hit, exact for rates that change, and no work for intact
 //! bits. Without light the receiver has no clock, so that the packet is lost whole.
 
-use super::model::Fading;
 use super::prepared::bit_error_rate;
+use super::ready::Fading;
 use super::walk::Walk;
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 use crate::flips::Flips;
 use crate::geometric::{exponential, saturating_whole};
 use crate::outage::OutageClock;

@@ -3,9 +3,10 @@
 //! A source comes first, then clauses in any order, each at most once. A printed description reads
 //! back as the same value.
 
-use super::model::{CourseSeed, Fading, FadingModel, Part, Recorded, Source, Synthetic};
+use super::model::{CourseSeed, FadingModel, Part, Recorded, Source, Synthetic};
 use super::pass::{Leg, Pass};
 use super::preset::Demonstration;
+use super::ready::Fading;
 use super::trace::Cut;
 use super::turbulence::Turbulence;
 use crate::outage::{OutageCycle, OutagePlan};

@@ -13,7 +13,7 @@
 //! Andrews and Phillips, "Laser beam propagation through random media" (plane wave); Al-Habash,
 //! Andrews and Phillips, Optical Engineering 40 (2001).
 
-use crate::config::ConfigError;
+use crate::config_error::{ConfigError, Setting};
 use statrs::function::erf::erfc_inv;
 use statrs::function::gamma::{checked_gamma_lr, checked_gamma_ur, ln_gamma};
 
@@ -44,7 +44,7 @@ impl Turbulence {
         if range.contains(&index) {
             Ok(())
         } else {
-            let field = "fading.scintillation";
+            let field = Setting::Fading.part("scintillation");
             Err(ConfigError::new(field, index, allowed))
         }
     }

@@ -1,9 +1,10 @@
 //! Received power along time, sample by sample.
 
 use super::gaussian::GaussianProcess;
-use super::model::{Fading, Source, Synthetic};
+use super::model::{Source, Synthetic};
 use super::prepared::{Power, Prepared, bit_error_rate};
-use crate::config::ConfigError;
+use super::ready::Fading;
+use crate::config_error::{ConfigError, Setting};
 use crate::outage::OutageClock;
 use crate::replay::{AtEnd, UsedUp};
 use crate::series::SeriesProcess;
@@ -60,7 +61,11 @@ impl Walk {
             },
             _ => {
                 let allowed = "what its description says";
-                return Err(ConfigError::new("fading", "another power", allowed));
+                return Err(ConfigError::new(
+                    Setting::Fading.whole(),
+                    "another power",
+                    allowed,
+                ));
             }
         };
         let scaled_over = match &fading.model().source {
@@ -201,8 +206,19 @@ pub struct Fades {
     index: u64,
 }
 
+impl Fading {
+    /// Power and short-term bit error rate, sample by sample, as a channel with the generator `rng`
+    /// meets them.
+    ///
+    /// # Errors
+    /// The trace is missing.
+    pub fn fades(&self, rng: &Rng) -> Result<Fades, ConfigError> {
+        Fades::new(self, rng)
+    }
+}
+
 impl Fades {
-    pub(crate) fn new(fading: &Fading, rng: &Rng) -> Result<Self, ConfigError> {
+    fn new(fading: &Fading, rng: &Rng) -> Result<Self, ConfigError> {
         let medium = fading.medium(&rng.child("fading"));
         let model = fading.model();
         let series = model.obstruction;

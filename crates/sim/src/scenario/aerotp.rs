@@ -1,6 +1,6 @@
 //! The keys of `[flow]` that belong to AeroTP.
 
-use super::read::{narrow, set};
+use super::read::{FieldKeys, key_of, narrow, set};
 use super::{ScenarioError, flow};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
@@ -55,6 +55,17 @@ pub(super) const KEYS: [&str; 24] = [
     "burst",
 ];
 
+/// The keys of the fields that [`ConnectionConfig::payload_bytes`] names.
+const FIELDS: &FieldKeys = &[
+    ("payload_crc", "payload_crc"),
+    ("adapt", "adapt"),
+    ("copies", "copies"),
+    ("ack.every", "mack"),
+    ("give_up_after", "give_up_after"),
+    ("window_tpdus", "window"),
+    ("tpdu_bytes_max", "mtu"),
+];
+
 const STYLES: [(&str, AckStyle); 2] = [
     ("cumulative", AckStyle::Cumulative),
     ("listed", AckStyle::Listed),
@@ -87,8 +98,7 @@ impl AerotpPlan {
             return Err(reader.wrong("fec_block", problem));
         }
         if let Err(error) = config.payload_bytes() {
-            let mut keys = KEYS.into_iter().chain(["copies"]);
-            let key = keys.find(|key| *key == error.field);
+            let key = key_of(FIELDS, error.field);
             return Err(reader.wrong(key.unwrap_or("mtu"), error.problem));
         }
         Ok(plan)

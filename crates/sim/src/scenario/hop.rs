@@ -4,7 +4,7 @@ use super::ScenarioError;
 use super::link::LinkPlan;
 use core::fmt::Display;
 use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
-use fulmar_channel::{Config, LossModel, QueueLimit, Trace};
+use fulmar_channel::{Config, LossModel, QueueLimit, Setting, Trace};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_settings::{Keys, TableReader};
@@ -239,9 +239,18 @@ fn check(config: &Config, reader: &TableReader<'_>) -> Result<(), ScenarioError>
     let Err(error) = fulmar_channel::Channel::new(config.clone(), &Rng::from_seed(0)) else {
         return Ok(());
     };
-    let field = error.field.split('.').next().unwrap_or_default();
-    let mut keys = DIRECTION_KEYS.into_iter().chain(TERMINAL_KEYS);
-    let named = keys.find(|key| *key == field);
-    let key = named.unwrap_or("rate");
+    let key = match error.field.setting {
+        Setting::Rate => "rate",
+        Setting::Delay => "delay",
+        // The reader of `red` checks it where it reads it.
+        Setting::Queue | Setting::Red => "queue",
+        Setting::EcnThreshold => "ecn_threshold",
+        Setting::Loss => "loss",
+        Setting::Fading => "fading",
+        Setting::Outages => "outages",
+        Setting::Reorder => "reorder",
+        Setting::Jitter => "jitter",
+        Setting::Dama => "dama",
+    };
     Err(reader.wrong(key, error))
 }

@@ -176,10 +176,9 @@ fn read_red(red: &TableReader<'_>) -> Result<RedConfig, ScenarioError> {
         ..plain
     };
     config.validate().map_err(|error| {
-        let key = if error.field == "red.weight" {
-            "weight"
-        } else {
-            "max"
+        let key = match error.field.part {
+            Some("weight") => "weight",
+            _ => "max",
         };
         red.wrong(key, error)
     })?;

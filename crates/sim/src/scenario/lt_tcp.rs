@@ -1,7 +1,7 @@
 //! The keys of `[lt_tcp]` and `[flow.lt_tcp]`.
 
 use super::ScenarioError;
-use super::read::{narrow, set};
+use super::read::{FieldKeys, key_of, narrow, set};
 use fulmar_baseline::lt_tcp::LtTcpConfig;
 use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
 use fulmar_proto::units::{ByteCount, Probability};
@@ -39,6 +39,24 @@ pub(super) const KEYS: Keys = &[&[
     "time_wait",
 ]];
 
+/// The keys of the fields that [`LtTcpConfig::check`] names.
+const FIELDS: &FieldKeys = &[
+    ("unit_min", "unit_min"),
+    ("granularity", "granularity"),
+    ("units_max", "units_max"),
+    ("fec.proactive", "pfec"),
+    ("fec.reactive", "rfec"),
+    ("fec.gain", "loss_gain"),
+    ("fec.deviations", "loss_deviations"),
+    ("initial_window", "initial_window"),
+    ("ack_every", "ack_every"),
+    ("receive_buffer", "receive_buffer"),
+    ("send_buffer", "send_buffer"),
+    ("rto.initial", "rto_initial"),
+    ("rto.min", "rto_min"),
+    ("rto.max", "rto_max"),
+];
+
 /// The shortest MTU that leaves a unit room beside the headers.
 const MTU_MIN: u64 = 128;
 
@@ -61,8 +79,7 @@ impl LtTcpPlan {
             read_blocks(&mut config, reader)?;
             read_rest(&mut config, reader)?;
             if let Err(error) = config.check() {
-                let keys = KEYS.iter().copied().flatten();
-                let key = keys.copied().find(|key| *key == error.field);
+                let key = key_of(FIELDS, error.field);
                 return Err(reader.wrong(key.unwrap_or("unit_min"), error.problem));
             }
         }

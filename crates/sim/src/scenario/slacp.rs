@@ -1,7 +1,7 @@
 //! The keys of `[hop.link]` that SLACP has.
 
 use super::ScenarioError;
-use super::read::narrow;
+use super::read::{FieldKeys, key_of, narrow};
 use fulmar_baseline::link::{LaneSettings, SlacpConfig};
 use fulmar_settings::{Keys, TableReader};
 
@@ -18,6 +18,14 @@ pub(super) const KEYS: [&str; 7] = [
 
 /// The keys of `[hop.link.urgent]`.
 const LANE_KEYS: Keys = &[&["persistence", "arq", "fec"]];
+
+/// The keys of the fields that [`SlacpConfig::check`] names.
+const FIELDS: &FieldKeys = &[
+    ("lanes", "lanes"),
+    ("ordinary.persistence", "persistence"),
+    ("urgent.persistence", "urgent"),
+    ("ack_delay", "ack_delay"),
+];
 
 /// The settings that `link` gives; the others have their defaults.
 pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, ScenarioError> {
@@ -36,7 +44,10 @@ pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, ScenarioError>
     };
     match config.check() {
         Ok(()) => Ok(config),
-        Err(error) => Err(link.wrong(error.field, format!("must be {}", error.allowed))),
+        Err(error) => {
+            let key = key_of(FIELDS, error.field).unwrap_or("layer");
+            Err(link.wrong(key, format!("must be {}", error.allowed)))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The keys of `[tcp]` and `[flow.tcp]`.
 
 use super::ScenarioError;
-use super::read::{narrow, set};
+use super::read::{FieldKeys, key_of, narrow, set};
 use core::num::NonZeroU8;
 use fulmar_baseline::tcp::{Algorithm, Preset, ReduceFrom, RtoRule, TcpConfig};
 use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
@@ -61,6 +61,19 @@ pub(super) const KEYS: Keys = &[&[
     "time_wait",
 ]];
 
+/// The keys of the fields that [`TcpConfig::check`] names.
+const FIELDS: &FieldKeys = &[
+    ("mss", "mss"),
+    ("growth.initial_window", "initial_window"),
+    ("acks.every", "ack_every"),
+    ("receive_buffer", "receive_buffer"),
+    ("send_buffer", "send_buffer"),
+    ("unsent_max", "unsent"),
+    ("rto.initial", "rto_initial"),
+    ("rto.min", "rto_min"),
+    ("rto.max", "rto_max"),
+];
+
 const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("newreno", Algorithm::NewReno),
     ("cubic", Algorithm::Cubic),
@@ -93,8 +106,7 @@ impl TcpPlan {
             read_repair(&mut config, reader)?;
             read_options(&mut config, reader)?;
             if let Err(error) = config.check() {
-                let keys = KEYS.iter().copied().flatten();
-                let key = keys.copied().find(|key| *key == error.field);
+                let key = key_of(FIELDS, error.field);
                 return Err(reader.wrong(key.unwrap_or("preset"), error.problem));
             }
         }

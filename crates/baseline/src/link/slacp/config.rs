@@ -98,9 +98,13 @@ impl SlacpConfig {
         if !(1..=7).contains(&self.lanes) {
             return refused("lanes", "1 to 7");
         }
-        let persistences = [self.ordinary.persistence, self.urgent.persistence];
-        if persistences.iter().any(|&times| times > 4) {
-            return refused("persistence", "0 to 4");
+        for (field, lane) in [
+            ("ordinary.persistence", self.ordinary),
+            ("urgent.persistence", self.urgent),
+        ] {
+            if lane.persistence > 4 {
+                return refused(field, "0 to 4");
+            }
         }
         let spans = Duration::from_millis(1)..=Duration::from_secs(60);
         if !spans.contains(&self.ack_delay) {

@@ -205,7 +205,7 @@ const ADAPT_MAX: Duration = Duration::from_secs(100);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
 pub struct ConfigError {
-    /// The setting's name.
+    /// The field of [`ConnectionConfig`], with a path such as `ack.every`.
     pub field: &'static str,
     /// The problem, and what would be right.
     pub problem: String,
@@ -229,7 +229,8 @@ impl ConnectionConfig {
                 return error("payload_crc", "must be on for adapt".into());
             }
             if self.block.is_some() {
-                let problem = "cannot be combined with fec_block, whose symbols are of one length";
+                let problem =
+                    "cannot be combined with parity across TPDUs, whose symbols are of one length";
                 return error("adapt", problem.into());
             }
         }
@@ -240,17 +241,17 @@ impl ConnectionConfig {
         }
         if !(1..=365).contains(&self.ack.every) {
             return error(
-                "mack",
+                "ack.every",
                 format!("is {}; it must be 1 to 365", self.ack.every),
             );
         }
         if self.give_up_after < GIVE_UP_MIN {
             let problem = "must be at least 1s".to_owned();
-            return error("give_up", problem);
+            return error("give_up_after", problem);
         }
         if !(2..=32_768).contains(&self.window_tpdus) {
             let problem = format!("is {}; it must be 2 to 32768", self.window_tpdus);
-            return error("window", problem);
+            return error("window_tpdus", problem);
         }
         // A repair symbol has a descriptor beside it and a length of two octets inside.
         let block = self.block.is_some();
@@ -263,7 +264,7 @@ impl ConnectionConfig {
                 self.tpdu_bytes_max,
                 self.fec_words.words()
             );
-            return error("mtu", problem);
+            return error("tpdu_bytes_max", problem);
         }
         Ok(payload)
     }
@@ -276,7 +277,7 @@ impl ConnectionConfig {
             )
         } else if self.block.is_some() {
             Some(
-                "cannot be combined with fec_block, which protects the same TPDUs; leave one of them out",
+                "cannot be combined with parity across TPDUs, which protects the same TPDUs; leave one of them out",
             )
         } else if self.adapt.is_some() {
             Some(

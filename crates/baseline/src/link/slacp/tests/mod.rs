@@ -257,7 +257,10 @@ fn settings_out_of_range_are_refused() {
         persistence: 5,
         ..LaneSettings::REPAIRED
     };
-    assert_eq!(refused(SlacpConfig { urgent, ..plain }), Err("persistence"));
+    assert_eq!(
+        refused(SlacpConfig { urgent, ..plain }),
+        Err("urgent.persistence")
+    );
     let ack_delay = Duration::ZERO;
     assert_eq!(
         refused(SlacpConfig { ack_delay, ..plain }),
