@@ -25,15 +25,49 @@ pub(crate) struct Flow {
     pub(crate) path: PathId,
     /// The receiver's port, which identifies the flow at both ends.
     pub(crate) port: Port,
-    /// The position in the stream at which each TPDU begins, by number, in modes with holes.
-    pub(crate) positions: Vec<u64>,
-    /// The position at which the next new TPDU will begin.
-    pub(crate) next_position: u64,
+    /// The places of TPDUs in the stream, where the transport may leave holes.
+    pub(crate) positions: Option<Positions>,
     /// The first write waits for the connection.
     pub(crate) awaits_connection: bool,
     /// The reasons why the ends' connections closed, where the transport has connections.
     pub(crate) sender_closed: Option<&'static str>,
     pub(crate) receiver_closed: Option<&'static str>,
+}
+
+/// The positions in a flow's stream at which TPDUs begin, as the sender numbered them.
+#[derive(Debug)]
+pub(crate) struct Positions {
+    first: TpduSeq,
+    starts: Vec<u64>,
+}
+
+impl Positions {
+    /// The positions that must be kept of a flow by `transport`; `None` if every delivery continues the one
+    /// before.
+    pub(crate) fn needed(transport: &TransportPlan) -> Option<Self> {
+        match transport {
+            TransportPlan::Aerotp(plan) if !plan.rules().complete => Some(Self {
+                first: plan.connection.first_seq,
+                starts: Vec::new(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The TPDU of this number, which begins at `position`, was sent.
+    pub(crate) fn note(&mut self, seq: TpduSeq, position: u64) {
+        let index = seq.offset_from(self.first) as usize;
+        if index >= self.starts.len() {
+            self.starts.resize(index, u64::MAX);
+            self.starts.push(position);
+        }
+    }
+
+    /// The position of the TPDU of this number; beyond the stream if it was never sent.
+    fn of(&self, seq: TpduSeq) -> u64 {
+        let index = seq.offset_from(self.first) as usize;
+        self.starts.get(index).copied().unwrap_or(u64::MAX)
+    }
 }
 
 /// Ports are `FIRST_PORT` + the flow's number.
@@ -65,11 +99,11 @@ impl Flow {
         }
     }
 
-    /// The position at which the TPDU of this number begins; beyond the stream if it was never sent.
+    /// The position at which the TPDU of this number begins: where the delivery before it ended, if the
+    /// transport leaves no holes.
     pub(crate) fn position_of(&self, seq: TpduSeq) -> u64 {
-        let first = self.plan.aerotp().connection.first_seq;
-        let index = seq.offset_from(first) as usize;
-        self.positions.get(index).copied().unwrap_or(u64::MAX)
+        let positions = self.positions.as_ref();
+        positions.map_or_else(|| self.meter.next_offset(), |known| known.of(seq))
     }
 
     /// Whether data wait for a handshake.

@@ -126,11 +126,6 @@ impl Network {
         &mut self.scratch
     }
 
-    /// The first `len` octets that a machine wrote last.
-    pub(crate) fn written(&self, len: usize) -> &[u8] {
-        &self.scratch[self.scratch.len() - len..]
-    }
-
     /// Puts a network header before the octets that a machine wrote, and sends the packet on its way.
     pub(crate) fn send(
         &mut self,

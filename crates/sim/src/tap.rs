@@ -330,7 +330,7 @@ impl EventLog {
         now: Instant,
         node: NodeAddress,
         endpoint: &mut Endpoint,
-        whose: impl for<'a> Fn(&Note, Place<'a>) -> Place<'a>,
+        mut whose: impl for<'a> FnMut(&Note, Place<'a>) -> Place<'a>,
     ) {
         let node = ip(node).to_string();
         let of_node = Place {

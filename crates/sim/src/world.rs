@@ -27,6 +27,7 @@ use fulmar_channel::ConfigError;
 use fulmar_proto::machine::{Datagram, Deadline, Kind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
+use placement::Placement;
 use std::io;
 
 /// The reason why a run ended.
@@ -169,9 +170,12 @@ impl World {
             events,
             unobserved,
         };
+        let mut placement = Placement::new(plan, &rng, world.events.is_some());
         for (index, flow) in plan.flows.iter().enumerate() {
-            world.add_flow(plan, flow, index, ends, &rng);
+            let flow = placement.add(&mut world.network, index, flow, ends);
+            world.flows.push(flow);
         }
+        world.stacks = placement.into_slots();
         // Listening is an application call, and every call is followed by a drain.
         for id in 0..world.stacks.len() {
             world.drain(StackId(id), 0);
@@ -326,10 +330,9 @@ impl World {
             tag,
         };
         let deadline = slot.stack.drain(self.now, &mut context);
-        if let Some(events) = &mut self.events {
-            let address = self.network.nodes[slot.node.0].address;
-            slot.stack.show_events(self.now, address, events);
-        }
+        let address = self.network.nodes[slot.node.0].address;
+        let (flows, events) = (&mut self.flows, self.events.as_deref_mut());
+        slot.stack.take_notes(self.now, address, flows, events);
         if let Some(deadline) = deadline {
             self.schedule_wake(id, deadline);
         }

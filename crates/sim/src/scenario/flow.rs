@@ -211,66 +211,6 @@ impl FlowPlan {
         };
         Ok(plan)
     }
-
-    /// UDP's settings.
-    ///
-    /// # Panics
-    /// The flow has another transport.
-    pub(crate) fn datagram(&self) -> DatagramPlan {
-        match &self.transport {
-            TransportPlan::Datagram(plan) => *plan,
-            _ => unreachable!("only UDP stacks ask"),
-        }
-    }
-
-    /// The AeroTP settings.
-    ///
-    /// # Panics
-    /// The flow has another transport.
-    pub(crate) fn aerotp(&self) -> &AerotpPlan {
-        match &self.transport {
-            TransportPlan::Aerotp(plan) => plan,
-            _ => unreachable!("only AeroTP stacks ask"),
-        }
-    }
-
-    /// The gateways' settings.
-    ///
-    /// # Panics
-    /// The flow has another transport.
-    pub(crate) fn gateway(&self) -> &GatewayPlan {
-        match &self.transport {
-            TransportPlan::Gateway(plan) => plan,
-            _ => unreachable!("only gateway stacks ask"),
-        }
-    }
-
-    /// TCP's settings.
-    ///
-    /// # Panics
-    /// The flow has another transport.
-    pub(crate) fn tcp(&self) -> &TcpPlan {
-        match &self.transport {
-            TransportPlan::Tcp(plan) => plan,
-            _ => unreachable!("only TCP stacks ask"),
-        }
-    }
-
-    /// LT-TCP's settings.
-    ///
-    /// # Panics
-    /// The flow has another transport.
-    pub(crate) fn lt_tcp(&self) -> &LtTcpPlan {
-        match &self.transport {
-            TransportPlan::LtTcp(plan) => plan,
-            _ => unreachable!("only LT-TCP stacks ask"),
-        }
-    }
-
-    /// Whether a TPDU's position in the stream must be stored, because holes may come before it.
-    pub(crate) fn needs_positions(&self) -> bool {
-        matches!(&self.transport, TransportPlan::Aerotp(plan) if !plan.rules().complete)
-    }
 }
 
 /// Reads the keys of transports other than `name`: they have no effect, but must be valid.

@@ -1,9 +1,9 @@
 //! AeroTP in the simulator: one endpoint for each end, a connection for each flow.
 //!
 //! Modes that deliver everything in order need no position from the transport: each delivery continues the
-//! one before. Where a mode may leave holes, a TPDU's position in the stream is known to its sender alone:
-//! first transmissions leave in the order of the stream, so their lengths, read off the octets as they
-//! leave, give the position of every TPDU number. The receiving side looks it up by the number it received.
+//! one before. Where a mode may leave holes, a TPDU's position in the stream is known to its sender alone,
+//! which notes it with the number when it first sends the TPDU. The receiving side looks it up by the number
+//! it received.
 
 use super::{AdaptationCounts, Context, StackCounts};
 use crate::flow::{Flow, flow_of};
@@ -11,16 +11,15 @@ use crate::guard::Guarded;
 use crate::tap::EventLog;
 use fulmar_capture::{FlowEnd, Place};
 use fulmar_proto::bytes::Chunk;
-use fulmar_proto::machine::{Deadline, Driver, Kind, PathId, Transmit, drain};
+use fulmar_proto::machine::{Deadline, Driver, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::trace::Record;
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionId, Counters, Endpoint, EndpointConfig, Event,
+    CloseReason, ConnectionConfig, ConnectionId, Counters, Endpoint, EndpointConfig, Event, Note,
 };
 use fulmar_proto::units::{BitErrorRate, Instant};
-use fulmar_proto::wire::Mode;
-use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::aerotp::{self};
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
+use fulmar_proto::wire::{Mode, Port, TpduSeq};
 use std::collections::BTreeMap;
 
 /// A node's AeroTP endpoint and its applications.
@@ -28,6 +27,8 @@ use std::collections::BTreeMap;
 pub(crate) struct AerotpStack {
     pub(super) machine: Guarded<Endpoint>,
     ends: Ends,
+    /// The settings of flows that will be sent from here.
+    outgoing: BTreeMap<usize, ConnectionConfig>,
     /// Whether the machine is told the bit error rate that follows from the received power.
     hears_power: bool,
 }
@@ -35,8 +36,8 @@ pub(crate) struct AerotpStack {
 /// The connections of a stack.
 #[derive(Debug, Default)]
 struct Ends {
-    /// Sending connections by flow.
-    senders: BTreeMap<usize, ConnectionId>,
+    /// Sending connections by flow, and whether each write is a message.
+    senders: BTreeMap<usize, (ConnectionId, bool)>,
     /// Flows by connection, of either direction.
     flows: BTreeMap<ConnectionId, End>,
     write: Vec<u8>,
@@ -65,6 +66,7 @@ impl AerotpStack {
         Self {
             machine: Guarded::new(Endpoint::new(config, rng)),
             ends: Ends::default(),
+            outgoing: BTreeMap::new(),
             hears_power,
         }
     }
@@ -83,22 +85,33 @@ impl AerotpStack {
         self.hears_power
     }
 
-    pub(super) fn listen(&mut self, flow: &Flow) {
-        let config = flow.plan.aerotp().connection;
+    /// Flow `index` will be sent from here, with these settings.
+    pub(crate) fn send(&mut self, index: usize, config: ConnectionConfig) {
+        self.outgoing.insert(index, config);
+    }
+
+    /// The receiving application waits for a flow at `port`.
+    pub(crate) fn listen(&mut self, port: Port, config: ConnectionConfig) {
         self.machine
             .app()
-            .listen(flow.port, config)
+            .listen(port, config)
             .expect("reading a plan checks its connections");
     }
 
     pub(super) fn connect(&mut self, now: Instant, index: usize, flow: &mut Flow) {
-        let config = flow.plan.aerotp().connection;
+        let Some(config) = self.outgoing.remove(&index) else {
+            return;
+        };
         let id = self
             .machine
             .app()
             .connect(now, flow.path, flow.port, config);
         match id {
-            Ok(id) => self.ends.add(id, index, true),
+            Ok(id) => {
+                let messages = config.mode == Mode::Datagram;
+                self.ends.senders.insert(index, (id, messages));
+                self.ends.add(id, index, true);
+            }
             Err(_) => flow.sender_closed = Some("refused"),
         }
     }
@@ -115,11 +128,35 @@ impl AerotpStack {
         drain(&mut self.machine, now, &mut driver)
     }
 
-    /// Shows the notes that the connections took since the last call.
-    pub(super) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
+    /// Takes the notes that the connections made since the last call: the places of TPDUs are kept, and
+    /// `events` is shown all.
+    pub(super) fn take_notes(
+        &mut self,
+        now: Instant,
+        node: NodeAddress,
+        flows: &mut [Flow],
+        events: Option<&mut EventLog>,
+    ) {
         let ends = &self.ends.flows;
-        events.take_notes(now, node, self.machine.notes(), |note, place| {
+        let mut keep = |note: &Note| {
             let end = ends.get(&note.connection);
+            if let Record::Sent { seq, position, .. } = note.record
+                && let Some(flow) = end.and_then(|end| flows.get_mut(end.flow))
+                && let Some(positions) = &mut flow.positions
+            {
+                positions.note(seq, position);
+            }
+            end
+        };
+        let endpoint = self.machine.notes();
+        let Some(events) = events else {
+            while let Some(note) = endpoint.take_note() {
+                keep(&note);
+            }
+            return;
+        };
+        events.take_notes(now, node, endpoint, |note, place| {
+            let end = keep(note);
             Place {
                 flow: end.map(|end| end.flow as u64),
                 end: end.map(End::side),
@@ -157,9 +194,6 @@ impl AerotpStack {
 
 impl Ends {
     fn add(&mut self, id: ConnectionId, flow: usize, sends: bool) {
-        if sends {
-            self.senders.insert(flow, id);
-        }
         let end = End {
             flow,
             sends,
@@ -170,10 +204,9 @@ impl Ends {
 
     /// Writes the application's octets until the machine accepts no more; closes after the last.
     fn write(&mut self, now: Instant, machine: &mut Endpoint, index: usize, flow: &mut Flow) {
-        let Some(&id) = self.senders.get(&index) else {
+        let Some(&(id, message)) = self.senders.get(&index) else {
             return;
         };
-        let message = flow.plan.aerotp().connection.mode == Mode::Datagram;
         let max = if message {
             flow.plan.payload.0
         } else {
@@ -207,11 +240,7 @@ impl Ends {
     /// Hands everything readable to the application, which compares it.
     fn read(now: Instant, machine: &mut Endpoint, id: ConnectionId, flow: &mut Flow) {
         while let Some(Chunk { seq, octets, .. }) = machine.read(now, id) {
-            let offset = if flow.plan.needs_positions() {
-                flow.position_of(seq)
-            } else {
-                flow.meter.next_offset()
-            };
+            let offset = flow.position_of(seq);
             flow.meter.deliver(now, offset, &octets);
             machine.recycle(id, octets);
         }
@@ -230,10 +259,6 @@ impl Driver<Guarded<Endpoint>> for StackDriver<'_, '_> {
 
     fn send(&mut self, now: Instant, transmit: Transmit) {
         let node = self.context.node;
-        if transmit.kind == Kind::Source {
-            let network = &*self.context.network;
-            note_position(self.context.flows, network.written(transmit.len));
-        }
         let network = &mut *self.context.network;
         network.send(now, node, Protocol::AEROTP, transmit, 0);
     }
@@ -299,18 +324,6 @@ impl StackDriver<'_, '_> {
         if let (Some(counters), Some(end)) = (machine.counters(id), self.ends.flows.get_mut(&id)) {
             end.counters = *counters;
         }
-    }
-}
-
-/// Notes the position in the stream at which the TPDU in `octets`, sent for the first time, begins.
-fn note_position(flows: &mut [Flow], octets: &[u8]) {
-    let Ok(tpdu) = aerotp::parse(octets) else {
-        return;
-    };
-    let flow = flow_of(tpdu.header.destination).and_then(|index| flows.get_mut(index));
-    if let Some(flow) = flow.filter(|flow| flow.plan.needs_positions()) {
-        flow.positions.push(flow.next_position);
-        flow.next_position += tpdu.body.len() as u64;
     }
 }
 

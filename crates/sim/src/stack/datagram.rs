@@ -7,11 +7,12 @@
 use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
+use core::num::NonZeroU8;
 use fulmar_baseline::datagram::{DatagramConfig, DatagramEndpoint, Event, Route};
 use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::Protocol;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A node's UDP and its applications.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct DatagramStack {
 /// The parts of the stack that writing needs besides the machine.
 #[derive(Debug, Default)]
 struct WriteSide {
+    /// The number of times that each packet is sent, by flow.
+    copies: BTreeMap<usize, NonZeroU8>,
     /// Stream positions of the datagrams that were given to the machine and not sent yet, one for each
     /// copy.
     tags: VecDeque<u64>,
@@ -37,6 +40,11 @@ impl DatagramStack {
             machine: Guarded::new(DatagramEndpoint::new(config)),
             writes: WriteSide::default(),
         }
+    }
+
+    /// Each packet of flow `index` is sent `copies` times.
+    pub(crate) fn send_copies(&mut self, index: usize, copies: NonZeroU8) {
+        self.writes.copies.insert(index, copies);
     }
 
     pub(super) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
@@ -73,12 +81,13 @@ impl WriteSide {
             source: flow.port,
             destination: flow.port,
         };
+        let copies = self.copies.get(&index).copied();
+        let copies = copies.unwrap_or(NonZeroU8::MIN);
         loop {
             let offset = flow.fill(flow.plan.payload.0.min(flow.plan.piece.0), &mut self.write);
             if self.write.is_empty() {
                 return;
             }
-            let copies = flow.plan.datagram().copies;
             if machine.send_copies(route, &self.write, copies).is_err() {
                 if !self.waiting.contains(&index) {
                     self.waiting.push_back(index);

@@ -12,9 +12,11 @@ use crate::tap::EventLog;
 use fulmar_capture::{FlowEnd, Place};
 use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::{Destination, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig};
+use fulmar_proto::splice::{
+    Destination, FlowClass, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig,
+};
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
-use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,12 +26,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 #[derive(Debug)]
 pub(crate) struct GatewayStack {
     machine: Guarded<Splicer>,
+    /// The classes of flows that will be opened here.
+    classes: BTreeMap<usize, FlowClass>,
     pumps: Pumps,
 }
 
 /// The applications of a stack.
 #[derive(Debug, Default)]
 struct Pumps {
+    /// The rates at which receiving applications read, by flow; the others read as fast as octets come.
+    read_rates: BTreeMap<usize, Bitrate>,
     /// Sending applications by flow.
     senders: BTreeMap<usize, FlowId>,
     ends: BTreeMap<FlowId, Pump>,
@@ -63,8 +69,19 @@ impl GatewayStack {
         let splicer = Splicer::new(*config, endpoint, rng.child("flows"));
         Self {
             machine: Guarded::new(splicer.expect("reading a plan checks its connections")),
+            classes: BTreeMap::new(),
             pumps: Pumps::default(),
         }
+    }
+
+    /// Flow `index` will be opened here, with this class.
+    pub(crate) fn send(&mut self, index: usize, class: FlowClass) {
+        self.classes.insert(index, class);
+    }
+
+    /// The application that receives flow `index` here reads at `rate`, if one is given.
+    pub(crate) fn receive(&mut self, index: usize, rate: Option<Bitrate>) {
+        self.pumps.read_rates.extend(rate.map(|rate| (index, rate)));
     }
 
     pub(super) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
@@ -82,7 +99,9 @@ impl GatewayStack {
     }
 
     pub(super) fn connect(&mut self, now: Instant, index: usize, flow: &mut Flow) {
-        let plan = flow.plan.gateway();
+        let Some(class) = self.classes.remove(&index) else {
+            return;
+        };
         // The port tells the other end which flow it is.
         let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, flow.port.0));
         let opened = self.machine.app().open(
@@ -90,7 +109,7 @@ impl GatewayStack {
             flow.path,
             FlowKind::Stream,
             Destination::from(destination),
-            plan.class(),
+            class,
         );
         match opened {
             Ok(id) => {
@@ -197,7 +216,7 @@ impl Pumps {
         flow.meter.arrive(now);
         while let Some(octets) = splicer.peek(id) {
             let mut len = octets.len();
-            if let Some(rate) = flow.plan.gateway().read_rate {
+            if let Some(rate) = self.read_rates.get(&pump.flow) {
                 if pump.reads_at > now {
                     self.due.insert((pump.reads_at, id));
                     break;

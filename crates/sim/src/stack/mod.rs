@@ -134,17 +134,6 @@ impl Stack {
         }
     }
 
-    /// The receiving application waits for a flow.
-    pub(crate) fn listen(&mut self, flow: &Flow) {
-        match self {
-            // A UDP port is open as soon as there is a node, and so is a gateway.
-            Self::Datagram(_) | Self::Gateway(_) => {}
-            Self::Aerotp(stack) => stack.listen(flow),
-            Self::Tcp(stack) => stack.listen(flow),
-            Self::LtTcp(stack) => stack.listen(flow),
-        }
-    }
-
     /// The sending application of flow `index` asks for its connection.
     pub(crate) fn connect(&mut self, now: Instant, index: usize, flow: &mut Flow) {
         match self {
@@ -179,12 +168,18 @@ impl Stack {
         }
     }
 
-    /// Shows the notes that the machine took since the last call, if it takes any.
-    pub(crate) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
-        match self {
-            Self::Aerotp(stack) => stack.show_events(now, node, events),
-            Self::Gateway(stack) => stack.show_events(now, node, events),
-            Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) => {}
+    /// Takes the notes that the machine made in the last drain, if it makes any, and shows them to `events`.
+    pub(crate) fn take_notes(
+        &mut self,
+        now: Instant,
+        node: NodeAddress,
+        flows: &mut [Flow],
+        events: Option<&mut EventLog>,
+    ) {
+        match (self, events) {
+            (Self::Aerotp(stack), events) => stack.take_notes(now, node, flows, events),
+            (Self::Gateway(stack), Some(events)) => stack.show_events(now, node, events),
+            (Self::Gateway(_), None) | (Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_), _) => {}
         }
     }
 

@@ -4,15 +4,15 @@
 use super::{Context, Recovered, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
-use crate::scenario::FlowPlan;
 use fulmar_baseline::StreamEndpoint;
-use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
+use fulmar_baseline::lt_tcp::LtTcpEndpoint;
 use fulmar_baseline::tcp::{
-    TcpCloseReason, TcpConfig, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
+    TcpCloseReason, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
 };
 use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::BTreeMap;
 
@@ -21,17 +21,11 @@ pub(crate) trait SimulatedStream: StreamEndpoint {
     /// The protocol number in the network header.
     const PROTOCOL: Protocol;
 
-    /// One connection's settings.
-    fn settings(plan: &FlowPlan) -> Self::Settings;
     fn counts(&self) -> StackCounts;
 }
 
 impl SimulatedStream for TcpEndpoint {
     const PROTOCOL: Protocol = Protocol::TCP;
-
-    fn settings(plan: &FlowPlan) -> TcpConfig {
-        plan.tcp().config
-    }
 
     fn counts(&self) -> StackCounts {
         let counters = self.counters();
@@ -46,10 +40,6 @@ impl SimulatedStream for TcpEndpoint {
 
 impl SimulatedStream for LtTcpEndpoint {
     const PROTOCOL: Protocol = Protocol::LT_TCP;
-
-    fn settings(plan: &FlowPlan) -> LtTcpConfig {
-        plan.lt_tcp().config
-    }
 
     fn counts(&self) -> StackCounts {
         let counters = self.counters();
@@ -70,6 +60,8 @@ impl SimulatedStream for LtTcpEndpoint {
 pub(crate) struct StreamStack<E: SimulatedStream> {
     pub(super) machine: Guarded<E>,
     ends: Ends,
+    /// The settings of flows that will be sent from here.
+    outgoing: BTreeMap<usize, E::Settings>,
     /// The settings of every connection of this stack.
     settings: Vec<E::Settings>,
 }
@@ -96,23 +88,32 @@ impl<E: SimulatedStream> StreamStack<E> {
         Self {
             machine: Guarded::new(E::new(config, rng)),
             ends: Ends::default(),
+            outgoing: BTreeMap::new(),
             settings: Vec::new(),
         }
     }
 
-    pub(super) fn listen(&mut self, flow: &Flow) {
-        let settings = E::settings(&flow.plan);
+    /// Flow `index` will be sent from here, with these settings.
+    pub(crate) fn send(&mut self, index: usize, settings: E::Settings) {
+        self.outgoing.insert(index, settings);
+    }
+
+    /// The receiving application waits for a flow at `port`.
+    pub(crate) fn listen(&mut self, port: Port, settings: E::Settings) {
         self.settings.push(settings);
         self.machine
             .app()
-            .listen(flow.port, settings)
+            .listen(port, settings)
             .expect("reading a plan checks its settings");
     }
 
     pub(super) fn connect(&mut self, index: usize, flow: &mut Flow) {
-        let (machine, settings) = (self.machine.app(), E::settings(&flow.plan));
+        let Some(settings) = self.outgoing.remove(&index) else {
+            return;
+        };
         self.settings.push(settings);
-        match machine.connect(flow.path, flow.port, flow.port, settings) {
+        let connection = (self.machine.app()).connect(flow.path, flow.port, flow.port, settings);
+        match connection {
             Ok(id) => {
                 self.ends.senders.insert(index, id);
                 self.ends.flows.insert(id, (index, true));

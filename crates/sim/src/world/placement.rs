@@ -1,10 +1,10 @@
 //! Flows and the machines that carry them, put in their places before a run.
 
-use super::{Slot, World};
+use super::Slot;
 use crate::app::Source;
-use crate::flow::{FIRST_PORT, Flow, promise};
+use crate::flow::{FIRST_PORT, Flow, Positions, promise};
 use crate::measure::flow::FlowMeter;
-use crate::network::{Event, path_of};
+use crate::network::{Event, Network, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pattern::Pattern;
 use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, Plan, TransportPlan};
@@ -15,31 +15,112 @@ use crate::stack::gateway::GatewayStack;
 use crate::stack::stream::StreamStack;
 use crate::topology::Ends;
 use fulmar_baseline::datagram::DatagramConfig;
+use fulmar_baseline::lt_tcp::LtTcpEndpoint;
+use fulmar_baseline::tcp::TcpEndpoint;
 use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::Port;
-use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
+use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NodeAddress};
+use std::collections::BTreeMap;
 
-impl World {
-    pub(super) fn add_flow(
+/// The machines of all nodes while flows are put in their places, each made for the first flow that needs it.
+#[derive(Debug)]
+pub(super) struct Placement<'a> {
+    plan: &'a Plan,
+    rng: &'a Rng,
+    /// The number of notes that AeroTP keeps between two drains.
+    notes: usize,
+    made: usize,
+    datagram: Machines<DatagramStack>,
+    aerotp: Machines<AerotpStack>,
+    gateway: Machines<GatewayStack>,
+    tcp: Machines<StreamStack<TcpEndpoint>>,
+    lt_tcp: Machines<StreamStack<LtTcpEndpoint>>,
+}
+
+/// The machines of one transport by node.
+#[derive(Debug)]
+struct Machines<S>(BTreeMap<usize, (StackId, S)>);
+
+impl<S> Machines<S> {
+    const NONE: Self = Self(BTreeMap::new());
+
+    /// The machine at `node`.
+    fn at(
         &mut self,
-        plan: &Plan,
-        flow: &FlowPlan,
+        node: NodeId,
+        made: &mut usize,
+        make: impl FnOnce() -> S,
+    ) -> (StackId, &mut S) {
+        let (id, machine) = self.0.entry(node.0).or_insert_with(|| {
+            let id = StackId(*made);
+            *made += 1;
+            (id, make())
+        });
+        (*id, machine)
+    }
+
+    fn into_slots(self, wrap: impl Fn(Box<S>) -> Stack) -> impl Iterator<Item = (usize, Slot)> {
+        self.0.into_iter().map(move |(node, (id, machine))| {
+            let slot = Slot {
+                stack: wrap(Box::new(machine)),
+                node: NodeId(node),
+                wake: None,
+            };
+            (id.0, slot)
+        })
+    }
+}
+
+impl<'a> Placement<'a> {
+    /// No machines yet; `observed` says whether their events are logged.
+    pub(super) fn new(plan: &'a Plan, rng: &'a Rng, observed: bool) -> Self {
+        let leaves_holes = |flow: &FlowPlan| Positions::needed(&flow.transport).is_some();
+        let notes = observed || plan.flows.iter().any(leaves_holes);
+        Self {
+            plan,
+            rng,
+            notes: if notes { NOTES_MAX } else { 0 },
+            made: 0,
+            datagram: Machines::NONE,
+            aerotp: Machines::NONE,
+            gateway: Machines::NONE,
+            tcp: Machines::NONE,
+            lt_tcp: Machines::NONE,
+        }
+    }
+
+    /// The flow `index`, with a machine at each of its ends.
+    pub(super) fn add(
+        &mut self,
+        network: &mut Network,
         index: usize,
+        flow: &FlowPlan,
         ends: Ends,
-        rng: &Rng,
-    ) {
-        let (from, to) = match flow.direction {
-            AppDirection::Forward => (ends.source, ends.sink),
-            AppDirection::Reverse => (ends.sink, ends.source),
+    ) -> Flow {
+        let ends = match flow.direction {
+            AppDirection::Forward => [ends.source, ends.sink],
+            AppDirection::Reverse => [ends.sink, ends.source],
         };
-        let rate = flow.send_rate.unwrap_or_else(|| lowest_rate(plan, flow));
-        let [sender, receiver] = [from, to].map(|node| self.stack_at(node, flow, rate, rng));
+        let port = FIRST_PORT + u16::try_from(index).expect("FLOWS_MAX keeps ports in range");
+        let port = Port(port);
+        let addresses = ends.map(|node| network.nodes[node.0].address);
+        let machines = self.machines_for((index, flow), port, ends, addresses);
+        for (node, id) in ends.into_iter().zip(machines) {
+            let node = &mut network.nodes[node.0];
+            let known = match flow.transport {
+                TransportPlan::Datagram(_) => &mut node.datagram,
+                TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut node.aerotp,
+                TransportPlan::Tcp(_) => &mut node.tcp,
+                TransportPlan::LtTcp(_) => &mut node.lt_tcp,
+            };
+            *known = Some(id);
+        }
         let start = Instant::START + flow.start;
-        let pattern = Pattern::new(rng.child(&format!("flow-{index}/octets")).next_u64());
-        let source = Source::new(flow.traffic, start);
+        let octets = self.rng.child(&format!("flow-{index}/octets")).next_u64();
+        let pattern = Pattern::new(octets);
         let meter = FlowMeter::new(
             pattern,
             promise(flow),
@@ -47,92 +128,117 @@ impl World {
             flow.piece,
             start,
         );
-        let port = FIRST_PORT + u16::try_from(index).expect("FLOWS_MAX keeps ports in range");
-        let flow = Flow {
+        network.queue.push(start, Event::Start(index));
+        let [sender, receiver] = machines;
+        Flow {
             plan: flow.clone(),
             pattern,
-            source,
+            source: Source::new(flow.traffic, start),
             meter,
             sender,
             receiver,
-            path: path_of(self.network.nodes[to.0].address),
-            port: Port(port),
-            positions: Vec::new(),
-            next_position: 0,
+            path: path_of(addresses[1]),
+            port,
+            positions: Positions::needed(&flow.transport),
             awaits_connection: false,
             sender_closed: None,
             receiver_closed: None,
-        };
-        self.stacks[receiver.0].stack.listen(&flow);
-        self.flows.push(flow);
-        self.network.queue.push(start, Event::Start(index));
+        }
     }
 
-    /// The machine that carries `flow` at `node`, made when the first flow needs it.
-    fn stack_at(&mut self, node: NodeId, flow: &FlowPlan, rate: Bitrate, rng: &Rng) -> StackId {
-        let place = &mut self.network.nodes[node.0];
-        let address = place.address;
-        let known = match flow.transport {
-            TransportPlan::Datagram(_) => &mut place.datagram,
-            TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut place.aerotp,
-            TransportPlan::Tcp(_) => &mut place.tcp,
-            TransportPlan::LtTcp(_) => &mut place.lt_tcp,
-        };
-        if let Some(id) = *known {
-            return id;
+    /// The machines at the sending and at the receiving end of a flow, which are told its settings.
+    fn machines_for(
+        &mut self,
+        (index, flow): (usize, &FlowPlan),
+        port: Port,
+        [from, to]: [NodeId; 2],
+        [local, remote]: [NodeAddress; 2],
+    ) -> [StackId; 2] {
+        let rate = flow.send_rate;
+        let rate = rate.unwrap_or_else(|| lowest_rate(self.plan, flow));
+        let rng = self.rng;
+        let stream = |address: NodeAddress, name| rng.child(&format!("node-{}/{name}", address.0));
+        let made = &mut self.made;
+        match &flow.transport {
+            TransportPlan::Datagram(own) => {
+                let make = |address| DatagramStack::new(datagram_config(flow, rate, address));
+                let (sender, stack) = self.datagram.at(from, made, || make(local));
+                stack.send_copies(index, own.copies);
+                // A UDP port is open as soon as there is a node, and so is a gateway.
+                let (receiver, _) = self.datagram.at(to, made, || make(remote));
+                [sender, receiver]
+            }
+            TransportPlan::Aerotp(own) => {
+                let config = endpoint_config(rate, own, self.notes);
+                let make =
+                    |address| AerotpStack::new(config, own.adapt_power, stream(address, "aerotp"));
+                let (sender, stack) = self.aerotp.at(from, made, || make(local));
+                stack.send(index, own.connection);
+                let (receiver, stack) = self.aerotp.at(to, made, || make(remote));
+                stack.listen(port, own.connection);
+                [sender, receiver]
+            }
+            TransportPlan::Gateway(own) => {
+                let config = endpoint_config(rate, &own.aerotp, self.notes);
+                let make = |address| {
+                    GatewayStack::new(&own.splicer(), config, &stream(address, "gateway"))
+                };
+                let (sender, stack) = self.gateway.at(from, made, || make(local));
+                stack.send(index, own.class());
+                let (receiver, stack) = self.gateway.at(to, made, || make(remote));
+                stack.receive(index, own.read_rate);
+                [sender, receiver]
+            }
+            TransportPlan::Tcp(own) => {
+                let make = |address| StreamStack::new(address, stream(address, "tcp"));
+                let (sender, stack) = self.tcp.at(from, made, || make(local));
+                stack.send(index, own.config);
+                let (receiver, stack) = self.tcp.at(to, made, || make(remote));
+                stack.listen(port, own.config);
+                [sender, receiver]
+            }
+            TransportPlan::LtTcp(own) => {
+                let make = |address| StreamStack::new(address, stream(address, "lt-tcp"));
+                let (sender, stack) = self.lt_tcp.at(from, made, || make(local));
+                stack.send(index, own.config);
+                let (receiver, stack) = self.lt_tcp.at(to, made, || make(remote));
+                stack.listen(port, own.config);
+                [sender, receiver]
+            }
         }
-        let id = StackId(self.stacks.len());
-        *known = Some(id);
-        let stack = match &flow.transport {
-            TransportPlan::Datagram(_) => {
-                Stack::Datagram(Box::new(DatagramStack::new(DatagramConfig {
-                    local: address,
-                    rate: paced(flow).then_some(rate),
-                    lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
-                    payload_max: flow.mtu
-                        - ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES),
-                    queue_max: QUEUE_MAX,
-                })))
-            }
-            TransportPlan::Gateway(plan) => {
-                let config = self.endpoint_config(rate, &plan.aerotp);
-                let stream = rng.child(&format!("node-{}/gateway", address.0));
-                let stack = GatewayStack::new(&plan.splicer(), config, &stream);
-                Stack::Gateway(Box::new(stack))
-            }
-            TransportPlan::Tcp(_) => {
-                let stream = rng.child(&format!("node-{}/tcp", address.0));
-                Stack::Tcp(Box::new(StreamStack::new(address, stream)))
-            }
-            TransportPlan::LtTcp(_) => {
-                let stream = rng.child(&format!("node-{}/lt-tcp", address.0));
-                Stack::LtTcp(Box::new(StreamStack::new(address, stream)))
-            }
-            TransportPlan::Aerotp(plan) => {
-                let config = self.endpoint_config(rate, plan);
-                let stream = rng.child(&format!("node-{}/aerotp", address.0));
-                let stack = AerotpStack::new(config, plan.adapt_power, stream);
-                Stack::Aerotp(Box::new(stack))
-            }
-        };
-        self.stacks.push(Slot {
-            stack,
-            node,
-            wake: None,
-        });
-        id
     }
 
-    fn endpoint_config(&self, rate: Bitrate, plan: &AerotpPlan) -> EndpointConfig {
-        EndpointConfig {
-            rate,
-            burst: plan.burst,
-            lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
-            connections_max: usize::from(u16::MAX),
-            ecn: plan.ecn,
-            trace_records: self.events.as_ref().map_or(0, |_| TRACE_RECORDS),
-            ..EndpointConfig::default()
-        }
+    /// The machines in the order in which they were made.
+    pub(super) fn into_slots(self) -> Vec<Slot> {
+        let slots = self.datagram.into_slots(Stack::Datagram);
+        let slots = slots.chain(self.aerotp.into_slots(Stack::Aerotp));
+        let slots = slots.chain(self.gateway.into_slots(Stack::Gateway));
+        let slots = slots.chain(self.tcp.into_slots(Stack::Tcp));
+        let slots = slots.chain(self.lt_tcp.into_slots(Stack::LtTcp));
+        let by_id: BTreeMap<usize, Slot> = slots.collect();
+        by_id.into_values().collect()
+    }
+}
+
+fn datagram_config(flow: &FlowPlan, rate: Bitrate, local: NodeAddress) -> DatagramConfig {
+    DatagramConfig {
+        local,
+        rate: paced(flow).then_some(rate),
+        lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
+        payload_max: flow.mtu - ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES),
+        queue_max: QUEUE_MAX,
+    }
+}
+
+fn endpoint_config(rate: Bitrate, plan: &AerotpPlan, notes: usize) -> EndpointConfig {
+    EndpointConfig {
+        rate,
+        burst: plan.burst,
+        lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
+        connections_max: usize::from(u16::MAX),
+        ecn: plan.ecn,
+        trace_records: notes,
+        ..EndpointConfig::default()
     }
 }
 
@@ -140,8 +246,8 @@ impl World {
 /// delay is the path's.
 const QUEUE_MAX: ByteCount = ByteCount(3_000);
 
-/// The number of a machine's events kept between two drains: far more than one input causes.
-const TRACE_RECORDS: usize = 1 << 16;
+/// The number of a machine's notes kept between two drains: far more than one input causes.
+const NOTES_MAX: usize = 1 << 16;
 
 /// Whether UDP is paced: a bulk source would otherwise offer everything in one instant.
 fn paced(flow: &FlowPlan) -> bool {

@@ -1,7 +1,7 @@
 //! Random sessions of TCP, of any preset with any of its options turned around.
 
 use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
-use crate::scenario::{Plan, ScenarioError};
+use crate::scenario::{Plan, ScenarioError, TransportPlan};
 use crate::stack::stream::GAVE_UP;
 use crate::swarm::broken_but;
 use crate::world::{EndReason, World};
@@ -52,9 +52,8 @@ pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, Scenari
 fn broken(plan: &Plan, world: &World, end: EndReason) -> Vec<String> {
     let given_up: Vec<bool> = world.closings().map(|ends| gave_up(&ends)).collect();
     let excused = |index: usize| {
-        let flow = plan.flows.get(index);
-        let is_impatient =
-            flow.is_some_and(|flow| u64::from(flow.tcp().config.data_retries) < PATIENT);
+        let transport = plan.flows.get(index).map(|flow| &flow.transport);
+        let is_impatient = matches!(transport, Some(TransportPlan::Tcp(own)) if u64::from(own.config.data_retries) < PATIENT);
         is_impatient && given_up.get(index) == Some(&true)
     };
     broken_but(world, end, excused)
