@@ -1,7 +1,9 @@
 //! Common parts of the AeroTP papers' experiments: the link, its rates, the measures.
 
+use crate::family::Family;
+use crate::figure::Figure;
+use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
-use crate::paper::{Family, Figure, Measure, Statistic};
 
 /// The papers' link with ns-3's TCP.
 pub(crate) const SCENARIO: (&str, &str) = (
@@ -87,28 +89,28 @@ pub(crate) const BOUNDS: &[(&str, &str)] = &[
 macro_rules! four_figures {
     ($family:expr, $places:expr, $before:literal, $after:literal, $($reading:literal),+ $(,)?) => {
         [
-            $crate::paper::Figure::of(
+            $crate::figure::Figure::of(
                 concat!($before, "-goodput", $after),
                 $places[0],
                 concat!("Goodput", $($reading),+),
                 &$family,
                 $crate::airborne::GOODPUT,
             ),
-            $crate::paper::Figure::of(
+            $crate::figure::Figure::of(
                 concat!($before, "-delay", $after),
                 $places[1],
                 concat!("Delay", $($reading),+),
                 &$family,
                 $crate::airborne::DELAY,
             ),
-            $crate::paper::Figure::of(
+            $crate::figure::Figure::of(
                 concat!($before, "-delivered", $after),
                 $places[2],
                 concat!("Delivered data", $($reading),+),
                 &$family,
                 $crate::airborne::DELIVERED,
             ),
-            $crate::paper::Figure::of(
+            $crate::figure::Figure::of(
                 concat!($before, "-overhead", $after),
                 $places[3],
                 concat!("Overhead", $($reading),+),

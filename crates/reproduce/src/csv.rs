@@ -1,7 +1,8 @@
 //! A figure's data as comma-separated values (RFC 4180).
 
 use crate::data::{FamilyData, Sample, sample, unit_in_a_name};
-use crate::paper::{Figure, Measure, Statistic};
+use crate::figure::Figure;
+use crate::measure::{Measure, Statistic};
 use core::fmt::Write as _;
 
 /// One row for each line and value: n, mean, and both ends of the 95 % interval; a figure of medians has

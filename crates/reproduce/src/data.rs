@@ -1,6 +1,7 @@
 //! The results of all runs, by family, line and value of the swept parameter.
 
-use crate::paper::{Family, Measure, Statistic};
+use crate::family::Family;
+use crate::measure::{Measure, Statistic};
 use fulmar_sim::experiment::PointResult;
 use fulmar_sim::measure::statistics::Summary;
 use fulmar_sim::report::record::RunRecord;

@@ -2,9 +2,9 @@
 
 use crate::data::{Data, FamilyData, Sample, sample, unit_in_a_name};
 use crate::graph::Graph;
+use crate::measure::Measure;
+use crate::output_file::OutputFile;
 use crate::overlay::Overlay;
-use crate::paper::Measure;
-use crate::reproduction::OutputFile;
 use core::fmt::Write as _;
 use maud::{Markup, html};
 
@@ -393,7 +393,7 @@ fn number(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::Statistic;
+    use crate::measure::Statistic;
 
     const MEASURE: Measure = Measure {
         name: "goodput_bps",

@@ -18,12 +18,16 @@ mod claims;
 mod csv;
 mod data;
 mod exhibit;
+mod family;
 mod few_runs;
+mod figure;
 mod fso;
 mod graph;
 mod hybrid;
 mod lt_tcp;
+mod measure;
 mod multi_mode;
+mod output_file;
 mod overlay;
 mod overview;
 mod page;
@@ -31,6 +35,7 @@ mod paper;
 mod plot;
 mod reading;
 mod reproduction;
+mod scenario;
 mod slacp;
 mod style;
 
@@ -40,9 +45,10 @@ pub use fso::FSO;
 pub use hybrid::HYBRID;
 pub use lt_tcp::LT_TCP;
 pub use multi_mode::MULTI_MODE;
+pub use output_file::OutputFile;
 pub use overview::{Attempt, few_runs, overview};
 pub use paper::Paper;
-pub use reproduction::{Outcome, OutputFile, Reproduction, ReproductionError};
+pub use reproduction::{Outcome, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. A new paper is a new row.
@@ -50,7 +56,7 @@ pub const PAPERS: [&Paper; 5] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP, &FSO];
 
 #[cfg(test)]
 mod tests {
-    use super::paper::Family;
+    use super::family::Family;
     use super::{HYBRID, MULTI_MODE, PAPERS, Reproduction};
     use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 //! They come from the tables in `reference/`, whose README names the source of each.
 
 use crate::data::Sample;
-use crate::paper::{Measure, Statistic};
+use crate::measure::{Measure, Statistic};
 
 /// Some rows of a table of `reference/`.
 #[derive(Debug)]

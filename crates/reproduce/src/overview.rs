@@ -2,9 +2,10 @@
 
 use crate::claims::{Checked, Verdict, changes};
 use crate::few_runs::FewRuns;
+use crate::output_file::OutputFile;
 use crate::page::{PREMISE, warning};
 use crate::paper::Paper;
-use crate::reproduction::{Outcome, OutputFile, ReproductionError, claims_json};
+use crate::reproduction::{Outcome, ReproductionError, claims_json};
 use crate::style::{count, document, given, undecided, verdict};
 use maud::{Markup, html};
 

@@ -3,9 +3,11 @@
 use crate::claims::{Checked, Claim, Verdict, changes};
 use crate::data::Data;
 use crate::exhibit::Exhibit;
+use crate::family::Family;
 use crate::few_runs::FewRuns;
-use crate::paper::{DAMAGED, Family, Figure, Paper, Section};
-use crate::reproduction::{Drawings, line_command};
+use crate::figure::{Figure, Section};
+use crate::paper::{DAMAGED, Paper};
+use crate::scenario::line_command;
 use crate::style::{count, document, given, undecided, verdict};
 use maud::{Markup, PreEscaped, html};
 
@@ -13,6 +15,15 @@ use maud::{Markup, PreEscaped, html};
 pub(crate) const PREMISE: &str = "AeroTP is compared under the condition that its receiver gets damaged frames, as the papers' model has \
     it: parity and NACKs work on what arrives damaged. The link drops damaged frames of TCP and UDP. Over a link that drops every damaged \
     frame, AeroTP's bit-error correction has nothing to work on.";
+
+/// The drawings of a paper.
+#[derive(Debug, Default)]
+pub(crate) struct Drawings {
+    /// Figures of runs.
+    pub(crate) of_runs: Vec<(&'static Figure, String)>,
+    /// Figures of computed curves.
+    pub(crate) computed: Vec<(&'static Exhibit, String)>,
+}
 
 /// A claim as written in the tables, and as judged.
 type Judged<'a> = (&'static Claim, &'a Checked);

@@ -2,8 +2,9 @@
 
 use crate::claims::Claim;
 use crate::exhibit::Exhibit;
+use crate::family::Family;
+use crate::figure::{Figure, Section};
 use crate::graph::Graph;
-use crate::overlay::Overlay;
 
 /// A paper: its runs, its figures, and its claims.
 #[derive(Debug)]
@@ -46,16 +47,6 @@ impl Paper {
 /// The sentence under a figure of which some curves get damaged frames and others do not.
 pub(crate) const DAMAGED: &str = "AeroTP gets damaged frames; the others do not.";
 
-impl Family {
-    /// Whether some of its lines get damaged frames and others do not.
-    pub(crate) fn gives_some_damaged(&self) -> bool {
-        let gets = |sets: &[&str]| sets.contains(&"hop.frame_check=false");
-        let all = gets(self.sets);
-        let lines = || self.lines.iter();
-        !all && lines().any(|line| gets(line.sets)) && !lines().all(|line| gets(line.sets))
-    }
-}
-
 impl Paper {
     /// Whether the paper compares transports of which some get damaged frames and others do not.
     pub(crate) fn gives_some_damaged(&self) -> bool {
@@ -68,15 +59,6 @@ impl Paper {
         let family = families.find(|family| family.id == figure.family);
         family.is_some_and(Family::gives_some_damaged)
     }
-}
-
-/// Figures that belong together.
-#[derive(Debug)]
-pub(crate) struct Section {
-    pub(crate) title: &'static str,
-    /// The content of the figures, in a few sentences.
-    pub(crate) intro: &'static str,
-    pub(crate) figures: &'static [Figure],
 }
 
 impl Paper {
@@ -105,89 +87,5 @@ impl Paper {
     /// Every figure, in the order of the page.
     pub(crate) fn figures(&self) -> impl Iterator<Item = &'static Figure> {
         self.sections.iter().flat_map(|section| section.figures)
-    }
-}
-
-/// Runs of several lines over the same values of one parameter.
-#[derive(Debug)]
-pub(crate) struct Family {
-    pub(crate) id: &'static str,
-    /// The scenario's file name, and its text.
-    pub(crate) scenario: (&'static str, &'static str),
-    /// Settings in which every line differs from it.
-    pub(crate) sets: &'static [&'static str],
-    /// The swept path, its values as written, and the axis' caption.
-    pub(crate) x_path: &'static str,
-    pub(crate) x_values: &'static [&'static str],
-    pub(crate) x_label: &'static str,
-    pub(crate) x_logarithmic: bool,
-    pub(crate) lines: &'static [Line],
-    /// The conditions in words.
-    pub(crate) conditions: &'static str,
-}
-
-/// One curve.
-#[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) label: &'static str,
-    /// Settings in which it differs from the family's scenario.
-    pub(crate) sets: &'static [&'static str],
-}
-
-/// One measure of a family against its parameter.
-#[derive(Debug)]
-pub(crate) struct Figure {
-    pub(crate) id: &'static str,
-    /// The place in the paper.
-    pub(crate) place: &'static str,
-    pub(crate) title: &'static str,
-    pub(crate) family: &'static str,
-    pub(crate) measure: Measure,
-    /// Bounds that no scheme can exceed: for each the measure that has its values, and its label.
-    pub(crate) bounds: &'static [(&'static str, &'static str)],
-    /// Points of other sources.
-    pub(crate) overlays: &'static [Overlay],
-    pub(crate) logarithmic: bool,
-}
-
-/// A measure of the runs' records, in the unit it is shown in.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Measure {
-    /// The flat name in the records.
-    pub(crate) name: &'static str,
-    /// The divisor that brings a value into the unit.
-    pub(crate) unit: f64,
-    pub(crate) unit_name: &'static str,
-    /// The axis' caption without the unit.
-    pub(crate) label: &'static str,
-    pub(crate) statistic: Statistic,
-}
-
-/// The statistic by which a figure's point stands for its runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Statistic {
-    /// The mean, with the interval of Student's t.
-    Mean,
-    /// The median, with the interval of order statistics: for values spread over orders of magnitude.
-    Median,
-}
-
-impl Statistic {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Median => "median",
-        }
-    }
-}
-
-impl Measure {
-    /// Caption and unit.
-    pub(crate) fn caption(&self) -> String {
-        let of = match self.statistic {
-            Statistic::Mean => "",
-            Statistic::Median => " (median of runs)",
-        };
-        format!("{}{of} / {}", self.label, self.unit_name)
     }
 }

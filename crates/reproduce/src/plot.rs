@@ -4,8 +4,10 @@
 //! [`GROUND`]); the colours of the curves are legible on light and on dark.
 
 use crate::data::{Data, FamilyData, Sample};
+use crate::family::Family;
+use crate::figure::Figure;
 use crate::graph::Graph;
-use crate::paper::{Family, Figure, Measure};
+use crate::measure::Measure;
 use core::ops::Range;
 use plotters::backend::SVGBackend;
 use plotters::coord::combinators::WithKeyPoints;

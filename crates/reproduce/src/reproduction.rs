@@ -3,14 +3,18 @@
 use crate::claims::Checked;
 use crate::data::{Data, FamilyData};
 use crate::exhibit::Exhibit;
+use crate::family::Family;
 use crate::few_runs::FewRuns;
+use crate::figure::Figure;
 use crate::graph::Graph;
-use crate::paper::{Family, Figure, Line, Paper};
+use crate::output_file::OutputFile;
+use crate::page::Drawings;
+use crate::paper::Paper;
 use crate::plot::DrawError;
+use crate::scenario::{document, own_runs};
 use crate::{csv, page, plot};
-use core::fmt::Write as _;
 use fulmar_sim::experiment::{Experiment, PointResult};
-use fulmar_sim::scenario::{Document, Point, ScenarioError, points};
+use fulmar_sim::scenario::{Point, ScenarioError, points};
 use fulmar_sim::world::WorldOptions;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -73,15 +77,6 @@ pub struct Outcome {
     pub files: Vec<OutputFile>,
     /// A warning, if the runs are too few for the verdicts.
     pub few: Option<FewRuns>,
-}
-
-/// A file of the outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputFile {
-    /// Its name in the output directory.
-    pub name: String,
-    /// Its text.
-    pub text: String,
 }
 
 /// The reason why there is no outcome.
@@ -270,15 +265,6 @@ fn both(files: &mut Vec<OutputFile>, id: &str, csv: String, svg: &str) {
     });
 }
 
-/// The drawings of a paper.
-#[derive(Debug, Default)]
-pub(crate) struct Drawings {
-    /// Figures of runs.
-    pub(crate) of_runs: Vec<(&'static Figure, String)>,
-    /// Figures of computed curves.
-    pub(crate) computed: Vec<(&'static Exhibit, String)>,
-}
-
 /// The points in an order in which those of one family lie far apart, and `places` in it. The part of such
 /// an experiment that is done at any time then tells how long the rest takes.
 fn mixed(points: Vec<Point>, places: &mut [usize]) -> Vec<Point> {
@@ -306,51 +292,6 @@ fn divisor(a: usize, b: usize) -> usize {
 /// A list of claims as `claims.json` has it.
 pub(crate) fn claims_json(claims: &[Checked]) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string_pretty(claims)? + "\n")
-}
-
-/// The number of runs of a line, as its scenario and settings say.
-fn own_runs(family: &Family, line: &Line) -> Result<usize, ScenarioError> {
-    let points = points(&document(family, line, None)?)?;
-    Ok(points.first().map_or(0, |point| point.plan.run.runs))
-}
-
-fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Document, ScenarioError> {
-    let (name, text) = family.scenario;
-    let mut document = Document::parse(name, text)?;
-    for set in sets(family, line) {
-        document.set(set)?;
-    }
-    document.set(&sweep(family))?;
-    if let Some(runs) = runs {
-        document.set(&format!("run.runs={runs}"))?;
-    }
-    Ok(document)
-}
-
-/// The settings in which a line differs from the scenario, without those that the sweep gives: families
-/// share the sweep's.
-fn sets(family: &Family, line: &Line) -> impl Iterator<Item = &'static str> {
-    let path = family.x_path;
-    let sets = family.sets.iter().chain(line.sets).copied();
-    sets.filter(move |set| set.split('=').next() != Some(path))
-}
-
-/// A command that makes the runs of a line, `runs` at each point.
-pub(crate) fn line_command(family: &Family, line: &Line, runs: usize) -> String {
-    let (scenario, _) = family.scenario;
-    let sets = sets(family, line);
-    // The number of runs stands in the command once, as asked for.
-    let sets = sets.filter(|set| !set.starts_with("run.runs="));
-    let mut command = format!("fulmar sim {scenario} --runs {runs}");
-    for set in sets.map(str::to_owned).chain([sweep(family)]) {
-        let _ = write!(command, " --set '{set}'");
-    }
-    command
-}
-
-/// The family's sweep as `--set` takes it.
-fn sweep(family: &Family) -> String {
-    format!("sweep.{}=[{}]", family.x_path, family.x_values.join(","))
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ pub mod event_queue;
 pub mod experiment;
 mod flow;
 mod guard;
-mod link_end;
 pub mod measure;
 mod network;
 mod node;

@@ -5,11 +5,12 @@
 //! receiver would see. A node that finds the header check failed drops the packet, because no
 //! address in it can be believed.
 
+pub(crate) mod link_end;
+
 use crate::event_queue::EventQueue;
-use crate::link_end::{LinkEnd, LinkId};
 use crate::measure::wire::{WireLoss, WireMeter};
 use crate::node::{Node, NodeId, StackId, WayId};
-use crate::pool::{PacketId, Pool};
+use crate::pool::{Packet, PacketId, Pool};
 use crate::tap::{Came, Tap, verdict_of};
 use fulmar_channel::{Channel, DropReason, Flips, UsedUp, Verdict, apply_flips};
 use fulmar_proto::machine::{PathId, Transmit};
@@ -18,6 +19,7 @@ use fulmar_proto::wire::network::{
     NETWORK_HEADER_BYTES, NetworkHeader, NetworkReject, NodeAddress, Protocol, count_hop,
     mark_congested,
 };
+use link_end::{LinkEnd, LinkId};
 use std::collections::VecDeque;
 
 /// An event on the calendar.
@@ -240,7 +242,7 @@ impl Network {
         let is_marked = wants_mark && mark_congested(&mut content.octets);
         self.meter.marked += u64::from(is_marked);
         if let Some(tap) = &mut self.tap {
-            let comment = verdict_of(&verdict, way, is_marked);
+            let comment = verdict_of(&verdict, way.frame_check, is_marked);
             tap.sent(now, id, &content.octets, &comment);
         }
         match verdict {
@@ -348,6 +350,16 @@ impl Network {
         self.show_arrival(now, packet, Some(cause));
         self.lose(packet, cause);
         None
+    }
+
+    /// Shows an arrival to the tap at its end, if packets are captured.
+    fn show_arrival(&mut self, now: Instant, packet: PacketId, cause: Option<WireLoss>) {
+        if let Some(tap) = &mut self.tap {
+            let Packet { octets, came, .. } = self.pool.packet(packet);
+            if let Some(came) = *came {
+                tap.arrived(now, came, octets, cause);
+            }
+        }
     }
 
     /// The transport's octets of a packet that [`Network::receive`] returned.

@@ -13,9 +13,7 @@
 //! - Stop a run whose output cannot be written: [`crate::world::World::finish_observers`] says so at its end.
 
 use crate::measure::wire::WireLoss;
-use crate::network::{Network, Way};
 use crate::node::WayId;
-use crate::pool::{Packet as Pooled, PacketId};
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 use fulmar_capture::{
@@ -266,9 +264,9 @@ pub(crate) fn ip(address: NodeAddress) -> IpAddr {
 }
 
 /// The capture's comment on a channel's verdict; the packet's marking is known.
-pub(crate) fn verdict_of(verdict: &Verdict, way: &Way, is_marked: bool) -> Comment {
+pub(crate) fn verdict_of(verdict: &Verdict, frame_check: bool, is_marked: bool) -> Comment {
     let damage = |comment: Comment, bits: usize| {
-        if way.frame_check && bits > 0 {
+        if frame_check && bits > 0 {
             comment.dropped(WireLoss::FrameCheck.name())
         } else {
             comment.damaged(bits)
@@ -288,18 +286,6 @@ pub(crate) fn verdict_of(verdict: &Verdict, way: &Way, is_marked: bool) -> Comme
                 comment = damage(comment.duplicated(), flips.len());
             }
             comment
-        }
-    }
-}
-
-impl Network {
-    /// Shows an arrival to the tap at its end, if packets are captured.
-    pub(crate) fn show_arrival(&mut self, now: Instant, packet: PacketId, cause: Option<WireLoss>) {
-        if let Some(tap) = &mut self.tap {
-            let Pooled { octets, came, .. } = self.pool.packet(packet);
-            if let Some(came) = *came {
-                tap.arrived(now, came, octets, cause);
-            }
         }
     }
 }

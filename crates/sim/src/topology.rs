@@ -7,7 +7,7 @@
 //! Nodes may be created in any order: identity is only a place in a table, addresses and random
 //! streams follow from the position in the chain, and so results do not depend on it.
 
-use crate::link_end::{LinkEnd, LinkId};
+use crate::network::link_end::{LinkEnd, LinkId};
 use crate::network::{Network, Way};
 use crate::node::{Node, NodeId, WayId};
 use crate::pool::PacketId;

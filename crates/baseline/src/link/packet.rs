@@ -1,6 +1,6 @@
 //! The packets that go into a link machine and come out of it, and its frames.
 
-use super::LinkCounters;
+use super::{FrameClass, LinkCounters};
 use fulmar_proto::machine::{Deadline, Kind, Priority};
 use fulmar_proto::units::{ByteCount, Instant};
 
@@ -56,34 +56,6 @@ pub struct LinkPacket<'a> {
     pub kind: Kind,
     /// The time from which on it is not worth sending, if that is known.
     pub deadline: Option<Instant>,
-}
-
-/// The class of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FrameClass {
-    /// A packet or a part of one for the first time.
-    Data,
-    /// A packet or a part of one again.
-    Again,
-    /// Parity.
-    Parity,
-    /// Acknowledgements and other control frames of the layer.
-    Control,
-}
-
-impl FrameClass {
-    /// All classes, in report order.
-    pub const ALL: [Self; 4] = [Self::Data, Self::Again, Self::Parity, Self::Control];
-
-    /// The name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::Again => "again",
-            Self::Parity => "parity",
-            Self::Control => "control",
-        }
-    }
 }
 
 /// A frame to send: the octets were appended to the buffer given to [`LinkMachine::poll_frame`].

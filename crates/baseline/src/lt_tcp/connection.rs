@@ -8,7 +8,7 @@ mod arrivals;
 mod departures;
 
 use super::config::LtTcpConfig;
-use super::endpoint::LtTcpCounters;
+use super::counters::LtTcpCounters;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use crate::stream::{Challenges, Key, Numbers, States, stream_connection};

@@ -30,6 +30,7 @@
 mod block;
 mod config;
 mod connection;
+mod counters;
 mod endpoint;
 mod flight;
 mod granulation;
@@ -39,4 +40,5 @@ mod redundancy;
 mod sender;
 
 pub use config::{LtFec, LtTcpConfig};
-pub use endpoint::{LtTcpCounters, LtTcpEndpoint, LtTcpStatus};
+pub use counters::LtTcpCounters;
+pub use endpoint::{LtTcpEndpoint, LtTcpStatus};

@@ -3,6 +3,17 @@
 use crate::congestion::Algorithm;
 use core::num::NonZeroU8;
 use fulmar_proto::units::{ByteCount, Duration};
+use fulmar_proto::wire::network::NodeAddress;
+
+/// The endpoint's settings.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpEndpointConfig {
+    /// The address of this node, or its IPv4 address as a number. A remote node's address is the number of its
+    /// [`PathId`](fulmar_proto::machine::PathId), unless [`TcpEndpoint::set_addresses`](super::TcpEndpoint::set_addresses) says otherwise.
+    pub local: NodeAddress,
+    /// Connections at once, at most; SYNs that would open more are dropped.
+    pub connections_max: usize,
+}
 
 /// Bounds of the retransmission timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

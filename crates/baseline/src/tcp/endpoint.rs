@@ -2,7 +2,7 @@
 
 mod drive;
 
-use super::config::TcpConfig;
+use super::config::{TcpConfig, TcpEndpointConfig};
 use super::connection::{Connection, Learned};
 use super::event::{TcpConnectError, TcpConnectionId, TcpState, TcpWriteError};
 use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
@@ -13,16 +13,6 @@ use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 use std::collections::BTreeMap;
-
-/// The endpoint's settings.
-#[derive(Clone, Copy, Debug)]
-pub struct TcpEndpointConfig {
-    /// The address of this node, or its IPv4 address as a number. A remote node's address is the number of its
-    /// [`PathId`], unless [`TcpEndpoint::set_addresses`] says otherwise.
-    pub local: NodeAddress,
-    /// Connections at once, at most; SYNs that would open more are dropped.
-    pub connections_max: usize,
-}
 
 /// Counters over all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

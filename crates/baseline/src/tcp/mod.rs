@@ -34,9 +34,9 @@ mod sender;
 pub use crate::congestion::Algorithm;
 pub use config::{
     DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig,
-    TcpConfigError,
+    TcpConfigError, TcpEndpointConfig,
 };
-pub use endpoint::{TcpCounters, TcpEndpoint, TcpEndpointConfig, TcpStatus};
+pub use endpoint::{TcpCounters, TcpEndpoint, TcpStatus};
 pub use event::{
     TcpCloseReason, TcpConnectError, TcpConnectionId, TcpEvent, TcpState, TcpWriteError,
 };

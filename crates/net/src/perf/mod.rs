@@ -42,8 +42,7 @@ pub use figures::{Interval, Measured, Outcome, Sent, Spread};
 pub use record::BadPerfRecord;
 pub use report::{PerfError, Report};
 pub use server::{Server, ServerPlan};
-pub use streams::STREAMS_MAX;
-pub use test::{Direction, Limit, Test};
+pub use test::{Direction, Limit, STREAMS_MAX, Test};
 
 use fulmar_proto::wire::Port;
 

@@ -3,14 +3,10 @@
 use super::PERF_DATA_PORT;
 use super::report::PerfError;
 use super::test::Test;
-use core::ops::RangeInclusive;
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Port;
 
-/// The most streams of one test; iperf3 has the same bound.
-pub const STREAMS_MAX: u8 = 128;
-pub(super) const STREAMS: RangeInclusive<u8> = 1..=STREAMS_MAX;
 /// The span whose octets may wait to be sent for the first time: as much as the streams together send in it, or two
 /// packets of each. It is part of the delay.
 const AHEAD: Duration = Duration::from_millis(2);
@@ -94,7 +90,7 @@ impl<T: Copy> PerStream<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test::Direction;
+    use super::super::test::{Direction, STREAMS};
     use super::*;
     use fulmar_proto::wire::Mode;
 

@@ -1,11 +1,14 @@
 //! The test, as the client asks for it.
 
-use super::streams::STREAMS;
 use core::ops::RangeInclusive;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
 use serde::{Deserialize, Serialize};
+
+/// The most streams of one test; iperf3 has the same bound.
+pub const STREAMS_MAX: u8 = 128;
+pub(super) const STREAMS: RangeInclusive<u8> = 1..=STREAMS_MAX;
 
 /// The version in HELLO.
 pub(super) const VERSION: u8 = 2;

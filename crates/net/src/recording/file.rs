@@ -1,5 +1,6 @@
 //! The file's side of a recording: a thread that writes the encoded octets, and the reasons for its end.
 
+use super::end::{EndOfRecording, RecordingEnd};
 use super::spool::{Format, Spool};
 use fulmar_proto::units::ByteCount;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstatvfs};
@@ -44,36 +45,6 @@ pub enum RecordingError {
         /// The system's reason.
         source: io::Error,
     },
-}
-
-/// The reason why a recording ended before the traffic did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordingEnd {
-    /// It has reached its largest size.
-    Size,
-    /// The file takes no more, for this reason.
-    Disk(String),
-}
-
-/// The end of a recording, for one line of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndOfRecording {
-    /// The kind of recording: `capture` or `trace`.
-    pub kind: &'static str,
-    /// The file.
-    pub file: PathBuf,
-    /// The reason.
-    pub why: RecordingEnd,
-}
-
-impl core::fmt::Display for EndOfRecording {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let (kind, file) = (self.kind, self.file.display());
-        match &self.why {
-            RecordingEnd::Size => write!(f, "the {kind} {file} has its largest size and ends"),
-            RecordingEnd::Disk(why) => write!(f, "the {kind} {file} ends: {why}"),
-        }
-    }
 }
 
 /// A recording under way. Dropped, it writes what is left and closes its file.

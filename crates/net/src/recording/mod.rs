@@ -14,10 +14,12 @@
 //! - The file is readable by its owner alone, and holds whole entries up to the last half second.
 //! - A former file, such as that of a crash, is kept beside the new one.
 
+mod end;
 mod file;
 mod spool;
 
+pub use end::{EndOfRecording, RecordingEnd};
 pub(crate) use file::Recording;
-pub use file::{EndOfRecording, RecordingConfig, RecordingEnd, RecordingError, former};
+pub use file::{RecordingConfig, RecordingError, former};
 pub use spool::RecordingCounters;
 pub(crate) use spool::{Format, Spool};

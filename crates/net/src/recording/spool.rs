@@ -1,6 +1,6 @@
 //! The traffic's side of a recording: entries into a bounded buffer.
 
-use super::file::RecordingEnd;
+use super::end::RecordingEnd;
 use fulmar_proto::units::{ByteCount, Duration};
 use std::fmt;
 use std::io;

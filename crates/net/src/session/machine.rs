@@ -14,7 +14,6 @@ mod responses;
 
 pub use arrivals::source_octets;
 
-use super::cipher::TAG_BYTES;
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
 use super::entropy::Entropy;
@@ -28,10 +27,7 @@ use super::sizes::Sizes;
 use super::sources::Bucket;
 use super::tap::SessionTap;
 use super::whereabouts::Whereabouts;
-use super::wire::{
-    Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, REPORT_BYTES, Report,
-    SESSION_VERSION,
-};
+use super::wire::{Capability, Hello, Message, REPORT_BYTES, Report, SESSION_VERSION};
 use super::work::{KeyMeter, Work};
 use carrying::News;
 use fulmar_proto::fec::packet::PacketCode;
@@ -43,10 +39,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The most own datagrams that wait to be sent; more are dropped and counted.
 const OUTBOX_MAX: usize = 256;
-
-/// Octets that a session adds to an inner datagram, parity not counted.
-pub const SESSION_OVERHEAD: ByteCount =
-    ByteCount((HEADER_BYTES + MESSAGE_TYPE_BYTES + TAG_BYTES) as u64);
 
 /// A machine whose datagrams cross an untrusted, lossy network to known peers.
 pub struct Session<M: Machine> {

@@ -73,11 +73,11 @@ pub use key_file::{
 pub use key_question::{KeyAnswer, KeyQuestion};
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use kinds::SecurityKinds;
-pub use machine::{SESSION_OVERHEAD, Session, source_octets};
+pub use machine::{Session, source_octets};
 pub use peer::{LinkState, PeerStatus};
 pub use reports::{Passage, reports};
 pub use round_trips::RoundTripQuantiles;
-pub use sizes::Sizes;
+pub use sizes::{SESSION_OVERHEAD, Sizes};
 pub(crate) use sources::host_and_network;
 pub use state_file::{StateDirectory, StateFileError};
 pub use tap::SessionTap;

@@ -1,8 +1,13 @@
 //! The room in a packet of a path: the headers around a TPDU, by the family of the addresses.
 
+use super::cipher::TAG_BYTES;
 use super::early::SALT_BYTES;
-use super::machine::SESSION_OVERHEAD;
+use super::wire::{HEADER_BYTES, MESSAGE_TYPE_BYTES};
 use fulmar_proto::units::ByteCount;
+
+/// Octets that a session adds to an inner datagram, parity not counted.
+pub const SESSION_OVERHEAD: ByteCount =
+    ByteCount((HEADER_BYTES + MESSAGE_TYPE_BYTES + TAG_BYTES) as u64);
 
 /// Headers of IPv4 (RFC 791, without options) and UDP.
 const V4_HEADERS: ByteCount = ByteCount(20 + 8);

@@ -1,7 +1,7 @@
 //! AeroTP with fixed lengths and strengths, and with those that follow the channel.
 
 use super::families::{MTUS, table};
-use crate::paper::{Family, Line};
+use crate::family::{Family, Line};
 
 pub(super) const WORDS_0: &str = "no parity";
 pub(super) const WORDS_6: &str = "6 words";

@@ -2,8 +2,8 @@
 
 use super::families::{AEROTP, ALL, FOUR, GBN};
 use crate::exhibit::{Cells, Column, Exhibit};
+use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
-use crate::paper::{Measure, Statistic};
 
 pub(super) const SHARE: Measure = Measure {
     name: "goodput_bps",

@@ -1,6 +1,6 @@
 //! Table 1's runs, and those of the experiments that explain them.
 
-use crate::paper::{Family, Line};
+use crate::family::{Family, Line};
 
 pub(super) const GBN: &str = "TCP, go-back-N";
 pub(super) const FOUR: &str = "TCP, four blocks";

@@ -3,7 +3,7 @@
 use super::families::{
     AEROTP, AEROTP_SETS, ATENAA_SETS, FASOLT_SETS, KIODO_SETS, SETTING_SETS, TESTBED_SETS, table,
 };
-use crate::paper::{Family, Line};
+use crate::family::{Family, Line};
 
 pub(super) const PLAIN: &str = "conservative";
 pub(super) const STAMPED: &str = "conservative, timestamps";

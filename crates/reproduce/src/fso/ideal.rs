@@ -2,7 +2,7 @@
 
 use super::families::table;
 use crate::data::Data;
-use crate::paper::{Family, Line};
+use crate::family::{Family, Line};
 use fulmar_sim::theory::Arq;
 
 /// User data of the link layers' packets, by the line's name.

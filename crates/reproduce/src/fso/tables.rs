@@ -24,8 +24,10 @@ use super::{
     claims_adaptive, claims_channel, claims_features, claims_forms, claims_kiodo, claims_table,
     curves, experiments,
 };
+use crate::family::Family;
+use crate::figure::{Figure, Section};
 use crate::overlay::Overlay;
-use crate::paper::{Family, Figure, Paper, Section};
+use crate::paper::Paper;
 
 /// The reproduction of the paper.
 pub const FSO: Paper = Paper {

@@ -2,9 +2,10 @@
 
 use super::tables::{BOTH, HUNDRED, NACK, ONE, QUASI, RELIABLE, TCP, TEN};
 use crate::airborne::{DELAY, DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO, four_figures};
+use crate::family::{Family, Line};
+use crate::figure::{Figure, Section};
 use crate::multi_mode::causes::TCP_GOODPUT;
 use crate::multi_mode::design::{OUTAGE_AGAIN, OUTAGE_DELIVERED, OUTAGE_LAST, RAMP_GOODPUT};
-use crate::paper::{Family, Figure, Line, Section};
 
 /// The place of experiments that are none of the paper's.
 const OURS: &str = "Experiment";

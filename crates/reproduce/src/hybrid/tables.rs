@@ -3,8 +3,10 @@
 use super::experiments as extra;
 use super::{claims_aggregation, claims_delivery, claims_design, claims_modes};
 use crate::airborne::{OCTET_RATES, RATES, SCENARIO, four_figures};
+use crate::family::{Family, Line};
+use crate::figure::{Figure, Section};
 use crate::multi_mode::{absent, causes, claims_drawbacks, design};
-use crate::paper::{Family, Figure, Line, Paper, Section};
+use crate::paper::Paper;
 
 pub(super) const TCP: &str = "TCP NewReno";
 pub(super) const UDP: &str = "UDP";

@@ -1,6 +1,6 @@
 //! The runs behind the slides' figures and tables, and behind our experiments on them.
 
-use crate::paper::{Family, Line};
+use crate::family::{Family, Line};
 
 /// The slides' average packet error rates, in per cent.
 pub(super) const PERCENT: [u32; 6] = [0, 10, 20, 30, 40, 50];

@@ -5,7 +5,9 @@ use super::published::{
     GOODPUT, LATENCY, LINK_GOODPUT, PUBLISHED_ARQ, PUBLISHED_GOODPUT, PUBLISHED_HARQ,
     PUBLISHED_LATENCY, PUBLISHED_LINK_GOODPUT, PUBLISHED_RESIDUAL, RESIDUAL, ROUND_TRIP,
 };
-use crate::paper::{Family, Figure, Measure};
+use crate::family::Family;
+use crate::figure::Figure;
+use crate::measure::Measure;
 
 const fn figure(
     id: &'static str,

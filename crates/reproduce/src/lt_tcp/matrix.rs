@@ -2,7 +2,7 @@
 
 use super::published::GOODPUT;
 use crate::exhibit::{Cells, Exhibit};
-use crate::paper::{Family, Line};
+use crate::family::{Family, Line};
 
 pub(super) const LAYERS: &[&str] = &[
     "plain",

@@ -2,8 +2,8 @@
 
 use super::families::{ARQ, HARQ, LT_HARQ};
 use crate::exhibit::{Beside, Cells, Exhibit};
+use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
-use crate::paper::{Measure, Statistic};
 
 pub(super) const LATENCY: Measure = Measure {
     name: "link.latency_mean_s",

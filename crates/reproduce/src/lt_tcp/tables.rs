@@ -4,7 +4,8 @@ use super::families::{BOTH_WAYS, CHAIN, HOP, LIGHT_CHAIN, SATURATED, SATURATED_1
 use super::figures::{CHAIN_FIGURES, HOP_FIGURES, LINK_FIGURES, WHY_FIGURES};
 use super::published::TABLE_1;
 use super::{claims_link, claims_transport, matrix};
-use crate::paper::{Absent, Paper, Section};
+use crate::figure::Section;
+use crate::paper::{Absent, Paper};
 
 /// The reproduction of the slides.
 pub const LT_TCP: Paper = Paper {

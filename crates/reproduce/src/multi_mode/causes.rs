@@ -3,8 +3,10 @@
 use super::overlays;
 use super::tables::{SETUP_FAMILY, aerotp};
 use crate::airborne::{DELAY, DELIVERED, FIRST_ARRIVAL, GOODPUT, OVERHEAD, RATES, SCENARIO};
+use crate::family::{Family, Line};
+use crate::figure::Figure;
+use crate::measure::Statistic;
 use crate::overlay::Overlay;
-use crate::paper::{Family, Figure, Line, Statistic};
 
 /// Sources of other rates, and the code that keeps packets from being lost.
 pub(super) const QUEUES: &str = "queue";

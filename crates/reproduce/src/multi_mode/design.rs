@@ -3,7 +3,9 @@
 use super::strength::AMOUNT_FIGURE;
 use super::tables::aerotp;
 use crate::airborne::{DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO};
-use crate::paper::{Family, Figure, Line, Measure};
+use crate::family::{Family, Line};
+use crate::figure::Figure;
+use crate::measure::Measure;
 
 pub(super) const RAMP: &str = "slow-start";
 pub(super) const OUTAGE: &str = "outage";

@@ -4,7 +4,8 @@ use super::readings::{View, by_aggregation, percent};
 use super::tables::aerotp;
 use crate::airborne::{DELAY, GOODPUT, OVERHEAD, SCENARIO};
 use crate::claims::{Claim, Finding, Verdict};
-use crate::paper::{Family, Figure, Line};
+use crate::family::{Family, Line};
+use crate::figure::Figure;
 
 const COUNTS: &[&str] = &["1", "2", "5", "10", "20", "50", "100", "200", "365"];
 const CLEAN: &str = "BER 0 until full";

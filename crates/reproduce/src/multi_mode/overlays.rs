@@ -2,8 +2,8 @@
 //! two values that the paper's text gives for Figure 12.
 
 use super::tables::{SETUP_AEROTP, SETUP_TCP, TCP, UDP};
+use crate::measure::Statistic;
 use crate::overlay::Overlay;
-use crate::paper::Statistic;
 
 const RUNS: (&str, &str) = (
     "reference/ns3/s1_udp_newreno.csv",

@@ -1,7 +1,8 @@
 //! The quasi-reliable mode with 0 to 256 parity words a packet (section IV.C, Figures 13-20).
 
 use crate::airborne::{OCTET_RATES, OVERHEAD, RATES, SCENARIO, four_figures};
-use crate::paper::{Family, Figure, Line};
+use crate::family::{Family, Line};
+use crate::figure::Figure;
 
 /// The ids of strengths against the bit error rate, and of the same runs the other way round.
 pub(super) const BY_RATE: &str = "strength-by-rate";

@@ -5,7 +5,9 @@ use super::{
     claims_strength, design, mack, overlays, strength, variants,
 };
 use crate::airborne::{FIRST_ARRIVAL, RATES, SCENARIO, four_figures, overlaid};
-use crate::paper::{Family, Figure, Line, Paper, Section};
+use crate::family::{Family, Line};
+use crate::figure::{Figure, Section};
+use crate::paper::Paper;
 
 pub(super) const SETUP: &str = "setup";
 pub(super) const BER: &str = "ber";

@@ -4,8 +4,9 @@
 use super::overlays;
 use super::tables::{BER_PLACES, COMPARED, COMPARED_128K};
 use crate::airborne::{OCTET_RATES, RATES, SCENARIO, four_figures, overlaid};
+use crate::family::Family;
+use crate::figure::Figure;
 use crate::overlay::Overlay;
-use crate::paper::{Family, Figure};
 
 const PER_OCTET: &str = "error rate per octet";
 

@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::PAPERS;
+use crate::family::Line;
+use crate::scenario::line_command;
+use fulmar_sim::scenario::Document;
 
 #[test]
 fn points_that_are_mixed_are_those_of_their_places() {

@@ -2,7 +2,8 @@
 //! (CBI), and delayed acknowledgements in slow start, too (no DAASS).
 
 use super::tables::{CONDITIONS, MODELS, elapsed};
-use crate::paper::{Family, Figure, Line, Section};
+use crate::family::{Family, Line};
+use crate::figure::{Figure, Section};
 
 pub(super) const PLAIN: &str = "enhanced";
 pub(super) const NO_DAASS: &str = "no DAASS";

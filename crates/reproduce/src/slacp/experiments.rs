@@ -3,8 +3,10 @@
 
 use super::tables::{CONDITIONS, ENHANCED, ENHANCED_SLACP, MODELS as NAMES};
 use super::tables::{SCENARIO, elapsed, with_slacp};
+use crate::family::{Family, Line};
+use crate::figure::{Figure, Section};
+use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
-use crate::paper::{Family, Figure, Line, Measure, Section, Statistic};
 
 /// The place of experiments that are none of the slides'.
 const OURS: &str = "Experiment";

@@ -2,7 +2,10 @@
 //! and four.
 
 use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments};
-use crate::paper::{Absent, Family, Figure, Line, Measure, Paper, Section, Statistic};
+use crate::family::{Family, Line};
+use crate::figure::{Figure, Section};
+use crate::measure::{Measure, Statistic};
+use crate::paper::{Absent, Paper};
 
 pub(super) const REFERENCE: &str = "reference TCP";
 pub(super) const ENHANCED: &str = "enhanced TCP";

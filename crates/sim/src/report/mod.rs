@@ -5,6 +5,7 @@
 
 pub mod adaptation;
 pub mod aggregate;
+pub mod column;
 pub mod csv;
 pub mod link;
 pub mod record;

@@ -1,7 +1,7 @@
 //! The keys of `[flow]` that belong to AeroTP.
 
-use super::read::{FieldKeys, key_of, narrow, set};
-use super::{ScenarioError, flow};
+use super::ScenarioError;
+use super::read::{FieldKeys, copies, key_of, narrow, set};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
@@ -121,7 +121,7 @@ impl AerotpPlan {
             // Both ends know that no parity across TPDUs comes.
             config.hole_waits.parity = Duration::ZERO;
         }
-        config.copies = flow::copies(reader)?;
+        config.copies = copies(reader)?;
         read_acks(&mut config, reader)?;
         read_waits(&mut config, reader)?;
         set(&mut config.payload_crc, reader.value("payload_crc")?);

@@ -4,7 +4,7 @@ use super::ScenarioError;
 use super::aerotp::{self, AerotpPlan};
 use super::gateway::{self, GatewayPlan};
 use super::lt_tcp::{self, LtTcpPlan};
-use super::read::narrow;
+use super::read::copies;
 use super::tcp::{self, TcpPlan};
 use crate::app::{FirstWrite, Traffic};
 use core::num::NonZeroU8;
@@ -133,8 +133,6 @@ pub(super) const KEYS: Keys = &[
 const MTU: ByteCount = ByteCount(1500);
 /// The longest packet a 16-bit length allows.
 const MTU_MAX: u64 = 65_535;
-/// More copies than help on any link: each takes its share of the rate.
-const COPIES_MAX: u64 = 100;
 /// The shortest packet that has room for every header and one octet (RFC 791's minimum MTU).
 const MTU_MIN: u64 = 68;
 
@@ -240,12 +238,6 @@ fn read_others(
         return Err(reader.wrong("copies", problem));
     }
     Ok(())
-}
-
-/// `copies = 2`: the number of times that each packet with data is sent.
-pub(super) fn copies(reader: &TableReader<'_>) -> Result<NonZeroU8, ScenarioError> {
-    let copies = reader.whole("copies", 1..=COPIES_MAX)?.map(narrow);
-    Ok(copies.and_then(NonZeroU8::new).unwrap_or(NonZeroU8::MIN))
 }
 
 fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, ScenarioError> {

@@ -9,19 +9,10 @@ use super::hidden::hidden;
 use super::likelihood::{States, Steps};
 use super::models::Model;
 use super::notation::{percent, rounded, span};
-use super::outcome::Parameter;
 use super::pairs::Pairs;
+use super::parameters::{Estimate, parameter};
 use super::search::{climb, covariance};
 use crate::losses::Losses;
-
-/// A fitted model.
-#[derive(Clone, Debug)]
-pub(crate) struct Estimate {
-    pub(crate) states: States,
-    pub(crate) parameters: Vec<Parameter>,
-    /// The model in a scenario's notation.
-    pub(crate) text: String,
-}
 
 /// The least number of bursts from which hidden states can be told from a single state.
 const BURSTS_MIN: f64 = 10.0;
@@ -49,15 +40,6 @@ pub(crate) fn estimate(model: Model, losses: &Losses, pairs: &Pairs) -> Result<E
         }
         Model::Intervals => Ok(intervals(losses, pairs)),
         Model::GilbertElliott | Model::TwoState => Ok(hidden(model, losses, pairs, lost / packets)),
-    }
-}
-
-pub(super) fn parameter(name: &'static str, value: f64, interval: Option<(f64, f64)>) -> Parameter {
-    Parameter {
-        name,
-        value,
-        low: interval.map(|(low, _)| low),
-        high: interval.map(|(_, high)| high),
     }
 }
 

@@ -6,11 +6,11 @@
 //! its interval reaches from there to where the likelihood has fallen by 1.92.
 
 use super::confidence::{FALL, Point, odds, rate, share};
-use super::estimate::{Estimate, parameter};
 use super::likelihood::{States, Steps};
 use super::models::Model;
 use super::notation::{percent, rounded, span};
 use super::pairs::Pairs;
+use super::parameters::{Estimate, parameter};
 use super::search::{climb, covariance};
 use crate::losses::Losses;
 

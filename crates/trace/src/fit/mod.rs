@@ -13,8 +13,10 @@ mod models;
 mod notation;
 mod outcome;
 mod pairs;
+mod parameters;
 mod search;
 
 pub use goodness::Goodness;
 pub use models::Model;
-pub use outcome::{Comparison, Fit, Fitted, Parameter, fit};
+pub use outcome::{Comparison, Fit, Fitted, fit};
+pub use parameters::Parameter;

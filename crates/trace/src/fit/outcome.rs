@@ -4,22 +4,10 @@ use super::estimate::estimate;
 use super::goodness::{Goodness, test};
 use super::models::Model;
 use super::pairs::Pairs;
+use super::parameters::Parameter;
 use crate::losses::{Counts, Losses};
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
-
-/// A parameter of a fitted model, and its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Parameter {
-    /// The parameter's name with its unit; shares have none.
-    pub name: &'static str,
-    /// The most likely value.
-    pub value: f64,
-    /// The lower end; none where the recording is too short to give one.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
-}
 
 /// A model that was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -4,7 +4,7 @@
 //! between packets. A share of it is kept for the block's end, where nothing else protects the last
 //! packets. The block ends when it is full, or when the medium is free and there is no packet.
 
-use super::sender::{FIRST_ROWS_MAX, Sizing};
+use super::sizing::{FIRST_ROWS_MAX, Sizing};
 use crate::wire::link::harq::LEFT_OPEN;
 use fulmar_proto::units::Instant;
 

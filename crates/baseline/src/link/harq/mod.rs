@@ -36,6 +36,7 @@ mod machine;
 mod margin;
 mod receiver;
 mod sender;
+mod sizing;
 #[cfg(test)]
 mod tests;
 

@@ -2,7 +2,8 @@
 
 use super::HarqConfig;
 use super::filling::{Filling, Next};
-use super::margin::{heard, units_for};
+use super::margin::heard;
+use super::sizing::Sizing;
 use crate::link::{FrameClass, FrameTransmit, LinkPacket};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
@@ -18,46 +19,11 @@ use std::collections::VecDeque;
 const PART_BYTES_MIN: usize = 50;
 /// The octets from which on a block takes no further packet, which bounds the memory of an end.
 const BLOCK_OCTETS_MAX: usize = 70_000;
-/// The most rows of a first round: a third of the code's rows stay for the second.
-pub(super) const FIRST_ROWS_MAX: u8 = ROWS_MAX / 3 * 2;
-
 /// The bits that mark a packet's first part and its last part.
 pub(super) const FIRST_PART: u8 = 0x80;
 pub(super) const LAST_PART: u8 = 0x40;
 /// The bits with the packet's number in its block.
 pub(super) const PACKET_NUMBER: u8 = 0x3F;
-
-/// The estimates that both rounds are sized by.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sizing {
-    loss: PacketErrorRate,
-    margin: f64,
-    answer_margin: f64,
-}
-
-impl Sizing {
-    /// Rows of parity for a first round of `sources`.
-    pub(super) fn rows(self, sources: u8) -> u8 {
-        let units = units_for(u32::from(sources), self.loss, self.margin);
-        let rows = units - u32::from(sources);
-        u8::try_from(rows).unwrap_or(u8::MAX).min(FIRST_ROWS_MAX)
-    }
-
-    /// The sources of a block that has no more than so many units, parity included. They make whole
-    /// packets of `parts`, and at least one.
-    pub(super) fn sources(self, units: u8, parts: u8) -> u8 {
-        let step = usize::from(parts.max(1));
-        let fits = |&sources: &u8| sources.saturating_add(self.rows(sources)) <= units;
-        let counts = (parts..=HarqConfig::FRAGMENTS_MAX).step_by(step);
-        counts.take_while(fits).last().unwrap_or(parts)
-    }
-
-    /// The number of units that answer a need.
-    fn answer(self, need: u8) -> u8 {
-        let units = units_for(u32::from(need), self.loss, self.answer_margin);
-        u8::try_from(units).unwrap_or(u8::MAX)
-    }
-}
 
 #[derive(Clone, Debug)]
 struct Block {

@@ -17,12 +17,14 @@ mod address;
 mod flags;
 mod header;
 mod options;
+mod reject;
 mod seq;
 
 pub use address::AddressPair;
 pub use flags::TcpFlags;
-pub use header::{TCP_HEADER_BYTES, TcpHeader, TcpReject, TcpSegment};
+pub use header::{TCP_HEADER_BYTES, TcpHeader, TcpSegment};
 pub use options::{
     SACK_BLOCKS_MAX, SackBlock, SackBlocks, TCP_OPTIONS_MAX, TcpOptions, Timestamps,
 };
+pub use reject::TcpReject;
 pub use seq::TcpSeq;

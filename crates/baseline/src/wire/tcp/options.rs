@@ -1,6 +1,6 @@
 //! Options behind the fixed header.
 
-use super::header::TcpReject;
+use super::reject::TcpReject;
 use super::seq::TcpSeq;
 
 /// Octets of options, at most: the data offset has four bits, so 60 octets of header, 40 of them

@@ -6,8 +6,8 @@ use crate::table::{Columns, HEAVIEST, Listing};
 use anyhow::Context;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::aggregate::AggregateRecord;
+use fulmar_sim::report::column::COLUMNS;
 use fulmar_sim::report::csv;
-use fulmar_sim::report::record::COLUMNS;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 

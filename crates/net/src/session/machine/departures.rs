@@ -1,11 +1,12 @@
 //! Leaving datagrams: own ones first, then those of the inner machine for peers that can be reached.
 
-use super::{OUTBOX_MAX, SESSION_OVERHEAD, Session};
+use super::{OUTBOX_MAX, Session};
 use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
 use crate::session::fragments::cut;
 use crate::session::liveness::{Due, Wants};
 use crate::session::seal::Keypair;
+use crate::session::sizes::SESSION_OVERHEAD;
 use crate::session::wire::{
     DatagramType, FRAGMENT_BYTES, HEADER_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
 };

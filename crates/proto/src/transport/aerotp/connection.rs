@@ -14,13 +14,14 @@ use super::adaptation::Adaptation;
 use super::config::{ConfigError, ConnectionConfig, Share, Treatment};
 use super::counters::Counters;
 use super::event::{CloseReason, ConnectionId, Event, State, WriteError};
+use super::key::Key;
 use super::modes::ModeRules;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::tombstones::Past;
 use super::tpdu_shape::TpduShape;
 use crate::bytes::Chunk;
-use crate::machine::{PathId, Priority};
+use crate::machine::Priority;
 use crate::timer::TimerTable;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::DeliveryReport;
@@ -28,26 +29,6 @@ use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::Mode;
 use std::collections::VecDeque;
 use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, IDLE_AFTER, LINGER_MIN};
-
-/// The key by which a TPDU of two ends finds its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) path: PathId,
-    pub(super) local: u16,
-    pub(super) remote: u16,
-}
-
-impl Key {
-    /// The connections of a local port with the peer at `path`.
-    pub(super) fn all_of_port(path: PathId, local: u16) -> core::ops::RangeInclusive<Self> {
-        let of = |remote| Self {
-            path,
-            local,
-            remote,
-        };
-        of(0)..=of(u16::MAX)
-    }
-}
 
 /// The meaning of a TPDU for the path's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

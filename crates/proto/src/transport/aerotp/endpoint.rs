@@ -16,10 +16,11 @@ pub use notes::Note;
 pub use validation::AddressKey;
 
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
-use super::connection::{Connection, Key};
+use super::connection::Connection;
 use super::counters::Counters;
 use super::event::{ConnectError, ConnectionId, Event, WriteError};
 use super::intake::Intake;
+use super::key::Key;
 use super::modes::ModeRules;
 use super::schedule::PathSchedule;
 use super::tombstones::Tombstones;

@@ -19,6 +19,7 @@ mod counters;
 mod endpoint;
 mod event;
 mod intake;
+mod key;
 mod modes;
 mod patience;
 mod receiver;

@@ -1,6 +1,6 @@
 //! Connections that are over, remembered so that a late copy cannot open them again.
 
-use super::connection::Key;
+use super::key::Key;
 use crate::machine::PathId;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;

@@ -2,11 +2,12 @@
 
 use super::channel_word::ChannelWord;
 use super::header::{EcnField, Flags, Header, Parts};
-use super::mack::{PathReport, ReceiverWord};
+use super::mack::ReceiverWord;
 use super::nack::NackCause;
 use super::overhead::{
     CHANNEL_NUMBERS, CUMULATIVE_NUMBERS_MAX, LISTED_NUMBERS_MAX, REPORT_NUMBERS,
 };
+use super::path_report::PathReport;
 use super::tpdu::encode_with;
 use crate::units::FecStrength;
 use crate::wire::Mode;

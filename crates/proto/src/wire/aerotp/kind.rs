@@ -2,8 +2,8 @@
 
 use super::channel_word::ChannelWord;
 use super::header::{Flags, Header};
-use super::mack::PathReport;
 use super::overhead::LISTED_NUMBERS_MAX;
+use super::path_report::PathReport;
 use super::reject::Reject;
 use crate::wire::Mode;
 

@@ -30,6 +30,7 @@ mod kind;
 mod mack;
 mod nack;
 mod overhead;
+mod path_report;
 mod reject;
 mod seq_list;
 pub mod short;
@@ -48,12 +49,13 @@ pub use descriptor::BlockDescriptor;
 pub use feedback::{CumulativeWords, Feedback, Handshake};
 pub use header::{EcnField, Flags, Header};
 pub use kind::TpduKind;
-pub use mack::{Acks, HoldTime, Mack, PathReport, ReceiverWord};
+pub use mack::{Acks, HoldTime, Mack, ReceiverWord};
 pub use nack::{Nack, NackCause};
 pub use overhead::{
     CHANNEL_NUMBERS, CRC_BYTES, CUMULATIVE_NUMBERS_MAX, DESCRIPTOR_BYTES, HEADER_BYTES,
     LISTED_NUMBERS_MAX, REPORT_NUMBERS, cumulative_numbers_max, listed_numbers_max, payload_max,
 };
+pub use path_report::PathReport;
 pub use reject::Reject;
 pub use seq_list::SeqList;
 pub use tpdu::{BodyCheck, Outgoing, Tpdu, encode, parse, split_parity};

@@ -1,8 +1,8 @@
 //! Arriving datagrams: the connections they belong to, and those that they may open.
 
 use super::super::config::ConnectionConfig;
-use super::super::connection::Key;
 use super::super::event::{ConnectionId, Event};
+use super::super::key::Key;
 use super::super::tombstones::Past;
 use super::{Endpoint, ORPHANS_MAX, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};

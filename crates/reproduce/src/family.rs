@@ -1,0 +1,37 @@
+//! Families of runs: a scenario, the parameter that is swept, and the lines in which it is run.
+
+/// Runs of several lines over the same values of one parameter.
+#[derive(Debug)]
+pub(crate) struct Family {
+    pub(crate) id: &'static str,
+    /// The scenario's file name, and its text.
+    pub(crate) scenario: (&'static str, &'static str),
+    /// Settings in which every line differs from it.
+    pub(crate) sets: &'static [&'static str],
+    /// The swept path, its values as written, and the axis' caption.
+    pub(crate) x_path: &'static str,
+    pub(crate) x_values: &'static [&'static str],
+    pub(crate) x_label: &'static str,
+    pub(crate) x_logarithmic: bool,
+    pub(crate) lines: &'static [Line],
+    /// The conditions in words.
+    pub(crate) conditions: &'static str,
+}
+
+/// One curve.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) label: &'static str,
+    /// Settings in which it differs from the family's scenario.
+    pub(crate) sets: &'static [&'static str],
+}
+
+impl Family {
+    /// Whether some of its lines get damaged frames and others do not.
+    pub(crate) fn gives_some_damaged(&self) -> bool {
+        let gets = |sets: &[&str]| sets.contains(&"hop.frame_check=false");
+        let all = gets(self.sets);
+        let lines = || self.lines.iter();
+        !all && lines().any(|line| gets(line.sets)) && !lines().all(|line| gets(line.sets))
+    }
+}
