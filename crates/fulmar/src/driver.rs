@@ -8,8 +8,8 @@ use crate::relay::{LOWER_OVERHEAD, Link, Relay};
 use fulmar_net::clock::Clock;
 use fulmar_net::secured::boot_epoch;
 use fulmar_net::session::{
-    EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session,
-    SessionConfig, fast_cipher,
+    EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
+    fast_cipher,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
