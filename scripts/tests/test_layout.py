@@ -5,6 +5,7 @@ Each file of a crate's `tests` is a target of its manifest or a module of one, `
 
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import re
 import tempfile
@@ -13,14 +14,15 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Circles of imports that may stay, by the folder that they lie in, with the reason.
+# Circles of imports that may stay: the crate, the folder that they lie in, and the reason.
 CIRCLES = {
     ("reproduce", "hybrid"): "its table lists its rows",
     ("reproduce", "multi_mode"): "its table lists its rows",
     ("reproduce", "slacp"): "its table lists its rows",
     ("baseline", "tcp"): "a node's connections, and what is kept of those that are over",
-    ("net", "gateway"): "issue 18 takes its rooms apart",
 }
+# The same, of what issue 18 is rebuilding: each goes with the work.
+IN_WORK = {("net", "gateway"), ("proto", "wire", "aerotp", "short"), ("fulmar",)}
 
 
 class Layout(unittest.TestCase):
@@ -105,11 +107,11 @@ class Layout(unittest.TestCase):
         for source in ROOT.glob("crates/*/src"):
             crate = source.parent.name
             for circle, _ in circles.Crate(crate).circles():
-                folders = {module[:1] for module in circle}
-                known = (crate, *next(iter(folders))) if len(folders) == 1 else None
-                self.assertIn(known, CIRCLES, f"{crate}: {sorted('::'.join(module) for module in circle)}: {remedy}")
+                place = (crate, *os.path.commonprefix(sorted(circle)))
+                known = next((may for may in {*CIRCLES, *IN_WORK} if place[:len(may)] == may), None)
+                self.assertIsNotNone(known, f"{crate}: {sorted('::'.join(module) for module in circle)}: {remedy}")
                 met.add(known)
-        self.assertEqual(met, set(CIRCLES), "an exception that is needed no more")
+        self.assertEqual(met - IN_WORK, set(CIRCLES), "an exception that is needed no more")
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder, "round/src")
             source.mkdir(parents=True)

@@ -9,7 +9,7 @@ use super::super::channel_word::ChannelWord;
 use super::super::feedback::{CumulativeWords, Handshake};
 use super::super::header::{EcnField, Flags, Header};
 use super::super::kind::TpduKind;
-use super::super::mack::PathReport;
+use super::super::path_report::PathReport;
 use super::super::nack::NackCause;
 use super::super::reject::Reject;
 use super::super::tpdu::Tpdu;
