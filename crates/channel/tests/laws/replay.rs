@@ -134,7 +134,7 @@ fn a_trace_that_was_not_read_or_says_nothing_makes_no_channel() {
         replay(by_time(&[]), AtEnd::Loop),
     ] {
         let error = Channel::new(config, &Rng::from_seed(1)).unwrap_err();
-        assert_eq!(error.field, "loss.trace");
+        assert_eq!(error.field.to_string(), "loss.trace");
     }
 }
 

@@ -230,7 +230,7 @@ impl ConnectionConfig {
             }
             if self.block.is_some() {
                 let problem =
-                    "cannot be combined with parity across TPDUs, whose symbols are of one length";
+                    "cannot be combined with fec_block, whose symbols are of one length";
                 return error("adapt", problem.into());
             }
         }
@@ -277,7 +277,7 @@ impl ConnectionConfig {
             )
         } else if self.block.is_some() {
             Some(
-                "cannot be combined with parity across TPDUs, which protects the same TPDUs; leave one of them out",
+                "cannot be combined with fec_block, which protects the same TPDUs; leave one of them out",
             )
         } else if self.adapt.is_some() {
             Some(
