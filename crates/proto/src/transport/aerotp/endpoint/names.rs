@@ -1,6 +1,6 @@
 //! The ports that connections are opened from: each connection that is opened with a peer has a name of its own.
 
-use super::super::connection::Key;
+use super::super::key::Key;
 use super::Endpoint;
 use crate::machine::PathId;
 use crate::wire::Port;
