@@ -229,8 +229,7 @@ impl ConnectionConfig {
                 return error("payload_crc", "must be on for adapt".into());
             }
             if self.block.is_some() {
-                let problem =
-                    "cannot be combined with fec_block, whose symbols are of one length";
+                let problem = "cannot be combined with fec_block, whose symbols are of one length";
                 return error("adapt", problem.into());
             }
         }
