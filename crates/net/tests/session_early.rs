@@ -62,6 +62,33 @@ fn between_public_keys_data_arrives_after_one_way_too_and_nobody_else_opens_it()
 }
 
 #[test]
+fn early_data_that_is_sent_back_to_its_sender_opens_nothing() {
+    let recorded: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let record = Rc::clone(&recorded);
+    let configs = early_between(noise());
+    let mut taking = configs[0].clone();
+    taking.early_data = EarlyData::Take;
+    let mut pair = Pair::new(
+        configs,
+        Box::new(move |way, _, path, octets| {
+            if way == Way::Forward {
+                record.borrow_mut().push(octets.to_vec());
+            }
+            vec![(DELAY, path, octets.to_vec())]
+        }),
+    );
+    pair.send(&octets(5_000));
+    pair.run(Duration::from_secs(1));
+    pair.restart(Way::Forward, taking, 91);
+    let recorded = recorded.take();
+    assert!(recorded.len() > 3, "an initiation, and early data");
+    for octets in &recorded {
+        pair.inject(0, PATH, octets);
+    }
+    assert_eq!(pair.session(Way::Forward).counters().received_early, 0);
+}
+
+#[test]
 fn a_transfer_that_begins_early_completes_under_loss() {
     for seed in 1..=5 {
         let mut pair = Pair::new(early(), lossy(Duration::from_millis(20), 0.4, seed));

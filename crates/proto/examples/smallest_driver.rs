@@ -89,7 +89,7 @@ pub(crate) fn transfer(octets: &[u8]) -> (Vec<u8>, Instant) {
 }
 
 fn main() {
-    let (arrived, at) = transfer(&[7; 100_000]);
+    let (arrived, at) = transfer(&vec![7; 100_000]);
     println!(
         "{} octets arrived; both ends had finished after {at}",
         arrived.len()
