@@ -5,7 +5,6 @@
 //!  0x21 | O DAMAGED ECHO 0 0 0 0 0            | name 2 | first number 3 | echo 3 | ranges
 //! ```
 
-use super::super::PathReport;
 use super::super::channel_word::ChannelWord;
 use super::super::feedback::{CumulativeWords, Handshake};
 use super::super::header::{EcnField, Flags, Header};
