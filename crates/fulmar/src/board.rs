@@ -16,6 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Octets of a line that wait for the driver, at most, each way.
 pub(crate) const LINE_BYTES_MAX: usize = 256 << 10;
+/// Octets of all lines together up to which one whose peer leaves may keep more than that.
+pub(crate) const UNREAD_BYTES_MAX: usize = 256 << 20;
 /// Octets of messages that wait for the program, at most, for each [`Messages`](crate::Messages).
 const INBOX_BYTES_MAX: usize = 1 << 20;
 /// A waiting message is counted for so many octets more.
@@ -314,6 +316,11 @@ impl Board {
         if let Some(group) = group.and_then(|group| self.groups.get(&group)) {
             group.signal.tell();
         }
+    }
+
+    pub(crate) fn group_of(&self, id: LineId) -> Option<&Group> {
+        let post = self.lines.get(&id)?.post.as_ref()?;
+        self.groups.get(&post.group?)
     }
 
     /// Forgets a line that nobody holds and that is over.

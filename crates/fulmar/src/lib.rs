@@ -79,8 +79,10 @@
 //! ```
 //!
 //! # Bounds
-//! An endpoint knows 256 peers, and has 1,024 connections and 256 MiB of their data at most, a stream 256 KiB each
-//! way beside that.
+//! An endpoint knows 256 peers, and has 1,024 connections and 256 MiB of their data at most. Beside that a stream has
+//! 256 KiB each way, and each [`Messages`] a mebibyte that came and one for each of its eight priorities that leaves.
+//! Where a peer has finished or left, what had arrived stays for the program to read: 256 MiB for all together.
+//! Nothing divides connections among peers: one that is known can take them all.
 //! Whatever arrives, the worst that it does is to be counted and dropped.
 
 mod board;

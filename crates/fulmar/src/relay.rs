@@ -68,6 +68,8 @@ pub(crate) struct Relay {
     lines: BTreeMap<ConnectionId, LineId>,
     /// When lines are given up, unless their peer answers, or finishes.
     limits: Limits,
+    /// Lines whose octets the program is slow to read.
+    behind: BTreeSet<LineId>,
     peers: Peers,
     /// Addresses to which there is no path yet, each with what waits for it.
     wanted: VecDeque<(SocketAddr, LineId, PeerIndex, u8)>,
@@ -82,6 +84,7 @@ impl Relay {
             config,
             lines: BTreeMap::new(),
             limits: Limits::new(),
+            behind: BTreeSet::new(),
             peers,
             wanted: VecDeque::new(),
             leave_by: None,
@@ -142,6 +145,11 @@ impl Relay {
         if let Err(failure) = moved {
             self.give_up(now, link, board, id, &failure);
             return;
+        }
+        if board.lines.get(&id).is_some_and(|line| line.more_to_read) {
+            self.behind.insert(id);
+        } else {
+            self.behind.remove(&id);
         }
         pumping::send(now, link, board, (id, connection));
         self.settle(now, link, board, id);
@@ -296,6 +304,10 @@ impl Relay {
         let theirs = board.lines.iter().filter(|(_, line)| line.peer == key);
         let theirs = theirs.filter(|(_, line)| line.connection.is_some_and(&ends));
         let theirs: Vec<LineId> = theirs.map(|(id, _)| *id).collect();
+        // What the peer was told has arrived stays readable.
+        for id in &theirs {
+            pumping::receive_rest(&self.peers, now, (link, board), *id);
+        }
         for id in theirs {
             self.give_up(now, link, board, id, failure);
         }
@@ -348,6 +360,19 @@ impl Relay {
             let text = format!("nothing was heard of the peer for {patience:?}");
             let failure = Failure::new(ErrorKind::TimedOut, text);
             self.fail_peer(now, link, board, (peer, &failure), |_| true);
+        }
+    }
+
+    /// Takes the rest of the streams of which everything is here, which no pause of the reader may lose.
+    fn take_whole(&mut self, now: Instant, link: &mut Link, board: &mut Board) {
+        let is_whole = |id: &LineId| {
+            let connection = board.lines.get(id).and_then(|line| line.connection);
+            connection.is_none_or(|connection| link.inner().is_complete(connection) != Some(false))
+        };
+        let (whole, behind) = (self.behind.iter().copied()).partition(is_whole);
+        self.behind = behind;
+        for id in whole {
+            pumping::receive_rest(&self.peers, now, (link, board), id);
         }
     }
 
@@ -404,6 +429,7 @@ impl Application<Link> for Relay {
         for id in core::mem::take(&mut board.touched) {
             self.pump(now, link, &mut board, id);
         }
+        self.take_whole(now, link, &mut board);
         let unmeasured = board
             .groups
             .values_mut()

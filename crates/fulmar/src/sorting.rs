@@ -10,12 +10,13 @@ use fulmar_proto::transport::aerotp::{ConnectionId, Share, Treatment};
 use fulmar_proto::units::{FecStrength, Instant};
 use std::io::ErrorKind;
 
-/// Takes what came on a line of messages.
+/// Takes what came on a line of messages, until its group is full.
 pub(crate) fn receive(
     peers: &Peers,
     now: Instant,
     (link, board): (&mut Link, &mut Board),
     (id, from): (LineId, ConnectionId),
+    is_full: impl Fn(&Group) -> bool,
 ) -> Result<(), Failure> {
     let group = board
         .lines
@@ -29,7 +30,7 @@ pub(crate) fn receive(
             return Ok(());
         };
         let group = post.group.and_then(|group| board.groups.get(&group));
-        if group.is_some_and(Group::is_full) {
+        if group.is_some_and(&is_full) {
             return Ok(());
         }
         let Some(chunk) = link.inner_mut().read(now, from) else {

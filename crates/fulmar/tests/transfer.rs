@@ -197,6 +197,39 @@ fn an_endpoint_that_is_dropped_ends_what_it_had_and_the_other_end_hears_of_it() 
 }
 
 #[test]
+fn what_was_confirmed_can_be_read_after_the_peer_has_left() {
+    for finishes in [true, false] {
+        let (link, server, client, key) = pair(0.0);
+        let listener = server.listen().unwrap();
+        let sent = octets(2_000_000);
+        let mut stream = client.connect(link.address, &key.public()).unwrap();
+        stream.write_all(&sent).unwrap();
+        if finishes {
+            stream.finish().unwrap();
+        }
+        let mut other = listener.accept(Some(PATIENCE)).unwrap();
+        drop(client);
+        // Whoever writes learns that the peer has left; nothing was read until then.
+        let mut left = Ok(1);
+        while left.is_ok() {
+            left = other.write(b"is anybody there?");
+        }
+        assert_eq!(left.unwrap_err().kind(), ErrorKind::ConnectionReset);
+        let mut came = Vec::new();
+        let end = other.read_to_end(&mut came);
+        assert!(came == sent, "{} of {} octets", came.len(), sent.len());
+        // Without the peer's end the octets are no whole.
+        let end = end.map(|_| ()).map_err(|error| error.kind());
+        let expected = if finishes {
+            Ok(())
+        } else {
+            Err(ErrorKind::ConnectionReset)
+        };
+        assert_eq!(end, expected);
+    }
+}
+
+#[test]
 fn any_octets_at_the_port_are_dropped() {
     let (link, server, client, key) = pair(0.0);
     let listener = server.listen().unwrap();

@@ -306,6 +306,11 @@ impl Connection {
         self.receiver.read(now, &mut self.counters)
     }
 
+    /// Whether everything that the peer wrote is here, with its end.
+    pub(super) fn is_complete(&self) -> bool {
+        self.receiver.is_complete()
+    }
+
     pub(super) fn recycle(&mut self, octets: Vec<u8>) {
         self.receiver.recycle(octets);
     }

@@ -105,6 +105,11 @@ impl Endpoint {
         self.connection(id).map(Connection::all_settled)
     }
 
+    /// Whether the peer's end is known and nothing before it is missing; it may still have to be read.
+    pub fn is_complete(&self, id: ConnectionId) -> Option<bool> {
+        self.connection(id).map(Connection::is_complete)
+    }
+
     /// The memory of the connections' send buffers and received payloads together.
     pub fn memory_bytes(&self) -> ByteCount {
         ByteCount::from_usize(self.memory_bytes)
