@@ -323,9 +323,10 @@ impl Board {
         self.groups.get(&post.group?)
     }
 
-    /// Forgets a line that nobody holds and that is over.
+    /// Forgets a line that nobody holds and that is over. No handle ever holds one that has not said for whom it is.
     pub(crate) fn forget_if_done(&mut self, id: LineId) {
-        if (self.lines.get(&id)).is_some_and(|line| line.abandoned && !line.is_alive()) {
+        let is_loose = |line: &Line| line.abandoned || line.is_unsorted();
+        if (self.lines.get(&id)).is_some_and(|line| is_loose(line) && !line.is_alive()) {
             self.lines.remove(&id);
         }
     }
@@ -455,6 +456,31 @@ pub(crate) fn preamble(group: &Group, priority: u8) -> VecDeque<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_ends_without_a_word_for_whom_it_is_leaves_nothing() {
+        let mut board = Board::default();
+        let group = board.add_group(Group::default());
+        let post = |group| {
+            Some(Post {
+                group,
+                ..Post::default()
+            })
+        };
+        let held = board.add_line(Line::new(None, post(Some(group))));
+        for n in 0..1_000 {
+            let id = board.add_line(Line::new(None, post(None)));
+            if n % 2 == 0 {
+                board.fail(id, Failure::new(ErrorKind::TimedOut, "no preamble came"));
+            } else if let Some(line) = board.lines.get_mut(&id) {
+                (line.all_sent, line.peer_finished) = (true, true);
+                board.forget_if_done(id);
+            }
+        }
+        // A handle has the other, and is told why it is over.
+        board.fail(held, Failure::new(ErrorKind::TimedOut, "nobody answered"));
+        assert!(board.lines.keys().eq([&held]));
+    }
 
     #[test]
     fn messages_whose_time_is_over_are_counted_and_make_room() {
