@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 #[derive(Debug)]
 pub(crate) struct Carried {
     endpoint: Endpoint,
-    /// The connections with a peer when its latest epoch began.
+    /// The connections with a peer when the first epoch began of which it is not known yet whether it is a new start's.
     before: BTreeMap<PathId, BTreeSet<ConnectionId>>,
 }
 
@@ -26,9 +26,15 @@ impl Carried {
         }
     }
 
-    /// The peer at `path` began an epoch, in which it has opened none of `connections`.
+    /// The peer at `path` began an epoch, in which it has opened none of `connections`. A handshake that it begins
+    /// anew has an epoch of its own: the first one counts, until it turns out what it was.
     pub(crate) fn note_epoch(&mut self, path: PathId, connections: BTreeSet<ConnectionId>) {
-        self.before.insert(path, connections);
+        self.before.entry(path).or_insert(connections);
+    }
+
+    /// The epoch that the peer at `path` began was no new start, or is over.
+    pub(crate) fn forget_epoch(&mut self, path: PathId) {
+        self.before.remove(&path);
     }
 
     /// Whether a connection ends when the peer at `path` turns out to have restarted.
@@ -98,5 +104,33 @@ impl CarriedMachine for Carried {
         let before = self.before.remove(&path);
         let is_stale = |id| before.as_ref().is_none_or(|before| before.contains(&id));
         self.endpoint.forget_peer(now, path, is_stale);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_proto::rng::Rng;
+    use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig};
+    use fulmar_proto::wire::Port;
+
+    #[test]
+    fn what_was_there_before_a_new_start_is_told_by_its_first_epoch_alone() {
+        let mut carried = Carried::new(Endpoint::new(EndpointConfig::default(), Rng::from_seed(1)));
+        let path = PathId(3);
+        let mut connect = || {
+            let config = ConnectionConfig::default();
+            let made = carried.connect(Instant::START, path, Port(7), config);
+            made.expect("there is room")
+        };
+        let (old, early) = (connect(), connect());
+        // The handshake is begun anew, with an epoch of its own, when there is early data already.
+        carried.note_epoch(path, BTreeSet::from([old]));
+        carried.note_epoch(path, BTreeSet::from([old, early]));
+        assert!(carried.is_stale(path, old));
+        assert!(!carried.is_stale(path, early));
+        // It was no new start: the next one is told by itself.
+        carried.forget_epoch(path);
+        assert!(carried.is_stale(path, early));
     }
 }

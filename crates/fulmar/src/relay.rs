@@ -411,8 +411,14 @@ impl Application<Link> for Relay {
                 let text = "the peer's endpoint was closed";
                 let failure = Failure::new(ErrorKind::ConnectionReset, text);
                 self.fail_peer(now, link, &mut board, (peer, &failure), |_| true);
+                link.inner_mut().forget_epoch(peer.inner_path());
             }
-            other => self.peers.follow(now, &other),
+            other => {
+                if let SessionEvent::Up { peer, .. } | SessionEvent::Rekeyed(peer) = &other {
+                    link.inner_mut().forget_epoch(peer.inner_path());
+                }
+                self.peers.follow(now, &other);
+            }
         }
     }
 

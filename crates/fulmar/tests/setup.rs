@@ -5,6 +5,7 @@ use fulmar::{Config, EarlyData, Endpoint, PresetKey, PublicKey};
 use fulmar_net::clock::Clock;
 use fulmar_proto::units::{Duration, Instant};
 use std::io::{Read, Write};
+use std::sync::mpsc::channel;
 
 const ONE_WAY: Duration = Duration::from_millis(300);
 
@@ -85,6 +86,44 @@ fn a_called_end_that_starts_anew_takes_no_early_data_of_callers_from_before() {
         // Where nothing comes back, it can only have been taken early.
         assert!(early || took >= ONE_WAY * 3, "{told:?}: {took:?}");
     }
+}
+
+#[test]
+fn a_caller_that_lost_everything_ends_the_streams_that_it_opened_early() {
+    let [called, calling] = keys();
+    let config = Config::new(called.clone()).peer(calling.public());
+    let server = bind(config, EarlyData::Take);
+    let listener = server.listen().unwrap();
+    let config = || {
+        let config = Config::new(calling.clone()).peer(called.public());
+        config.rate(RATE).early_data(EarlyData::Send)
+    };
+    let (first, mut driver) = Endpoint::without_thread(ANY, config()).unwrap();
+    let address = first.local_addr();
+    let (crash, crashed) = channel();
+    let crashing = std::thread::spawn(move || {
+        while crashed.try_recv().is_err() {
+            driver.step(Some(Duration::from_millis(5))).unwrap();
+        }
+        // Dropped without a word to anybody.
+    });
+    let stream = first.connect(server.local_addr(), &called.public());
+    let mut stream = stream.unwrap();
+    stream.set_nonblocking(false);
+    stream.write_all(b"hello").unwrap();
+    let mut other = listener.accept(Some(PATIENCE)).unwrap();
+    other.read_exact(&mut [0; 5]).unwrap();
+    other.write_all(b"hello").unwrap();
+    stream.read_exact(&mut [0; 5]).unwrap();
+    crash.send(()).unwrap();
+    crashing.join().unwrap();
+    // The new start says nothing until it is asked.
+    let second = Endpoint::bind(address, config()).unwrap();
+    other.write_all(b"are you still there?").unwrap();
+    other.set_read_timeout(Some(PATIENCE));
+    let error = other.read(&mut [0; 8]).unwrap_err();
+    assert_eq!(error.to_string(), "the peer has restarted");
+    drop(second);
 }
 
 #[test]
