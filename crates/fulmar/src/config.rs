@@ -128,12 +128,14 @@ impl Config {
     /// [`EarlyData::Take`].
     ///
     /// **Replays.** While the called end runs, nothing is taken twice. When it has started again, it refuses early
-    /// data of callers that started before it, so that recordings are worth nothing as long as the clocks of the two
-    /// are right; a called end whose clock was set back takes recordings of the time between again, as streams of
-    /// their own. [`Config::epoch_seen`] makes that independent of clocks.
+    /// data of callers whose start, by their clock, is before its own start, by its clock. So the clocks of both
+    /// decide: of a caller whose clock is an hour ahead, recordings are taken again for that hour, as streams of their
+    /// own, and a called end whose clock starts in 1970 or was set back takes all recordings since.
+    /// [`Config::epoch_seen`] makes that independent of clocks, on the condition that it names.
     ///
     /// **Secrecy.** Early data is not forward secret: whoever learns the shared key, or one of the two secret keys,
-    /// later can read it. Whoever has the called end's key can make some up.
+    /// later can read it. Whoever has the called end's key can make some up. Four octets of each early datagram are
+    /// the same for the two ends for good, and show whoever listens that these two speak again.
     pub const fn early_data(mut self, early: EarlyData) -> Self {
         self.early_data = early;
         self
@@ -142,6 +144,10 @@ impl Config {
     /// The last value of [`Endpoint::epoch_seen`](crate::Endpoint::epoch_seen) that was written down before this end
     /// started again, or 0 at its very first start: early data of callers that started later is taken, any other is
     /// refused. Without it, the time of this end's start takes its place.
+    ///
+    /// It has to be on the disk before the program acts on what it read: what was acted on before that, and then a
+    /// crash, can be taken again. It is one number for all peers: after one peer has said an epoch far ahead, by its
+    /// clock or its will, the next start refuses everybody's early data, which then arrives after three ways.
     pub const fn epoch_seen(mut self, epoch: u64) -> Self {
         self.epoch_seen = Some(epoch);
         self

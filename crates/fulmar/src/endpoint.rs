@@ -175,7 +175,8 @@ impl Endpoint {
     }
 
     /// The latest epoch that a peer with early data began: for [`Config::epoch_seen`] after a restart. It grows with
-    /// each start of the peer; write it down whenever it has changed.
+    /// each start of a peer, and has grown before the octets of that start can be read: look after reading, and write
+    /// it down before acting on what was read.
     pub fn epoch_seen(&self) -> u64 {
         self.shared.lock().epoch_seen
     }
