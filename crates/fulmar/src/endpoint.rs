@@ -12,7 +12,7 @@ use std::fmt;
 use std::io::{self, Error, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -134,11 +134,9 @@ impl Endpoint {
         key: impl Into<Option<&'k PublicKey>>,
     ) -> io::Result<Messages> {
         let (remote, peer) = self.callee(address, key.into())?;
-        let id = u64::from_be_bytes(
-            self.entropy
-                .lock()
-                .map_or([0; 8], |mut entropy| entropy.array()),
-        );
+        let mut entropy = self.entropy.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = u64::from_be_bytes(entropy.array());
+        drop(entropy);
         let mut board = self.shared.lock();
         Self::check_room(&board)?;
         let group = board.add_group(Group {
