@@ -4,6 +4,9 @@
 //! touches lines and calls the driver, which moves octets between them and the machine.
 
 use crate::letter::{Outbox, Preamble, Reader};
+use crate::signal::Signal;
+#[cfg(feature = "tokio")]
+use crate::signal::{Bell, Ring, Seat};
 use fulmar_net::clock::Clock;
 use fulmar_net::session::PublicKey;
 use fulmar_net::wait::Waker;
@@ -12,7 +15,8 @@ use fulmar_proto::units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Octets of a line that wait for the driver, at most, each way.
 pub(crate) const LINE_BYTES_MAX: usize = 256 << 10;
@@ -46,48 +50,6 @@ impl Failure {
 
     pub(crate) fn error(&self) -> io::Error {
         io::Error::new(self.kind, self.text.clone())
-    }
-}
-
-/// Tasks that wait for one signal are told to ask again when there are more of them than this.
-#[cfg(feature = "tokio")]
-const TASKS_MAX: usize = 64;
-
-/// Whoever waits for something of a line, or of a listener: threads, and tasks.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Signal(Arc<Waiting>);
-
-#[derive(Debug, Default)]
-struct Waiting {
-    threads: Condvar,
-    #[cfg(feature = "tokio")]
-    tasks: Mutex<Vec<std::task::Waker>>,
-}
-
-impl Signal {
-    pub(crate) fn tell(&self) {
-        self.0.threads.notify_all();
-        #[cfg(feature = "tokio")]
-        for task in core::mem::take(&mut *self.tasks()) {
-            task.wake();
-        }
-    }
-
-    /// Tells a task with the next signal. Called with the board locked, so that none is missed.
-    #[cfg(feature = "tokio")]
-    fn enlist(&self, task: &std::task::Waker) {
-        if self.tasks().len() >= TASKS_MAX {
-            self.tell();
-        }
-        let mut tasks = self.tasks();
-        if !tasks.iter().any(|known| known.will_wake(task)) {
-            tasks.push(task.clone());
-        }
-    }
-
-    #[cfg(feature = "tokio")]
-    fn tasks(&self) -> MutexGuard<'_, Vec<std::task::Waker>> {
-        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -361,10 +323,33 @@ pub(crate) enum Patience {
     Endless,
 }
 
+/// The board while it is locked. Tasks are woken after it was unlocked: its parts are dropped in this order.
+pub(crate) struct Locked<'b> {
+    board: MutexGuard<'b, Board>,
+    #[cfg(feature = "tokio")]
+    _ring: Ring<'b>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Board;
+
+    fn deref(&self) -> &Board {
+        &self.board
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Board {
+        &mut self.board
+    }
+}
+
 /// The board, its lock, and the way to wake the driver.
 #[derive(Debug)]
 pub(crate) struct Shared {
     board: Mutex<Board>,
+    #[cfg(feature = "tokio")]
+    bell: Bell,
     waker: Waker,
     pub(crate) clock: Clock,
 }
@@ -374,14 +359,20 @@ impl Shared {
         let board = Mutex::default();
         Self {
             board,
+            #[cfg(feature = "tokio")]
+            bell: Bell::default(),
             waker,
             clock,
         }
     }
 
     /// Nothing panics while it has the lock, but in a test's thread that did there is still something to see.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        Locked {
+            board: self.board.lock().unwrap_or_else(PoisonError::into_inner),
+            #[cfg(feature = "tokio")]
+            _ring: Ring(&self.bell),
+        }
     }
 
     /// Calls the driver, once until it comes.
@@ -398,19 +389,21 @@ impl Shared {
         self.call(board);
     }
 
-    /// Asks `ready` for an answer, and has the task asked again with the signal if there is none.
+    /// Asks `ready` for an answer, and has the task asked again with the seat's signal if there is none.
     #[cfg(feature = "tokio")]
     pub(crate) fn poll<T>(
         &self,
         task: &std::task::Context<'_>,
-        signal: &Signal,
+        seat: &Seat,
         ready: impl FnOnce(&mut Board) -> Option<io::Result<T>>,
     ) -> std::task::Poll<io::Result<T>> {
         let mut board = self.lock();
         if let Some(answer) = ready(&mut board) {
             return std::task::Poll::Ready(answer);
         }
-        signal.enlist(task.waker());
+        let former = seat.wait(task.waker(), &self.bell);
+        drop(board);
+        drop(former);
         std::task::Poll::Pending
     }
 
@@ -422,15 +415,15 @@ impl Shared {
         mut ready: impl FnMut(&mut Board) -> Option<io::Result<T>>,
     ) -> io::Result<T> {
         let began = self.clock.now();
-        let mut board = self.lock();
+        let mut locked = self.lock();
         loop {
-            if let Some(answer) = ready(&mut board) {
+            if let Some(answer) = ready(&mut locked) {
                 return answer;
             }
-            board = match patience {
+            locked.board = match patience {
                 Patience::None => return Err(ErrorKind::WouldBlock.into()),
                 Patience::Endless => {
-                    let woken = signal.0.threads.wait(board);
+                    let woken = signal.threads().wait(locked.board);
                     woken.unwrap_or_else(PoisonError::into_inner)
                 }
                 Patience::For(span) => {
@@ -439,7 +432,7 @@ impl Shared {
                         let text = format!("nothing happened for {span:?}");
                         return Err(io::Error::new(ErrorKind::TimedOut, text));
                     }
-                    let woken = signal.0.threads.wait_timeout(board, left);
+                    let woken = signal.threads().wait_timeout(locked.board, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
             };

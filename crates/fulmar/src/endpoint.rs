@@ -1,11 +1,10 @@
 //! A socket, its thread or none, and whom it talks to.
 
-use crate::board::{
-    BACKLOG_MAX, Board, Failure, Group, Line, LineId, Order, Patience, Shared, Signal,
-};
+use crate::board::{BACKLOG_MAX, Board, Failure, Group, Line, LineId, Order, Patience, Shared};
 use crate::config::Config;
 use crate::driver::{Driver, new_driver};
 use crate::messages::{Messages, open_line};
+use crate::signal::Signal;
 use crate::stream::Stream;
 use fulmar_net::session::{Entropy, PublicKey, SecretKey};
 use std::fmt;

@@ -97,6 +97,7 @@ mod messages;
 mod peers;
 mod pumping;
 mod relay;
+mod signal;
 mod sorting;
 mod stream;
 #[cfg(feature = "tokio")]

@@ -1,7 +1,8 @@
 //! Messages with deadlines and priorities.
 
-use crate::board::{Board, Group, GroupId, Line, Order, Patience, Post, Shared, Signal, preamble};
+use crate::board::{Board, Group, GroupId, Line, Order, Patience, Post, Shared, preamble};
 use crate::letter::{LIFETIME_MAX, MESSAGE_BYTES_MAX, Reader};
+use crate::signal::Signal;
 use fulmar_net::session::PublicKey;
 use fulmar_proto::machine::Priority;
 use std::io::{self, ErrorKind};

@@ -1,6 +1,9 @@
 //! A stream of octets, used as a `TcpStream` is.
 
-use crate::board::{Board, LINE_BYTES_MAX, LineId, Patience, Shared, Signal};
+use crate::board::{Board, LINE_BYTES_MAX, LineId, Patience, Shared};
+#[cfg(feature = "tokio")]
+use crate::signal::Seat;
+use crate::signal::Signal;
 use fulmar_net::session::PublicKey;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -41,7 +44,11 @@ impl Waits {
 pub struct Stream {
     pub(crate) shared: Arc<Shared>,
     line: LineId,
-    pub(crate) signal: Signal,
+    signal: Signal,
+    #[cfg(feature = "tokio")]
+    pub(crate) reading: Seat,
+    #[cfg(feature = "tokio")]
+    pub(crate) writing: Seat,
     peer: Option<PublicKey>,
     waits: Mutex<Waits>,
 }
@@ -49,8 +56,13 @@ pub struct Stream {
 impl Stream {
     pub(crate) fn new(shared: Arc<Shared>, board: &Board, line: LineId, nonblocking: bool) -> Self {
         let state = board.lines.get(&line);
+        let signal = state.map_or_else(Signal::default, |line| line.signal.clone());
         Self {
-            signal: state.map_or_else(Signal::default, |line| line.signal.clone()),
+            #[cfg(feature = "tokio")]
+            reading: signal.seat(),
+            #[cfg(feature = "tokio")]
+            writing: signal.seat(),
+            signal,
             peer: state.and_then(|line| line.peer),
             shared,
             line,

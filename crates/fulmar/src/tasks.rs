@@ -25,7 +25,7 @@ impl AsyncRead for Stream {
             return Poll::Ready(Ok(()));
         }
         let room = out.initialize_unfilled();
-        let read = (self.shared).poll(task, &self.signal, |board| self.try_read(board, room));
+        let read = (self.shared).poll(task, &self.reading, |board| self.try_read(board, room));
         out.advance(ready!(read)?);
         Poll::Ready(Ok(()))
     }
@@ -40,7 +40,7 @@ impl AsyncWrite for Stream {
         if octets.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        (self.shared).poll(task, &self.signal, |board| self.try_write(board, octets))
+        (self.shared).poll(task, &self.writing, |board| self.try_write(board, octets))
     }
 
     /// Does nothing: octets leave by themselves. Shutting down waits until they have arrived.
@@ -50,7 +50,7 @@ impl AsyncWrite for Stream {
 
     /// Ends the own direction and waits as [`Stream::finish`] does.
     fn poll_shutdown(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
-        (self.shared).poll(task, &self.signal, |board| match self.shut(board) {
+        (self.shared).poll(task, &self.writing, |board| match self.shut(board) {
             Ok(()) => self.try_finish(board),
             Err(error) => Some(Err(error)),
         })
@@ -85,10 +85,9 @@ impl Listener {
     /// # Errors
     /// `NotConnected` once the endpoint was dropped.
     pub async fn accept_async(&self) -> io::Result<Stream> {
+        let seat = self.signal.seat();
         let next = |task: &mut Context<'_>| {
-            (self.shared).poll(task, &self.signal, |board| {
-                or_over(self.next_stream(board), board)
-            })
+            (self.shared).poll(task, &seat, |board| or_over(self.next_stream(board), board))
         };
         poll_fn(next).await
     }
@@ -98,8 +97,9 @@ impl Listener {
     /// # Errors
     /// As [`Listener::accept_async`].
     pub async fn accept_messages_async(&self) -> io::Result<Messages> {
+        let seat = self.signal.seat();
         let next = |task: &mut Context<'_>| {
-            (self.shared).poll(task, &self.signal, |board| {
+            (self.shared).poll(task, &seat, |board| {
                 or_over(self.next_messages(board), board)
             })
         };
@@ -120,8 +120,9 @@ impl Messages {
     ) -> io::Result<()> {
         check(octets, deadline)?;
         let began = self.shared.clock.now();
+        let seat = self.signal.seat();
         let sent = poll_fn(|task| {
-            (self.shared).poll(task, &self.signal, |board| {
+            (self.shared).poll(task, &seat, |board| {
                 let waited = self.shared.clock.now().saturating_since(began);
                 let left = deadline.saturating_sub(waited);
                 self.try_send(board, octets, left, priority.0).transpose()
@@ -136,8 +137,9 @@ impl Messages {
     /// # Errors
     /// As [`Messages::receive`].
     pub async fn receive_async(&self) -> io::Result<Option<Vec<u8>>> {
+        let seat = self.signal.seat();
         let next = |task: &mut Context<'_>| {
-            (self.shared).poll(task, &self.signal, |board| self.try_receive(board))
+            (self.shared).poll(task, &seat, |board| self.try_receive(board))
         };
         poll_fn(next).await
     }
@@ -148,8 +150,9 @@ impl Messages {
     /// As [`Messages::finish`].
     pub async fn finish_async(&self) -> io::Result<()> {
         self.close(&mut self.shared.lock());
+        let seat = self.signal.seat();
         let finished = |task: &mut Context<'_>| {
-            (self.shared).poll(task, &self.signal, |board| self.try_finish(board))
+            (self.shared).poll(task, &seat, |board| self.try_finish(board))
         };
         poll_fn(finished).await
     }

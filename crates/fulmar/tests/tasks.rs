@@ -2,8 +2,11 @@
 #![cfg(feature = "tokio")]
 
 use crate::link::{octets, pair};
-use fulmar::Priority;
+use fulmar::{Endpoint, Priority};
 use std::io::ErrorKind;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
@@ -66,4 +69,50 @@ async fn tasks_send_and_receive_messages() {
     assert!(lens.into_iter().eq((0..40).map(|n| 65_536 - n)));
     let error = messages.send_async(b"more", PATIENCE, Priority(0)).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+/// A task's waker that calls the endpoint, as one may that polls at once.
+struct Caller {
+    endpoint: Weak<Endpoint>,
+    woken: Sender<()>,
+}
+
+impl Wake for Caller {
+    fn wake(self: Arc<Self>) {
+        if let Some(endpoint) = self.endpoint.upgrade() {
+            endpoint.epoch_seen();
+        }
+        self.woken.send(()).expect("the test counts");
+    }
+}
+
+#[test]
+fn any_number_of_tasks_waits_without_a_wake_and_each_is_woken_once_outside_the_locks() {
+    let (link, server, client, key) = pair(0.0);
+    let (server, (woken, wakes)) = (Arc::new(server), channel());
+    let listener = server.listen().unwrap();
+    let mut waiting: Vec<_> = (0..100)
+        .map(|_| Box::pin(listener.accept_async()))
+        .collect();
+    for future in &mut waiting {
+        let endpoint = Arc::downgrade(&server);
+        let woken = woken.clone();
+        let waker = Waker::from(Arc::new(Caller { endpoint, woken }));
+        // Asked twice, it waits once.
+        for _ in 0..2 {
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+        }
+    }
+    assert!(wakes.try_recv().is_err(), "a task that waits wakes nobody");
+    // Dropped futures leave no place behind.
+    waiting.truncate(80);
+    let stream = client.connect(link.address, &key.public()).unwrap();
+    for _ in 0..80 {
+        wakes.recv_timeout(PATIENCE).unwrap();
+    }
+    // The next accept shows that what came was told.
+    let accepted = listener.accept(Some(PATIENCE)).unwrap();
+    assert!(wakes.try_recv().is_err(), "each once");
+    drop((waiting, accepted, stream));
 }
