@@ -1,4 +1,5 @@
-//! The state that the program's handles and the driver share: one lock, held for the length of a copy.
+//! The state that the program's handles and the driver share under one lock. A handle holds it for the length of a copy,
+//! the driver while it takes an event, or moves what there is of all lines that were touched.
 //!
 //! A *line* is one connection as the program sees it: octets to send, octets that came, and its fate. The program
 //! touches lines and calls the driver, which moves octets between them and the machine.

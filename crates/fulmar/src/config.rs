@@ -90,7 +90,8 @@ impl Config {
         }
     }
 
-    /// Lets the holder of `key` open streams to this end. Those whom this end calls need not be named here.
+    /// Lets the holder of `key` open streams to this end. Those whom this end calls need not be named here: with the
+    /// call they are known until the endpoint is dropped, may open streams too, and count among its 256 peers.
     pub fn peer(mut self, key: PublicKey) -> Self {
         if !self.peers.contains(&key) {
             self.peers.push(key);

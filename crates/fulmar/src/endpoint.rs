@@ -245,7 +245,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Waits for the next stream; [`Stream::peer`] says whose it is. 128 wait to be accepted at most, others are turned away.
+    /// Waits for the next stream; [`Stream::peer`] says whose it is. 128 wait to be accepted at most, others are turned
+    /// away.
     ///
     /// # Errors
     /// `TimedOut` after `timeout`, `WouldBlock` without a thread, `NotConnected` once the endpoint was dropped.
