@@ -1,10 +1,9 @@
 //! Custody of a flow on disk: octets survive the gateway.
 //!
-//! An opener's file begins with the first octet, so a full disk makes a new client wait like any other. An acceptor's
-//! file begins before the destination is given anything, so that no later start connects to it a second time. The
-//! store's limit does not hold for an acceptor's beginning, or one peer's octets would keep out the flows of all
-//! others.
-//! Where the disk itself has no room for it, the flow is refused.
+//! An opener's file begins with the first octet, so a full disk makes a new client wait like any other. An
+//! acceptor's file begins before the destination is given anything, so that no later start connects to it a second
+//! time. The store's limit does not hold for an acceptor's beginning, or one peer's octets would keep out the flows
+//! of all others. Where the disk itself has no room for it, the flow is refused.
 
 use super::custody::Custody;
 use super::flow_record::FlowRecord;

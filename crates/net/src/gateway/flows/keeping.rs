@@ -295,8 +295,7 @@ impl Keeping {
     }
 
     /// Closes the ports of the gateway before that are not among `names`, so that entries at overlapping addresses
-    /// can be
-    /// opened.
+    /// can be opened.
     pub(in crate::gateway) fn forget_other_ports(&mut self, names: &[String]) {
         for id in self.ports.take_others(names) {
             self.say(|keeper| keeper.forget(id));
@@ -353,8 +352,7 @@ impl Keeping {
 }
 
 /// Logs a notice. Each kind has an event of its own, by which the log's limits tell lines apart: a grave notice
-/// must not
-/// be left out for the many of another kind.
+/// must not be left out for the many of another kind.
 fn say(notice: &StoreNotice) {
     match notice {
         StoreNotice::LimitReached { .. } => {

@@ -221,9 +221,8 @@ impl Traffic {
         Ok(())
     }
 
-    /// Gives up a flow that was found. It is remembered, since its peer may ask for it again, and nobody knows which
-    /// octets
-    /// the destination was given.
+    /// Gives up a flow that was found. It is remembered, since its peer may ask for it again, and nobody knows
+    /// which octets the destination was given.
     fn give_up_found(&mut self, id: FlowId, socket: Option<TcpStream>) {
         self.given_up.insert(id);
         self.keeping.forget(id);

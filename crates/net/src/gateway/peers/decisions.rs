@@ -185,9 +185,8 @@ impl Decisions {
         self.made += 1;
     }
 
-    /// Compares the rate in use with the last one seen, and notes another reason for it. Returns the noted decisions,
-    /// for
-    /// the log.
+    /// Compares the rate in use with the last one seen, and notes another reason for it. Returns the noted
+    /// decisions, for the log.
     pub(super) fn note_rate(
         &mut self,
         now: Instant,

@@ -433,8 +433,7 @@ impl<M: Carried> Session<M> {
     }
 
     /// Gives the inner machine the octets that `peer` sent: at once, or after the news that the peer has restarted,
-    /// which
-    /// the same datagram may have brought. Drivers drain after each datagram, so at most one waits.
+    /// which the same datagram may have brought. Drivers drain after each datagram, so at most one waits.
     fn hand_inwards(&mut self, now: Instant, peer: PeerIndex, octets: &[u8], ecn: Ecn) {
         self.counters.received += 1;
         let path = peer.inner_path();

@@ -39,8 +39,7 @@ impl News {
 
 impl<M: Carried> Session<M> {
     /// Passes on the news of the last event, now that the application has heard it. Until then the application could
-    /// look
-    /// at the inner machine as it was.
+    /// look at the inner machine as it was.
     pub(super) fn carry_news(&mut self) {
         let Some(news) = self.news.take() else {
             return;

@@ -106,8 +106,7 @@ pub(in crate::gateway) fn no_address() -> SocketAddr {
 
 impl Negotiation {
     /// A negotiation that goes on after so many octets. An error returns the client's connection, if no negotiation
-    /// could
-    /// have moved so many.
+    /// could have moved so many.
     pub(in crate::gateway) fn resumed(
         stream: TcpStream,
         credentials: Option<Credentials>,
@@ -147,8 +146,7 @@ impl Negotiation {
     }
 
     /// Looks at the octets that have come and answers them. A watch for edges tells of each octet that comes, even
-    /// behind
-    /// others that were left in the socket.
+    /// behind others that were left in the socket.
     pub(in crate::gateway) fn advance(&mut self) -> Step {
         const BROKE: Step = Step::Failed("the client's connection broke");
         // Asked first: once the client has ended its direction, all of its octets are there.

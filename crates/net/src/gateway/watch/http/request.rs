@@ -95,9 +95,8 @@ impl Request {
         value.parse().map(Some).map_err(|_| NotANumber)
     }
 
-    /// Whether it can be meant for a server at the loopback: it names no host, an address, or `localhost`. A page of
-    /// the web
-    /// has to name its own host, even when its name server made that name point here.
+    /// Whether it can be meant for a server at the loopback: it names no host, an address, or `localhost`. A page
+    /// of the web has to name its own host, even when its name server made that name point here.
     pub fn is_for_loopback(&self) -> bool {
         let headers = self
             .0
