@@ -409,7 +409,7 @@ fn what_copies_cannot_go_with_is_named_with_the_way_out() {
         "{text}"
     );
     for (config, other) in [
-        (ConnectionConfig { block, ..two }, "fec_block"),
+        (ConnectionConfig { block, ..two }, "`block`"),
         (
             ConnectionConfig {
                 adapt: Some(DELAY),

@@ -16,8 +16,10 @@
 
 pub mod document;
 pub mod error;
+mod fields;
 mod reader;
 
 pub use document::{Document, Node, Tree};
 pub use error::{Origin, SettingsError, suggestion};
+pub use fields::{FieldKeys, key_of, with_keys};
 pub use reader::{Keys, TableReader};

@@ -250,11 +250,11 @@ fn mistakes_in_the_tables_of_tcp_are_answered_like_all_others() {
         ),
         (
             tcp.clone() + "[tcp]\nrto_max = \"1ms\"\n",
-            "`tcp.rto_max`: must not be below",
+            "`tcp.rto_max`: must not be below rto_min or rto_initial",
         ),
         (
             with("[tcp]\nrto_max = \"1ms\""),
-            "`tcp.rto_max`: must not be below",
+            "`tcp.rto_max`: must not be below rto_min or rto_initial",
         ),
         (
             with("[flow.tcp]\nrto_min = \"200\""),
@@ -266,6 +266,35 @@ fn mistakes_in_the_tables_of_tcp_are_answered_like_all_others() {
         ),
     ] {
         let refusal = refusal(&text);
+        assert!(
+            refusal.contains(expected),
+            "{refusal}\nshould say {expected}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_about_lt_tcp_are_told_in_keys_that_there_are() {
+    let with = |lines: &str| GOOD.replace("udp", "lt-tcp") + "[lt_tcp]\n" + lines;
+    for (line, expected) in [
+        (
+            "rto_max = \"1ms\"",
+            "`lt_tcp.rto_max`: must not be below rto_min or rto_initial",
+        ),
+        (
+            "unit_min = \"10B\"",
+            "`lt_tcp.unit_min`: must be 64B to 1446B (mtu - 40B - 14B)",
+        ),
+        (
+            "send_buffer = \"10B\"",
+            "`lt_tcp.send_buffer`: must be 1460B (mtu - 40B) to 1073741824B",
+        ),
+        (
+            "granularity = 200\nunits_max = 10",
+            "`lt_tcp.units_max`: must be 200 (granularity) to 160",
+        ),
+    ] {
+        let refusal = refusal(&with(line));
         assert!(
             refusal.contains(expected),
             "{refusal}\nshould say {expected}"

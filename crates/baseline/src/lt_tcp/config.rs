@@ -115,14 +115,17 @@ impl LtTcpConfig {
         let error = |field, problem: String| Err(TcpConfigError { field, problem });
         if self.unit_min < UNIT_MIN || self.unit_min > self.unit_max() {
             let max = self.unit_max();
-            let problem = format!("must be {UNIT_MIN}B to {max}B, the mss less 14B");
+            let problem = format!("must be {UNIT_MIN}B to {max}B (`mss` - 14B)");
             return error("unit_min", problem);
         }
         if self.granularity == 0 {
             return error("granularity", "must be at least 1 unit".into());
         }
         if !(self.granularity..=UNITS_MAX).contains(&self.units_max) {
-            let problem = format!("must be {} (granularity) to {UNITS_MAX}", self.granularity);
+            let problem = format!(
+                "must be {} (`granularity`) to {UNITS_MAX}",
+                self.granularity
+            );
             return error("units_max", problem);
         }
         for (field, chance) in [
@@ -150,7 +153,7 @@ impl LtTcpConfig {
             ("send_buffer", self.send_buffer),
         ] {
             if !(u64::from(self.mss)..=BUFFER_MAX).contains(&buffer.0) {
-                let problem = format!("must be {}B (mss) to {BUFFER_MAX}B", self.mss);
+                let problem = format!("must be {}B (`mss`) to {BUFFER_MAX}B", self.mss);
                 return error(field, problem);
             }
         }
@@ -164,7 +167,7 @@ impl LtTcpConfig {
         if max < min || max < initial {
             return error(
                 "rto.max",
-                "must not be below the least timeout or the first".into(),
+                "must not be below `rto.min` or `rto.initial`".into(),
             );
         }
         Ok(())

@@ -223,7 +223,8 @@ pub struct TcpConfig {
 pub struct TcpConfigError {
     /// The setting's name.
     pub field: &'static str,
-    /// The values that would be right.
+    /// The values that would be right. Other fields stand in backquotes, so that who reads settings can name them as its
+    /// users know them.
     pub problem: String,
 }
 
@@ -254,7 +255,7 @@ impl TcpConfig {
             ("send_buffer", self.send_buffer),
         ] {
             if !(u64::from(self.mss)..=BUFFER_MAX).contains(&buffer.0) {
-                let problem = format!("must be {}B (mss) to {BUFFER_MAX}B", self.mss);
+                let problem = format!("must be {}B (`mss`) to {BUFFER_MAX}B", self.mss);
                 return error(field, problem);
             }
         }
@@ -263,7 +264,7 @@ impl TcpConfig {
         {
             return error(
                 "unsent_max",
-                format!("must be at least {}B (mss)", self.mss),
+                format!("must be at least {}B (`mss`)", self.mss),
             );
         }
         let RtoBounds { initial, min, max } = self.rto;
@@ -274,7 +275,7 @@ impl TcpConfig {
             return error("rto.min", "must be longer than 0".into());
         }
         if max < min || max < initial {
-            let problem = "must not be below the least timeout or the first".into();
+            let problem = "must not be below `rto.min` or `rto.initial`".into();
             return error("rto.max", problem);
         }
         Ok(())

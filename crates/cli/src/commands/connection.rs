@@ -16,11 +16,12 @@ use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AddressKey, ConnectionConfig, Counters, Endpoint, EndpointConfig,
+    AckPolicy, AddressKey, ConfigError, ConnectionConfig, Counters, Endpoint, EndpointConfig,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
+use fulmar_settings::{FieldKeys, with_keys};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,6 +36,23 @@ const WINDOW_TPDUS: u16 = 8_192;
 const SEND_BUFFER_TIME: Duration = Duration::from_secs(4);
 const SEND_BUFFER_MIN: ByteCount = ByteCount(256 * 1024);
 const SEND_BUFFER_MAX: ByteCount = ByteCount(64 * 1024 * 1024);
+
+/// The options that set the fields which [`ConfigError`] names.
+const OPTIONS: &FieldKeys = &[
+    ("tpdu_bytes_max", "--mtu"),
+    ("fec_words", "--fec-words"),
+    ("block", "--block"),
+    ("ack.every", "--mack"),
+    ("give_up_after", "--give-up"),
+];
+
+/// The error about the options that made the settings.
+pub(crate) fn wrong_options(error: &ConfigError) -> Failure {
+    Failure {
+        exit: Exit::Usage,
+        cause: anyhow::Error::msg(with_keys(OPTIONS, &error.to_string())),
+    }
+}
 
 /// An MTU: octets, with or without their unit, since no other unit makes sense.
 pub(crate) fn mtu(text: &str) -> Result<ByteCount, String> {

@@ -160,8 +160,7 @@ impl PerfArgs {
     fn test(&self, connection: &ConnectionConfig) -> Result<Test, Failure> {
         let payload = connection
             .payload_bytes()
-            .context("--mtu and --fec-words")
-            .or_exit(Exit::Usage)?;
+            .map_err(|error| connection::wrong_options(&error))?;
         // The server may listen on IPv6, whose packets have less room.
         let v6 = SocketAddr::from(([0_u16; 8], 0));
         let overhead_max = connection::lower_overhead(v6, self.security.is_given());
@@ -171,8 +170,7 @@ impl PerfArgs {
         };
         let common = room_there
             .payload_bytes()
-            .context("--mtu and --fec-words")
-            .or_exit(Exit::Usage)?;
+            .map_err(|error| connection::wrong_options(&error))?;
         let default = if self.reverse {
             common.min(payload)
         } else {
@@ -389,8 +387,7 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     };
     let watcher = Watcher::new(args.json);
     let mut server = Server::new(plan, carrier.endpoint_mut(), signals.stop(), watcher)
-        .context("--mtu")
-        .or_exit(Exit::Usage)?;
+        .map_err(|error| connection::wrong_options(&error))?;
     if args.json {
         output::record(&json::Listening::at(listening))?;
     } else {

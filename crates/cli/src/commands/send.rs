@@ -243,8 +243,7 @@ fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Fa
     };
     config
         .payload_bytes()
-        .context("--mtu, --fec-words and --block")
-        .or_exit(Exit::Usage)?;
+        .map_err(|error| connection::wrong_options(&error))?;
     Ok(config)
 }
 

@@ -101,6 +101,20 @@ fn a_negative_value_is_told_as_such() {
 }
 
 #[test]
+fn options_that_leave_no_room_for_data_are_named_as_the_user_wrote_them() {
+    let place = Place::with(10);
+    let narrow = "--mtu 100 --fec-words 24";
+    let words =
+        ["fulmar: --mtu leaves 0 of 72 octets for payload beside 24 FEC words; it must leave"];
+    fails(
+        &format!("send {} 127.0.0.1:9 {narrow}", place.file()),
+        2,
+        &words,
+    );
+    fails(&format!("perf -c 127.0.0.1 {narrow}"), 2, &words);
+}
+
+#[test]
 fn an_emulator_whose_target_is_itself_is_refused() {
     let free = || {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -68,7 +68,7 @@ pub enum SessionEvent<E> {
     TooNarrow {
         /// The peer.
         peer: PeerIndex,
-        /// The inner machine's words.
+        /// The inner machine's words, about the path's MTU.
         why: String,
     },
     /// A report to the peer is due: answer with [`Session::report`](super::Session::report). Told once a second at

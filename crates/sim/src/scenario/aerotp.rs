@@ -1,7 +1,7 @@
 //! The keys of `[flow]` that belong to AeroTP.
 
 use super::ScenarioError;
-use super::read::{FieldKeys, copies, key_of, narrow, set};
+use super::read::{copies, narrow, set};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
@@ -10,7 +10,7 @@ use fulmar_proto::units::{ByteCount, Duration, parse_duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
-use fulmar_settings::TableReader;
+use fulmar_settings::{FieldKeys, TableReader, key_of, with_keys};
 
 /// One AeroTP flow.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub(super) const KEYS: [&str; 24] = [
     "burst",
 ];
 
-/// The keys of the fields that [`ConnectionConfig::payload_bytes`] names.
+/// The keys of the fields that [`ConnectionConfig::payload_bytes`] names, and of those in its problems.
 const FIELDS: &FieldKeys = &[
     ("payload_crc", "payload_crc"),
     ("adapt", "adapt"),
@@ -64,6 +64,9 @@ const FIELDS: &FieldKeys = &[
     ("give_up_after", "give_up_after"),
     ("window_tpdus", "window"),
     ("tpdu_bytes_max", "mtu"),
+    ("fec_words", "fec_words"),
+    ("block", "fec_block"),
+    ("deliver_damaged", "deliver_damaged"),
 ];
 
 const STYLES: [(&str, AckStyle); 2] = [
@@ -99,7 +102,7 @@ impl AerotpPlan {
         }
         if let Err(error) = config.payload_bytes() {
             let key = key_of(FIELDS, error.field);
-            return Err(reader.wrong(key.unwrap_or("mtu"), error.problem));
+            return Err(reader.wrong(key.unwrap_or("mtu"), with_keys(FIELDS, &error.problem)));
         }
         Ok(plan)
     }

@@ -1,12 +1,12 @@
 //! The keys of `[lt_tcp]` and `[flow.lt_tcp]`.
 
 use super::ScenarioError;
-use super::read::{FieldKeys, key_of, narrow, set};
+use super::read::{narrow, set};
 use fulmar_baseline::lt_tcp::LtTcpConfig;
 use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
 use fulmar_proto::units::{ByteCount, Probability};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
-use fulmar_settings::{Keys, TableReader};
+use fulmar_settings::{FieldKeys, Keys, TableReader, key_of, with_keys};
 
 /// One LT-TCP flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,8 +39,9 @@ pub(super) const KEYS: Keys = &[&[
     "time_wait",
 ]];
 
-/// The keys of the fields that [`LtTcpConfig::check`] names.
+/// The keys of the fields that [`LtTcpConfig::check`] names. No key sets `mss`: it follows from the MTU.
 const FIELDS: &FieldKeys = &[
+    ("mss", "mtu - 40B"),
     ("unit_min", "unit_min"),
     ("granularity", "granularity"),
     ("units_max", "units_max"),
@@ -80,11 +81,13 @@ impl LtTcpPlan {
             read_rest(&mut config, reader)?;
             if let Err(error) = config.check() {
                 let key = key_of(FIELDS, error.field);
-                return Err(reader.wrong(key.unwrap_or("unit_min"), error.problem));
+                return Err(
+                    reader.wrong(key.unwrap_or("unit_min"), with_keys(FIELDS, &error.problem))
+                );
             }
         }
         if let Err(error) = config.check() {
-            return Err(flow.wrong("mtu", error));
+            return Err(flow.wrong("mtu", with_keys(FIELDS, &error.to_string())));
         }
         Ok(Self { config })
     }

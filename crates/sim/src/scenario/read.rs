@@ -11,15 +11,6 @@ pub(super) fn set<T>(field: &mut T, value: Option<T>) {
     }
 }
 
-/// The names of a library's fields in its errors, and the keys of a scenario that set them.
-pub(super) type FieldKeys = [(&'static str, &'static str)];
-
-/// The key that sets the library's `field`.
-pub(super) fn key_of(fields: &FieldKeys, field: &str) -> Option<&'static str> {
-    let found = fields.iter().find(|(known, _)| *known == field);
-    found.map(|(_, key)| *key)
-}
-
 /// A number whose bounds were checked when it was read.
 pub(super) fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
     T::try_from(number).unwrap_or_default()

@@ -1,9 +1,9 @@
 //! The keys of `[hop.link]` that SLACP has.
 
 use super::ScenarioError;
-use super::read::{FieldKeys, key_of, narrow};
+use super::read::narrow;
 use fulmar_baseline::link::{LaneSettings, SlacpConfig};
-use fulmar_settings::{Keys, TableReader};
+use fulmar_settings::{FieldKeys, Keys, TableReader, key_of};
 
 /// The keys of `[hop.link]`.
 pub(super) const KEYS: [&str; 7] = [

@@ -1,13 +1,13 @@
 //! The keys of `[tcp]` and `[flow.tcp]`.
 
 use super::ScenarioError;
-use super::read::{FieldKeys, key_of, narrow, set};
+use super::read::{narrow, set};
 use core::num::NonZeroU8;
 use fulmar_baseline::tcp::{Algorithm, Preset, ReduceFrom, RtoRule, TcpConfig};
 use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
-use fulmar_settings::{Keys, TableReader};
+use fulmar_settings::{FieldKeys, Keys, TableReader, key_of, with_keys};
 
 /// One TCP flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,9 @@ impl TcpPlan {
             read_options(&mut config, reader)?;
             if let Err(error) = config.check() {
                 let key = key_of(FIELDS, error.field);
-                return Err(reader.wrong(key.unwrap_or("preset"), error.problem));
+                return Err(
+                    reader.wrong(key.unwrap_or("preset"), with_keys(FIELDS, &error.problem))
+                );
             }
         }
         Ok(Self { config })

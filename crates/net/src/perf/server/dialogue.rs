@@ -14,7 +14,13 @@ use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{ConnectError, ConnectionId, Endpoint, ModeRules};
 use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
+use fulmar_settings::{FieldKeys, with_keys};
 
+/// What the fields of a connection are to a client's user.
+const OPTIONS: &FieldKeys = &[
+    ("tpdu_bytes_max", "the server's --mtu"),
+    ("fec_words", "--fec-words"),
+];
 const FOREIGN_TOKEN: &str = "a number that it was not told";
 
 /// Whether the server can do `test`.
@@ -25,7 +31,8 @@ fn refusal(test: &Test, plan: &ServerPlan) -> Result<(), String> {
     test.check()?;
     let mode = test.mode()?;
     let lane = lane_config(test, plan.rate_max, plan.connection);
-    let payload = lane.payload_bytes().map_err(|error| error.to_string())?;
+    let payload = lane.payload_bytes();
+    let payload = payload.map_err(|error| with_keys(OPTIONS, &error.to_string()))?;
     let sends_messages = test.direction == Direction::Down && !ModeRules::of(mode).complete;
     if sends_messages && test.message_bytes as usize > payload {
         return Err(format!(

@@ -100,6 +100,22 @@ fn a_client_that_was_refused_is_not_answered_again() {
 }
 
 #[test]
+fn parity_that_fills_the_servers_packets_is_refused_by_the_servers_option() {
+    let (mut server, mut machine, id) = conversation();
+    server.plan.connection.tpdu_bytes_max = 100;
+    let test = Test {
+        fec_words: 24,
+        ..Test::new(1, Mode::Reliable, Direction::Up)
+    };
+    server
+        .on_record(NOW, &mut machine, id, Record::Hello(test))
+        .expect("an answer");
+    let text = "the server's --mtu leaves 0 of 100 octets for payload beside 24 FEC words; it must leave 1 to 65000";
+    let text = text.to_owned();
+    assert_eq!(said(&mut server, id), [Record::Refuse { text }]);
+}
+
+#[test]
 fn a_silent_client_is_forgotten() {
     let (mut server, mut machine, _) = conversation();
     let deadline = server.next_deadline().expect("its introduction");

@@ -5,6 +5,7 @@ use crate::session::config::PeerIndex;
 use crate::session::event::SessionEvent;
 use crate::session::sizes::Sizes;
 use fulmar_proto::machine::{Carried, PathSizes};
+use fulmar_settings::with_keys;
 
 /// The part of an event that concerns the inner machine.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,7 @@ impl<M: Carried> Session<M> {
                     .inner
                     .set_path_sizes(self.now, peer.inner_path(), sizes);
                 if let Err(why) = set {
+                    let why = with_keys(&[("tpdu_bytes_max", "the path's MTU")], &why);
                     self.events
                         .push_front(SessionEvent::TooNarrow { peer, why });
                 }

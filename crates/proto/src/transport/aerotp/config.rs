@@ -207,7 +207,8 @@ const ADAPT_MAX: Duration = Duration::from_secs(100);
 pub struct ConfigError {
     /// The field of [`ConnectionConfig`], with a path such as `ack.every`.
     pub field: &'static str,
-    /// The problem, and what would be right.
+    /// The problem, and what would be right. Other fields stand in backquotes, so that who reads settings can name them
+    /// as its users know them.
     pub problem: String,
 }
 
@@ -219,17 +220,20 @@ impl ConnectionConfig {
     pub fn payload_bytes(&self) -> Result<usize, ConfigError> {
         let error = |field, problem: String| Err(ConfigError { field, problem });
         if !self.fec_words.is_none() && !self.payload_crc {
-            return error("payload_crc", "must be on when fec_words is above 0".into());
+            return error(
+                "payload_crc",
+                "must be on when `fec_words` is above 0".into(),
+            );
         }
         if let Some(coherence) = self.adapt {
             if !(ADAPT_MIN..=ADAPT_MAX).contains(&coherence) {
                 return error("adapt", "must be 1us to 100s".into());
             }
             if !self.payload_crc {
-                return error("payload_crc", "must be on for adapt".into());
+                return error("payload_crc", "must be on for `adapt`".into());
             }
             if self.block.is_some() {
-                let problem = "cannot be combined with fec_block, whose symbols are of one length";
+                let problem = "cannot be combined with `block`, whose symbols are of one length";
                 return error("adapt", problem.into());
             }
         }
@@ -258,8 +262,8 @@ impl ConnectionConfig {
         let payload = if block { room.saturating_sub(2) } else { room };
         if !(1..=65_000).contains(&payload) {
             let problem = format!(
-                "of {} octets leaves {payload} octets of payload beside {} FEC words; it must \
-                 leave 1 to 65000",
+                "leaves {payload} of {} octets for payload beside {} FEC words; it must leave 1 to \
+                 65000",
                 self.tpdu_bytes_max,
                 self.fec_words.words()
             );
@@ -276,15 +280,15 @@ impl ConnectionConfig {
             )
         } else if self.block.is_some() {
             Some(
-                "cannot be combined with fec_block, which protects the same TPDUs; leave one of them out",
+                "cannot be combined with `block`, which protects the same TPDUs; leave one of them out",
             )
         } else if self.adapt.is_some() {
             Some(
-                "cannot be combined with adapt, which weighs TPDUs that are sent once; leave one of them out",
+                "cannot be combined with `adapt`, which weighs TPDUs that are sent once; leave one of them out",
             )
         } else if self.deliver_damaged {
             Some(
-                "cannot be combined with deliver_damaged, which takes a damaged copy for the TPDU; leave one of them out",
+                "cannot be combined with `deliver_damaged`, which takes a damaged copy for the TPDU; leave one of them out",
             )
         } else {
             None
