@@ -24,6 +24,7 @@ mod entries;
 mod error;
 mod exits;
 mod flows;
+mod link;
 mod peers;
 mod privileges;
 mod reload;
@@ -31,6 +32,7 @@ mod repeats;
 mod running;
 mod sockets;
 mod start;
+mod takeover;
 mod watch;
 
 use crate::session::Session;
@@ -41,10 +43,10 @@ pub(crate) use config::state_place::base as state_base;
 pub use entries::socks;
 pub use error::GatewayError;
 pub use flows::custody;
+pub(crate) use link::{key_question, peer_address};
 pub use privileges::give_up_privileges;
 pub use reload::{Asker, Reload};
 pub use start::{End, Gateway, check};
-pub(crate) use start::{key_question, peer_address};
 pub use watch::{http, registry, status};
 
 /// The machine that a gateway runs.

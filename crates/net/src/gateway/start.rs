@@ -2,33 +2,27 @@
 
 use super::Link;
 use super::command::Control;
-use super::config::{GatewayConfig, Keys, PeerSettings, read_keys, state_place};
+use super::config::{GatewayConfig, Keys, read_keys, state_place};
 use super::entries::{Entry, Rule, entry, open_entry};
 use super::error::GatewayError;
 use super::flows::{Keeping, kept_ports};
-use super::peers::{PeerNames, index_of, usable};
+use super::link::{first_sizes, inner_paths, known_address, security_of, session_settings, system};
+use super::peers::{PeerNames, index_of};
 use super::running::{Parts, Running};
 use super::sockets::{Poller, Resolver};
 use super::watch::{Watch, http};
 use crate::clock::Clock;
 use crate::descriptors;
-use crate::session::{
-    Entropy, EpochError, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey,
-    SESSION_OVERHEAD, Security, Session, SessionConfig, StateDirectory, fast_cipher,
-    next_boot_epoch, reports,
-};
+use crate::session::{Entropy, EpochError, PeerIndex, Session, StateDirectory, next_boot_epoch};
 use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
-use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::{Host, Splicer, SplicerConfig};
+use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{AckPolicy, ConnectionConfig, Endpoint, EndpointConfig};
-use fulmar_proto::units::{Bitrate, ByteCount, Instant};
+use fulmar_proto::units::{Bitrate, Instant};
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
-/// IPv6 and UDP headers.
-const V6_OVERHEAD: ByteCount = ByteCount(48);
 /// TPDUs in flight: 11 MB of the usual size.
 const WINDOW_TPDUS: u16 = 8_192;
 /// TPDUs to one MACK. On links below 77 mbit the 5 ms that a MACK waits at most come first; above, an
@@ -67,94 +61,6 @@ pub fn check(config: &GatewayConfig) -> Result<(), GatewayError> {
     entry::rules(config)?;
     session_settings(config, &keys, Vec::new(), 0).check()?;
     Ok(())
-}
-
-fn system(what: &'static str) -> impl Fn(io::Error) -> GatewayError {
-    move |source| GatewayError::System { what, source }
-}
-
-/// A peer's address in the form of the carrier's socket. Waits for the answer, if the peer has a name.
-pub(crate) fn peer_address(
-    config: &GatewayConfig,
-    peer: usize,
-) -> Result<Option<SocketAddr>, GatewayError> {
-    let Some(peer) = config.peers.get(peer) else {
-        return Ok(None);
-    };
-    let Some(address) = &peer.address else {
-        return Ok(None);
-    };
-    let wrong = |source| GatewayError::PeerAddress {
-        peer: peer.name.clone(),
-        address: address.to_string(),
-        source,
-    };
-    let found = address.to_string().to_socket_addrs().map_err(wrong)?;
-    let address = usable(found, config.listen.is_ipv6());
-    address.map(Some).map_err(wrong)
-}
-
-/// The address of a peer that has no name to be resolved; peers with names get theirs once they are resolved.
-pub(super) fn known_address(
-    config: &GatewayConfig,
-    peer: usize,
-) -> Result<Option<SocketAddr>, GatewayError> {
-    let settings = config.peers.get(peer);
-    let address = settings.and_then(|peer| peer.address.as_ref());
-    let is_known = address.is_some_and(|address| matches!(address.host, Host::Address(_)));
-    if is_known {
-        peer_address(config, peer)
-    } else {
-        Ok(None)
-    }
-}
-
-/// A question to the peer at place `index` whether its keys and ours fit; `None` if none can be made.
-///
-/// # Errors
-/// [`GatewayError`] for a key that cannot be read, or a system without entropy.
-pub(crate) fn key_question(
-    config: &GatewayConfig,
-    index: usize,
-) -> Result<Option<KeyQuestion>, GatewayError> {
-    let keys = read_keys(&config.security)?;
-    let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
-    let question = config.peers.get(index).and_then(|peer| {
-        let (security, _) = security_of(&keys, index, peer);
-        KeyQuestion::new(&security, keys.identity.as_ref(), &mut entropy)
-    });
-    Ok(question)
-}
-
-/// The sizes of packets to a peer.
-pub(super) fn mtu_config(peer: &PeerSettings) -> MtuConfig {
-    if peer.mtu_discovery {
-        MtuConfig {
-            max: peer.mtu,
-            rate: Some(peer.rate),
-            ..MtuConfig::default()
-        }
-    } else {
-        MtuConfig::fixed(peer.mtu)
-    }
-}
-
-/// The sizes that fit every peer's packets before anything is known of the paths; the session tells better ones.
-fn first_sizes(config: &GatewayConfig) -> PathSizes {
-    let packets = config.peers.iter().map(|peer| mtu_config(peer).start);
-    let packet = packets.min().unwrap_or(MtuConfig::default().start);
-    let parity = ByteCount::from_usize(config.fec_words.parity_bytes());
-    let lower_overhead = V6_OVERHEAD + SESSION_OVERHEAD + parity;
-    PathSizes {
-        tpdu_bytes_max: packet.saturating_sub(lower_overhead).as_usize(),
-        lower_overhead,
-    }
-}
-
-/// The inner paths of the peers, by which their connections are known.
-pub(super) fn inner_paths(config: &GatewayConfig) -> impl Iterator<Item = PathId> {
-    let peers = u32::try_from(config.peers.len()).unwrap_or(u32::MAX);
-    (0..peers).map(|peer| PeerIndex(peer).inner_path())
 }
 
 fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> {
@@ -201,51 +107,6 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
         ..SplicerConfig::default()
     };
     Ok(Splicer::new(settings, endpoint, rng.child("flows"))?)
-}
-
-/// A peer's way of being recognised: by one key, and perhaps by another public one.
-pub(super) type Recognition = (Security, Option<PublicKey>);
-
-/// The way in which the peer at this place in the file is recognised.
-pub(super) fn security_of(keys: &Keys, place: usize, peer: &PeerSettings) -> Recognition {
-    let mut public = peer.public_keys().filter_map(|key| key.parse().ok());
-    let security = match (&keys.preset, public.next()) {
-        (preset, Some(key)) => Security::Noise {
-            peer: key,
-            preset: preset.clone(),
-        },
-        (Some(key), None) => Security::Preset { key: key.clone() },
-        (None, None) => Security::None {
-            label: u32::try_from(place).unwrap_or(u32::MAX),
-        },
-    };
-    (security, public.next())
-}
-
-/// The session's settings, with the paths where its peers may be found.
-pub(super) fn session_settings(
-    config: &GatewayConfig,
-    keys: &Keys,
-    endpoints: Vec<Vec<PathId>>,
-    epoch: u64,
-) -> SessionConfig {
-    let mut endpoints = endpoints.into_iter();
-    let peers = config
-        .peers
-        .iter()
-        .enumerate()
-        .map(|(index, peer)| PeerConfig {
-            name: peer.name.clone(),
-            security: security_of(keys, index, peer).0,
-            endpoints: endpoints.next().unwrap_or_default(),
-            mtu: mtu_config(peer),
-        });
-    let peers = peers.collect();
-    SessionConfig {
-        fec_words: config.fec_words,
-        capabilities: fast_cipher().into_iter().chain([reports()]).collect(),
-        ..SessionConfig::new(keys.identity.clone(), peers, epoch)
-    }
 }
 
 fn session(

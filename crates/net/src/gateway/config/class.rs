@@ -1,7 +1,6 @@
 //! `[class.NAME]`: how flows are treated, and which flow gets which class.
 
 use super::notation::{Dscp, Ports};
-use super::settings::Protocol;
 use core::num::NonZeroU8;
 use core::time::Duration;
 use fulmar_proto::fec::block::BlockPlan;
@@ -220,16 +219,4 @@ fn block(reader: &TableReader<'_>, mode: Mode) -> Result<Option<BlockPlan>, Sett
         Some(plan) => Ok(Some(plan)),
         None => Err(reader.wrong("fec_block", format!("`{text}` is not a block; {FORM}"))),
     }
-}
-
-/// Whether `class` can carry `protocol`, or why not.
-pub(super) fn carries(class: &ClassSettings, protocol: Protocol) -> Result<(), String> {
-    if protocol == Protocol::Udp || class.is_complete() {
-        return Ok(());
-    }
-    Err(format!(
-        "class `{}` has mode {}, which may lose octets, and TCP must not; use a class with mode \
-         reliable, near-reliable or nack-mack",
-        class.name, class.flow.mode
-    ))
 }

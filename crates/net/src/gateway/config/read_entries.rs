@@ -1,6 +1,6 @@
 //! The tables of entries, and the names of peers and classes that they refer to.
 
-use super::class::{self, ClassRules, ClassSettings, DEFAULT_CLASS};
+use super::class::{ClassRules, ClassSettings, DEFAULT_CLASS};
 use super::notation::{Dscp, Listen, NotationError, Place, Ports};
 use super::settings::{Forward, PeerSettings, Protocol, Socks, SocksLogin, Transparent};
 use fulmar_settings::{Keys, SettingsError, TableReader, suggestion};
@@ -50,7 +50,7 @@ impl Names<'_> {
             let known = self.classes.iter().map(|class| class.name.as_str());
             unknown("class", given, known)
         })?;
-        class::carries(&self.classes[index], protocol)?;
+        carries(&self.classes[index], protocol)?;
         Ok(index)
     }
 
@@ -189,4 +189,16 @@ pub(super) fn refuse_shared_ports(root: &TableReader<'_>, metrics: Option<Socket
         }
     }
     Ok(())
+}
+
+/// Whether `class` can carry `protocol`, or why not.
+fn carries(class: &ClassSettings, protocol: Protocol) -> Result<(), String> {
+    if protocol == Protocol::Udp || class.is_complete() {
+        return Ok(());
+    }
+    Err(format!(
+        "class `{}` has mode {}, which may lose octets, and TCP must not; use a class with mode \
+         reliable, near-reliable or nack-mack",
+        class.name, class.flow.mode
+    ))
 }

@@ -6,39 +6,19 @@
 //! - The keeper forgets an applicant that ends in any other way, before or as we close it: its connection would else
 //!   stand for ever.
 
+use super::applicant::Applicant;
 use super::clients::{open_proxied, stream_class, turn_away};
 use super::entrance::Entries;
 use super::entry::{Rule, Way};
 use super::socks::{Moved, Negotiation, Step, codec};
-use crate::gateway::flows::{Floor, KeptClient, Newcomer, Permit, Traffic, Wish};
+use crate::gateway::flows::{Floor, Newcomer, Permit, Traffic, Wish};
 use crate::gateway::sockets::{Target, Token, kernel};
 use crate::keeper::{Accepted, Baseline};
 use fulmar_proto::splice::FlowKind;
 use fulmar_proto::units::{Duration, Instant};
-use std::net::TcpStream;
 
 /// The time that a proxy's client has to say what it wants.
 const NEGOTIATION_MAX: Duration = Duration::from_secs(30);
-
-/// One client that has not said yet what it wants.
-#[derive(Debug)]
-pub(in crate::gateway) struct Applicant {
-    negotiation: Negotiation,
-    pub(in crate::gateway) rule: Rule,
-    pub(in crate::gateway) since: Instant,
-    permit: Permit,
-    kept: Option<KeptClient>,
-}
-
-impl Applicant {
-    /// Its name at the keeper, if it has one, and its connection.
-    pub(super) const fn at_keeper(&mut self) -> Option<(&mut KeptClient, &TcpStream)> {
-        match &mut self.kept {
-            Some(kept) => Some((kept, self.negotiation.stream())),
-            None => None,
-        }
-    }
-}
 
 /// The last word to an applicant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! All entries of a gateway, with those who came in and have no flow yet.
 
-use super::applicants::Applicant;
+use super::applicant::Applicant;
 use super::association::Association;
 use super::entry::Entry;
 use crate::gateway::flows::KeptClient;

@@ -1,6 +1,7 @@
 //! The ports of the gateway and who comes in through them: TCP and UDP clients of forwards, transparent entries and
 //! SOCKS proxies, until each has its flow.
 
+mod applicant;
 mod applicants;
 mod association;
 mod clients;

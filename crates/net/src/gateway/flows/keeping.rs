@@ -4,16 +4,13 @@ mod line;
 
 use super::custody::Custody;
 use super::disk::DiskCustody;
-use super::floor::Floor;
-use super::flow::{Body, Flow, Wish};
+use super::flow::Wish;
 use super::flow_record::FlowRecord;
 use super::kept_ports::{self, KeptPorts};
-use super::traffic::Traffic;
 use crate::custody::{FlowStore, Recovery, Store, StoreConfig, StoreNotice};
 use crate::gateway::GatewayError;
 use crate::gateway::config::{Custody as Keep, GatewayConfig};
-use crate::gateway::sockets::kernel;
-use crate::keeper::{Accepted, Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
+use crate::keeper::{Accepted, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
 use crate::wait::{Interest, Waker, wait};
 use fulmar_proto::splice::{FlowId, Role};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
@@ -239,7 +236,7 @@ impl Keeping {
     }
 
     /// Gives the keeper a flow's socket, or another record of one that it has.
-    fn keep(&mut self, id: FlowId, socket: &TcpStream, record: SocketRecord) {
+    pub(super) fn keep(&mut self, id: FlowId, socket: &TcpStream, record: SocketRecord) {
         match self.client.take() {
             Some(client) => self.say(|keeper| keeper.claim(client.name, id, &record)),
             // A new record needs no descriptor at the keeper.
@@ -387,90 +384,5 @@ pub(in crate::gateway) fn record(config: &GatewayConfig, role: Role, wish: &Wish
         received: 0,
         preface: Vec::new(),
         held: false,
-    }
-}
-
-impl Traffic {
-    /// Gives the keeper the socket of a flow that may outlive this gateway, before the flow's first
-    /// octet passes. `preface` is what we are about to say to the client, which then is held no more. `false` if it is
-    /// to be tried again.
-    pub(in crate::gateway) fn keep(
-        &mut self,
-        config: &GatewayConfig,
-        id: FlowId,
-        preface: Vec<u8>,
-    ) -> bool {
-        let Some(flow) = self.flows.get(id) else {
-            return true;
-        };
-        let Body::Stream(stream) = &flow.body else {
-            return true;
-        };
-        let Some(socket) = stream.socket().filter(|_| stream.is_durable()) else {
-            return true;
-        };
-        let role = if flow.entered {
-            Role::Opener
-        } else {
-            Role::Acceptor
-        };
-        let note = FlowRecord {
-            role,
-            peer: config.peer_name(flow.peer).to_owned(),
-            destination: flow.destination.clone(),
-            class: flow.class,
-            bound: socket.local_addr().ok().filter(|_| role == Role::Acceptor),
-            received: 0,
-            held: stream.is_held() && preface.is_empty(),
-            preface,
-        };
-        let baseline = match Baseline::of(socket, role) {
-            Ok(baseline) => baseline,
-            // The counters do not stand still: its client sends all the time, and nothing was read yet.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !flow.proxied => {
-                Baseline::fresh(role)
-            }
-            // Try again, until the client's window is full: nothing is read while it waits for the reply.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-            Err(error) => {
-                tracing::error!(event = "not_kept", %id, %error);
-                return true;
-            }
-        };
-        let record = SocketRecord {
-            role,
-            baseline: Baseline {
-                // A proxy's request is not part of the flow, even while it is unread.
-                taken: baseline.taken + stream.ahead(),
-                ..baseline
-            },
-            note: note.encode(),
-        };
-        self.keeping.keep(id, socket, record);
-        true
-    }
-
-    /// At the end, leaves a flow that can go on to the next gateway. Without a keeper its client gets a reset,
-    /// since an end would be a lie; its octets stay in any case.
-    pub(in crate::gateway) fn leave_to_the_next(
-        &mut self,
-        floor: &mut Floor<'_>,
-        id: FlowId,
-    ) -> bool {
-        if !self.flows.get(id).is_some_and(Flow::is_durable) {
-            return false;
-        }
-        let Some(flow) = self.flows.remove(id) else {
-            return false;
-        };
-        self.left = true;
-        self.newsbox.ended(floor.now, &flow, "left_to_the_next");
-        if let Body::Stream(stream) = flow.body
-            && let (Some(socket), _) = stream.into_parts()
-            && !self.keeping.has_keeper()
-        {
-            kernel::reset(socket);
-        }
-        true
     }
 }

@@ -10,6 +10,7 @@ mod flow_record;
 mod keeping;
 pub(super) mod kept_ports;
 mod news;
+mod outliving;
 mod restore;
 mod silence;
 mod stream;
