@@ -1,6 +1,6 @@
 //! The content of a datagram: frames, one behind the other.
 
-use super::name::{Name, Named};
+use super::name::{Name, Named, OPENED};
 use crate::wire::varint;
 
 /// The bit of a type that says that another frame follows.
@@ -18,9 +18,6 @@ pub(super) const UNKNOWN_NAME: u8 = 0x22;
 /// The first of two types: the other has [`REPAIR_OPENED`].
 pub(super) const REPAIR: u8 = 0x30;
 pub(super) const REPAIR_OPENED: u8 = 0x01;
-/// The bit O in the octet of flags behind the type.
-pub(super) const OPENED: u8 = 0x80;
-
 pub(super) const DATA: u8 = 0x40;
 /// The bits of a type of data: O, T, P, U, then one that is zero.
 pub(super) const DATA_OPENED: u8 = 0x10;

@@ -28,6 +28,7 @@ mod known;
 mod name;
 mod octets;
 mod ranges;
+mod read;
 mod repair;
 
 #[cfg(test)]
@@ -38,8 +39,9 @@ mod tests;
 pub use content::{Content, FRAMES_MAX, Frame, FrameError, FrameKind, write_followed};
 pub use data::{FULL_BYTES, NAMED_BYTES, has_full_form, has_named_form, write_full, write_named};
 pub use feedback::{MACK_BYTES, NACK_BYTES, ShortFeedback};
-pub use known::{Ends, Known, read, write_unknown_name};
+pub use known::{Ends, Known};
 pub use name::{Name, Named};
 pub use ranges::RANGE_NUMBERS_MAX;
 pub(super) use ranges::{Order, Ranges};
+pub use read::{read, write_unknown_name};
 pub use repair::{REPAIR_BYTES, has_repair_form, write_repair};

@@ -2,9 +2,10 @@
 
 use core::fmt;
 
-use super::content::OPENED;
 use crate::wire::Port;
 
+/// The bit O in an octet of flags.
+pub(super) const OPENED: u8 = 0x80;
 /// The first port that an opener's name can hold: that of the dynamic ports (RFC 6335, section 6).
 const OPENER_FIRST: u16 = 49_152;
 
