@@ -31,6 +31,10 @@ pub(super) const FULL_ASYN: u8 = 0x10;
 pub(super) const FULL_TIME: u8 = 0x08;
 pub(super) const FULL_MODE: u8 = 0x07;
 
+const fn is_repair(code: u8) -> bool {
+    code & !REPAIR_OPENED == REPAIR
+}
+
 /// The frames that this version knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameKind {
@@ -81,7 +85,7 @@ impl<'a> Frame<'a> {
             MACK => FrameKind::Mack,
             NACK => FrameKind::Nack,
             UNKNOWN_NAME => FrameKind::UnknownName,
-            0x30..=0x31 => FrameKind::Repair,
+            code if is_repair(code) => FrameKind::Repair,
             0x40..=0x5F if self.code & 1 == 0 => FrameKind::Data,
             0x60..=0x7F => FrameKind::Full,
             _ => return None,
@@ -119,6 +123,9 @@ pub enum FrameError {
     /// There are more than [`FRAMES_MAX`].
     #[error("more than {FRAMES_MAX} frames")]
     TooMany,
+    /// A frame of the type of a repair symbol announces another behind it.
+    #[error("a repair symbol is not the last frame")]
+    RepairNotLast,
 }
 
 /// The frames of a datagram, in the order sent: at most [`FRAMES_MAX`], then perhaps one error.
@@ -148,6 +155,9 @@ impl<'a> Content<'a> {
                 fields: rest,
             });
         }
+        if is_repair(code) {
+            return Err(FrameError::RepairNotLast);
+        }
         let split = varint::read(rest).and_then(|(bytes, rest)| {
             let bytes = usize::try_from(bytes).ok()?;
             rest.split_at_checked(bytes)
@@ -170,11 +180,11 @@ impl<'a> Iterator for Content<'a> {
 /// Appends `frame`, which was written as a last one, so that another must follow.
 ///
 /// # Panics
-/// `frame` is empty, or of a type that fills the rest of a datagram (0x40 and above).
+/// `frame` is empty, or of a type that is always the last of a datagram: a repair symbol, or 0x40 and above.
 pub fn write_followed(frame: &[u8], out: &mut Vec<u8>) {
     let (&code, fields) = frame.split_first().expect("a frame has a type");
     assert!(
-        code < DATA_FIRST,
+        code < DATA_FIRST && !is_repair(code),
         "nothing follows a frame of type {code:#x}"
     );
     out.push(code | MORE);
@@ -230,6 +240,27 @@ mod tests {
     }
 
     #[test]
+    fn a_repair_symbol_is_the_last_frame_or_refused() {
+        for code in [0x30, 0x31] {
+            let last = [0x87, 0x01, 9, code, 0x01, 2, 3, 0x07];
+            let frames: Vec<_> = Content::of(&last).map(Result::unwrap).collect();
+            assert_eq!(frames[1].kind(), Some(FrameKind::Repair));
+            assert_eq!((frames.len(), frames[1].fields()), (2, &last[4..]));
+            // The same with MORE: the frame before is sound, and nothing from there on is read.
+            let followed = [0x87, 0x01, 9, code | MORE, 0x02, 2, 3, 0x07];
+            let read: Vec<_> = Content::of(&followed).collect();
+            assert_eq!(read[0].unwrap().fields(), [9]);
+            assert_eq!(read[1..], [Err(FrameError::RepairNotLast)]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing follows")]
+    fn nothing_follows_a_repair_symbol() {
+        write_followed(&[0x31, 0, 0], &mut Vec::new());
+    }
+
+    #[test]
     #[should_panic(expected = "nothing follows")]
     fn nothing_follows_data() {
         write_followed(&[0x58, 0, 0], &mut Vec::new());
@@ -238,7 +269,8 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_back_one_behind_the_other(
-            frames in vec((0_u8..0x40, vec(any::<u8>(), 0..80)), 0..15), last: u8, rest: Vec<u8>,
+            frames in vec(((0_u8..0x40).prop_filter("goes last", |code| !is_repair(*code)), vec(any::<u8>(), 0..80)), 0..15),
+            last: u8, rest: Vec<u8>,
         ) {
             let mut out = Vec::new();
             for (code, fields) in &frames {
