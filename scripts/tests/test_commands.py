@@ -72,7 +72,6 @@ ELSEWHERE = {
     "start-stop-daemon --stop --retry 10 --remove-pidfile --pidfile /run/fulmar-NAME.pid": PACKAGE,
     "cargo build --release -p fulmar-cli": "scripts/tests/test_commands.py:setUpClass",
     "cargo doc -p fulmar-channel": "make lint",
-    "cargo doc -p fulmar --no-deps --open": "make lint",
     **dict.fromkeys(
         (f"cargo run -p fulmar --example {words}" for words in (
             "chat key", "chat listen 127.0.0.1:4920 SECRET PUBLIC", "chat call 127.0.0.1:4920 SECRET PUBLIC",
