@@ -41,7 +41,7 @@ pub struct Synthetic {
 pub enum CourseSeed {
     /// This number alone: every run meets the same course, like that of a recording.
     Fixed(u64),
-    /// The run's seed, which [`Fading::in_run`] must give. Until then the directions differ.
+    /// The run's seed, which `Fading::in_run` must give. Until then the directions differ.
     Run,
 }
 

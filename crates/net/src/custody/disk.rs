@@ -28,7 +28,7 @@ pub(super) trait Disk: Debug + Send + Sync {
     /// Moves a file, or what has its name, to the damaged ones, and says how many octets it has.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`](std::io::ErrorKind::AlreadyExists) if one of them has that name.
+    /// [`ErrorKind::AlreadyExists`] if one of them has that name.
     fn set_aside(&self, name: &str, aside: &str) -> io::Result<u64>;
     /// The damaged files, with their lengths.
     fn list_aside(&self) -> io::Result<Vec<(String, u64)>>;

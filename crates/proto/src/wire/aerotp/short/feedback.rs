@@ -44,7 +44,7 @@ pub struct ShortFeedback {
     pub named: Named,
     /// The congestion seen; REDUCED has no place in the short form.
     pub ecn: EcnField,
-    /// The timestamp of the TPDU most recently received: what [`read`](super::read) gave, or another in microseconds, cut to 16 us.
+    /// The timestamp of the TPDU most recently received: what [`read`](super::read()) gave, or another in microseconds, cut to 16 us.
     pub echo: u32,
     /// The octets that the frame may have. What is not optional is written in any case.
     pub frame_bytes_max: usize,

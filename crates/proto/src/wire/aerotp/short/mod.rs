@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Writing: [`write_named`], [`write_full`] and [`write_repair`] append all but the payload; [`ShortFeedback`] appends MACKs and
-//! NACKs; [`write_followed`] lets another frame follow. Reading: [`Content`] gives the frames, and [`read`] makes of
+//! NACKs; [`write_followed`] lets another frame follow. Reading: [`Content`] gives the frames, and [`read()`] makes of
 //! one the [`Tpdu`](super::Tpdu) that the long form would have given, with what the receiver knows ([`Known`]).
 //!
 //! The seal around it vouches for every octet, so there are no checks, and what is known at both ends is left out: ports
