@@ -316,7 +316,7 @@ impl Board {
     }
 }
 
-/// How long a call waits for what it wants.
+/// The time that a call waits for its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {
     None,

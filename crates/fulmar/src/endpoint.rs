@@ -289,7 +289,7 @@ impl Listener {
     }
 }
 
-/// What there is, or the reason why nothing will come any more.
+/// The result that is there, or the reason why none will come any more.
 pub(crate) fn or_over<T>(next: Option<T>, board: &Board) -> Option<io::Result<T>> {
     let over = || Some(Err(board.over.as_ref()?.error()));
     next.map(Ok).or_else(over)

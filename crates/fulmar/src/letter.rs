@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 pub(crate) const MESSAGE_BYTES_MAX: usize = 65_536;
 /// Octets of messages that wait to be sent, at most.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// What a waiting message is counted for beside its octets, so that empty ones are bounded too.
+/// Octets that a waiting message is counted for beside its own, so that empty ones are bounded too.
 const LETTER_COST: usize = 64;
 const HEAD_BYTES: usize = 12;
 /// In place of a length: no message follows. The number of lines to which that applies comes next.
@@ -114,7 +114,7 @@ impl Outbox {
     }
 }
 
-/// What was read of a line.
+/// The part of a line that was read.
 #[derive(Debug)]
 pub(crate) enum Piece {
     Preamble(Preamble),

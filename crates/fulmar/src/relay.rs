@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 const STREAMS: Port = Port(7);
 const MESSAGES: Port = Port(8);
-/// What fits the smallest packet until the session has found out more, and the salt of early data.
+/// Sizes that fit the smallest packet with the salt of early data, until the session has found out more.
 const FIRST_PACKET: ByteCount = ByteCount(1280 - 32);
 /// IPv6 and UDP headers.
 const IP_UDP_OVERHEAD: ByteCount = ByteCount(48);

@@ -79,7 +79,7 @@ impl Stream {
     }
 
     /// Ends the own direction and waits until the peer's end has received and confirmed everything that was written.
-    /// What the peer sends can still be read.
+    /// Octets from the peer can still be read.
     ///
     /// # Errors
     /// Something written may not have arrived, for the reason that the error says. A non-blocking stream says

@@ -35,7 +35,7 @@ pub(super) enum Ending {
     Leaving(Instant),
 }
 
-/// What lies below the rooms that carry flows.
+/// The ground below the rooms that carry flows.
 #[derive(Debug)]
 pub(super) struct Ground {
     pub(super) config: GatewayConfig,

@@ -4,7 +4,7 @@ use super::flow::Flow;
 use fulmar_proto::splice::{ClassId, Destination, FlowId};
 use fulmar_proto::units::{Duration, Instant};
 
-/// What befell a flow, or a wish for one.
+/// An incident of a flow, or of a wish for one.
 #[derive(Debug)]
 pub(in crate::gateway) struct News {
     pub(in crate::gateway) at: Instant,

@@ -1,4 +1,4 @@
-//! What is known of the peers while the gateway runs.
+//! The gateway's knowledge of its peers while it runs.
 
 use super::decisions::Decisions;
 use super::found_peers::FoundPeers;

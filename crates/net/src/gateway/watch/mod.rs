@@ -1,4 +1,4 @@
-//! What the gateway tells of itself, and to whom: the status, its history, the figures with their names, the page, and
+//! The gateway's account of itself, and to whom it is given: the status, its history, the figures with their names, the page, and
 //! the event trace.
 
 mod history;

@@ -80,7 +80,7 @@ fn trace(clock: Clock, config: &GatewayConfig) -> Result<Option<GatewayTrace>, R
     Ok(started.map(GatewayTrace::new))
 }
 
-/// What is recorded of a gateway while it runs; by default nothing.
+/// The recordings of a gateway while it runs; by default none.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct Watch {
     /// A capture, and the tap of what the carrier sends.

@@ -16,7 +16,7 @@ use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
 use fulmar_settings::{FieldKeys, with_keys};
 
-/// What the fields of a connection are to a client's user.
+/// The words of a client's user for the fields of a connection.
 const OPTIONS: &FieldKeys = &[
     ("tpdu_bytes_max", "the server's --mtu"),
     ("fec_words", "--fec-words"),

@@ -1,4 +1,4 @@
-//! What this end knows of its connections, and frames leave out.
+//! This end's knowledge of its connections, which frames leave out.
 
 use super::super::header::{EcnField, Flags, Header};
 use super::super::reject::Reject;
