@@ -273,7 +273,9 @@ fn a_client_too_many_is_refused_and_the_others_go_on() {
 #[test]
 fn a_target_that_does_not_listen_is_counted_and_ends_nothing() {
     let client = socket();
-    let closed = socket().local_addr().unwrap();
+    // Nobody else uses this address: the port is another test's a moment later.
+    let closed = UdpSocket::bind("127.0.0.2:0").and_then(|socket| socket.local_addr());
+    let closed = closed.unwrap();
     let running = Running::start(EmulatorConfig::perfect(([127, 0, 0, 1], 0).into(), closed));
     for _ in 0..3 {
         client.send_to(b"anyone?", running.address).unwrap();
