@@ -90,17 +90,16 @@ const LINKS_FAILED_ONCE: [(u64, &str); 15] = [
     ),
 ];
 
-/// A minute of one core.
 #[test]
-fn ten_thousand_sessions_of_each_link_layer_keep_what_it_promises() {
-    let totals = swarm::link_sessions(1_000_000..1_010_000, 0, &Progress::default()).unwrap();
+fn sessions_of_each_link_layer_keep_what_it_promises() {
+    let totals = swarm::link_sessions(1_000_000..1_002_000, 0, &Progress::default()).unwrap();
     assert_eq!(totals.failures, []);
     assert_eq!(totals.layers.len(), 7);
     for layer in &totals.layers {
-        assert_eq!(layer.sessions, 10_000, "{layer:?}");
-        assert!(layer.restarts > 10_000, "{layer:?}");
-        assert!(layer.frames_lost > 100_000, "{layer:?}");
-        assert!(layer.frames_damaged > 20_000, "{layer:?}");
+        assert_eq!(layer.sessions, 2_000, "{layer:?}");
+        assert!(layer.restarts > 2_000, "{layer:?}");
+        assert!(layer.frames_lost > 20_000, "{layer:?}");
+        assert!(layer.frames_damaged > 4_000, "{layer:?}");
     }
 }
 

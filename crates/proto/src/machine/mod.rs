@@ -133,6 +133,7 @@ pub struct Deadline {
 
 impl Deadline {
     /// The earlier of two optional deadlines.
+    #[inline]
     pub fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
         match (a, b) {
             (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),

@@ -61,17 +61,22 @@ pub struct LinkMeter {
     pub marked: u64,
 }
 
-/// FNV-1a over words of eight octets; equal octets are all that matters here.
+/// FNV-1a over words of eight octets, in four lanes that need not wait for each other; equal octets
+/// are all that matters here.
 fn hash(octets: &[u8]) -> u64 {
     const PRIME: u64 = 0x0000_0100_0000_01B3;
-    let words = octets.chunks_exact(8);
-    let rest = words.remainder().iter().map(|&octet| u64::from(octet));
-    let words = words.filter_map(|word| word.first_chunk().map(|&word| u64::from_le_bytes(word)));
-    let seed = 0xCBF2_9CE4_8422_2325 ^ octets.len() as u64;
-    words.chain(rest).fold(seed, |hash, word| {
-        // A multiplication alone moves bits upwards only.
-        (hash ^ word).wrapping_mul(PRIME).rotate_left(29)
-    })
+    const SEED: u64 = 0xCBF2_9CE4_8422_2325;
+    // A multiplication alone moves bits upwards only.
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(PRIME).rotate_left(29);
+    let (blocks, rest) = octets.as_chunks::<32>();
+    let mut lanes = [0, 1, 2, 3].map(|lane| SEED ^ lane);
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = mix(*lane, u64::from_le_bytes(*word));
+        }
+    }
+    let rest = rest.iter().map(|&octet| u64::from(octet));
+    lanes.into_iter().chain(rest).fold(octets.len() as u64, mix)
 }
 
 impl LinkMeter {
