@@ -1,12 +1,24 @@
 //! The contract between a session and the machine that it carries.
 
-use super::{Machine, PathId};
+use super::{Datagram, Machine, PathId};
 use crate::units::{ByteCount, Instant};
+
+/// The form in which the machine's packets travel on a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// A datagram is a packet, with all its ports, numbers and checks.
+    #[default]
+    Long,
+    /// A datagram is *content*, sealed by a session: frames that leave out what the seal vouches for and what both
+    /// ends know (`docs/protocol/aerotp.md`, section 11).
+    Short,
+}
 
 /// The sizes that the layers below give a path's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSizes {
-    /// The longest packet of the machine that arrives in one piece, header and parity included, in octets.
+    /// The longest packet of the machine that arrives in one piece, header and parity included, in octets; on a path
+    /// in the short form, the longest content, type octet included.
     pub tpdu_bytes_max: usize,
     /// Octets that the layers below add to each, network and carrier headers included.
     pub lower_overhead: ByteCount,
@@ -17,6 +29,9 @@ pub struct PathSizes {
 ///
 /// The session calls these right after its application heard of the event that says the same, and before any other.
 pub trait Carried: Machine {
+    /// Whether the machine can speak the short form.
+    const SHORT: bool = false;
+
     /// The remote at the end of `path` cannot be reached (`held`), or can again. While a path is held, nothing new is
     /// sent there and no timer that counts silence runs.
     fn hold(&mut self, now: Instant, path: PathId, held: bool);
@@ -37,4 +52,18 @@ pub trait Carried: Machine {
 
     /// The remote at the end of `path` has lost its state. Nothing of its new start has been handed over yet.
     fn peer_restarted(&mut self, now: Instant, path: PathId);
+
+    /// What is sent on `path` from now on is in this form: both ends of the session around it can read it. Without
+    /// this call it is the long one.
+    ///
+    /// In the short form [`Machine::poll_transmit`] appends content, which is one short frame, or 0x00 and the packet in
+    /// the long form, and the sizes of [`Carried::set_path_sizes`] are those of content. Sizes for the form are given
+    /// right after it. A packet that was made before and is sent again may be longer than they say. Nobody calls
+    /// this for a machine that cannot speak the short form.
+    fn speak(&mut self, _now: Instant, _path: PathId, _form: Form) {}
+
+    /// Content in the short form arrived under a seal, with a frame for the machine or several: the machine leaves out
+    /// those that are the session's own. It is taken whatever form is spoken on the path, since the two ends do not
+    /// change over at the same moment.
+    fn handle_frames(&mut self, _now: Instant, _datagram: Datagram<'_>) {}
 }
