@@ -112,7 +112,8 @@ impl<'a> Tpdu<'a> {
         self.kind
     }
 
-    pub(super) const fn is_short(&self) -> bool {
+    /// Whether it came in the short form, where times are cut and nothing is checked.
+    pub const fn is_short(&self) -> bool {
         self.is_short
     }
 

@@ -8,6 +8,9 @@ const MORE: u8 = 0x80;
 /// The first type that cannot have MORE: data fill the rest.
 const DATA_FIRST: u8 = 0x40;
 
+/// Octets before a TPDU in the long form: the type.
+pub const LONG_TYPE_BYTES: usize = 1;
+
 /// The most frames in a datagram.
 pub const FRAMES_MAX: u8 = 16;
 
@@ -175,6 +178,11 @@ impl<'a> Iterator for Content<'a> {
         let octets = self.rest.take()?;
         Some(self.take(octets))
     }
+}
+
+/// Appends the type of a frame with a TPDU in the long form, which the caller appends.
+pub fn begin_long(out: &mut Vec<u8>) {
+    out.push(LONG);
 }
 
 /// Appends `frame`, which was written as a last one, so that another must follow.

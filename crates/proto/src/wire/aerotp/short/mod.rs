@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Writing: [`write_named`], [`write_full`] and [`write_repair`] append all but the payload; [`ShortFeedback`] appends MACKs and
-//! NACKs; [`write_followed`] lets another frame follow. Reading: [`Content`] gives the frames, and [`read()`] makes of
+//! NACKs; [`begin_long`] comes before a TPDU in the long form; [`write_followed`] lets another frame follow. Reading: [`Content`] gives the frames, and [`read()`] makes of
 //! one the [`Tpdu`](super::Tpdu) that the long form would have given, with what the receiver knows ([`Known`]).
 //!
 //! The seal around it vouches for every octet, so there are no checks, and what is known at both ends is left out: ports
@@ -36,7 +36,9 @@ mod golden;
 #[cfg(test)]
 mod tests;
 
-pub use content::{Content, FRAMES_MAX, Frame, FrameError, FrameKind, write_followed};
+pub use content::{
+    Content, FRAMES_MAX, Frame, FrameError, FrameKind, LONG_TYPE_BYTES, begin_long, write_followed,
+};
 pub use data::{FULL_BYTES, NAMED_BYTES, has_full_form, has_named_form, write_full, write_named};
 pub use feedback::{MACK_BYTES, NACK_BYTES, ShortFeedback};
 pub use known::{Ends, Known};

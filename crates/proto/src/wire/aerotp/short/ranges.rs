@@ -139,6 +139,9 @@ impl Iterator for Ranges<'_> {
     }
 }
 
+/// The numbers for which no memory is taken.
+const FEW: usize = 256;
+
 /// Appends as many of `numbers` as `room` octets hold, taken in the order offered, at most [`RANGE_NUMBERS_MAX`], and returns how
 /// many it took. A number that is not up to 2^23 - 1 behind `base` is not taken, nor are those after it.
 ///
@@ -153,7 +156,7 @@ pub(super) fn write(
 ) -> usize {
     let base_said = order == Order::OldestFirst;
     let mut above = None;
-    let offsets: Vec<u32> = base_said
+    let mut offsets = base_said
         .then_some(0)
         .into_iter()
         .chain(
@@ -166,20 +169,44 @@ pub(super) fn write(
                     !base_said || *offset > before
                 }),
         )
-        .take(RANGE_NUMBERS_MAX)
-        .collect();
+        .take(RANGE_NUMBERS_MAX);
+    let Some(first) = offsets.next() else {
+        return 0;
+    };
+    let mut few = [first; FEW];
+    let mut count = 1;
+    for (place, offset) in few[1..].iter_mut().zip(offsets.by_ref()) {
+        *place = offset;
+        count += 1;
+    }
+    let more: Vec<u32> = offsets.collect();
+    if more.is_empty() {
+        write_fitting(order, &few[..count], &mut [0; FEW], room, out)
+    } else {
+        let all = [&few[..], &more].concat();
+        let mut sorted = vec![0; all.len()];
+        write_fitting(order, &all, &mut sorted, room, out)
+    }
+}
+
+/// Appends as many of these offsets as fit, the base's in any case. `sorted` is memory for as many.
+fn write_fitting(
+    order: Order,
+    offsets: &[u32],
+    sorted: &mut [u32],
+    room: usize,
+    out: &mut Vec<u8>,
+) -> usize {
     let start = out.len();
-    let mut sorted = Vec::with_capacity(offsets.len());
     let mut put = |count: usize, out: &mut Vec<u8>| {
-        sorted.clear();
-        sorted.extend_from_slice(&offsets[..count]);
+        let sorted = &mut sorted[..count];
+        sorted.copy_from_slice(&offsets[..count]);
         sorted.sort_unstable();
-        sorted.dedup();
         out.truncate(start);
-        write_sorted(order, &sorted, out);
+        write_sorted(order, sorted, out);
         out.len() - start <= room
     };
-    let least = usize::from(base_said);
+    let least = usize::from(order == Order::OldestFirst);
     // All usually fit. If not, the search ends at a count that fits while one more does not.
     let (mut fits, mut too_many) = (least, offsets.len() + 1);
     let mut count = offsets.len();
@@ -195,9 +222,9 @@ pub(super) fn write(
     fits - least
 }
 
-/// The first and last of each run of numbers that ascend.
+/// The first and last of each run of numbers that ascend; a number may be there twice.
 fn runs(sorted: &[u32]) -> impl DoubleEndedIterator<Item = (u32, u32)> {
-    let runs = sorted.chunk_by(|a, b| a + 1 == *b);
+    let runs = sorted.chunk_by(|a, b| b - a <= 1);
     runs.filter_map(|run| Some((*run.first()?, *run.last()?)))
 }
 
