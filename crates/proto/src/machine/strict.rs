@@ -1,7 +1,7 @@
 //! A wrapper that panics when the contract is broken.
 
-use super::{Datagram, Deadline, Machine, Transmit};
-use crate::units::Instant;
+use super::{Carried, Datagram, Deadline, Form, Machine, PathId, PathSizes, Transmit};
+use crate::units::{ByteCount, Instant};
 use core::cell::Cell;
 
 /// The number of times that a machine may set the same deadline without progress before it counts
@@ -154,10 +154,50 @@ impl<M: Machine> Machine for Strict<M> {
     }
 }
 
+impl<M: Carried> Carried for Strict<M> {
+    const SHORT: bool = M::SHORT;
+
+    fn hold(&mut self, now: Instant, path: PathId, held: bool) {
+        self.advance(now);
+        self.app().hold(now, path, held);
+    }
+
+    fn set_path_sizes(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        sizes: PathSizes,
+    ) -> Result<(), String> {
+        self.advance(now);
+        self.app().set_path_sizes(now, path, sizes)
+    }
+
+    fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
+        self.advance(now);
+        self.app().on_sent_below(now, path, wire);
+    }
+
+    fn peer_restarted(&mut self, now: Instant, path: PathId) {
+        self.advance(now);
+        self.app().peer_restarted(now, path);
+    }
+
+    fn speak(&mut self, now: Instant, path: PathId, form: Form) {
+        self.advance(now);
+        self.app().speak(now, path, form);
+    }
+
+    fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.input(now, "handle_frames");
+        self.seen_count.set(0);
+        self.machine.handle_frames(now, datagram);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Ecn, Kind, PathId, Priority};
+    use crate::machine::{Ecn, Kind, Priority};
     use core::time::Duration;
 
     /// A machine that answers every datagram with one octet; the test sets its deadline.
