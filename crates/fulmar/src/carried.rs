@@ -4,7 +4,7 @@
 //! outlive the end of what was there before.
 
 use fulmar_proto::machine::{
-    Carried as CarriedMachine, Datagram, Deadline, Machine, PathId, PathSizes, Transmit,
+    Carried as CarriedMachine, Datagram, Deadline, Form, Machine, PathId, PathSizes, Transmit,
 };
 use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint, Event};
 use fulmar_proto::units::{ByteCount, Instant};
@@ -83,6 +83,8 @@ impl Machine for Carried {
 }
 
 impl CarriedMachine for Carried {
+    const SHORT: bool = true;
+
     fn hold(&mut self, now: Instant, path: PathId, held: bool) {
         self.endpoint.hold(now, path, held);
     }
@@ -98,6 +100,14 @@ impl CarriedMachine for Carried {
 
     fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
         self.endpoint.on_sent_below(now, path, wire);
+    }
+
+    fn speak(&mut self, now: Instant, path: PathId, form: Form) {
+        self.endpoint.speak(now, path, form);
+    }
+
+    fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.endpoint.handle_frames(now, datagram);
     }
 
     fn peer_restarted(&mut self, now: Instant, path: PathId) {

@@ -1,10 +1,12 @@
 //! The news of a session about a path, as flows see it.
 
 use super::Splicer;
-use crate::machine::{Carried, PathId, PathSizes};
+use crate::machine::{Carried, Datagram, Form, PathId, PathSizes};
 use crate::units::{ByteCount, Instant};
 
 impl Carried for Splicer {
+    const SHORT: bool = true;
+
     fn hold(&mut self, now: Instant, peer: PathId, held: bool) {
         Self::hold(self, now, peer, held);
     }
@@ -21,6 +23,18 @@ impl Carried for Splicer {
 
     fn on_sent_below(&mut self, now: Instant, peer: PathId, wire: ByteCount) {
         self.endpoint_mut().on_sent_below(now, peer, wire);
+    }
+
+    fn speak(&mut self, now: Instant, peer: PathId, form: Form) {
+        self.now = now;
+        self.endpoint_mut().speak(now, peer, form);
+        self.pump(now);
+    }
+
+    fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.now = now;
+        self.endpoint_mut().handle_frames(now, datagram);
+        self.pump(now);
     }
 
     fn peer_restarted(&mut self, now: Instant, peer: PathId) {

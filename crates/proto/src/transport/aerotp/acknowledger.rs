@@ -4,6 +4,7 @@
 //! hole is told at once; everything else waits for `every` arrivals or the flush timer. In the
 //! papers' style each number is listed once and no MACK is hurried.
 
+use super::answer::Answer;
 use super::config::{AckPolicy, AckStyle, ConnectionConfig};
 use super::modes::Acks;
 use crate::machine::Deadline;
@@ -11,9 +12,8 @@ use crate::timer::{TimerKind, TimerTable};
 use crate::units::Instant;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
-    CHANNEL_NUMBERS, ChannelWord, CumulativeWords, EcnField, Feedback, Handshake, HoldTime,
-    LISTED_NUMBERS_MAX, PathReport, REPORT_NUMBERS, ReceiverWord, cumulative_numbers_max,
-    listed_numbers_max,
+    CHANNEL_NUMBERS, ChannelWord, CumulativeWords, EcnField, Handshake, HoldTime,
+    LISTED_NUMBERS_MAX, PathReport, REPORT_NUMBERS, ReceiverWord,
 };
 use core::num::NonZeroU8;
 use std::collections::VecDeque;
@@ -58,8 +58,6 @@ pub(super) struct Acknowledger {
     policy: AckPolicy,
     /// Whether each TPDU is sent several times, so that a duplicate says nothing by itself.
     expects_copies: bool,
-    /// The size of the largest TPDU, which bounds the length of a MACK's list.
-    tpdu_bytes_max: usize,
     pending: u16,
     due: bool,
     handshake: Option<Handshake>,
@@ -77,7 +75,6 @@ impl Acknowledger {
             acks,
             policy: config.ack.in_mode(acks),
             expects_copies: config.copies > NonZeroU8::MIN,
-            tpdu_bytes_max: config.tpdu_bytes_max,
             pending: 0,
             due: false,
             handshake: None,
@@ -91,10 +88,6 @@ impl Acknowledger {
 
     pub(super) fn give_back(&mut self) {
         self.recent.shrink_to_fit();
-    }
-
-    pub(super) const fn set_tpdu_bytes_max(&mut self, octets: usize) {
-        self.tpdu_bytes_max = octets;
     }
 
     /// Notes the timestamp of an arrived TPDU of any kind, which the next answer echoes.
@@ -183,11 +176,11 @@ impl Acknowledger {
         self.timers.next_deadline()
     }
 
-    /// Appends the MACK that is due. `template` carries ports, mode and checks.
+    /// Appends the MACK that is due.
     pub(super) fn write(
         &mut self,
         now: Instant,
-        template: Feedback,
+        mut answer: Answer,
         state: ReceiverState,
         out: &mut Vec<u8>,
     ) {
@@ -196,34 +189,31 @@ impl Acknowledger {
         } else {
             EcnField::NONE
         };
-        let feedback = Feedback {
-            ecn,
-            echo: self.echo(),
-            ..template
-        };
+        answer.mark(ecn);
+        answer.echo(self.echo());
         let handshake = self.handshake.take();
         self.due = false;
         self.pending = 0;
         self.timers.stop(FlushTimer);
         let listed = self.policy.style == AckStyle::Listed && handshake.is_none();
-        let (strength, crc) = (template.fec_words, template.crc);
         if let Some(first) = self.recent.front().copied().filter(|_| listed) {
-            let room = listed_numbers_max(self.tpdu_bytes_max, strength, crc);
+            let room = answer.listed_max();
             // Arrivals left for the next MACK must not look lost, so this one answers no later
             // TPDU.
             let answered = self
                 .recent
                 .get(room)
                 .filter(|_| self.recent.len() > room + 1);
-            let echo = answered.map_or(feedback.echo, |last| last.stamp);
-            let feedback = Feedback { echo, ..feedback };
+            if let Some(last) = answered {
+                answer.echo(last.stamp);
+            }
             let further = self
                 .recent
                 .iter()
                 .skip(1)
                 .take(room)
                 .map(|recent| recent.seq);
-            let told = 1 + feedback.listed(Handshake::None, first.seq, further, out);
+            let told = 1 + answer.listed(first.seq, further, out);
             self.recent.drain(..told.min(self.recent.len()));
             self.due = !self.recent.is_empty();
             return;
@@ -244,7 +234,7 @@ impl Acknowledger {
             self.recent.clear();
         }
         let handshake = handshake.unwrap_or_default();
-        let room = cumulative_numbers_max(self.tpdu_bytes_max, strength, crc);
+        let room = answer.cumulative_max();
         let report = state
             .report
             .filter(|_| room >= REPORT_NUMBERS + CHANNEL_NUMBERS);
@@ -256,7 +246,7 @@ impl Acknowledger {
         let room = room - words.numbers();
         let newest_first = self.recent.iter().rev().take(room).map(|recent| recent.seq);
         let next = state.next_expected;
-        feedback.cumulative_with(handshake, next, words, newest_first, out);
+        answer.cumulative(handshake, next, words, newest_first, out);
         if self.policy.style == AckStyle::Cumulative {
             let repeats = self.policy.repeats.max(1);
             self.recent.iter_mut().for_each(|recent| recent.told += 1);
@@ -269,8 +259,9 @@ impl Acknowledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::aerotp::packing::Packing;
     use crate::units::Duration;
-    use crate::wire::aerotp::{self as wire, FecStrength, Mack, parse};
+    use crate::wire::aerotp::{self as wire, FecStrength, Feedback, Mack, parse};
     use crate::wire::{Mode, Port};
 
     /// The hold time in the MACK that `acks` writes at `now`.
@@ -291,9 +282,15 @@ mod tests {
             channel: None,
             report: None,
         };
+        let answer = Answer {
+            template,
+            packing: Packing::Long,
+            named: None,
+            bytes_max: 1_480,
+        };
         let mut out = Vec::new();
         acks.demand();
-        acks.write(now, template, state, &mut out);
+        acks.write(now, answer, state, &mut out);
         let tpdu = parse(&out).expect("our own");
         match Mack::of(&tpdu).expect("a MACK").acks {
             wire::Acks::Cumulative { receiver, .. } => receiver.hold.to_duration(),

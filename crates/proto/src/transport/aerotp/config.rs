@@ -2,13 +2,14 @@
 
 use super::endpoint::AddressKey;
 use super::modes::Acks;
+use super::packing::Packing;
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
 use crate::transport::parts::RtoLimits;
 use crate::units::{Bitrate, ByteCount, Duration};
 use crate::wire::Mode;
 use crate::wire::TpduSeq;
-use crate::wire::aerotp::{FecStrength, payload_max};
+use crate::wire::aerotp::{FecStrength, payload_max, short};
 use core::num::NonZeroU8;
 
 /// The form of the MACKs that the receiver sends.
@@ -197,6 +198,9 @@ impl Default for ConnectionConfig {
 /// crowd the link.
 const GIVE_UP_MIN: Duration = Duration::from_secs(1);
 
+/// Octets of the length inside a repair symbol.
+const SYMBOL_LENGTH_BYTES: usize = 2;
+
 /// The least coherence that `adapt` takes.
 const ADAPT_MIN: Duration = Duration::from_micros(1);
 const ADAPT_MAX: Duration = Duration::from_secs(100);
@@ -213,11 +217,17 @@ pub struct ConfigError {
 }
 
 impl ConnectionConfig {
-    /// Payload octets of one TPDU.
+    /// Payload octets of one TPDU, in the long form.
     ///
     /// # Errors
     /// [`ConfigError`] if headers and parity leave no room, or a number is out of range.
     pub fn payload_bytes(&self) -> Result<usize, ConfigError> {
+        self.payload_bytes_in(Packing::Long)
+    }
+
+    /// Payload octets of one TPDU with these headers; the errors are those of
+    /// [`ConnectionConfig::payload_bytes`].
+    pub(super) fn payload_bytes_in(&self, packing: Packing) -> Result<usize, ConfigError> {
         let error = |field, problem: String| Err(ConfigError { field, problem });
         if !self.fec_words.is_none() && !self.payload_crc {
             return error(
@@ -256,10 +266,7 @@ impl ConnectionConfig {
             let problem = format!("is {}; it must be 2 to 32768", self.window_tpdus);
             return error("window_tpdus", problem);
         }
-        // A repair symbol has a descriptor beside it and a length of two octets inside.
-        let block = self.block.is_some();
-        let room = payload_max(self.tpdu_bytes_max, self.fec_words, self.payload_crc, block);
-        let payload = if block { room.saturating_sub(2) } else { room };
+        let payload = self.room_in(packing);
         if !(1..=65_000).contains(&payload) {
             let problem = format!(
                 "leaves {payload} of {} octets for payload beside {} FEC words; it must leave 1 to \
@@ -270,6 +277,33 @@ impl ConnectionConfig {
             return error("tpdu_bytes_max", problem);
         }
         Ok(payload)
+    }
+
+    /// Whether TPDUs keep their CRC-32 under a seal, which vouches for every octet: parity needs it, and so does
+    /// the estimate of the bit error rate. Then they have no short form.
+    pub(super) fn keeps_check(&self) -> bool {
+        !self.fec_words.is_none() || self.adapt.is_some()
+    }
+
+    /// Payload octets beside these headers and the parity.
+    fn room_in(&self, packing: Packing) -> usize {
+        let block = self.block.is_some();
+        // A repair symbol has a length of two octets inside.
+        let symbol_bytes = if block { SYMBOL_LENGTH_BYTES } else { 0 };
+        let long = |crc| {
+            let bytes = self.tpdu_bytes_max - packing.long_type_bytes().min(self.tpdu_bytes_max);
+            payload_max(bytes, self.fec_words, crc, block).saturating_sub(symbol_bytes)
+        };
+        let short = |bytes| self.tpdu_bytes_max.saturating_sub(bytes);
+        match packing {
+            Packing::Long => long(self.payload_crc),
+            _ if self.keeps_check() => long(self.payload_crc),
+            // Without a name repair symbols have no short form.
+            Packing::Full if block => long(false),
+            Packing::Full => short(short::FULL_BYTES),
+            Packing::Named if block => short(short::REPAIR_BYTES + symbol_bytes),
+            Packing::Named => short(short::NAMED_BYTES),
+        }
     }
 
     /// The reason why each TPDU cannot be sent more than once, if there is one.

@@ -8,6 +8,7 @@
 
 mod arrivals;
 mod departures;
+mod headers;
 mod timers;
 
 use super::adaptation::Adaptation;
@@ -16,12 +17,13 @@ use super::counters::Counters;
 use super::event::{CloseReason, ConnectionId, Event, State, WriteError};
 use super::key::Key;
 use super::modes::ModeRules;
+use super::packing::Packing;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::tombstones::Past;
+use super::tombstones::{Past, Tombstone};
 use super::tpdu_shape::TpduShape;
 use crate::bytes::Chunk;
-use crate::machine::Priority;
+use crate::machine::{Form, Priority};
 use crate::timer::TimerTable;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::DeliveryReport;
@@ -53,6 +55,8 @@ pub(super) struct Connection {
     initiator: bool,
     /// Whether the peer was ever heard.
     heard: bool,
+    /// The form of what is sent on the path.
+    form: Form,
     sender: Sender,
     receiver: Receiver,
     /// Payload length and parity by the bit error rate, if they follow it.
@@ -79,6 +83,12 @@ pub(super) struct Connection {
     timers: TimerTable<ConnectionTimer>,
 }
 
+/// The octets that a TPDU in the long form may have.
+fn long_bytes_max(config: &ConnectionConfig, form: Form) -> usize {
+    let type_bytes = Packing::of(form, false).long_type_bytes();
+    config.tpdu_bytes_max.saturating_sub(type_bytes)
+}
+
 /// The shape of TPDUs before the peer's first estimate.
 fn first_shape(config: &ConnectionConfig, payload: usize) -> TpduShape {
     TpduShape {
@@ -91,7 +101,7 @@ impl Connection {
     fn restart_adaptation(&mut self, payload_bytes: usize) {
         let first = first_shape(&self.config, payload_bytes);
         if let Some(adaptation) = &mut self.adaptation {
-            adaptation.set_tpdu_bytes_max(self.config.tpdu_bytes_max, first);
+            adaptation.set_tpdu_bytes_max(long_bytes_max(&self.config, self.form), first);
             self.sender.cut_into(adaptation.payload_before_news(), None);
         }
     }
@@ -123,6 +133,7 @@ impl Connection {
             },
             initiator,
             heard: !initiator,
+            form: Form::Long,
             sender: Sender::new(&config, rules, payload_bytes),
             receiver: Receiver::new(&config, rules),
             adaptation: config.adapt.filter(|_| rules.confirms()).map(|coherence| {
@@ -206,7 +217,7 @@ impl Connection {
             unsent_bytes_max: treatment.unsent_bytes_max,
             ..self.config
         };
-        let payload_bytes = config.payload_bytes()?;
+        let payload_bytes = config.payload_bytes_in(self.packing())?;
         let fresh = !self.sender.has_written();
         if fresh {
             self.sender.reconfigure(&config, payload_bytes);
@@ -222,9 +233,8 @@ impl Connection {
             tpdu_bytes_max: octets,
             ..self.config
         };
-        let payload_bytes = config.payload_bytes()?;
+        let payload_bytes = config.payload_bytes_in(self.packing())?;
         self.sender.set_payload_bytes(payload_bytes);
-        self.receiver.set_tpdu_bytes_max(octets);
         self.config = config;
         self.restart_adaptation(payload_bytes);
         Ok(())
@@ -253,11 +263,16 @@ impl Connection {
     }
 
     /// The answer to a peer that still asks once this connection is forgotten.
-    pub(super) fn past(&self) -> Past {
-        match (self.why_closed, self.receiver.end_taken()) {
+    pub(super) fn tombstone(&self) -> Tombstone {
+        let past = match (self.why_closed, self.receiver.end_taken()) {
             _ if self.forgotten => Past::Forgotten,
             (Some(CloseReason::Finished), Some(end)) => Past::Finished(end),
             _ => Past::Silent,
+        };
+        Tombstone {
+            past,
+            initiator: self.initiator,
+            mode: self.config.mode,
         }
     }
 

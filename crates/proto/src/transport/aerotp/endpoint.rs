@@ -4,6 +4,7 @@ mod arrivals;
 mod departures;
 mod drive;
 mod figures;
+mod frames;
 mod holding;
 mod names;
 mod notes;
@@ -34,6 +35,7 @@ use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::Header;
+use crate::wire::aerotp::short::Named;
 use notes::Notes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use validation::Validation;
@@ -69,7 +71,11 @@ enum Orphan {
         /// The TPDU that asks.
         asks: Header,
         end: TpduSeq,
+        /// The connection's name in frames of this end.
+        named: Option<Named>,
     },
+    /// There is no connection of this name, which is as the peer said it.
+    UnknownName(Named),
 }
 
 /// One end of many AeroTP connections over any number of paths.
@@ -92,6 +98,8 @@ pub struct Endpoint {
     round_trips: BTreeMap<PathId, Duration>,
     /// Packet sizes of paths, from the layers below.
     path_sizes: BTreeMap<PathId, PathSizes>,
+    /// Paths that speak the short form.
+    short_paths: BTreeSet<PathId>,
     /// Paths that are down, each with the time since when.
     held: BTreeMap<PathId, Instant>,
     orphans: VecDeque<(PathId, Orphan)>,
@@ -132,6 +140,7 @@ impl Endpoint {
             control_paths: BTreeSet::new(),
             round_trips: BTreeMap::new(),
             path_sizes: BTreeMap::new(),
+            short_paths: BTreeSet::new(),
             held: BTreeMap::new(),
             orphans: VecDeque::new(),
             deadlines: BTreeSet::new(),
@@ -203,7 +212,8 @@ impl Endpoint {
             ..config
         };
         let trace = Trace::bounded(self.config.trace_records);
-        let connection = Connection::new(now, id, key, config, initiator, trace)?;
+        let mut connection = Connection::new(now, id, key, config, initiator, trace)?;
+        connection.speak(self.form_of(key.path));
         self.next_id += 1;
         self.keys.insert(key, id);
         self.places.take(key.path, 1);
@@ -513,7 +523,7 @@ impl Endpoint {
             self.deadlines.remove(&(deadline.at, id));
         }
         if ModeRules::of(entry.connection.mode()).connection {
-            self.tombstones.bury(now, key, entry.connection.past());
+            self.tombstones.bury(now, key, entry.connection.tombstone());
         }
         if let Some(path) = self.paths.get_mut(&key.path) {
             path.connections -= 1;

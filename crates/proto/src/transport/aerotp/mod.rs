@@ -11,6 +11,7 @@
 
 mod acknowledger;
 mod adaptation;
+mod answer;
 mod ber_estimate;
 mod blocks;
 mod config;
@@ -21,6 +22,7 @@ mod event;
 mod intake;
 mod key;
 mod modes;
+mod packing;
 mod patience;
 mod receiver;
 mod schedule;

@@ -70,7 +70,6 @@ pub(super) struct Receiver {
     first_seq: TpduSeq,
     deliver_damaged: bool,
     window: u16,
-    tpdu_bytes_max: usize,
     ring: Reassembly,
     acks: Acknowledger,
     channel: Option<Box<ChannelReport>>,
@@ -108,7 +107,6 @@ impl Receiver {
             first_seq: config.first_seq,
             deliver_damaged: config.deliver_damaged,
             window: config.window_tpdus,
-            tpdu_bytes_max: config.tpdu_bytes_max,
             ring: Reassembly::new(config.first_seq, usize::from(config.window_tpdus)),
             acks: Acknowledger::new(rules.acks, config),
             channel: config
@@ -139,14 +137,13 @@ impl Receiver {
         self.feedback_strength = FecStrength::from_words(words).unwrap_or_default();
     }
 
-    /// Sets the greatest size of answers from now on.
-    pub(super) const fn set_tpdu_bytes_max(&mut self, octets: usize) {
-        self.tpdu_bytes_max = octets;
-        self.acks.set_tpdu_bytes_max(octets);
-    }
-
     pub(super) const fn feedback_strength(&self) -> FecStrength {
         self.feedback_strength
+    }
+
+    /// The number of the TPDU that is expected next.
+    pub(super) fn next_expected(&self) -> TpduSeq {
+        self.ring.next_expected()
     }
 
     pub(super) const fn note_stamp(&mut self, now: Instant, stamp: u32, marked: bool) {

@@ -297,6 +297,20 @@ impl Sender {
         self.board.next_seq()
     }
 
+    /// The first TPDU that is not settled, or that is kept in case the peer asks for it.
+    pub(super) const fn first_unsettled(&self) -> TpduSeq {
+        self.board.base()
+    }
+
+    /// Takes echoed timestamps for rounded down to the short form's unit, from now on.
+    pub(super) const fn cut_stamps(&mut self) {
+        self.board.cut_stamps();
+    }
+
+    pub(super) const fn cuts_stamps(&self) -> bool {
+        self.board.cuts_stamps()
+    }
+
     pub(super) const fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }

@@ -3,7 +3,7 @@
 use super::key::Key;
 use crate::machine::PathId;
 use crate::units::{Duration, Instant};
-use crate::wire::TpduSeq;
+use crate::wire::{Mode, TpduSeq};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The time in TIME-WAIT for a pair of ports: longer than any queue holds a datagram (RFC 9293's 2
@@ -23,21 +23,30 @@ pub(super) enum Past {
     Silent,
 }
 
+/// A connection that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tombstone {
+    pub(super) past: Past,
+    /// Whether this end had opened it.
+    pub(super) initiator: bool,
+    pub(super) mode: Mode,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Tombstones {
-    keys: BTreeMap<Key, Past>,
+    keys: BTreeMap<Key, Tombstone>,
     order: VecDeque<(Instant, Key)>,
 }
 
 impl Tombstones {
-    pub(super) fn bury(&mut self, now: Instant, key: Key, past: Past) {
+    pub(super) fn bury(&mut self, now: Instant, key: Key, tombstone: Tombstone) {
         self.expire(now);
         if self.order.len() == TOMBSTONES_MAX
             && let Some((_, oldest)) = self.order.pop_front()
         {
             self.keys.remove(&oldest);
         }
-        if self.keys.insert(key, past).is_none() {
+        if self.keys.insert(key, tombstone).is_none() {
             self.order.push_back((now + REST, key));
         }
     }
@@ -48,8 +57,8 @@ impl Tombstones {
         pairs.map(|(key, _)| key)
     }
 
-    /// The answer for the last connection under `key`.
-    pub(super) fn past(&self, key: Key) -> Option<Past> {
+    /// The last connection under `key`.
+    pub(super) fn get(&self, key: Key) -> Option<Tombstone> {
         self.keys.get(&key).copied()
     }
 
@@ -82,23 +91,32 @@ mod tests {
         }
     }
 
+    fn tombstone(past: Past) -> Tombstone {
+        Tombstone {
+            past,
+            initiator: true,
+            mode: Mode::Reliable,
+        }
+    }
+
     #[test]
     fn a_pair_of_ports_rests_for_its_time_and_no_longer() {
         let mut tombstones = Tombstones::default();
-        tombstones.bury(Instant::START, key(1), Past::Finished(TpduSeq(7)));
+        let finished = tombstone(Past::Finished(TpduSeq(7)));
+        tombstones.bury(Instant::START, key(1), finished);
         tombstones.expire(Instant::START + REST - Duration::from_nanos(1));
-        assert_eq!(tombstones.past(key(1)), Some(Past::Finished(TpduSeq(7))));
+        assert_eq!(tombstones.get(key(1)), Some(finished));
         tombstones.expire(Instant::START + REST);
-        assert_eq!(tombstones.past(key(1)), None);
+        assert_eq!(tombstones.get(key(1)), None);
     }
 
     #[test]
     fn memory_is_bounded_and_the_oldest_goes_first() {
         let mut tombstones = Tombstones::default();
         for local in 0..=u16::try_from(TOMBSTONES_MAX).expect("fits") {
-            tombstones.bury(Instant::START, key(local), Past::Silent);
+            tombstones.bury(Instant::START, key(local), tombstone(Past::Silent));
         }
-        assert_eq!(tombstones.past(key(0)), None);
-        assert_eq!(tombstones.past(key(1)), Some(Past::Silent));
+        assert_eq!(tombstones.get(key(0)), None);
+        assert_eq!(tombstones.get(key(1)), Some(tombstone(Past::Silent)));
     }
 }

@@ -13,7 +13,7 @@
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::LossSign;
 use crate::units::{Duration, Instant};
-use crate::wire::TpduSeq;
+use crate::wire::{TpduSeq, cut};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,8 @@ pub struct Scoreboard {
     in_flight: usize,
     has_sent: bool,
     newest: Option<NewestArrival>,
+    /// Whether timestamps that are echoed are rounded down to the unit of [`cut::floor`].
+    cuts_stamps: bool,
     reorder_window: Duration,
     timers: TimerTable<OvertakenTimer>,
 }
@@ -124,6 +126,7 @@ impl Scoreboard {
             in_flight: 0,
             has_sent: false,
             newest: None,
+            cuts_stamps: false,
             reorder_window: Duration::ZERO,
             timers: TimerTable::default(),
         }
@@ -370,6 +373,26 @@ impl Scoreboard {
         self.entries.front().map(|entry| entry.sent_at)
     }
 
+    /// Takes timestamps for rounded down to the unit of [`cut::floor`] from now on.
+    pub const fn cut_stamps(&mut self) {
+        self.cuts_stamps = true;
+    }
+
+    /// Whether timestamps are taken for rounded down.
+    pub const fn cuts_stamps(&self) -> bool {
+        self.cuts_stamps
+    }
+
+    /// The timestamp that is echoed for a transmission of this time.
+    const fn stamp_of(&self, sent_at: Instant) -> u32 {
+        let micros = sent_at.as_wrapping_micros();
+        if self.cuts_stamps {
+            cut::floor(micros)
+        } else {
+            micros
+        }
+    }
+
     /// Notes that the transmission stamped `stamp` arrived. TPDUs that were sent before it and are
     /// not acknowledged are lost, or will be once the reorder window has passed.
     pub fn on_arrival_of(&mut self, now: Instant, stamp: u32) {
@@ -425,7 +448,7 @@ impl Scoreboard {
             let Some(front) = self.log.front().copied() else {
                 return;
             };
-            let stamp = front.sent_at.as_wrapping_micros();
+            let stamp = self.stamp_of(front.sent_at);
             if front.sent_at >= newest.learned_at || !stamp_before(stamp, newest.stamp) {
                 return;
             }
@@ -443,7 +466,7 @@ impl Scoreboard {
     /// `stamp`. A request older than the latest transmission of `seq` is already answered.
     pub fn on_nack(&mut self, seq: TpduSeq, stamp: u32) {
         let Some(entry) = self.get(seq) else { return };
-        if !stamp_before(stamp, entry.sent_at.as_wrapping_micros()) {
+        if !stamp_before(stamp, self.stamp_of(entry.sent_at)) {
             self.hold_lost(seq, LossSign::Nack);
         }
     }

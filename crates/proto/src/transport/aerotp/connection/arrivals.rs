@@ -6,6 +6,7 @@ use super::super::receiver::Arrival;
 use super::super::tpdu_shape::corrected_for_certain;
 use super::timers::ConnectionTimer;
 use super::{Connection, RateSign};
+use crate::machine::Form;
 use crate::trace::Record;
 use crate::transport::parts::DeliveryReport;
 use crate::units::Instant;
@@ -27,6 +28,10 @@ impl Connection {
     ) -> RateSign {
         self.last_received = now;
         self.rearm_patience();
+        if tpdu.is_short() {
+            // The peer cuts what it echoes.
+            self.sender.cut_stamps();
+        }
         if !tpdu.fec_words.is_none() {
             self.receiver.note_strength(tpdu.fec_words);
         }
@@ -37,6 +42,9 @@ impl Connection {
         let sign = self.route(now, tpdu, corrected_symbols, marked);
         if !self.heard && self.why_closed.is_none() {
             self.heard = true;
+            if self.form == Form::Short {
+                self.repack();
+            }
             if self.state == State::AsynSent {
                 self.enter(now, State::Established);
             }
@@ -105,20 +113,23 @@ impl Connection {
             // The endpoint handles these.
             TpduKind::Challenge | TpduKind::Response => {}
             TpduKind::Mack { afin, .. } => return self.on_mack(now, tpdu, afin),
-            TpduKind::Nack => match Nack::of(tpdu) {
-                Ok(nack)
-                    if self.why_closed.is_none() && self.sender.is_forgotten_in(now, &nack) =>
-                {
-                    self.end_forgotten(now);
-                }
-                Ok(nack) => {
-                    self.sender
-                        .on_nack(now, &nack, &mut self.counters, &mut self.trace);
-                }
-                Err(_) => self.counters.nonsense += 1,
-            },
+            TpduKind::Nack => self.on_nack(now, tpdu),
         }
         RateSign::default()
+    }
+
+    fn on_nack(&mut self, now: Instant, tpdu: &Tpdu<'_>) {
+        let Ok(mut nack) = Nack::of(tpdu) else {
+            self.counters.nonsense += 1;
+            return;
+        };
+        nack.echo = self.echoed(now, nack.echo);
+        if self.why_closed.is_none() && self.sender.is_forgotten_in(now, &nack) {
+            self.end_forgotten(now);
+        } else {
+            self.sender
+                .on_nack(now, &nack, &mut self.counters, &mut self.trace);
+        }
     }
 
     /// Takes the peer's estimate.
@@ -142,10 +153,11 @@ impl Connection {
     }
 
     fn on_mack(&mut self, now: Instant, tpdu: &Tpdu<'_>, afin: bool) -> RateSign {
-        let Ok(mack) = Mack::of(tpdu) else {
+        let Ok(mut mack) = Mack::of(tpdu) else {
             self.counters.nonsense += 1;
             return RateSign::default();
         };
+        mack.echo = self.echoed(now, mack.echo);
         if self.why_closed.is_none() && self.sender.is_forgotten(now, &mack) {
             self.end_forgotten(now);
             return RateSign::default();
@@ -176,7 +188,7 @@ impl Connection {
         }
         RateSign {
             marked: Some(mack.ecn.echoes()),
-            report: delivery_report(&mack),
+            report: delivery_report(&mack).map(|report| self.counting_the_echoed(now, report)),
         }
     }
 }

@@ -2,17 +2,18 @@
 
 use super::super::event::{CloseReason, State};
 use super::super::intake::append_parity;
+use super::super::packing::Packing;
 use super::super::sender::Unit;
 use super::Connection;
 use super::timers::ConnectionTimer;
 use crate::fec::packet::PacketCode;
-use crate::machine::Kind;
+use crate::machine::{Form, Kind};
 use crate::trace::Record;
 use crate::units::Instant;
 use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
-    EcnField, FecStrength, Feedback, Flags, Header, Outgoing, PathReport, encode,
+    EcnField, FecStrength, Flags, Header, Outgoing, PathReport, encode, short,
 };
 
 impl Connection {
@@ -52,10 +53,11 @@ impl Connection {
 
     fn bare(&mut self, now: Instant, seq: TpduSeq, flags: Flags, out: &mut Vec<u8>) {
         let header = self.header(now, seq, flags);
+        self.packing().begin_long(out);
         encode(
             &Outgoing {
                 header,
-                crc: true,
+                crc: self.form == Form::Long,
                 fec_words: FecStrength::NONE,
                 block: None,
                 body: &[],
@@ -95,19 +97,13 @@ impl Connection {
             self.bare(now, self.sender.end_seq(), Flags::AFIN, out);
         } else {
             let strength = self.receiver.feedback_strength();
-            let template = Feedback {
-                source: Port(self.key.local),
-                destination: Port(self.key.remote),
-                mode: self.config.mode,
-                ecn: EcnField::NONE,
-                echo: 0,
-                crc: true,
-                fec_words: strength,
-            };
-            if !self.receiver.write_answer(now, template, report, out) {
+            let answer = self.answer(strength);
+            if !self.receiver.write_answer(now, answer, report, out) {
                 return None;
             }
-            append_parity(code, out, start, strength);
+            // What has parity is in the long form.
+            let tpdu_start = start + self.packing().long_type_bytes();
+            append_parity(code, out, tpdu_start, strength);
         }
         self.on_sent(now, Kind::Control, out.len() - start);
         Some(Kind::Control)
@@ -165,23 +161,26 @@ impl Connection {
             Some(adaptation) if unit.repair.is_none() => adaptation.strength_for(unit.len),
             _ => self.config.fec_words,
         };
-        let crc = self.config.payload_crc;
         let body = if unit.repair.is_some() {
             scratch.as_slice()
         } else {
             self.sender.body(&unit, scratch)
         };
-        encode(
-            &Outgoing {
-                header,
-                crc,
-                fec_words,
-                block: unit.repair,
-                body,
-            },
-            out,
-        );
-        append_parity(code, out, start, fec_words);
+        let outgoing = Outgoing {
+            header,
+            crc: self.has_crc(),
+            fec_words,
+            block: unit.repair,
+            body,
+        };
+        if !self.config.keeps_check() && self.write_short(&outgoing, out) {
+            out.extend_from_slice(body);
+        } else {
+            self.packing().begin_long(out);
+            let tpdu_start = out.len();
+            encode(&outgoing, out);
+            append_parity(code, out, tpdu_start, fec_words);
+        }
         let expected = self
             .adaptation
             .as_ref()
@@ -193,6 +192,23 @@ impl Connection {
         self.note_unit(now, &unit);
         self.on_sent(now, unit.kind, out.len() - start);
         unit.kind
+    }
+
+    /// Appends the fields of the short form that come before the body. Returns whether the TPDU has that form.
+    fn write_short(&self, tpdu: &Outgoing<'_>, out: &mut Vec<u8>) -> bool {
+        let header = &tpdu.header;
+        match (self.packing(), self.named(), tpdu.block) {
+            (Packing::Long, _, _) => return false,
+            (_, Some(named), None) if short::has_named_form(header) => {
+                short::write_named(named, header, out);
+            }
+            (_, _, None) if short::has_full_form(header) => short::write_full(header, out),
+            (_, Some(named), Some(block)) if short::has_repair_form(header, block) => {
+                short::write_repair(named, header, block, out);
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn note_unit(&mut self, now: Instant, unit: &Unit) {

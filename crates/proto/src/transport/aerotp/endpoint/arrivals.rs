@@ -3,7 +3,7 @@
 use super::super::config::ConnectionConfig;
 use super::super::event::{ConnectionId, Event};
 use super::super::key::Key;
-use super::super::tombstones::Past;
+use super::super::tombstones::{Past, Tombstone};
 use super::{Endpoint, ORPHANS_MAX, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
 use crate::units::Instant;
@@ -13,18 +13,48 @@ use crate::wire::aerotp::{
 };
 use crate::wire::{Mode, Port};
 
+/// The circumstances in which a TPDU arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arriving {
+    pub(super) path: PathId,
+    /// Whether the network marked its datagram.
+    pub(super) marked: bool,
+    pub(super) corrected_symbols: u32,
+    /// Whether the layer below vouches for it and its sender.
+    pub(super) sealed: bool,
+}
+
 impl Endpoint {
     pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
-        let path = datagram.path;
-        let known = self.paths.get_mut(&path).map_or(FecStrength::NONE, |p| {
-            p.arrived += p.pacer.wire_bytes(datagram.octets.len()).0;
-            p.strength_seen
-        });
+        self.count_arrival(&datagram);
+        let arriving = Arriving {
+            path: datagram.path,
+            marked: datagram.ecn == Ecn::Congested,
+            corrected_symbols: 0,
+            sealed: false,
+        };
+        self.receive_long(now, datagram.octets, arriving);
+    }
+
+    /// Counts the octets of a datagram for its path.
+    pub(super) fn count_arrival(&mut self, datagram: &Datagram<'_>) {
+        if let Some(schedule) = self.paths.get_mut(&datagram.path) {
+            schedule.arrived += schedule.pacer.wire_bytes(datagram.octets.len()).0;
+        }
+    }
+
+    /// Takes a TPDU in the long form.
+    pub(super) fn receive_long(&mut self, now: Instant, octets: &[u8], arriving: Arriving) {
+        let schedule = self.paths.get(&arriving.path);
+        let known = schedule.map_or(FecStrength::NONE, |schedule| schedule.strength_seen);
         let mut intake = core::mem::take(&mut self.intake);
-        match intake.read(datagram.octets, known) {
+        match intake.read(octets, known) {
             Ok(read) => {
-                let marked = datagram.ecn == Ecn::Congested;
-                self.route(now, path, &read.tpdu, read.corrected_symbols, marked);
+                let arriving = Arriving {
+                    corrected_symbols: read.corrected_symbols,
+                    ..arriving
+                };
+                self.route(now, &read.tpdu, arriving);
             }
             Err(reject) => {
                 self.counters.rejected += 1;
@@ -36,14 +66,8 @@ impl Endpoint {
         self.intake = intake;
     }
 
-    fn route(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        tpdu: &Tpdu<'_>,
-        corrected_symbols: u32,
-        marked: bool,
-    ) {
+    pub(super) fn route(&mut self, now: Instant, tpdu: &Tpdu<'_>, arriving: Arriving) {
+        let path = arriving.path;
         let header = &tpdu.header;
         if header.mode == Mode::Datagram {
             self.receive_datagram(path, tpdu);
@@ -66,7 +90,7 @@ impl Endpoint {
             .keys
             .get(&key)
             .copied()
-            .or_else(|| self.accept(now, key, tpdu))
+            .or_else(|| self.accept(now, key, tpdu, arriving.sealed))
         else {
             return;
         };
@@ -79,7 +103,7 @@ impl Endpoint {
         }
         let sign = entry
             .connection
-            .on_tpdu(now, tpdu, corrected_symbols, marked);
+            .on_tpdu(now, tpdu, arriving.corrected_symbols, arriving.marked);
         let rtt = entry.connection.rtt();
         if let (Some(rtt), Some(known)) = (rtt, self.round_trips.get_mut(&path)) {
             *known = rtt;
@@ -107,9 +131,15 @@ impl Endpoint {
     }
 
     /// Opens a connection for whatever arrives first, if it carries something to open it with.
-    fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
-        if let Some(past) = self.tombstones.past(key) {
-            self.answer_for_the_past(key, past, tpdu);
+    fn accept(
+        &mut self,
+        now: Instant,
+        key: Key,
+        tpdu: &Tpdu<'_>,
+        sealed: bool,
+    ) -> Option<ConnectionId> {
+        if let Some(tombstone) = self.tombstones.get(key) {
+            self.answer_for_the_past(key, tombstone, tpdu, sealed);
             return None;
         }
         let opens = matches!(
@@ -124,7 +154,7 @@ impl Endpoint {
                 TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Afin
             ) && !self.listeners.contains_key(&key.local)
             {
-                self.reset(key.path, tpdu);
+                self.reset(key.path, tpdu, sealed);
             }
             return None;
         };
@@ -153,23 +183,30 @@ impl Endpoint {
     /// peer whose last acknowledgements were lost. One that the peer forgot is answered by a reset.
     /// Any other says nothing, not even a reset: the peer may still have octets that this side can
     /// no longer confirm.
-    fn answer_for_the_past(&mut self, key: Key, past: Past, tpdu: &Tpdu<'_>) {
+    fn answer_for_the_past(
+        &mut self,
+        key: Key,
+        tombstone: Tombstone,
+        tpdu: &Tpdu<'_>,
+        sealed: bool,
+    ) {
         let asks = tpdu.header;
-        match (past, tpdu.kind()) {
+        match (tombstone.past, tpdu.kind()) {
             (Past::Finished(end), TpduKind::Afin | TpduKind::Data { .. })
                 if asks.seq.distance_from(end) <= 0 =>
             {
-                self.push_orphan(key.path, Orphan::Ended { asks, end });
+                let named = key.named(tombstone.initiator);
+                self.push_orphan(key.path, Orphan::Ended { asks, end, named });
             }
             (Past::Forgotten, TpduKind::Asyn | TpduKind::Afin | TpduKind::Data { .. }) => {
-                self.reset(key.path, tpdu);
+                self.reset(key.path, tpdu, sealed);
             }
             _ => {}
         }
     }
 
-    /// Sends a reset, unless it takes more octets than the TPDU it answers.
-    pub(super) fn reset(&mut self, path: PathId, stranger: &Tpdu<'_>) {
+    /// Sends a reset. One to a sender for which nobody vouches (`sealed`) takes no more octets than the TPDU it answers.
+    pub(super) fn reset(&mut self, path: PathId, stranger: &Tpdu<'_>, sealed: bool) {
         let header = Header {
             source: stranger.header.destination,
             destination: stranger.header.source,
@@ -177,7 +214,7 @@ impl Endpoint {
             flags: Flags::RST,
             ..stranger.header
         };
-        if stranger.covered.len() + stranger.parity.len() >= HEADER_BYTES + CRC_BYTES {
+        if sealed || stranger.covered.len() + stranger.parity.len() >= HEADER_BYTES + CRC_BYTES {
             self.push_orphan(path, Orphan::Reset(header));
         }
     }

@@ -1,12 +1,20 @@
 //! The next datagram to leave: resets, then control, then data as the paths' budgets allow.
 
 use super::{Endpoint, Orphan};
-use crate::machine::{Ecn, Kind, PathId, Priority, Transmit};
+use crate::machine::{Ecn, Form, Kind, PathId, Priority, Transmit};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
+use crate::wire::aerotp::short::{self, Named, ShortFeedback};
 use crate::wire::aerotp::{
     EcnField, FecStrength, Feedback, Handshake, Header, HoldTime, Outgoing, ReceiverWord, encode,
 };
+
+/// Begins a TPDU in the long form on a path that speaks `form`.
+fn begin_long(form: Form, out: &mut Vec<u8>) {
+    if form == Form::Short {
+        short::begin_long(out);
+    }
+}
 
 fn write_bare(header: Header, crc: bool, out: &mut Vec<u8>) {
     encode(
@@ -22,19 +30,30 @@ fn write_bare(header: Header, crc: bool, out: &mut Vec<u8>) {
 }
 
 /// Writes a MACK that settles everything before `end`, including the end of data.
-fn write_end(asks: Header, end: TpduSeq, out: &mut Vec<u8>) {
+fn write_end(asks: Header, end: TpduSeq, named: Option<Named>, form: Form, out: &mut Vec<u8>) {
+    let receiver = ReceiverWord {
+        window: u16::MAX,
+        hold: HoldTime::from_duration(Duration::ZERO),
+    };
+    if let (Form::Short, Some(named)) = (form, named) {
+        let feedback = ShortFeedback {
+            named,
+            ecn: EcnField::NONE,
+            echo: asks.timestamp,
+            frame_bytes_max: short::MACK_BYTES,
+        };
+        feedback.cumulative(Handshake::Afin, end, receiver.into(), [], out);
+        return;
+    }
+    begin_long(form, out);
     let feedback = Feedback {
         source: asks.destination,
         destination: asks.source,
         mode: asks.mode,
         ecn: EcnField::NONE,
         echo: asks.timestamp,
-        crc: true,
+        crc: form == Form::Long,
         fec_words: FecStrength::NONE,
-    };
-    let receiver = ReceiverWord {
-        window: u16::MAX,
-        hold: HoldTime::from_duration(Duration::ZERO),
     };
     feedback.cumulative(Handshake::Afin, end, receiver, [], out);
 }
@@ -56,27 +75,35 @@ impl Endpoint {
     }
 
     pub(super) fn poll_orphan(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        let (path, orphan) = loop {
-            let next = self.orphans.pop_front()?;
-            if !self.is_held(next.0) {
-                break next;
+        let (path, orphan, form) = loop {
+            let (path, orphan) = self.orphans.pop_front()?;
+            let form = self.form_of(path);
+            // The long form has no word for an unknown name.
+            let has_form = form == Form::Short || !matches!(orphan, Orphan::UnknownName(_));
+            if has_form && !self.is_held(path) {
+                break (path, orphan, form);
             }
         };
         let start = out.len();
         match orphan {
             Orphan::Reset(header) => {
                 let timestamp = now.as_wrapping_micros();
+                begin_long(form, out);
                 write_bare(
                     Header {
                         timestamp,
                         ..header
                     },
-                    true,
+                    form == Form::Long,
                     out,
                 );
             }
-            Orphan::Bare(header) => write_bare(header, false, out),
-            Orphan::Ended { asks, end } => write_end(asks, end, out),
+            Orphan::Bare(header) => {
+                begin_long(form, out);
+                write_bare(header, false, out);
+            }
+            Orphan::Ended { asks, end, named } => write_end(asks, end, named, form, out),
+            Orphan::UnknownName(named) => short::write_unknown_name(named, out),
         }
         Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))
     }

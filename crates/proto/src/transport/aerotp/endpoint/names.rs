@@ -35,9 +35,10 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
     use crate::rng::Rng;
-    use crate::transport::aerotp::tombstones::Past;
+    use crate::transport::aerotp::tombstones::{Past, Tombstone};
     use crate::transport::aerotp::{ConnectionConfig, EndpointConfig};
     use crate::units::{Duration, Instant};
+    use crate::wire::Mode;
 
     const PATH: PathId = PathId(3);
     const LEFT: u16 = 50_081;
@@ -51,7 +52,12 @@ mod tests {
                 local,
                 remote: 4,
             };
-            endpoint.tombstones.bury(Instant::START, key, Past::Silent);
+            let tombstone = Tombstone {
+                past: Past::Silent,
+                initiator: true,
+                mode: Mode::Reliable,
+            };
+            endpoint.tombstones.bury(Instant::START, key, tombstone);
         }
         endpoint
     }

@@ -1,7 +1,7 @@
 //! The size of TPDUs, as the layers below find it out.
 
 use super::Endpoint;
-use crate::machine::{Carried, PathId, PathSizes};
+use crate::machine::{Carried, Datagram, Form, PathId, PathSizes};
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{ByteCount, Instant};
 
@@ -45,7 +45,7 @@ impl Endpoint {
         }
     }
 
-    /// The largest TPDU of a new connection on `path`.
+    /// The largest TPDU of a new connection on `path`; in the short form, its longest content.
     pub(super) fn tpdu_bytes_max(&self, path: PathId, config: &ConnectionConfig) -> usize {
         let sizes = self.path_sizes.get(&path);
         sizes.map_or(config.tpdu_bytes_max, |sizes| sizes.tpdu_bytes_max)
@@ -70,6 +70,8 @@ impl Endpoint {
 }
 
 impl Carried for Endpoint {
+    const SHORT: bool = true;
+
     fn hold(&mut self, now: Instant, path: PathId, held: bool) {
         Self::hold(self, now, path, held);
     }
@@ -85,6 +87,14 @@ impl Carried for Endpoint {
 
     fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
         Self::on_sent_below(self, now, path, wire);
+    }
+
+    fn speak(&mut self, now: Instant, path: PathId, form: Form) {
+        Self::speak(self, now, path, form);
+    }
+
+    fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
+        Self::handle_frames(self, now, datagram);
     }
 
     /// Every connection with the peer ends: none of its new start is here yet.

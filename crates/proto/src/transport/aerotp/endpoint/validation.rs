@@ -288,7 +288,7 @@ impl Endpoint {
                     self.challenge(now, datagram, &tpdu, source);
                 } else {
                     self.counters.strangers += 1;
-                    self.reset(datagram.path, &tpdu);
+                    self.reset(datagram.path, &tpdu, false);
                 }
             }
             _ => self.counters.strangers += 1,

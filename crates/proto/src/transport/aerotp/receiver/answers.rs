@@ -1,9 +1,10 @@
 //! The receiver's answers: requests first, then acknowledgements and reports.
 
 use super::super::acknowledger::ReceiverState;
+use super::super::answer::Answer;
 use super::{Receiver, ReceiverTimer};
 use crate::units::Instant;
-use crate::wire::aerotp::{Feedback, NackCause, PathReport, listed_numbers_max};
+use crate::wire::aerotp::{NackCause, PathReport};
 
 impl Receiver {
     pub(in super::super) fn wants_to_answer(&self) -> bool {
@@ -18,25 +19,22 @@ impl Receiver {
     pub(in super::super) fn write_answer(
         &mut self,
         now: Instant,
-        template: Feedback,
+        mut answer: Answer,
         report: Option<PathReport>,
         out: &mut Vec<u8>,
     ) -> bool {
-        let template = Feedback {
-            echo: self.acks.echo(),
-            ..template
-        };
-        let room = listed_numbers_max(self.tpdu_bytes_max, template.fec_words, template.crc);
+        answer.echo(self.acks.echo());
+        let room = answer.asked_max();
         if let Some(first) = self.asked_damaged.pop_front() {
             let further = self.asked_damaged.iter().copied().take(room);
-            let told = template.nack(NackCause::Damaged, first, further, out);
+            let told = answer.nack(NackCause::Damaged, first, further, out);
             self.asked_damaged.drain(..told);
             return true;
         }
         if core::mem::take(&mut self.asked_missing) {
             let mut holes = self.ring.holes(room + 1);
             if let Some(first) = holes.next() {
-                template.nack(NackCause::Missing, first, holes, out);
+                answer.nack(NackCause::Missing, first, holes, out);
                 self.asked_at.get_or_insert((first, now));
                 self.timers
                     .set(ReceiverTimer::NackRepeat, now + self.nack_repeat);
@@ -53,7 +51,7 @@ impl Receiver {
                 channel: self.channel.as_mut().map(|channel| channel.word(now)),
                 report,
             };
-            self.acks.write(now, template, state, out);
+            self.acks.write(now, answer, state, out);
             return true;
         }
         false

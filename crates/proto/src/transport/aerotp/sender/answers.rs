@@ -48,9 +48,11 @@ impl Sender {
     /// that it had confirmed.
     pub(in super::super) fn is_forgotten_in(&self, now: Instant, nack: &Nack<'_>) -> bool {
         let mut wanted = nack.wanted();
+        // Without a hold time a cut echo may be any number of turns older than it looks.
+        let way_max = age_of(now, nack.echo).filter(|_| !self.cuts_stamps());
         wanted
             .next()
-            .is_some_and(|first| self.is_taken_back(now, first, age_of(now, nack.echo)))
+            .is_some_and(|first| self.is_taken_back(now, first, way_max))
     }
 
     /// Whether the peer lacks TPDU `missing`, which it confirmed before it sent this answer;
@@ -137,7 +139,9 @@ impl Sender {
                 }
             }
         }
-        if sane && age.is_some() {
+        // A cut echo that was held for too long may be of another turn of the clock.
+        let tells_order = age.is_some() && (hold.is_some() || !self.cuts_stamps());
+        if sane && tells_order {
             self.board.on_arrival_of(now, mack.echo);
         }
         self.note_losses(now, counters, trace);

@@ -1,0 +1,165 @@
+//! The short form: the paths that speak it, arriving frames, and the connections that these name.
+
+use super::super::connection::Connection;
+use super::super::key::Key;
+use super::super::tombstones::{Past, Tombstone};
+use super::arrivals::Arriving;
+use super::{Endpoint, Orphan};
+use crate::machine::{Datagram, Ecn, Form, PathId};
+use crate::transport::aerotp::ConnectionId;
+use crate::units::Instant;
+use crate::wire::aerotp::Reject;
+use crate::wire::aerotp::short::{self, Content, Ends, Frame, FrameKind, Known, Named};
+use crate::wire::{Port, TpduSeq};
+
+/// The connections with the peer at a path, those that are over included.
+struct Peer<'a> {
+    endpoint: &'a Endpoint,
+    path: PathId,
+}
+
+impl Peer<'_> {
+    /// The pairs of ports that the peer's name can stand for: those of a port of ours from which we opened, or of the ports at which
+    /// the peer may have found us.
+    fn keys_of(&self, named: Named) -> impl Iterator<Item = Key> {
+        let (path, opener) = (self.path, named.name.opener());
+        let is_listener = move |port: u16| port & 0b11 == named.name.listener_low();
+        let listeners = self.endpoint.listeners.keys().copied();
+        let accepted = named.sender_opened.then(|| {
+            listeners
+                .filter(move |port| is_listener(*port))
+                .map(move |local| Key {
+                    path,
+                    local,
+                    remote: opener.0,
+                })
+        });
+        let opened = (!named.sender_opened).then(|| {
+            let ours = Key::all_of_port(path, opener.0);
+            let live = self.endpoint.keys.range(ours).map(|(key, _)| *key);
+            let buried = self.endpoint.tombstones.of_port(path, opener.0).copied();
+            live.chain(buried)
+                .filter(move |key| is_listener(key.remote))
+        });
+        accepted
+            .into_iter()
+            .flatten()
+            .chain(opened.into_iter().flatten())
+    }
+
+    fn connection(&self, key: Key) -> Option<&Connection> {
+        self.endpoint.connection(*self.endpoint.keys.get(&key)?)
+    }
+}
+
+/// The things that frames of a connection that is over leave out. Only those about its end are answered.
+const fn ends_of_past(key: Key, tombstone: Tombstone) -> Ends {
+    let next_expected = match tombstone.past {
+        Past::Finished(end) => end,
+        Past::Forgotten | Past::Silent => TpduSeq(0),
+    };
+    Ends {
+        local: Port(key.local),
+        remote: Port(key.remote),
+        mode: tombstone.mode,
+        next_expected,
+        first_unsettled: TpduSeq(0),
+    }
+}
+
+impl Known for Peer<'_> {
+    fn ends(&self, named: Named) -> Option<Ends> {
+        // Whoever sent the frame under this name opened the connection, or we did.
+        let initiator = !named.sender_opened;
+        let live = |key| {
+            let connection = self.connection(key)?;
+            (connection.is_initiator() == initiator).then(|| connection.ends())
+        };
+        let over = |key| {
+            let tombstone = self.endpoint.tombstones.get(key)?;
+            (tombstone.initiator == initiator).then(|| ends_of_past(key, tombstone))
+        };
+        let found = self.keys_of(named).find_map(live);
+        found.or_else(|| self.keys_of(named).find_map(over))
+    }
+
+    fn next_expected(&self, source: Port, destination: Port) -> TpduSeq {
+        let key = Key {
+            path: self.path,
+            local: destination.0,
+            remote: source.0,
+        };
+        if let Some(connection) = self.connection(key) {
+            return connection.ends().next_expected;
+        }
+        if let Some(tombstone) = self.endpoint.tombstones.get(key) {
+            return ends_of_past(key, tombstone).next_expected;
+        }
+        let listener = self.endpoint.listeners.get(&key.local);
+        listener.map_or(TpduSeq(0), |config| config.first_seq)
+    }
+}
+
+impl Endpoint {
+    /// Sends to `path` in this form from now on. The state is kept for every path that speaks the short form.
+    pub fn speak(&mut self, now: Instant, path: PathId, form: Form) {
+        self.now = now;
+        match form {
+            Form::Short => self.short_paths.insert(path),
+            Form::Long => self.short_paths.remove(&path),
+        };
+        let ids: Vec<ConnectionId> = self.connections_on(path).collect();
+        for id in ids {
+            self.with(now, id, |c| c.speak(form));
+        }
+    }
+
+    /// The form of what is sent to `path`.
+    pub(super) fn form_of(&self, path: PathId) -> Form {
+        if self.short_paths.contains(&path) {
+            Form::Short
+        } else {
+            Form::Long
+        }
+    }
+
+    /// Takes content in the short form, which came under a seal: it shows its sender, so no address has to be shown.
+    pub fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.now = now;
+        self.count_arrival(&datagram);
+        let arriving = Arriving {
+            path: datagram.path,
+            marked: datagram.ecn == Ecn::Congested,
+            corrected_symbols: 0,
+            sealed: true,
+        };
+        for frame in Content::of(datagram.octets) {
+            match frame {
+                Ok(frame) => self.receive_frame(now, &frame, arriving),
+                Err(_) => self.counters.rejected += 1,
+            }
+        }
+    }
+
+    fn receive_frame(&mut self, now: Instant, frame: &Frame<'_>, arriving: Arriving) {
+        let path = arriving.path;
+        match frame.kind() {
+            Some(FrameKind::Session | FrameKind::Padding) => return,
+            Some(FrameKind::Long) => return self.receive_long(now, frame.fields(), arriving),
+            _ => {}
+        }
+        let endpoint = &*self;
+        match short::read(frame, &Peer { endpoint, path }) {
+            Ok(tpdu) => self.route(now, &tpdu, arriving),
+            Err(Reject::UnknownName(_)) => {
+                self.counters.strangers += 1;
+                if let Some(named) = frame.named()
+                    && frame.kind() != Some(FrameKind::UnknownName)
+                {
+                    self.push_orphan(path, Orphan::UnknownName(named));
+                }
+            }
+            Err(_) => self.counters.rejected += 1,
+        }
+    }
+}
