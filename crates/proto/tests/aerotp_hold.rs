@@ -1,5 +1,7 @@
 //! Paths that the layer below holds as down, beside others that are up.
 
+use super::FORM;
+use super::sight::hand_over;
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
@@ -43,6 +45,10 @@ impl Star {
         let new = |seed| Endpoint::new(config, Rng::from_seed(seed));
         let mut ends: Vec<Endpoint> = (0..=peers as u64).map(new).collect();
         for end in &mut ends {
+            for path in 0..peers {
+                let path = PathId(u32::try_from(path).expect("small"));
+                end.speak(Instant::START, path, FORM);
+            }
             let listens = end.listen(PORT, ConnectionConfig::default());
             listens.expect("a sound configuration");
         }
@@ -150,7 +156,7 @@ impl Star {
                         octets: &octets,
                         ecn: Ecn::Capable,
                     };
-                    self.ends[node].handle_datagram(at, datagram);
+                    hand_over(&mut self.ends[node], at, datagram);
                     self.settle(node);
                 }
                 (_, Some((at, node))) if at <= until => {

@@ -1,6 +1,6 @@
 //! The memory of a connection that has nothing to do.
 
-use crate::bottleneck::{Bottleneck, Medium};
+use super::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::Mode;

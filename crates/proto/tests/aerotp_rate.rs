@@ -5,7 +5,7 @@
 //! octets that the bottleneck can carry: its rate, less the loss, times the payload's share of a
 //! packet.
 
-use crate::bottleneck::{Bottleneck, Medium};
+use super::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, PathRate, RateReason};
 use fulmar_proto::units::{Bitrate, Duration};

@@ -2,7 +2,8 @@
 //!
 //! Method: a pipe that drops exactly the datagrams a case names (multi-mode paper, Section IV-A).
 
-use crate::pair::{PORT, Pair, Script, Way, clean, octets};
+use super::pair::{PORT, Pair, Script, Way, clean, octets};
+use super::sight::tpdu;
 use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
@@ -88,8 +89,8 @@ fn without_data_a_pure_asyn_opens_the_connection_and_is_repeated_until_answered(
 #[test]
 fn a_lost_asynack_does_not_kill_the_connection_because_any_mack_establishes() {
     let script: Script = Box::new(|_, _, _, octets| {
-        let is_asynack = parse(octets)
-            .is_ok_and(|tpdu| matches!(tpdu.kind(), TpduKind::Mack { asyn: true, .. }));
+        let is_asynack =
+            tpdu(octets).is_ok_and(|tpdu| matches!(tpdu.kind(), TpduKind::Mack { asyn: true, .. }));
         if is_asynack {
             Vec::new()
         } else {

@@ -1,7 +1,7 @@
 //! Flows of one path: precedence, shares, idle time, and TPDUs that become smaller on the way.
 
-use crate::bottleneck;
-use crate::bottleneck::{Bottleneck, Medium};
+use super::bottleneck;
+use super::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::machine::{Kind, PathId, PathSizes, Priority};
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Share};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};

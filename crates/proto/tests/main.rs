@@ -3,12 +3,19 @@
 //! One program for all of the tests: it is linked once, and a test that waits leaves its core to
 //! another.
 
+use fulmar_proto::machine::Form;
+
+/// The form of the TPDUs in these tests; those of [`short`] run in the short one.
+const FORM: Form = Form::Long;
+
 mod aerotp_copies;
+mod aerotp_damage;
 mod aerotp_faults;
 mod aerotp_hold;
 mod aerotp_hostile;
 mod aerotp_idle;
 mod aerotp_modes;
+mod aerotp_names;
 mod aerotp_rate;
 mod aerotp_setup;
 mod aerotp_sharing;
@@ -16,6 +23,8 @@ mod aerotp_writes;
 mod bottleneck;
 mod fixed_seeds;
 mod pair;
+mod short;
+mod sight;
 mod slow_packet_fec;
 mod smallest_driver;
 mod splice_datagrams;

@@ -1,6 +1,6 @@
 //! Datagram flows through two splicers, in every mode.
 
-use crate::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
+use super::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 use fulmar_proto::splice::{
     ClassCounters, ClassId, FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode,
     SplicerConfig,

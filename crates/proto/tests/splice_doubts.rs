@@ -1,6 +1,6 @@
 //! Many flows in doubt at once: each is asked about until it is settled, whatever happens to one question.
 
-use crate::splicers::{App, PEER, Pair, SILENT, SINK, Script, clean};
+use super::splicers::{App, PEER, Pair, SILENT, SINK, Script, clean};
 use fulmar_proto::splice::records::QUESTIONS_MAX;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};

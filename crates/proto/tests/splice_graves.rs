@@ -1,6 +1,6 @@
 //! No destination gets a flow's octets twice because the acceptor has forgotten how flows ended.
 
-use crate::splicers::{Pair, SINK, clean, pattern};
+use super::splicers::{Pair, SINK, clean, pattern};
 use fulmar_proto::splice::{FlowClass, FlowEvent, FlowId, RefuseCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
 use std::cell::Cell;

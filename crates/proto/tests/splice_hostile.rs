@@ -1,6 +1,6 @@
 //! Peers that break the protocol: they harm their own flow and no other, and cost bounded memory.
 
-use crate::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
+use super::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::records::{Delivered, Hearer, Open, Record};

@@ -10,7 +10,7 @@
 //! A session lies between two gateways. This test models the news that a splicer gets from it: the
 //! link is down or up, and, a round trip after the link is up, the peer has restarted.
 
-use crate::splicers::{PEER, Pair, SINK, pattern};
+use super::splicers::{PEER, Pair, SINK, pattern};
 use fulmar_proto::splice::{FlowClass, FlowId, FlowKind, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::cell::Cell;
@@ -175,7 +175,7 @@ impl Life {
         self.pair.run(span);
         for side in 0..2 {
             // A gateway whose host is gone resets the flow when custody is empty.
-            let drained = |app: &mut crate::splicers::App| {
+            let drained = |app: &mut super::splicers::App| {
                 app.last.is_none() && app.delivered == app.outgoing.len() as u64
             };
             let apps = &mut self.pair.sides[side].apps;
@@ -215,7 +215,7 @@ impl Life {
         self.hold(true);
     }
 
-    fn change(&mut self, side: usize, change: impl FnOnce(&mut crate::splicers::App)) {
+    fn change(&mut self, side: usize, change: impl FnOnce(&mut super::splicers::App)) {
         let app = self.pair.sides[side].apps.get_mut(&self.id);
         if let Some(app) = app.filter(|app| app.last.is_none()) {
             change(app);

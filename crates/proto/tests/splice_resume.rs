@@ -1,6 +1,6 @@
 //! Flows that outlive their connection, and a gateway's restart.
 
-use crate::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
+use super::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 use fulmar_proto::splice::{
     FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, SplicerConfig,
 };

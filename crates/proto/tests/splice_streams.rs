@@ -1,6 +1,6 @@
 //! Streams through two splicers: order, ends, credit, and a slow reader beside a fast one.
 
-use crate::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
+use super::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 use fulmar_proto::splice::{FlowClass, FlowEvent, FlowKind, RefuseCode, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::Mode;

@@ -6,8 +6,8 @@
 //! that reset. Gateways restart and lose everything except what their drivers keep for flows that
 //! resume.
 
-use crate::splicers;
-use crate::splicers::{Pair, SINK};
+use super::splicers;
+use super::splicers::{Pair, SINK};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
     FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, SplicerConfig,

@@ -1,6 +1,6 @@
 //! Splicers that talk to those of the version before.
 
-use crate::splicers::{PEER, Pair, SINK, pattern};
+use super::splicers::{PEER, Pair, SINK, pattern};
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::records::{Accepted, Hearer, Piece, Record, RecordReader};

@@ -1,6 +1,8 @@
 //! Two endpoints and a link between them: a transmitter with a rate and a queue, then delay, jitter
 //! and loss. There may be any number of connections, told apart by their ids at the sending end.
 
+use super::FORM;
+use super::sight::{hand_over, tpdu};
 use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
@@ -8,7 +10,6 @@ use fulmar_proto::transport::aerotp::{
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
-use fulmar_proto::wire::aerotp::parse;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const PORT: Port = Port(4000);
@@ -60,6 +61,9 @@ impl Bottleneck {
             ..EndpointConfig::default()
         };
         let mut ends = [1, 2].map(|seed| Endpoint::new(config, Rng::from_seed(seed)));
+        for end in &mut ends {
+            end.speak(Instant::START, PATH, FORM);
+        }
         let listens = ends[1].listen(PORT, ConnectionConfig::default());
         listens.expect("a sound configuration");
         Self {
@@ -119,7 +123,7 @@ impl Bottleneck {
             if side == 0 {
                 self.sent.push(Sent {
                     at: self.now,
-                    port: parse(&octets).expect("our own").header.source.0,
+                    port: tpdu(&octets).expect("our own").header.source.0,
                     kind: transmit.kind,
                     priority: transmit.priority,
                     octets: octets.len(),
@@ -193,7 +197,7 @@ impl Bottleneck {
                         octets: &octets,
                         ecn: Ecn::Capable,
                     };
-                    self.ends[side].handle_datagram(at, datagram);
+                    hand_over(&mut self.ends[side], at, datagram);
                     self.settle(side);
                 }
                 (_, Some((at, side))) if at <= until => {

@@ -1,5 +1,7 @@
 //! Two endpoints on a pipe that the test scripts: the test sets each datagram's fate.
 
+use super::FORM;
+use super::sight::{hand_over, passes_seal};
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Strict, Transmit, drain,
 };
@@ -33,6 +35,18 @@ struct Side {
     app: App,
 }
 
+impl Side {
+    fn new(endpoint: EndpointConfig, seed: u64) -> Self {
+        let mut endpoint = Endpoint::new(endpoint, Rng::from_seed(seed));
+        endpoint.speak(Instant::START, PathId(0), FORM);
+        Self {
+            machine: Strict::new(endpoint),
+            deadline: None,
+            app: App::default(),
+        }
+    }
+}
+
 /// A side's application, apart from its machine.
 #[derive(Default)]
 struct App {
@@ -53,6 +67,8 @@ pub(crate) struct Pair {
     ordinals: [u64; 2],
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     flown: u64,
+    /// Whether the pipe may change what it carries even under a seal, as a peer might that has the keys.
+    pub(crate) breaks_seal: bool,
     buffer: Vec<u8>,
 }
 
@@ -111,11 +127,7 @@ pub(crate) fn clean(delay: Duration) -> Script {
 
 impl Pair {
     pub(crate) fn new(endpoint: EndpointConfig, config: ConnectionConfig, script: Script) -> Self {
-        let side = |seed| Side {
-            machine: Strict::new(Endpoint::new(endpoint, Rng::from_seed(seed))),
-            deadline: None,
-            app: App::default(),
-        };
+        let side = |seed| Side::new(endpoint, seed);
         let mut pair = Self {
             now: Instant::START,
             sides: [side(1), side(2)],
@@ -123,6 +135,7 @@ impl Pair {
             ordinals: [0; 2],
             flying: BTreeMap::new(),
             flown: 0,
+            breaks_seal: false,
             buffer: Vec::new(),
         };
         pair.sides[1]
@@ -152,14 +165,9 @@ impl Pair {
 
     /// Makes the listening side forget everything and listen again.
     pub(crate) fn restart_listener(&mut self, endpoint: EndpointConfig, config: ConnectionConfig) {
-        let mut machine = Strict::new(Endpoint::new(endpoint, Rng::from_seed(3)));
-        let listens = machine.app().listen(PORT, config);
+        self.sides[1] = Side::new(endpoint, 3);
+        let listens = self.sides[1].machine.app().listen(PORT, config);
         listens.expect("a sound configuration");
-        self.sides[1] = Side {
-            machine,
-            deadline: None,
-            app: App::default(),
-        };
         self.settle(1);
     }
 
@@ -217,10 +225,13 @@ impl Pair {
         *deadline = drain(machine, self.now, &mut ends);
         let sent = ends.sent;
         let way = if index == 0 { Way::Forward } else { Way::Back };
-        for (_, octets) in sent {
+        for (_, sent) in sent {
             let ordinal = self.ordinals[index];
             self.ordinals[index] += 1;
-            for (delay, octets) in (self.script)(way, ordinal, self.now, &octets) {
+            for (delay, octets) in (self.script)(way, ordinal, self.now, &sent) {
+                if !passes_seal(&sent, &octets) && !self.breaks_seal {
+                    continue;
+                }
                 self.flown += 1;
                 self.flying
                     .insert((self.now + delay, self.flown), (1 - index, octets));
@@ -246,7 +257,7 @@ impl Pair {
                     octets: &octets,
                     ecn: Ecn::Capable,
                 };
-                self.sides[index].machine.handle_datagram(at, datagram);
+                hand_over(&mut self.sides[index].machine, at, datagram);
                 self.settle(index);
                 true
             }

@@ -3,6 +3,7 @@
 mod app;
 mod side;
 
+use super::sight::{hand_over, passes_seal};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, ResetCode, Restored, Role, Splicer,
@@ -206,8 +207,11 @@ impl Pair {
 
     fn settle(&mut self, side: usize) {
         self.sides[side].settle(self.now);
-        for octets in core::mem::take(&mut self.sides[side].sent) {
-            for (delay, octets) in (self.script)(side, self.now, &octets) {
+        for sent in core::mem::take(&mut self.sides[side].sent) {
+            for (delay, octets) in (self.script)(side, self.now, &sent) {
+                if !passes_seal(&sent, &octets) {
+                    continue;
+                }
                 self.flown += 1;
                 let datagram = Flying {
                     to: 1 - side,
@@ -271,7 +275,7 @@ impl Pair {
                         ecn: Ecn::Capable,
                     };
                     let side = flying.to;
-                    self.sides[side].machine.handle_datagram(at, datagram);
+                    hand_over(&mut self.sides[side].machine, at, datagram);
                     self.settle(side);
                 }
                 true

@@ -1,6 +1,7 @@
 //! One side: its machine, its applications, and the host behind each flow's destination.
 
-use super::{App, ECHO, REFUSES, SILENT};
+use super::super::FORM;
+use super::{App, ECHO, PEER, REFUSES, SILENT};
 use fulmar_proto::machine::{Deadline, Driver, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, Role, Splicer, SplicerConfig};
@@ -164,7 +165,8 @@ impl Side {
             ..EndpointConfig::default()
         };
         let rng = Rng::from_seed(seed);
-        let endpoint = Endpoint::new(endpoint, rng.child("ports"));
+        let mut endpoint = Endpoint::new(endpoint, rng.child("ports"));
+        endpoint.speak(Instant::START, PEER, FORM);
         let splicer = Splicer::new(*config, endpoint, rng.child("flows"));
         Self {
             machine: Strict::new(splicer.expect("a sound configuration")),

@@ -1,0 +1,186 @@
+//! Damage that arrives: what parity corrects, what is asked for again, and what is not believed. Under a seal no damage arrives, so
+//! all of it is in the long form.
+
+use super::aerotp_copies::{
+    CONNECTED, Fate, RATE, SLOW, TPDUS, by_copy, by_copy_of, config, counters, finished, held_lost,
+    run, run_at, without_tail,
+};
+use super::pair::{Pair, Script, Way, octets};
+use super::{aerotp_faults as faults, aerotp_modes as modes};
+use fulmar_proto::machine::Kind;
+use fulmar_proto::transport::aerotp::ConnectionConfig;
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::{FecStrength, Flags, Header, Outgoing, encode, parse};
+use fulmar_proto::wire::{Mode, TpduSeq};
+
+#[test]
+fn parity_words_correct_what_the_mode_does_not_ask_for_again() {
+    let sent = octets(400_000);
+    let with_parity = ConnectionConfig {
+        fec_words: FecStrength::from_words(24).expect("a strength"),
+        ..modes::config(Mode::QuasiReliable)
+    };
+    let mut pair = Pair::new(modes::endpoint(), with_parity, modes::lossy(5, 0.0, 1e-4));
+    pair.send(with_parity, &sent);
+    pair.run(modes::LONG);
+    assert_eq!(
+        pair.missing(),
+        0,
+        "24 words correct everything at 1e-4, headers included"
+    );
+    assert!(pair.received() == sent);
+
+    let mut pair = Pair::new(
+        modes::endpoint(),
+        modes::config(Mode::QuasiReliable),
+        modes::lossy(5, 0.0, 1e-4),
+    );
+    pair.send(modes::config(Mode::QuasiReliable), &sent);
+    pair.run(modes::LONG);
+    assert!(
+        pair.missing() > 100,
+        "without parity 70 % of the TPDUs are lost"
+    );
+}
+
+#[test]
+fn nack_mode_recovers_damage_but_not_loss() {
+    let sent = octets(400_000);
+    let mut damage = Pair::new(
+        modes::endpoint(),
+        modes::config(Mode::HybridNack),
+        modes::lossy(6, 0.0, 1e-6),
+    );
+    damage.send(modes::config(Mode::HybridNack), &sent);
+    damage.run(modes::LONG);
+    assert!(damage.sent(Kind::Retransmission) > 0);
+    assert_eq!(damage.missing(), 0);
+
+    let mut loss = Pair::new(
+        modes::endpoint(),
+        modes::config(Mode::HybridNack),
+        modes::lossy(6, 0.1, 1e-9),
+    );
+    loss.send(modes::config(Mode::HybridNack), &sent);
+    loss.run(modes::LONG);
+    assert_eq!(loss.sent(Kind::Retransmission), 0);
+    assert!(loss.missing() > 10);
+}
+
+#[test]
+fn a_damaged_copy_before_a_whole_one_costs_no_retransmission() {
+    let sent = octets(300_000);
+    // At 200 kbit/s the copy comes 60 ms later, which is beyond any reordering.
+    for (mode, rate) in CONNECTED
+        .map(|mode| [(mode, RATE), (mode, SLOW)])
+        .into_iter()
+        .flatten()
+    {
+        let damage = by_copy(|count| {
+            if count == 0 {
+                Fate::Damaged
+            } else {
+                Fate::Whole
+            }
+        });
+        let pair = run_at(rate, without_tail(config(mode, 2)), damage, &sent);
+        let name = format!("{mode}, {rate:?}");
+        assert!(finished(&pair) && pair.received() == sent, "{name}");
+        let again = pair.sent(Kind::Retransmission);
+        assert_eq!(again, TPDUS, "{name}: the copies alone");
+        assert_eq!(held_lost(&counters(&pair, Way::Forward)), 0, "{name}");
+        let receiver = counters(&pair, Way::Back);
+        assert_eq!(receiver.wire_damaged, TPDUS, "{name}");
+        assert_eq!(receiver.residual_damaged, 0, "{name}");
+    }
+}
+
+#[test]
+fn a_tpdu_whose_copies_are_all_damaged_is_asked_for_and_sent_n_times_again() {
+    let sent = octets(300_000);
+    for mode in [Mode::NearReliable, Mode::HybridNack, Mode::HybridNackMack] {
+        let damage = by_copy(|count| {
+            if count < 2 {
+                Fate::Damaged
+            } else {
+                Fate::Whole
+            }
+        });
+        let pair = run(without_tail(config(mode, 2)), damage, &sent);
+        assert!(finished(&pair) && pair.received() == sent, "{mode}");
+        let sender = counters(&pair, Way::Forward);
+        assert_eq!(held_lost(&sender), TPDUS, "{mode}: each once");
+        assert_eq!(sender.copied_tpdus, 2 * TPDUS, "{mode}");
+        assert_eq!(pair.sent(Kind::Retransmission), 3 * TPDUS, "{mode}");
+    }
+}
+
+#[test]
+fn a_tpdu_whose_first_copy_came_damaged_and_whose_last_was_lost_is_sent_again() {
+    let sent = octets(300_000);
+    for (mode, rate) in [Mode::NearReliable, Mode::HybridNack, Mode::HybridNackMack]
+        .map(|mode| [(mode, RATE), (mode, SLOW)])
+        .into_iter()
+        .flatten()
+    {
+        // The last TPDU has none behind it whose arrival would tell that its copies passed.
+        let last = TpduSeq(u32::MAX - 20).plus(u32::try_from(TPDUS - 1).expect("few"));
+        let damage = by_copy_of(move |seq, count| match count {
+            0 if seq != last => Fate::Damaged,
+            1 if seq != last => Fate::Lost,
+            _ => Fate::Whole,
+        });
+        let pair = run_at(rate, without_tail(config(mode, 2)), damage, &sent);
+        let name = format!("{mode}, {rate:?}");
+        assert!(finished(&pair) && pair.received() == sent, "{name}");
+        let receiver = counters(&pair, Way::Back);
+        assert_eq!(
+            receiver.residual_damaged + receiver.residual_lost,
+            0,
+            "{name}"
+        );
+        let held = held_lost(&counters(&pair, Way::Forward));
+        assert_eq!(held, TPDUS - 1, "{name}: each once");
+    }
+}
+
+#[test]
+fn a_damaged_afin_or_reset_changes_nothing() {
+    let at = Instant::START + Duration::from_millis(200);
+    let mut done = false;
+    // A copy of a data TPDU's header with other flags and number: the header check is right and the
+    // CRC-32 is not.
+    let script: Script = Box::new(move |way, _, now, octets| {
+        let mut fates = vec![(faults::DELAY, octets.to_vec())];
+        if way == Way::Forward && now >= at && !done {
+            done = true;
+            let tpdu = parse(octets).expect("ours");
+            for flags in [Flags::AFIN, Flags::RST] {
+                let header = Header {
+                    flags,
+                    ..tpdu.header
+                };
+                let (crc, fec_words) = (true, FecStrength::NONE);
+                let mut forged = Vec::new();
+                encode(
+                    &Outgoing {
+                        header,
+                        crc,
+                        fec_words,
+                        block: None,
+                        body: &[],
+                    },
+                    &mut forged,
+                );
+                *forged.last_mut().expect("a CRC-32") ^= 1;
+                fates.push((faults::DELAY, forged));
+            }
+        }
+        fates
+    });
+    let mut pair = Pair::new(faults::endpoint(), faults::config(), script);
+    let sent = octets(1_000_000);
+    pair.send(faults::config(), &sent);
+    pair.run(Duration::from_secs(60));
+    assert!(faults::finished(&pair) && pair.received() == sent);
+}
