@@ -59,7 +59,8 @@ impl Endpoint {
     /// Binds a UDP port at `address`, port 0 for any, and starts the thread that drives it.
     ///
     /// # Errors
-    /// The address cannot be bound, or the settings contradict each other.
+    /// `InvalidInput` if the settings contradict each other or the name has no address; otherwise the system's, as
+    /// `AddrInUse` or `PermissionDenied`.
     pub fn bind(address: impl ToSocketAddrs, config: Config) -> io::Result<Self> {
         let (mut endpoint, driver) = Self::without_thread(address, config)?;
         let thread = std::thread::Builder::new().name("fulmar".to_owned());
@@ -101,7 +102,8 @@ impl Endpoint {
     /// peer is there, and is the right one, the first read or [`Stream::finish`] says.
     ///
     /// # Errors
-    /// The name has no address, or the endpoint has more to do than it can.
+    /// `InvalidInput` if the name has no address of the endpoint's family, or `key` is missing or one too many;
+    /// `QuotaExceeded` if 1024 calls wait for the driver; the resolver's; the driver's, if it is over.
     pub fn connect<'k>(
         &self,
         address: impl ToSocketAddrs,
@@ -152,7 +154,7 @@ impl Endpoint {
     /// Takes the streams and messages that peers open from now on. Without a listener they are turned away.
     ///
     /// # Errors
-    /// There is a listener already.
+    /// `AddrInUse` if there is a listener already.
     pub fn listen(&self) -> io::Result<Listener> {
         let mut board = self.shared.lock();
         if board.listening {

@@ -38,8 +38,9 @@ impl Waits {
 ///
 /// # Errors
 /// Reading and writing fail with `TimedOut` when the peer never answered, was silent for too long or a timeout
-/// passed, with `ConnectionRefused` when it turned us away, and with `ConnectionReset` when it broke off or has
-/// restarted.
+/// passed, with `ConnectionRefused` when it turned us away, with `ConnectionReset` when it broke off, does not listen
+/// or has restarted, with `QuotaExceeded` when the endpoint knows or carries as many as it can, and with
+/// `NotConnected` once the endpoint was dropped. Writing after [`Stream::finish`] fails with `BrokenPipe`.
 #[derive(Debug)]
 pub struct Stream {
     pub(crate) shared: Arc<Shared>,
