@@ -52,6 +52,8 @@ struct Letter {
 pub(crate) struct Outbox {
     letters: VecDeque<Letter>,
     bytes: usize,
+    /// A message was refused for lack of room.
+    refused: bool,
     /// Messages dropped because their time was over before they could leave.
     pub(crate) expired: u64,
     /// The number of lines that end with this one, to be said behind the last message.
@@ -65,6 +67,7 @@ impl Outbox {
             self.drop_expired(now);
         }
         if self.bytes + octets.len() > WAITING_BYTES_MAX {
+            self.refused = true;
             return false;
         }
         self.bytes += octets.len() + LETTER_COST;
@@ -82,6 +85,18 @@ impl Outbox {
         self.expired += (before - self.letters.len()) as u64;
         let bytes = self.letters.iter().map(|l| l.octets.len() + LETTER_COST);
         self.bytes = bytes.sum();
+    }
+
+    /// When the first of the messages that wait ends, if one was refused since [`Outbox::make_room`].
+    pub(crate) fn room_at(&self) -> Option<Instant> {
+        let ends = || self.letters.iter().map(|l| l.sent + l.lifetime).min();
+        self.refused.then(ends).flatten()
+    }
+
+    /// Drops the messages that are worth nothing any more, so that what was refused may be tried again.
+    pub(crate) fn make_room(&mut self, now: Instant) {
+        self.drop_expired(now);
+        self.refused = false;
     }
 
     /// Appends the next message that is worth sending to `out`. `false`: there is none.

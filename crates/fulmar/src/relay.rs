@@ -8,10 +8,8 @@ use crate::config::Config;
 use crate::limits::Limits;
 use crate::peers::Peers;
 use crate::pumping;
-use crate::sorting;
-use fulmar_net::session::{PeerIndex, SESSION_OVERHEAD, Session, SessionEvent, source_octets};
-use fulmar_net::udp::{Application, Step};
-use fulmar_proto::machine::{Datagram, Deadline, PathId, Priority};
+use fulmar_net::session::{PeerIndex, SESSION_OVERHEAD, Session};
+use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, CloseReason, ConnectionConfig, ConnectionId, Event,
 };
@@ -21,6 +19,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+mod turns;
 
 const STREAMS: Port = Port(7);
 const MESSAGES: Port = Port(8);
@@ -68,6 +68,8 @@ pub(crate) struct Relay {
     lines: BTreeMap<ConnectionId, LineId>,
     /// When lines are given up, unless their peer answers, or finishes.
     limits: Limits,
+    /// When messages that wait end, so that a line has room again for one that it had to refuse.
+    room: Limits,
     /// Lines whose octets the program is slow to read.
     behind: BTreeSet<LineId>,
     peers: Peers,
@@ -84,6 +86,7 @@ impl Relay {
             config,
             lines: BTreeMap::new(),
             limits: Limits::new(),
+            room: Limits::new(),
             behind: BTreeSet::new(),
             peers,
             wanted: VecDeque::new(),
@@ -131,6 +134,9 @@ impl Relay {
         if let Some(failure) = line.failure.clone() {
             self.give_up(now, link, board, id, &failure);
             return;
+        }
+        if let Some(at) = line.post.as_ref().and_then(|post| post.outbox.room_at()) {
+            self.room.start(id, at);
         }
         let Some(connection) = line.connection else {
             // A line that was let go before it had a connection is opened all the same if there is something to send.
@@ -355,6 +361,13 @@ impl Relay {
             );
             self.give_up(now, link, board, id, &failure);
         }
+        for id in self.room.take_due(now) {
+            let line = board.lines.get_mut(&id);
+            if let Some(post) = line.and_then(|line| line.post.as_mut()) {
+                post.outbox.make_room(now);
+                board.tell(id);
+            }
+        }
         let patience = self.config.give_up_after;
         for peer in self.peers.down_for(now, patience) {
             let text = format!("nothing was heard of the peer for {patience:?}");
@@ -380,156 +393,5 @@ impl Relay {
         let leave_by = *self.leave_by.get_or_insert(now + LINGER);
         let is_open = |line: &Line| line.failure.is_none() && !line.all_sent;
         leave_by <= now || (!board.lines.values().any(is_open) && self.lines.is_empty())
-    }
-}
-
-impl Application<Link> for Relay {
-    fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<Event>) {
-        let shared = Arc::clone(&self.shared);
-        let mut board = shared.lock();
-        match event {
-            SessionEvent::Inner(event) => self.on_event(now, link, &mut board, &event),
-            SessionEvent::EpochSeen { peer, epoch } => {
-                board.epoch_seen = board.epoch_seen.max(epoch);
-                let key = self.peers.key_of(peer);
-                let theirs = board.lines.values().filter(|line| line.peer == key);
-                let theirs = theirs.filter_map(|line| line.connection).collect();
-                link.inner_mut().note_epoch(peer.inner_path(), theirs);
-            }
-            SessionEvent::PeerRestarted(peer) => {
-                let text = "the peer has restarted";
-                let failure = Failure::new(ErrorKind::ConnectionReset, text);
-                let path = peer.inner_path();
-                let stale: BTreeSet<ConnectionId> = (self.lines.keys().copied())
-                    .filter(|id| link.inner().is_stale(path, *id))
-                    .collect();
-                self.fail_peer(now, link, &mut board, (peer, &failure), |id| {
-                    stale.contains(&id)
-                });
-            }
-            SessionEvent::Closed(peer) => {
-                let text = "the peer's endpoint was closed";
-                let failure = Failure::new(ErrorKind::ConnectionReset, text);
-                self.fail_peer(now, link, &mut board, (peer, &failure), |_| true);
-                link.inner_mut().forget_epoch(peer.inner_path());
-            }
-            other => {
-                if let SessionEvent::Up { peer, .. } | SessionEvent::Rekeyed(peer) = &other {
-                    link.inner_mut().forget_epoch(peer.inner_path());
-                }
-                self.peers.follow(now, &other);
-            }
-        }
-    }
-
-    fn work(&mut self, now: Instant, link: &mut Link) -> Step {
-        if self.has_left {
-            return Step::Stop;
-        }
-        let shared = Arc::clone(&self.shared);
-        let mut board = shared.lock();
-        board.called = false;
-        while let Some(order) = board.orders.pop_front() {
-            self.carry_out(now, link, &mut board, &order);
-        }
-        for id in core::mem::take(&mut board.touched) {
-            self.pump(now, link, &mut board, id);
-        }
-        self.take_whole(now, link, &mut board);
-        let unmeasured = board
-            .groups
-            .values_mut()
-            .filter(|group| group.one_way.is_none());
-        for group in unmeasured {
-            sorting::measure(&self.peers, link, group);
-        }
-        self.expire(now, link, &mut board);
-        if board.leaving && self.may_leave(now, &board) {
-            self.has_left = true;
-            let text = "the endpoint was dropped";
-            board.end(&Failure::new(ErrorKind::NotConnected, text));
-            link.close(now);
-            return Step::Again;
-        }
-        Step::Wait
-    }
-
-    fn unreachable(&mut self, _now: Instant, link: &mut Link, path: PathId) {
-        self.peers.on_unreachable(link, path);
-    }
-
-    fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
-        link.handle_datagram_from(now, datagram, &source_octets(from));
-    }
-
-    fn too_large(&mut self, now: Instant, link: &mut Link, path: PathId) {
-        link.on_too_large(now, path);
-    }
-
-    fn paths_in_use(&self, _now: Instant, link: &Link) -> Option<Vec<PathId>> {
-        Some(link.paths_in_use().collect())
-    }
-
-    fn wants_path(&self, _now: Instant) -> Option<SocketAddr> {
-        self.wanted.front().map(|(remote, ..)| *remote)
-    }
-
-    fn path_made(
-        &mut self,
-        now: Instant,
-        link: &mut Link,
-        _remote: SocketAddr,
-        path: Option<PathId>,
-    ) {
-        let Some((_, line, peer, priority)) = self.wanted.pop_front() else {
-            return;
-        };
-        let shared = Arc::clone(&self.shared);
-        let mut board = shared.lock();
-        let Some(path) = path else {
-            let text = "every place for an address is in use";
-            let failure = Failure::new(ErrorKind::QuotaExceeded, text);
-            self.give_up(now, link, &mut board, line, &failure);
-            return;
-        };
-        link.set_endpoints(peer, vec![path]);
-        let messages = board
-            .lines
-            .get(&line)
-            .is_some_and(|line| line.post.is_some());
-        let config = ConnectionConfig {
-            priority: Priority(priority),
-            ..connection(&self.config, messages)
-        };
-        let port = if messages { MESSAGES } else { STREAMS };
-        match link
-            .inner_mut()
-            .connect(now, peer.inner_path(), port, config)
-        {
-            Ok(connection) => {
-                if let Ok(line) = board.line(line) {
-                    line.connection = Some(connection);
-                }
-                self.lines.insert(connection, line);
-                self.pump(now, link, &mut board, line);
-            }
-            Err(error) => {
-                let failure = Failure::new(ErrorKind::QuotaExceeded, error.to_string());
-                self.give_up(now, link, &mut board, line, &failure);
-            }
-        }
-    }
-
-    fn next_deadline(&self) -> Option<Deadline> {
-        let limits = self.limits.next();
-        let down = self.peers.next_end(self.config.give_up_after);
-        let times = [
-            (limits, "a peer's answer"),
-            (down, "an outage's end"),
-            (self.leave_by, "the last word leaves"),
-        ];
-        times.into_iter().fold(None, |first, (at, why)| {
-            Deadline::earlier(first, at.map(|at| Deadline { at, why }))
-        })
     }
 }

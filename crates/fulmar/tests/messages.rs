@@ -1,10 +1,11 @@
 //! Messages: in time or not at all, urgent ones first.
 
 use crate::link::{PATIENCE, octets, pair};
-use fulmar::Priority;
+use fulmar::{Config, Endpoint, Priority};
 use fulmar_net::clock::Clock;
 use fulmar_proto::units::{Duration, Instant};
 use std::io::ErrorKind;
+use std::net::UdpSocket;
 
 #[test]
 fn messages_of_all_lengths_arrive_whole_and_in_order_over_loss_and_are_answered() {
@@ -160,4 +161,22 @@ fn limits_are_said() {
         send(1, PATIENCE, 8).unwrap_err().kind(),
         ErrorKind::InvalidInput
     );
+}
+
+#[test]
+fn messages_that_end_before_they_can_leave_make_room_for_one_that_waits() {
+    // Hears everything and answers nothing.
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let config = Config::insecure_for_tests().connect_timeout(10 * PATIENCE);
+    let end = Endpoint::bind("127.0.0.1:0", config).unwrap();
+    let messages = end.messages(nobody.local_addr().unwrap(), None).unwrap();
+    messages.set_nonblocking(true);
+    let send = |lifetime| messages.send(&octets(65_536), lifetime, Priority(0));
+    while send(Duration::from_millis(500)).is_ok() {}
+    messages.set_nonblocking(false);
+    // One at most has left the queue meanwhile, for a connection that takes nothing.
+    for _ in 0..3 {
+        send(PATIENCE).expect("the first of them are over");
+    }
+    assert!(messages.expired().here > 0);
 }
