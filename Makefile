@@ -15,7 +15,6 @@ SEED ?= 1
 ifeq ($(CI),true)
 export CARGO_INCREMENTAL ?= 0
 export CARGO_PROFILE_TEST_DEBUG ?= 0
-export CARGO_PROFILE_RELEASE_DEBUG ?= 0
 endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
@@ -35,10 +34,10 @@ demo: setup ## Send a real file over a bad link in every mode (FILE=... for your
 	$(FULMAR) demo --out target/demo $(if $(FILE),--file "$(FILE)")
 
 test: setup packages wasm ## Every test; as root it installs Debian packages first, without root tests on real links are skipped
-	@# What the second half runs and looks at is made meanwhile, out of what the first leaves: its tests wait for links much of the time.
-	(nice -n 19 $(CARGO) build --release --locked --quiet -p fulmar-cli && nice -n 19 python3 scripts/tests/program.py) & made=$$!; passed=0; \
+	@# What the second half runs is built meanwhile, out of what the first leaves: its tests wait for links much of the time.
+	nice -n 19 $(CARGO) build --release --locked --quiet -p fulmar-cli & built=$$!; passed=0; \
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --workspace --features fulmar/tokio --no-fail-fast || passed=$$?; \
-	wait $$made; exit $$passed
+	wait $$built; exit $$passed
 	scripts/python-tests
 
 test-quick: setup ## The fast tests: units, properties and short sessions

@@ -1,33 +1,25 @@
 //! The files of a reproduction: a page that needs nothing else, claims by their schema, data.
 
+mod pages;
+mod short;
+
+use crate::short::{runs, short};
 use fulmar_reproduce::{
-    Attempt, Checked, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, Reproduction, SLACP, Verdict,
-    overview,
+    Attempt, Checked, FSO, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, SLACP, Verdict, overview,
 };
 use fulmar_sim::experiment::{PointResult, Progress};
 use std::sync::OnceLock;
-use std::time::Duration;
 
-const RUNS: usize = 2;
 /// The number of claims: none may vanish unnoticed.
 const CLAIMS: usize = 63;
 
-fn reproduction() -> Reproduction {
-    Reproduction::new(&MULTI_MODE, Some(RUNS)).expect("the tables are valid scenarios")
-}
-
 fn results() -> Vec<PointResult> {
-    static RESULTS: OnceLock<Vec<PointResult>> = OnceLock::new();
-    let run = || {
-        let results = reproduction().experiment().run(2, &Progress::default());
-        results.expect("threads start")
-    };
-    RESULTS.get_or_init(run).clone()
+    short(&MULTI_MODE).results.clone()
 }
 
 fn written(results: Vec<PointResult>) -> Vec<OutputFile> {
-    let outcome = reproduction().outcome(results, "fulmar reproduce <paper> & more");
-    outcome.expect("every figure can be drawn").files
+    let command = "fulmar reproduce <paper> & more";
+    short(&MULTI_MODE).outcome(results, command).files
 }
 
 fn files() -> &'static [OutputFile] {
@@ -52,7 +44,7 @@ const AGAIN: usize = 8;
 #[test]
 fn the_same_runs_give_the_same_octets_for_every_number_of_threads() {
     let mut results = results();
-    let mut some = reproduction().experiment().clone();
+    let mut some = short(&MULTI_MODE).experiment.clone();
     let mut number = 0;
     some.points.retain(|_| {
         number += 1;
@@ -131,7 +123,10 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
             let number = |index: usize| row[index].parse::<f64>().ok();
             assert!(number(1).is_some(), "{}: {row:?}", file.name);
             let other = row[0].starts_with("ns-3");
-            assert!(other || number(2) <= Some(RUNS as f64), "{row:?}");
+            assert!(
+                other || number(2) <= Some(runs(&MULTI_MODE) as f64),
+                "{row:?}"
+            );
             if let (Some(mean), Some(low), Some(high)) = (number(3), number(4), number(5)) {
                 assert!(low <= mean && mean <= high, "{row:?}");
                 count += 1;
@@ -200,29 +195,22 @@ fn a_verdict_follows_the_runs() {
 fn half_an_experiment_makes_no_page() {
     let mut results = results();
     results.pop();
-    let error = reproduction()
-        .outcome(results, "")
-        .expect_err("a point is missing");
-    let planned = reproduction().experiment().points.len();
+    let runs = short(&MULTI_MODE);
+    let error = runs.made.outcome(results, "");
+    let error = error.expect_err("a point is missing");
+    let planned = runs.experiment.points.len();
     let there = format!("{} of {planned} points", planned - 1);
     assert!(error.to_string().contains(&there), "{error}");
 }
 
-/// Runs each point once, cut at `longest` to save time, and every sixteenth point again, on one thread.
-/// Returns the files of the paper, and those over all papers.
+/// Runs every sixteenth point again, on one thread. Returns the files of the paper, and those over all papers.
 fn keeps_its_claims_and_its_octets(
     paper: &'static Paper,
     count: usize,
-    longest: Duration,
 ) -> (Vec<OutputFile>, Vec<OutputFile>) {
-    let made = Reproduction::new(paper, Some(1)).expect("the tables are valid scenarios");
-    let mut short = made.experiment().clone();
-    for point in &mut short.points {
-        point.plan.run.duration = point.plan.run.duration.min(longest);
-    }
-    let results = short.run(2, &Progress::default());
-    let results = results.expect("threads start");
-    let mut some = short;
+    let runs = short(paper);
+    let results = runs.results.clone();
+    let mut some = runs.experiment.clone();
     let mut number = 0;
     some.points.retain(|_| {
         number += 1;
@@ -239,8 +227,7 @@ fn keeps_its_claims_and_its_octets(
         *known = point;
     }
     let both = [results, mixed].map(|results| {
-        let outcome = made.outcome(results, "fulmar reproduce all");
-        let outcome = outcome.expect("every figure can be drawn");
+        let outcome = runs.outcome(results, "fulmar reproduce all");
         let files = outcome.files.clone();
         let attempt = Attempt {
             paper,
@@ -310,18 +297,18 @@ fn tells_what_is_absent_and_counts_nothing_given(paper: &Paper, page: &str, clai
 
 #[test]
 fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
-    let (files, all) = keeps_its_claims_and_its_octets(&HYBRID, 49, Duration::MAX);
+    let (files, all) = keeps_its_claims_and_its_octets(&HYBRID, 49);
     tells_of_readings_and_damage(&files, &all);
 }
 
 #[test]
 fn the_slacp_slides_keep_their_claims_and_their_octets() {
-    keeps_its_claims_and_its_octets(&SLACP, 19, Duration::MAX);
+    keeps_its_claims_and_its_octets(&SLACP, 19);
 }
 
 #[test]
 fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
-    let (files, _) = keeps_its_claims_and_its_octets(&LT_TCP, 17, Duration::from_secs(3));
+    let (files, _) = keeps_its_claims_and_its_octets(&LT_TCP, 17);
     // LL-ARQ's latencies were fitted to; whether these runs have them or not, they reproduce nothing.
     let claims = claims(&files);
     let fitted = claims.iter().find(|claim| claim.id == "latency-order");
@@ -330,6 +317,11 @@ fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
         [Verdict::Given, Verdict::Not].contains(&verdict),
         "{verdict:?}"
     );
+}
+
+#[test]
+fn the_fso_papers_keep_their_claims_and_their_octets() {
+    keeps_its_claims_and_its_octets(&FSO, 49);
 }
 
 /// Checks that the overview says how many verdicts change with the reading, and that AeroTP gets damaged
