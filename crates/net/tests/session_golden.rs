@@ -2,9 +2,10 @@
 //!
 //! Method: fixed seeds. The page's examples are read and compared; digests stand for sealed datagrams.
 
+use crate::session_pair::by_hand::{joined, sent, take, the_peer};
 use crate::session_pair::{Pair, Way, lossy, noise, preset_pair, unprotected};
-use fulmar_net::session::{Capability, Security, SessionConfig};
-use fulmar_proto::units::Duration;
+use fulmar_net::session::{Capability, Security, SessionConfig, wire_2};
+use fulmar_proto::units::{Duration, Instant};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -77,6 +78,60 @@ fn unprotected_datagrams_are_the_examples_of_the_page() {
     ]) {
         assert_eq!(hex(octets), hex(&example(name)), "{name}");
     }
+}
+
+#[test]
+fn datagrams_in_wire_2_are_the_examples_of_the_page() {
+    let configs = unprotected().map(|mut config| {
+        config.capabilities.push(wire_2());
+        config
+    });
+    let now = Instant::START + Duration::from_millis(2);
+    let (mut caller, mut called, recorded) = joined(configs, now);
+    let of = |recorded: &[Vec<u8>], message: u8| {
+        let mut data = recorded.iter().filter(|octets| octets[0] == 0x28);
+        let found = data.find(|octets| octets[8] == message);
+        hex(found.expect("one of that kind"))
+    };
+    assert_eq!(of(&recorded, 2), hex(&example("probe in wire 2")));
+    assert_eq!(of(&recorded, 3), hex(&example("probe reply in wire 2")));
+    let data = example("data in wire 2");
+    let content = data[8..data.len() - 4].to_vec();
+    let source = caller.inner_mut();
+    (source.left, source.content) = (1, Some(content.clone()));
+    let left = sent(&mut caller, now);
+    assert_eq!(of(&[left[0].1.clone()], content[0]), hex(&data));
+    // It is what its receiver opens.
+    take(&mut called, now, the_peer(), &data);
+    assert_eq!(called.inner().contents, [content]);
+}
+
+#[test]
+fn sealed_datagrams_in_wire_2_are_pinned_by_their_digests() {
+    let aes = Capability {
+        name: "cipher".to_owned(),
+        value: "aes-256-gcm".to_owned(),
+        must_agree: false,
+    };
+    let digests = [noise(), preset_pair()].map(|configs| {
+        [vec![], vec![aes.clone()]].map(|more| {
+            let configs = configs.clone().map(|mut config| {
+                config.capabilities = [vec![wire_2()], more.clone()].concat();
+                config
+            });
+            let now = Instant::START + Duration::from_millis(2);
+            let (_, _, recorded) = joined(configs, now);
+            let data = recorded.iter().filter(|octets| octets[0] == 0x28);
+            let data: Vec<_> = data.take(2).flatten().copied().collect();
+            (data.len(), blake3::hash(&data).to_hex()[..16].to_owned())
+        })
+    });
+    let pinned = [
+        [(66, "802590320590cca5"), (66, "bc3b64cb11d89512")],
+        [(66, "b374f6097417dc27"), (66, "110532b65861f3f4")],
+    ];
+    let pinned = pinned.map(|kind| kind.map(|(len, hash)| (len, hash.to_owned())));
+    assert_eq!(digests, pinned);
 }
 
 #[test]

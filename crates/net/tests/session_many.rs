@@ -4,26 +4,31 @@
 
 use fulmar_net::session::{
     Entropy, LinkState, MtuConfig, PeerConfig, PeerIndex, SecretKey, Security, Session,
-    SessionConfig, SessionEvent,
+    SessionConfig, SessionConfigError, SessionEvent, wire_2,
 };
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, PathSizes, Priority, Strict,
-    Transmit, drain,
+    Carried, Datagram, Deadline, Driver, Ecn, Form, Kind, Machine, PathId, PathSizes, Priority,
+    Strict, Transmit, drain,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const DELAY: Duration = Duration::from_millis(5);
 const OUTSTATIONS: u32 = 3;
 
-/// A machine that sends the octets it is given, and keeps those it gets.
+/// The type of a frame of data in full.
+const FULL: u8 = 0x68;
+
+/// A machine that sends the octets it is given, in either form if it is made for both, and keeps those it gets.
 #[derive(Default)]
-struct Post {
+struct Post<const SHORT: bool = true> {
     out: VecDeque<(PathId, Vec<u8>)>,
     got: Vec<(PathId, Vec<u8>)>,
+    /// The paths where it speaks the short form.
+    short: BTreeSet<PathId>,
 }
 
-impl Machine for Post {
+impl<const SHORT: bool> Machine for Post<SHORT> {
     type Event = ();
     fn handle_datagram(&mut self, _now: Instant, datagram: Datagram<'_>) {
         self.got.push((datagram.path, datagram.octets.to_vec()));
@@ -31,10 +36,14 @@ impl Machine for Post {
     fn handle_deadline(&mut self, _now: Instant) {}
     fn poll_transmit(&mut self, _now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let (path, octets) = self.out.pop_front()?;
+        let start = out.len();
+        if self.short.contains(&path) {
+            out.push(FULL);
+        }
         out.extend_from_slice(&octets);
         Some(Transmit {
             path,
-            len: octets.len(),
+            len: out.len() - start,
             kind: Kind::Source,
             priority: Priority(3),
             ecn: Ecn::Capable,
@@ -48,7 +57,21 @@ impl Machine for Post {
     }
 }
 
-impl Carried for Post {
+impl<const SHORT: bool> Carried for Post<SHORT> {
+    const SHORT: bool = SHORT;
+
+    fn speak(&mut self, _now: Instant, path: PathId, form: Form) {
+        if form == Form::Short {
+            self.short.insert(path);
+        } else {
+            self.short.remove(&path);
+        }
+    }
+    fn handle_frames(&mut self, _now: Instant, datagram: Datagram<'_>) {
+        let (kind, octets) = datagram.octets.split_first().expect("a frame");
+        assert_eq!(*kind, FULL);
+        self.got.push((datagram.path, octets.to_vec()));
+    }
     fn hold(&mut self, _now: Instant, _path: PathId, _held: bool) {}
     fn set_path_sizes(
         &mut self,
@@ -101,6 +124,11 @@ fn key(n: u32) -> SecretKey {
 
 impl Star {
     fn new() -> Self {
+        Self::speaking(|_| false)
+    }
+
+    /// A star of which these nodes speak wire 2.
+    fn speaking(wire_two: impl Fn(u32) -> bool) -> Self {
         let peer = |n: u32, endpoints| PeerConfig {
             name: format!("node {n}"),
             security: Security::Noise {
@@ -116,9 +144,10 @@ impl Star {
             } else {
                 vec![peer(0, vec![PathId(0)])]
             };
-            let config = SessionConfig::new(Some(key(n + 1)), peers, 1 << 40);
+            let mut config = SessionConfig::new(Some(key(n + 1)), peers, 1 << 40);
+            config.capabilities = wire_two(n).then(wire_2).into_iter().collect();
             let seed = [100 + u8::try_from(n).expect("small"); 32];
-            let session = Session::new(config, Post::default(), Entropy::from_seed(seed));
+            let session = Session::new(config, <Post>::default(), Entropy::from_seed(seed));
             (Strict::new(session.expect("sound")), Ends::default(), None)
         };
         let mut star = Self {
@@ -237,4 +266,41 @@ fn one_peer_out_of_reach_does_not_hold_the_others_up() {
     star.cut = None;
     star.run(Duration::from_secs(2));
     assert_eq!(star.link(0, 1), LinkState::Up);
+}
+
+#[test]
+fn a_hub_speaks_to_each_peer_in_the_wire_that_the_two_agreed_on() {
+    let mut star = Star::speaking(|n| n != 2);
+    star.run(Duration::from_millis(100));
+    let hub = star.nodes[0].0.app().inner_mut();
+    assert_eq!(hub.short, BTreeSet::from([PathId(0), PathId(2)]));
+    // In turn, and several to one: some follow one in the same wire, some one in the other.
+    let order = [1, 2, 3, 3, 2, 2, 1, 3, 1, 1, 2];
+    for n in order {
+        let peer = PeerIndex(n - 1).inner_path();
+        hub.out.push_back((peer, letter("to", n)));
+    }
+    star.settle(0);
+    star.run(Duration::from_millis(50));
+    for n in 1..=OUTSTATIONS {
+        let letters = order.iter().filter(|to| **to == n).count();
+        assert_eq!(star.got(n), vec![(PathId(0), letter("to", n)); letters]);
+    }
+}
+
+#[test]
+fn the_second_wire_is_refused_around_a_machine_that_speaks_the_long_form_only() {
+    let peer = PeerConfig {
+        name: "node 2".to_owned(),
+        security: Security::None { label: 1 },
+        endpoints: vec![],
+        mtu: MtuConfig::default(),
+    };
+    let mut config = SessionConfig::new(None, vec![peer], 1);
+    config.capabilities = vec![wire_2()];
+    let long_only = Post::<false>::default();
+    let refused = Session::new(config.clone(), long_only, Entropy::from_seed([1; 32]));
+    assert_eq!(refused.err(), Some(SessionConfigError::LongFormOnly));
+    let both = Post::<true>::default();
+    assert!(Session::new(config, both, Entropy::from_seed([1; 32])).is_ok());
 }

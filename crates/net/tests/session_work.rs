@@ -8,6 +8,7 @@
 mod floods;
 mod forging;
 mod rows;
+mod second_wire;
 
 use crate::session_pair::by_hand::{sent, take};
 use forging::{random, with_hec};
@@ -15,6 +16,7 @@ use fulmar_net::session::Work;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Duration;
 use rows::{MOST_PARITY, Row, blind_rows, calling_rows, parity_rows, seeing_rows};
+use second_wire::{blind_rows_of_two, seeing_rows_of_two};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -105,7 +107,14 @@ fn a_datagram_costs_what_the_threat_model_says() {
     let table = table();
     let mut wrong = Vec::new();
     let mut names = BTreeSet::new();
-    let rows = [blind_rows(), calling_rows(), seeing_rows(), parity_rows()];
+    let rows = [
+        blind_rows(),
+        blind_rows_of_two(),
+        calling_rows(),
+        seeing_rows(),
+        seeing_rows_of_two(),
+        parity_rows(),
+    ];
     for mut row in rows.into_iter().flatten() {
         names.insert(row.name.to_owned());
         let Some(prices) = table.get(row.name) else {

@@ -4,6 +4,7 @@
 //! same AEAD, or, if both ends said in their hellos that their processors are made for it, under
 //! AES-256-GCM with keys derived from those.
 
+use super::path_slot::PathSlot;
 use super::wire::{Capability, Hello};
 use fulmar_proto::wire::checksum::crc32;
 use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
@@ -89,15 +90,25 @@ impl Suite {
         unbound.ok().map(LessSafeKey::new)
     }
 
-    /// The nonce of a counter (Noise, revision 34, section 12).
-    fn nonce(self, counter: u64) -> Nonce {
+    /// The nonce of a number: the path's place, then the counter as Noise has it (revision 34, section 12).
+    fn nonce(self, number: Number) -> Nonce {
         let mut octets = [0; NONCE_BYTES];
+        octets[3] = number.slot.bits();
         octets[4..].copy_from_slice(&match self {
-            Self::ChaCha20Poly1305 => counter.to_le_bytes(),
-            Self::Aes256Gcm => counter.to_be_bytes(),
+            Self::ChaCha20Poly1305 => number.counter.to_le_bytes(),
+            Self::Aes256Gcm => number.counter.to_be_bytes(),
         });
         Nonce::assume_unique_for_key(octets)
     }
+}
+
+/// The number of a datagram of one direction under one pair of keys: no two have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Number {
+    /// The place of its path.
+    pub(super) slot: PathSlot,
+    /// The datagrams that were sealed before it in that place.
+    pub(super) counter: u64,
 }
 
 /// The most that may be sealed under one key.
@@ -125,15 +136,18 @@ pub(super) struct Aead {
 
 /// The AEAD that seals and opens the datagrams of one handshake.
 pub(super) enum Cipher {
-    /// An AEAD under the keys of a Noise handshake; the nonce is the packet counter.
+    /// An AEAD under the keys of a Noise handshake; the nonce is the packet's number.
     Aead(Box<Aead>),
-    /// A CRC-32 over counter and content: notices damage, and no attacker.
+    /// A CRC-32 over number and content: notices damage, and no attacker.
     Clear,
 }
 
-fn crc_of(counter: u64, plain: &[u8]) -> [u8; CRC_BYTES] {
-    // The counter is part of what is checked, as it is of an AEAD's nonce.
-    let mixed = crc32(plain) ^ crc32(&counter.to_be_bytes());
+fn crc_of(number: Number, plain: &[u8]) -> [u8; CRC_BYTES] {
+    // The number is part of what is checked, as it is of an AEAD's nonce.
+    let mut octets = number.counter.to_be_bytes();
+    // Only wire 2 has more places than the first, and its counters have 24 bits.
+    octets[0] ^= number.slot.bits();
+    let mixed = crc32(plain) ^ crc32(&octets);
     mixed.to_be_bytes()
 }
 
@@ -178,11 +192,11 @@ impl Cipher {
     }
 
     /// Seals the octets from `start` on, in their place. `false`: they are too many, and mean nothing now.
-    pub(super) fn seal(&self, counter: u64, start: usize, out: &mut Vec<u8>) -> bool {
+    pub(super) fn seal(&self, number: Number, start: usize, out: &mut Vec<u8>) -> bool {
         let body = &mut out[start..];
         match self {
             Self::Aead(aead) => {
-                let nonce = aead.suite.nonce(counter);
+                let nonce = aead.suite.nonce(number);
                 let sealed = aead
                     .ours
                     .seal_in_place_separate_tag(nonce, Aad::empty(), body);
@@ -192,7 +206,7 @@ impl Cipher {
                 sealed.is_ok()
             }
             Self::Clear => {
-                let check = crc_of(counter, body);
+                let check = crc_of(number, body);
                 out.extend_from_slice(&check);
                 true
             }
@@ -200,7 +214,7 @@ impl Cipher {
     }
 
     /// Replaces `out` by the content of `sealed`. `false`: it was not sealed so, and `out` means nothing.
-    pub(super) fn open(&self, counter: u64, sealed: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(super) fn open(&self, number: Number, sealed: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
         let Some(len) = sealed.len().checked_sub(self.overhead()) else {
             return false;
@@ -208,7 +222,7 @@ impl Cipher {
         match self {
             Self::Aead(aead) => {
                 out.extend_from_slice(sealed);
-                let nonce = aead.suite.nonce(counter);
+                let nonce = aead.suite.nonce(number);
                 let opened = aead.theirs.open_in_place(nonce, Aad::empty(), out);
                 let is_genuine = opened.is_ok();
                 out.truncate(len);
@@ -217,7 +231,7 @@ impl Cipher {
             Self::Clear => {
                 let (plain, check) = sealed.split_at(len);
                 out.extend_from_slice(plain);
-                crc_of(counter, plain) == *check
+                crc_of(number, plain) == *check
             }
         }
     }
@@ -252,6 +266,13 @@ mod tests {
         }
     }
 
+    fn number(counter: u64) -> Number {
+        Number {
+            slot: PathSlot::FIRST,
+            counter,
+        }
+    }
+
     /// The two ends of one handshake.
     fn pair(suite: Suite) -> [Cipher; 2] {
         let keys = [[1; KEY_BYTES], [2; KEY_BYTES]];
@@ -265,20 +286,26 @@ mod tests {
         for suite in [Suite::ChaCha20Poly1305, Suite::Aes256Gcm] {
             let [here, there] = pair(suite);
             let mut sealed = b"beforecontent".to_vec();
-            assert!(here.seal(7, 6, &mut sealed));
+            assert!(here.seal(number(7), 6, &mut sealed));
             assert_eq!(&sealed[..6], b"before");
             let sealed = &sealed[6..];
             assert_eq!(sealed.len(), 7 + TAG_BYTES);
             let mut out = Vec::new();
-            assert!(there.open(7, sealed, &mut out), "{suite:?}");
+            assert!(there.open(number(7), sealed, &mut out), "{suite:?}");
             assert_eq!(out, b"content");
-            assert!(!there.open(8, sealed, &mut out), "another counter");
-            assert!(!here.open(7, sealed, &mut out), "the other direction");
+            assert!(!there.open(number(8), sealed, &mut out), "another counter");
+            assert!(
+                !here.open(number(7), sealed, &mut out),
+                "the other direction"
+            );
             for octet in 0..sealed.len() {
                 let mut damaged = sealed.to_vec();
                 damaged[octet] ^= 1;
-                assert!(!there.open(7, &damaged, &mut out), "octet {octet}");
-                assert!(!there.open(7, &sealed[..octet], &mut out), "cut at {octet}");
+                assert!(!there.open(number(7), &damaged, &mut out), "octet {octet}");
+                assert!(
+                    !there.open(number(7), &sealed[..octet], &mut out),
+                    "cut at {octet}"
+                );
             }
         }
     }
@@ -291,7 +318,7 @@ mod tests {
         let [here, _] = pair(Suite::ChaCha20Poly1305);
         let counter = 0x0102_0304_0506_0708_u64;
         let mut sealed = b"content".to_vec();
-        assert!(here.seal(counter, 0, &mut sealed));
+        assert!(here.seal(number(counter), 0, &mut sealed));
         let mut expected = b"content".to_vec();
         let nonce = [[0; 4].as_slice(), &counter.to_le_bytes()].concat();
         let tag = ChaCha20Poly1305::new(&[1; KEY_BYTES].into())
@@ -302,18 +329,54 @@ mod tests {
     }
 
     #[test]
+    fn the_place_of_a_path_is_in_the_nonce_and_the_first_one_is_none() {
+        for suite in [Suite::ChaCha20Poly1305, Suite::Aes256Gcm] {
+            for bits in 0..8 {
+                let number = Number {
+                    slot: PathSlot::of_bits(bits),
+                    counter: 0x01_02_03,
+                };
+                let mut octets = [0, 0, 0, bits, 0, 0, 0, 0, 0, 1, 2, 3];
+                if suite == Suite::ChaCha20Poly1305 {
+                    octets[4..].reverse();
+                }
+                assert_eq!(suite.nonce(number).as_ref(), &octets);
+            }
+        }
+    }
+
+    #[test]
+    fn without_keys_the_check_is_of_content_place_and_counter() {
+        let mut sealed = b"content".to_vec();
+        let number = Number {
+            slot: PathSlot::of_bits(5),
+            counter: 0x01_02_03,
+        };
+        assert!(Cipher::Clear.seal(number, 0, &mut sealed));
+        let check = crc32(b"content") ^ crc32(&[5, 0, 0, 0, 0, 1, 2, 3]);
+        assert_eq!(sealed[7..], check.to_be_bytes());
+        let mut out = Vec::new();
+        assert!(Cipher::Clear.open(number, &sealed, &mut out));
+        let elsewhere = Number {
+            slot: PathSlot::FIRST,
+            ..number
+        };
+        assert!(!Cipher::Clear.open(elsewhere, &sealed, &mut out));
+    }
+
+    #[test]
     fn the_two_suites_share_no_key() {
         let [chacha, aes] = [Suite::ChaCha20Poly1305, Suite::Aes256Gcm].map(|suite| {
             let [here, _] = pair(suite);
             let mut sealed = vec![0; 32];
-            assert!(here.seal(0, 0, &mut sealed));
+            assert!(here.seal(number(0), 0, &mut sealed));
             sealed
         });
         assert_ne!(chacha, aes);
         // AES-256-GCM under the split's key itself would give these; it must not.
         let bare = UnboundKey::new(&AES_256_GCM, &[1; KEY_BYTES]).expect("32 octets");
         let mut plain = vec![0; 32];
-        let nonce = Suite::Aes256Gcm.nonce(0);
+        let nonce = Suite::Aes256Gcm.nonce(number(0));
         LessSafeKey::new(bare)
             .seal_in_place_append_tag(nonce, Aad::empty(), &mut plain)
             .expect("short");

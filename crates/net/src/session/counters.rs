@@ -9,7 +9,7 @@ pub enum DropReason {
     Truncated,
     /// The header's check does not match.
     HeaderCheck,
-    /// A type, or a sealed message, without a meaning.
+    /// A type, or a sealed message or frame, without a meaning.
     Unknown,
     /// Another version of the format.
     Version,
@@ -127,6 +127,13 @@ impl SessionCounters {
     pub(super) fn drop(&mut self, reason: DropReason) {
         if let Some(count) = self.dropped.get_mut(reason as usize) {
             *count += 1;
+        }
+    }
+
+    /// Counts frames without a meaning in a datagram with others that have one.
+    pub(super) fn drop_frames(&mut self, frames: u64) {
+        if let Some(count) = self.dropped.get_mut(DropReason::Unknown as usize) {
+            *count += frames;
         }
     }
 

@@ -10,6 +10,7 @@
 
 use super::cipher::{Cipher, Suite};
 use super::config::Security;
+use super::dialect::Wire;
 use super::entropy::Entropy;
 use super::keys::{KEY_BYTES, PresetKey, PublicKey, SecretKey};
 use super::wire::{HELLO_BYTES, Hello};
@@ -180,6 +181,13 @@ fn split(state: &mut HandshakeState) -> Zeroizing<[[u8; KEY_BYTES]; 2]> {
     Zeroizing::new([first, second])
 }
 
+/// The result of a handshake.
+pub(super) struct Agreed {
+    pub(super) cipher: Cipher,
+    /// The form of the data under its keys.
+    pub(super) wire: Wire,
+}
+
 /// Our side of a handshake that we began.
 pub(super) struct Initiator {
     state: State,
@@ -225,19 +233,21 @@ impl Initiator {
     }
 
     /// Takes the answer's body. After `None` a genuine answer may still come.
-    pub(super) fn finish(&mut self, body: &[u8]) -> Option<(Hello, Cipher)> {
-        match &mut self.state {
-            State::Clear => Some((read_clear(body)?, Cipher::Clear)),
-            State::Spent => None,
+    pub(super) fn finish(&mut self, body: &[u8]) -> Option<(Hello, Agreed)> {
+        let (hello, cipher) = match &mut self.state {
+            State::Clear => (read_clear(body)?, Cipher::Clear),
+            State::Spent => return None,
             State::Noise(state) => {
                 let hello = read(state, body)?;
                 let [ours, theirs] = &*split(state);
                 let suite = Suite::of(&self.hello, &hello);
                 // Spent, whatever follows.
                 self.state = State::Spent;
-                Some((hello, Cipher::aead(suite, ours, theirs)?))
+                (hello, Cipher::aead(suite, ours, theirs)?)
             }
-        }
+        };
+        let wire = Wire::of(&self.hello, &hello);
+        Some((hello, Agreed { cipher, wire }))
     }
 }
 
@@ -301,11 +311,12 @@ impl Responder {
         })
     }
 
-    /// The answer's body and the keys.
-    pub(super) fn answer(self, security: &Security, hello: &Hello) -> Option<(Vec<u8>, Cipher)> {
-        match self.state {
-            State::Clear => Some((clear_body(hello), Cipher::Clear)),
-            State::Spent => None,
+    /// The answer's body and what was agreed on.
+    pub(super) fn answer(self, security: &Security, hello: &Hello) -> Option<(Vec<u8>, Agreed)> {
+        let wire = Wire::of(hello, &self.hello);
+        let (body, cipher) = match self.state {
+            State::Clear => (clear_body(hello), Cipher::Clear),
+            State::Spent => return None,
             State::Noise(mut state) => {
                 if let Security::Noise { preset, .. } = security {
                     let key = preset_octets(preset.as_ref());
@@ -314,8 +325,9 @@ impl Responder {
                 let body = write(&mut state, hello)?;
                 let [theirs, ours] = &*split(&mut state);
                 let suite = Suite::of(hello, &self.hello);
-                Some((body, Cipher::aead(suite, ours, theirs)?))
+                (body, Cipher::aead(suite, ours, theirs)?)
             }
-        }
+        };
+        Some((body, Agreed { cipher, wire }))
     }
 }

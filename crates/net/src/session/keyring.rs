@@ -5,7 +5,8 @@
 //! rekey, whichever of its messages are lost.
 
 use super::config::RekeyPolicy;
-use super::seal::Keypair;
+use super::dialect::Wire;
+use super::seal::{Keypair, Told};
 use fulmar_proto::units::{Duration, Instant};
 
 /// The time that a responder waits longer than the initiator before it begins a handshake itself.
@@ -24,6 +25,9 @@ pub(super) struct KeyRing {
     current: Option<Keypair>,
     previous: Option<(Keypair, Instant)>,
     next: Option<Keypair>,
+    /// Whether keys were offered since the present ones came into use, and gave way to others. The peer may have sealed
+    /// under them, and nothing of it arrived.
+    displaced: bool,
 }
 
 impl KeyRing {
@@ -33,6 +37,7 @@ impl KeyRing {
             current: None,
             previous: None,
             next: None,
+            displaced: false,
         }
     }
 
@@ -98,7 +103,7 @@ impl KeyRing {
     /// Puts the keys of a handshake that we began into use. An offer of the same time gives way, so
     /// that both ends end up with the same keys.
     pub(super) fn install(&mut self, now: Instant, mut keys: Keypair) {
-        self.next = None;
+        self.forget_offer();
         keys.stop_after(self.policy.datagrams_last);
         self.replace(now, keys);
     }
@@ -106,6 +111,7 @@ impl KeyRing {
     /// Keeps the keys of a handshake that the peer began until it uses them.
     pub(super) fn offer(&mut self, mut keys: Keypair) {
         keys.stop_after(self.policy.datagrams_last);
+        self.forget_offer();
         self.next = Some(keys);
     }
 
@@ -119,14 +125,23 @@ impl KeyRing {
 
     fn replace(&mut self, now: Instant, keys: Keypair) {
         let until = now + self.policy.grace;
-        self.previous = self.current.replace(keys).map(|keys| (keys, until));
+        let before = self.current.replace(keys);
+        // In wire 2, numbers of TPDUs are cut: they come back right as long as nothing is taken that is older than the
+        // keys in use and those that the peer had before them (ADR 0029, section 4).
+        let is_too_old = core::mem::take(&mut self.displaced);
+        let before = before.filter(|keys| !(is_too_old && keys.wire == Wire::Two));
+        self.previous = before.map(|keys| (keys, until));
     }
 
-    /// Whether `remote` is the peer's index of the keys in use, and a datagram whose counter ends in `low`
-    /// left under them lately.
-    pub(super) fn has_sent(&self, now: Instant, remote: u32, low: u32) -> bool {
+    /// The wire of the keys in use, if there are any.
+    pub(super) fn wire(&self) -> Option<Wire> {
+        self.current.as_ref().map(|keys| keys.wire)
+    }
+
+    /// Whether `remote` is the peer's index of the keys in use, and a datagram with this number left under them lately.
+    pub(super) fn has_sent(&self, now: Instant, remote: u32, told: Told) -> bool {
         let keys = self.current.as_ref().filter(|_| self.is_usable(now));
-        keys.is_some_and(|keys| keys.remote == remote && keys.has_sent(low))
+        keys.is_some_and(|keys| keys.remote == remote && keys.has_sent(told))
     }
 
     /// Forgets the keys before: no more datagrams are taken under them.
@@ -136,11 +151,72 @@ impl KeyRing {
 
     /// Takes an offer back.
     pub(super) fn forget_offer(&mut self) {
-        self.next = None;
+        self.displaced |= self.next.take().is_some();
     }
 
     /// Forgets all keys, as the peer has done.
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.policy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cipher::Cipher;
+    use super::super::handshake::Agreed;
+    use super::*;
+
+    const NOW: Instant = Instant::START;
+
+    fn keys(local: u32, wire: Wire) -> Keypair {
+        let cipher = Cipher::Clear;
+        Keypair::new(Agreed { cipher, wire }, local, 100 + local, NOW, false)
+    }
+
+    /// A ring with the keys 1 in use, and after them `offers` others, of which nothing was heard.
+    fn ring(offers: u32, wire: Wire) -> KeyRing {
+        let mut ring = KeyRing::new(RekeyPolicy::default());
+        ring.install(NOW, keys(1, wire));
+        for offer in 0..offers {
+            ring.offer(keys(2 + offer, wire));
+        }
+        ring
+    }
+
+    fn takes(ring: &mut KeyRing, local: u32) -> bool {
+        ring.find(NOW, local).is_some()
+    }
+
+    #[test]
+    fn in_wire_2_an_offer_that_displaced_an_unused_one_voids_the_keys_before() {
+        for wire in [Wire::One, Wire::Two] {
+            for (offers, stay) in [(1, true), (2, wire == Wire::One), (3, wire == Wire::One)] {
+                let mut ring = ring(offers, wire);
+                assert!(takes(&mut ring, 1), "until it is heard");
+                ring.promote(NOW);
+                assert_eq!(takes(&mut ring, 1), stay, "{offers} offers, {wire:?}");
+                // That is over with the next ones.
+                ring.offer(keys(9, wire));
+                ring.promote(NOW);
+                assert!(takes(&mut ring, 1 + offers));
+            }
+        }
+    }
+
+    #[test]
+    fn so_do_keys_of_our_own_handshake_for_which_an_unused_offer_gave_way() {
+        for wire in [Wire::One, Wire::Two] {
+            for (offers, stay) in [(0, true), (1, wire == Wire::One)] {
+                let mut ring = ring(offers, wire);
+                ring.install(NOW, keys(8, wire));
+                assert_eq!(takes(&mut ring, 1), stay, "{offers} offers, {wire:?}");
+                assert!(!takes(&mut ring, 2));
+            }
+            let mut ring = ring(1, wire);
+            ring.forget_offer();
+            ring.offer(keys(3, wire));
+            ring.promote(NOW);
+            assert_eq!(takes(&mut ring, 1), wire == Wire::One, "taken back");
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod carrying;
+mod contents;
 mod departures;
 mod initiations;
 mod membership;
@@ -16,6 +17,7 @@ pub use arrivals::source_octets;
 
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
+use super::dialect::{Wire, speaks_two};
 use super::entropy::Entropy;
 use super::event::{RefuseReason, SessionEvent};
 use super::guard::{Guard, GuardKeys};
@@ -27,9 +29,12 @@ use super::sizes::Sizes;
 use super::sources::Bucket;
 use super::tap::SessionTap;
 use super::whereabouts::Whereabouts;
-use super::wire::{Capability, Hello, Message, REPORT_BYTES, Report, SESSION_VERSION};
+use super::wire::{
+    Capability, Hello, MESSAGE_TYPE_BYTES, Message, REPORT_BYTES, Report, SESSION_VERSION,
+};
 use super::work::{KeyMeter, Work};
 use carrying::News;
+use contents::Held;
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{
     Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit,
@@ -75,9 +80,11 @@ pub struct Session<M: Machine> {
     inner_woken: Instant,
     /// Content before it is sealed, or after it was opened.
     scratch: Vec<u8>,
+    /// The wire of the peer that the inner machine sent to last: the next datagram is most likely for the same.
+    likely_wire: Wire,
     /// Datagrams of peers whose restart the application has still to hear of, so that their new start's datagrams are
     /// not taken for their old one's.
-    after_restart: VecDeque<(PathId, Ecn, Vec<u8>)>,
+    after_restart: VecDeque<Held>,
     /// The tap that captures datagrams, if there is one.
     tap: Option<Box<SessionTap>>,
     now: Instant,
@@ -94,6 +101,9 @@ impl<M: Carried> Session<M> {
         mut entropy: Entropy,
     ) -> Result<Self, SessionConfigError> {
         config.check()?;
+        if speaks_two(&config.capabilities) && !M::SHORT {
+            return Err(SessionConfigError::LongFormOnly);
+        }
         let peers = (0..).zip(&config.peers);
         let guard = Guard::new(config.guard.handshakes_per_second, entropy.child());
         let own = config.identity.as_ref().map(SecretKey::public);
@@ -124,6 +134,7 @@ impl<M: Carried> Session<M> {
             timers_ran: None,
             inner_woken: Instant::START,
             scratch: Vec::new(),
+            likely_wire: Wire::default(),
             after_restart: VecDeque::new(),
             tap: None,
             now: Instant::START,
@@ -197,7 +208,13 @@ impl<M: Carried> Session<M> {
     fn sizes_of(&self, state: &Peer) -> Sizes {
         let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
         let sends_early = self.config.early_data == EarlyData::Send;
-        Sizes::new(state.mtu.packet(), state.headers, parity, sends_early)
+        Sizes::new(
+            state.mtu.packet(),
+            state.headers,
+            state.wire,
+            parity,
+            sends_early,
+        )
     }
 
     /// The outer paths where peers are, and where they may be found.
@@ -242,8 +259,11 @@ impl<M: Carried> Session<M> {
 
     /// The octets that a report to `peer` has room for, so that it fits into a packet that is known to arrive.
     pub fn report_room(&self, peer: PeerIndex) -> usize {
-        let payload = self.peer(peer).map(|state| self.sizes_of(state).payload);
-        payload.map_or(0, |payload| payload.as_usize().saturating_sub(REPORT_BYTES))
+        let room = self.peer(peer).map(|state| {
+            let content = self.sizes_of(state).payload.as_usize() + state.wire.lead_bytes();
+            content.saturating_sub(MESSAGE_TYPE_BYTES + REPORT_BYTES)
+        });
+        room.unwrap_or(0)
     }
 
     /// Tells `peer` how many datagrams were sent to it, how many of its own arrived, and `octets`, which
@@ -364,6 +384,7 @@ impl<M: Carried> Session<M> {
 
     /// Tells the application of a peer whose keys are usable now.
     fn announce(&mut self, now: Instant, index: usize, boot: u64, capabilities: Vec<Capability>) {
+        let has_new_form = self.agree_on_form(now, index);
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
@@ -389,6 +410,9 @@ impl<M: Carried> Session<M> {
         } else {
             self.counters.rekeys += 1;
             self.events.push_back(SessionEvent::Rekeyed(peer));
+            if has_new_form {
+                self.say_sizes(index);
+            }
         }
         let Some(state) = self.peers.get_mut(index) else {
             return;
@@ -432,10 +456,8 @@ impl<M: Carried> Machine for Session<M> {
             self.news = News::of(&own);
             return Some(own);
         }
-        while let Some((path, ecn, octets)) = self.after_restart.pop_front() {
-            let octets = octets.as_slice();
-            self.inner
-                .handle_datagram(self.now, Datagram { path, octets, ecn });
+        while let Some(held) = self.after_restart.pop_front() {
+            held.hand_to(&mut self.inner, self.now);
         }
         self.inner.poll_event().map(SessionEvent::Inner)
     }

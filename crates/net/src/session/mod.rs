@@ -30,6 +30,7 @@ mod cipher;
 mod config;
 mod correction;
 mod counters;
+mod dialect;
 mod early;
 mod entropy;
 mod epoch;
@@ -45,6 +46,7 @@ mod kinds;
 mod liveness;
 mod machine;
 mod path_mtu;
+mod path_slot;
 mod peer;
 mod replay;
 mod reports;
@@ -64,6 +66,7 @@ pub use config::{
     RekeyPolicy, Security, SessionConfig, SessionConfigError,
 };
 pub use counters::{DropReason, SessionCounters};
+pub use dialect::{Wire, wire_2};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
 pub use event::{Hint, Mismatch, RefuseReason, SessionEvent};

@@ -2,6 +2,7 @@
 
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
+use super::dialect::Wire;
 use super::early::{EarlyIntake, EarlyKey, key_id, root};
 use super::event::{Hint, RefuseReason};
 use super::fragments::Reassembly;
@@ -231,6 +232,8 @@ pub(super) struct Peer {
     pub(super) path_proven: bool,
     candidate: usize,
     pub(super) keys: KeyRing,
+    /// The wire for which the inner machine sends to it.
+    pub(super) wire: Wire,
     pub(super) pending: Option<Pending>,
     pub(super) cookie: Option<(Mac, Instant)>,
     pub(super) answered: Option<Answered>,
@@ -301,6 +304,7 @@ impl Peer {
             path_proven: false,
             candidate: 0,
             keys: KeyRing::new(session.rekey),
+            wire: Wire::default(),
             pending: None,
             cookie: None,
             answered: None,

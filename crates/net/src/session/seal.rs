@@ -1,13 +1,40 @@
 //! Sealing and opening of datagrams under the keys of one handshake.
 
-use super::cipher::{Cipher, FORGED_MAX, blocks_of};
+use super::cipher::{Cipher, FORGED_MAX, Number, blocks_of};
+use super::dialect::Wire;
+use super::handshake::Agreed;
+use super::path_slot::PathSlot;
 use super::replay::ReplayWindow;
 use fulmar_proto::units::Instant;
 
-/// The counter at which sealing stops, far below the end of nonces (2^64 - 1 is Noise's own).
-const COUNTER_MAX: u64 = u64::MAX - (1 << 16);
+/// The most that may be sealed under keys of one wire, in datagrams of one direction.
+struct Limits {
+    /// The datagrams after which other keys are due ...
+    renew: u64,
+    /// ... and after which nothing is sealed any more.
+    last: u64,
+}
+
+impl Limits {
+    const fn of(wire: Wire) -> Self {
+        match wire {
+            // Far below the end of nonces (2^64 - 1 is Noise's own).
+            Wire::One => Self {
+                renew: u64::MAX,
+                last: u64::MAX - (1 << 16),
+            },
+            // Half of what the 24 bits of a counter hold, less the longest window: what was sealed under these keys and
+            // those before them is then so close that numbers of TPDUs, cut to 24 bits, come back right (ADR 0029).
+            Wire::Two => Self {
+                renew: 1 << 22,
+                last: (1 << 23) - (1 << 16),
+            },
+        }
+    }
+}
+
 /// The datagrams that may be under way, and as many again: 1 gbit of full datagrams for 12 s.
-const LATELY: u32 = 1 << 20;
+const LATELY: u64 = 1 << 20;
 
 /// The reason why a sealed datagram does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,22 +43,45 @@ pub(super) enum Sealed {
     Forged,
 }
 
+/// The number of an arriving datagram, as far as its header says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Wire 1: the low half of the counter.
+    Low(u32),
+    /// Wire 2: all of it.
+    Whole(Number),
+}
+
+impl Told {
+    pub(super) const fn wire(self) -> Wire {
+        match self {
+            Self::Low(_) => Wire::One,
+            Self::Whole(_) => Wire::Two,
+        }
+    }
+}
+
 /// The keys of one handshake, with the counters of their use.
 pub(super) struct Keypair {
     /// Our index, which the peer puts into its datagrams.
     pub(super) local: u32,
     /// The peer's index, which we put into our datagrams.
     pub(super) remote: u32,
+    /// The form of the datagrams under them.
+    pub(super) wire: Wire,
     cipher: Cipher,
-    /// Datagrams sealed, which is the next counter: it only rises, and is forgotten with the keys.
-    sealed: u64,
+    /// Datagrams sealed for each place, which is its next counter: it only rises, and is forgotten with the keys.
+    sealed: [u64; PathSlot::COUNT],
+    /// Datagrams sealed in all.
+    sealed_in_all: u64,
     /// Datagrams that may be sealed.
     sealed_max: u64,
     /// Blocks of the cipher that they took.
     blocks: u64,
     /// Datagrams that did not open.
     forged: u64,
-    window: ReplayWindow,
+    /// The counters that arrived of each place, from the first genuine one on.
+    windows: [Option<ReplayWindow>; PathSlot::COUNT],
     /// The time at which they were made.
     pub(super) made: Instant,
     /// Whether we began the handshake.
@@ -42,7 +92,7 @@ pub(super) struct Keypair {
 
 impl Keypair {
     pub(super) fn new(
-        cipher: Cipher,
+        agreed: Agreed,
         local: u32,
         remote: u32,
         made: Instant,
@@ -51,12 +101,14 @@ impl Keypair {
         Self {
             local,
             remote,
-            cipher,
-            sealed: 0,
-            sealed_max: COUNTER_MAX,
+            wire: agreed.wire,
+            cipher: agreed.cipher,
+            sealed: [0; PathSlot::COUNT],
+            sealed_in_all: 0,
+            sealed_max: Limits::of(agreed.wire).last,
             blocks: 0,
             forged: 0,
-            window: ReplayWindow::default(),
+            windows: [const { None }; PathSlot::COUNT],
             made,
             initiated,
             confirmed: false,
@@ -65,12 +117,12 @@ impl Keypair {
 
     /// Seals no more than `datagrams` in all.
     pub(super) fn stop_after(&mut self, datagrams: u64) {
-        self.sealed_max = datagrams.min(COUNTER_MAX);
+        self.sealed_max = datagrams.min(Limits::of(self.wire).last);
     }
 
     /// Whether nothing more may be sealed.
     pub(super) fn is_spent(&self) -> bool {
-        self.sealed >= self.sealed_max || self.blocks >= self.cipher.bounds().blocks_max
+        self.sealed_in_all >= self.sealed_max || self.blocks >= self.cipher.bounds().blocks_max
     }
 
     /// Whether so much was sealed that other keys are due.
@@ -78,73 +130,107 @@ impl Keypair {
         self.is_spent() || self.blocks >= self.cipher.bounds().renew_blocks
     }
 
-    /// The counter of the next datagram; `None` when the keys are used up.
-    pub(super) fn next_counter(&mut self) -> Option<u64> {
-        let counter = self.sealed;
+    /// The number of the next datagram for `slot`; `None` when the keys are used up.
+    pub(super) fn next_number(&mut self, slot: PathSlot) -> Option<Number> {
         if self.is_spent() {
             return None;
         }
-        self.sealed += 1;
-        Some(counter)
+        let next = &mut self.sealed[slot.index()];
+        let counter = *next;
+        *next += 1;
+        self.sealed_in_all += 1;
+        Some(Number { slot, counter })
     }
 
-    /// Whether the counter of a datagram that was sent lately ends in `low`.
-    pub(super) fn has_sent(&self, low: u32) -> bool {
-        let newest = self.sealed.checked_sub(1);
-        newest.is_some_and(|newest| {
-            // Only the low half is compared.
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "the header has the low half"
-            )]
-            let back = (newest as u32).wrapping_sub(low);
-            u64::from(back) <= newest && back < LATELY
-        })
+    /// Whether a datagram with this number was sent lately.
+    pub(super) fn has_sent(&self, told: Told) -> bool {
+        let back = match told {
+            _ if told.wire() != self.wire => None,
+            Told::Low(low) => self.newest_sent(PathSlot::FIRST).and_then(|newest| {
+                // Only the low half is compared.
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "the header has the low half"
+                )]
+                let back = u64::from((newest as u32).wrapping_sub(low));
+                (back <= newest).then_some(back)
+            }),
+            Told::Whole(Number { slot, counter }) => self
+                .newest_sent(slot)
+                .and_then(|newest| newest.checked_sub(counter)),
+        };
+        back.is_some_and(|back| back < LATELY)
+    }
+
+    fn newest_sent(&self, slot: PathSlot) -> Option<u64> {
+        self.sealed[slot.index()].checked_sub(1)
     }
 
     /// Datagrams that went either way, whichever is more.
     pub(super) fn used(&self) -> u64 {
-        self.sealed.max(self.window.newest())
+        let windows = self.windows.iter().flatten();
+        let received = windows.map(ReplayWindow::newest).sum();
+        self.sealed_in_all.max(received)
     }
 
     /// Datagrams one way after which other keys are due, whatever the policy says.
     pub(super) fn renew_datagrams(&self) -> u64 {
-        self.cipher.bounds().renew_datagrams
+        let bounds = self.cipher.bounds();
+        bounds.renew_datagrams.min(Limits::of(self.wire).renew)
     }
 
-    /// Seals the octets from `start` on, in their place, under `counter` of [`Keypair::next_counter`].
+    /// Seals the octets from `start` on, in their place, under a number of [`Keypair::next_number`].
     /// `false`: they are too many, or the keys are used up.
-    pub(super) fn seal(&mut self, counter: u64, start: usize, out: &mut Vec<u8>) -> bool {
+    pub(super) fn seal(&mut self, number: Number, start: usize, out: &mut Vec<u8>) -> bool {
         let blocks = self.blocks.saturating_add(blocks_of(out.len() - start));
         if blocks > self.cipher.bounds().blocks_max {
             self.blocks = self.cipher.bounds().blocks_max;
             return false;
         }
         self.blocks = blocks;
-        self.cipher.seal(counter, start, out)
+        self.cipher.seal(number, start, out)
     }
 
-    /// Opens octets that were sealed under the counter whose low half is `low`. Tells whether it is the
-    /// newest so far.
+    /// The whole number of a datagram that arrived.
+    fn number_of(&self, told: Told) -> Number {
+        match told {
+            Told::Low(low) => Number {
+                slot: PathSlot::FIRST,
+                counter: match &self.windows[PathSlot::FIRST.index()] {
+                    Some(window) => window.widen(low),
+                    None => u64::from(low),
+                },
+            },
+            Told::Whole(number) => number,
+        }
+    }
+
+    /// Opens octets that were sealed under the number that was told of, in the wire of these keys. Tells whether it is
+    /// the newest so far of its place.
     pub(super) fn open(
         &mut self,
-        low: u32,
+        told: Told,
         sealed: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Sealed> {
-        let counter = self.window.widen(low);
-        if !self.window.is_new(counter) {
+        let number = self.number_of(told);
+        let window = &mut self.windows[number.slot.index()];
+        if window
+            .as_ref()
+            .is_some_and(|window| !window.is_new(number.counter))
+        {
             return Err(Sealed::Replayed);
         }
         if self.forged >= FORGED_MAX {
             return Err(Sealed::Forged);
         }
-        if !self.cipher.open(counter, sealed, out) {
+        if !self.cipher.open(number, sealed, out) {
             self.forged += 1;
             return Err(Sealed::Forged);
         }
-        let newest = self.window.is_newest(counter);
-        self.window.mark(counter);
+        let window = window.get_or_insert_default();
+        let newest = window.is_newest(number.counter);
+        window.mark(number.counter);
         Ok(newest)
     }
 }
@@ -154,21 +240,31 @@ mod tests {
     use super::super::cipher::Suite;
     use super::*;
 
-    /// The two ends of one handshake.
+    /// The two ends of one handshake that agreed on wire 1.
     fn ends(suite: Suite) -> [Keypair; 2] {
+        ends_of(suite, Wire::One)
+    }
+
+    fn ends_of(suite: Suite, wire: Wire) -> [Keypair; 2] {
         let key = [[1; 32], [2; 32]];
         let cipher = |ours: &[u8; 32], theirs: &[u8; 32]| Cipher::aead(suite, ours, theirs);
         [cipher(&key[0], &key[1]), cipher(&key[1], &key[0])].map(|cipher| {
             let cipher = cipher.expect("keys of the right length");
-            Keypair::new(cipher, 1, 2, Instant::START, true)
+            let agreed = Agreed { cipher, wire };
+            Keypair::new(agreed, 1, 2, Instant::START, true)
         })
     }
 
     /// Seals `len` octets, if that may be.
     fn sealed(keys: &mut Keypair, len: usize) -> Option<Vec<u8>> {
-        let counter = keys.next_counter()?;
+        sealed_in(keys, PathSlot::FIRST, len).map(|(_, octets)| octets)
+    }
+
+    fn sealed_in(keys: &mut Keypair, slot: PathSlot, len: usize) -> Option<(Number, Vec<u8>)> {
+        let number = keys.next_number(slot)?;
         let mut octets = vec![7; len];
-        keys.seal(counter, 0, &mut octets).then_some(octets)
+        keys.seal(number, 0, &mut octets)
+            .then_some((number, octets))
     }
 
     #[test]
@@ -190,10 +286,10 @@ mod tests {
         // What was sealed before opens, and what the peer seals, too.
         let mut out = Vec::new();
         for (counter, octets) in (1..).zip(&last) {
-            assert_eq!(there.open(counter, octets, &mut out), Ok(true));
+            assert_eq!(there.open(Told::Low(counter), octets, &mut out), Ok(true));
         }
         let answer = sealed(&mut there, 32).expect("the peer has sealed little");
-        assert_eq!(here.open(0, &answer, &mut out), Ok(true));
+        assert_eq!(here.open(Told::Low(0), &answer, &mut out), Ok(true));
     }
 
     #[test]
@@ -215,9 +311,148 @@ mod tests {
             let genuine = genuine.map(|octets| octets.expect("keys are fresh"));
             let mut out = Vec::new();
             there.forged = FORGED_MAX - 1;
-            assert_eq!(there.open(0, &genuine[0], &mut out), Ok(true));
-            assert_eq!(there.open(1, &[0; 24], &mut out), Err(Sealed::Forged));
-            assert_eq!(there.open(1, &genuine[1], &mut out), Err(Sealed::Forged));
+            assert_eq!(there.open(Told::Low(0), &genuine[0], &mut out), Ok(true));
+            assert_eq!(
+                there.open(Told::Low(1), &[0; 24], &mut out),
+                Err(Sealed::Forged)
+            );
+            assert_eq!(
+                there.open(Told::Low(1), &genuine[1], &mut out),
+                Err(Sealed::Forged)
+            );
         }
+    }
+
+    fn slots() -> impl Iterator<Item = PathSlot> {
+        (0..8).map(PathSlot::of_bits)
+    }
+
+    #[test]
+    fn each_place_counts_for_itself_and_takes_each_counter_once() {
+        for suite in [Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+            let [mut here, mut there] = ends_of(suite, Wire::Two);
+            let mut left = Vec::new();
+            for round in 0..100 {
+                for slot in slots().filter(|slot| round % (slot.bits() + 1) == 0) {
+                    left.push(sealed_in(&mut here, slot, 40).expect("keys are fresh"));
+                }
+            }
+            let mut numbers: Vec<_> = (left.iter())
+                .map(|(number, _)| (number.slot.bits(), number.counter))
+                .collect();
+            numbers.sort_unstable();
+            for slot in slots() {
+                let counters = numbers.iter().filter(|(of, _)| *of == slot.bits());
+                assert!(
+                    counters
+                        .map(|(_, counter)| *counter)
+                        .eq(0..here.sealed[slot.index()])
+                );
+            }
+            assert_eq!(here.sealed_in_all, left.len() as u64);
+            let mut out = Vec::new();
+            // The newest first: those behind it are still taken.
+            left.reverse();
+            for (number, octets) in &left {
+                let newest = number.counter + 1 == here.sealed[number.slot.index()];
+                let told = Told::Whole(*number);
+                assert_eq!(there.open(told, octets, &mut out), Ok(newest), "{number:?}");
+                assert_eq!(there.open(told, octets, &mut out), Err(Sealed::Replayed));
+            }
+            assert_eq!(there.used(), left.len() as u64);
+        }
+    }
+
+    #[test]
+    fn what_was_sealed_for_one_place_opens_in_no_other_and_marks_none() {
+        for suite in [Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+            let [mut here, mut there] = ends_of(suite, Wire::Two);
+            let mut out = Vec::new();
+            for slot in slots() {
+                let (number, octets) = sealed_in(&mut here, slot, 40).expect("keys are fresh");
+                for other in slots().filter(|other| *other != slot) {
+                    let told = Told::Whole(Number {
+                        slot: other,
+                        ..number
+                    });
+                    let opened = there.open(told, &octets, &mut out);
+                    let is_seen = other.bits() < slot.bits();
+                    let expected = if is_seen {
+                        Sealed::Replayed
+                    } else {
+                        Sealed::Forged
+                    };
+                    assert_eq!(opened, Err(expected));
+                }
+                assert_eq!(there.open(Told::Whole(number), &octets, &mut out), Ok(true));
+            }
+        }
+    }
+
+    #[test]
+    fn whole_counters_are_not_widened() {
+        let [mut here, mut there] = ends_of(Suite::ChaCha20Poly1305, Wire::Two);
+        here.sealed[0] = 50_000;
+        let mut out = Vec::new();
+        let (late, octets) = sealed_in(&mut here, PathSlot::FIRST, 1).expect("keys are fresh");
+        assert_eq!(there.open(Told::Whole(late), &octets, &mut out), Ok(true));
+        let old = Told::Whole(Number { counter: 7, ..late });
+        assert_eq!(there.open(old, &octets, &mut out), Err(Sealed::Replayed));
+    }
+
+    #[test]
+    fn keys_of_wire_2_are_renewed_and_end_before_24_bits_are_used_up_whatever_the_places() {
+        let [mut here, _] = ends_of(Suite::ChaCha20Poly1305, Wire::Two);
+        assert_eq!(here.renew_datagrams(), 1 << 22);
+        let max = (1 << 23) - (1 << 16);
+        here.stop_after(u64::MAX);
+        // Sealed in two places, which sealing would take long to reach.
+        here.sealed[3] = max - 2;
+        here.sealed_in_all = max - 2;
+        assert!(!here.is_spent());
+        for slot in slots().take(2) {
+            assert!(here.next_number(slot).is_some());
+        }
+        assert!(here.is_spent());
+        for slot in slots() {
+            assert_eq!(here.next_number(slot), None);
+        }
+        assert!(max < 1 << 24);
+        here.stop_after(300);
+        assert!(here.is_spent(), "the policy may say less, and never more");
+        let [one, _] = ends(Suite::Aes256Gcm);
+        assert_eq!(one.renew_datagrams(), 1 << 24, "the cipher's own");
+    }
+
+    #[test]
+    fn a_number_was_sent_lately_if_it_is_one_of_those_that_left_in_its_place() {
+        let number = |bits, counter| {
+            Told::Whole(Number {
+                slot: PathSlot::of_bits(bits),
+                counter,
+            })
+        };
+        let [mut two, _] = ends_of(Suite::ChaCha20Poly1305, Wire::Two);
+        assert!(!two.has_sent(number(0, 0)), "nothing was sent");
+        two.sealed[5] = 2_000_000;
+        for (counter, sent) in [
+            (1_999_999, true),
+            (2_000_000, false),
+            (2_000_000 - LATELY, true),
+            (2_000_000 - LATELY - 1, false),
+            (0, false),
+        ] {
+            assert_eq!(two.has_sent(number(5, counter)), sent, "{counter}");
+            assert!(!two.has_sent(number(4, counter)), "another place");
+        }
+        assert!(!two.has_sent(Told::Low(1_999_999)), "another wire");
+        let [mut one, _] = ends(Suite::ChaCha20Poly1305);
+        one.sealed[0] = (1 << 32) + 5;
+        for (low, sent) in [(4, true), (u32::MAX, true), (5, false)] {
+            assert_eq!(one.has_sent(Told::Low(low)), sent, "{low}");
+            assert!(!one.has_sent(number(0, low.into())), "another wire");
+        }
+        one.sealed[0] = 5;
+        assert!(!one.has_sent(Told::Low(u32::MAX)), "before the first");
     }
 }

@@ -1,13 +1,41 @@
 //! The room in a packet of a path: the headers around a TPDU, by the family of the addresses.
 
 use super::cipher::TAG_BYTES;
+use super::dialect::Wire;
 use super::early::SALT_BYTES;
-use super::wire::{HEADER_BYTES, MESSAGE_TYPE_BYTES};
+use super::wire::{DATA_HEADER_BYTES, HEADER_BYTES, MESSAGE_TYPE_BYTES};
 use fulmar_proto::units::ByteCount;
 
-/// Octets that a session adds to an inner datagram, parity not counted.
-pub const SESSION_OVERHEAD: ByteCount =
-    ByteCount((HEADER_BYTES + MESSAGE_TYPE_BYTES + TAG_BYTES) as u64);
+/// Octets that a session adds at most to what the inner machine sends, parity not counted: those of [`Wire::One`].
+pub const SESSION_OVERHEAD: ByteCount = Wire::One.around();
+
+impl Wire {
+    /// Octets before the sealed content of data.
+    pub(super) const fn header_bytes(self) -> usize {
+        match self {
+            Self::One => HEADER_BYTES,
+            Self::Two => DATA_HEADER_BYTES,
+        }
+    }
+
+    /// Octets of sealed content before what the inner machine sends: in wire 2 it begins with a type of its own.
+    pub(super) const fn lead_bytes(self) -> usize {
+        match self {
+            Self::One => MESSAGE_TYPE_BYTES,
+            Self::Two => 0,
+        }
+    }
+
+    /// Octets before what the inner machine sends.
+    pub(super) const fn before(self) -> usize {
+        self.header_bytes() + self.lead_bytes()
+    }
+
+    /// Octets around what the inner machine sends, parity not counted.
+    pub(super) const fn around(self) -> ByteCount {
+        ByteCount((self.before() + TAG_BYTES) as u64)
+    }
+}
 
 /// Headers of IPv4 (RFC 791, without options) and UDP.
 const V4_HEADERS: ByteCount = ByteCount(20 + 8);
@@ -40,7 +68,7 @@ pub struct Sizes {
     pub packet: ByteCount,
     /// The UDP payload in it: a session datagram.
     pub datagram: ByteCount,
-    /// The inner datagram in that.
+    /// What the inner machine sends, in that: its datagram, or in [`Wire::Two`] content.
     pub payload: ByteCount,
 }
 
@@ -49,12 +77,13 @@ impl Sizes {
     pub(super) fn new(
         packet: ByteCount,
         headers: NetworkHeaders,
+        wire: Wire,
         parity: ByteCount,
         sends_early: bool,
     ) -> Self {
         let datagram = packet.saturating_sub(headers.0);
         let salt = if sends_early { SALT_BYTES } else { 0 };
-        let taken = SESSION_OVERHEAD + parity + ByteCount::from_usize(salt);
+        let taken = wire.around() + parity + ByteCount::from_usize(salt);
         Self {
             packet,
             datagram,
@@ -88,8 +117,13 @@ mod tests {
     #[test]
     fn a_packet_is_its_payload_and_what_surrounds_it() {
         let headers = NetworkHeaders(V4_HEADERS);
-        let sizes = Sizes::new(ByteCount(1_500), headers, ByteCount(40), false);
-        assert_eq!((sizes.datagram.0, sizes.payload.0), (1_472, 1_403));
-        assert_eq!(sizes.overhead().0, 97);
+        let sizes = |wire, parity| Sizes::new(ByteCount(1_500), headers, wire, parity, false);
+        let with_parity = sizes(Wire::One, ByteCount(40));
+        let (datagram, payload) = (with_parity.datagram.0, with_parity.payload.0);
+        assert_eq!((datagram, payload), (1_472, 1_403));
+        assert_eq!(with_parity.overhead().0, 97);
+        // 24 octets around content, whose first is a type; 29 around a TPDU.
+        let [one, two] = [Wire::One, Wire::Two].map(|wire| sizes(wire, ByteCount::ZERO));
+        assert_eq!((one.payload.0, two.payload.0), (1_443, 1_448));
     }
 }

@@ -3,32 +3,67 @@
 use super::{PATH, PEER};
 use fulmar_net::session::{Entropy, LinkState, Session, SessionConfig, source_octets};
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, PathSizes, Priority, Transmit,
+    Carried, Datagram, Deadline, Ecn, Form, Kind, Machine, PathId, PathSizes, Priority, Transmit,
 };
 use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::wire::aerotp::short::{Content, FrameKind};
 use std::net::SocketAddr;
 
-/// A machine that sends as many datagrams as it is told to.
+/// The type of data in full, with a time, among the frames of content.
+const FULL: u8 = 0x68;
+
+/// A machine that sends as many datagrams as it is told to, in either form. Each begins with its number.
 #[derive(Default)]
 pub(crate) struct Source {
     pub(crate) left: u32,
     /// Octets of each datagram.
     pub(crate) octets: usize,
+    /// Content of each, in the short form, instead of a number and octets.
+    pub(crate) content: Option<Vec<u8>>,
     pub(crate) received: u64,
+    /// The numbers that arrived, in either form.
+    pub(crate) numbers: Vec<u32>,
+    /// Contents that arrived, in the short form.
+    pub(crate) contents: Vec<Vec<u8>>,
+    /// The form in which the peer is spoken to.
+    pub(crate) form: Form,
+    /// Datagrams sent.
+    pub(crate) sent: u32,
+}
+
+impl Source {
+    fn note(&mut self, octets: &[u8]) {
+        self.received += 1;
+        let number = octets
+            .first_chunk()
+            .map(|number| u32::from_be_bytes(*number));
+        self.numbers.extend(number);
+    }
 }
 
 impl Machine for Source {
     type Event = ();
-    fn handle_datagram(&mut self, _now: Instant, _datagram: Datagram<'_>) {
-        self.received += 1;
+    fn handle_datagram(&mut self, _now: Instant, datagram: Datagram<'_>) {
+        self.note(datagram.octets);
     }
     fn handle_deadline(&mut self, _now: Instant) {}
     fn poll_transmit(&mut self, _now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         self.left = self.left.checked_sub(1)?;
-        out.resize(out.len() + self.octets, 7);
+        let start = out.len();
+        match (&self.content, self.form) {
+            (Some(content), Form::Short) => out.extend_from_slice(content),
+            (_, form) => {
+                if form == Form::Short {
+                    out.push(FULL);
+                }
+                out.extend_from_slice(&self.sent.to_be_bytes());
+                out.resize(start + self.octets, 7);
+            }
+        }
+        self.sent += 1;
         Some(Transmit {
             path: PEER.inner_path(),
-            len: self.octets,
+            len: out.len() - start,
             kind: Kind::Source,
             priority: Priority(0),
             ecn: Ecn::Capable,
@@ -43,6 +78,8 @@ impl Machine for Source {
 }
 
 impl Carried for Source {
+    const SHORT: bool = true;
+
     fn hold(&mut self, _now: Instant, _path: PathId, _held: bool) {}
     fn set_path_sizes(
         &mut self,
@@ -54,6 +91,19 @@ impl Carried for Source {
     }
     fn on_sent_below(&mut self, _now: Instant, _path: PathId, _wire: ByteCount) {}
     fn peer_restarted(&mut self, _now: Instant, _path: PathId) {}
+    fn speak(&mut self, _now: Instant, path: PathId, form: Form) {
+        assert_eq!(path, PEER.inner_path());
+        assert_ne!(form, self.form, "said once");
+        self.form = form;
+    }
+    fn handle_frames(&mut self, _now: Instant, datagram: Datagram<'_>) {
+        self.contents.push(datagram.octets.to_vec());
+        for frame in Content::of(datagram.octets).flatten() {
+            if frame.kind() == Some(FrameKind::Full) {
+                self.note(frame.fields());
+            }
+        }
+    }
 }
 
 pub(crate) type ByHand = Session<Source>;

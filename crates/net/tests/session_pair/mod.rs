@@ -6,6 +6,7 @@
 )]
 
 pub(crate) mod by_hand;
+pub(crate) mod world;
 
 use fulmar_net::session::{
     Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session,

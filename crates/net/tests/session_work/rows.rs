@@ -55,7 +55,7 @@ impl Row {
         self.only_as_it_is()
     }
 
-    fn only_as_it_is(mut self) -> Self {
+    pub(crate) fn only_as_it_is(mut self) -> Self {
         self.takes_parity = false;
         self
     }

@@ -1,24 +1,22 @@
 //! Arriving datagrams: parity, header, keys, replay, and only then the content.
 
 use super::Session;
-use super::departures::SIZE_PROBE;
 use crate::session::config::{EarlyData, PeerIndex};
 use crate::session::correction::{Damage, STRANGERS};
 use crate::session::counters::DropReason;
+use crate::session::dialect::Wire;
 use crate::session::early::Salt;
 use crate::session::event::{RefuseReason, SessionEvent};
 use crate::session::keyring::Slot;
-use crate::session::liveness::Wants;
 use crate::session::peer::Peer;
-use crate::session::reports::Passage;
-use crate::session::seal::Sealed;
+use crate::session::seal::{Sealed, Told};
 use crate::session::sizes::NetworkHeaders;
 use crate::session::wire::{
-    DatagramType, HEADER_BYTES, Header, HeaderReject, Message, Probe, QUESTION_VERSION,
-    SESSION_VERSION,
+    DATA_HEADER_BYTES, DataHeader, DatagramType, HEADER_BYTES, Header, HeaderReject, Message,
+    QUESTION_VERSION, SESSION_VERSION,
 };
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId};
-use fulmar_proto::units::{Duration, FecStrength, Instant};
+use fulmar_proto::units::{FecStrength, Instant};
 use std::net::{IpAddr, SocketAddr};
 
 /// An IPv6 address (or an IPv4 one as such) and a port.
@@ -55,25 +53,10 @@ impl<M: Carried> Session<M> {
             source,
             ecn: datagram.ecn,
         };
-        let verdict = match Header::parse(datagram.octets) {
-            Ok(header) => {
-                let verdict = self.take(now, origin, header, datagram.octets);
-                match verdict {
-                    // Parity is worth a try where it is the parity that both ends agreed upon: anybody can write
-                    // another one into a header.
-                    Err(DropReason::Forged | DropReason::WrongMac)
-                        if header.fec == self.config.fec_words =>
-                    {
-                        self.take_corrected(now, origin, Damage::Content, datagram.octets)
-                            .unwrap_or(verdict)
-                    }
-                    verdict => verdict,
-                }
-            }
-            Err(HeaderReject::Check) => self
-                .take_corrected(now, origin, Damage::Header, datagram.octets)
-                .unwrap_or(Err(DropReason::HeaderCheck)),
-            Err(reject) => Err(self.judge_header(now, origin.path, reject)),
+        let verdict = if DataHeader::begins(datagram.octets) {
+            self.take_data_in_two(now, origin, datagram.octets)
+        } else {
+            self.take_whole(now, origin, datagram.octets)
         };
         if let Some(tap) = &mut self.tap {
             tap.received(now, source, datagram.octets, verdict);
@@ -83,6 +66,35 @@ impl<M: Carried> Session<M> {
             if reason == DropReason::WrongMac {
                 self.on_wrong_key(now, origin.path, datagram.octets);
             }
+        }
+    }
+
+    /// Takes a datagram with the header of version 1: data in wire 1, or a message of a handshake.
+    fn take_whole(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        octets: &[u8],
+    ) -> Result<(), DropReason> {
+        match Header::parse(octets) {
+            Ok(header) => {
+                let verdict = self.take(now, origin, header, octets);
+                match verdict {
+                    // Parity is worth a try where it is the parity that both ends agreed upon: anybody can write
+                    // another one into a header.
+                    Err(DropReason::Forged | DropReason::WrongMac)
+                        if header.fec == self.config.fec_words =>
+                    {
+                        self.take_corrected(now, origin, Damage::Content, octets)
+                            .unwrap_or(verdict)
+                    }
+                    verdict => verdict,
+                }
+            }
+            Err(HeaderReject::Check) => self
+                .take_corrected(now, origin, Damage::Header, octets)
+                .unwrap_or(Err(DropReason::HeaderCheck)),
+            Err(reject) => Err(self.judge_header(now, origin.path, reject)),
         }
     }
 
@@ -205,32 +217,50 @@ impl<M: Carried> Session<M> {
         header: Header,
         body: &[u8],
     ) -> Result<(), DropReason> {
-        let taken = self.take_sealed(now, origin, header, body);
+        let Header { receiver, low, .. } = header;
+        let taken = self.take_sealed(now, origin, receiver, Told::Low(low), body);
         if let Err(DropReason::NoSession | DropReason::Expired) = taken {
-            self.tell_lost(now, origin.path, header, HEADER_BYTES + body.len());
+            let len = HEADER_BYTES + body.len();
+            self.tell_lost(now, origin.path, receiver, low.to_be_bytes(), len);
         }
         taken
     }
 
+    fn take_data_in_two(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        octets: &[u8],
+    ) -> Result<(), DropReason> {
+        let header = DataHeader::parse(octets).ok_or(DropReason::Truncated)?;
+        let receiver = header.receiver;
+        let (told, body) = (Told::Whole(header.number), &octets[DATA_HEADER_BYTES..]);
+        let taken = self.take_sealed(now, origin, receiver, told, body);
+        if let Err(DropReason::NoSession | DropReason::Expired) = taken {
+            self.tell_lost(now, origin.path, receiver, header.seen(), octets.len());
+        }
+        taken
+    }
+
+    /// Opens data for the keys of `receiver` and takes its content.
     fn take_sealed(
         &mut self,
         now: Instant,
         origin: Origin<'_>,
-        header: Header,
+        receiver: u32,
+        told: Told,
         body: &[u8],
     ) -> Result<(), DropReason> {
-        let peer = *self
-            .indices
-            .get(&header.receiver)
-            .ok_or(DropReason::NoSession)?;
+        let peer = *self.indices.get(&receiver).ok_or(DropReason::NoSession)?;
         let index = usize::try_from(peer.0).unwrap_or(usize::MAX);
         let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
-        let (keys, slot) = state
-            .keys
-            .find(now, header.receiver)
-            .ok_or(DropReason::Expired)?;
+        let (keys, slot) = state.keys.find(now, receiver).ok_or(DropReason::Expired)?;
+        // Keys go with one wire: in another one nobody sealed this.
+        if keys.wire != told.wire() {
+            return Err(DropReason::Unknown);
+        }
         let mut plain = core::mem::take(&mut self.scratch);
-        let opened = keys.open(header.low, body, &mut plain);
+        let opened = keys.open(told, body, &mut plain);
         self.work.openings += u64::from(opened != Err(Sealed::Replayed));
         if opened.is_ok() {
             keys.confirmed = true;
@@ -245,7 +275,10 @@ impl<M: Carried> Session<M> {
                 // Datagrams under older keys are older than any under newer ones.
                 let newest = newest && slot != Slot::Previous;
                 self.on_genuine(now, origin, index, slot, newest);
-                self.take_message(now, origin, index, &plain)
+                match told.wire() {
+                    Wire::One => self.take_message(now, origin, index, &plain),
+                    Wire::Two => self.take_frames(now, origin, index, &plain),
+                }
             }
         };
         self.scratch = plain;
@@ -366,112 +399,6 @@ impl<M: Carried> Session<M> {
         if state.headers != headers {
             state.headers = headers;
             if state.announced {
-                self.say_sizes(index);
-            }
-        }
-    }
-
-    fn take_message(
-        &mut self,
-        now: Instant,
-        origin: Origin<'_>,
-        index: usize,
-        plain: &[u8],
-    ) -> Result<(), DropReason> {
-        let message = Message::read(plain).ok_or(DropReason::Unknown)?;
-        let wants = match message {
-            Message::Tpdu(_) | Message::Fragment(_) => Wants::Answer,
-            _ => Wants::Nothing,
-        };
-        self.on_heard(now, index, wants);
-        let Some(state) = self.peers.get_mut(index) else {
-            return Ok(());
-        };
-        if matches!(
-            message,
-            Message::Tpdu(_) | Message::Fragment(_) | Message::Heartbeat
-        ) {
-            state.reports.on_received(now);
-        }
-        match message {
-            Message::Tpdu(octets) => {
-                let peer = state.index;
-                self.hand_inwards(now, peer, octets, origin.ecn);
-            }
-            Message::Fragment(piece) => {
-                let peer = state.index;
-                if let Some(octets) = state.reassembly.take(piece) {
-                    self.counters.reassembled += 1;
-                    self.hand_inwards(now, peer, &octets, origin.ecn);
-                }
-            }
-            Message::Heartbeat => {}
-            Message::Probe(probe) => {
-                // The reply goes to where the question came from, which may be a path that is being tried.
-                let reply = Message::ProbeReply(probe);
-                self.send_message_to(now, index, origin.path, reply, Wants::Nothing);
-            }
-            Message::ProbeReply(probe) => self.on_probe_reply(now, index, probe),
-            Message::Close => {
-                let peer = state.index;
-                state.keys.clear();
-                state.announced = false;
-                self.events.push_back(SessionEvent::Closed(peer));
-            }
-            Message::Report(report) => {
-                let ours = Passage {
-                    sent: report.heard,
-                    arrived: report.arrived,
-                };
-                state.reports.on_report(report.sent, ours);
-                let (peer, octets) = (state.index, report.rest.to_vec());
-                self.events
-                    .push_back(SessionEvent::Reported { peer, octets });
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives the inner machine the octets that `peer` sent: at once, or after the news that the peer has restarted,
-    /// which the same datagram may have brought. Drivers drain after each datagram, so at most one waits.
-    fn hand_inwards(&mut self, now: Instant, peer: PeerIndex, octets: &[u8], ecn: Ecn) {
-        self.counters.received += 1;
-        let path = peer.inner_path();
-        let is_news = |event: &SessionEvent<M::Event>| matches!(event, SessionEvent::PeerRestarted(of) if *of == peer);
-        if self.events.iter().any(is_news) {
-            self.after_restart.push_back((path, ecn, octets.to_vec()));
-        } else {
-            self.inner
-                .handle_datagram(now, Datagram { path, octets, ecn });
-        }
-    }
-
-    pub(super) fn on_heard(&mut self, now: Instant, index: usize, wants: Wants) {
-        let Some(state) = self.peers.get_mut(index) else {
-            return;
-        };
-        let peer = state.index;
-        if let Some(outage) = state.liveness.on_heard(now, wants) {
-            state.mtu.on_new_path(now);
-            self.counters.outage_time += outage;
-            self.events.push_back(SessionEvent::LinkUp { peer, outage });
-        }
-    }
-
-    fn on_probe_reply(&mut self, now: Instant, index: usize, probe: Probe) {
-        let Some(state) = self.peers.get_mut(index) else {
-            return;
-        };
-        let micros = now.as_wrapping_micros().wrapping_sub(probe.sent_micros);
-        // Half the range is the future: nothing that we sent.
-        if micros < 1 << 31 {
-            let sample = Duration::from_micros(u64::from(micros));
-            state.liveness.on_rtt_sample(sample);
-            state.round_trips.on_sample(sample);
-        }
-        if probe.id & SIZE_PROBE != 0 {
-            let changed = state.mtu.on_answer(now, probe.id & !SIZE_PROBE);
-            if changed.is_some() {
                 self.say_sizes(index);
             }
         }

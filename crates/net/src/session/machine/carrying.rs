@@ -5,6 +5,7 @@ use crate::session::config::PeerIndex;
 use crate::session::event::SessionEvent;
 use crate::session::sizes::Sizes;
 use fulmar_proto::machine::{Carried, PathSizes};
+use fulmar_proto::units::Instant;
 use fulmar_settings::with_keys;
 
 /// The part of an event that concerns the inner machine.
@@ -39,6 +40,37 @@ impl News {
 }
 
 impl<M: Carried> Session<M> {
+    /// Tells the inner machine in which form to speak to a peer, if the keys in use, or their end, have changed that.
+    /// Returns whether they have; then other sizes hold. Unlike other news it is told at once, since the next datagram is
+    /// sealed under those keys. While there are none, only early data may leave, whose form is the long one.
+    pub(super) fn agree_on_form(&mut self, now: Instant, index: usize) -> bool {
+        let Some(state) = self.peers.get_mut(index) else {
+            return false;
+        };
+        let wire = state.keys.wire().unwrap_or_default();
+        if state.wire == wire {
+            return false;
+        }
+        state.wire = wire;
+        // Pieces in one form and pieces in the other never make a whole.
+        state.reassembly.clear();
+        let path = state.index.inner_path();
+        self.inner.speak(now, path, wire.form());
+        true
+    }
+
+    /// Forgets the keys of a peer, which has forgotten them or may not have them any more.
+    pub(super) fn forget_keys(&mut self, now: Instant, index: usize) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        state.keys.clear();
+        state.announced = false;
+        if self.agree_on_form(now, index) {
+            self.say_sizes(index);
+        }
+    }
+
     /// Passes on the news of the last event, now that the application has heard it. Until then the application could
     /// look at the inner machine as it was.
     pub(super) fn carry_news(&mut self) {

@@ -1,31 +1,47 @@
 //! Leaving datagrams: own ones first, then those of the inner machine for peers that can be reached.
 
 use super::{OUTBOX_MAX, Session};
+use crate::session::dialect::Wire;
 use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
 use crate::session::fragments::cut;
 use crate::session::liveness::{Due, Wants};
+use crate::session::path_slot::PathSlot;
 use crate::session::seal::Keypair;
-use crate::session::sizes::SESSION_OVERHEAD;
 use crate::session::wire::{
-    DatagramType, FRAGMENT_BYTES, HEADER_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
+    DataHeader, DatagramType, FRAGMENT_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Carried, Deadline, PathId, Transmit};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
+use std::iter::repeat_n;
 
 /// The bit in a probe's number by which it tries a size and is no question about the link.
 pub(super) const SIZE_PROBE: u32 = 1 << 31;
 
-/// Appends room for a datagram's header, and returns the place where the datagram begins. Its content
+/// Appends room for the header of a datagram in `wire`, and returns the place where the datagram begins. Its content
 /// is written behind the header, and sealed in its place.
-fn begin(out: &mut Vec<u8>) -> usize {
+fn begin(out: &mut Vec<u8>, wire: Wire) -> usize {
     let start = out.len();
-    out.resize(start + HEADER_BYTES, 0);
+    out.resize(start + wire.header_bytes(), 0);
     start
 }
 
-/// Makes the octets since [`begin`] a whole sealed datagram, after `tap` has seen them. `None`,
+/// Appends room for what is before the inner machine's octets in a datagram in `wire`.
+fn begin_inner(out: &mut Vec<u8>, wire: Wire) -> usize {
+    let start = out.len();
+    // In wire 1 the last of it is the type of a TPDU, which is 0.
+    out.resize(start + wire.before(), 0);
+    start
+}
+
+/// Moves the octets that follow [`begin_inner`] in one wire to where they are in another.
+fn begin_again(out: &mut Vec<u8>, start: usize, before: Wire, wire: Wire) {
+    let room = start..start + before.before();
+    out.splice(room, repeat_n(0, wire.before()));
+}
+
+/// Makes the octets since [`begin`] a whole sealed datagram in the wire of `keys`, after `tap` has seen them. `None`,
 /// and nothing of them is left, when the keys are used up or the content is too long.
 fn seal(
     keys: &mut Keypair,
@@ -35,21 +51,28 @@ fn seal(
     out: &mut Vec<u8>,
     tap: impl FnOnce(&[u8]),
 ) -> Option<usize> {
-    let content = start + HEADER_BYTES;
-    let Some(counter) = keys.next_counter() else {
+    let content = start + keys.wire.header_bytes();
+    let Some(number) = keys.next_number(PathSlot::FIRST) else {
         out.truncate(start);
         return None;
     };
-    let [_, _, _, _, low @ ..] = counter.to_be_bytes();
-    let header = Header {
-        kind: DatagramType::Data,
-        fec,
-        receiver: keys.remote,
-        low: u32::from_be_bytes(low),
-    };
     tap(&out[content..]);
-    out[start..content].copy_from_slice(&header.to_octets());
-    if !keys.seal(counter, content, out) {
+    let receiver = keys.remote;
+    let header = &mut out[start..content];
+    match keys.wire {
+        Wire::One => {
+            let [_, _, _, _, low @ ..] = number.counter.to_be_bytes();
+            let one = Header {
+                kind: DatagramType::Data,
+                fec,
+                receiver,
+                low: u32::from_be_bytes(low),
+            };
+            header.copy_from_slice(&one.to_octets());
+        }
+        Wire::Two => header.copy_from_slice(&DataHeader { receiver, number }.to_octets()),
+    }
+    if !keys.seal(number, content, out) {
         out.truncate(start);
         return None;
     }
@@ -95,8 +118,7 @@ impl<M: Carried> Session<M> {
             return Some(transmit);
         }
         while self.is_any_open(now) {
-            let start = begin(out);
-            Message::Tpdu(&[]).write(out);
+            let start = begin_inner(out, self.likely_wire);
             let Some(inner) = self.inner.poll_transmit(now, out) else {
                 out.truncate(start);
                 return None;
@@ -113,7 +135,7 @@ impl<M: Carried> Session<M> {
         None
     }
 
-    /// Seals the octets since [`begin`] for a peer, if it can be reached.
+    /// Seals the octets since [`begin_inner`] for a peer, if it can be reached.
     fn seal_for(
         &mut self,
         now: Instant,
@@ -128,8 +150,14 @@ impl<M: Carried> Session<M> {
                 tap.sealed(now, peer, plain);
             }
         };
-        let content = start + HEADER_BYTES;
         let state = self.peers.get_mut(peer)?;
+        let wire = state.wire;
+        if wire != self.likely_wire {
+            // Where peers have different wires; one wire needs no move.
+            begin_again(out, start, self.likely_wire, wire);
+            self.likely_wire = wire;
+        }
+        let content = start + wire.header_bytes();
         let (path, fec) = (state.path?, self.config.fec_words);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
@@ -144,7 +172,7 @@ impl<M: Carried> Session<M> {
         if !state.is_open(now) {
             return None;
         }
-        if out.len() - content > room + MESSAGE_TYPE_BYTES {
+        if out.len() - content > room + wire.lead_bytes() {
             self.scratch.clear();
             self.scratch.extend_from_slice(&out[content..]);
             out.truncate(start);
@@ -179,22 +207,25 @@ impl<M: Carried> Session<M> {
         state.fragment_id = state.fragment_id.wrapping_add(1);
         let headers = state.headers.0.as_usize();
         let keys = state.keys.current(now)?;
-        let octets = self.scratch.get(MESSAGE_TYPE_BYTES..)?;
-        let room = room.saturating_sub(FRAGMENT_BYTES);
+        let wire = keys.wire;
+        let octets = self.scratch.get(wire.lead_bytes()..)?;
+        // A fragment's type is in place of the lead, where there is one.
+        let fields = MESSAGE_TYPE_BYTES + FRAGMENT_BYTES - wire.lead_bytes();
+        let room = room.saturating_sub(fields);
         let mut first = None;
         let mut more = 0_usize;
         for piece in cut(state.fragment_id, octets, room) {
             let fec = self.config.fec_words;
             if first.is_none() {
-                let start = begin(out);
+                let start = begin(out, wire);
                 Message::Fragment(piece).write(out);
                 let len = seal(keys, &mut self.code, fec, start, out, tap)?;
                 state.reports.on_sent(now);
                 first = Some(Transmit { len, ..whole });
-                more = FRAGMENT_BYTES;
+                more = fields;
             } else {
                 let mut sealed = Vec::new();
-                let start = begin(&mut sealed);
+                let start = begin(&mut sealed, wire);
                 Message::Fragment(piece).write(&mut sealed);
                 let len = seal(keys, &mut self.code, fec, start, &mut sealed, tap)?;
                 state.reports.on_sent(now);
@@ -228,8 +259,11 @@ impl<M: Carried> Session<M> {
         message: Message<'_>,
         wants: Wants,
     ) -> bool {
+        let Some(wire) = self.peers.get(peer).and_then(|state| state.keys.wire()) else {
+            return false;
+        };
         let mut octets = Vec::new();
-        let start = begin(&mut octets);
+        let start = begin(&mut octets, wire);
         message.write(&mut octets);
         self.send_own(now, peer, path, (start, octets), wants)
     }
@@ -297,10 +331,13 @@ impl<M: Carried> Session<M> {
             return;
         };
         if state.keys.expires_at().is_some_and(|at| at <= now) {
-            state.keys.clear();
-            state.announced = false;
+            self.forget_keys(now, index);
         }
-        if state.wants_initiation(now) {
+        if self
+            .peers
+            .get(index)
+            .is_some_and(|state| state.wants_initiation(now))
+        {
             self.initiate(now, index);
         }
         while let Some(state) = self.peers.get_mut(index) {
@@ -348,18 +385,21 @@ impl<M: Carried> Session<M> {
             return;
         };
         let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
-        let around = state.headers.0 + SESSION_OVERHEAD + parity;
+        let Some(wire) = state.keys.wire() else {
+            return;
+        };
+        let around = state.headers.0 + wire.around() + parity;
         let known = due.known.map(|known| (due.id.wrapping_add(1), known));
         for (id, packet) in [(due.id, due.packet)].into_iter().chain(known) {
             let mut octets = Vec::new();
-            let start = begin(&mut octets);
+            let start = begin(&mut octets, wire);
             let probe = Probe {
                 id: SIZE_PROBE | id,
                 sent_micros: now.as_wrapping_micros(),
             };
             Message::Probe(probe).write(&mut octets);
-            let plain = packet.saturating_sub(around).as_usize() + MESSAGE_TYPE_BYTES;
-            octets.resize((HEADER_BYTES + plain).max(octets.len()), 0);
+            let whole = wire.before() + packet.saturating_sub(around).as_usize();
+            octets.resize(whole.max(octets.len()), 0);
             // A lost probe of a size must not raise doubts about the link.
             self.send_own(now, index, path, (start, octets), Wants::Nothing);
         }

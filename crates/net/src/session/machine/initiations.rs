@@ -157,7 +157,7 @@ impl<M: Carried> Session<M> {
             return Err(DropReason::Flood);
         }
         let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
-        let Some((theirs, cipher)) = pending.initiator.finish(body) else {
+        let Some((theirs, agreed)) = pending.initiator.finish(body) else {
             pending.forged = pending.forged.saturating_add(1);
             if pending.forged >= FORGED_COUNT {
                 state.said_no_answer = true;
@@ -176,7 +176,7 @@ impl<M: Carried> Session<M> {
             return Err(DropReason::Mismatch);
         }
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
-        let keys = Keypair::new(cipher, header.receiver, header.low, now, true);
+        let keys = Keypair::new(agreed, header.receiver, header.low, now, true);
         state.keys.install(now, keys);
         state.use_key(public_key(&state.config.security));
         if let Some(answered) = state.answered.as_mut() {

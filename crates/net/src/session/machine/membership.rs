@@ -41,6 +41,7 @@ impl<M: Carried> Session<M> {
         };
         self.send_message(now, index, Message::Close, Wants::Nothing);
         self.whereabouts.forget();
+        self.forget_keys(now, index);
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
@@ -66,6 +67,9 @@ impl<M: Carried> Session<M> {
         };
         let had_session = state.keys.is_usable(now);
         let ends = state.replace_security(now, security, also);
+        if ends && let Ok(index) = usize::try_from(peer.0) {
+            self.forget_keys(now, index);
+        }
         ends && had_session
     }
 

@@ -8,16 +8,20 @@ use super::Session;
 use super::arrivals::Origin;
 use crate::session::config::Security;
 use crate::session::counters::DropReason;
+use crate::session::dialect::Wire;
 use crate::session::event::{Hint, Mismatch, SessionEvent};
 use crate::session::guard::{MAC_BYTES, Mac};
 use crate::session::keys::SecretKey;
 use crate::session::kinds::SecurityKinds;
-use crate::session::wire::{DatagramType, HEADER_BYTES, Header, Notice};
+use crate::session::seal::Told;
+use crate::session::wire::{DataHeader, DatagramType, HEADER_BYTES, Header, Notice};
 use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::units::{FecStrength, Instant};
 
 /// The refusals of one initiation before they are worth an event: the link may damage one.
 const REFUSALS_COUNT: u32 = 3;
+/// Octets that show that data was seen.
+const SEEN_BYTES: usize = 4;
 
 impl<M: Carried> Session<M> {
     /// Tells the sender of an initiation the reason why it gets no answer.
@@ -35,10 +39,17 @@ impl<M: Carried> Session<M> {
     }
 
     /// Tells the sender of data under keys that we do not have that it talks to nobody.
-    pub(super) fn tell_lost(&mut self, now: Instant, path: PathId, header: Header, len: usize) {
-        let counter = header.low.to_be_bytes();
-        if len >= HEADER_BYTES + counter.len() && self.guard.may_deny(now) {
-            self.send_notice(path, header.receiver, Notice::NoSession, &counter);
+    /// `seen` is what shows that it was seen, `len` the length of the datagram: the notice is not larger.
+    pub(super) fn tell_lost(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        receiver: u32,
+        seen: [u8; SEEN_BYTES],
+        len: usize,
+    ) {
+        if len >= HEADER_BYTES + SEEN_BYTES && self.guard.may_deny(now) {
+            self.send_notice(path, receiver, Notice::NoSession, &seen);
         }
     }
 
@@ -84,11 +95,15 @@ impl<M: Carried> Session<M> {
         remote: u32,
         seen: &[u8],
     ) -> Result<(), DropReason> {
-        let low = seen.first_chunk().filter(|low| low.len() == seen.len());
-        let low = u32::from_be_bytes(*low.ok_or(DropReason::Truncated)?);
+        let seen: [u8; SEEN_BYTES] = seen.try_into().map_err(|_| DropReason::Truncated)?;
         let peer = self.peer_at(now, path).ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
-        if state.path != Some(path) || !state.keys.has_sent(now, remote, low) {
+        let told = match state.wire {
+            Wire::One => Some(Told::Low(u32::from_be_bytes(seen))),
+            Wire::Two => DataHeader::number_of(seen).map(Told::Whole),
+        };
+        let was_sent = told.is_some_and(|told| state.keys.has_sent(now, remote, told));
+        if state.path != Some(path) || !was_sent {
             return Err(DropReason::NoSession);
         }
         state.doubt.raise(now);

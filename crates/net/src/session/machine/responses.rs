@@ -336,7 +336,7 @@ impl<M: Carried> Session<M> {
         let local = self.new_index(index.ok_or(DropReason::UnknownPeer)?);
         let state = self.peers.get_mut(peer).ok_or(DropReason::UnknownPeer)?;
         let answer = responder.answer(&state.config.security, &ours);
-        let (body, cipher) = answer.ok_or(DropReason::Forged)?;
+        let (body, agreed) = answer.ok_or(DropReason::Forged)?;
         let header = Header {
             kind: DatagramType::Response,
             fec: self.config.fec_words,
@@ -358,7 +358,7 @@ impl<M: Carried> Session<M> {
             self.mismatch(now, peer, disagreement);
             return Err(DropReason::Mismatch);
         }
-        let keys = Keypair::new(cipher, local, remote, now, false);
+        let keys = Keypair::new(agreed, local, remote, now, false);
         state.keys.offer(keys);
         // The peer has begun a handshake, so we need not begin one meanwhile. A recorded initiation can have
         // this effect once at most.

@@ -1,4 +1,6 @@
 //! The content of a sealed datagram: one octet that names its kind, then a TPDU or a few fields.
+//!
+//! In wire 2 content is one frame or several, of which each message is one with the same type and the same fields.
 
 use crate::session::fragments::Fragment;
 
@@ -101,7 +103,12 @@ impl<'a> Message<'a> {
 
     /// Reads a message; `None` when it has no meaning. Octets behind a probe's fields are padding.
     pub(in crate::session) fn read(octets: &'a [u8]) -> Option<Self> {
-        let (&code, rest) = octets.split_first()?;
+        let (&code, fields) = octets.split_first()?;
+        Self::of(code, fields)
+    }
+
+    /// The message of type `code`; `None` when it has no meaning.
+    pub(in crate::session) fn of(code: u8, rest: &'a [u8]) -> Option<Self> {
         Some(match code {
             TPDU => Self::Tpdu(rest),
             HEARTBEAT => Self::Heartbeat,

@@ -1,5 +1,6 @@
 //! The octets of a session: header, hello, messages. `docs/protocol/session.md` specifies them.
 
+mod data_header;
 mod header;
 mod hello;
 mod message;
@@ -9,6 +10,7 @@ mod question;
 #[cfg(test)]
 mod samples;
 
+pub(super) use data_header::{DATA_HEADER_BYTES, DataHeader};
 pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
 pub use hello::{Capability, HelloError};

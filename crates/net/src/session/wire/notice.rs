@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  header: type 6, receiver's index of the datagram's sender | what 8 | kinds 8 | 0
-//!  then the proof that the datagram was seen: its first check (16), or its counter's low half (4)
+//!  then the proof that the datagram was seen: its first check (16), its counter's low half (4), or, of data in
+//!  wire 2, its first octet and its counter (4)
 //! ```
 
 use super::super::kinds::SecurityKinds;

@@ -3,10 +3,14 @@
 //! A sealed part stands for its length alone: a dissector without keys sees no more of it.
 
 use super::super::cipher::{Cipher, TAG_BYTES};
+use super::super::dialect::Wire;
 use super::super::guard::COOKIE_BODY_BYTES;
-use super::super::handshake::{CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES};
+use super::super::handshake::{
+    Agreed, CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES,
+};
 use super::super::kinds::SecurityKinds;
-use super::super::seal::Keypair;
+use super::super::path_slot::PathSlot;
+use super::super::seal::{Keypair, Told};
 use super::header::DatagramType;
 use super::{Capability, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, Probe, Report};
 use super::{SESSION_VERSION, version_question};
@@ -117,6 +121,14 @@ fn handshakes() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+fn keys_in_clear() -> Keypair {
+    let agreed = Agreed {
+        cipher: Cipher::Clear,
+        wire: Wire::One,
+    };
+    Keypair::new(agreed, SENDER, RECEIVER, Instant::from_nanos(0), true)
+}
+
 fn others() -> Vec<(&'static str, Vec<u8>)> {
     let kinds = SecurityKinds::NOISE.and(SecurityKinds::NONE);
     let notice = |notice: Notice, seen| {
@@ -128,18 +140,12 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
             &filling(seen),
         )
     };
-    let mut keys = Keypair::new(
-        Cipher::Clear,
-        SENDER,
-        RECEIVER,
-        Instant::from_nanos(0),
-        true,
-    );
-    let counter = keys.next_counter().unwrap();
+    let mut keys = keys_in_clear();
+    let number = keys.next_number(PathSlot::FIRST).unwrap();
     let mut in_clear = Vec::new();
     messages()[2].1.write(&mut in_clear);
-    assert!(keys.seal(counter, 0, &mut in_clear));
-    let low = u32::try_from(counter).unwrap();
+    assert!(keys.seal(number, 0, &mut in_clear));
+    let low = u32::try_from(number.counter).unwrap();
     let sealed = filling(40 + TAG_BYTES);
     let salted = filling(SALT_BYTES + 40 + TAG_BYTES);
     vec![
@@ -250,15 +256,9 @@ fn read_notice(sample: &mut Sample, word: u32, seen: &[u8]) {
 
 fn read_data(sample: &mut Sample, low: u32, body: &[u8]) {
     sample.field("fulmar.session.counter", low);
-    let mut keys = Keypair::new(
-        Cipher::Clear,
-        SENDER,
-        RECEIVER,
-        Instant::from_nanos(0),
-        true,
-    );
+    let mut keys = keys_in_clear();
     let mut plain = Vec::new();
-    if keys.open(low, body, &mut plain).is_ok() {
+    if keys.open(Told::Low(low), body, &mut plain).is_ok() {
         sample.octets("fulmar.session.content", &plain);
         sample.field("fulmar.session.crc.status", 1);
     } else {

@@ -1,0 +1,266 @@
+//! The content of datagrams that opened: the session's own messages, and what goes on to the inner machine.
+
+use super::Session;
+use super::arrivals::Origin;
+use super::departures::SIZE_PROBE;
+use crate::session::counters::DropReason;
+use crate::session::event::SessionEvent;
+use crate::session::liveness::Wants;
+use crate::session::reports::Passage;
+use crate::session::wire::{Message, Probe};
+use fulmar_proto::machine::{Carried, Datagram, Ecn, Form, PathId};
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::short::{Content, Frame, FrameKind};
+
+/// A datagram for the inner machine that waits until the application has heard of its sender's restart.
+pub(super) struct Held {
+    path: PathId,
+    ecn: Ecn,
+    form: Form,
+    octets: Vec<u8>,
+}
+
+impl Held {
+    pub(super) fn hand_to(&self, inner: &mut impl Carried, now: Instant) {
+        let datagram = Datagram {
+            path: self.path,
+            octets: &self.octets,
+            ecn: self.ecn,
+        };
+        hand_to(inner, now, self.form, datagram);
+    }
+}
+
+fn hand_to(inner: &mut impl Carried, now: Instant, form: Form, datagram: Datagram<'_>) {
+    match form {
+        Form::Long => inner.handle_datagram(now, datagram),
+        Form::Short => inner.handle_frames(now, datagram),
+    }
+}
+
+/// The last of the types of frames that are the session's own, or kept for it.
+const OWN_TYPES_LAST: u8 = 0x1F;
+
+/// Whether reports count a datagram with this message.
+const fn is_counted(message: &Message<'_>) -> bool {
+    matches!(
+        message,
+        Message::Tpdu(_) | Message::Fragment(_) | Message::Heartbeat
+    )
+}
+
+const fn wants(message: &Message<'_>) -> Wants {
+    match message {
+        Message::Tpdu(_) | Message::Fragment(_) => Wants::Answer,
+        _ => Wants::Nothing,
+    }
+}
+
+/// A frame of the session's own.
+fn own(frame: Frame<'_>) -> Option<Message<'_>> {
+    let is_own = frame.kind() == Some(FrameKind::Session);
+    is_own.then(|| Message::of(frame.code(), frame.fields()))?
+}
+
+/// The parts of content in wire 2.
+struct Parts {
+    /// Whether there is a frame for the inner machine, which judges those of its types that it does not know.
+    for_machine: bool,
+    /// Whether there is any with a meaning, here or there.
+    is_any_known: bool,
+    /// Whether reports count the datagram.
+    is_counted: bool,
+    wants: Wants,
+    /// Frames of the session's types without a meaning, and what is cut off.
+    unknown: u64,
+}
+
+impl Parts {
+    fn of(content: &[u8]) -> Self {
+        let mut parts = Self {
+            for_machine: false,
+            is_any_known: false,
+            is_counted: false,
+            wants: Wants::Nothing,
+            unknown: 0,
+        };
+        for frame in Content::of(content) {
+            let message = match frame {
+                Ok(frame) if frame.kind() == Some(FrameKind::Padding) => {
+                    parts.is_any_known = true;
+                    continue;
+                }
+                // The inner machine meets the end of its frames, too, and counts it.
+                Err(_) if parts.for_machine => break,
+                Ok(frame) if !(1..=OWN_TYPES_LAST).contains(&frame.code()) => {
+                    parts.for_machine = true;
+                    Some(Message::Tpdu(frame.fields()))
+                }
+                Ok(frame) => own(frame),
+                Err(_) => None,
+            };
+            let Some(message) = message else {
+                parts.unknown += 1;
+                continue;
+            };
+            parts.is_any_known = true;
+            parts.is_counted |= is_counted(&message);
+            if wants(&message) == Wants::Answer {
+                parts.wants = Wants::Answer;
+            }
+        }
+        parts
+    }
+}
+
+impl<M: Carried> Session<M> {
+    /// Takes content in wire 1: one message.
+    pub(super) fn take_message(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        index: usize,
+        plain: &[u8],
+    ) -> Result<(), DropReason> {
+        let message = Message::read(plain).ok_or(DropReason::Unknown)?;
+        self.on_content(now, index, wants(&message), is_counted(&message));
+        self.take_own(now, origin, index, Form::Long, message);
+        Ok(())
+    }
+
+    /// Takes content in wire 2: frames.
+    pub(super) fn take_frames(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        index: usize,
+        plain: &[u8],
+    ) -> Result<(), DropReason> {
+        let parts = Parts::of(plain);
+        if !parts.is_any_known {
+            return Err(DropReason::Unknown);
+        }
+        self.counters.drop_frames(parts.unknown);
+        self.on_content(now, index, parts.wants, parts.is_counted);
+        if parts.for_machine {
+            self.hand_inwards(now, index, plain, origin.ecn, Form::Short);
+        }
+        let mut is_probed = false;
+        for message in Content::of(plain).flatten().filter_map(own) {
+            // One question of a datagram is answered, so that its answer is no larger.
+            let is_probe = matches!(message, Message::Probe(_));
+            if !(is_probe && is_probed) {
+                is_probed |= is_probe;
+                self.take_own(now, origin, index, Form::Short, message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that content with a meaning came from a peer.
+    fn on_content(&mut self, now: Instant, index: usize, wants: Wants, is_counted: bool) {
+        self.on_heard(now, index, wants);
+        let counting = self.peers.get_mut(index).filter(|_| is_counted);
+        if let Some(state) = counting {
+            state.reports.on_received(now);
+        }
+    }
+
+    /// Takes one message; what a fragment completes is in `form`.
+    fn take_own(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        index: usize,
+        form: Form,
+        message: Message<'_>,
+    ) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        match message {
+            Message::Tpdu(octets) => self.hand_inwards(now, index, octets, origin.ecn, form),
+            Message::Fragment(piece) => {
+                if let Some(octets) = state.reassembly.take(piece) {
+                    self.counters.reassembled += 1;
+                    self.hand_inwards(now, index, &octets, origin.ecn, form);
+                }
+            }
+            Message::Heartbeat => {}
+            Message::Probe(probe) => {
+                // The reply goes to where the question came from, which may be a path that is being tried.
+                let reply = Message::ProbeReply(probe);
+                self.send_message_to(now, index, origin.path, reply, Wants::Nothing);
+            }
+            Message::ProbeReply(probe) => self.on_probe_reply(now, index, probe),
+            Message::Close => {
+                let peer = state.index;
+                self.forget_keys(now, index);
+                self.events.push_back(SessionEvent::Closed(peer));
+            }
+            Message::Report(report) => {
+                let ours = Passage {
+                    sent: report.heard,
+                    arrived: report.arrived,
+                };
+                state.reports.on_report(report.sent, ours);
+                let (peer, octets) = (state.index, report.rest.to_vec());
+                self.events
+                    .push_back(SessionEvent::Reported { peer, octets });
+            }
+        }
+    }
+
+    /// Gives the inner machine the octets that a peer sent: at once, or after the news that the peer has restarted,
+    /// which the same datagram may have brought. Drivers drain after each datagram, so at most one waits.
+    fn hand_inwards(&mut self, now: Instant, index: usize, octets: &[u8], ecn: Ecn, form: Form) {
+        let Some(peer) = self.peers.get(index).map(|state| state.index) else {
+            return;
+        };
+        self.counters.received += 1;
+        let path = peer.inner_path();
+        let is_news = |event: &SessionEvent<M::Event>| matches!(event, SessionEvent::PeerRestarted(of) if *of == peer);
+        if self.events.iter().any(is_news) {
+            let octets = octets.to_vec();
+            self.after_restart.push_back(Held {
+                path,
+                ecn,
+                form,
+                octets,
+            });
+        } else {
+            hand_to(&mut self.inner, now, form, Datagram { path, octets, ecn });
+        }
+    }
+
+    pub(super) fn on_heard(&mut self, now: Instant, index: usize, wants: Wants) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let peer = state.index;
+        if let Some(outage) = state.liveness.on_heard(now, wants) {
+            state.mtu.on_new_path(now);
+            self.counters.outage_time += outage;
+            self.events.push_back(SessionEvent::LinkUp { peer, outage });
+        }
+    }
+
+    fn on_probe_reply(&mut self, now: Instant, index: usize, probe: Probe) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let micros = now.as_wrapping_micros().wrapping_sub(probe.sent_micros);
+        // Half the range is the future: nothing that we sent.
+        if micros < 1 << 31 {
+            let sample = Duration::from_micros(u64::from(micros));
+            state.liveness.on_rtt_sample(sample);
+            state.round_trips.on_sample(sample);
+        }
+        if probe.id & SIZE_PROBE != 0 {
+            let changed = state.mtu.on_answer(now, probe.id & !SIZE_PROBE);
+            if changed.is_some() {
+                self.say_sizes(index);
+            }
+        }
+    }
+}
