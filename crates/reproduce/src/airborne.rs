@@ -4,6 +4,7 @@ use crate::family::Family;
 use crate::figure::Figure;
 use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 /// The papers' link with ns-3's TCP.
 pub(crate) const SCENARIO: (&str, &str) = (
@@ -16,23 +17,24 @@ pub(crate) const RATES: &[&str] = &[
     "0", "1e-6", "5e-6", "1e-5", "2.5e-5", "3.5e-5", "5e-5", "7.5e-5", "1e-4",
 ];
 
+/// The bit error rate of the link at each of these.
+pub(crate) const BIT_ERROR_RATE: SweptParameter = SweptParameter::numbers(
+    "hop.ber",
+    RATES,
+    "{}",
+    Axis::linear("bit error rate", AxisUnit::NONE),
+);
+
 /// The same rates with the unit in which ns-3 counts errors by default, octets.
-pub(crate) const OCTET_RATES: &[&str] = &[
-    "0 per octet",
-    "1e-6 per octet",
-    "5e-6 per octet",
-    "1e-5 per octet",
-    "2.5e-5 per octet",
-    "3.5e-5 per octet",
-    "5e-5 per octet",
-    "7.5e-5 per octet",
-    "1e-4 per octet",
-];
+pub(crate) const fn octet_error_rate(caption: &'static str) -> SweptParameter {
+    let axis = Axis::linear(caption, AxisUnit::PER_OCTET);
+    SweptParameter::numbers("hop.ber", RATES, "{} per octet", axis)
+}
 
 pub(crate) const GOODPUT: Measure = Measure {
     name: "goodput_bps",
     unit: 1e6,
-    unit_name: "Mbit/s",
+    unit_name: AxisUnit::MBIT_PER_S,
     label: "goodput",
     statistic: Statistic::Median,
 };
@@ -40,7 +42,7 @@ pub(crate) const GOODPUT: Measure = Measure {
 pub(crate) const DELAY: Measure = Measure {
     name: "delay_mean_s",
     unit: 1e-3,
-    unit_name: "ms",
+    unit_name: AxisUnit::MS,
     label: "mean delay",
     statistic: Statistic::Median,
 };
@@ -48,7 +50,7 @@ pub(crate) const DELAY: Measure = Measure {
 pub(crate) const DELIVERED: Measure = Measure {
     name: "delivered_bytes",
     unit: 1e3,
-    unit_name: "kB",
+    unit_name: AxisUnit::KB,
     label: "delivered",
     statistic: Statistic::Mean,
 };
@@ -56,7 +58,7 @@ pub(crate) const DELIVERED: Measure = Measure {
 pub(crate) const OVERHEAD: Measure = Measure {
     name: "overhead_bytes",
     unit: 1e3,
-    unit_name: "kB",
+    unit_name: AxisUnit::KB,
     label: "overhead, both ways",
     statistic: Statistic::Mean,
 };
@@ -65,7 +67,7 @@ pub(crate) const OVERHEAD: Measure = Measure {
 pub(crate) const LAST: Measure = Measure {
     name: "last_delivery_s",
     unit: 1.0,
-    unit_name: "s",
+    unit_name: AxisUnit::S,
     label: "time of the last delivery",
     statistic: Statistic::Mean,
 };

@@ -1,6 +1,6 @@
 //! A figure's data as comma-separated values (RFC 4180).
 
-use crate::data::{FamilyData, Sample, sample, unit_in_a_name};
+use crate::data::{FamilyData, Sample, sample};
 use crate::figure::Figure;
 use crate::measure::{Measure, Statistic};
 use core::fmt::Write as _;
@@ -13,8 +13,8 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     if figure.measure.statistic != Statistic::Mean {
         statistics.push(figure.measure.statistic);
     }
-    let mut text = format!("line,{},n", family.x_column());
-    let unit = unit_in_a_name(figure.measure.unit_name);
+    let mut text = format!("line,{},n", family.x.column());
+    let unit = figure.measure.unit_name.column;
     for statistic in &statistics {
         let name = statistic.name();
         let of = if *statistic == Statistic::Mean {
@@ -29,7 +29,7 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     }
     text += "\r\n";
     for (line, points) in family.lines.iter().zip(&data.lines) {
-        for (place, point) in family.x_places().into_iter().zip(points) {
+        for (place, point) in family.x.places().into_iter().zip(points) {
             let of = |statistic: &Statistic| {
                 let statistic = *statistic;
                 let measure = Measure {
@@ -39,7 +39,7 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
                 sample(place, point, &measure)
             };
             let samples: Vec<Option<Sample>> = statistics.iter().map(of).collect();
-            row(&mut text, line.label, &family.x_written(place), &samples);
+            row(&mut text, line.label, &family.x.value_at(place), &samples);
         }
     }
     for overlay in figure.overlays {
@@ -51,7 +51,7 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
             row(
                 &mut text,
                 overlay.label,
-                &family.x_written(point.x),
+                &family.x.value_at(point.x),
                 &samples,
             );
         }

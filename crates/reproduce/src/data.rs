@@ -32,88 +32,11 @@ pub(crate) struct Sample {
     pub(crate) n: usize,
 }
 
-/// A swept value without the parts that all values share: `30%` of `on-off 30% period 20ms`. If values are
-/// swept together, `[20ms,40ms]`, it is the first.
-pub(crate) fn short(text: &str) -> &str {
-    if let Some(together) = text.strip_prefix('[') {
-        return together.split([',', ']']).next().unwrap_or(together);
-    }
-    let mut words = text.split(' ');
-    words.find(|word| word.ends_with('%')).unwrap_or(text)
-}
-
-/// The number in a swept value: `20` of `20%`, `150` of `150kB`, the length 30 of an outage `1s+30s`, and
-/// the last word of `rbdc timeout 2`. `None` if the value is a name.
-fn x_number(text: &str) -> Option<f64> {
-    let text = short(text);
-    let last = text.rsplit('+').next().unwrap_or(text);
-    let number = |text: &str| {
-        let digits = text.trim_end_matches(|c: char| c == '%' || c.is_alphabetic() || c == ' ');
-        digits.parse().ok()
-    };
-    number(last).or_else(|| number(last.rsplit(' ').next()?))
-}
-
-/// A unit as a part of a column's name: `kbit_per_s`; `percent` of `% of its packets`.
-pub(crate) fn unit_in_a_name(unit: &str) -> String {
-    let unit = unit.split([' ', ',']).next().unwrap_or(unit);
-    unit.replace('%', "percent").replace('/', "_per_")
-}
-
-impl Family {
-    /// The place of each value on the axis: its number, or its position in the list if the values are
-    /// names.
-    pub(crate) fn x_places(&self) -> Vec<f64> {
-        let numbers = self.x_values.iter().map(|text| x_number(text));
-        let numbers: Option<Vec<f64>> = numbers.collect();
-        numbers.unwrap_or_else(|| (0_u32..).map(f64::from).take(self.x_values.len()).collect())
-    }
-
-    /// The name of the parameter's column in the data: its path, and the unit of its numbers.
-    pub(crate) fn x_column(&self) -> String {
-        let path = self.x_path.replace('.', "_").replace(", ", "+");
-        let unit = self.x_label.split_once(" / ").map(|(_, unit)| unit);
-        let per_octet = self.x_values.iter().any(|text| text.ends_with("per octet"));
-        match unit {
-            Some(unit) => format!("{path}_{}", unit_in_a_name(unit)),
-            None if per_octet => format!("{path}_per_octet"),
-            None => path,
-        }
-    }
-
-    /// A curve's x as written in the data: its number in the unit of the column, or its name where the
-    /// parameter has names.
-    pub(crate) fn x_written(&self, x: f64) -> String {
-        match self
-            .x_values
-            .iter()
-            .zip(self.x_places())
-            .find(|(_, place)| (place - x).abs() < 1e-9)
-        {
-            Some((name, _)) if self.x_name(x).is_some() => (*name).to_owned(),
-            _ => x.to_string(),
-        }
-    }
-
-    /// The label of an axis of names at `x`: the end of the name, which is the part that differs. `None` on
-    /// an axis of numbers.
-    pub(crate) fn x_name(&self, x: f64) -> Option<&'static str> {
-        if self.x_values.iter().all(|text| x_number(text).is_some()) {
-            return None;
-        }
-        let mut places = self.x_values.iter().zip(self.x_places());
-        let here = places.find(|(_, place)| (place - x).abs() < 1e-9);
-        Some(here.map_or("", |(name, _)| {
-            name.rsplit([' ', '-']).next().unwrap_or(name)
-        }))
-    }
-}
-
 impl FamilyData {
     /// A measure over a line, in its unit, where there is one.
     pub(crate) fn curve(&self, line: usize, measure: &Measure) -> Vec<Sample> {
         let points = self.lines.get(line).into_iter().flatten();
-        let values = self.family.x_places().into_iter();
+        let values = self.family.x.places().into_iter();
         values
             .zip(points)
             .filter_map(|(x, point)| sample(x, point, measure))
@@ -207,11 +130,16 @@ impl Data {
         let data = self.family(family)?;
         let mut lines = data.family.lines.iter();
         let line = lines.position(|known| known.label == line)?;
-        let column = data.family.x_values.iter().position(|known| *known == x)?;
+        let column = data
+            .family
+            .x
+            .ids()
+            .into_iter()
+            .position(|known| known == x)?;
         data.lines.get(line)?.get(column).map(Rc::as_ref)
     }
 
-    /// A measure of a line at a value, as the tables write them.
+    /// A measure of a line at a value of the parameter, by its id.
     pub(crate) fn at(&self, family: &str, line: &str, x: &str, name: &str) -> Option<Summary> {
         let point = self.point(family, line, x)?;
         point.aggregate.summary(name).copied()
@@ -262,45 +190,6 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_number_of_a_swept_value_is_without_its_unit() {
-        let cases = [("1e-5", 1e-5), ("20%", 20.0), ("150kB", 150.0)];
-        let outages = [("1s+30s", 30.0), ("1s+0.5s", 0.5), ("1e-5 per octet", 1e-5)];
-        let words = [
-            ("[20ms,80ms]", 20.0),
-            ("rbdc timeout 4", 4.0),
-            ("vbdc response 530ms", 530.0),
-            ("on-off 30% period 20ms", 30.0),
-        ];
-        for (text, number) in cases.into_iter().chain(outages).chain(words) {
-            let found = x_number(text).expect("a number");
-            assert!((found - number).abs() < 1e-12, "{text}");
-        }
-        assert_eq!(x_number("slacp low"), None);
-    }
-
-    #[test]
-    fn a_column_is_named_after_the_parameter_and_its_unit() {
-        let units = [
-            ("Mbit/s", "Mbit_per_s"),
-            ("% of its packets, at least one frame", "percent"),
-        ];
-        for (unit, name) in units {
-            assert_eq!(unit_in_a_name(unit), name);
-        }
-        for family in crate::PAPERS.iter().flat_map(|paper| paper.families) {
-            let name = family.x_column();
-            assert!(!name.contains([',', ' ', '"']), "{name}");
-            let written: Vec<String> = family
-                .x_places()
-                .iter()
-                .map(|x| family.x_written(*x))
-                .collect();
-            let numbers = written.iter().filter(|x| x.parse::<f64>().is_ok()).count();
-            assert!(numbers == 0 || numbers == written.len(), "{written:?}");
-        }
-    }
 
     #[test]
     fn the_spread_of_single_runs_does_not_depend_on_their_number() {

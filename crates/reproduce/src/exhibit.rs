@@ -1,6 +1,6 @@
 //! Exhibits beside the figures: tables of values, next to published ones or coloured by value.
 
-use crate::data::{Data, FamilyData, Sample, sample, unit_in_a_name};
+use crate::data::{Data, FamilyData, Sample, sample};
 use crate::graph::Graph;
 use crate::measure::Measure;
 use crate::output_file::OutputFile;
@@ -112,7 +112,7 @@ impl Exhibit {
 /// A line of a family: the place of each value of the parameter, and the measure there.
 fn along(data: &FamilyData, line: usize, measure: &Measure) -> Vec<(f64, Option<Sample>)> {
     let points = data.lines.get(line).into_iter().flatten();
-    let places = data.family.x_places().into_iter();
+    let places = data.family.x.places().into_iter();
     places
         .zip(points)
         .map(|(x, point)| (x, sample(x, point, measure)))
@@ -154,6 +154,7 @@ fn beside(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Markup {
         return html! {};
     };
     let line = line_of(family, line).unwrap_or(usize::MAX);
+    let x_caption = family.family.x.axis.caption();
     let ours: Vec<_> = columns
         .iter()
         .map(|column| along(family, line, &column.measure))
@@ -161,16 +162,16 @@ fn beside(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Markup {
     html! {
         table {
             thead { tr {
-                th { (family.family.x_label) }
+                th { (x_caption) }
                 @for column in columns {
                     th { (column.measure.caption()) }
                     th { "published" }
                 }
             } }
             tbody {
-                @for x in family.family.x_places() {
+                @for x in family.family.x.places() {
                     tr {
-                        td data-label=(family.family.x_label) { (family.family.x_written(x)) }
+                        td data-label=(x_caption) { (family.family.x.value_at(x)) }
                         @for (column, ours) in columns.iter().zip(&ours) {
                             td data-label=(column.measure.caption()) { (shown(at(ours, x))) }
                             td data-label="published" { (shown(published(column, x))) }
@@ -186,14 +187,14 @@ fn beside_csv(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Stri
     let Some(family) = data.family(family) else {
         return String::new();
     };
-    let x_column = family.family.x_column();
+    let x_column = family.family.x.column();
     let mut text = format!("{x_column},measure,mean,ci95_low,ci95_high,n,published\r\n");
     let line = line_of(family, line).unwrap_or(usize::MAX);
     for column in columns {
         for (x, sample) in along(family, line, &column.measure) {
             let there = published(column, x).map(|sample| sample.value);
             let name = column.measure.caption();
-            let (x, values) = (family.family.x_written(x), values(sample));
+            let (x, values) = (family.family.x.value_at(x), values(sample));
             let _ = write!(text, "{x},{name},{values},{}\r\n", number(there));
         }
     }
@@ -215,7 +216,7 @@ fn all_rows<'a>(
     families.iter().flat_map(|&(id, name)| {
         let family = data.family(id);
         family.into_iter().flat_map(move |family| {
-            let places = family.family.x_places().into_iter();
+            let places = family.family.x.places().into_iter();
             places.map(move |x| (family, name, x))
         })
     })
@@ -231,15 +232,15 @@ fn rows(
     families: &'static [(&'static str, &'static str)],
     columns: &[Column],
 ) -> Markup {
-    let x_label = families
+    let x_caption = families
         .first()
         .and_then(|(id, _)| data.family(id))
-        .map_or("", |family| family.family.x_label);
+        .map_or_else(String::new, |family| family.family.x.axis.caption());
     html! {
         table {
             thead { tr {
                 th { "channel" }
-                th { (x_label) }
+                th { (x_caption) }
                 @for column in columns {
                     th { (column.caption) }
                     @if !column.published.is_empty() { th { "published" } }
@@ -249,7 +250,7 @@ fn rows(
                 @for (family, name, x) in all_rows(data, families) {
                     tr {
                         td data-label="channel" { (name) }
-                        td data-label=(x_label) { (x) }
+                        td data-label=(x_caption) { (x) }
                         @for column in columns {
                             td data-label=(column.caption) { (fine(cell(family, column, x))) }
                             @if !column.published.is_empty() {
@@ -288,7 +289,7 @@ fn rows_csv(
     let mut families_there = families.iter().filter_map(|(id, _)| data.family(id));
     let x_column = families_there
         .next()
-        .map_or_else(String::new, |family| family.family.x_column());
+        .map_or_else(String::new, |family| family.family.x.column());
     let mut text = format!("channel,{x_column},measure,mean,ci95_low,ci95_high,n,published\r\n");
     for (family, name, x) in all_rows(data, families) {
         for column in columns {
@@ -324,9 +325,9 @@ fn heat(data: &Data, families: &[(&str, &str)], measure: &Measure) -> Markup {
                 }
             }
             tbody {
-                @for x in first.x_places() {
+                @for x in first.x.places() {
                     tr {
-                        td data-label="link layer" { (first.x_written(x)) }
+                        td data-label="link layer" { (first.x.value_at(x)) }
                         @for (name, family) in &blocks {
                             // Colour compares the values that meet the same channel.
                             @let most = highest(family, measure);
@@ -358,7 +359,7 @@ fn tint(sample: Option<Sample>, most: f64) -> String {
 }
 
 fn heat_csv(data: &Data, families: &[(&str, &str)], measure: &Measure) -> String {
-    let unit = unit_in_a_name(measure.unit_name);
+    let unit = measure.unit_name.column;
     let mut text =
         format!("channel,transport,link_layer,mean_{unit},ci95_low_{unit},ci95_high_{unit},n\r\n");
     for (id, name) in families {
@@ -367,7 +368,7 @@ fn heat_csv(data: &Data, families: &[(&str, &str)], measure: &Measure) -> String
         };
         for (index, line) in family.family.lines.iter().enumerate() {
             for (x, sample) in along(family, index, measure) {
-                let (x, values) = (family.family.x_written(x), values(sample));
+                let (x, values) = (family.family.x.value_at(x), values(sample));
                 let _ = write!(text, "{name},{},{x},{values}\r\n", line.label);
             }
         }
@@ -394,11 +395,12 @@ fn number(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::measure::Statistic;
+    use crate::parameter::AxisUnit;
 
     const MEASURE: Measure = Measure {
         name: "goodput_bps",
         unit: 1e6,
-        unit_name: "Mbit/s",
+        unit_name: AxisUnit::MBIT_PER_S,
         label: "goodput",
         statistic: Statistic::Mean,
     };

@@ -1,5 +1,7 @@
 //! Families of runs: a scenario, the parameter that is swept, and the lines in which it is run.
 
+use crate::parameter::SweptParameter;
+
 /// Runs of several lines over the same values of one parameter.
 #[derive(Debug)]
 pub(crate) struct Family {
@@ -8,22 +10,25 @@ pub(crate) struct Family {
     pub(crate) scenario: (&'static str, &'static str),
     /// Settings in which every line differs from it.
     pub(crate) sets: &'static [&'static str],
-    /// The swept path, its values as written, and the axis' caption.
-    pub(crate) x_path: &'static str,
-    pub(crate) x_values: &'static [&'static str],
-    pub(crate) x_label: &'static str,
-    pub(crate) x_logarithmic: bool,
+    /// The swept parameter.
+    pub(crate) x: SweptParameter,
     pub(crate) lines: &'static [Line],
     /// The conditions in words.
     pub(crate) conditions: &'static str,
 }
 
 /// One curve.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) label: &'static str,
     /// Settings in which it differs from the family's scenario.
     pub(crate) sets: &'static [&'static str],
+}
+
+impl Line {
+    pub(crate) const fn of(label: &'static str, sets: &'static [&'static str]) -> Self {
+        Self { label, sets }
+    }
 }
 
 impl Family {

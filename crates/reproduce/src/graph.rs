@@ -1,16 +1,15 @@
 //! Curves that are not a family of runs over its parameter: closed forms, courses of a channel, and runs
 //! set beside them.
 
-use crate::data::{Data, Sample, unit_in_a_name};
+use crate::data::{Data, Sample};
+use crate::parameter::Axis;
 use core::fmt::Write as _;
 
 /// Curves over common axes.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    pub(crate) x_label: &'static str,
-    pub(crate) y_label: &'static str,
-    pub(crate) x_logarithmic: bool,
-    pub(crate) y_logarithmic: bool,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
     /// The families whose runs it shows.
     pub(crate) families: &'static [&'static str],
     /// The curves; curves of runs come from the data.
@@ -46,7 +45,7 @@ impl Trace {
 impl Graph {
     /// The curves as comma-separated values.
     pub(crate) fn csv(&self, data: &Data) -> String {
-        let mut text = format!("line,{},{}\r\n", column(self.x_label), column(self.y_label));
+        let mut text = format!("line,{},{}\r\n", self.x.column(), self.y.column());
         for trace in (self.traces)(data) {
             let label = if trace.label.contains(',') {
                 format!("\"{}\"", trace.label)
@@ -59,13 +58,4 @@ impl Graph {
         }
         text
     }
-}
-
-/// An axis' caption as a column's name, with its unit: `bit error rate` is `bit_error_rate`.
-fn column(caption: &str) -> String {
-    let (name, unit) = caption.split_once(" / ").unwrap_or((caption, ""));
-    let word = |c: char| if c.is_alphanumeric() { c } else { '_' };
-    let name: String = name.chars().map(word).collect();
-    let unit = unit_in_a_name(unit);
-    format!("{name}_{unit}").trim_end_matches('_').to_owned()
 }

@@ -32,6 +32,7 @@ mod overlay;
 mod overview;
 mod page;
 mod paper;
+mod parameter;
 mod plot;
 mod reading;
 mod reproduction;
@@ -87,8 +88,8 @@ mod tests {
     /// The reading to which a family's runs belong, of the readings under which every claim on figures is
     /// judged.
     fn reading(family: &Family) -> &'static str {
-        let sets = family.sets.iter().chain(family.x_values);
-        let says: Vec<&str> = sets.copied().collect();
+        let sets = family.sets.iter().map(|set| (*set).to_owned());
+        let says: Vec<String> = sets.chain(family.x.written()).collect();
         let lines = family.lines.iter().flat_map(|line| line.sets).copied();
         let says_of = |text: &str| says.iter().any(|said| said.contains(text));
         match () {

@@ -1,5 +1,7 @@
 //! Measures of the runs' records, as figures show them.
 
+use crate::parameter::AxisUnit;
+
 /// A measure of the runs' records, in the unit it is shown in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measure {
@@ -7,7 +9,7 @@ pub(crate) struct Measure {
     pub(crate) name: &'static str,
     /// The divisor that brings a value into the unit.
     pub(crate) unit: f64,
-    pub(crate) unit_name: &'static str,
+    pub(crate) unit_name: AxisUnit,
     /// The axis' caption without the unit.
     pub(crate) label: &'static str,
     pub(crate) statistic: Statistic,
@@ -38,6 +40,6 @@ impl Measure {
             Statistic::Mean => "",
             Statistic::Median => " (median of runs)",
         };
-        format!("{}{of} / {}", self.label, self.unit_name)
+        self.unit_name.caption(&format!("{}{of}", self.label))
     }
 }

@@ -206,7 +206,7 @@ fn drawing(paper: &Paper, figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> 
 fn x_path(paper: &Paper, figure: &Figure) -> &'static str {
     let mut families = paper.families.iter();
     let family = families.find(|family| family.id == figure.family);
-    family.map_or("", |family| family.x_path)
+    family.map_or("", |family| family.x.path())
 }
 
 fn computed(exhibit: &Exhibit, svg: &str, judged: &[Judged<'_>]) -> Markup {

@@ -4,10 +4,10 @@
 //! [`GROUND`]); the colours of the curves are legible on light and on dark.
 
 use crate::data::{Data, FamilyData, Sample};
-use crate::family::Family;
 use crate::figure::Figure;
 use crate::graph::Graph;
 use crate::measure::Measure;
+use crate::parameter::SweptParameter;
 use core::ops::Range;
 use plotters::backend::SVGBackend;
 use plotters::coord::combinators::WithKeyPoints;
@@ -60,11 +60,11 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// The figure as a text of SVG.
 pub(crate) fn draw(figure: &Figure, data: &FamilyData) -> Result<String, DrawError> {
     let axes = Axes {
-        x_label: data.family.x_label,
+        x_label: data.family.x.axis.caption(),
         y_label: figure.measure.caption(),
-        x_logarithmic: data.family.x_logarithmic,
+        x_logarithmic: data.family.x.axis.is_logarithmic,
         y_logarithmic: figure.logarithmic,
-        names: Some(data.family),
+        names: Some(&data.family.x),
     };
     picture(figure.id, &axes, &curves(figure, data))
 }
@@ -76,10 +76,10 @@ pub(crate) fn draw_computed(
     data: &Data,
 ) -> Result<String, DrawError> {
     let axes = Axes {
-        x_label: graph.x_label,
-        y_label: graph.y_label.to_owned(),
-        x_logarithmic: graph.x_logarithmic,
-        y_logarithmic: graph.y_logarithmic,
+        x_label: graph.x.caption(),
+        y_label: graph.y.caption(),
+        x_logarithmic: graph.x.is_logarithmic,
+        y_logarithmic: graph.y.is_logarithmic,
         names: None,
     };
     let traced = (graph.traces)(data);
@@ -102,17 +102,17 @@ pub(crate) fn draw_computed(
 
 /// The properties of the axes.
 struct Axes<'a> {
-    x_label: &'a str,
+    x_label: String,
     y_label: String,
     x_logarithmic: bool,
     y_logarithmic: bool,
-    /// The family whose values may be names.
-    names: Option<&'a Family>,
+    /// The parameter whose values may be names.
+    names: Option<&'a SweptParameter>,
 }
 
 impl Axes<'_> {
     fn name(&self, x: f64) -> Option<&'static str> {
-        self.names.and_then(|family| family.x_name(x))
+        self.names.and_then(|parameter| parameter.label_at(x))
     }
 }
 
@@ -299,7 +299,7 @@ impl Frame<'_> {
             .axis_style(INK)
             .label_style(text.clone())
             .axis_desc_style(text)
-            .x_desc(self.axes.x_label)
+            .x_desc(self.axes.x_label.clone())
             .y_desc(self.axes.y_label.clone())
             .x_label_formatter(&|x| match self.axes.name(*x) {
                 Some(name) => name.to_owned(),

@@ -99,33 +99,20 @@ impl View<'_> {
         self.reading.name == PRINTED
     }
 
-    /// A rate as written in the family's table.
-    fn x(&self, rate: &str) -> String {
-        let unit = if self.reading.octets {
-            " per octet"
-        } else {
-            ""
-        };
-        format!("{rate}{unit}")
-    }
-
-    /// A measure's mean at a rate.
+    /// A measure's mean at a rate, or at another value of the family's parameter.
     pub(crate) fn at(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
-        self.data
-            .mean(self.reading.family, line, &self.x(rate), name)
+        self.data.mean(self.reading.family, line, rate, name)
     }
 
     /// Half the width of the interval of that mean.
     pub(crate) fn half(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
-        let x = self.x(rate);
-        self.data.at(self.reading.family, line, &x, name)?.ci95
+        self.data.at(self.reading.family, line, rate, name)?.ci95
     }
 
     /// The number of runs behind a mean.
     pub(crate) fn runs(&self, line: &str, rate: &str) -> Option<f64> {
-        let offered = self
-            .data
-            .at(self.reading.family, line, &self.x(rate), "offered_bytes")?;
+        let family = self.reading.family;
+        let offered = self.data.at(family, line, rate, "offered_bytes")?;
         Some(offered.n as f64)
     }
 
@@ -167,16 +154,9 @@ impl View<'_> {
         pairs.collect()
     }
 
-    /// A measure's mean at a swept value that is not an error rate.
-    pub(crate) fn beside(&self, line: &str, x: &str, name: &str) -> Option<f64> {
-        self.data.mean(self.reading.family, line, x, name)
-    }
-
     /// The rates of this reading, as claims name them.
     pub(crate) fn rates(&self) -> Option<Vec<&'static str>> {
-        let values = self.data.family(self.reading.family)?.family.x_values;
-        let number = |x: &&'static str| x.split(' ').next();
-        values.iter().map(number).collect()
+        Some(self.data.family(self.reading.family)?.family.x.ids())
     }
 
     /// The probability that a number of octets has a wrong bit, at a rate.
@@ -188,8 +168,7 @@ impl View<'_> {
 
     /// The spread of single runs, relative to their mean.
     pub(crate) fn spread(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
-        self.data
-            .spread(self.reading.family, line, &self.x(rate), name)
+        self.data.spread(self.reading.family, line, rate, name)
     }
 
     /// The shares of the data that arrived at 0 and at every rate above.

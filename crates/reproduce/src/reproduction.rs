@@ -240,7 +240,7 @@ impl Reproduction {
         let results: Vec<Rc<PointResult>> = results.into_iter().map(Rc::new).collect();
         let mut places = self.places.iter();
         let mut line = |family: &Family| {
-            let places = places.by_ref().take(family.x_values.len());
+            let places = places.by_ref().take(family.x.places().len());
             places.map(|place| Rc::clone(&results[*place])).collect()
         };
         let families = self.families.iter().copied().map(|family| FamilyData {

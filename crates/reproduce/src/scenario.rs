@@ -31,7 +31,7 @@ pub(crate) fn document(
 /// The settings in which a line differs from the scenario, without those that the sweep gives: families
 /// share the sweep's.
 fn sets(family: &Family, line: &Line) -> impl Iterator<Item = &'static str> {
-    let path = family.x_path;
+    let path = family.x.path();
     let sets = family.sets.iter().chain(line.sets).copied();
     sets.filter(move |set| set.split('=').next() != Some(path))
 }
@@ -51,5 +51,6 @@ pub(crate) fn line_command(family: &Family, line: &Line, runs: usize) -> String 
 
 /// The family's sweep as `--set` takes it.
 fn sweep(family: &Family) -> String {
-    format!("sweep.{}=[{}]", family.x_path, family.x_values.join(","))
+    let (path, values) = (family.x.path(), family.x.written());
+    format!("sweep.{path}=[{}]", values.join(","))
 }

@@ -104,7 +104,7 @@ fn each(data: &Data, prefix: &str, mtus: &[&str], line: &str) -> Option<Vec<Foun
                 let fixed = share(data, &family, strength, x)?;
                 if fixed > found.fixed {
                     found.fixed = fixed;
-                    found.name = format!("{strength} in {x}");
+                    found.name = format!("{strength} in {x}B");
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Claims of sections 3 and 4 about timestamps, timeouts, congestion control, repetition and the way back.
 
-use super::claims_kiodo::{by_timer, timers};
-use super::families::{AEROTP, ALL, FOUR, GBN, NOISES};
+use super::claims_kiodo::by_timer;
+use super::families::{AEROTP, ALL, FOUR, GBN, NOISES, TIMERS};
 use super::features::{
     HASTY, HASTY_STAMPED, NARROW, NEWRENO, NEWRENO_AWGN, NEWRENO_EVEN, ONCE, ONE, PLAIN, SNACK,
     SNACK_TWICE, STAMPED, TWICE,
@@ -183,7 +183,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
                     "Conservative, the same with timestamps, aggressive, the same with timestamps. Timeouts follow losses here, none comes too early (claim conservative-timeouts), so that what waits least after a loss has most: \
                      over the AWGN KIODO {} with {} ms and no back-off. Timestamps let the timer learn its round trip from packets sent again, where without them only those sent once count.",
                     list(&by_timer(data, GBN)?, 4),
-                    timers()
+                    TIMERS.join(", ")
                 ),
             ))
         },

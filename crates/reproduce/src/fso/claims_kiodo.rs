@@ -6,7 +6,7 @@ use super::forms::{Form, OWN_HEADER};
 use super::slots::{self, EVERY, TIMEOUTS};
 use super::view::{LENGTHS, least, list, most, share, shares, worst};
 use crate::claims::{Claim, Finding, Verdict};
-use crate::data::{Data, short};
+use crate::data::Data;
 use fulmar_sim::theory::{Arq, Blocks};
 
 /// Table 1's values over KIODO with independent errors.
@@ -61,12 +61,6 @@ pub(super) const CLAIMS: [Claim; 5] = [
     },
 ];
 
-/// The experiment's timeouts in milliseconds.
-pub(super) fn timers() -> String {
-    let digits = |text: &&str| short(text).trim_end_matches("ms").to_owned();
-    TIMERS.iter().map(digits).collect::<Vec<_>>().join(", ")
-}
-
 /// The values at each timeout of the experiment.
 pub(super) fn by_timer(data: &Data, line: &str) -> Option<Vec<f64>> {
     let timers = TIMERS.iter();
@@ -90,7 +84,7 @@ fn kiodo_tcp(data: &Data) -> Option<Finding> {
         list(&ours, 4),
         format!(
             "What a loss costs is the timeout: with one of {} ms and no back-off it is {} at 1000 octets. The paper does not give its rule; its figures ask for one of 50 to 80 ms, three to five round trips.",
-            timers(),
+            TIMERS.join(", "),
             list(&by_timer(data, GBN)?, 4)
         ),
     ))
@@ -119,7 +113,7 @@ fn four_blocks(data: &Data) -> Option<Finding> {
              and go-back-N's window, {}. TCP here has one timer, which each acknowledgement of the head starts anew; with a timer for each packet the published figures come out (claim kiodo-cause).",
             KEPT.join(", "),
             list(&few, 3),
-            timers(),
+            TIMERS.join(", "),
             list(&by_timer(data, FOUR)?, 3)
         ),
     ))
@@ -166,7 +160,7 @@ fn blocks_needed(data: &Data) -> Option<Finding> {
         .iter()
         .find(|kept| kept.parse::<f64>().is_ok_and(|kept| kept >= quantile));
     let reached =
-        share(data, "few-blocks", BLOCKS, enough?)? / share(data, "awgn-kiodo", ALL, "1040B")?;
+        share(data, "few-blocks", BLOCKS, enough?)? / share(data, "awgn-kiodo", ALL, "1040")?;
     let first = least(&kiodo) > 4.0 && most(&testbed) < 1.0 && worst(&four) <= 0.02;
     Some(Finding::new(
         Verdict::of(first && reached >= 0.9, first),

@@ -1,6 +1,6 @@
 //! AeroTP with fixed lengths and strengths, and with those that follow the channel.
 
-use super::families::{MTUS, table};
+use super::families::{MTUS, mtu, table};
 use crate::family::{Family, Line};
 
 pub(super) const WORDS_0: &str = "no parity";
@@ -15,9 +15,7 @@ pub(super) const STRENGTHS: [&str; 4] = [WORDS_0, WORDS_6, WORDS_12, WORDS_24];
 /// AeroTP with other settings beside it.
 macro_rules! aerotp {
     ($label:expr, $($more:literal),+) => {
-        Line {
-            label: $label,
-            sets: &[
+        Line::of($label, &[
                 "flow.transport=aerotp",
                 "flow.mode=nack-mack",
                 "flow.window=16384",
@@ -25,8 +23,7 @@ macro_rules! aerotp {
                 "flow.rto_margin=1ms",
                 "flow.rto_max=5ms",
                 $($more,)+
-            ],
-        }
+            ])
     };
 }
 
@@ -43,7 +40,7 @@ pub(super) const CODED_LINES: &[Line] = &[
 macro_rules! coded {
     ($id:literal, $fading:literal, $delay:literal, $mtus:expr) => {
         Family {
-            x_values: $mtus,
+            x: mtu($mtus),
             conditions: "One transfer by AeroTP without end, 2 s, 622 Mbit/s; the longest packet is swept.",
             ..table(
                 $id,
@@ -86,7 +83,7 @@ pub(super) const KIODO_CODED: Family = coded!(
 );
 
 /// The longest packet of the experiment at a hundred times the bit error rate.
-pub(super) const LONGEST: &str = "1540B";
+pub(super) const LONGEST: &str = "1540";
 
 pub(super) const TESTBED_ROUGH: Family = coded!(
     "rough-testbed",

@@ -6,6 +6,7 @@ use super::ideal::{IDEAL_RATES, IDEAL_USERS, ideal_share};
 use crate::data::Data;
 use crate::exhibit::{Cells, Exhibit};
 use crate::graph::{Graph, Trace};
+use crate::parameter::{Axis, AxisUnit};
 use fulmar_channel::fading::Demonstration;
 use fulmar_proto::units::{BitErrorRate, ByteCount};
 use fulmar_sim::theory::{Arq, BestLength, best_length};
@@ -16,19 +17,15 @@ const FORMS: &str = "The paper's closed forms with a header of 20 octets, goodpu
 
 /// A rate over the time of a course.
 const COURSE_AXES: Graph = Graph {
-    x_label: "time / s",
-    y_label: "short-term bit error rate",
-    x_logarithmic: false,
-    y_logarithmic: true,
+    x: Axis::linear("time", AxisUnit::S),
+    y: Axis::logarithmic("short-term bit error rate", AxisUnit::NONE),
     families: &[],
     traces: |_| Vec::new(),
 };
 /// Goodput over the bit error rate.
 const RATE_AXES: Graph = Graph {
-    x_label: "bit error rate",
-    y_label: "goodput / share of the link",
-    x_logarithmic: true,
-    y_logarithmic: false,
+    x: Axis::logarithmic("bit error rate", AxisUnit::NONE),
+    y: Axis::linear("goodput", AxisUnit::SHARE_OF_LINK),
     families: &[],
     traces: |_| Vec::new(),
 };
@@ -64,8 +61,7 @@ pub(super) const FIG_4_LENGTH: Exhibit = Exhibit {
     title: "Figure 4, right: selective repeat over the packet length",
     intro: "The paper's closed form over the length of a packet with a header of 20 octets; rings are the best lengths of equation 11.",
     cells: Cells::Curves(Graph {
-        x_label: "packet length / octets",
-        x_logarithmic: false,
+        x: Axis::linear("packet length", AxisUnit::OCTETS),
         traces: over_lengths,
         ..RATE_AXES
     }),

@@ -4,11 +4,12 @@ use super::families::{AEROTP, ALL, FOUR, GBN};
 use crate::exhibit::{Cells, Column, Exhibit};
 use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
+use crate::parameter::AxisUnit;
 
 pub(super) const SHARE: Measure = Measure {
     name: "goodput_bps",
     unit: 622e6,
-    unit_name: "share of the link",
+    unit_name: AxisUnit::SHARE_OF_LINK,
     label: "goodput",
     statistic: Statistic::Mean,
 };
@@ -24,7 +25,7 @@ const BACK: Measure = Measure {
 const TIMEOUT_COUNT: Measure = Measure {
     name: "timeouts",
     unit: 1.0,
-    unit_name: "a run",
+    unit_name: AxisUnit::of("a run", "a"),
     label: "timeouts",
     statistic: Statistic::Mean,
 };

@@ -9,6 +9,7 @@ use super::view::share;
 use crate::data::Data;
 use crate::exhibit::{Cells, Exhibit};
 use crate::graph::{Graph, Trace};
+use crate::parameter::{Axis, AxisUnit};
 
 pub(super) const BLOCK_TIMERS: Exhibit = Exhibit {
     id: "block-timers",
@@ -16,10 +17,8 @@ pub(super) const BLOCK_TIMERS: Exhibit = Exhibit {
     intro: "No machine of Fulmar's, but the paper's description in slots: a timer for every packet, a receiver that drops what would begin \
         one run too many, 1000 octets of user data, headers of 60 octets (20 without blocks), 1e-6. Rings: what the paper's own runs had.",
     cells: Cells::Curves(Graph {
-        x_label: "timeout / round trips",
-        y_label: "goodput / share of the link",
-        x_logarithmic: false,
-        y_logarithmic: false,
+        x: Axis::linear("timeout", AxisUnit::of("round trips", "round")),
+        y: Axis::linear("goodput", AxisUnit::SHARE_OF_LINK),
         families: &[],
         traces: block_timers,
     }),
@@ -65,10 +64,8 @@ pub(super) const KNOWLEDGE: Exhibit = Exhibit {
         know the short-term rate of so long ago exactly, in hindsight, by arithmetic (TpduShape::use_of_link). Flat: the best fixed choice of all. Rings: \
         the runs, at the round trip that their knowledge is old.",
     cells: Cells::Curves(Graph {
-        x_label: "age of the knowledge / ms",
-        y_label: "goodput / share of the link",
-        x_logarithmic: true,
-        y_logarithmic: false,
+        x: Axis::logarithmic("age of the knowledge", AxisUnit::MS),
+        y: Axis::linear("goodput", AxisUnit::SHARE_OF_LINK),
         families: &["rough-kiodo"],
         traces: knowledge,
     }),
@@ -116,10 +113,8 @@ pub(super) const UNSTEADY: Exhibit = Exhibit {
     intro: "Standard deviation of the short-term rate's order of magnitude over 25 s, correlation time 4 ms, each course scaled to 1e-6; rates below 1e-12 count as that. \
         The ring is KIODO's law without its pass (log-normal 0.05, 2 ms).",
     cells: Cells::Curves(Graph {
-        x_label: "scintillation index",
-        y_label: "standard deviation of log10",
-        x_logarithmic: true,
-        y_logarithmic: false,
+        x: Axis::logarithmic("scintillation index", AxisUnit::NONE),
+        y: Axis::linear("standard deviation of log10", AxisUnit::NONE),
         families: &[],
         traces: unsteady,
     }),

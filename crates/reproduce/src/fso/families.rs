@@ -1,6 +1,7 @@
 //! Table 1's runs, and those of the experiments that explain them.
 
 use crate::family::{Family, Line};
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 pub(super) const GBN: &str = "TCP, go-back-N";
 pub(super) const FOUR: &str = "TCP, four blocks";
@@ -13,28 +14,26 @@ pub(super) const SCENARIO: (&str, &str) = (
     "scenarios/fso-table.toml",
     include_str!("../../../../scenarios/fso-table.toml"),
 );
-pub(super) const MTUS: &[&str] = &["540B", "1040B", "1540B"];
+pub(super) const MTUS: &[&str] = &["540", "1040", "1540"];
+
+/// The longest packet, at some lengths in octets.
+pub(super) const fn mtu(lengths: &'static [&'static str]) -> SweptParameter {
+    SweptParameter::numbers(
+        "flow.mtu",
+        lengths,
+        "{}B",
+        Axis::linear("packet", AxisUnit::OCTETS),
+    )
+}
 
 /// The lines of Table 1: go-back-N has the family's window, selective repeat the argument's.
 macro_rules! lines {
     ($wide:literal) => {
         &[
-            Line {
-                label: GBN,
-                sets: &[],
-            },
-            Line {
-                label: FOUR,
-                sets: &["tcp.preset=sack-no-cc", "tcp.runs_kept=4", $wide],
-            },
-            Line {
-                label: ALL,
-                sets: &["tcp.preset=sack-no-cc", $wide],
-            },
-            Line {
-                label: AEROTP,
-                sets: AEROTP_SETS,
-            },
+            Line::of(GBN, &[]),
+            Line::of(FOUR, &["tcp.preset=sack-no-cc", "tcp.runs_kept=4", $wide]),
+            Line::of(ALL, &["tcp.preset=sack-no-cc", $wide]),
+            Line::of(AEROTP, AEROTP_SETS),
         ]
     };
 }
@@ -58,10 +57,7 @@ pub(super) const fn table(
         id,
         scenario: SCENARIO,
         sets,
-        x_path: "flow.mtu",
-        x_values: MTUS,
-        x_label: "packet / octets",
-        x_logarithmic: false,
+        x: mtu(MTUS),
         lines,
         conditions: CONDITIONS,
     }
@@ -128,31 +124,28 @@ pub(super) const LAWS: Family = table(
     "laws",
     FASOLT_SETS,
     &[
-        Line {
-            label: AS_PRESET,
-            sets: &[],
-        },
-        Line {
-            label: OLD_TIMERS,
-            sets: &[
+        Line::of(AS_PRESET, &[]),
+        Line::of(
+            OLD_TIMERS,
+            &[
                 "tcp.rto_rule=rfc6298",
                 "tcp.rto_initial=3s",
                 "tcp.rto_min=1s",
                 "tcp.rto_max=60s",
             ],
-        },
-        Line {
-            label: SPREAD,
-            sets: &["hop.fading=log-normal 0.03 time 50ms seed run over 2s"],
-        },
-        Line {
-            label: EVEN,
-            sets: &["hop.fading=log-normal 0.003 time 50ms seed run over 2s"],
-        },
-        Line {
-            label: AWGN,
-            sets: &["hop.fading=log-normal 0.0001 time 50ms seed run over 2s"],
-        },
+        ),
+        Line::of(
+            SPREAD,
+            &["hop.fading=log-normal 0.03 time 50ms seed run over 2s"],
+        ),
+        Line::of(
+            EVEN,
+            &["hop.fading=log-normal 0.003 time 50ms seed run over 2s"],
+        ),
+        Line::of(
+            AWGN,
+            &["hop.fading=log-normal 0.0001 time 50ms seed run over 2s"],
+        ),
     ],
 );
 
@@ -170,10 +163,7 @@ pub(super) const SINGLE: Family = table(
         "tcp.rto_min=1s",
         "tcp.rto_max=60s",
     ],
-    &[Line {
-        label: GBN,
-        sets: &[],
-    }],
+    &[Line::of(GBN, &[])],
 );
 
 pub(super) const EVERY_PACKET: &str = "a timer of 100 us";
@@ -182,10 +172,7 @@ pub(super) const LATE: &str = "470 us";
 
 macro_rules! fixed_timer {
     ($label:expr, $initial:literal, $min:literal, $max:literal) => {
-        Line {
-            label: $label,
-            sets: &[$initial, $min, $max],
-        }
+        Line::of($label, &[$initial, $min, $max])
     };
 }
 
@@ -221,10 +208,12 @@ pub(super) const NOISES: [&str; 4] = ["1e-8", "1e-7", "1e-6", "1e-5"];
 
 pub(super) const NOISE: Family = Family {
     id: "noise",
-    x_path: "hop.ber",
-    x_values: &NOISES,
-    x_label: "bit error rate",
-    x_logarithmic: true,
+    x: SweptParameter::numbers(
+        "hop.ber",
+        &NOISES,
+        "{}",
+        Axis::logarithmic("bit error rate", AxisUnit::NONE),
+    ),
     ..table(
         "noise",
         AWGN_KIODO_SETS,
@@ -237,10 +226,12 @@ pub(super) const KEPT: [&str; 7] = ["1", "2", "4", "8", "16", "32", "64"];
 
 pub(super) const FEW: Family = Family {
     id: "few-blocks",
-    x_path: "tcp.runs_kept",
-    x_values: &KEPT,
-    x_label: "blocks that the receiver keeps",
-    x_logarithmic: true,
+    x: SweptParameter::numbers(
+        "tcp.runs_kept",
+        &KEPT,
+        "{}",
+        Axis::logarithmic("blocks that the receiver keeps", AxisUnit::NONE),
+    ),
     ..table(
         "few-blocks",
         &[
@@ -250,26 +241,21 @@ pub(super) const FEW: Family = Family {
             "tcp.rto_initial=40ms",
             "tcp.rto_max=40ms",
         ],
-        &[Line {
-            label: BLOCKS,
-            sets: &[],
-        }],
+        &[Line::of(BLOCKS, &[])],
     )
 };
 
-/// The least timeouts of the experiment.
-pub(super) const TIMERS: [&str; 4] = [
-    "[20ms,20ms,20ms]",
-    "[40ms,40ms,40ms]",
-    "[60ms,60ms,60ms]",
-    "[80ms,80ms,80ms]",
-];
+/// The timeouts of the experiment in milliseconds.
+pub(super) const TIMERS: [&str; 4] = ["20", "40", "60", "80"];
 
 pub(super) const TIMER: Family = Family {
     id: "timer",
-    x_path: "tcp.rto_min, tcp.rto_initial, tcp.rto_max",
-    x_values: &TIMERS,
-    x_label: "timeout / ms",
+    x: SweptParameter::numbers(
+        "tcp.rto_min, tcp.rto_initial, tcp.rto_max",
+        &TIMERS,
+        "[{}ms,{}ms,{}ms]",
+        Axis::linear("timeout", AxisUnit::MS),
+    ),
     ..table(
         "timer",
         &[
@@ -278,14 +264,8 @@ pub(super) const TIMER: Family = Family {
             "tcp.receive_buffer=1302kB",
         ],
         &[
-            Line {
-                label: GBN,
-                sets: &[],
-            },
-            Line {
-                label: FOUR,
-                sets: &["tcp.preset=sack-no-cc", "tcp.runs_kept=4"],
-            },
+            Line::of(GBN, &[]),
+            Line::of(FOUR, &["tcp.preset=sack-no-cc", "tcp.runs_kept=4"]),
         ],
     )
 };

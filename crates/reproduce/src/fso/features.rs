@@ -1,7 +1,8 @@
 //! Timestamps, timeouts, congestion control, SNACK and packets sent twice, one packet length each.
 
 use super::families::{
-    AEROTP, AEROTP_SETS, ATENAA_SETS, FASOLT_SETS, KIODO_SETS, SETTING_SETS, TESTBED_SETS, table,
+    AEROTP, AEROTP_SETS, ATENAA_SETS, FASOLT_SETS, KIODO_SETS, SETTING_SETS, TESTBED_SETS, mtu,
+    table,
 };
 use crate::family::{Family, Line};
 
@@ -16,7 +17,7 @@ pub(super) const NARROW: &str = "AeroTP, SNACK, 64 TPDUs";
 pub(super) const ONCE: &str = "UDP, once";
 pub(super) const TWICE: &str = "UDP, twice";
 /// The packet length of these families.
-pub(super) const ONE: &str = "1040B";
+pub(super) const ONE: &str = "1040";
 
 macro_rules! udp {
     ($copies:literal) => {
@@ -31,29 +32,20 @@ macro_rules! udp {
 }
 
 pub(super) const FEATURE_LINES: &[Line] = &[
-    Line {
-        label: PLAIN,
-        sets: &[],
-    },
-    Line {
-        label: STAMPED,
-        sets: &["tcp.timestamps=true"],
-    },
-    Line {
-        label: HASTY,
-        sets: &["tcp.rto_rule=aggressive"],
-    },
-    Line {
-        label: HASTY_STAMPED,
-        sets: &["tcp.rto_rule=aggressive", "tcp.timestamps=true"],
-    },
-    Line {
-        label: NEWRENO,
-        sets: &["tcp.preset=enhanced", "tcp.receive_buffer=5200kB"],
-    },
-    Line {
-        label: SNACK,
-        sets: &[
+    Line::of(PLAIN, &[]),
+    Line::of(STAMPED, &["tcp.timestamps=true"]),
+    Line::of(HASTY, &["tcp.rto_rule=aggressive"]),
+    Line::of(
+        HASTY_STAMPED,
+        &["tcp.rto_rule=aggressive", "tcp.timestamps=true"],
+    ),
+    Line::of(
+        NEWRENO,
+        &["tcp.preset=enhanced", "tcp.receive_buffer=5200kB"],
+    ),
+    Line::of(
+        SNACK,
+        &[
             "flow.transport=aerotp",
             "flow.mode=near-reliable",
             "flow.window=16384",
@@ -61,10 +53,10 @@ pub(super) const FEATURE_LINES: &[Line] = &[
             "flow.rto_margin=1ms",
             "flow.rto_max=5ms",
         ],
-    },
-    Line {
-        label: SNACK_TWICE,
-        sets: &[
+    ),
+    Line::of(
+        SNACK_TWICE,
+        &[
             "flow.transport=aerotp",
             "flow.mode=near-reliable",
             "flow.window=16384",
@@ -73,30 +65,24 @@ pub(super) const FEATURE_LINES: &[Line] = &[
             "flow.rto_max=5ms",
             "flow.copies=2",
         ],
-    },
-    Line {
-        label: NARROW,
-        sets: &[
+    ),
+    Line::of(
+        NARROW,
+        &[
             "flow.transport=aerotp",
             "flow.mode=near-reliable",
             "flow.window=64",
             "flow.rto_margin=1ms",
             "flow.rto_max=5ms",
         ],
-    },
-    Line {
-        label: ONCE,
-        sets: udp!("flow.copies=1"),
-    },
-    Line {
-        label: TWICE,
-        sets: udp!("flow.copies=2"),
-    },
+    ),
+    Line::of(ONCE, udp!("flow.copies=1")),
+    Line::of(TWICE, udp!("flow.copies=2")),
 ];
 
 pub(super) const fn features(id: &'static str, sets: &'static [&'static str]) -> Family {
     Family {
-        x_values: &[ONE],
+        x: mtu(&[ONE]),
         ..table(id, sets, FEATURE_LINES)
     }
 }
@@ -111,7 +97,7 @@ pub(super) const SETTING_FEATURES: Family = features("features-setting", SETTING
 macro_rules! stamps {
     ($id:literal, $($set:literal),*) => {
         Family {
-            x_values: &[ONE],
+            x: mtu(&[ONE]),
             conditions: "Go-back-N with two rules for the timeout, each without timestamps and with them; run i of every line meets the same course.",
             ..table($id, &["run.runs=8", "hop.ber=0", $($set),*], STAMP_LINES)
         }
@@ -171,31 +157,28 @@ pub(super) const NEWRENO_AWGN: &str = "NewReno with SACK, log-normal 0.0001";
 
 /// The cost of congestion control over FASOLT's distance, by the law of fading.
 pub(super) const CONTROL: Family = Family {
-    x_values: &[ONE],
+    x: mtu(&[ONE]),
     ..table(
         "control",
         FASOLT_SETS,
         &[
-            Line {
-                label: NEWRENO_EVEN,
-                sets: &[
+            Line::of(
+                NEWRENO_EVEN,
+                &[
                     "hop.fading=log-normal 0.003 time 50ms seed run over 2s",
                     "tcp.preset=enhanced",
                     "tcp.receive_buffer=5200kB",
                 ],
-            },
-            Line {
-                label: NEWRENO_AWGN,
-                sets: &[
+            ),
+            Line::of(
+                NEWRENO_AWGN,
+                &[
                     "hop.fading=log-normal 0.0001 time 50ms seed run over 2s",
                     "tcp.preset=enhanced",
                     "tcp.receive_buffer=5200kB",
                 ],
-            },
-            Line {
-                label: AEROTP,
-                sets: AEROTP_SETS,
-            },
+            ),
+            Line::of(AEROTP, AEROTP_SETS),
         ],
     )
 };

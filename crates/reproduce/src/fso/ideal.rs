@@ -3,6 +3,7 @@
 use super::families::table;
 use crate::data::Data;
 use crate::family::{Family, Line};
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 use fulmar_sim::theory::Arq;
 
 /// User data of the link layers' packets, by the line's name.
@@ -13,6 +14,13 @@ pub(super) const IDEAL_USERS: [(u64, &str); 3] = [
 ];
 /// The bit error rates of those runs, as numbers and as written.
 pub(super) const IDEAL_RATES: [(f64, &str); 3] = [(1e-7, "1e-7"), (1e-6, "1e-6"), (1e-5, "1e-5")];
+
+/// The bit error rate of the way there, at some of those.
+const fn forward_rate(rates: &'static [&'static str]) -> SweptParameter {
+    let axis = Axis::logarithmic("bit error rate", AxisUnit::NONE);
+    SweptParameter::numbers("hop.forward.ber", rates, "{}", axis)
+}
+
 /// The length of the runs.
 pub(super) const IDEAL_SECONDS: f64 = 2.0;
 
@@ -38,18 +46,9 @@ pub(super) fn ideal_share(
 macro_rules! ideal_lines {
     ($short:literal, $middle:literal, $long:literal) => {
         &[
-            Line {
-                label: IDEAL_USERS[0].1,
-                sets: &["flow.write=500B", $short],
-            },
-            Line {
-                label: IDEAL_USERS[1].1,
-                sets: &["flow.write=1000B", $middle],
-            },
-            Line {
-                label: IDEAL_USERS[2].1,
-                sets: &["flow.write=1500B", $long],
-            },
+            Line::of(IDEAL_USERS[0].1, &["flow.write=500B", $short]),
+            Line::of(IDEAL_USERS[1].1, &["flow.write=1000B", $middle]),
+            Line::of(IDEAL_USERS[2].1, &["flow.write=1500B", $long]),
         ]
     };
 }
@@ -68,10 +67,7 @@ pub(super) const IDEAL_FASOLT: &[Line] = ideal_lines!(
 macro_rules! ideal {
     ($id:literal, $layer:literal, $delay:literal, $lines:expr) => {
         Family {
-            x_path: "hop.forward.ber",
-            x_values: &[IDEAL_RATES[0].1, IDEAL_RATES[1].1, IDEAL_RATES[2].1],
-            x_label: "bit error rate",
-            x_logarithmic: true,
+            x: forward_rate(&[IDEAL_RATES[0].1, IDEAL_RATES[1].1, IDEAL_RATES[2].1]),
             conditions: "A link layer offered more than it takes, 2 s; errors on the way there.",
             ..table(
                 $id,
@@ -137,9 +133,7 @@ const KIODO_SECONDS: f64 = 20.0;
 /// Go-back-N over KIODO with the longest packets: with shorter ones a round trip holds more than the link
 /// layer's window of 1024 frames.
 pub(super) const IDEAL_GBN_KIODO: Family = Family {
-    x_path: "hop.forward.ber",
-    x_values: &[IDEAL_RATES[1].1],
-    x_label: "bit error rate",
+    x: forward_rate(&[IDEAL_RATES[1].1]),
     conditions: "A link layer offered more than it takes, 20 s; errors on the way there.",
     ..table(
         "ideal-gbn-kiodo",
@@ -158,10 +152,10 @@ pub(super) const IDEAL_GBN_KIODO: Family = Family {
             "flow.bytes=100GB",
             "flow.mtu=2000B",
         ],
-        &[Line {
-            label: IDEAL_USERS[2].1,
-            sets: &["flow.write=1500B", "hop.link.retransmit_after=16701599ns"],
-        }],
+        &[Line::of(
+            IDEAL_USERS[2].1,
+            &["flow.write=1500B", "hop.link.retransmit_after=16701599ns"],
+        )],
     )
 };
 

@@ -4,7 +4,7 @@ use super::forms::RATE_BPS;
 use crate::data::Data;
 
 /// User data of Table 1's packets, each with its packet on Fulmar's links as the families name it.
-pub(super) const LENGTHS: [(u64, &str); 3] = [(500, "540B"), (1000, "1040B"), (1500, "1540B")];
+pub(super) const LENGTHS: [(u64, &str); 3] = [(500, "540"), (1000, "1040"), (1500, "1540")];
 /// Table 1's measured channels, by family.
 pub(super) const FADING: [&str; 4] = ["testbed", "atenaa", "fasolt", "kiodo"];
 

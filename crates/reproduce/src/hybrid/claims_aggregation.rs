@@ -54,7 +54,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
             goodput; partly if at most nine tenths of it, or 2 % more goodput.",
         see: &["narrow-goodput", "narrow-overhead"],
         check: |data| {
-            let at = |line, name| data.mean("narrow", line, "50kbit", name);
+            let at = |line, name| data.mean("narrow", line, "50", name);
             let overhead = at(TEN, "overhead_bytes")? / at(ONE, "overhead_bytes")?;
             let goodput = at(TEN, "goodput_bps")? / at(ONE, "goodput_bps")?;
             Some(Finding::bare(
@@ -122,8 +122,8 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 let of = |x, name| data.mean("tail", line, x, name);
                 let last = |x| of(x, "last_delivery_s");
                 let sent = |x| of(x, "delivered_bytes");
-                let each = (last("4MB")? - last("1MB")?) / (sent("4MB")? - sent("1MB")?);
-                Some(last("1MB")? - each * sent("1MB")?)
+                let each = (last("4")? - last("1")?) / (sent("4")? - sent("1")?);
+                Some(last("1")? - each * sent("1")?)
             };
             Some(Finding::new(
                 Verdict::of(short < 1.1 && long >= 1.1, long > short),
@@ -199,7 +199,7 @@ fn goodput_clean(data: &Data) -> Option<Finding> {
                 100.0 * (lossy - 1.0)
             ),
             if view.is_printed() {
-                let narrow = |line| data.mean("narrow", line, "50kbit", "goodput_bps");
+                let narrow = |line| data.mean("narrow", line, "50", "goodput_bps");
                 format!(
                     "The link carries each direction by itself and the source sends less than it could: acknowledgements take nothing from the data. \
                      Goodput can only gain where the way back is too narrow for them; at 50 kbit/s it is {} with one and {} with ten.",

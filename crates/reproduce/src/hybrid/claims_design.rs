@@ -319,13 +319,13 @@ pub(super) const CLAIMS: [Claim; 15] = [
 
 fn ack_stream(data: &Data) -> Option<Finding> {
     let goodput = |line, x| data.mean("way-back", line, x, "goodput_bps");
-    let share = |narrow, line, x| Some(goodput(narrow, x)? / goodput(line, "5000kbit")?);
+    let share = |narrow, line, x| Some(goodput(narrow, x)? / goodput(line, "5000")?);
     let (tcp, ours) = (
-        share(BACK_TCP, BACK_TCP, "20kbit")?,
-        share(BACK_AEROTP, BACK_AEROTP, "20kbit")?,
+        share(BACK_TCP, BACK_TCP, "20")?,
+        share(BACK_AEROTP, BACK_AEROTP, "20")?,
     );
-    let lossy = share(BACK_TCP_LOSSY, BACK_TCP, "5000kbit")?;
-    let ours_lossy = share(BACK_AEROTP_LOSSY, BACK_AEROTP, "5000kbit")?;
+    let lossy = share(BACK_TCP_LOSSY, BACK_TCP, "5000")?;
+    let ours_lossy = share(BACK_AEROTP_LOSSY, BACK_AEROTP, "5000")?;
     let (narrow, lost) = (tcp <= 0.5 && ours >= 0.9, lossy <= 0.5 && ours_lossy >= 0.9);
     Some(Finding::new(
 Verdict::of(narrow && lost, narrow || lost),

@@ -88,7 +88,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-delay", "strength-delay", "waits-delay"],
         check: |data| {
             let waiting = |wait| data.mean("waits", super::experiments::NEAR, wait, "delay_mean_s");
-            let (short, long) = (waiting("50ms")?, waiting("2000ms")?);
+            let (short, long) = (waiting("50")?, waiting("2000")?);
             in_each(data, MODES, |view| {
                 let delay = |line| view.delay(line, WORST);
                 let (reliable, nack, both) = (delay(RELIABLE)?, delay(NACK)?, delay(BOTH)?);
@@ -267,7 +267,7 @@ fn tcp_delay(data: &Data) -> Option<Finding> {
         let delay = |line| data.mean("stop", line, stop, "delay_mean_s");
         Some(delay(TCP)? / delay(RELIABLE)?)
     };
-    let (early, late) = (stopped("5s")?, stopped("300s")?);
+    let (early, late) = (stopped("5")?, stopped("300")?);
     in_each(data, MODES, |view| {
         let (tcp, reliable) = (view.delay(TCP, WORST)?, view.delay(RELIABLE, WORST)?);
         let ratio = tcp / reliable;

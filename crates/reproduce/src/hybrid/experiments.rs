@@ -1,11 +1,14 @@
 //! Runs that are not in the paper and show why a claim comes out as it does.
 
 use super::tables::{BOTH, HUNDRED, NACK, ONE, QUASI, RELIABLE, TCP, TEN};
-use crate::airborne::{DELAY, DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO, four_figures};
+use crate::airborne::{
+    BIT_ERROR_RATE, DELAY, DELIVERED, GOODPUT, LAST, OVERHEAD, SCENARIO, four_figures,
+};
 use crate::family::{Family, Line};
 use crate::figure::{Figure, Section};
 use crate::multi_mode::causes::TCP_GOODPUT;
 use crate::multi_mode::design::{OUTAGE_AGAIN, OUTAGE_DELIVERED, OUTAGE_LAST, RAMP_GOODPUT};
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 /// The place of experiments that are none of the paper's.
 const OURS: &str = "Experiment";
@@ -135,7 +138,7 @@ pub(super) const WHY_TCP: Section = Section {
 /// Lines, each with the settings that it changes.
 macro_rules! lines {
     ($($label:expr => [$($set:literal),*]),* $(,)?) => {
-        &[$(Line { label: $label, sets: &[$($set),*] }),*]
+        &[$(Line::of($label, &[$($set),*])),*]
     };
 }
 
@@ -150,12 +153,14 @@ pub(super) const STRENGTH: Family = Family {
         "hop.frame_check=false",
         "hop.ber=1e-4",
     ],
-    x_path: "flow.fec_words",
-    x_values: &[
-        "0", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64",
-    ],
-    x_label: "parity words in each TPDU",
-    x_logarithmic: false,
+    x: SweptParameter::numbers(
+        "flow.fec_words",
+        &[
+            "0", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64",
+        ],
+        "{}",
+        Axis::linear("parity words in each TPDU", AxisUnit::NONE),
+    ),
     lines: lines!(
         QUASI => ["flow.mode=quasi-reliable"],
         NACK => ["flow.mode=nack"],
@@ -179,12 +184,12 @@ pub(super) const WAITS: Family = Family {
         "flow.mode=nack",
         "flow.fec_words=4",
     ],
-    x_path: "flow.wait_requested",
-    x_values: &[
-        "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1000ms", "2000ms",
-    ],
-    x_label: "longest wait for what was asked for / ms",
-    x_logarithmic: true,
+    x: SweptParameter::numbers(
+        "flow.wait_requested",
+        &["10", "20", "50", "100", "200", "500", "1000", "2000"],
+        "{}ms",
+        Axis::logarithmic("longest wait for what was asked for", AxisUnit::MS),
+    ),
     lines: lines!(
         NEAR => [],
         "10 ms" => ["hop.delay=10ms"],
@@ -207,10 +212,12 @@ pub(super) const STYLE: Family = Family {
         "flow.mode=reliable",
         "hop.ber=1e-4",
     ],
-    x_path: "flow.mack",
-    x_values: &["1", "10", "50", "100", "200", "300", "365"],
-    x_label: "acknowledgements to a MACK",
-    x_logarithmic: false,
+    x: SweptParameter::numbers(
+        "flow.mack",
+        &["1", "10", "50", "100", "200", "300", "365"],
+        "{}",
+        Axis::linear("acknowledgements to a MACK", AxisUnit::NONE),
+    ),
     lines: lines!(
         LISTED => ["flow.mack_style=listed", "flow.mack_repeats=1", "flow.mack_flush=1s"],
         LISTED_CLEAN => ["flow.mack_style=listed", "flow.mack_repeats=1", "flow.mack_flush=1s", "hop.reverse.ber=0"],
@@ -236,10 +243,12 @@ pub(super) const TAIL: Family = Family {
         "flow.mack=365",
         "hop.ber=1e-4",
     ],
-    x_path: "flow.bytes",
-    x_values: &["1MB", "2MB", "4MB"],
-    x_label: "data to send / MB",
-    x_logarithmic: false,
+    x: SweptParameter::numbers(
+        "flow.bytes",
+        &["1", "2", "4"],
+        "{}MB",
+        Axis::linear("data to send", AxisUnit::MB),
+    ),
     lines: lines!(
         TAIL_SHORT => ["flow.mack_flush=20ms"],
         "waits 250 ms" => ["flow.mack_flush=250ms"],
@@ -261,12 +270,12 @@ pub(super) const NARROW: Family = Family {
         "flow.mack_repeats=1",
         "flow.mack_flush=1s",
     ],
-    x_path: "hop.reverse.rate",
-    x_values: &[
-        "10kbit", "20kbit", "50kbit", "100kbit", "200kbit", "500kbit", "5000kbit",
-    ],
-    x_label: "rate of the way back / kbit/s",
-    x_logarithmic: true,
+    x: SweptParameter::numbers(
+        "hop.reverse.rate",
+        &["10", "20", "50", "100", "200", "500", "5000"],
+        "{}kbit",
+        Axis::logarithmic("rate of the way back", AxisUnit::KBIT_PER_S),
+    ),
     lines: lines!(
         ONE => ["flow.mack=1"],
         TEN => ["flow.mack=10"],
@@ -329,10 +338,12 @@ pub(super) const STOP: Family = Family {
     id: "stop",
     scenario: SCENARIO,
     sets: &["hop.ber=1e-4"],
-    x_path: "run.duration",
-    x_values: &["3s", "5s", "10s", "20s", "50s", "100s", "300s"],
-    x_label: "length of the simulation / s",
-    x_logarithmic: true,
+    x: SweptParameter::numbers(
+        "run.duration",
+        &["3", "5", "10", "20", "50", "100", "300"],
+        "{}s",
+        Axis::logarithmic("length of the simulation", AxisUnit::S),
+    ),
     lines: lines!(
         TCP => [],
         RELIABLE => [
@@ -353,10 +364,7 @@ pub(super) const TCPS: Family = Family {
     id: "tcps",
     scenario: SCENARIO,
     sets: &[],
-    x_path: "hop.ber",
-    x_values: RATES,
-    x_label: "bit error rate",
-    x_logarithmic: false,
+    x: BIT_ERROR_RATE,
     lines: lines!(
         TCP => [],
         TCP_QUICK => ["tcp.rto_min=200ms"],

@@ -2,11 +2,12 @@
 
 use super::experiments as extra;
 use super::{claims_aggregation, claims_delivery, claims_design, claims_modes};
-use crate::airborne::{OCTET_RATES, RATES, SCENARIO, four_figures};
+use crate::airborne::{BIT_ERROR_RATE, SCENARIO, four_figures, octet_error_rate};
 use crate::family::{Family, Line};
 use crate::figure::{Figure, Section};
 use crate::multi_mode::{absent, causes, claims_drawbacks, design};
 use crate::paper::Paper;
+use crate::parameter::SweptParameter;
 
 pub(super) const TCP: &str = "TCP NewReno";
 pub(super) const UDP: &str = "UDP";
@@ -172,30 +173,15 @@ macro_rules! with_parity {
 }
 
 const MODE_LINES: &[Line] = &[
-    Line {
-        label: TCP,
-        sets: &[],
-    },
-    Line {
-        label: UDP,
-        sets: &["flow.transport=udp", "flow.first=after-interval"],
-    },
-    Line {
-        label: RELIABLE,
-        sets: &[AEROTP[0], AEROTP[1], AEROTP[2], "flow.mode=reliable"],
-    },
-    Line {
-        label: QUASI,
-        sets: with_parity!("quasi-reliable"),
-    },
-    Line {
-        label: NACK,
-        sets: with_parity!("nack"),
-    },
-    Line {
-        label: BOTH,
-        sets: with_parity!("nack-mack"),
-    },
+    Line::of(TCP, &[]),
+    Line::of(UDP, &["flow.transport=udp", "flow.first=after-interval"]),
+    Line::of(
+        RELIABLE,
+        &[AEROTP[0], AEROTP[1], AEROTP[2], "flow.mode=reliable"],
+    ),
+    Line::of(QUASI, with_parity!("quasi-reliable")),
+    Line::of(NACK, with_parity!("nack")),
+    Line::of(BOTH, with_parity!("nack-mack")),
 ];
 
 /// The paper's numbers of acknowledgements in a MACK. Its legend is lost, so only 200 and 365 are known.
@@ -215,9 +201,7 @@ pub(super) const HUNDRED: &str = "MACK of 100";
 /// A reliable line with so many acknowledgements in a MACK.
 macro_rules! aggregated {
     ($($n:literal)*) => {
-        &[$(Line {
-            label: concat!("MACK of ", $n),
-            sets: &[
+        &[$(Line::of(concat!("MACK of ", $n), &[
                 AEROTP[0],
                 AEROTP[1],
                 AEROTP[2],
@@ -226,8 +210,7 @@ macro_rules! aggregated {
                 "flow.mack_repeats=1",
                 "flow.mack_flush=1s",
                 concat!("flow.mack=", $n),
-            ],
-        }),*]
+            ])),*]
     };
 }
 
@@ -236,7 +219,7 @@ const MACK_LINES: &[Line] = aggregated!("1" "10" "50" "100" "200" "300" "365");
 const fn family(
     id: &'static str,
     sets: &'static [&'static str],
-    octets: bool,
+    x: SweptParameter,
     lines: &'static [Line],
     conditions: &'static str,
 ) -> Family {
@@ -244,18 +227,13 @@ const fn family(
         id,
         scenario: SCENARIO,
         sets,
-        x_path: "hop.ber",
-        x_values: if octets { OCTET_RATES } else { RATES },
-        x_label: if octets {
-            "probability that an octet is hit"
-        } else {
-            "bit error rate"
-        },
-        x_logarithmic: false,
+        x,
         lines,
         conditions,
     }
 }
+
+const PER_OCTET: SweptParameter = octet_error_rate("probability that an octet is hit");
 
 const LONG: &[&str] = &["flow.bytes=20MB", "run.duration=1200s", "run.runs=10"];
 
@@ -268,27 +246,27 @@ const MACK_PLACES: [&str; 4] = ["Figure 4", "Figure 5", "Figure 6", "Figure 7"];
 /// The family and the four figures of a comparison, under each reading of the conditions.
 macro_rules! readings {
     ($lines:expr, $places:expr, $(
-        $family:ident, $figures:ident: $id:literal, $sets:expr, $octets:literal, $conditions:expr, $title:literal;
+        $family:ident, $figures:ident: $id:literal, $sets:expr, $x:expr, $conditions:expr, $title:literal;
     )+) => { $(
-        const $family: Family = family($id, $sets, $octets, $lines, $conditions);
+        const $family: Family = family($id, $sets, $x, $lines, $conditions);
         const $figures: [Figure; 4] = four_figures!($family, $places, $id, "", $title);
     )+ };
 }
 
 readings! {
     MODE_LINES, MODES_PLACES,
-    MODES, MODES_FIGURES: "modes", PLAIN, false, PRINTED, ", modes compared";
-    MODES_10MS, MODES_10MS_FIGURES: "modes-10ms", LATENT, false, SLOW, ", 10 ms";
-    MODES_OCTET, MODES_OCTET_FIGURES: "modes-octet", PLAIN, true, OCTETS, ", rate per octet";
-    MODES_OCTET_10MS, MODES_OCTET_10MS_FIGURES: "modes-octet-10ms", LATENT, true, OCTETS_SLOW, ", rate per octet, 10 ms";
-    MODES_20MB, MODES_20MB_FIGURES: "modes-20mb", LONG, false, MUCH, ", 20 MB";
+    MODES, MODES_FIGURES: "modes", PLAIN, BIT_ERROR_RATE, PRINTED, ", modes compared";
+    MODES_10MS, MODES_10MS_FIGURES: "modes-10ms", LATENT, BIT_ERROR_RATE, SLOW, ", 10 ms";
+    MODES_OCTET, MODES_OCTET_FIGURES: "modes-octet", PLAIN, PER_OCTET, OCTETS, ", rate per octet";
+    MODES_OCTET_10MS, MODES_OCTET_10MS_FIGURES: "modes-octet-10ms", LATENT, PER_OCTET, OCTETS_SLOW, ", rate per octet, 10 ms";
+    MODES_20MB, MODES_20MB_FIGURES: "modes-20mb", LONG, BIT_ERROR_RATE, MUCH, ", 20 MB";
 }
 
 readings! {
     MACK_LINES, MACK_PLACES,
-    MACK, MACK_FIGURES: "mack", PLAIN, false, PRINTED, ", by acknowledgements to a MACK";
-    MACK_10MS, MACK_10MS_FIGURES: "mack-10ms", LATENT, false, SLOW, ", 10 ms";
-    MACK_OCTET, MACK_OCTET_FIGURES: "mack-octet", PLAIN, true, OCTETS, ", rate per octet";
-    MACK_OCTET_10MS, MACK_OCTET_10MS_FIGURES: "mack-octet-10ms", LATENT, true, OCTETS_SLOW, ", rate per octet, 10 ms";
-    MACK_20MB, MACK_20MB_FIGURES: "mack-20mb", LONG, false, MUCH, ", 20 MB";
+    MACK, MACK_FIGURES: "mack", PLAIN, BIT_ERROR_RATE, PRINTED, ", by acknowledgements to a MACK";
+    MACK_10MS, MACK_10MS_FIGURES: "mack-10ms", LATENT, BIT_ERROR_RATE, SLOW, ", 10 ms";
+    MACK_OCTET, MACK_OCTET_FIGURES: "mack-octet", PLAIN, PER_OCTET, OCTETS, ", rate per octet";
+    MACK_OCTET_10MS, MACK_OCTET_10MS_FIGURES: "mack-octet-10ms", LATENT, PER_OCTET, OCTETS_SLOW, ", rate per octet, 10 ms";
+    MACK_20MB, MACK_20MB_FIGURES: "mack-20mb", LONG, BIT_ERROR_RATE, MUCH, ", 20 MB";
 }

@@ -198,14 +198,7 @@ fn latency(
     let published = published(table, &PERCENT)?;
     let off = farthest(&ours, &published);
     let bounded = ours.iter().all(|mean| *mean < most);
-    let slow = data.family("saturated-100")?;
-    let slow: Option<Vec<f64>> = slow
-        .family
-        .x_values
-        .iter()
-        .map(|x| data.mean("saturated-100", line, x, LATENCY))
-        .collect();
-    let slow = slow?;
+    let slow = over(data, "saturated-100", line, &PERCENT, LATENCY)?;
     Some(Finding::new(
         Verdict::of(off <= near && bounded, off <= far && bounded),
         millis(&ours),

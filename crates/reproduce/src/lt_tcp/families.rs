@@ -1,18 +1,18 @@
 //! The runs behind the slides' figures and tables, and behind our experiments on them.
 
 use crate::family::{Family, Line};
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 /// The slides' average packet error rates, in per cent.
 pub(super) const PERCENT: [u32; 6] = [0, 10, 20, 30, 40, 50];
-/// The same rates as the simulator takes them.
-pub(super) const ERROR_RATES: &[&str] = &[
-    "on-off 0% period 20ms",
-    "on-off 10% period 20ms",
-    "on-off 20% period 20ms",
-    "on-off 30% period 20ms",
-    "on-off 40% period 20ms",
-    "on-off 50% period 20ms",
-];
+/// The same rates as text.
+const ERROR_RATES: &[&str] = &["0", "10", "20", "30", "40", "50"];
+
+/// The error rates at `path`, which a scenario has in `form`.
+const fn error_rate(path: &'static str, form: &'static str) -> SweptParameter {
+    let axis = Axis::linear("average packet error rate", AxisUnit::PERCENT);
+    SweptParameter::numbers(path, ERROR_RATES, form, axis)
+}
 
 pub(super) const TCP_ARQ: &str = "TCP-SACK over LL-ARQ";
 pub(super) const TCP_HARQ: &str = "TCP-SACK over LL-HARQ";
@@ -45,17 +45,14 @@ const CHAIN_FILE: (&str, &str) = (
 const fn family(
     id: &'static str,
     scenario: (&'static str, &'static str),
-    x_path: &'static str,
+    path: &'static str,
     lines: &'static [Line],
 ) -> Family {
     Family {
         id,
         scenario,
         sets: &[],
-        x_path,
-        x_values: ERROR_RATES,
-        x_label: "average packet error rate / %",
-        x_logarithmic: false,
+        x: error_rate(path, "on-off {}% period 20ms"),
         lines,
         conditions: CONDITIONS,
     }
@@ -67,26 +64,11 @@ const LT: [&str; 2] = ["flow.transport=lt-tcp", "flow.mtu=1350B"];
 macro_rules! combinations {
     ($($label:expr => [$($set:expr),*]),* $(,)?) => {
         &[
-            Line {
-                label: TCP_ARQ,
-                sets: &["hop.link.layer=ll-arq"],
-            },
-            Line {
-                label: TCP_HARQ,
-                sets: &["hop.link.layer=ll-harq"],
-            },
-            Line {
-                label: LT_ARQ,
-                sets: &["hop.link.layer=ll-arq", LT[0], LT[1]],
-            },
-            Line {
-                label: LT_HARQ,
-                sets: &["hop.link.layer=ll-harq", LT[0], LT[1]],
-            },
-            $(Line {
-                label: $label,
-                sets: &[$($set),*],
-            }),*
+            Line::of(TCP_ARQ, &["hop.link.layer=ll-arq"]),
+            Line::of(TCP_HARQ, &["hop.link.layer=ll-harq"]),
+            Line::of(LT_ARQ, &["hop.link.layer=ll-arq", LT[0], LT[1]]),
+            Line::of(LT_HARQ, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
+            $(Line::of($label, &[$($set),*])),*
         ]
     };
 }
@@ -116,23 +98,20 @@ pub(super) const LIGHT_CHAIN: Family = family(
     CHAIN_FILE,
     "hop.forward.loss",
     &[
-        Line {
-            label: LT_HARQ,
-            sets: &["hop.link.layer=ll-harq", LT[0], LT[1]],
-        },
-        Line {
-            label: SINGLE,
-            sets: &["hop.link.layer=ll-harq", "hop.link.units=2", LT[0], LT[1]],
-        },
-        Line {
-            label: LIGHT,
-            sets: &[
+        Line::of(LT_HARQ, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
+        Line::of(
+            SINGLE,
+            &["hop.link.layer=ll-harq", "hop.link.units=2", LT[0], LT[1]],
+        ),
+        Line::of(
+            LIGHT,
+            &[
                 "hop.link.layer=ll-harq",
                 "hop.link.failure=30%",
                 LT[0],
                 LT[1],
             ],
-        },
+        ),
     ],
 );
 
@@ -143,18 +122,9 @@ pub(super) const BOTH_WAYS: Family = Family {
         CHAIN_FILE,
         "hop.loss",
         &[
-            Line {
-                label: BOTH_WAYS_TCP,
-                sets: &["hop.link.layer=ll-arq"],
-            },
-            Line {
-                label: BOTH_WAYS_HARQ,
-                sets: &["hop.link.layer=ll-harq"],
-            },
-            Line {
-                label: BOTH_WAYS_LT,
-                sets: &["hop.link.layer=ll-harq", LT[0], LT[1]],
-            },
+            Line::of(BOTH_WAYS_TCP, &["hop.link.layer=ll-arq"]),
+            Line::of(BOTH_WAYS_HARQ, &["hop.link.layer=ll-harq"]),
+            Line::of(BOTH_WAYS_LT, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
         ],
     )
 };
@@ -175,32 +145,19 @@ pub(super) const SATURATED: Family = Family {
         HOP_FILE,
         "hop.forward.loss",
         &[
-            Line {
-                label: ARQ,
-                sets: &["hop.link.layer=ll-arq"],
-            },
-            Line {
-                label: HARQ,
-                sets: &["hop.link.layer=ll-harq"],
-            },
-            Line {
-                label: ARQ_WIDE,
-                sets: &["hop.link.layer=ll-arq", WIDE_SETS[0], WIDE_SETS[1]],
-            },
+            Line::of(ARQ, &["hop.link.layer=ll-arq"]),
+            Line::of(HARQ, &["hop.link.layer=ll-harq"]),
+            Line::of(
+                ARQ_WIDE,
+                &["hop.link.layer=ll-arq", WIDE_SETS[0], WIDE_SETS[1]],
+            ),
         ],
     )
 };
 
 pub(super) const SATURATED_100: Family = Family {
     id: "saturated-100",
-    x_values: &[
-        "on-off 0% period 100ms",
-        "on-off 10% period 100ms",
-        "on-off 20% period 100ms",
-        "on-off 30% period 100ms",
-        "on-off 40% period 100ms",
-        "on-off 50% period 100ms",
-    ],
+    x: error_rate("hop.forward.loss", "on-off {}% period 100ms"),
     conditions: "The same with ON and OFF of 100 ms each.",
     ..SATURATED
 };

@@ -3,15 +3,37 @@
 use super::published::GOODPUT;
 use crate::exhibit::{Cells, Exhibit};
 use crate::family::{Family, Line};
+use crate::parameter::{SweptParameter, ValueName};
 
-pub(super) const LAYERS: &[&str] = &[
-    "plain",
-    "stop-and-wait",
-    "go-back-n",
-    "selective-repeat",
-    "ll-arq",
-    "ll-harq",
-    "slacp",
+const fn layer(name: &'static str) -> ValueName {
+    ValueName {
+        id: name,
+        written: name,
+        label: name,
+    }
+}
+
+const LAYERS: &[ValueName] = &[
+    layer("plain"),
+    layer("stop-and-wait"),
+    layer("go-back-n"),
+    layer("selective-repeat"),
+    layer("ll-arq"),
+    layer("ll-harq"),
+    layer("slacp"),
+];
+
+const LINES: &[Line] = &[
+    Line::of(
+        "AeroTP reliable",
+        &["flow.transport=aerotp", "flow.mode=reliable"],
+    ),
+    Line::of(
+        "AeroTP near-reliable",
+        &["flow.transport=aerotp", "flow.mode=near-reliable"],
+    ),
+    Line::of("TCP", &[]),
+    Line::of("LT-TCP", &["flow.transport=lt-tcp"]),
 ];
 
 const fn family(id: &'static str, sets: &'static [&'static str]) -> Family {
@@ -22,28 +44,8 @@ const fn family(id: &'static str, sets: &'static [&'static str]) -> Family {
             include_str!("../../../../scenarios/link-matrix.toml"),
         ),
         sets,
-        x_path: "hop.link",
-        x_values: LAYERS,
-        x_label: "link layer",
-        x_logarithmic: false,
-        lines: &[
-            Line {
-                label: "AeroTP reliable",
-                sets: &["flow.transport=aerotp", "flow.mode=reliable"],
-            },
-            Line {
-                label: "AeroTP near-reliable",
-                sets: &["flow.transport=aerotp", "flow.mode=near-reliable"],
-            },
-            Line {
-                label: "TCP",
-                sets: &[],
-            },
-            Line {
-                label: "LT-TCP",
-                sets: &["flow.transport=lt-tcp"],
-            },
-        ],
+        x: SweptParameter::names("hop.link", LAYERS, "link layer"),
+        lines: LINES,
         conditions: "One bulk flow for 10 s over one hop of 10 Mbit/s and 10 ms, both ways alike; a queue of 100 packets with RED (20 to 60) above \
             the link layer; packets of 1350 octets. TCP is linux-like with ECN.",
     }

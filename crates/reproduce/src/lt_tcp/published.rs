@@ -4,11 +4,12 @@ use super::families::{ARQ, HARQ, LT_HARQ};
 use crate::exhibit::{Beside, Cells, Exhibit};
 use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
+use crate::parameter::AxisUnit;
 
 pub(super) const LATENCY: Measure = Measure {
     name: "link.latency_mean_s",
     unit: 1e-3,
-    unit_name: "ms",
+    unit_name: AxisUnit::MS,
     label: "latency of a hop",
     statistic: Statistic::Mean,
 };
@@ -22,7 +23,7 @@ pub(super) const ROUND_TRIP: Measure = Measure {
 pub(super) const GOODPUT: Measure = Measure {
     name: "goodput_bps",
     unit: 1e6,
-    unit_name: "Mbit/s",
+    unit_name: AxisUnit::MBIT_PER_S,
     label: "receiver goodput",
     statistic: Statistic::Mean,
 };
@@ -36,7 +37,7 @@ pub(super) const LINK_GOODPUT: Measure = Measure {
 pub(super) const RESIDUAL: Measure = Measure {
     name: "link.residual_loss",
     unit: 0.01,
-    unit_name: "%",
+    unit_name: AxisUnit::PERCENT,
     label: "residual loss of a hop",
     statistic: Statistic::Mean,
 };

@@ -1,6 +1,6 @@
 //! The runs as the claims name them, and figures in words.
 
-use super::families::{ERROR_RATES, PERCENT};
+use super::families::PERCENT;
 use crate::claims::{Finding, Verdict};
 use crate::data::Data;
 use crate::overlay::Overlay;
@@ -12,14 +12,12 @@ pub(super) const WORST: u32 = 50;
 
 /// A measure's mean at an error rate in per cent.
 pub(super) fn at(data: &Data, family: &str, line: &str, percent: u32, name: &str) -> Option<f64> {
-    let index = PERCENT.iter().position(|known| *known == percent)?;
-    data.mean(family, line, ERROR_RATES[index], name)
+    data.mean(family, line, &percent.to_string(), name)
 }
 
 /// Half the width of the interval of that mean.
 pub(super) fn half(data: &Data, family: &str, line: &str, percent: u32, name: &str) -> Option<f64> {
-    let index = PERCENT.iter().position(|known| *known == percent)?;
-    data.at(family, line, ERROR_RATES[index], name)?.ci95
+    data.at(family, line, &percent.to_string(), name)?.ci95
 }
 
 /// The mean at each of some error rates.

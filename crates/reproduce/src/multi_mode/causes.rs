@@ -1,8 +1,11 @@
 //! Experiments of ours that show why a claim does not come out, or comes out otherwise.
 
 use super::overlays;
+use super::strength::PARITY_WORDS;
 use super::tables::{SETUP_FAMILY, aerotp};
-use crate::airborne::{DELAY, DELIVERED, FIRST_ARRIVAL, GOODPUT, OVERHEAD, RATES, SCENARIO};
+use crate::airborne::{
+    BIT_ERROR_RATE, DELAY, DELIVERED, FIRST_ARRIVAL, GOODPUT, OVERHEAD, SCENARIO,
+};
 use crate::family::{Family, Line};
 use crate::figure::Figure;
 use crate::measure::Statistic;
@@ -64,30 +67,12 @@ pub(super) const QUEUE_FAMILY: Family = Family {
 pub(crate) const TCP_FAMILY: Family = Family {
     id: TCPS,
     lines: &[
-        Line {
-            label: AS_NS3,
-            sets: &[],
-        },
-        Line {
-            label: SACK,
-            sets: &["tcp.sack=true"],
-        },
-        Line {
-            label: UNCONTROLLED,
-            sets: &["tcp.sack=true", "tcp.congestion=none"],
-        },
-        Line {
-            label: QUICK,
-            sets: &["tcp.rto_min=200ms"],
-        },
-        Line {
-            label: PATIENT,
-            sets: &["tcp.data_retries=100", "run.duration=1000s"],
-        },
-        Line {
-            label: CUT,
-            sets: &["run.duration=10s"],
-        },
+        Line::of(AS_NS3, &[]),
+        Line::of(SACK, &["tcp.sack=true"]),
+        Line::of(UNCONTROLLED, &["tcp.sack=true", "tcp.congestion=none"]),
+        Line::of(QUICK, &["tcp.rto_min=200ms"]),
+        Line::of(PATIENT, &["tcp.data_retries=100", "run.duration=1000s"]),
+        Line::of(CUT, &["run.duration=10s"]),
         aerotp!(SPLIT, "flow.transport=gateway", "flow.mode=near-reliable"),
     ],
     conditions: "The TCP of Figures 21-24, one thing changed at a time: SACK; no congestion control, a window of \
@@ -101,10 +86,7 @@ pub(super) const HOLE_FAMILY: Family = Family {
     id: HOLES,
     scenario: SCENARIO,
     sets: &[],
-    x_path: "hop.ber",
-    x_values: RATES,
-    x_label: "bit error rate",
-    x_logarithmic: false,
+    x: BIT_ERROR_RATE,
     lines: &[
         aerotp!(
             "0 words waits 20 ms",
@@ -141,9 +123,7 @@ pub(super) const HOLE_FAMILY: Family = Family {
 pub(super) const SLACK_FAMILY: Family = Family {
     id: SLACK,
     sets: &["hop.ber=1e-4"],
-    x_path: "flow.fec_words",
-    x_values: &["0", "2", "4", "8", "16", "32", "64", "96", "128", "256"],
-    x_label: "parity words of 32 bits in a packet",
+    x: PARITY_WORDS,
     lines: &[
         aerotp!("4.416 Mbit/s waits 20 ms", "flow.mode=quasi-reliable"),
         aerotp!(
@@ -172,14 +152,8 @@ pub(super) const SLACK_FAMILY: Family = Family {
 pub(super) const TIMER_FAMILY: Family = Family {
     id: TIMERS,
     lines: &[
-        Line {
-            label: "TCP timers double",
-            sets: &[],
-        },
-        Line {
-            label: TIMERS_EVEN,
-            sets: &["tcp.rto_max=3s"],
-        },
+        Line::of("TCP timers double", &[]),
+        Line::of(TIMERS_EVEN, &["tcp.rto_max=3s"]),
     ],
     conditions: "TCP as in Figure 12, and with timers that stay at 3 s, however often they run out.",
     ..SETUP_FAMILY
@@ -189,26 +163,26 @@ pub(super) const TIMER_FAMILY: Family = Family {
 pub(super) const GAP_FAMILY: Family = Family {
     id: GAPS,
     lines: &[
-        Line {
-            label: "AeroTP 375 writes/s",
-            sets: &[
+        Line::of(
+            "AeroTP 375 writes/s",
+            &[
                 "flow.transport=aerotp",
                 "flow.mode=reliable",
                 "flow.first=after-interval",
                 "flow.write=1400B",
                 "flow.rate=4.2mbit",
             ],
-        },
-        Line {
-            label: GAP_PAPER,
-            sets: &[
+        ),
+        Line::of(
+            GAP_PAPER,
+            &[
                 "flow.transport=aerotp",
                 "flow.mode=reliable",
                 "flow.first=after-interval",
                 "flow.write=1400B",
                 "flow.rate=3.7333mbit",
             ],
-        },
+        ),
     ],
     conditions: "AeroTP as in Figure 12, with 2.67 ms and 3 ms from packet to packet.",
     ..SETUP_FAMILY

@@ -4,7 +4,7 @@ use super::causes::{SLACK, SLACK_SLOW};
 use super::claims_strength::{CORRECTED, corrected, grows, over_strengths};
 use super::design::{FULL, PACKED};
 use super::readings::{View, WORST, by_strength};
-use super::strength::{BY_AMOUNT, STRENGTHS};
+use super::strength::{AMOUNTS, BY_AMOUNT, STRENGTHS};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
 
@@ -188,20 +188,12 @@ fn exponential(data: &Data) -> Option<Finding> {
     ))
 }
 
-/// The amounts of data that have runs, in MB.
-const AMOUNTS: [(&str, f64); 5] = [
-    ("1MB", 1.0),
-    ("2MB", 2.0),
-    ("5MB", 5.0),
-    ("10MB", 10.0),
-    ("20MB", 20.0),
-];
-
 fn linear(data: &Data) -> Option<Finding> {
     let off = |line: &str| {
-        let points = AMOUNTS
-            .iter()
-            .map(|(name, amount)| Some((*amount, data.mean(BY_AMOUNT, line, name, OVERHEAD)?)));
+        let points = AMOUNTS.iter().map(|amount| {
+            let overhead = data.mean(BY_AMOUNT, line, amount, OVERHEAD)?;
+            Some((amount.parse::<f64>().ok()?, overhead))
+        });
         let points: Vec<(f64, f64)> = points.collect::<Option<_>>()?;
         let (first, last) = (*points.first()?, *points.last()?);
         let each = (last.1 - first.1) / (last.0 - first.0);

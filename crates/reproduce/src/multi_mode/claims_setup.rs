@@ -1,7 +1,7 @@
 //! The paper's claims about connection set-up (section IV.A, Figure 12).
 
 use super::causes::{GAP_PAPER, GAPS, TIMERS, TIMERS_EVEN};
-use super::tables::{SETUP, SETUP_AEROTP, SETUP_TCP};
+use super::tables::{LOSSES, SETUP, SETUP_AEROTP, SETUP_TCP};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
 
@@ -17,7 +17,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         says: "Without loss, TCP's set-up takes about 20 ms.",
         criterion: "Reproduced within 10 % of 20 ms, partly within 25 %.",
         see: &["setup-delay"],
-        check: |data| near(data, SETUP_TCP, "0%", 20e-3, 0.1, 0.25),
+        check: |data| near(data, SETUP_TCP, "0", 20e-3, 0.1, 0.25),
     },
     Claim {
         id: "setup-tcp-lossy",
@@ -25,7 +25,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         says: "At 20 % loss, TCP's set-up takes nearly 3 s.",
         criterion: "Reproduced within 10 % of 3 s, partly within 50 %.",
         see: &["setup-delay"],
-        check: |data| near(data, SETUP_TCP, "20%", 3.0, 0.1, 0.5),
+        check: |data| near(data, SETUP_TCP, "20", 3.0, 0.1, 0.5),
     },
     Claim {
         id: "setup-tcp-linear",
@@ -50,7 +50,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         says: "Without loss, AeroTP's set-up takes 9.2 ms.",
         criterion: "Reproduced within 5 % of 9.2 ms, partly within 25 %.",
         see: &["setup-delay", "setup-interval"],
-        check: |data| near(data, SETUP_AEROTP, "0%", 9.2e-3, 0.05, 0.25),
+        check: |data| near(data, SETUP_AEROTP, "0", 9.2e-3, 0.05, 0.25),
     },
     Claim {
         id: "setup-aerotp-lossy",
@@ -58,7 +58,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         says: "At 20 % loss, AeroTP's set-up takes 10.1 ms.",
         criterion: "Reproduced within 5 % of 10.1 ms, partly within 25 %.",
         see: &["setup-delay", "setup-interval"],
-        check: |data| near(data, SETUP_AEROTP, "20%", 10.1e-3, 0.05, 0.25),
+        check: |data| near(data, SETUP_AEROTP, "20", 10.1e-3, 0.05, 0.25),
     },
     Claim {
         id: "setup-aerotp-linear",
@@ -129,8 +129,8 @@ struct Halfway {
 /// Compares growth rather than delay: a constant does not make a curve straight.
 fn halfway(data: &Data, family: &str, line: &str) -> Option<Halfway> {
     let at = |x: &str| data.at(family, line, x, MEASURE);
-    let (start, end) = (at("0%")?.mean?, at("20%")?.mean?);
-    let middle = at("10%")?;
+    let (start, end) = (at("0")?.mean?, at("20")?.mean?);
+    let middle = at("10")?;
     (end > start).then_some(Halfway {
         share: (middle.mean? - start) / (end - start),
         half: middle.ci95? / (end - start),
@@ -140,11 +140,8 @@ fn halfway(data: &Data, family: &str, line: &str) -> Option<Halfway> {
 fn linear(data: &Data, line: &str, why: &str) -> Option<Finding> {
     let at = |x: &str| data.at(SETUP, line, x, MEASURE);
     let Halfway { share, half } = halfway(data, SETUP, line)?;
-    let steps = ["0%", "1%", "2%", "5%", "10%", "15%", "20%"];
-    let means: Vec<f64> = steps
-        .into_iter()
-        .map(|x| at(x)?.mean)
-        .collect::<Option<_>>()?;
+    let means = LOSSES.iter().map(|x| at(x)?.mean);
+    let means: Vec<f64> = means.collect::<Option<_>>()?;
     let grows = means.windows(2).all(|pair| pair[0] < pair[1]);
     let off = (share - 0.5).abs();
     let straight = off <= 0.05 && off + half <= 0.1;
@@ -160,7 +157,7 @@ fn orders(data: &Data) -> Option<Finding> {
         let tcp = data.mean(SETUP, SETUP_TCP, x, MEASURE)?;
         Some(tcp / data.mean(SETUP, SETUP_AEROTP, x, MEASURE)?)
     };
-    let (clean, lossy) = (ratio("0%")?, ratio("20%")?);
+    let (clean, lossy) = (ratio("0")?, ratio("20")?);
     Some(Finding::new(
         Verdict::of(lossy >= 100.0, lossy >= 10.0),
         format!("{lossy:.0} times at 20 % loss"),

@@ -346,7 +346,7 @@ fn strong_flat(view: &View<'_>) -> Option<Finding> {
 
 /// The reason why no strength delivers everything.
 fn header_cause(data: &Data) -> Option<String> {
-    let octet = |name| data.mean("ber-octet", QUASI, "1e-4 per octet", name);
+    let octet = |name| data.mean("ber-octet", QUASI, "1e-4", name);
     Some(format!(
         "What is missing are packets whose 20 octets of network header were hit: {} at 1e-4, by 160 bits of which none may \
          be wrong. No parity of the transport can cover them, since a node cannot forward what it cannot read. With the rate \

@@ -1,11 +1,12 @@
 //! Runs on claims of sections I to III about TCP and AeroTP's design, for which the paper has no figure.
 
-use super::strength::AMOUNT_FIGURE;
+use super::strength::{AMOUNT_FIGURE, parity_words};
 use super::tables::aerotp;
-use crate::airborne::{DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO};
+use crate::airborne::{BIT_ERROR_RATE, DELIVERED, GOODPUT, LAST, OVERHEAD, SCENARIO};
 use crate::family::{Family, Line};
 use crate::figure::Figure;
 use crate::measure::Measure;
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 pub(super) const RAMP: &str = "slow-start";
 pub(super) const OUTAGE: &str = "outage";
@@ -41,23 +42,16 @@ pub(crate) const RAMP_FAMILY: Family = Family {
         "hop.jitter=1ms",
         "run.runs=10",
     ],
-    x_path: "flow.bytes",
-    x_values: &["15kB", "50kB", "150kB", "500kB", "1500kB", "5000kB"],
-    x_label: "data to send / kB",
-    x_logarithmic: true,
+    x: SweptParameter::numbers(
+        "flow.bytes",
+        &["15", "50", "150", "500", "1500", "5000"],
+        "{}kB",
+        Axis::logarithmic("data to send", AxisUnit::KB),
+    ),
     lines: &[
-        Line {
-            label: RAMP_10,
-            sets: &[],
-        },
-        Line {
-            label: RAMP_1,
-            sets: &["tcp.initial_window=1"],
-        },
-        Line {
-            label: RAMP_PLAIN,
-            sets: &["tcp.timestamps=false"],
-        },
+        Line::of(RAMP_10, &[]),
+        Line::of(RAMP_1, &["tcp.initial_window=1"]),
+        Line::of(RAMP_PLAIN, &["tcp.timestamps=false"]),
         aerotp!(RAMP_AEROTP, "flow.mode=reliable"),
     ],
     conditions: "As much as the axis says, as fast as the transport can, over 5 Mbit/s with 50 ms, up to 1 ms of \
@@ -68,23 +62,14 @@ pub(crate) const RAMP_FAMILY: Family = Family {
 pub(crate) const OUTAGE_FAMILY: Family = Family {
     id: OUTAGE,
     sets: &["run.duration=1000s", "hop.jitter=10us", "run.runs=10"],
-    x_path: "hop.outages",
-    x_values: &[
-        "0.5s+0.1s",
-        "0.5s+0.3s",
-        "0.5s+1s",
-        "0.5s+3s",
-        "0.5s+10s",
-        "0.5s+30s",
-        "0.5s+100s",
-        "0.5s+200s",
-    ],
-    x_label: "length of the outage / s",
+    x: SweptParameter::numbers(
+        "hop.outages",
+        &["0.1", "0.3", "1", "3", "10", "30", "100", "200"],
+        "0.5s+{}s",
+        Axis::logarithmic("length of the outage", AxisUnit::S),
+    ),
     lines: &[
-        Line {
-            label: OUTAGE_TCP,
-            sets: &[],
-        },
+        Line::of(OUTAGE_TCP, &[]),
         aerotp!(
             OUTAGE_AEROTP,
             "flow.mode=reliable",
@@ -98,26 +83,25 @@ pub(crate) const OUTAGE_FAMILY: Family = Family {
 
 /// The starts of transfers whose link is gone from 2 s on.
 pub(super) const STARTS: &[&str] = &[
-    "0.3s", "0.45s", "0.6s", "0.75s", "0.9s", "1.05s", "1.2s", "1.35s", "1.5s", "1.65s",
+    "0.3", "0.45", "0.6", "0.75", "0.9", "1.05", "1.2", "1.35", "1.5", "1.65",
 ];
 
 /// 1 MB with the link gone for a second, sooner or later in the transfer.
 pub(crate) const MOMENT_FAMILY: Family = Family {
     id: MOMENTS,
     sets: &["hop.outages=2s+1s", "hop.jitter=10us", "run.runs=10"],
-    x_path: "flow.start",
-    x_values: STARTS,
-    x_label: "start of the transfer, with an outage from 2 s to 3 s / s",
-    x_logarithmic: false,
+    x: SweptParameter::numbers(
+        "flow.start",
+        STARTS,
+        "{}s",
+        Axis::linear(
+            "start of the transfer, with an outage from 2 s to 3 s",
+            AxisUnit::S,
+        ),
+    ),
     lines: &[
-        Line {
-            label: OUTAGE_TCP,
-            sets: &[],
-        },
-        Line {
-            label: OUTAGE_UNCONTROLLED,
-            sets: &["tcp.congestion=none"],
-        },
+        Line::of(OUTAGE_TCP, &[]),
+        Line::of(OUTAGE_UNCONTROLLED, &["tcp.congestion=none"]),
         aerotp!(OUTAGE_AEROTP, "flow.mode=reliable"),
     ],
     conditions: "1 MB as in Figures 21-24 without errors; the link is gone from 2 s to 3 s. Without congestion control TCP sends what \
@@ -129,10 +113,7 @@ pub(crate) const MOMENT_FAMILY: Family = Family {
 pub(super) const PACKED_FAMILY: Family = Family {
     id: PACKED,
     sets: &["hop.jitter=10us", "run.runs=10"],
-    x_path: "flow.fec_words",
-    x_values: &["0", "8", "16", "32", "64", "96", "128", "256"],
-    x_label: "parity words of 32 bits in a packet",
-    x_logarithmic: false,
+    x: parity_words(&["0", "8", "16", "32", "64", "96", "128", "256"]),
     lines: &[
         aerotp!(FULL, "flow.mode=quasi-reliable", "flow.traffic=bulk"),
         aerotp!(WRITES, "flow.mode=quasi-reliable"),
@@ -146,10 +127,7 @@ pub(super) const PACKED_FAMILY: Family = Family {
 pub(super) const FEEDBACK_FAMILY: Family = Family {
     id: FEEDBACK,
     sets: &[],
-    x_path: "hop.ber",
-    x_values: RATES,
-    x_label: "bit error rate",
-    x_logarithmic: false,
+    x: BIT_ERROR_RATE,
     lines: &[
         aerotp!("reliable", "flow.mode=reliable"),
         aerotp!("near-reliable", "flow.mode=near-reliable"),
@@ -168,16 +146,12 @@ pub(super) const FEEDBACK_FAMILY: Family = Family {
 pub(super) const REPORTS_FAMILY: Family = Family {
     id: REPORTS,
     sets: &["hop.jitter=10us", "run.runs=10"],
-    x_path: "flow.rate",
-    x_values: &[
-        "0.552mbit",
-        "1.104mbit",
-        "2.208mbit",
-        "3.312mbit",
-        "4.416mbit",
-    ],
-    x_label: "rate of the source / Mbit/s",
-    x_logarithmic: false,
+    x: SweptParameter::numbers(
+        "flow.rate",
+        &["0.552", "1.104", "2.208", "3.312", "4.416"],
+        "{}mbit",
+        Axis::linear("rate of the source", AxisUnit::MBIT_PER_S),
+    ),
     lines: &[
         aerotp!(REPORTS_ONE, "flow.mode=quasi-reliable", "flow.fec_words=32"),
         aerotp!(

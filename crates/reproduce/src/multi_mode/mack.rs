@@ -6,6 +6,7 @@ use crate::airborne::{DELAY, GOODPUT, OVERHEAD, SCENARIO};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::family::{Family, Line};
 use crate::figure::Figure;
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 const COUNTS: &[&str] = &["1", "2", "5", "10", "20", "50", "100", "200", "365"];
 const CLEAN: &str = "BER 0 until full";
@@ -42,10 +43,12 @@ pub(super) const FAMILY: Family = Family {
     id: "mack",
     scenario: SCENARIO,
     sets: &[],
-    x_path: "flow.mack",
-    x_values: COUNTS,
-    x_label: "acknowledgements in one packet",
-    x_logarithmic: true,
+    x: SweptParameter::numbers(
+        "flow.mack",
+        COUNTS,
+        "{}",
+        Axis::logarithmic("acknowledgements in one packet", AxisUnit::NONE),
+    ),
     lines: lines!("hop.ber=1e-5", "hop.ber=1e-4"),
     conditions: "The reliable mode of Figures 21-24. A packet of acknowledgements goes out when it has as many as the axis \
         says, or after 5 ms, our default; \"until full\": after 1 s, the time in which 365 arrive.",
@@ -153,8 +156,8 @@ pub(super) const CLAIMS: [Claim; 3] = [
 
 /// The greatest relative departure of a measure, over the counts, from its value at 1.
 fn change(view: &View<'_>, line: &str, name: &str) -> Option<f64> {
-    let first = view.beside(line, "1", name)?;
-    let of = |x: &&str| Some((view.beside(line, x, name)? / first - 1.0).abs());
+    let first = view.at(line, "1", name)?;
+    let of = |x: &&str| Some((view.at(line, x, name)? / first - 1.0).abs());
     let all: Vec<f64> = COUNTS.iter().map(of).collect::<Option<_>>()?;
     all.into_iter().reduce(f64::max)
 }
@@ -186,7 +189,7 @@ fn negligible(view: &View<'_>) -> Option<Finding> {
 }
 
 fn bandwidth(view: &View<'_>) -> Option<Finding> {
-    let control = |x| view.beside(CLEAN, x, "wire_bytes.control");
+    let control = |x| view.at(CLEAN, x, "wire_bytes.control");
     let (single, many) = (control("1")?, control("100")?);
     Some(Finding::new(
         Verdict::of(many <= single / 10.0, many <= single / 2.0),
@@ -196,8 +199,8 @@ fn bandwidth(view: &View<'_>) -> Option<Finding> {
 }
 
 fn trade(view: &View<'_>) -> Option<Finding> {
-    let clean = view.beside(CLEAN, "10", DELAY.name)?;
-    let of = |name| view.beside(PAIRS[0].0, "10", name);
+    let clean = view.at(CLEAN, "10", DELAY.name)?;
+    let of = |name| view.at(PAIRS[0].0, "10", name);
     let (delay, control) = (of(DELAY.name)?, of("wire_bytes.control")?);
     let signs = [delay > clean, control > 0.0, of("completed")? >= 1.0];
     let held = signs.iter().filter(|sign| **sign).count();

@@ -1,8 +1,9 @@
 //! The quasi-reliable mode with 0 to 256 parity words a packet (section IV.C, Figures 13-20).
 
-use crate::airborne::{OCTET_RATES, OVERHEAD, RATES, SCENARIO, four_figures};
+use crate::airborne::{BIT_ERROR_RATE, OVERHEAD, SCENARIO, four_figures, octet_error_rate};
 use crate::family::{Family, Line};
 use crate::figure::Figure;
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 /// The ids of strengths against the bit error rate, and of the same runs the other way round.
 pub(super) const BY_RATE: &str = "strength-by-rate";
@@ -23,18 +24,30 @@ pub(super) const STRENGTHS: [(&str, &str); 10] = [
     ("256 words", "256"),
 ];
 
+/// The words of parity in a packet, at some strengths.
+pub(super) const fn parity_words(words: &'static [&'static str]) -> SweptParameter {
+    let axis = Axis::linear("parity words of 32 bits in a packet", AxisUnit::NONE);
+    SweptParameter::numbers("flow.fec_words", words, "{}", axis)
+}
+
+pub(super) const PARITY_WORDS: SweptParameter =
+    parity_words(&["0", "2", "4", "8", "16", "32", "64", "96", "128", "256"]);
+
+/// The amounts of data that have runs, in MB.
+pub(super) const AMOUNTS: [&str; 5] = ["1", "2", "5", "10", "20"];
+
 macro_rules! quasi {
     ($label:literal, $set:literal) => {
-        Line {
-            label: $label,
-            sets: &[
+        Line::of(
+            $label,
+            &[
                 "flow.transport=aerotp",
                 "flow.first=after-interval",
                 "hop.frame_check=false",
                 "flow.mode=quasi-reliable",
                 $set,
             ],
-        }
+        )
     };
 }
 
@@ -42,10 +55,7 @@ pub(super) const RATE_FAMILY: Family = Family {
     id: BY_RATE,
     scenario: SCENARIO,
     sets: &[],
-    x_path: "hop.ber",
-    x_values: RATES,
-    x_label: "bit error rate",
-    x_logarithmic: false,
+    x: BIT_ERROR_RATE,
     lines: &[
         quasi!("0 words", "flow.fec_words=0"),
         quasi!("2 words", "flow.fec_words=2"),
@@ -66,9 +76,7 @@ pub(super) const RATE_FAMILY: Family = Family {
 
 pub(super) const STRENGTH_FAMILY: Family = Family {
     id: BY_STRENGTH,
-    x_path: "flow.fec_words",
-    x_values: &["0", "2", "4", "8", "16", "32", "64", "96", "128", "256"],
-    x_label: "parity words of 32 bits in a packet",
+    x: PARITY_WORDS,
     lines: &[
         quasi!("BER 0", "hop.ber=0"),
         quasi!("BER 1e-6", "hop.ber=1e-6"),
@@ -83,9 +91,12 @@ pub(super) const STRENGTH_FAMILY: Family = Family {
 
 pub(super) const AMOUNT_FAMILY: Family = Family {
     id: BY_AMOUNT,
-    x_path: "flow.bytes",
-    x_values: &["1MB", "2MB", "5MB", "10MB", "20MB"],
-    x_label: "data to send / MB",
+    x: SweptParameter::numbers(
+        "flow.bytes",
+        &AMOUNTS,
+        "{}MB",
+        Axis::linear("data to send", AxisUnit::MB),
+    ),
     lines: &[
         quasi!("0 words", "flow.fec_words=0"),
         quasi!("32 words", "flow.fec_words=32"),
@@ -106,8 +117,7 @@ pub(super) const LATE_FAMILY: Family = Family {
 
 pub(super) const OCTET_FAMILY: Family = Family {
     id: "strength-octet",
-    x_values: OCTET_RATES,
-    x_label: "error rate per octet",
+    x: octet_error_rate("error rate per octet"),
     conditions: "As Figures 13-16, with the error rate per octet: ns-3's default unit.",
     ..RATE_FAMILY
 };
@@ -115,7 +125,12 @@ pub(super) const OCTET_FAMILY: Family = Family {
 pub(super) const BULK_FAMILY: Family = Family {
     id: "strength-20mb",
     sets: &["flow.bytes=20MB", "run.duration=1000s", "run.runs=10"],
-    x_values: &["0", "1e-5", "5e-5", "1e-4"],
+    x: SweptParameter::numbers(
+        "hop.ber",
+        &["0", "1e-5", "5e-5", "1e-4"],
+        "{}",
+        BIT_ERROR_RATE.axis,
+    ),
     conditions: "As Figures 13-16, with 20 MB, at four of the rates.",
     ..RATE_FAMILY
 };

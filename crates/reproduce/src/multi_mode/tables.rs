@@ -4,10 +4,11 @@ use super::{
     absent, causes, claims_ber, claims_design, claims_drawbacks, claims_saturation, claims_setup,
     claims_strength, design, mack, overlays, strength, variants,
 };
-use crate::airborne::{FIRST_ARRIVAL, RATES, SCENARIO, four_figures, overlaid};
+use crate::airborne::{BIT_ERROR_RATE, FIRST_ARRIVAL, SCENARIO, four_figures, overlaid};
 use crate::family::{Family, Line};
 use crate::figure::{Figure, Section};
 use crate::paper::Paper;
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 pub(super) const SETUP: &str = "setup";
 pub(super) const BER: &str = "ber";
@@ -210,28 +211,22 @@ pub const MULTI_MODE: Paper = Paper {
 /// A line of the lossy link's scenario: AeroTP, which gets damaged packets to correct them.
 macro_rules! aerotp {
     ($label:expr, $($set:literal),+) => {
-        Line {
-            label: $label,
-            sets: &[
+        Line::of($label, &[
                 "flow.transport=aerotp",
                 "flow.first=after-interval",
                 "hop.frame_check=false",
                 $($set),+
-            ],
-        }
+            ])
     };
 }
 pub(super) use aerotp;
 
-const LINE_TCP: Line = Line {
-    label: TCP,
-    sets: &[],
-};
+const LINE_TCP: Line = Line::of(TCP, &[]);
 
-const LINE_UDP: Line = Line {
-    label: UDP,
-    sets: &["flow.transport=udp", "flow.first=after-interval"],
-};
+const LINE_UDP: Line = Line::of(UDP, &["flow.transport=udp", "flow.first=after-interval"]);
+
+/// The loss rates of Figure 12 in per cent.
+pub(super) const LOSSES: [&str; 7] = ["0", "1", "2", "5", "10", "15", "20"];
 
 pub(super) const SETUP_FAMILY: Family = Family {
     id: SETUP,
@@ -240,26 +235,25 @@ pub(super) const SETUP_FAMILY: Family = Family {
         include_str!("../../../../scenarios/ns3-setup.toml"),
     ),
     sets: &[],
-    x_path: "hop.loss",
-    x_values: &["0%", "1%", "2%", "5%", "10%", "15%", "20%"],
-    x_label: "packet loss, both directions / %",
-    x_logarithmic: false,
+    x: SweptParameter::numbers(
+        "hop.loss",
+        &LOSSES,
+        "{}%",
+        Axis::linear("packet loss, both directions", AxisUnit::PERCENT),
+    ),
     lines: &[
-        Line {
-            label: SETUP_TCP,
-            sets: &[],
-        },
-        Line {
-            label: SETUP_AEROTP,
+        Line::of(SETUP_TCP, &[]),
+        Line::of(
+            SETUP_AEROTP,
             // A write fills one TPDU, and there are 375 a second as in TCP's source.
-            sets: &[
+            &[
                 "flow.transport=aerotp",
                 "flow.mode=reliable",
                 "flow.first=after-interval",
                 "flow.write=1400B",
                 "flow.rate=4.2mbit",
             ],
-        },
+        ),
     ],
     conditions: "Two nodes, 10 Mbit/s, 5 ms, every packet lost with the same probability in both \
         directions. TCP as ns-3 has it (reference/README.md, S2): SYN and data timer of 3 s that double, \
@@ -273,10 +267,7 @@ pub(super) const BER_FAMILY: Family = Family {
     id: BER,
     scenario: SCENARIO,
     sets: &["run.runs=100"],
-    x_path: "hop.ber",
-    x_values: RATES,
-    x_label: "bit error rate",
-    x_logarithmic: false,
+    x: BIT_ERROR_RATE,
     lines: &[
         LINE_TCP,
         LINE_UDP,
@@ -302,10 +293,7 @@ pub(super) const BER_FAMILY: Family = Family {
 macro_rules! compared {
     ([$($tcp:literal)?], [$($aerotp:literal)?]) => {
         [
-            Line {
-                label: TCP,
-                sets: &[$($tcp)?],
-            },
+            Line::of(TCP, &[$($tcp)?]),
             LINE_UDP,
             aerotp!(RELIABLE, "flow.mode=reliable" $(, $aerotp)?),
             aerotp!(PARITY, "flow.mode=reliable", "flow.fec_words=32" $(, $aerotp)?),

@@ -3,21 +3,16 @@
 
 use super::overlays;
 use super::tables::{BER_PLACES, COMPARED, COMPARED_128K};
-use crate::airborne::{OCTET_RATES, RATES, SCENARIO, four_figures, overlaid};
+use crate::airborne::{BIT_ERROR_RATE, SCENARIO, four_figures, octet_error_rate, overlaid};
 use crate::family::Family;
 use crate::figure::Figure;
 use crate::overlay::Overlay;
-
-const PER_OCTET: &str = "error rate per octet";
 
 pub(super) const LATE: Family = Family {
     id: "ber-10ms",
     scenario: SCENARIO,
     sets: &["hop.delay=10ms", "run.runs=100"],
-    x_path: "hop.ber",
-    x_values: RATES,
-    x_label: "bit error rate",
-    x_logarithmic: false,
+    x: BIT_ERROR_RATE,
     lines: &COMPARED,
     conditions: "As Figures 21-24, with a latency of 10 ms on the lossy link.",
 };
@@ -25,8 +20,7 @@ pub(super) const LATE: Family = Family {
 pub(super) const OCTET: Family = Family {
     id: "ber-octet",
     sets: &[],
-    x_values: OCTET_RATES,
-    x_label: PER_OCTET,
+    x: octet_error_rate("error rate per octet"),
     conditions: "As Figures 21-24, with the error rate per octet: ns-3's default unit.",
     ..LATE
 };

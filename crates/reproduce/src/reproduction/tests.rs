@@ -35,7 +35,7 @@ fn drawing_the_strengths_by_strength_too_costs_no_run() {
     let mut places = made.places.iter().copied();
     let mut of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for family in &made.families {
-        let count = family.lines.len() * family.x_values.len();
+        let count = family.lines.len() * family.x.ids().len();
         of.insert(family.id, places.by_ref().take(count).collect());
     }
     for (by_rate, by_strength) in [
@@ -136,6 +136,6 @@ fn fewer_runs_than_a_figure_has_are_told() {
 fn points_of(family: &Family, line: &Line) -> Vec<Point> {
     let document = document(family, line, Some(1)).expect("it is valid");
     let points = points(&document).expect("it is valid");
-    assert_eq!(points.len(), family.x_values.len());
+    assert_eq!(points.len(), family.x.ids().len());
     points
 }

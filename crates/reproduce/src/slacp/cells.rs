@@ -6,9 +6,28 @@ use crate::claims::{Finding, Verdict};
 use crate::data::Data;
 use fulmar_sim::measure::statistics::{Summary, summarise};
 
-/// The families of one transfer by assignment, and those of four.
-pub(super) const ONE: [&str; 3] = ["cra", "rbdc", "vbdc"];
-pub(super) const FOUR: [&str; 3] = ["cra-4", "rbdc-4", "vbdc-4"];
+/// A chart of the slides: the family of its runs, and its name in a sentence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chart {
+    pub(super) family: &'static str,
+    pub(super) name: &'static str,
+}
+
+const fn chart(family: &'static str, name: &'static str) -> Chart {
+    Chart { family, name }
+}
+
+/// The charts of one transfer by assignment, and those of four.
+pub(super) const ONE: [Chart; 3] = [
+    chart("cra", "CRA"),
+    chart("rbdc", "RBDC"),
+    chart("vbdc", "VBDC"),
+];
+pub(super) const FOUR: [Chart; 3] = [
+    chart("cra-4", "CRA 4 flows"),
+    chart("rbdc-4", "RBDC 4 flows"),
+    chart("vbdc-4", "VBDC 4 flows"),
+];
 
 /// The same TCP without SLACP and with it.
 pub(super) const BY_LINK: [(&str, &str); 2] =
@@ -29,7 +48,7 @@ pub(super) const ALL_CHARTS: &[&str] = &[
 ];
 
 pub(super) const NONE: &str = "none";
-pub(super) const CALIBRATED: &str = "slacp huge-calibrated";
+pub(super) const CALIBRATED: &str = "huge-calibrated";
 /// The models with errors, by what they lose.
 pub(super) const LOSSY: &[&str] = MODELS.split_at(1).1;
 /// The models that the slides call high, and those above.
@@ -45,6 +64,13 @@ pub(super) struct Cell<'a> {
 
 pub(super) const fn cell<'a>(family: &'a str, line: &'a str, x: &'a str) -> Cell<'a> {
     Cell { family, line, x }
+}
+
+impl Chart {
+    /// A curve of the chart at a model.
+    pub(super) const fn cell<'a>(self, line: &'a str, model: &'a str) -> Cell<'a> {
+        cell(self.family, line, model)
+    }
 }
 
 impl Cell<'_> {
@@ -191,24 +217,9 @@ impl Tally {
     }
 }
 
-/// `slacp huge-calibrated` without the word before it.
-pub(super) fn short(model: &str) -> &str {
-    model.trim_start_matches("slacp ")
-}
-
 /// A cell in words: `RBDC, enhanced TCP, high`.
-pub(super) fn name(family: &str, line: &str, model: &str) -> String {
-    format!("{}, {line}, {}", family_name(family), short(model))
-}
-
-/// `RBDC`, `RBDC 4 flows`.
-pub(super) fn family_name(family: &str) -> String {
-    let flows = if family.ends_with("-4") {
-        " 4 flows"
-    } else {
-        ""
-    };
-    format!("{}{flows}", family.trim_end_matches("-4").to_uppercase())
+pub(super) fn name(chart: Chart, line: &str, model: &str) -> String {
+    format!("{}, {line}, {model}", chart.name)
 }
 
 /// `66.9 s`.

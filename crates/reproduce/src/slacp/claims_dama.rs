@@ -1,18 +1,16 @@
 //! The slides' claims about the three ways to get capacity.
 
 use super::cells::{
-    ALL_CHARTS, CALIBRATED, Difference, FOUR, HIGH, LINES, LOSSY, NONE, ONE, RULE, Tally, cell,
-    difference, name, seconds,
+    ALL_CHARTS, CALIBRATED, Chart, Difference, FOUR, HIGH, LINES, LOSSY, NONE, ONE, RULE, Tally,
+    cell, difference, name, seconds,
 };
-use super::experiments::{
-    CLEAN_BARE, CLEAN_SLACP, HIGH_BARE, HIGH_SLACP, RBDC_ANSWERS, TIMEOUTS, VBDC_ANSWERS,
-};
+use super::experiments::{ANSWERS, CLEAN_BARE, CLEAN_SLACP, HIGH_BARE, HIGH_SLACP, TIMEOUTS};
 use super::tables::{ENHANCED, ENHANCED_SLACP, MODELS, REFERENCE, REFERENCE_SLACP};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
 
 const CONCLUSIONS: &str = "Slide \"Conclusions\"";
-const BY_FLOWS: [[&str; 3]; 2] = [ONE, FOUR];
+const BY_FLOWS: [[Chart; 3]; 2] = [ONE, FOUR];
 
 const RULE_EXCEPTED: &str = "Reproduced if, but for the cells of which the slides say otherwise (high error rates without SLACP), \
     transfers are shorter over RBDC in nine of ten, by more than their intervals, and in none longer by more than its interval and \
@@ -67,7 +65,7 @@ fn cra_best(data: &Data) -> Option<Finding> {
         for line in LINES {
             for model in MODELS {
                 for other in [rbdc, vbdc] {
-                    let pair = (cell(other, line, model), cell(cra, line, model));
+                    let pair = (other.cell(line, model), cra.cell(line, model));
                     tally.add(data, &name(other, line, model), pair)?;
                 }
             }
@@ -81,7 +79,7 @@ fn rbdc_before_vbdc(data: &Data) -> Option<Finding> {
     for [_, rbdc, vbdc] in BY_FLOWS {
         for line in LINES {
             for model in MODELS {
-                let pair = (cell(vbdc, line, model), cell(rbdc, line, model));
+                let pair = (vbdc.cell(line, model), rbdc.cell(line, model));
                 let bare = [REFERENCE, ENHANCED].contains(&line);
                 let tally = if bare && HIGH.contains(model) {
                     &mut excepted
@@ -103,22 +101,19 @@ fn rbdc_before_vbdc(data: &Data) -> Option<Finding> {
 }
 
 fn rbdc_collapses(data: &Data) -> Option<Finding> {
-    let worse = |flows: [&str; 3], line, model| {
+    let worse = |flows: [Chart; 3], line, model| {
         let [_, rbdc, vbdc] = flows;
-        difference(data, &[(cell(rbdc, line, model), cell(vbdc, line, model))])
+        difference(data, &[(rbdc.cell(line, model), vbdc.cell(line, model))])
     };
     let (mut collapsed, mut longer, mut cells, mut open) = (0, 0, 0, 0);
-    let mut places = Vec::new();
+    let mut places: Vec<&str> = Vec::new();
     let mut faster_at_low = true;
     for line in [REFERENCE, ENHANCED] {
-        let (low, huge) = (
-            worse(ONE, line, "slacp low")?,
-            worse(ONE, line, CALIBRATED)?,
-        );
+        let (low, huge) = (worse(ONE, line, "low")?, worse(ONE, line, CALIBRATED)?);
         collapsed += usize::from(low.is_shorter() && huge.is_longer());
         open += usize::from(!low.is_longer() && !huge.is_shorter());
         for flows in BY_FLOWS {
-            faster_at_low &= worse(flows, line, "slacp low")?.is_shorter();
+            faster_at_low &= worse(flows, line, "low")?.is_shorter();
             for model in HIGH {
                 longer += usize::from(worse(flows, line, model)?.is_longer());
                 cells += 1;
@@ -126,7 +121,7 @@ fn rbdc_collapses(data: &Data) -> Option<Finding> {
         }
         let mut lossy = LOSSY.iter();
         let from = lossy.find(|model| worse(ONE, line, model).is_some_and(Difference::is_longer));
-        places.push(from.map_or("nowhere", |model| super::cells::short(model)));
+        places.push(from.map_or("nowhere", |model| model));
     }
     let at = |line| cell("rbdc", line, CALIBRATED).elapsed(data);
     let kept = |x: &str| data.mean("timeout", ENHANCED, x, "elapsed_s");
@@ -162,9 +157,9 @@ fn slow_recovery(data: &Data) -> Option<Finding> {
     let mut slower = true;
     let mut costs = Vec::new();
     for line in LINES {
-        let cost = |family| {
-            let at = |model| cell(family, line, model).elapsed(data);
-            Some(at("slacp high")? - at(NONE)?)
+        let cost = |chart: Chart| {
+            let at = |model| chart.cell(line, model).elapsed(data);
+            Some(at("high")? - at(NONE)?)
         };
         let of: Vec<f64> = ONE.into_iter().map(cost).collect::<Option<_>>()?;
         let [cra, rbdc, vbdc] = of[..] else {
@@ -175,20 +170,19 @@ fn slow_recovery(data: &Data) -> Option<Finding> {
     }
     let mut grows = true;
     let mut spans = Vec::new();
-    for (family, answers) in [("answer-rbdc", RBDC_ANSWERS), ("answer-vbdc", VBDC_ANSWERS)] {
+    for (dama, family) in [("RBDC", "answer-rbdc"), ("VBDC", "answer-vbdc")] {
         for (high, clean) in [(HIGH_SLACP, CLEAN_SLACP), (HIGH_BARE, CLEAN_BARE)] {
             let cost = |x: &str| {
                 let at = |line| data.mean(family, line, x, "elapsed_s");
                 Some(at(high)? - at(clean)?)
             };
-            let (first, last) = (cost(answers.first()?)?, cost(answers.last()?)?);
+            let (first, last) = (cost(ANSWERS.first()?)?, cost(ANSWERS.last()?)?);
             grows &= last >= 1.1 * first;
             let link = if high == HIGH_SLACP {
                 "with"
             } else {
                 "without"
             };
-            let dama = family.trim_start_matches("answer-").to_uppercase();
             spans.push(format!("{dama} {link} SLACP {first:.0} to {last:.0} s"));
         }
     }

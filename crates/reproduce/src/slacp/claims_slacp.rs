@@ -1,8 +1,8 @@
 //! The slides' claims about SLACP itself, and about their error models.
 
 use super::cells::{
-    ALL_CHARTS, BY_LINK, CALIBRATED, FOUR, HIGH, NONE, ONE, Tally, cell, difference, family_name,
-    name, seconds,
+    ALL_CHARTS, BY_LINK, CALIBRATED, Chart, FOUR, HIGH, NONE, ONE, Tally, cell, difference, name,
+    seconds,
 };
 use super::experiments::{AT_64, AT_128, PACKETS, PERSISTENCES};
 use super::tables::{ENHANCED, MODELS, REFERENCE_SLACP};
@@ -141,31 +141,27 @@ fn near(ours: &[f64]) -> bool {
 fn high_loss(data: &Data) -> Option<Finding> {
     let (mut tally, mut four) = (Tally::default(), Tally::default());
     let mut shares: Vec<(f64, String)> = Vec::new();
-    for (family, flows) in ONE
+    for (chart, flows) in ONE
         .map(|one| (one, 1))
         .into_iter()
         .chain(FOUR.map(|four| (four, 4)))
     {
         for (without, with) in BY_LINK {
             for model in HIGH {
-                let pair = (cell(family, without, model), cell(family, with, model));
-                let name = name(family, without, model);
+                let pair = (chart.cell(without, model), chart.cell(with, model));
+                let name = name(chart, without, model);
                 tally.add(data, &name, pair)?;
                 if flows == 4 {
                     four.add(data, &name, pair)?;
                 }
             }
-            let share = cell(family, with, CALIBRATED).elapsed(data)?
-                / cell(family, without, CALIBRATED).elapsed(data)?;
-            shares.push((share, name(family, without, CALIBRATED)));
+            let share = chart.cell(with, CALIBRATED).elapsed(data)?
+                / chart.cell(without, CALIBRATED).elapsed(data)?;
+            shares.push((share, name(chart, without, CALIBRATED)));
         }
     }
     let buffer = |line, size| data.mean("buffer-4", line, size, "elapsed_s").map(seconds);
-    let bare = |family| {
-        cell(family, ENHANCED, "slacp high")
-            .elapsed(data)
-            .map(seconds)
-    };
+    let bare = |family| cell(family, ENHANCED, "high").elapsed(data).map(seconds);
     let (least, most) = ends(&shares)?;
     let found = Finding::new(
         Verdict::of(
@@ -189,10 +185,10 @@ fn high_loss(data: &Data) -> Option<Finding> {
             four.all(),
             four.longer.len(),
             four.shorter.len(),
-            buffer("RBDC", "28.8kB")?,
-            buffer("VBDC", "28.8kB")?,
-            buffer("RBDC", "14.4kB")?,
-            buffer("VBDC", "14.4kB")?,
+            buffer("RBDC", "28.8")?,
+            buffer("VBDC", "28.8")?,
+            buffer("RBDC", "14.4")?,
+            buffer("VBDC", "14.4")?,
             bare("rbdc-4")?,
             bare("vbdc-4")?
         ),
@@ -213,24 +209,24 @@ fn most(data: &Data) -> Option<Finding> {
     let (mut rising, mut curves) = (0, 0);
     let mut spans = Vec::new();
     let mut clean: Vec<Named> = Vec::new();
-    for family in ONE.into_iter().chain(FOUR) {
+    for chart in ONE.into_iter().chain(FOUR) {
         for (without, with) in BY_LINK {
             let saved = |model| {
-                let pair = (cell(family, without, model), cell(family, with, model));
+                let pair = (chart.cell(without, model), chart.cell(with, model));
                 Some(difference(data, &[pair])?.mean)
             };
             let all: Vec<f64> = MODELS
                 .iter()
                 .map(|model| saved(model))
                 .collect::<Option<_>>()?;
-            let (none, high, last) = (saved(NONE)?, saved("slacp high")?, saved(CALIBRATED)?);
+            let (none, high, last) = (saved(NONE)?, saved("high")?, saved(CALIBRATED)?);
             curves += 1;
             rising += usize::from(none < high && all.iter().all(|value| *value <= last));
             spans.push(format!(
                 "{}, {without} {none:.0}, {high:.0} and {last:.0} s",
-                family_name(family)
+                chart.name
             ));
-            clean.push((none, name(family, without, NONE)));
+            clean.push((none, name(chart, without, NONE)));
         }
     }
     let (worst, _) = ends(&clean)?;
@@ -247,8 +243,8 @@ fn most(data: &Data) -> Option<Finding> {
              enhanced TCP takes {} over RBDC and {} over VBDC, without SLACP {} and {}.",
             worst.1,
             -worst.0,
-            seconds(buffer("RBDC", "28.8kB")?),
-            seconds(buffer("VBDC", "28.8kB")?),
+            seconds(buffer("RBDC", "28.8")?),
+            seconds(buffer("VBDC", "28.8")?),
             seconds(cell("rbdc", ENHANCED, NONE).elapsed(data)?),
             seconds(cell("vbdc", ENHANCED, NONE).elapsed(data)?)
         ),
@@ -256,15 +252,15 @@ fn most(data: &Data) -> Option<Finding> {
 }
 
 fn not_enough(data: &Data) -> Option<Finding> {
-    let of = |families: &[&str]| {
+    let of = |charts: &[Chart]| {
         let mut tally = Tally::default();
-        for family in families {
+        for chart in charts {
             for model in HIGH {
                 let pair = (
-                    cell(family, ENHANCED, model),
-                    cell(family, REFERENCE_SLACP, model),
+                    chart.cell(ENHANCED, model),
+                    chart.cell(REFERENCE_SLACP, model),
                 );
-                tally.add(data, &name(family, "enhanced TCP without", model), pair)?;
+                tally.add(data, &name(*chart, "enhanced TCP without", model), pair)?;
             }
         }
         Some(tally)
@@ -284,10 +280,10 @@ fn not_enough(data: &Data) -> Option<Finding> {
 }
 
 /// The seconds that SLACP adds to a transfer without errors, and whether they are within a round trip or 1 %.
-fn added(data: &Data, family: &str, pair: (&str, &str)) -> Option<(f64, bool)> {
+fn added(data: &Data, chart: Chart, pair: (&str, &str)) -> Option<(f64, bool)> {
     let (without, with) = pair;
-    let base = cell(family, without, NONE).elapsed(data)?;
-    let longer = cell(family, with, NONE).elapsed(data)? - base;
+    let base = chart.cell(without, NONE).elapsed(data)?;
+    let longer = chart.cell(with, NONE).elapsed(data)? - base;
     Some((longer, longer <= (0.01 * base).max(0.5)))
 }
 
@@ -303,11 +299,11 @@ fn residual(data: &Data) -> Option<Finding> {
     let small = shares.all(|(bare, repaired)| *repaired <= 0.1 * bare);
     let mut delays = Vec::new();
     let mut little = 0;
-    for family in ONE.into_iter().chain(FOUR) {
+    for chart in ONE.into_iter().chain(FOUR) {
         for (tcp, pair) in ["reference", "enhanced"].into_iter().zip(BY_LINK) {
-            let (longer, is_little) = added(data, family, pair)?;
+            let (longer, is_little) = added(data, chart, pair)?;
             little += usize::from(is_little);
-            delays.push(format!("{} {tcp} {longer:+.1}", family_name(family)));
+            delays.push(format!("{} {tcp} {longer:+.1}", chart.name));
         }
     }
     let text = |shares: &[f64]| {
@@ -317,10 +313,7 @@ fn residual(data: &Data) -> Option<Finding> {
             .collect();
         texts.join(", ")
     };
-    let buffer = |line| {
-        data.mean("buffer", line, "28.8kB", "elapsed_s")
-            .map(seconds)
-    };
+    let buffer = |line| data.mean("buffer", line, "28.8", "elapsed_s").map(seconds);
     Some(Finding::new(
         Verdict::of(small && little == delays.len(), small),
         format!(

@@ -1,8 +1,8 @@
 //! The slides' claims about the TCPs: enhancements, overshoot and its cures, four flows.
 
 use super::cells::{
-    ALL_CHARTS, BY_TCP, Difference, FOUR, LINES, LOSSY, NONE, ONE, RULE, Tally, cell, difference,
-    family_name, name, short,
+    ALL_CHARTS, BY_TCP, Chart, Difference, FOUR, LINES, LOSSY, NONE, ONE, RULE, Tally, cell,
+    difference, name,
 };
 use super::cures::{BOTH, CBI, NO_DAASS, PLAIN};
 use super::experiments::{QUEUE_LINES, QUEUES};
@@ -102,37 +102,41 @@ pub(super) const CLAIMS: [Claim; 9] = [
 const CURED: &str = "Reproduced if with SLACP over VBDC, the slide's case, the seven error models' transfers of 1 MB are shorter on average, by more than the interval, and \
     nowhere longer by more than theirs: under no other assignment, nor with four flows, nor without SLACP. Partly if in the slide's case.";
 
-fn enhanced(data: &Data, families: &[&str]) -> Option<Finding> {
+fn enhanced(data: &Data, charts: &[Chart]) -> Option<Finding> {
+    let tally = by_tcp(data, charts)?;
+    Some(tally.finding(tally.figure("shorter"), tally.exceptions()))
+}
+
+/// The reference TCP against the enhanced one, in every cell of some charts.
+fn by_tcp(data: &Data, charts: &[Chart]) -> Option<Tally> {
     let mut tally = Tally::default();
-    for family in families {
+    for chart in charts {
         for (reference, enhanced) in BY_TCP {
             for model in MODELS {
-                let pair = (
-                    cell(family, reference, model),
-                    cell(family, enhanced, model),
-                );
-                let link = if reference == REFERENCE {
-                    "without"
-                } else {
-                    "SLACP"
-                };
-                tally.add(data, &name(family, link, model), pair)?;
+                let pair = (chart.cell(reference, model), chart.cell(enhanced, model));
+                tally.add(data, &name(*chart, link(reference), model), pair)?;
             }
         }
     }
-    Some(tally.finding(tally.figure("shorter"), tally.exceptions()))
+    Some(tally)
+}
+
+/// The link layer below one of the reference TCP's lines.
+fn link(reference: &str) -> &'static str {
+    if reference == REFERENCE {
+        "without"
+    } else {
+        "SLACP"
+    }
 }
 
 fn above_all(data: &Data) -> Option<Finding> {
     let (mut more, mut all) = (0, 0);
     let mut others = Vec::new();
-    for family in ONE.into_iter().chain(FOUR) {
+    for chart in ONE.into_iter().chain(FOUR) {
         for model in LOSSY {
             let saved = |(reference, enhanced)| {
-                let pair = (
-                    cell(family, reference, model),
-                    cell(family, enhanced, model),
-                );
+                let pair = (chart.cell(reference, model), chart.cell(enhanced, model));
                 Some(difference(data, &[pair])?.mean)
             };
             let (without, with) = (saved(BY_TCP[0])?, saved(BY_TCP[1])?);
@@ -141,9 +145,8 @@ fn above_all(data: &Data) -> Option<Finding> {
                 more += 1;
             } else {
                 others.push(format!(
-                    "{}, {}: {without:.1} and {with:.1} s",
-                    family_name(family),
-                    short(model)
+                    "{}, {model}: {without:.1} and {with:.1} s",
+                    chart.name
                 ));
             }
         }
@@ -168,21 +171,12 @@ fn dropped(data: &Data, family: &str, line: &str) -> Option<f64> {
 /// SLACP, by assignment.
 fn drops(data: &Data) -> Option<Vec<(String, f64, f64)>> {
     let mut drops = Vec::new();
-    for family in ONE {
+    for Chart { family, name } in ONE {
         for (reference, enhanced) in BY_TCP {
-            let link = if reference == REFERENCE {
-                "without"
-            } else {
-                "SLACP"
-            };
-            let (reference, enhanced) = (
+            drops.push((
+                format!("{name} {}", link(reference)),
                 dropped(data, family, reference)?,
                 dropped(data, family, enhanced)?,
-            );
-            drops.push((
-                format!("{} {link}", family.to_uppercase()),
-                reference,
-                enhanced,
             ));
         }
     }
@@ -226,35 +220,18 @@ fn overshoot_enhanced(data: &Data) -> Option<Finding> {
 }
 
 fn overshoot_costs(data: &Data) -> Option<Finding> {
-    let mut tally = Tally::default();
-    for family in ONE.iter().chain(&FOUR) {
-        for (reference, enhanced) in BY_TCP {
-            for model in MODELS {
-                let pair = (
-                    cell(family, reference, model),
-                    cell(family, enhanced, model),
-                );
-                let link = if reference == REFERENCE {
-                    "without"
-                } else {
-                    "SLACP"
-                };
-                tally.add(data, &name(family, link, model), pair)?;
-            }
-        }
-    }
+    let tally = by_tcp(data, &[ONE, FOUR].concat())?;
     let mut others = Tally::default();
-    for [reference, enhanced] in QUEUE_LINES {
+    for (dama, [reference, enhanced]) in QUEUE_LINES {
         for size in QUEUES {
             let pair = (
                 cell("queue", reference, size),
                 cell("queue", enhanced, size),
             );
-            let dama = reference.split(',').next().unwrap_or(reference);
-            others.add(data, &format!("{dama}, {size}"), pair)?;
+            others.add(data, &format!("{dama}, {size}kB"), pair)?;
         }
     }
-    let at_queue = |line| data.mean("queue", line, "115.2kB", "wire_loss.queue");
+    let at_queue = |line| data.mean("queue", line, "115.2", "wire_loss.queue");
     let named = |lead: &str, names: &[String]| match names {
         [] => format!("{lead}: nowhere."),
         _ => format!("{lead}: {}.", names.join("; ")),
@@ -273,8 +250,8 @@ fn overshoot_costs(data: &Data) -> Option<Finding> {
                 "On an error-free link with SLACP, by the router's queue",
                 &others.shorter
             ),
-            at_queue(QUEUE_LINES[1][1])?,
-            at_queue(QUEUE_LINES[1][0])?
+            at_queue(QUEUE_LINES[1].1[1])?,
+            at_queue(QUEUE_LINES[1].1[0])?
         ),
     );
     Some(found.open_if(
@@ -341,7 +318,7 @@ fn four(data: &Data) -> Option<Finding> {
     for (one, four) in ONE.into_iter().zip(FOUR) {
         for line in LINES {
             for model in MODELS {
-                let pair = (cell(one, line, model), cell(four, line, model));
+                let pair = (one.cell(line, model), four.cell(line, model));
                 tally.add(data, &name(one, line, model), pair)?;
             }
         }

@@ -1,7 +1,7 @@
 //! The slides' two cures of the slow-start overshoot: a threshold learned by an earlier connection
 //! (CBI), and delayed acknowledgements in slow start, too (no DAASS).
 
-use super::tables::{CONDITIONS, MODELS, elapsed};
+use super::tables::{CONDITIONS, ERROR_MODEL, elapsed};
 use crate::family::{Family, Line};
 use crate::figure::{Figure, Section};
 
@@ -16,22 +16,13 @@ const SCENARIO: (&str, &str) = (
 );
 
 const LINES: &[Line] = &[
-    Line {
-        label: PLAIN,
-        sets: &["tcp.share_ssthresh=false"],
-    },
-    Line {
-        label: NO_DAASS,
-        sets: &["tcp.share_ssthresh=false", "tcp.ack_after_slow_start=false"],
-    },
-    Line {
-        label: CBI,
-        sets: &[],
-    },
-    Line {
-        label: BOTH,
-        sets: &["tcp.ack_after_slow_start=false"],
-    },
+    Line::of(PLAIN, &["tcp.share_ssthresh=false"]),
+    Line::of(
+        NO_DAASS,
+        &["tcp.share_ssthresh=false", "tcp.ack_after_slow_start=false"],
+    ),
+    Line::of(CBI, &[]),
+    Line::of(BOTH, &["tcp.ack_after_slow_start=false"]),
 ];
 
 const fn second(id: &'static str, sets: &'static [&'static str]) -> Family {
@@ -39,10 +30,7 @@ const fn second(id: &'static str, sets: &'static [&'static str]) -> Family {
         id,
         scenario: SCENARIO,
         sets,
-        x_path: "hop.forward.loss",
-        x_values: MODELS,
-        x_label: "error model; huge as printed (literal) and as it must be (calibrated)",
-        x_logarithmic: false,
+        x: ERROR_MODEL,
         lines: LINES,
         conditions: CONDITIONS,
     }

@@ -1,12 +1,14 @@
 //! Runs that are not on the slides: the loss of the error models, causes of claims' outcomes, and the
 //! effect of conditions that the slides leave unsaid.
 
-use super::tables::{CONDITIONS, ENHANCED, ENHANCED_SLACP, MODELS as NAMES};
-use super::tables::{SCENARIO, elapsed, with_slacp};
+use super::tables::{
+    CONDITIONS, ENHANCED, ENHANCED_SLACP, ERROR_MODEL, SCENARIO, elapsed, with_slacp,
+};
 use crate::family::{Family, Line};
 use crate::figure::{Figure, Section};
 use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
+use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 /// The place of experiments that are none of the slides'.
 const OURS: &str = "Experiment";
@@ -15,7 +17,7 @@ const OURS: &str = "Experiment";
 const LOST: Measure = Measure {
     name: "wire_loss.loss",
     unit: PACKETS / 100.0,
-    unit_name: "%",
+    unit_name: AxisUnit::PERCENT,
     label: "packets lost",
     statistic: Statistic::Mean,
 };
@@ -26,7 +28,7 @@ pub(super) const PACKETS: f64 = 2_000.0;
 const DROPPED: Measure = Measure {
     name: "wire_loss.queue",
     unit: 1.0,
-    unit_name: "packets",
+    unit_name: AxisUnit::PACKETS,
     label: "dropped at full queues",
     statistic: Statistic::Mean,
 };
@@ -35,7 +37,7 @@ const DROPPED: Measure = Measure {
 const RESIDUAL: Measure = Measure {
     name: "link.residual_loss",
     unit: 0.01,
-    unit_name: "%",
+    unit_name: AxisUnit::PERCENT,
     label: "residual loss",
     statistic: Statistic::Mean,
 };
@@ -85,19 +87,10 @@ pub(super) const MODELS: Family = Family {
     id: "models",
     scenario: SCENARIO,
     sets: &["flow.transport=udp", "flow.bytes=2844kB"],
-    x_path: "hop.forward.loss",
-    x_values: NAMES,
-    x_label: "error model; huge as printed (literal) and as it must be (calibrated)",
-    x_logarithmic: false,
+    x: ERROR_MODEL,
     lines: &[
-        Line {
-            label: AT_128,
-            sets: &[],
-        },
-        Line {
-            label: AT_64,
-            sets: &["hop.forward.rate=64kbit"],
-        },
+        Line::of(AT_128, &[]),
+        Line::of(AT_64, &["hop.forward.rate=64kbit"]),
     ],
     conditions: "2000 packets of 1450 octets, one after another, with capacity assigned for good (CRA).",
 };
@@ -108,98 +101,71 @@ pub(super) const HIGH_BARE: &str = "without, high";
 pub(super) const CLEAN_BARE: &str = "without, no errors";
 
 const ANSWER_LINES: &[Line] = &[
-    Line {
-        label: HIGH_SLACP,
-        sets: with_slacp!("hop.forward.loss=slacp high"),
-    },
-    Line {
-        label: CLEAN_SLACP,
-        sets: with_slacp!(),
-    },
-    Line {
-        label: HIGH_BARE,
-        sets: &["hop.forward.loss=slacp high"],
-    },
-    Line {
-        label: CLEAN_BARE,
-        sets: &[],
-    },
+    Line::of(HIGH_SLACP, with_slacp!("hop.forward.loss=slacp high")),
+    Line::of(CLEAN_SLACP, with_slacp!()),
+    Line::of(HIGH_BARE, &["hop.forward.loss=slacp high"]),
+    Line::of(CLEAN_BARE, &[]),
 ];
 
 const fn experiment(
     id: &'static str,
     sets: &'static [&'static str],
-    x_path: &'static str,
-    x_values: &'static [&'static str],
-    x_label: &'static str,
+    x: SweptParameter,
     lines: &'static [Line],
 ) -> Family {
     Family {
         id,
         scenario: SCENARIO,
         sets,
-        x_path,
-        x_values,
-        x_label,
-        x_logarithmic: true,
+        x,
         lines,
         conditions: CONDITIONS,
     }
 }
 
 /// The answer times: whole super-frames, since answers come into force with them. The default is the third.
-pub(super) const RBDC_ANSWERS: [&str; 4] = [
-    "rbdc response 265ms",
-    "rbdc response 530ms",
-    "rbdc response 795ms",
-    "rbdc response 1060ms",
-];
-pub(super) const VBDC_ANSWERS: [&str; 4] = [
-    "vbdc response 265ms",
-    "vbdc response 530ms",
-    "vbdc response 795ms",
-    "vbdc response 1060ms",
-];
+pub(super) const ANSWERS: [&str; 4] = ["265", "530", "795", "1060"];
+const ANSWER_AXIS: Axis = Axis::logarithmic("from a request to its answer", AxisUnit::MS);
 
 pub(super) const ANSWER_RBDC: Family = experiment(
     "answer-rbdc",
     &[],
-    "hop.forward.dama",
-    &RBDC_ANSWERS,
-    "from a request to its answer / ms",
+    SweptParameter::numbers(
+        "hop.forward.dama",
+        &ANSWERS,
+        "rbdc response {}ms",
+        ANSWER_AXIS,
+    ),
     ANSWER_LINES,
 );
 pub(super) const ANSWER_VBDC: Family = experiment(
     "answer-vbdc",
     &[],
-    "hop.forward.dama",
-    &VBDC_ANSWERS,
-    "from a request to its answer / ms",
+    SweptParameter::numbers(
+        "hop.forward.dama",
+        &ANSWERS,
+        "vbdc response {}ms",
+        ANSWER_AXIS,
+    ),
     ANSWER_LINES,
 );
 
-pub(super) const TIMEOUTS: [&str; 5] = [
-    "rbdc timeout 1",
-    "rbdc timeout 2",
-    "rbdc timeout 4",
-    "rbdc timeout 8",
-    "rbdc timeout 15",
-];
+pub(super) const TIMEOUTS: [&str; 5] = ["1", "2", "4", "8", "15"];
 pub(super) const TIMEOUT: Family = experiment(
     "timeout",
     &["hop.forward.loss=slacp huge-calibrated"],
-    "hop.forward.dama",
-    &TIMEOUTS,
-    "how long an assigned rate is kept / super-frames",
+    SweptParameter::numbers(
+        "hop.forward.dama",
+        &TIMEOUTS,
+        "rbdc timeout {}",
+        Axis::logarithmic(
+            "how long an assigned rate is kept",
+            AxisUnit::of("super-frames", "super-frames"),
+        ),
+    ),
     &[
-        Line {
-            label: ENHANCED,
-            sets: &[],
-        },
-        Line {
-            label: ENHANCED_SLACP,
-            sets: with_slacp!(),
-        },
+        Line::of(ENHANCED, &[]),
+        Line::of(ENHANCED_SLACP, with_slacp!()),
     ],
 );
 
@@ -232,22 +198,21 @@ pub(super) const WHY_RECOVERY: Section = Section {
 macro_rules! by_dama {
     ($($set:expr),*) => {
         &[
-            Line { label: "CRA", sets: with_slacp!("hop.forward.dama=cra" $(, $set)*) },
-            Line { label: "RBDC", sets: with_slacp!("hop.forward.dama=rbdc" $(, $set)*) },
-            Line { label: "VBDC", sets: with_slacp!("hop.forward.dama=vbdc" $(, $set)*) },
+            Line::of("CRA", with_slacp!("hop.forward.dama=cra" $(, $set)*)),
+            Line::of("RBDC", with_slacp!("hop.forward.dama=rbdc" $(, $set)*)),
+            Line::of("VBDC", with_slacp!("hop.forward.dama=vbdc" $(, $set)*)),
         ]
     };
 }
 
-pub(super) const BUFFERS: [&str; 6] = ["7.2kB", "10.8kB", "14.4kB", "21.6kB", "28.8kB", "57.6kB"];
-pub(super) const BUFFER: Family = experiment(
-    "buffer",
-    &[],
+pub(super) const BUFFERS: [&str; 6] = ["7.2", "10.8", "14.4", "21.6", "28.8", "57.6"];
+const TERMINAL_BUFFER: SweptParameter = SweptParameter::numbers(
     "hop.forward.queue",
     &BUFFERS,
-    "buffer that requests are made for / kB",
-    by_dama!(),
+    "{}kB",
+    Axis::logarithmic("buffer that requests are made for", AxisUnit::KB),
 );
+pub(super) const BUFFER: Family = experiment("buffer", &[], TERMINAL_BUFFER, by_dama!());
 
 pub(super) const BUFFER_4: Family = experiment(
     "buffer-4",
@@ -256,45 +221,46 @@ pub(super) const BUFFER_4: Family = experiment(
         "flow.count=4",
         "hop.forward.loss=slacp high",
     ],
-    "hop.forward.queue",
-    &BUFFERS,
-    "buffer that requests are made for / kB",
+    TERMINAL_BUFFER,
     by_dama!(),
 );
 
-pub(super) const QUEUES: [&str; 6] = ["7.2kB", "14.4kB", "28.8kB", "57.6kB", "115.2kB", "230.4kB"];
+pub(super) const QUEUES: [&str; 6] = ["7.2", "14.4", "28.8", "57.6", "115.2", "230.4"];
 
-/// The name of a line: the TCP and the assignment.
 macro_rules! queue_line {
     ($label:expr, $dama:literal, $preset:literal) => {
-        Line {
-            label: $label,
-            sets: with_slacp!(
+        Line::of(
+            $label,
+            with_slacp!(
                 concat!("hop.forward.dama=", $dama),
                 concat!("tcp.preset=", $preset)
             ),
-        }
+        )
     };
 }
 
-pub(super) const QUEUE_LINES: [[&str; 2]; 3] = [
-    ["CRA, reference", "CRA, enhanced"],
-    ["RBDC, reference", "RBDC, enhanced"],
-    ["VBDC, reference", "VBDC, enhanced"],
+/// The assignments, each with the lines of both TCPs over it.
+pub(super) const QUEUE_LINES: [(&str, [&str; 2]); 3] = [
+    ("CRA", ["CRA, reference", "CRA, enhanced"]),
+    ("RBDC", ["RBDC, reference", "RBDC, enhanced"]),
+    ("VBDC", ["VBDC, reference", "VBDC, enhanced"]),
 ];
 pub(super) const QUEUE: Family = experiment(
     "queue",
     &[],
-    "hop.ip_queue",
-    &QUEUES,
-    "router's queue above SLACP / kB",
+    SweptParameter::numbers(
+        "hop.ip_queue",
+        &QUEUES,
+        "{}kB",
+        Axis::logarithmic("router's queue above SLACP", AxisUnit::KB),
+    ),
     &[
-        queue_line!(QUEUE_LINES[0][0], "cra", "reference"),
-        queue_line!(QUEUE_LINES[0][1], "cra", "enhanced"),
-        queue_line!(QUEUE_LINES[1][0], "rbdc", "reference"),
-        queue_line!(QUEUE_LINES[1][1], "rbdc", "enhanced"),
-        queue_line!(QUEUE_LINES[2][0], "vbdc", "reference"),
-        queue_line!(QUEUE_LINES[2][1], "vbdc", "enhanced"),
+        queue_line!(QUEUE_LINES[0].1[0], "cra", "reference"),
+        queue_line!(QUEUE_LINES[0].1[1], "cra", "enhanced"),
+        queue_line!(QUEUE_LINES[1].1[0], "rbdc", "reference"),
+        queue_line!(QUEUE_LINES[1].1[1], "rbdc", "enhanced"),
+        queue_line!(QUEUE_LINES[2].1[0], "vbdc", "reference"),
+        queue_line!(QUEUE_LINES[2].1[1], "vbdc", "enhanced"),
     ],
 );
 
@@ -333,73 +299,64 @@ pub(super) const WHY_BUFFERS: Section = Section {
 };
 
 pub(super) const PERSISTENCES: [&str; 5] = ["0", "1", "2", "3", "4"];
-pub(super) const PERSISTENCE: Family = Family {
-    x_logarithmic: false,
-    ..experiment(
-        "persistence",
-        &["hop.forward.loss=slacp huge-calibrated"],
+pub(super) const PERSISTENCE: Family = experiment(
+    "persistence",
+    &["hop.forward.loss=slacp huge-calibrated"],
+    SweptParameter::numbers(
         "hop.link.persistence",
         &PERSISTENCES,
-        "retransmissions of a frame at most",
-        by_dama!(),
-    )
-};
-
-const REDUNDANCY_VALUES: [&str; 5] = ["0%", "25%", "50%", "75%", "100%"];
-pub(super) const REDUNDANCY: Family = Family {
-    x_logarithmic: false,
-    ..experiment(
-        "redundancy",
-        &["hop.forward.loss=slacp huge-calibrated"],
-        "hop.link.redundancy",
-        &REDUNDANCY_VALUES,
-        "parity of the first round / % of its packets, at least one frame",
-        by_dama!(),
-    )
-};
-
-const ACK_DELAYS: [&str; 5] = ["50ms", "100ms", "190ms", "400ms", "800ms"];
-pub(super) const ACK_DELAY: Family = experiment(
-    "ack-delay",
-    &["hop.forward.loss=slacp huge-calibrated"],
-    "hop.link.ack_delay",
-    &ACK_DELAYS,
-    "receiver's acknowledgement timer / ms",
+        "{}",
+        Axis::linear("retransmissions of a frame at most", AxisUnit::NONE),
+    ),
     by_dama!(),
 );
 
-const RTOS: [&str; 5] = ["200ms", "500ms", "1000ms", "2000ms", "3000ms"];
+const REDUNDANCY_VALUES: [&str; 5] = ["0", "25", "50", "75", "100"];
+pub(super) const REDUNDANCY: Family = experiment(
+    "redundancy",
+    &["hop.forward.loss=slacp huge-calibrated"],
+    SweptParameter::numbers(
+        "hop.link.redundancy",
+        &REDUNDANCY_VALUES,
+        "{}%",
+        Axis::linear(
+            "parity of the first round",
+            AxisUnit::of("% of its packets, at least one frame", "percent"),
+        ),
+    ),
+    by_dama!(),
+);
+
+const ACK_DELAYS: [&str; 5] = ["50", "100", "190", "400", "800"];
+pub(super) const ACK_DELAY: Family = experiment(
+    "ack-delay",
+    &["hop.forward.loss=slacp huge-calibrated"],
+    SweptParameter::numbers(
+        "hop.link.ack_delay",
+        &ACK_DELAYS,
+        "{}ms",
+        Axis::logarithmic("receiver's acknowledgement timer", AxisUnit::MS),
+    ),
+    by_dama!(),
+);
+
+const RTOS: [&str; 5] = ["200", "500", "1000", "2000", "3000"];
 pub(super) const RTO_MIN: Family = experiment(
     "rto-min",
     &["hop.forward.loss=slacp huge-calibrated"],
-    "tcp.rto_min",
-    &RTOS,
-    "TCP's shortest timeout / ms",
+    SweptParameter::numbers(
+        "tcp.rto_min",
+        &RTOS,
+        "{}ms",
+        Axis::logarithmic("TCP's shortest timeout", AxisUnit::MS),
+    ),
     &[
-        Line {
-            label: "CRA",
-            sets: &[],
-        },
-        Line {
-            label: "RBDC",
-            sets: &["hop.forward.dama=rbdc"],
-        },
-        Line {
-            label: "VBDC",
-            sets: &["hop.forward.dama=vbdc"],
-        },
-        Line {
-            label: "CRA, SLACP",
-            sets: with_slacp!(),
-        },
-        Line {
-            label: "RBDC, SLACP",
-            sets: with_slacp!("hop.forward.dama=rbdc"),
-        },
-        Line {
-            label: "VBDC, SLACP",
-            sets: with_slacp!("hop.forward.dama=vbdc"),
-        },
+        Line::of("CRA", &[]),
+        Line::of("RBDC", &["hop.forward.dama=rbdc"]),
+        Line::of("VBDC", &["hop.forward.dama=vbdc"]),
+        Line::of("CRA, SLACP", with_slacp!()),
+        Line::of("RBDC, SLACP", with_slacp!("hop.forward.dama=rbdc")),
+        Line::of("VBDC, SLACP", with_slacp!("hop.forward.dama=vbdc")),
     ],
 );
 

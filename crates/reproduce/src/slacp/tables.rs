@@ -6,6 +6,7 @@ use crate::family::{Family, Line};
 use crate::figure::{Figure, Section};
 use crate::measure::{Measure, Statistic};
 use crate::paper::{Absent, Paper};
+use crate::parameter::{AxisUnit, SweptParameter, ValueName};
 
 pub(super) const REFERENCE: &str = "reference TCP";
 pub(super) const ENHANCED: &str = "enhanced TCP";
@@ -113,7 +114,7 @@ const FOUR_PLACE: &str = "Slide \"4 flows\"";
 pub(super) const ELAPSED: Measure = Measure {
     name: "elapsed_s",
     unit: 1.0,
-    unit_name: "s",
+    unit_name: AxisUnit::S,
     label: "elapsed time",
     statistic: Statistic::Mean,
 };
@@ -130,13 +131,35 @@ pub(super) const fn elapsed(
 /// The slides' error models; the last in both readings.
 pub(super) const MODELS: &[&str] = &[
     "none",
-    "slacp low",
-    "slacp medium",
-    "slacp high",
-    "slacp vhigh",
-    "slacp huge-literal",
-    "slacp huge-calibrated",
+    "low",
+    "medium",
+    "high",
+    "vhigh",
+    "huge-literal",
+    "huge-calibrated",
 ];
+
+const fn model(id: &'static str, written: &'static str, label: &'static str) -> ValueName {
+    ValueName { id, written, label }
+}
+
+/// The models of [`MODELS`] as values of a scenario.
+const MODEL_NAMES: [ValueName; 7] = [
+    model(MODELS[0], "none", "none"),
+    model(MODELS[1], "slacp low", "low"),
+    model(MODELS[2], "slacp medium", "medium"),
+    model(MODELS[3], "slacp high", "high"),
+    model(MODELS[4], "slacp vhigh", "vhigh"),
+    model(MODELS[5], "slacp huge-literal", "literal"),
+    model(MODELS[6], "slacp huge-calibrated", "calibrated"),
+];
+
+/// The swept error model.
+pub(super) const ERROR_MODEL: SweptParameter = SweptParameter::names(
+    "hop.forward.loss",
+    &MODEL_NAMES,
+    "error model; huge as printed (literal) and as it must be (calibrated)",
+);
 
 pub(super) const SCENARIO: (&str, &str) = (
     "scenarios/return-link.toml",
@@ -157,22 +180,10 @@ macro_rules! with_slacp {
 pub(super) use with_slacp;
 
 const LINES: &[Line] = &[
-    Line {
-        label: REFERENCE,
-        sets: &["tcp.preset=reference"],
-    },
-    Line {
-        label: ENHANCED,
-        sets: &["tcp.preset=enhanced"],
-    },
-    Line {
-        label: REFERENCE_SLACP,
-        sets: with_slacp!("tcp.preset=reference"),
-    },
-    Line {
-        label: ENHANCED_SLACP,
-        sets: with_slacp!("tcp.preset=enhanced"),
-    },
+    Line::of(REFERENCE, &["tcp.preset=reference"]),
+    Line::of(ENHANCED, &["tcp.preset=enhanced"]),
+    Line::of(REFERENCE_SLACP, with_slacp!("tcp.preset=reference")),
+    Line::of(ENHANCED_SLACP, with_slacp!("tcp.preset=enhanced")),
 ];
 
 pub(super) const CONDITIONS: &str = "A return link of 128 kbit/s and a forward link of 512 kbit/s, 250 ms each way, MTU 1450; errors on the \
@@ -183,10 +194,7 @@ const fn transfer(id: &'static str, sets: &'static [&'static str]) -> Family {
         id,
         scenario: SCENARIO,
         sets,
-        x_path: "hop.forward.loss",
-        x_values: MODELS,
-        x_label: "error model; huge as printed (literal) and as it must be (calibrated)",
-        x_logarithmic: false,
+        x: ERROR_MODEL,
         lines: LINES,
         conditions: CONDITIONS,
     }
