@@ -5,7 +5,7 @@
 
 use core::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fulmar_channel::{Channel, preset::Preset};
+use fulmar_channel::{Channel, preset::ChannelPreset};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
@@ -28,7 +28,7 @@ fn admit(criterion: &mut Criterion) {
         ),
     ];
     for (name, loss, bits) in cases {
-        let mut config = Preset::AirborneFar.config();
+        let mut config = ChannelPreset::AirborneFar.config();
         config.loss = loss.parse().expect("a loss model from the table above");
         config.bits = bits
             .parse()

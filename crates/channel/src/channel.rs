@@ -1,18 +1,18 @@
 //! One direction of one hop: calls the models in their order and counts.
 
 use crate::bits::BitProcess;
-use crate::config::Config;
-use crate::config_error::ConfigError;
-use crate::counters::Counters;
+use crate::config::ChannelConfig;
+use crate::config_error::ChannelConfigError;
+use crate::counters::ChannelCounters;
 use crate::dama::Terminal;
 use crate::fading::FadingProcess;
 use crate::flips::Flips;
 use crate::loss::LossProcess;
 use crate::outage::OutageClock;
-use crate::path::Path;
+use crate::path::PropagationPath;
 use crate::replay::UsedUp;
 use crate::transmitter::{Transmission, Transmitter};
-use crate::verdict::{Delivery, DropReason, Verdict};
+use crate::verdict::{ChannelDropReason, ChannelVerdict, Delivery};
 use core::num::NonZeroU64;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{BitErrorRate, ByteCount, Instant, Probability};
@@ -20,15 +20,15 @@ use fulmar_proto::units::{BitErrorRate, ByteCount, Instant, Probability};
 /// One direction of one hop.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    config: Config,
+    config: ChannelConfig,
     sender: Sender,
     outages: OutageClock,
     loss: LossProcess,
     bits: BitProcess,
     fading: Option<FadingProcess>,
-    path: Path,
+    path: PropagationPath,
     copies: Option<Copies>,
-    counters: Counters,
+    counters: ChannelCounters,
     latest: Instant,
 }
 
@@ -57,16 +57,16 @@ pub struct QueueState {
 struct Copies {
     probability: Probability,
     rng: Rng,
-    path: Path,
+    path: PropagationPath,
     bits: BitProcess,
 }
 
-impl Config {
+impl ChannelConfig {
     /// Checks every field.
     ///
     /// # Errors
     /// The first field out of range.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    pub fn validate(&self) -> Result<(), ChannelConfigError> {
         Channel::new(self.clone(), &Rng::from_seed(0)).map(drop)
     }
 }
@@ -77,12 +77,13 @@ impl Channel {
     ///
     /// # Errors
     /// The first field of `config` that is out of range.
-    pub fn new(config: Config, rng: &Rng) -> Result<Self, ConfigError> {
+    pub fn new(config: ChannelConfig, rng: &Rng) -> Result<Self, ChannelConfigError> {
         config.check_plain_fields()?;
         let rate = config
             .rate
             .and_then(|rate| NonZeroU64::new(rate.as_bits_per_second()));
-        let path = |rng: &Rng| Path::new(config.delay, config.jitter, config.reorder, rng);
+        let path =
+            |rng: &Rng| PropagationPath::new(config.delay, config.jitter, config.reorder, rng);
         let copies = (!config.duplicate.is_zero()).then(|| {
             let rng = rng.child("duplicate");
             Copies {
@@ -111,7 +112,7 @@ impl Channel {
             },
             path: path(rng),
             copies,
-            counters: Counters::default(),
+            counters: ChannelCounters::default(),
             latest: Instant::START,
             config,
         })
@@ -119,20 +120,20 @@ impl Channel {
 
     /// Hands the link a packet of `len` octets, lower headers included, and returns its fate. `now`
     /// never decreases from call to call; a smaller one is read as the largest so far.
-    pub fn admit(&mut self, now: Instant, len: ByteCount) -> Verdict {
+    pub fn admit(&mut self, now: Instant, len: ByteCount) -> ChannelVerdict {
         self.latest = self.latest.max(now);
         self.counters.offered_packets += 1;
         self.counters.offered_bytes += len;
         match &mut self.sender {
             Sender::Fixed(transmitter) => match transmitter.admit(self.latest, len) {
                 Some(transmission) => self.transmit(transmission, len),
-                None => self.drop_for(DropReason::Queue),
+                None => self.drop_for(ChannelDropReason::Queue),
             },
             Sender::OnDemand(terminal) => {
                 if terminal.admit(self.latest, len) {
-                    Verdict::Waits
+                    ChannelVerdict::Waits
                 } else {
-                    self.drop_for(DropReason::Queue)
+                    self.drop_for(ChannelDropReason::Queue)
                 }
             }
         }
@@ -140,7 +141,7 @@ impl Channel {
 
     /// The verdict on the next packet that has left a terminal's buffer by `now`, in the order in
     /// which they were admitted. `None` until one has, and always without [`crate::Dama`].
-    pub fn poll_departure(&mut self, now: Instant) -> Option<Verdict> {
+    pub fn poll_departure(&mut self, now: Instant) -> Option<ChannelVerdict> {
         self.latest = self.latest.max(now);
         let Sender::OnDemand(terminal) = &mut self.sender else {
             return None;
@@ -172,7 +173,7 @@ impl Channel {
 
     /// Puts a packet through the models. Every model draws for every transmitted packet, so that no
     /// model changes another's draws.
-    fn transmit(&mut self, transmission: Transmission, len: ByteCount) -> Verdict {
+    fn transmit(&mut self, transmission: Transmission, len: ByteCount) -> ChannelVerdict {
         let Transmission { start, end, marked } = transmission;
         self.counters.transmitted_packets += 1;
         self.counters.transmitted_bytes += len;
@@ -188,10 +189,10 @@ impl Channel {
         let arrival = self.path.arrive(gone);
         let copied = self.copies.as_mut().is_some_and(Copies::draw);
         if out {
-            return self.drop_for(DropReason::Outage);
+            return self.drop_for(ChannelDropReason::Outage);
         }
         if lost {
-            return self.drop_for(DropReason::Loss);
+            return self.drop_for(ChannelDropReason::Loss);
         }
         let duplicate = match &mut self.copies {
             Some(copies) if copied => {
@@ -209,7 +210,7 @@ impl Channel {
         counters.flipped_bits += flips.len() as u64;
         counters.marked_packets += u64::from(marked);
         counters.reordered_packets += u64::from(arrival.held_back);
-        Verdict::Deliver(Delivery {
+        ChannelVerdict::Deliver(Delivery {
             at: arrival.at,
             flips,
             marked,
@@ -217,9 +218,9 @@ impl Channel {
         })
     }
 
-    fn drop_for(&mut self, reason: DropReason) -> Verdict {
+    fn drop_for(&mut self, reason: ChannelDropReason) -> ChannelVerdict {
         self.counters.count_drop(reason);
-        Verdict::Drop(reason)
+        ChannelVerdict::Drop(reason)
     }
 
     /// The queue at `now`, for a cross-layer rate control.
@@ -253,7 +254,7 @@ impl Channel {
     }
 
     /// The channel's counters so far.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &ChannelCounters {
         &self.counters
     }
 
@@ -267,7 +268,7 @@ impl Channel {
     }
 
     /// The description that the channel was made from.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &ChannelConfig {
         &self.config
     }
 }

@@ -1,7 +1,7 @@
 //! The description of a channel.
 
 use crate::bits::BitErrors;
-use crate::config_error::{ConfigError, Field, Setting};
+use crate::config_error::{ChannelConfigError, Field, Setting};
 use crate::dama::Dama;
 use crate::fading::Fading;
 use crate::loss::LossModel;
@@ -16,7 +16,7 @@ use fulmar_proto::units::{
 /// One direction of one hop. The default is a perfect medium: everything arrives at once and
 /// intact.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Config {
+pub struct ChannelConfig {
     /// The rate of the transmitter; with `None` a transmission takes no time.
     pub rate: Option<Bitrate>,
     /// Propagation delay, from the last octet's departure to its arrival.
@@ -48,7 +48,7 @@ pub struct Config {
 /// The longest delay: a year, so that sums of a few delays fit 64 bits.
 const DELAY_MAX: Duration = Duration::from_secs(31_536_000);
 
-impl Config {
+impl ChannelConfig {
     /// The probability that a packet of `len` octets, once on the link and outside of outages, does
     /// not arrive intact: 1 - (1 - mean loss) × (1 - P(some bit inverted)). Fading, by its law,
     /// makes one more such factor.
@@ -66,10 +66,10 @@ impl Config {
     ///
     /// # Errors
     /// The channel has a [`Dama`].
-    pub fn decides_at_once(&self) -> Result<(), ConfigError> {
+    pub fn decides_at_once(&self) -> Result<(), ChannelConfigError> {
         match self.dama {
             None => Ok(()),
-            Some(dama) => Err(ConfigError::new(
+            Some(dama) => Err(ChannelConfigError::new(
                 Setting::Dama.whole(),
                 dama,
                 "not set here",
@@ -92,10 +92,14 @@ impl Config {
     }
 
     /// Checks the fields that no model checks itself.
-    pub(crate) fn check_plain_fields(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check_plain_fields(&self) -> Result<(), ChannelConfigError> {
         if self.rate == Some(Bitrate::ZERO) {
             let allowed = "at least 1bit, or none for a link that takes no time";
-            return Err(ConfigError::new(Setting::Rate.whole(), "0bit", allowed));
+            return Err(ChannelConfigError::new(
+                Setting::Rate.whole(),
+                "0bit",
+                allowed,
+            ));
         }
         if let (Some(rate), Some(fading)) = (self.rate, &self.fading) {
             fading.check_at(rate)?;
@@ -104,7 +108,11 @@ impl Config {
             if (least..=DELAY_MAX).contains(&span) {
                 Ok(())
             } else {
-                Err(ConfigError::new(field, format_duration(span), allowed))
+                Err(ChannelConfigError::new(
+                    field,
+                    format_duration(span),
+                    allowed,
+                ))
             }
         };
         check_span(
@@ -127,7 +135,7 @@ impl Config {
         {
             let allowed = format!("at most the delay, {}", format_duration(self.delay));
             let given = format_duration(jitter.spread);
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Jitter.part("spread"),
                 given,
                 allowed,
@@ -137,7 +145,7 @@ impl Config {
             && packets > WAITING_PACKETS_MAX
         {
             let allowed = format!("at most {WAITING_PACKETS_MAX} packets");
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Queue.part("packets"),
                 packets,
                 allowed,
@@ -147,12 +155,16 @@ impl Config {
             dama.check()?;
             if self.rate.is_none() {
                 let allowed = "set only together with a rate";
-                return Err(ConfigError::new(Setting::Dama.whole(), dama, allowed));
+                return Err(ChannelConfigError::new(
+                    Setting::Dama.whole(),
+                    dama,
+                    allowed,
+                ));
             }
         }
         if self.ecn_threshold.is_some() && self.queue.is_unlimited() {
             let allowed = "set only together with a queue limit";
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::EcnThreshold.whole(),
                 "set",
                 allowed,

@@ -5,7 +5,7 @@ use core::fmt::{self, Display};
 /// The error about a value out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {value}; allowed is {allowed}")]
-pub struct ConfigError {
+pub struct ChannelConfigError {
     /// The value's place in the description.
     pub field: Field,
     /// The value given.
@@ -14,7 +14,7 @@ pub struct ConfigError {
     pub allowed: String,
 }
 
-impl ConfigError {
+impl ChannelConfigError {
     pub(crate) fn new(field: Field, value: impl Display, allowed: impl Into<String>) -> Self {
         Self {
             field,
@@ -40,7 +40,7 @@ impl Display for Field {
     }
 }
 
-/// A setting of a channel: a field of [`Config`](crate::Config), or the discipline of a queue above it.
+/// A setting of a channel: a field of [`ChannelConfig`](crate::Config), or the discipline of a queue above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// The rate of the transmitter.

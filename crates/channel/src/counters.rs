@@ -1,13 +1,13 @@
 //! The counters of a channel.
 
-use crate::verdict::DropReason;
+use crate::verdict::ChannelDropReason;
 use fulmar_proto::units::ByteCount;
 
-/// Counts of one channel since its birth. Conservation: `offered_packets` = `dropped` for [`DropReason::Queue`] +
+/// Counts of one channel since its birth. Conservation: `offered_packets` = `dropped` for [`ChannelDropReason::Queue`] +
 /// `transmitted_packets` + the packets in a terminal's buffer, and `transmitted_packets` = `delivered_packets` +
 /// `dropped` for all other reasons. Copies are in `duplicated_packets` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ChannelCounters {
     /// Packets handed to the channel.
     pub offered_packets: u64,
     /// Octets of those packets.
@@ -30,12 +30,12 @@ pub struct Counters {
     pub reordered_packets: u64,
     /// Second arrivals.
     pub duplicated_packets: u64,
-    dropped: [u64; DropReason::ALL.len()],
+    dropped: [u64; ChannelDropReason::ALL.len()],
 }
 
-impl Counters {
+impl ChannelCounters {
     /// Packets dropped for `reason`.
-    pub const fn dropped(&self, reason: DropReason) -> u64 {
+    pub const fn dropped(&self, reason: ChannelDropReason) -> u64 {
         self.dropped[reason as usize]
     }
 
@@ -44,7 +44,7 @@ impl Counters {
         self.dropped.iter().sum()
     }
 
-    pub(crate) fn count_drop(&mut self, reason: DropReason) {
+    pub(crate) fn count_drop(&mut self, reason: ChannelDropReason) {
         self.dropped[reason as usize] += 1;
     }
 }

@@ -218,6 +218,6 @@ mod tests {
     #[test]
     fn a_verdict_stays_small_enough_to_return_by_value() {
         assert_eq!(size_of::<Flips>(), 32);
-        assert!(size_of::<crate::Verdict>() <= 96);
+        assert!(size_of::<crate::ChannelVerdict>() <= 96);
     }
 }

@@ -9,7 +9,7 @@
 //! Gilbert, "Capacity of a burst-noise channel", Bell System Technical Journal 39 (1960), with the
 //! bad state losing everything; Elliott (1963) for losses in both states.
 
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use crate::geometric::Geometric;
 use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
@@ -27,11 +27,11 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ChannelConfigError> {
         let loss = self.mean_loss.value();
         if loss >= 1.0 {
             let allowed = "below 1; for a dead link write the loss without a burst length";
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Loss.part("mean_loss"),
                 loss,
                 allowed,
@@ -40,7 +40,7 @@ impl GilbertElliott {
         let least = (loss / (1.0 - loss)).max(1.0);
         if !(self.mean_burst.is_finite() && self.mean_burst >= least) {
             let allowed = format!("at least {least} packets at a mean loss of {loss}");
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Loss.part("mean_burst"),
                 self.mean_burst,
                 allowed,
@@ -80,7 +80,7 @@ impl PacketStates {
         computed_rate(bad * self.bad.loss.value() + (1.0 - bad) * self.good.loss.value())
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ChannelConfigError> {
         for (field, state) in [
             (Setting::Loss.part("good"), self.good),
             (Setting::Loss.part("bad"), self.bad),
@@ -88,7 +88,7 @@ impl PacketStates {
             let mean = state.mean_packets;
             if !(mean.is_finite() && mean >= 1.0) {
                 let allowed = "a mean length of at least 1 packet";
-                return Err(ConfigError::new(field, mean, allowed));
+                return Err(ChannelConfigError::new(field, mean, allowed));
             }
         }
         Ok(())

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Where a terminal has to ask for capacity ([`Dama`]), a packet's departure depends on packets that
-//! are still to come: `admit` answers [`Verdict::Waits`], and the driver polls for departures.
+//! are still to come: `admit` answers [`ChannelVerdict::Waits`], and the driver polls for departures.
 //!
 //! # Promises
 //! - No clock and no entropy: `now` is an argument, and randomness comes from the generator given
@@ -32,11 +32,11 @@
 //!
 //! # Example
 //! ```
-//! use fulmar_channel::{Channel, Verdict, apply_flips, preset::Preset};
+//! use fulmar_channel::{Channel, ChannelVerdict, apply_flips, preset::ChannelPreset};
 //! use fulmar_proto::rng::Rng;
 //! use fulmar_proto::units::{ByteCount, Instant};
 //!
-//! let mut config = Preset::AirborneFar.config();
+//! let mut config = ChannelPreset::AirborneFar.config();
 //! config.loss = "2% burst 4".parse()?;
 //! config.bits = "1e-4".parse()?;
 //! let mut channel = Channel::new(config, &Rng::from_seed(1).child("hop-0/forward"))?;
@@ -44,15 +44,15 @@
 //! // 20 octets of a lower header that nobody keeps, and 1480 octets that we hold.
 //! let (lower, mut packet) = (ByteCount(20), vec![0; 1480]);
 //! match channel.admit(Instant::START, lower + ByteCount::of(&packet)) {
-//!     Verdict::Deliver(delivery) => {
+//!     ChannelVerdict::Deliver(delivery) => {
 //!         let damage = apply_flips(&mut packet, &delivery.flips, lower);
 //!         if damage.lower_header_hit() {
 //!             // The layer below has a check of its own and drops it.
 //!         }
 //!     }
-//!     Verdict::Drop(reason) => println!("dropped: {}", reason.name()),
+//!     ChannelVerdict::Drop(reason) => println!("dropped: {}", reason.name()),
 //!     // Only where capacity is assigned on demand: `poll_departure` tells later.
-//!     Verdict::Waits => {}
+//!     ChannelVerdict::Waits => {}
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -85,20 +85,20 @@ mod verdict;
 
 pub use bits::BitErrors;
 pub use channel::{Channel, QueueState};
-pub use config::Config;
-pub use config_error::{ConfigError, Field, Setting};
-pub use counters::Counters;
+pub use config::ChannelConfig;
+pub use config_error::{ChannelConfigError, Field, Setting};
+pub use counters::ChannelCounters;
 pub use dama::{Assignment, Dama};
 pub use flips::{Damage, Flips, apply_flips};
 pub use gilbert::{GilbertElliott, PacketState, PacketStates};
 pub use loss::LossModel;
 pub use outage::{Outage, OutageCycle, OutagePlan};
 pub use packet_queue::{PacketQueue, Queued};
-pub use path::{Jitter, Order, Reorder};
+pub use path::{Jitter, PacketOrder, Reorder};
 pub use red::RedConfig;
-pub use replay::{AtEnd, PacketTrace, Replay, TimeTrace, Trace, TraceFull, UsedUp};
+pub use replay::{AtEnd, LossTrace, PacketTrace, Replay, TimeTrace, TraceFull, UsedUp};
 pub use series::{Lengths, Series};
 pub use text::TextError;
 pub use transmitter::QueueLimit;
-pub use two_state::{OnOff, Sojourn, State, TwoState};
-pub use verdict::{Delivery, DropReason, Verdict};
+pub use two_state::{LossState, OnOff, Sojourn, TwoState};
+pub use verdict::{ChannelDropReason, ChannelVerdict, Delivery};

@@ -5,7 +5,7 @@
 //! plan changes no loss draw. Under Bernoulli loss with equal seeds the packets lost at a lower
 //! rate are among those lost at a higher one.
 
-use crate::config_error::ConfigError;
+use crate::config_error::ChannelConfigError;
 use crate::gilbert::{GilbertElliott, GilbertProcess, PacketStates};
 use crate::replay::{Replay, ReplayProcess, UsedUp};
 use crate::series::{Series, SeriesProcess};
@@ -53,7 +53,7 @@ impl LossModel {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ChannelConfigError> {
         match self {
             Self::None | Self::Bernoulli(_) | Self::Replay(_) => Ok(()),
             Self::OnOff(on_off) => on_off.two_state().map(drop),
@@ -90,8 +90,8 @@ pub(crate) enum LossProcess {
 
 impl LossProcess {
     /// # Errors
-    /// [`ConfigError`] if the model's parameters are out of range.
-    pub(crate) fn new(model: &LossModel, rng: Rng) -> Result<Self, ConfigError> {
+    /// [`ChannelConfigError`] if the model's parameters are out of range.
+    pub(crate) fn new(model: &LossModel, rng: Rng) -> Result<Self, ChannelConfigError> {
         model.check()?;
         let by_time = |states: TwoState, rng: Rng| Self::TwoState {
             states: TwoStateProcess::new(states, rng.child("state")),

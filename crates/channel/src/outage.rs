@@ -5,7 +5,7 @@
 //! Packets wholly sent before it arrive, because the medium is out at the sending end. The queue
 //! and the transmitter continue, as those of a blocked optical or radio link do.
 
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use fulmar_proto::units::{Duration, Instant, format_duration};
 
 /// One outage.
@@ -49,10 +49,10 @@ impl OutagePlan {
         self.single.is_empty() && self.cycles.is_empty()
     }
 
-    fn check(&self) -> Result<(), ConfigError> {
+    fn check(&self) -> Result<(), ChannelConfigError> {
         let too_short = |length: Duration| {
             let given = format_duration(length);
-            ConfigError::new(Setting::Outages.part("length"), given, "above zero")
+            ChannelConfigError::new(Setting::Outages.part("length"), given, "above zero")
         };
         if let Some(outage) = self.single.iter().find(|outage| outage.length.is_zero()) {
             return Err(too_short(outage.length));
@@ -64,7 +64,7 @@ impl OutagePlan {
             if cycle.length >= cycle.every {
                 let given = format_duration(cycle.length);
                 let allowed = format!("below the cycle of {}", format_duration(cycle.every));
-                return Err(ConfigError::new(
+                return Err(ChannelConfigError::new(
                     Setting::Outages.part("length"),
                     given,
                     allowed,
@@ -92,8 +92,8 @@ struct Cycle {
 
 impl OutageClock {
     /// # Errors
-    /// [`ConfigError`] for an outage without length, or one as long as its cycle.
-    pub(crate) fn new(plan: &OutagePlan) -> Result<Self, ConfigError> {
+    /// [`ChannelConfigError`] for an outage without length, or one as long as its cycle.
+    pub(crate) fn new(plan: &OutagePlan) -> Result<Self, ChannelConfigError> {
         plan.check()?;
         let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let mut sorted: Vec<(u64, u64)> = plan

@@ -2,7 +2,7 @@
 //!
 //! arrival = end of transmission + delay + uniform(-spread, +spread) + (held back ? extra : 0)
 //!
-//! With [`Order::Kept`] an arrival is never before that of an earlier packet that was not held
+//! With [`PacketOrder::Kept`] an arrival is never before that of an earlier packet that was not held
 //! back: the medium is a pipe, and a late packet delays those behind it. That makes the delay of
 //! closely spaced packets larger on average than `delay`.
 
@@ -11,7 +11,7 @@ use fulmar_proto::units::{Duration, Instant, Probability};
 
 /// Whether jitter may change the order of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum PacketOrder {
     /// First in, first out.
     #[default]
     Kept,
@@ -25,7 +25,7 @@ pub struct Jitter {
     /// The delay varies by at most this, up and down; at most the delay itself.
     pub spread: Duration,
     /// Whether packets may overtake each other because of it.
-    pub order: Order,
+    pub order: PacketOrder,
 }
 
 /// Some packets are held back, so that later ones overtake them. The share of packets that arrive
@@ -40,7 +40,7 @@ pub struct Reorder {
 
 /// The state of a path.
 #[derive(Clone, Debug)]
-pub(crate) struct Path {
+pub(crate) struct PropagationPath {
     delay: Duration,
     jitter: Option<(Jitter, Rng)>,
     reorder: Option<(Reorder, Rng)>,
@@ -49,12 +49,12 @@ pub(crate) struct Path {
 
 /// The arrival of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct PathArrival {
     pub(crate) at: Instant,
     pub(crate) held_back: bool,
 }
 
-impl Path {
+impl PropagationPath {
     pub(crate) fn new(
         delay: Duration,
         jitter: Option<Jitter>,
@@ -69,9 +69,9 @@ impl Path {
         }
     }
 
-    pub(crate) fn arrive(&mut self, end: Instant) -> Arrival {
+    pub(crate) fn arrive(&mut self, end: Instant) -> PathArrival {
         let mut at = end + self.delay;
-        let mut order = Order::Free;
+        let mut order = PacketOrder::Free;
         if let Some((jitter, rng)) = &mut self.jitter {
             let spread = u64::try_from(jitter.spread.as_nanos()).unwrap_or(u64::MAX / 4);
             let shift = rng.below(2 * spread + 1);
@@ -82,16 +82,16 @@ impl Path {
             && rng.chance(reorder.probability.value())
         {
             let at = at + reorder.extra;
-            return Arrival {
+            return PathArrival {
                 at,
                 held_back: true,
             };
         }
-        if order == Order::Kept {
+        if order == PacketOrder::Kept {
             at = at.max(self.latest);
             self.latest = at;
         }
-        Arrival {
+        PathArrival {
             at,
             held_back: false,
         }

@@ -1,13 +1,13 @@
 //! Channels from the papers, by name.
 
-use crate::config::Config;
+use crate::config::ChannelConfig;
 use core::str::FromStr;
 use fulmar_proto::units::{Bitrate, Duration};
 
 /// A channel with a source. Loss and bit errors are left out: the papers sweep them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Preset {
+pub enum ChannelPreset {
     /// 5 mbit, 10 us: the lossy middle link. The papers print its latency as "10 s"; the unit's
     /// Greek letter was most likely lost.
     Airborne,
@@ -17,7 +17,7 @@ pub enum Preset {
     Setup,
 }
 
-impl Preset {
+impl ChannelPreset {
     /// Every preset.
     pub const ALL: [Self; 3] = [Self::Airborne, Self::AirborneFar, Self::Setup];
 
@@ -46,16 +46,16 @@ impl Preset {
 
     /// The channel: rate and delay of the preset, ns-3's default queue (100 packets), and no
     /// errors.
-    pub fn config(self) -> Config {
+    pub fn config(self) -> ChannelConfig {
         let (bits_per_second, delay) = match self {
             Self::Airborne => (5_000_000, Duration::from_micros(10)),
             Self::AirborneFar => (5_000_000, Duration::from_millis(10)),
             Self::Setup => (10_000_000, Duration::from_millis(5)),
         };
-        Config {
+        ChannelConfig {
             rate: Some(Bitrate::from_bits_per_second(bits_per_second)),
             delay,
-            ..Config::default()
+            ..ChannelConfig::default()
         }
     }
 }
@@ -65,7 +65,7 @@ impl Preset {
 #[error("there is no preset `{0}`; there are airborne, airborne-10ms and setup")]
 pub struct UnknownPreset(pub String);
 
-impl FromStr for Preset {
+impl FromStr for ChannelPreset {
     type Err = UnknownPreset;
     fn from_str(text: &str) -> Result<Self, UnknownPreset> {
         Self::ALL
@@ -81,12 +81,12 @@ mod tests {
 
     #[test]
     fn presets_are_found_by_name_and_valid() {
-        for preset in Preset::ALL {
+        for preset in ChannelPreset::ALL {
             assert_eq!(preset.name().parse(), Ok(preset));
             assert_eq!(preset.config().validate(), Ok(()));
             let listed = UnknownPreset(String::new()).to_string();
             assert!(listed.contains(preset.name()), "{listed}");
         }
-        assert!("arborne".parse::<Preset>().is_err());
+        assert!("arborne".parse::<ChannelPreset>().is_err());
     }
 }

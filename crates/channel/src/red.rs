@@ -14,7 +14,7 @@
 //! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM
 //! Transactions on Networking 1(4), 1993; Floyd, "Recommendation on using the gentle variant of RED", 2000.
 
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant, Probability};
 
@@ -47,10 +47,10 @@ impl RedConfig {
     ///
     /// # Errors
     /// The first field out of range.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    pub fn validate(&self) -> Result<(), ChannelConfigError> {
         if self.min >= self.max {
             let allowed = format!("above `min`, {}", self.min);
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Red.part("max"),
                 self.max,
                 allowed,
@@ -58,7 +58,7 @@ impl RedConfig {
         }
         if !(self.weight > 0.0 && self.weight <= 1.0) {
             let allowed = "above 0 and at most 1";
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Red.part("weight"),
                 self.weight,
                 allowed,

@@ -8,7 +8,7 @@
 //!   behind its end, so results must not be made of them. They count as lost.
 //! - Memory is bounded: one bit for a recorded packet, 16 octets for an interval.
 
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use crate::rate::computed_rate;
 use core::fmt;
 use fulmar_proto::rng::Rng;
@@ -131,14 +131,14 @@ impl TimeTrace {
 
 /// A recorded loss.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Trace {
+pub enum LossTrace {
     /// Packet by packet.
     Packets(PacketTrace),
     /// By time.
     Time(TimeTrace),
 }
 
-impl Trace {
+impl LossTrace {
     /// The share of the packets, or of the time, that is lost.
     pub fn mean_loss(&self) -> PacketErrorRate {
         computed_rate(match self {
@@ -156,7 +156,7 @@ impl Trace {
     }
 }
 
-impl fmt::Display for Trace {
+impl fmt::Display for LossTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Packets(trace) => write!(f, "{} packets", trace.len),
@@ -192,7 +192,7 @@ pub struct Replay {
     /// The behaviour at the trace's end.
     pub at_end: AtEnd,
     /// The trace; none before the file was read, and no channel can be made then.
-    pub trace: Option<Arc<Trace>>,
+    pub trace: Option<Arc<LossTrace>>,
 }
 
 /// The error that a trace came to its end before the packets did.
@@ -214,7 +214,7 @@ pub struct UsedUp {
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayProcess {
     name: String,
-    trace: Arc<Trace>,
+    trace: Arc<LossTrace>,
     looped: bool,
     /// The next packet; for a trace by time, the offset that is added to the time.
     position: u64,
@@ -223,10 +223,10 @@ pub(crate) struct ReplayProcess {
 }
 
 impl ReplayProcess {
-    pub(crate) fn new(model: &Replay, mut rng: Rng) -> Result<Self, ConfigError> {
+    pub(crate) fn new(model: &Replay, mut rng: Rng) -> Result<Self, ChannelConfigError> {
         let Some(trace) = &model.trace else {
             let allowed = "a trace that was read from its file";
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Loss.part("trace"),
                 &model.name,
                 allowed,
@@ -234,15 +234,15 @@ impl ReplayProcess {
         };
         if trace.is_empty() {
             let allowed = "a trace with something in it";
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Loss.part("trace"),
                 &model.name,
                 allowed,
             ));
         }
         let length = match trace.as_ref() {
-            Trace::Packets(trace) => trace.len as u64,
-            Trace::Time(trace) => trace.end(),
+            LossTrace::Packets(trace) => trace.len as u64,
+            LossTrace::Time(trace) => trace.end(),
         };
         let position = match model.at_end {
             AtEnd::LoopShifted => rng.below(length),
@@ -261,7 +261,7 @@ impl ReplayProcess {
     /// Whether the packet transmitted from `start` to `end` is lost. Neither ever decreases.
     pub(crate) fn takes(&mut self, start: Instant, end: Instant) -> bool {
         let loss = match self.trace.as_ref() {
-            Trace::Packets(trace) => {
+            LossTrace::Packets(trace) => {
                 let len = trace.len as u64;
                 if self.looped {
                     self.position %= len;
@@ -270,7 +270,7 @@ impl ReplayProcess {
                 self.position = self.position.saturating_add(1);
                 lost.map(|lost| f64::from(u8::from(lost)))
             }
-            Trace::Time(trace) => {
+            LossTrace::Time(trace) => {
                 let first = start.as_nanos();
                 let last = end.as_nanos().saturating_sub(1).max(first);
                 if self.looped {

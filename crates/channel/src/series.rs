@@ -12,7 +12,7 @@
 //! Kojo et al. (FDPW 2005), error models of the SLACP tests. Their bursts of "huge" cannot be right
 //! as printed: bursts of 100 ms do not give the 13 to 15 % printed beside them.
 
-use crate::config_error::{ConfigError, Field, Setting};
+use crate::config_error::{ChannelConfigError, Field, Setting};
 use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate, format_duration};
@@ -35,7 +35,7 @@ impl Lengths {
         (self.min + self.max) / 2
     }
 
-    fn check(self, field: Field) -> Result<(), ConfigError> {
+    fn check(self, field: Field) -> Result<(), ChannelConfigError> {
         let given = || {
             format!(
                 "{}..{}",
@@ -45,7 +45,7 @@ impl Lengths {
         };
         if self.min > self.max {
             let allowed = "the shorter length first";
-            return Err(ConfigError::new(field, given(), allowed));
+            return Err(ChannelConfigError::new(field, given(), allowed));
         }
         // A shorter interval would cost more draws than packets; a longer one overflows the clock.
         let means = Duration::from_micros(1)..=Duration::from_secs(31_536_000);
@@ -53,7 +53,7 @@ impl Lengths {
             Ok(())
         } else {
             let allowed = "lengths with a mean of 1us to 8760h (one year)";
-            Err(ConfigError::new(field, given(), allowed))
+            Err(ChannelConfigError::new(field, given(), allowed))
         }
     }
 }
@@ -103,7 +103,7 @@ impl Series {
         computed_rate(bad / (good + bad))
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ChannelConfigError> {
         self.good.check(Setting::Loss.part("good"))?;
         self.bad.check(Setting::Loss.part("bad"))
     }

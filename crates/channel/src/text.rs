@@ -4,15 +4,15 @@
 //! missing unit is an error that names the units accepted.
 
 use crate::bits::BitErrors;
-use crate::config_error::ConfigError;
+use crate::config_error::ChannelConfigError;
 use crate::gilbert::{GilbertElliott, PacketState, PacketStates};
 use crate::loss::LossModel;
 use crate::outage::{Outage, OutageClock, OutageCycle, OutagePlan};
-use crate::path::{Jitter, Order, Reorder};
+use crate::path::{Jitter, PacketOrder, Reorder};
 use crate::replay::{AtEnd, Replay};
 use crate::series::{Lengths, Series};
 use crate::transmitter::QueueLimit;
-use crate::two_state::{OnOff, Sojourn, State, TwoState};
+use crate::two_state::{LossState, OnOff, Sojourn, TwoState};
 use core::fmt;
 use core::str::FromStr;
 use fulmar_proto::units::{Instant, PacketErrorRate, UnitError, format_duration, parse_duration};
@@ -26,7 +26,7 @@ pub enum TextError {
     Unit(#[from] UnitError),
     /// A value in it is out of range.
     #[error(transparent)]
-    Range(#[from] ConfigError),
+    Range(#[from] ChannelConfigError),
     /// The description has none of the known forms.
     #[error("`{text}` does not describe {what}: write {expected}")]
     Form {
@@ -75,11 +75,11 @@ impl FromStr for LossModel {
                 sojourn: sojourn(rest).ok_or_else(|| LOSS.mismatch(text))?,
             }),
             ["two-state", off, off_mean, on, on_mean, ref rest @ ..] => Self::TwoState(TwoState {
-                off: State {
+                off: LossState {
                     loss: off.parse()?,
                     mean: parse_duration(off_mean)?,
                 },
-                on: State {
+                on: LossState {
                     loss: on.parse()?,
                     mean: parse_duration(on_mean)?,
                 },
@@ -381,8 +381,8 @@ impl FromStr for Jitter {
     fn from_str(text: &str) -> Result<Self, TextError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (spread, order) = match *words.as_slice() {
-            [spread] => (spread, Order::Kept),
-            [spread, "reordering"] => (spread, Order::Free),
+            [spread] => (spread, PacketOrder::Kept),
+            [spread, "reordering"] => (spread, PacketOrder::Free),
             _ => return Err(JITTER.mismatch(text)),
         };
         Ok(Self {
@@ -395,8 +395,8 @@ impl FromStr for Jitter {
 impl fmt::Display for Jitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = match self.order {
-            Order::Kept => "",
-            Order::Free => " reordering",
+            PacketOrder::Kept => "",
+            PacketOrder::Free => " reordering",
         };
         write!(f, "{}{order}", format_duration(self.spread))
     }

@@ -12,7 +12,7 @@
 //! LT-TCP + LL-HARQ slides, error process. The slides say "ON = 1.5 x OFF", but their example (50 %
 //! on average, 75 % in ON, 25 % in OFF) means ON = 1.5 × mean and OFF = 0.5 × mean for equal times.
 
-use crate::config_error::{ConfigError, Field, Setting};
+use crate::config_error::{ChannelConfigError, Field, Setting};
 use crate::geometric::{exponential, saturating_whole};
 use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
@@ -33,7 +33,7 @@ pub enum Sojourn {
 
 /// One of the two states.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State {
+pub struct LossState {
     /// The share of packets lost in this state.
     pub loss: PacketErrorRate,
     /// The mean length of a visit.
@@ -44,9 +44,9 @@ pub struct State {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoState {
     /// The better state.
-    pub off: State,
+    pub off: LossState,
     /// The worse state.
-    pub on: State,
+    pub on: LossState,
     /// The distribution of the visits' lengths.
     pub sojourn: Sojourn,
 }
@@ -63,7 +63,7 @@ impl TwoState {
         computed_rate(on * self.on.loss.value() + (1.0 - on) * self.off.loss.value())
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ChannelConfigError> {
         for (field, state) in [
             (Setting::Loss.part("off.mean"), self.off),
             (Setting::Loss.part("on.mean"), self.on),
@@ -90,17 +90,17 @@ impl OnOff {
     /// The two states this stands for.
     ///
     /// # Errors
-    /// [`ConfigError`] if the mean loss is above 2/3 or the period is out of range.
-    pub fn two_state(&self) -> Result<TwoState, ConfigError> {
+    /// [`ChannelConfigError`] if the mean loss is above 2/3 or the period is out of range.
+    pub fn two_state(&self) -> Result<TwoState, ChannelConfigError> {
         let mean = self.mean_loss.value();
         let share = |factor: f64| {
             PacketErrorRate::new(mean * factor).ok_or_else(|| {
                 let allowed = "0 to 2/3, because the ON state loses 1.5 times the mean";
-                ConfigError::new(Setting::Loss.part("mean_loss"), mean, allowed)
+                ChannelConfigError::new(Setting::Loss.part("mean_loss"), mean, allowed)
             })
         };
         check_mean(Setting::Loss.part("period"), self.period)?;
-        let state = |loss| State {
+        let state = |loss| LossState {
             loss,
             mean: self.period,
         };
@@ -112,13 +112,17 @@ impl OnOff {
     }
 }
 
-fn check_mean(field: Field, mean: Duration) -> Result<(), ConfigError> {
+fn check_mean(field: Field, mean: Duration) -> Result<(), ChannelConfigError> {
     // A shorter state would cost more draws than packets; a longer one overflows the clock.
     if (Duration::from_micros(1)..=Duration::from_secs(31_536_000)).contains(&mean) {
         Ok(())
     } else {
         let given = format_duration(mean);
-        Err(ConfigError::new(field, given, "1us to 8760h (one year)"))
+        Err(ChannelConfigError::new(
+            field,
+            given,
+            "1us to 8760h (one year)",
+        ))
     }
 }
 
@@ -138,7 +142,7 @@ pub(crate) struct TwoStateProcess {
 
 impl TwoStateProcess {
     pub(crate) fn new(model: TwoState, mut rng: Rng) -> Self {
-        let nanos = |state: State| u64::try_from(state.mean.as_nanos()).unwrap_or(u64::MAX / 4);
+        let nanos = |state: LossState| u64::try_from(state.mean.as_nanos()).unwrap_or(u64::MAX / 4);
         let (off_nanos, on_nanos) = (nanos(model.off), nanos(model.on));
         let phase = rng.below(off_nanos + on_nanos);
         let mut process = Self {
@@ -203,7 +207,7 @@ mod tests {
     use super::*;
 
     fn process(sojourn: Sojourn, seed: u64) -> TwoStateProcess {
-        let state = |loss, millis| State {
+        let state = |loss, millis| LossState {
             loss: PacketErrorRate::new(loss).unwrap(),
             mean: Duration::from_millis(millis),
         };
@@ -252,7 +256,7 @@ mod tests {
 
     #[test]
     fn fixed_visits_are_exact_to_the_nanosecond() {
-        let state = State {
+        let state = LossState {
             loss: PacketErrorRate::ZERO,
             mean: Duration::from_micros(1),
         };

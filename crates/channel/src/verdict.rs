@@ -5,11 +5,11 @@ use fulmar_proto::units::Instant;
 
 /// The fate of one packet on a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ChannelVerdict {
     /// The packet arrives, perhaps damaged.
     Deliver(Delivery),
     /// The packet never arrives.
-    Drop(DropReason),
+    Drop(ChannelDropReason),
     /// The packet stands in a terminal's buffer, and [`crate::Channel::poll_departure`] will give
     /// its fate. Only with [`crate::Dama`].
     Waits,
@@ -33,7 +33,7 @@ pub struct Delivery {
 /// The reason why a packet does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum DropReason {
+pub enum ChannelDropReason {
     /// The queue had no room. The packet never occupied the link.
     Queue,
     /// The link was out during at least a part of the transmission.
@@ -42,7 +42,7 @@ pub enum DropReason {
     Loss,
 }
 
-impl DropReason {
+impl ChannelDropReason {
     /// Every reason, in the order of the reports.
     pub const ALL: [Self; 3] = [Self::Queue, Self::Outage, Self::Loss];
 

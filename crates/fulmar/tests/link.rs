@@ -1,7 +1,7 @@
 //! An emulated link before an address, and ends with keys.
 
 use fulmar::{Config, Endpoint, SecretKey};
-use fulmar_channel::{Config as Channel, LossModel};
+use fulmar_channel::{ChannelConfig, LossModel};
 use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{Emulator, EmulatorConfig, Report, Watch};
 use fulmar_net::wait::{Waker, waker};
@@ -24,16 +24,16 @@ pub(crate) struct Link {
     thread: Option<JoinHandle<Report>>,
 }
 
-pub(crate) fn lossy(loss: f64, delay: Duration) -> Channel {
-    Channel {
+pub(crate) fn lossy(loss: f64, delay: Duration) -> ChannelConfig {
+    ChannelConfig {
         loss: LossModel::Bernoulli(PacketErrorRate::new(loss).expect("a share")),
         delay,
-        ..Channel::default()
+        ..ChannelConfig::default()
     }
 }
 
 impl Link {
-    pub(crate) fn to(to: SocketAddr, up: Channel, down: Channel) -> Self {
+    pub(crate) fn to(to: SocketAddr, up: ChannelConfig, down: ChannelConfig) -> Self {
         let mut config = EmulatorConfig::perfect(([127, 0, 0, 1], 0).into(), to);
         (config.up, config.down) = (up, down);
         let (waker, wake_up) = waker().expect("descriptors are left");

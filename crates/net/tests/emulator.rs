@@ -5,7 +5,7 @@
 //! only: a packet may be late on a loaded machine, but never early.
 
 use crate::reader;
-use fulmar_channel::{BitErrors, Config, LossModel, QueueLimit};
+use fulmar_channel::{BitErrors, ChannelConfig, LossModel, QueueLimit};
 use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorTap, Report, Watch};
 use fulmar_net::recording::RecordingConfig;
@@ -79,7 +79,7 @@ fn socket() -> UdpSocket {
     socket
 }
 
-fn between(target: &UdpSocket, up: Config) -> EmulatorConfig {
+fn between(target: &UdpSocket, up: ChannelConfig) -> EmulatorConfig {
     let to = target.local_addr().expect("it is bound");
     let mut config = EmulatorConfig::perfect(([127, 0, 0, 1], 0).into(), to);
     config.up = up;
@@ -97,7 +97,7 @@ fn arrivals(target: &UdpSocket) -> Vec<Vec<u8>> {
 
 /// Sends `count` copies of `payload` through a link and returns the datagrams that came out, with the counters.
 fn through(
-    config: Config,
+    config: ChannelConfig,
     damage: DamagePolicy,
     count: u64,
     payload: &[u8],
@@ -126,9 +126,9 @@ fn through(
 fn the_loss_share_is_that_of_the_model() {
     const COUNT: u64 = 2_000;
     let loss = LossModel::Bernoulli(PacketErrorRate::new(0.2).unwrap());
-    let config = Config {
+    let config = ChannelConfig {
         loss,
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let (arrived, report) = through(config, DamagePolicy::Deliver, COUNT, b"payload");
     assert_eq!(report.up.dropped_packets.loss, COUNT - arrived.len() as u64);
@@ -142,9 +142,9 @@ fn inverted_bits_are_real_and_counted() {
     const COUNT: u64 = 500;
     let payload = [0x55_u8; 1_000];
     let ber = BitErrorRate::new(1e-4).unwrap();
-    let config = Config {
+    let config = ChannelConfig {
         bits: BitErrors::Independent(ber),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let (arrived, report) = through(config, DamagePolicy::Deliver, COUNT, &payload);
     let differing = |octets: &Vec<u8>| -> u64 {
@@ -171,9 +171,9 @@ fn with_a_checksum_damaged_datagrams_vanish() {
     const COUNT: u64 = 500;
     let payload = [0x55_u8; 1_000];
     let ber = BitErrorRate::new(1e-4).unwrap();
-    let config = Config {
+    let config = ChannelConfig {
         bits: BitErrors::Independent(ber),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let (arrived, report) = through(config, DamagePolicy::Drop, COUNT, &payload);
     assert!(arrived.iter().all(|octets| octets[..] == payload));
@@ -188,11 +188,11 @@ fn with_a_checksum_damaged_datagrams_vanish() {
 fn no_packet_arrives_before_the_rate_and_the_delay_allow() {
     const COUNT: u32 = 100;
     // 1222 + 28 octets at 10 mbit take 1 ms.
-    let config = Config {
+    let config = ChannelConfig {
         rate: Some(Bitrate::from_bits_per_second(10_000_000)),
         delay: Duration::from_millis(10),
         queue: QueueLimit::UNLIMITED,
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let (client, target) = (socket(), socket());
     let running = Running::start(between(&target, config));
@@ -220,10 +220,10 @@ fn no_packet_arrives_before_the_rate_and_the_delay_allow() {
 
 #[test]
 fn a_full_queue_drops_the_tail() {
-    let config = Config {
+    let config = ChannelConfig {
         rate: Some(Bitrate::from_bits_per_second(100_000)),
         queue: QueueLimit::packets(5),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     // Twenty packets in much less than the 10 ms that one takes: one in transmission, five wait.
     let (arrived, report) = through(config, DamagePolicy::Deliver, 20, &[0; 97]);
@@ -235,7 +235,7 @@ fn a_full_queue_drops_the_tail() {
 #[test]
 fn each_client_gets_its_own_answers() {
     let (first, second, target) = (socket(), socket(), socket());
-    let running = Running::start(between(&target, Config::default()));
+    let running = Running::start(between(&target, ChannelConfig::default()));
     let mut room = [0; 100];
     let mut sources = Vec::new();
     for (client, word) in [(&first, b"one"), (&second, b"two")] {
@@ -260,7 +260,7 @@ fn a_client_too_many_is_refused_and_the_others_go_on() {
     let (first, second, target) = (socket(), socket(), socket());
     let config = EmulatorConfig {
         flows_max: 1,
-        ..between(&target, Config::default())
+        ..between(&target, ChannelConfig::default())
     };
     let running = Running::start(config);
     for (client, word) in [(&first, b"one"), (&second, b"two"), (&first, b"ten")] {
@@ -290,9 +290,9 @@ fn a_target_that_does_not_listen_is_counted_and_ends_nothing() {
 #[test]
 fn equal_seeds_and_equal_arrivals_give_equal_losses() {
     let loss = LossModel::Bernoulli(PacketErrorRate::new(0.5).unwrap());
-    let config = Config {
+    let config = ChannelConfig {
         loss,
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let (client, target) = (socket(), socket());
     let mut runs = Vec::new();
@@ -319,12 +319,12 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
     let target = socket();
     let mut config = between(
         &target,
-        Config {
+        ChannelConfig {
             loss: LossModel::Bernoulli(PacketErrorRate::new(0.1).unwrap()),
             bits: BitErrors::Independent(BitErrorRate::new(1e-4).unwrap()),
             rate: Some(Bitrate::from_bits_per_second(20_000_000)),
             queue: QueueLimit::packets(20),
-            ..Config::default()
+            ..ChannelConfig::default()
         },
     );
     config.damage = DamagePolicy::Deliver;
@@ -387,7 +387,7 @@ fn a_capture_that_a_device_does_not_take_leaves_the_link_alone() {
         max_size: ByteCount(u64::MAX),
         is_required: true,
     };
-    let config = between(&target, Config::default());
+    let config = between(&target, ChannelConfig::default());
     let running = Running::start_captured(config, Some(capture));
     let client = socket();
     // The first of them are written after half a second; the others find the capture ended.

@@ -8,7 +8,7 @@ use crate::tcp_lab::{
     losing, octets, read_all, ready, write_all,
 };
 use fulmar_baseline::tcp::{Preset, Recovery, TcpCloseReason, TcpConfig, TcpState};
-use fulmar_channel::{BitErrors, Counters, Jitter, Order};
+use fulmar_channel::{BitErrors, ChannelCounters, Jitter, PacketOrder};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Probability};
 use socket2::SockRef;
@@ -125,7 +125,7 @@ fn transfer(
     );
 }
 
-fn lost(way: &Counters) -> u64 {
+fn lost(way: &ChannelCounters) -> u64 {
     way.offered_packets - way.delivered_packets
 }
 
@@ -257,7 +257,7 @@ fn transfers_with_random_settings_over_random_links_are_complete() {
             // Up to 4 ms: some overtake others.
             link.jitter = Some(Jitter {
                 spread: link.delay,
-                order: Order::Free,
+                order: PacketOrder::Free,
             });
         }
         let all: Vec<Features> = Features::combinations().collect();

@@ -12,7 +12,7 @@ use crate::scenario::{AppDirection, Plan, Point};
 use crate::tap::{Observed, Observers};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use fulmar_channel::{BitErrors, Config};
+use fulmar_channel::{BitErrors, ChannelConfig};
 use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate, Probability};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -277,7 +277,7 @@ pub fn yardsticks_of(plan: &Plan) -> Option<Yardsticks> {
 }
 
 /// The long-run law of a channel, outside of outages, for packets of this length.
-fn law(config: &Config, packet: ByteCount) -> HopLaw {
+fn law(config: &ChannelConfig, packet: ByteCount) -> HopLaw {
     let ber = match config.bits {
         BitErrors::None => BitErrorRate::ZERO,
         BitErrors::Independent(rate) => rate,

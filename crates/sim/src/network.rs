@@ -12,7 +12,7 @@ use crate::measure::wire::{WireLoss, WireMeter};
 use crate::node::{Node, NodeId, StackId, WayId};
 use crate::pool::{Packet, PacketId, Pool};
 use crate::tap::{Came, Tap, verdict_of};
-use fulmar_channel::{Channel, DropReason, Flips, UsedUp, Verdict, apply_flips};
+use fulmar_channel::{Channel, ChannelDropReason, ChannelVerdict, Flips, UsedUp, apply_flips};
 use fulmar_proto::machine::{PathId, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::{
@@ -196,11 +196,11 @@ impl Network {
         let len = ByteCount::of(&content.octets) + *framing;
         let verdict = channel.admit(now, len);
         self.meter.packet_hops += 1;
-        if *measured && verdict != Verdict::Drop(DropReason::Queue) {
+        if *measured && verdict != ChannelVerdict::Drop(ChannelDropReason::Queue) {
             self.meter.octets.add(content.kind, len.0);
             self.meter.packets += 1;
         }
-        if verdict == Verdict::Waits {
+        if verdict == ChannelVerdict::Waits {
             standing.push_back(packet);
             self.depart(now, way);
         } else {
@@ -227,7 +227,7 @@ impl Network {
     }
 
     /// Carries out a channel's verdict on a packet.
-    fn settle(&mut self, now: Instant, id: WayId, packet: PacketId, verdict: Verdict) {
+    fn settle(&mut self, now: Instant, id: WayId, packet: PacketId, verdict: ChannelVerdict) {
         let way = &self.ways[id.0];
         let far = Far {
             node: way.to,
@@ -238,7 +238,7 @@ impl Network {
         };
         let content = self.pool.packet_mut(packet);
         content.short_term_rate = way.channel.short_term_rate();
-        let wants_mark = matches!(&verdict, Verdict::Deliver(delivery) if delivery.marked);
+        let wants_mark = matches!(&verdict, ChannelVerdict::Deliver(delivery) if delivery.marked);
         let is_marked = wants_mark && mark_congested(&mut content.octets);
         self.meter.marked += u64::from(is_marked);
         if let Some(tap) = &mut self.tap {
@@ -246,8 +246,8 @@ impl Network {
             tap.sent(now, id, &content.octets, &comment);
         }
         match verdict {
-            Verdict::Waits => {}
-            Verdict::Deliver(delivery) => {
+            ChannelVerdict::Waits => {}
+            ChannelVerdict::Deliver(delivery) => {
                 if let Some((at, flips)) = delivery.duplicate {
                     let copy = self.pool.duplicate(packet);
                     self.meter.duplicated += 1;
@@ -257,11 +257,11 @@ impl Network {
                 self.note_came(far, packet, &delivery.flips, false);
                 self.arrive(delivery.at, far, packet, &delivery.flips);
             }
-            Verdict::Drop(reason) => self.lose(
+            ChannelVerdict::Drop(reason) => self.lose(
                 packet,
                 match reason {
-                    DropReason::Queue => WireLoss::Queue,
-                    DropReason::Outage => WireLoss::Outage,
+                    ChannelDropReason::Queue => WireLoss::Queue,
+                    ChannelDropReason::Outage => WireLoss::Outage,
                     _ => WireLoss::Loss,
                 },
             ),

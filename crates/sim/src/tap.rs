@@ -20,7 +20,7 @@ use fulmar_capture::{
     About, Comment, Direction, Dissector, Ends, EventLines, InterfaceId, Packet, Pcapng, Place,
     Section,
 };
-use fulmar_channel::{Delivery, Verdict};
+use fulmar_channel::{ChannelVerdict, Delivery};
 use fulmar_proto::transport::aerotp::{Endpoint, Note};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::NodeAddress;
@@ -264,7 +264,7 @@ pub(crate) fn ip(address: NodeAddress) -> IpAddr {
 }
 
 /// The capture's comment on a channel's verdict; the packet's marking is known.
-pub(crate) fn verdict_of(verdict: &Verdict, frame_check: bool, is_marked: bool) -> Comment {
+pub(crate) fn verdict_of(verdict: &ChannelVerdict, frame_check: bool, is_marked: bool) -> Comment {
     let damage = |comment: Comment, bits: usize| {
         if frame_check && bits > 0 {
             comment.dropped(WireLoss::FrameCheck.name())
@@ -273,9 +273,9 @@ pub(crate) fn verdict_of(verdict: &Verdict, frame_check: bool, is_marked: bool) 
         }
     };
     match verdict {
-        Verdict::Waits => Comment::NONE,
-        Verdict::Drop(reason) => Comment::NONE.dropped(reason.name()),
-        Verdict::Deliver(Delivery {
+        ChannelVerdict::Waits => Comment::NONE,
+        ChannelVerdict::Drop(reason) => Comment::NONE.dropped(reason.name()),
+        ChannelVerdict::Deliver(Delivery {
             flips, duplicate, ..
         }) => {
             let mut comment = damage(Comment::NONE, flips.len());

@@ -16,7 +16,7 @@ use crate::tap::TapEnd;
 use core::time::Duration;
 use fulmar_baseline::link::{LinkLayer, Medium};
 use fulmar_capture::Dissector;
-use fulmar_channel::{Channel, Config, ConfigError, PacketQueue};
+use fulmar_channel::{Channel, ChannelConfig, ChannelConfigError, PacketQueue};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::NodeAddress;
@@ -28,8 +28,8 @@ const FIRST_ADDRESS: u32 = 0x0A00_0001;
 /// One link of the chain, as planned.
 struct Link<'a> {
     name: String,
-    forward: &'a Config,
-    reverse: &'a Config,
+    forward: &'a ChannelConfig,
+    reverse: &'a ChannelConfig,
     measured: bool,
     frame_check: bool,
     framing: ByteCount,
@@ -65,7 +65,7 @@ fn links(plan: &Plan) -> Vec<Link<'_>> {
 }
 
 /// The knowledge of an end about its hop: it sends by `config`, and hears by `back`.
-fn medium(config: &Config, back: &Config) -> Medium {
+fn medium(config: &ChannelConfig, back: &ChannelConfig) -> Medium {
     Medium {
         rate: config.rate,
         back_rate: back.rate,
@@ -76,8 +76,8 @@ fn medium(config: &Config, back: &Config) -> Medium {
 
 /// The channel below a link layer: marks are made in the queue above, where packets are. `course` is the
 /// seed of the light's course in this run, which both directions share.
-fn below(config: &Config, link: Option<LinkId>, course: u64) -> Config {
-    Config {
+fn below(config: &ChannelConfig, link: Option<LinkId>, course: u64) -> ChannelConfig {
+    ChannelConfig {
         ecn_threshold: config.ecn_threshold.filter(|_| link.is_none()),
         fading: config.fading.clone().map(|fading| fading.in_run(course)),
         ..config.clone()
@@ -87,7 +87,7 @@ fn below(config: &Config, link: Option<LinkId>, course: u64) -> Config {
 /// RED's typical packet (Floyd and Jacobson's simulations): it only scales idle time.
 const TYPICAL_PACKET: ByteCount = ByteCount(1_000);
 
-fn queue(config: &Config, plan: &LinkPlan, rng: &Rng) -> PacketQueue<(PacketId, Instant)> {
+fn queue(config: &ChannelConfig, plan: &LinkPlan, rng: &Rng) -> PacketQueue<(PacketId, Instant)> {
     let queue = PacketQueue::new(plan.queue.unwrap_or(config.queue), config.ecn_threshold);
     match plan.red {
         Some(red) => {
@@ -148,7 +148,7 @@ pub(crate) fn build(
     plan: &Plan,
     rng: &Rng,
     order: &[usize],
-) -> Result<(Network, Ends), ConfigError> {
+) -> Result<(Network, Ends), ChannelConfigError> {
     let mut id_at = vec![NodeId(0); order.len()];
     for (id, &position) in order.iter().enumerate() {
         id_at[position] = NodeId(id);

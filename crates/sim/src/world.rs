@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
 use fulmar_baseline::link::LinkCounters;
 use fulmar_capture::About;
-use fulmar_channel::ConfigError;
+use fulmar_channel::ChannelConfigError;
 use fulmar_proto::machine::{Datagram, Deadline, Kind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
@@ -118,7 +118,7 @@ impl World {
     /// # Errors
     /// A channel's settings are out of range; a plan that was read from a document has been
     /// checked for that.
-    pub fn new(plan: &Plan, seed: u64, options: &WorldOptions) -> Result<Self, ConfigError> {
+    pub fn new(plan: &Plan, seed: u64, options: &WorldOptions) -> Result<Self, ChannelConfigError> {
         let nobody = Observers::default();
         Self::observed_by(plan, seed, options, nobody)
     }
@@ -133,7 +133,7 @@ impl World {
         seed: u64,
         options: &WorldOptions,
         observers: Observers,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, ChannelConfigError> {
         let rng = Rng::from_seed(seed);
         let nodes = topology::node_count(plan);
         let order = if options.creation_order.len() == nodes {

@@ -16,7 +16,7 @@ use crate::lines::Lines;
 use crate::losses::Losses;
 use crate::sequence::{SequenceOptions, Tracker};
 use core::time::Duration;
-use fulmar_channel::{TimeTrace, Trace};
+use fulmar_channel::{LossTrace, TimeTrace};
 use fulmar_proto::units::PacketErrorRate;
 use std::io::Read;
 
@@ -31,10 +31,10 @@ pub enum Recording {
 
 impl Recording {
     /// The recording as a trace, to be replayed.
-    pub fn into_trace(self) -> Trace {
+    pub fn into_trace(self) -> LossTrace {
         match self {
-            Self::Packets(losses) => Trace::Packets(losses.into_packets()),
-            Self::Time(trace) => Trace::Time(trace),
+            Self::Packets(losses) => LossTrace::Packets(losses.into_packets()),
+            Self::Time(trace) => LossTrace::Time(trace),
         }
     }
 }

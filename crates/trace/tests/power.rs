@@ -5,7 +5,7 @@
     reason = "a case that cannot be read is a failed case"
 )]
 
-use fulmar_channel::fading::{Fading, Part, PowerTrace};
+use fulmar_channel::fading::{Fading, PowerTrace, RecordingPart};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, OpticalPower};
 use fulmar_trace::{PowerOptions, read_power};
@@ -78,7 +78,7 @@ fn times_that_are_rounded_are_no_gap_and_their_mean_is_the_spacing() {
 #[test]
 fn a_part_is_cut_out_of_a_recording_that_is_read_no_further() {
     let part = |from: u64, length: u64| PowerOptions {
-        part: Some(Part {
+        part: Some(RecordingPart {
             from: Duration::from_millis(from),
             length: Duration::from_millis(length),
         }),
@@ -257,7 +257,7 @@ fn a_file_without_end_is_refused_at_the_bound_or_gives_its_part() {
 
     let mut endless = Endless { taken: 0 };
     let options = PowerOptions {
-        part: Some(Part {
+        part: Some(RecordingPart {
             from: Duration::from_secs(10),
             length: Duration::from_secs(1),
         }),

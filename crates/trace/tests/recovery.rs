@@ -10,7 +10,7 @@
     reason = "a case that cannot be made is a failed case"
 )]
 
-use fulmar_channel::{Channel, Config, Verdict};
+use fulmar_channel::{Channel, ChannelConfig, ChannelVerdict};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_trace::Losses;
@@ -18,15 +18,15 @@ use fulmar_trace::fit::{Fit, Fitted, Model, fit};
 
 /// Packets sent at these instants, in microseconds, over a channel with this loss.
 fn losses(loss: &str, seed: u64, sent: impl Iterator<Item = u64>, timed: bool) -> Losses {
-    let config = Config {
+    let config = ChannelConfig {
         loss: loss.parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let mut channel = Channel::new(config, &Rng::from_seed(seed)).unwrap();
     let mut losses = Losses::default();
     for micros in sent {
         let now = Instant::START + Duration::from_micros(micros);
-        let lost = matches!(channel.admit(now, ByteCount(100)), Verdict::Drop(_));
+        let lost = matches!(channel.admit(now, ByteCount(100)), ChannelVerdict::Drop(_));
         let time = timed.then(|| now.as_secs_f64());
         losses.push(lost, time).unwrap();
     }

@@ -5,7 +5,7 @@
     reason = "a case that cannot be read is a failed case"
 )]
 
-use fulmar_channel::Trace;
+use fulmar_channel::LossTrace;
 use fulmar_trace::{Losses, Recording, SequenceOptions, read_table};
 use proptest::prelude::*;
 
@@ -133,11 +133,11 @@ fn the_loss_by_time_has_two_forms() {
         "duration_s,loss\n1.5,0\n0.5,100%\n0.5,0.25\n",
         "start_s,loss\n10,0\n11.5,1\n12,25%\n",
     ] {
-        let Trace::Time(trace) = read(text).unwrap().into_trace() else {
+        let LossTrace::Time(trace) = read(text).unwrap().into_trace() else {
             panic!("by time")
         };
         assert_eq!(trace.length().as_millis(), 2500, "{text}");
-        let mean = Trace::Time(trace).mean_loss().value();
+        let mean = LossTrace::Time(trace).mean_loss().value();
         assert!((mean - 0.625 / 2.5).abs() < 1e-12, "{text}: {mean}");
     }
 }

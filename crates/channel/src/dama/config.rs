@@ -1,6 +1,6 @@
 //! The description of a return link whose capacity is assigned on demand, and its check.
 
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use fulmar_proto::units::{Duration, format_duration};
 
 /// The capacity category that a terminal asks in.
@@ -75,19 +75,23 @@ impl Dama {
 
     /// # Errors
     /// The first field out of range.
-    pub(crate) fn check(self) -> Result<(), ConfigError> {
+    pub(crate) fn check(self) -> Result<(), ChannelConfigError> {
         let spans = Duration::from_millis(1)..=Duration::from_secs(10);
         for (field, span) in [
             (Setting::Dama.part("frame"), self.frame),
             (Setting::Dama.part("response"), self.response),
         ] {
             if !spans.contains(&span) {
-                return Err(ConfigError::new(field, format_duration(span), "1ms to 10s"));
+                return Err(ChannelConfigError::new(
+                    field,
+                    format_duration(span),
+                    "1ms to 10s",
+                ));
             }
         }
         if !(1..=15).contains(&self.timeout_frames) {
             let allowed = "1 to 15 super-frames (EN 301 790)";
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Dama.part("timeout"),
                 self.timeout_frames,
                 allowed,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// A packet that has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Departure {
+pub(crate) struct TerminalDeparture {
     pub(crate) transmission: Transmission,
     pub(crate) len: ByteCount,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Terminal {
     sent: u128,
     /// Octets that came in since the last request.
     inflow: u64,
-    departed: VecDeque<Departure>,
+    departed: VecDeque<TerminalDeparture>,
 }
 
 impl Terminal {
@@ -127,7 +127,7 @@ impl Terminal {
     }
 
     /// The next packet that has left by `now`, in the order of admission.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Departure> {
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<TerminalDeparture> {
         self.advance(now);
         self.departed.pop_front()
     }
@@ -219,7 +219,7 @@ impl Terminal {
         if let Some(first) = self.buffer.pop_front() {
             self.octets_buffered -= first.octets;
             let end = Instant::from_nanos(self.clock);
-            self.departed.push_back(Departure {
+            self.departed.push_back(TerminalDeparture {
                 transmission: Transmission {
                     start: first.start.map_or(end, Instant::from_nanos),
                     end,

@@ -28,12 +28,12 @@ mod trace;
 mod turbulence;
 mod walk;
 
-pub use model::{CourseSeed, FadingModel, Part, Recorded, Source, Synthetic};
+pub use model::{CourseSeed, FadingModel, PowerSource, Recorded, RecordingPart, Synthetic};
 pub use pass::{Leg, Pass};
 pub use preset::Demonstration;
 pub(crate) use process::FadingProcess;
 pub use ready::Fading;
 pub use receiver::ReceiverModel;
-pub use trace::{Cut, PowerTrace, PowerTraceFull};
+pub use trace::{ObstructionRule, PowerTrace, PowerTraceFull};
 pub use turbulence::Turbulence;
 pub use walk::{Fade, Fades};

@@ -1,9 +1,9 @@
 //! The description of a fading channel.
 
 use super::pass::Pass;
-use super::trace::Cut;
+use super::trace::ObstructionRule;
 use super::turbulence::Turbulence;
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use crate::outage::{OutageClock, OutagePlan};
 use crate::replay::AtEnd;
 use crate::series::Series;
@@ -11,7 +11,7 @@ use fulmar_proto::units::{BitErrorRate, Distance, Duration, format_duration};
 
 /// The source of the received power.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum PowerSource {
     /// The power follows a random process.
     Synthetic(Synthetic),
     /// The power is as it was recorded.
@@ -54,16 +54,16 @@ pub struct Recorded {
     pub at_end: AtEnd,
     /// The obstructions that are cut out before the recording is scaled, and put back afterwards.
     /// Samples without any light always are.
-    pub cut: Option<Cut>,
+    pub cut: Option<ObstructionRule>,
     /// The distance of the samples, in place of the file's own.
     pub spacing: Option<Duration>,
     /// The part of the file that is used, if not all.
-    pub part: Option<Part>,
+    pub part: Option<RecordingPart>,
 }
 
 /// A span of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RecordingPart {
     /// The start of the part, from the recording's start.
     pub from: Duration,
     /// The length of the part; more than zero.
@@ -74,7 +74,7 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FadingModel {
     /// The source of the received power.
-    pub source: Source,
+    pub source: PowerSource,
     /// The mean of the short-term bit error rate over the time with light; above zero and below
     /// 0.5. The mean power follows from it.
     pub long_term: BitErrorRate,
@@ -102,19 +102,23 @@ pub(crate) fn spacing_of(correlation: Duration) -> Duration {
 }
 
 impl FadingModel {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(super) fn check(&self) -> Result<(), ChannelConfigError> {
         let rate = self.long_term.value();
         if !(1e-15..=0.4).contains(&rate) {
             let allowed = "1e-15 to 0.4; darkness alone gives 0.5";
-            return Err(ConfigError::new(Setting::Fading.part("ber"), rate, allowed));
+            return Err(ChannelConfigError::new(
+                Setting::Fading.part("ber"),
+                rate,
+                allowed,
+            ));
         }
         match &self.source {
-            Source::Synthetic(synthetic) => {
+            PowerSource::Synthetic(synthetic) => {
                 synthetic.turbulence.check()?;
                 let times = Duration::from_micros(1)..=1_000 * SECOND;
                 if !times.contains(&synthetic.correlation) {
                     let given = format_duration(synthetic.correlation);
-                    return Err(ConfigError::new(
+                    return Err(ChannelConfigError::new(
                         Setting::Fading.part("time"),
                         given,
                         "1us to 1000s",
@@ -125,7 +129,7 @@ impl FadingModel {
                     if over.is_zero() || over > longest {
                         let allowed = format!("above 0s, at most {}", format_duration(longest));
                         let given = format_duration(over);
-                        return Err(ConfigError::new(
+                        return Err(ChannelConfigError::new(
                             Setting::Fading.part("over"),
                             given,
                             allowed,
@@ -134,12 +138,12 @@ impl FadingModel {
                     Ok(())
                 })?;
             }
-            Source::Recorded(recorded) => {
+            PowerSource::Recorded(recorded) => {
                 if let Some(cut) = recorded.cut
                     && !(0.1..=100.0).contains(&cut.depth_decibels)
                 {
                     let given = format!("{}dB", cut.depth_decibels);
-                    return Err(ConfigError::new(
+                    return Err(ChannelConfigError::new(
                         Setting::Fading.part("cut"),
                         given,
                         "0.1dB to 100dB",
@@ -150,14 +154,14 @@ impl FadingModel {
                     && !spacings.contains(&spacing)
                 {
                     let given = format_duration(spacing);
-                    return Err(ConfigError::new(
+                    return Err(ChannelConfigError::new(
                         Setting::Fading.part("spacing"),
                         given,
                         "1ns to 1000s",
                     ));
                 }
                 if recorded.part.is_some_and(|part| part.length.is_zero()) {
-                    return Err(ConfigError::new(
+                    return Err(ChannelConfigError::new(
                         Setting::Fading.part("part"),
                         "0s",
                         "a length above 0s",
@@ -166,12 +170,12 @@ impl FadingModel {
             }
         }
         if let Some(series) = &self.obstruction {
-            series.check().map_err(|error| ConfigError {
+            series.check().map_err(|error| ChannelConfigError {
                 field: Setting::Fading.part("blocked"),
                 ..error
             })?;
         }
-        OutageClock::new(&self.tracking).map_err(|error| ConfigError {
+        OutageClock::new(&self.tracking).map_err(|error| ChannelConfigError {
             field: Setting::Fading.part("lost"),
             ..error
         })?;
@@ -179,10 +183,10 @@ impl FadingModel {
     }
 }
 
-fn check_pass(pass: Pass) -> Result<(), ConfigError> {
+fn check_pass(pass: Pass) -> Result<(), ChannelConfigError> {
     if !(100e3..=100e6).contains(&pass.altitude.metres()) {
         let allowed = "an altitude of 100km to 100000km";
-        return Err(ConfigError::new(
+        return Err(ChannelConfigError::new(
             Setting::Fading.part("pass"),
             pass.altitude,
             allowed,
@@ -192,7 +196,7 @@ fn check_pass(pass: Pass) -> Result<(), ConfigError> {
     if pass.start < near || pass.start >= far {
         let far = Distance::from_metres(far.metres().floor()).unwrap_or_default();
         let allowed = format!("a start between the altitude, {near}, and the horizon, {far}");
-        return Err(ConfigError::new(
+        return Err(ChannelConfigError::new(
             Setting::Fading.part("pass"),
             pass.start,
             allowed,

@@ -5,12 +5,12 @@
 //! the mean is taken over the law, by the trapezoidal rule on its normal variable; for a trace or one course of a
 //! process, over its samples. A pass is averaged over its first 100 s, the length of the source's recordings.
 
-use super::model::{FadingModel, Source, Synthetic, spacing_of};
+use super::model::{FadingModel, PowerSource, Synthetic, spacing_of};
 use super::pass::Pass;
 use super::receiver::ReceiverModel;
 use super::trace::PowerTrace;
 use super::turbulence::Map;
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use core::f64::consts::PI;
 use fulmar_proto::units::{Duration, Instant, OpticalPower, format_duration};
 use std::sync::Arc;
@@ -52,16 +52,16 @@ impl Prepared {
     pub(crate) fn new(
         model: &FadingModel,
         trace: Option<Arc<PowerTrace>>,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, ChannelConfigError> {
         let (power, spacing) = match (&model.source, trace) {
-            (Source::Synthetic(synthetic), _) => of_process(*synthetic),
-            (Source::Recorded(recorded), Some(trace)) => {
+            (PowerSource::Synthetic(synthetic), _) => of_process(*synthetic),
+            (PowerSource::Recorded(recorded), Some(trace)) => {
                 let spacing = recorded.spacing.unwrap_or_else(|| trace.spacing());
                 (Power::Trace(trace), nanos(spacing))
             }
-            (Source::Recorded(recorded), None) => {
+            (PowerSource::Recorded(recorded), None) => {
                 let allowed = "a power trace that was read from its file";
-                return Err(ConfigError::new(
+                return Err(ChannelConfigError::new(
                     Setting::Fading.part("trace"),
                     &recorded.name,
                     allowed,
@@ -71,7 +71,7 @@ impl Prepared {
         let weights = weights(model, &power);
         if weights.is_empty() {
             let allowed = "a power trace with light in it that is not cut out";
-            return Err(ConfigError::new(
+            return Err(ChannelConfigError::new(
                 Setting::Fading.part("trace"),
                 name_of(model),
                 allowed,
@@ -181,8 +181,8 @@ fn factor_for(receiver: ReceiverModel, long_term: f64, weights: &[(f64, f64)]) -
 
 fn name_of(model: &FadingModel) -> String {
     match &model.source {
-        Source::Synthetic(synthetic) => format_duration(synthetic.correlation),
-        Source::Recorded(recorded) => recorded.name.clone(),
+        PowerSource::Synthetic(synthetic) => format_duration(synthetic.correlation),
+        PowerSource::Recorded(recorded) => recorded.name.clone(),
     }
 }
 
@@ -223,8 +223,8 @@ fn weights(model: &FadingModel, power: &Power) -> Vec<(f64, f64)> {
         Power::Normal { map, .. } => (map, if model.pass.is_some() { PASS_POINTS } else { 1 }),
         Power::Trace(trace) => {
             let cut = match &model.source {
-                Source::Recorded(recorded) => recorded.cut,
-                Source::Synthetic(_) => None,
+                PowerSource::Recorded(recorded) => recorded.cut,
+                PowerSource::Synthetic(_) => None,
             };
             let samples = trace.without_blockages(cut);
             return gathered(samples.into_iter().map(f64::from));

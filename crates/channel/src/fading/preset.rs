@@ -4,7 +4,7 @@
 //! words (Epple, "Performance optimization of free-space optical communication protocols") and
 //! other publications. `docs/models/fading.md` lists the assumptions.
 
-use super::model::{FadingModel, Source, Synthetic};
+use super::model::{FadingModel, PowerSource, Synthetic};
 use super::pass::{Leg, Pass};
 use super::turbulence::Turbulence;
 use crate::outage::{OutageCycle, OutagePlan};
@@ -64,7 +64,7 @@ impl Demonstration {
             length: millis(50),
         };
         FadingModel {
-            source: Source::Synthetic(Synthetic {
+            source: PowerSource::Synthetic(Synthetic {
                 turbulence,
                 correlation,
                 seed: None,

@@ -13,7 +13,7 @@
 use super::prepared::bit_error_rate;
 use super::ready::Fading;
 use super::walk::Walk;
-use crate::config_error::ConfigError;
+use crate::config_error::ChannelConfigError;
 use crate::flips::Flips;
 use crate::geometric::{exponential, saturating_whole};
 use crate::outage::OutageClock;
@@ -78,7 +78,7 @@ impl Hits {
 impl FadingProcess {
     /// Draws from streams below `rng`: `fading/turbulence`, `shift`, `obstruction`, `bits` and
     /// `copies`.
-    pub(crate) fn new(fading: &Fading, rng: &Rng) -> Result<Self, ConfigError> {
+    pub(crate) fn new(fading: &Fading, rng: &Rng) -> Result<Self, ChannelConfigError> {
         let rng = rng.child("fading");
         let medium = fading.medium(&rng);
         let model = fading.model();

@@ -1,9 +1,9 @@
 //! A fading channel that is ready to be used: its description, and the values that are computed from it once.
 
-use super::model::{CourseSeed, FadingModel, Recorded, Source, Synthetic};
+use super::model::{CourseSeed, FadingModel, PowerSource, Recorded, Synthetic};
 use super::prepared::Prepared;
 use super::trace::PowerTrace;
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{
@@ -36,11 +36,11 @@ impl Fading {
     ///
     /// # Errors
     /// The first value out of range.
-    pub fn new(model: FadingModel) -> Result<Self, ConfigError> {
+    pub fn new(model: FadingModel) -> Result<Self, ChannelConfigError> {
         model.check()?;
         let prepared = match &model.source {
-            Source::Synthetic(_) => Some(Arc::new(Prepared::new(&model, None)?)),
-            Source::Recorded(_) => None,
+            PowerSource::Synthetic(_) => Some(Arc::new(Prepared::new(&model, None)?)),
+            PowerSource::Recorded(_) => None,
         };
         Ok(Self { model, prepared })
     }
@@ -48,7 +48,7 @@ impl Fading {
     /// The recording whose file has not been read yet.
     pub fn missing_trace(&self) -> Option<&Recorded> {
         match &self.model.source {
-            Source::Recorded(recorded) if self.prepared.is_none() => Some(recorded),
+            PowerSource::Recorded(recorded) if self.prepared.is_none() => Some(recorded),
             _ => None,
         }
     }
@@ -58,8 +58,8 @@ impl Fading {
     pub fn mean_power(&self) -> Option<OpticalPower> {
         let prepared = self.prepared.as_ref()?;
         match &self.model.source {
-            Source::Synthetic(_) => OpticalPower::from_watts(prepared.factor),
-            Source::Recorded(_) => None,
+            PowerSource::Synthetic(_) => OpticalPower::from_watts(prepared.factor),
+            PowerSource::Recorded(_) => None,
         }
     }
 
@@ -67,7 +67,7 @@ impl Fading {
     /// below `rng`, which is the generator of the fading.
     pub(crate) fn medium(&self, rng: &Rng) -> Rng {
         match &self.model.source {
-            Source::Synthetic(Synthetic {
+            PowerSource::Synthetic(Synthetic {
                 seed: Some(CourseSeed::Fixed(seed)),
                 ..
             }) => Rng::from_seed(*seed).child("fading"),
@@ -79,7 +79,7 @@ impl Fading {
     /// run, is drawn from this number.
     #[must_use]
     pub fn in_run(mut self, seed: u64) -> Self {
-        if let Source::Synthetic(synthetic) = &mut self.model.source
+        if let PowerSource::Synthetic(synthetic) = &mut self.model.source
             && synthetic.seed == Some(CourseSeed::Run)
         {
             synthetic.seed = Some(CourseSeed::Fixed(seed));
@@ -91,7 +91,7 @@ impl Fading {
     ///
     /// # Errors
     /// The trace is empty, or it cannot be scaled.
-    pub fn with_trace(self, trace: Arc<PowerTrace>) -> Result<Self, ConfigError> {
+    pub fn with_trace(self, trace: Arc<PowerTrace>) -> Result<Self, ChannelConfigError> {
         let prepared = Some(Arc::new(Prepared::new(&self.model, Some(trace))?));
         Ok(Self { prepared, ..self })
     }
@@ -103,10 +103,10 @@ impl Fading {
 
     /// # Errors
     /// The trace is missing.
-    pub(crate) fn prepared(&self) -> Result<&Arc<Prepared>, ConfigError> {
+    pub(crate) fn prepared(&self) -> Result<&Arc<Prepared>, ChannelConfigError> {
         self.prepared.as_ref().ok_or_else(|| {
             let name = self.missing_trace().map_or("", |recorded| &recorded.name);
-            ConfigError::new(
+            ChannelConfigError::new(
                 Setting::Fading.part("trace"),
                 name,
                 "a power trace that was read from its file",
@@ -119,7 +119,7 @@ impl Fading {
     ///
     /// # Errors
     /// There are more than [`SAMPLES_PER_BIT_MAX`] samples to a bit.
-    pub(crate) fn check_at(&self, rate: Bitrate) -> Result<(), ConfigError> {
+    pub(crate) fn check_at(&self, rate: Bitrate) -> Result<(), ChannelConfigError> {
         let Some(prepared) = &self.prepared else {
             return Ok(());
         };
@@ -134,25 +134,25 @@ impl Fading {
         };
         let bound = format!("at most {SAMPLES_PER_BIT_MAX} samples of power to a bit of {rate}");
         Err(match &self.model.source {
-            Source::Recorded(_) => {
+            PowerSource::Recorded(_) => {
                 let allowed = format!(
                     "at least {}, {bound}: write the recording's own spacing, or a higher rate",
                     nanos(least)
                 );
-                ConfigError::new(
+                ChannelConfigError::new(
                     Setting::Fading.part("spacing"),
                     nanos(prepared.spacing.into()),
                     allowed,
                 )
             }
-            Source::Synthetic(synthetic) => {
+            PowerSource::Synthetic(synthetic) => {
                 let given = format_duration(synthetic.correlation);
                 let slowest = u128::from(prepared.spacing) * SAMPLES_PER_BIT_MAX;
                 let rate = Bitrate::from_bits_per_second(
                     u64::try_from(NANOS_PER_SECOND.div_ceil(slowest)).unwrap_or(u64::MAX),
                 );
                 let allowed = format!("what has {bound}: a rate of at least {rate} with this time");
-                ConfigError::new(Setting::Fading.part("time"), given, allowed)
+                ChannelConfigError::new(Setting::Fading.part("time"), given, allowed)
             }
         })
     }

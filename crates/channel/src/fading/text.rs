@@ -3,11 +3,11 @@
 //! A source comes first, then clauses in any order, each at most once. A printed description reads
 //! back as the same value.
 
-use super::model::{CourseSeed, FadingModel, Part, Recorded, Source, Synthetic};
+use super::model::{CourseSeed, FadingModel, PowerSource, Recorded, RecordingPart, Synthetic};
 use super::pass::{Leg, Pass};
 use super::preset::Demonstration;
 use super::ready::Fading;
-use super::trace::Cut;
+use super::trace::ObstructionRule;
 use super::turbulence::Turbulence;
 use crate::outage::{OutageCycle, OutagePlan};
 use crate::replay::AtEnd;
@@ -77,8 +77,8 @@ fn model(words: &[&str]) -> Result<FadingModel, Refused> {
         seen.push(keyword);
         is_timed |= keyword == "time";
         rest = match &mut model.source {
-            Source::Synthetic(synthetic) => synthetic_clause(synthetic, rest),
-            Source::Recorded(recorded) => recorded_clause(recorded, rest),
+            PowerSource::Synthetic(synthetic) => synthetic_clause(synthetic, rest),
+            PowerSource::Recorded(recorded) => recorded_clause(recorded, rest),
         }
         .or_else(|refused| match refused {
             Refused::Form => medium_clause(&mut model, rest),
@@ -107,7 +107,7 @@ fn source<'a>(words: &'a [&'a str]) -> Read<'a, FadingModel> {
     })
 }
 
-fn plain(source: Source) -> FadingModel {
+fn plain(source: PowerSource) -> FadingModel {
     FadingModel {
         source,
         long_term: BitErrorRate::new(LONG_TERM).unwrap_or_default(),
@@ -118,7 +118,7 @@ fn plain(source: Source) -> FadingModel {
 }
 
 fn synthetic(turbulence: Turbulence) -> FadingModel {
-    plain(Source::Synthetic(Synthetic {
+    plain(PowerSource::Synthetic(Synthetic {
         turbulence,
         correlation: Duration::from_millis(1),
         seed: None,
@@ -127,7 +127,7 @@ fn synthetic(turbulence: Turbulence) -> FadingModel {
 }
 
 fn recorded(name: &str) -> FadingModel {
-    plain(Source::Recorded(Recorded {
+    plain(PowerSource::Recorded(Recorded {
         name: name.to_owned(),
         at_end: AtEnd::Stop,
         cut: None,
@@ -173,7 +173,7 @@ fn recorded_clause<'a>(recorded: &mut Recorded, words: &'a [&'a str]) -> Rest<'a
         }
         ["part", part, rest @ ..] => {
             let (from, length) = part.split_once('+').ok_or(Refused::Form)?;
-            recorded.part = Some(Part {
+            recorded.part = Some(RecordingPart {
                 from: parse_duration(from)?,
                 length: parse_duration(length)?,
             });
@@ -181,7 +181,7 @@ fn recorded_clause<'a>(recorded: &mut Recorded, words: &'a [&'a str]) -> Rest<'a
         }
         ["cut", depth, "for", shortest, rest @ ..] => {
             let decibels = depth.strip_suffix("dB").and_then(|text| text.parse().ok());
-            recorded.cut = Some(Cut {
+            recorded.cut = Some(ObstructionRule {
                 depth_decibels: decibels.ok_or(Refused::Form)?,
                 shortest: parse_duration(shortest)?,
             });
@@ -242,7 +242,7 @@ impl fmt::Display for Fading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = self.model();
         match &model.source {
-            Source::Synthetic(synthetic) => {
+            PowerSource::Synthetic(synthetic) => {
                 match synthetic.turbulence {
                     Turbulence::LogNormal(index) => write!(f, "log-normal {index}")?,
                     Turbulence::GammaGamma(index) => write!(f, "gamma-gamma {index}")?,
@@ -257,14 +257,14 @@ impl fmt::Display for Fading {
                     write!(f, " over {}", format_duration(over))?;
                 }
             }
-            Source::Recorded(recorded) => {
+            PowerSource::Recorded(recorded) => {
                 write!(f, "trace {}", recorded.name)?;
                 f.write_str(match recorded.at_end {
                     AtEnd::Stop => "",
                     AtEnd::Loop => " loop",
                     AtEnd::LoopShifted => " loop shifted",
                 })?;
-                if let Some(Part { from, length }) = recorded.part {
+                if let Some(RecordingPart { from, length }) = recorded.part {
                     let (from, length) = (format_duration(from), format_duration(length));
                     write!(f, " part {from}+{length}")?;
                 }

@@ -79,7 +79,7 @@ impl PowerTrace {
 
     /// The samples that belong to the channel and not to an obstruction. An obstruction is dark, or
     /// stays below `fraction` of the median for at least `shortest`.
-    pub(crate) fn without_blockages(&self, cut: Option<Cut>) -> Vec<f32> {
+    pub(crate) fn without_blockages(&self, cut: Option<ObstructionRule>) -> Vec<f32> {
         let lit = |sample: &f32| *sample > 0.0;
         let Some(cut) = cut else {
             return self.samples.iter().copied().filter(lit).collect();
@@ -109,7 +109,7 @@ impl PowerTrace {
 
 /// The rule by which a part of a trace is an obstruction rather than a fade.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cut {
+pub struct ObstructionRule {
     /// The depth below the median of the power, in decibels; above zero.
     pub depth_decibels: f64,
     /// The shortest duration of an obstruction.
@@ -135,7 +135,7 @@ mod tests {
         let powers = [
             1.0, 0.05, 1.0, 0.05, 0.04, 0.0, 0.05, 1.0, 0.2, 0.2, 0.2, 0.2,
         ];
-        let cut = Cut {
+        let cut = ObstructionRule {
             depth_decibels: 10.0,
             shortest: Duration::from_millis(4),
         };
@@ -143,7 +143,7 @@ mod tests {
         // The median of the lit samples is 0.2: a threshold of 0.02 would leave all but the dark
         // one.
         assert_eq!(left.len(), 11);
-        let cut = Cut {
+        let cut = ObstructionRule {
             depth_decibels: 3.0,
             ..cut
         };

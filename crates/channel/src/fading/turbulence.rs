@@ -13,7 +13,7 @@
 //! Andrews and Phillips, "Laser beam propagation through random media" (plane wave); Al-Habash,
 //! Andrews and Phillips, Optical Engineering 40 (2001).
 
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use statrs::function::erf::erfc_inv;
 use statrs::function::gamma::{checked_gamma_lr, checked_gamma_ur, ln_gamma};
 
@@ -35,7 +35,7 @@ impl Turbulence {
         }
     }
 
-    pub(crate) fn check(self) -> Result<(), ConfigError> {
+    pub(crate) fn check(self) -> Result<(), ChannelConfigError> {
         let (range, allowed) = match self {
             Self::LogNormal(_) => (1e-4..=10.0, "a scintillation index of 0.0001 to 10"),
             Self::GammaGamma(_) => (0.01..=1.2, "a scintillation index of 0.01 to 1.2"),
@@ -45,7 +45,7 @@ impl Turbulence {
             Ok(())
         } else {
             let field = Setting::Fading.part("scintillation");
-            Err(ConfigError::new(field, index, allowed))
+            Err(ChannelConfigError::new(field, index, allowed))
         }
     }
 
@@ -60,7 +60,7 @@ impl Turbulence {
     pub(crate) fn map(self) -> Map {
         match self {
             Self::LogNormal(index) => Map::LogNormal(index),
-            Self::GammaGamma(index) => Map::Table(Table::gamma_gamma(shapes_of(index))),
+            Self::GammaGamma(index) => Map::Table(TurbulenceTable::gamma_gamma(shapes_of(index))),
         }
     }
 }
@@ -102,7 +102,7 @@ fn shapes_of(index: f64) -> (f64, f64) {
 #[derive(Clone, Debug)]
 pub(crate) enum Map {
     LogNormal(f64),
-    Table(Table),
+    Table(TurbulenceTable),
 }
 
 impl Map {
@@ -121,7 +121,7 @@ impl Map {
 
 /// ln I as a function of the normal value, at even distances.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct TurbulenceTable {
     logarithms: Vec<f64>,
 }
 
@@ -131,7 +131,7 @@ const STEPS_PER_UNIT: f64 = 64.0;
 /// Steps of the table: 2 x 6.5 x 64.
 const STEPS: u32 = 832;
 
-impl Table {
+impl TurbulenceTable {
     fn gamma_gamma((alpha, beta): (f64, f64)) -> Self {
         let law = GammaGamma::new(alpha, beta);
         let spacing = 0.05 * index_of((alpha, beta)).ln_1p().sqrt();

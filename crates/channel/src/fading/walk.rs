@@ -1,10 +1,10 @@
 //! Received power along time, sample by sample.
 
 use super::gaussian::GaussianProcess;
-use super::model::{Source, Synthetic};
+use super::model::{PowerSource, Synthetic};
 use super::prepared::{Power, Prepared, bit_error_rate};
 use super::ready::Fading;
-use crate::config_error::{ConfigError, Setting};
+use crate::config_error::{ChannelConfigError, Setting};
 use crate::outage::OutageClock;
 use crate::replay::{AtEnd, UsedUp};
 use crate::series::SeriesProcess;
@@ -43,14 +43,14 @@ enum State {
 
 impl Walk {
     /// A walk at its start; `medium` is the generator for the medium.
-    pub(crate) fn new(fading: &Fading, medium: &Rng) -> Result<Self, ConfigError> {
+    pub(crate) fn new(fading: &Fading, medium: &Rng) -> Result<Self, ChannelConfigError> {
         let prepared = Arc::clone(fading.prepared()?);
         let state = match (&fading.model().source, &prepared.power) {
-            (Source::Synthetic(_), Power::Normal { steps_per_time, .. }) => {
+            (PowerSource::Synthetic(_), Power::Normal { steps_per_time, .. }) => {
                 let rng = medium.child("turbulence");
                 State::Process(GaussianProcess::new(*steps_per_time, rng))
             }
-            (Source::Recorded(recorded), Power::Trace(trace)) => State::Recording {
+            (PowerSource::Recorded(recorded), Power::Trace(trace)) => State::Recording {
                 name: recorded.name.clone(),
                 looped: recorded.at_end != AtEnd::Stop,
                 shift: match recorded.at_end {
@@ -61,7 +61,7 @@ impl Walk {
             },
             _ => {
                 let allowed = "what its description says";
-                return Err(ConfigError::new(
+                return Err(ChannelConfigError::new(
                     Setting::Fading.whole(),
                     "another power",
                     allowed,
@@ -69,7 +69,7 @@ impl Walk {
             }
         };
         let scaled_over = match &fading.model().source {
-            Source::Synthetic(Synthetic {
+            PowerSource::Synthetic(Synthetic {
                 over: Some(over), ..
             }) => {
                 let samples = over.as_nanos() / u128::from(prepared.spacing);
@@ -212,13 +212,13 @@ impl Fading {
     ///
     /// # Errors
     /// The trace is missing.
-    pub fn fades(&self, rng: &Rng) -> Result<Fades, ConfigError> {
+    pub fn fades(&self, rng: &Rng) -> Result<Fades, ChannelConfigError> {
         Fades::new(self, rng)
     }
 }
 
 impl Fades {
-    fn new(fading: &Fading, rng: &Rng) -> Result<Self, ConfigError> {
+    fn new(fading: &Fading, rng: &Rng) -> Result<Self, ChannelConfigError> {
         let medium = fading.medium(&rng.child("fading"));
         let model = fading.model();
         let series = model.obstruction;

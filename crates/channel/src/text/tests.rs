@@ -28,11 +28,11 @@ fn loss_reads_the_forms_that_people_type() {
         LossModel::OnOff(on_off)
     );
     let states = TwoState {
-        off: State {
+        off: LossState {
             loss: "1%".parse().unwrap(),
             mean: Duration::from_millis(80),
         },
-        on: State {
+        on: LossState {
             loss: "50%".parse().unwrap(),
             mean: Duration::from_millis(20),
         },
@@ -195,10 +195,10 @@ fn bit_errors_jitter_and_reordering_read_their_forms() {
         Ok(BitErrors::PerOctet("1e-5".parse().unwrap()))
     );
     assert!(refusal::<BitErrors>("some").contains("`1e-5` (each bit)"));
-    assert_eq!("2ms".parse::<Jitter>().unwrap().order, Order::Kept);
+    assert_eq!("2ms".parse::<Jitter>().unwrap().order, PacketOrder::Kept);
     assert_eq!(
         "2ms reordering".parse::<Jitter>().unwrap().order,
-        Order::Free
+        PacketOrder::Free
     );
     assert!(refusal::<Jitter>("2ms or so").contains("`2ms reordering`"));
     let held = "1% by 5ms".parse::<Reorder>().unwrap();
@@ -213,7 +213,7 @@ fn span() -> impl Strategy<Value = Duration> + Clone {
 fn loss() -> impl Strategy<Value = LossModel> {
     let sojourn = prop_oneof![Just(Sojourn::Fixed), Just(Sojourn::Exponential)];
     let rate = (0.0..=0.66).prop_map(|p| PacketErrorRate::new(p).unwrap());
-    let state = (rate.clone(), span()).prop_map(|(loss, mean)| State { loss, mean });
+    let state = (rate.clone(), span()).prop_map(|(loss, mean)| LossState { loss, mean });
     let packets = (rate.clone(), 1.0..1e6)
         .prop_map(|(loss, mean_packets)| PacketState { loss, mean_packets });
     prop_oneof![
@@ -279,7 +279,7 @@ proptest! {
         let probability = fulmar_proto::units::Probability::new(rate).unwrap();
         let bits = BitErrors::PerOctet(probability);
         prop_assert_eq!(bits.to_string().parse(), Ok(bits));
-        let jitter = Jitter { spread: length, order: Order::Free };
+        let jitter = Jitter { spread: length, order: PacketOrder::Free };
         prop_assert_eq!(jitter.to_string().parse(), Ok(jitter));
         let reorder = Reorder { probability, extra: length };
         prop_assert_eq!(reorder.to_string().parse(), Ok(reorder));

@@ -2,21 +2,21 @@
 
 use crate::statistics::{assert_cells, assert_share};
 use crate::{PACKET, channel, delivery, run};
-use fulmar_channel::{Config, Delivery};
+use fulmar_channel::{ChannelConfig, Delivery};
 use fulmar_proto::units::{Duration, Instant};
 
 const GAP: Duration = Duration::from_micros(100);
 const DELAY: Duration = Duration::from_millis(10);
 
-fn config() -> Config {
-    Config {
+fn config() -> ChannelConfig {
+    ChannelConfig {
         delay: DELAY,
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 
 /// Arrivals with the instant each packet was handed over.
-fn arrivals(config: Config, seed: u64, count: u64) -> Vec<(Instant, Delivery)> {
+fn arrivals(config: ChannelConfig, seed: u64, count: u64) -> Vec<(Instant, Delivery)> {
     let verdicts = run(&mut channel(config, seed), count, GAP);
     let mut sent = Instant::START;
     verdicts

@@ -2,16 +2,16 @@
 
 use crate::statistics::{assert_cells, assert_geometric_runs, assert_share, assert_within};
 use crate::{PACKET, channel, delivery, run};
-use fulmar_channel::{BitErrors, Config, apply_flips};
+use fulmar_channel::{BitErrors, ChannelConfig, apply_flips};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
 const BITS: u64 = 12_000;
 
-fn with_bits(bits: &str) -> Config {
-    Config {
+fn with_bits(bits: &str) -> ChannelConfig {
+    ChannelConfig {
         bits: bits.parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 

@@ -5,7 +5,9 @@
 //! request to its answer. So there are three super-frames from the one that a request opens to the
 //! one in which its answer is valid.
 
-use fulmar_channel::{Assignment, Channel, Config, Dama, DropReason, QueueLimit, Verdict};
+use fulmar_channel::{
+    Assignment, Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, Dama, QueueLimit,
+};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use proptest::prelude::*;
@@ -18,11 +20,11 @@ const PACKET: ByteCount = ByteCount(1450);
 const AIRTIME: Duration = Duration::from_micros(90_625);
 
 fn link(assignment: Assignment, queue: QueueLimit, seed: u64) -> Channel {
-    let config = Config {
+    let config = ChannelConfig {
         rate: Some(RATE),
         queue,
         dama: Some(Dama::new(assignment)),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     Channel::new(config, &Rng::from_seed(seed)).unwrap()
 }
@@ -43,15 +45,15 @@ fn departures(channel: &mut Channel, arrivals: &[(Instant, ByteCount)]) -> Vec<I
         if arrival == Some(now)
             && let Some((at, len)) = arrivals.next()
         {
-            assert_eq!(channel.admit(at, len), Verdict::Waits);
+            assert_eq!(channel.admit(at, len), ChannelVerdict::Waits);
         }
     }
 }
 
 /// The link has no delay, so an arrival is a departure.
-fn arrival_of(verdict: Verdict) -> Instant {
+fn arrival_of(verdict: ChannelVerdict) -> Instant {
     match verdict {
-        Verdict::Deliver(delivery) => delivery.at,
+        ChannelVerdict::Deliver(delivery) => delivery.at,
         other => panic!("nothing is lost here: {other:?}"),
     }
 }
@@ -138,26 +140,26 @@ fn a_full_buffer_refuses_and_what_is_sent_makes_room() {
     );
     let start = seconds(1.0);
     for _ in 0..19 {
-        assert_eq!(channel.admit(start, PACKET), Verdict::Waits);
+        assert_eq!(channel.admit(start, PACKET), ChannelVerdict::Waits);
     }
     // 19 packets are 27,550 octets: 200 have to leave before the twentieth fits, 12.5 ms.
     let almost = start + Duration::from_micros(12_499);
     assert!(!channel.takes(almost, PACKET));
     assert_eq!(
         channel.admit(almost, PACKET),
-        Verdict::Drop(DropReason::Queue)
+        ChannelVerdict::Drop(ChannelDropReason::Queue)
     );
     let then = start + Duration::from_micros(12_500);
     assert!(channel.takes(then, PACKET));
-    assert_eq!(channel.admit(then, PACKET), Verdict::Waits);
+    assert_eq!(channel.admit(then, PACKET), ChannelVerdict::Waits);
     assert_eq!(channel.queue(then).bytes, ByteCount(28_800));
 }
 
 #[test]
 fn a_terminal_without_a_rate_is_refused() {
-    let config = Config {
+    let config = ChannelConfig {
         dama: Some(Dama::new(Assignment::Volume)),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let refused = config.validate().unwrap_err().to_string();
     assert!(refused.contains("dama is vbdc"), "{refused}");
@@ -184,10 +186,10 @@ proptest! {
     fn a_constant_assignment_is_a_transmitter_of_that_rate(gaps in traffic(), seed in any::<u64>()) {
         let arrivals = arrivals(&gaps);
         let assigned = departures(&mut link(Assignment::Constant, QueueLimit::UNLIMITED, seed), &arrivals);
-        let config = Config {
+        let config = ChannelConfig {
             rate: Some(RATE),
             queue: QueueLimit::UNLIMITED,
-            ..Config::default()
+            ..ChannelConfig::default()
         };
         let mut plain = Channel::new(config, &Rng::from_seed(seed)).unwrap();
         let fixed: Vec<Instant> = arrivals
@@ -257,7 +259,7 @@ proptest! {
             while let Some(&&(at, len)) = next.peek()
                 && at <= now
             {
-                prop_assert_eq!(channel.admit(at, len), Verdict::Waits);
+                prop_assert_eq!(channel.admit(at, len), ChannelVerdict::Waits);
                 next.next();
             }
             now += Duration::from_millis(step);

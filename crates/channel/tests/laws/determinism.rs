@@ -1,24 +1,24 @@
 //! Equal seeds give equal verdicts, and no model moves the draws of another.
 
 use crate::{channel, delivery, is_lost, run};
-use fulmar_channel::{Config, Verdict};
+use fulmar_channel::{ChannelConfig, ChannelVerdict};
 use fulmar_proto::units::Duration;
 
 const GAP: Duration = Duration::from_micros(2500);
 const COUNT: u64 = 5000;
 
-fn base() -> Config {
-    Config {
+fn base() -> ChannelConfig {
+    ChannelConfig {
         rate: Some("5mbit".parse().unwrap()),
         delay: Duration::from_millis(10),
         loss: "20% burst 2".parse().unwrap(),
         bits: "3e-5".parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 
-fn everything() -> Config {
-    Config {
+fn everything() -> ChannelConfig {
+    ChannelConfig {
         ecn_threshold: Some("10 packets".parse().unwrap()),
         outages: "1s+500ms".parse().unwrap(),
         reorder: Some("5% by 4ms".parse().unwrap()),
@@ -28,7 +28,7 @@ fn everything() -> Config {
     }
 }
 
-fn verdicts(config: Config, seed: u64) -> Vec<Verdict> {
+fn verdicts(config: ChannelConfig, seed: u64) -> Vec<ChannelVerdict> {
     run(&mut channel(config, seed), COUNT, GAP)
 }
 
@@ -42,26 +42,26 @@ fn the_same_seed_gives_the_same_verdicts_and_another_seed_others() {
 fn a_model_that_is_switched_on_moves_no_draw_of_another() {
     let plain = verdicts(base(), 73);
     let mut variants = vec![("everything", everything())];
-    let mut with = |name, change: fn(Config, Config) -> Config| {
+    let mut with = |name, change: fn(ChannelConfig, ChannelConfig) -> ChannelConfig| {
         variants.push((name, change(base(), everything())));
     };
-    with("ecn", |base, all| Config {
+    with("ecn", |base, all| ChannelConfig {
         ecn_threshold: all.ecn_threshold,
         ..base
     });
-    with("outages", |base, all| Config {
+    with("outages", |base, all| ChannelConfig {
         outages: all.outages,
         ..base
     });
-    with("reorder", |base, all| Config {
+    with("reorder", |base, all| ChannelConfig {
         reorder: all.reorder,
         ..base
     });
-    with("duplicate", |base, all| Config {
+    with("duplicate", |base, all| ChannelConfig {
         duplicate: all.duplicate,
         ..base
     });
-    with("jitter", |base, all| Config {
+    with("jitter", |base, all| ChannelConfig {
         jitter: all.jitter,
         ..base
     });

@@ -5,17 +5,17 @@ use super::fading::fading;
 use super::statistics::{assert_share, assert_within};
 use super::{PACKET, channel};
 use fulmar_channel::fading::{Fading, PowerTrace};
-use fulmar_channel::{Config, DropReason, QueueLimit, Verdict};
+use fulmar_channel::{ChannelConfig, ChannelDropReason, ChannelVerdict, QueueLimit};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration, Instant, OpticalPower};
 use std::sync::Arc;
 
-fn on_link(fading: Fading) -> Config {
-    Config {
+fn on_link(fading: Fading) -> ChannelConfig {
+    ChannelConfig {
         rate: Some(Bitrate::from_bits_per_second(622_000_000)),
         queue: QueueLimit::UNLIMITED,
         fading: Some(fading),
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 
@@ -38,7 +38,7 @@ fn packets_are_hit_by_the_power_during_their_transmission() {
         let (mut bit_mean, mut bit_variance, mut hit_mean, mut hit_variance) = (0.0, 0.0, 0.0, 0.0);
         let (mut start, mut first) = (0.0, 0);
         while start < 225_000.0 {
-            let Verdict::Deliver(_) = channel.admit(Instant::START, len) else {
+            let ChannelVerdict::Deliver(_) = channel.admit(Instant::START, len) else {
                 panic!("nothing is dark here");
             };
             let mut intact = 0.0;
@@ -118,7 +118,10 @@ fn darkness_takes_whole_packets_for_its_share_of_the_time() {
     let packets = 2_000_000_u64;
     let mut lost = Vec::new();
     for _ in 0..packets {
-        lost.push(channel.admit(Instant::START, PACKET) == Verdict::Drop(DropReason::Outage));
+        lost.push(
+            channel.admit(Instant::START, PACKET)
+                == ChannelVerdict::Drop(ChannelDropReason::Outage),
+        );
     }
     // 38.6 s hold 1,930 cycles of 20 ms. A packet is lost if any part of it is dark.
     let share = lost.iter().filter(|&&lost| lost).count() as f64 / packets as f64;
@@ -144,7 +147,7 @@ fn a_pass_shortens_the_delay_as_the_satellite_comes_nearer() {
     let mut channel = channel(on_link(fading), 3);
     for second in 0..100 {
         let now = Instant::START + Duration::from_secs(second);
-        let Verdict::Deliver(delivery) = channel.admit(now, PACKET) else {
+        let ChannelVerdict::Deliver(delivery) = channel.admit(now, PACKET) else {
             panic!("there is light at {now}");
         };
         let sent = now + Duration::from_nanos(PACKET.bits() * 1_000 / 622);
@@ -165,7 +168,7 @@ fn directions_with_a_seed_of_their_own_meet_the_same_course_and_other_errors() {
         let mut channel = channel(on_link(fading(text)), seed);
         (0..20_000)
             .map(|_| match channel.admit(Instant::START, PACKET) {
-                Verdict::Deliver(delivery) => (false, delivery.flips.len()),
+                ChannelVerdict::Deliver(delivery) => (false, delivery.flips.len()),
                 _ => (true, 0),
             })
             .collect()
@@ -198,7 +201,7 @@ fn a_course_of_the_run_is_the_same_both_ways_and_another_in_another_run() {
 
 /// The refusal of a link of so many bits a second with this fading, if it is refused.
 fn refusal(fading: Fading, bits_per_second: u64) -> Option<String> {
-    let config = Config {
+    let config = ChannelConfig {
         rate: Some(Bitrate::from_bits_per_second(bits_per_second)),
         ..on_link(fading)
     };

@@ -2,15 +2,15 @@
 
 use crate::statistics::{assert_geometric_runs, assert_share, assert_within, runs};
 use crate::{channel, is_lost, run};
-use fulmar_channel::{Config, LossModel};
+use fulmar_channel::{ChannelConfig, LossModel};
 use fulmar_proto::units::Duration;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-fn with_loss(loss: &str) -> Config {
-    Config {
+fn with_loss(loss: &str) -> ChannelConfig {
+    ChannelConfig {
         loss: loss.parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 

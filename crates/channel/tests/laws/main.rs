@@ -23,19 +23,19 @@ mod replay;
 mod series;
 mod statistics;
 
-use fulmar_channel::{Channel, Config, Delivery, DropReason, Verdict};
+use fulmar_channel::{Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, Delivery};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
 /// A full-size packet, IP header included.
 const PACKET: ByteCount = ByteCount(1500);
 
-fn channel(config: Config, seed: u64) -> Channel {
+fn channel(config: ChannelConfig, seed: u64) -> Channel {
     Channel::new(config, &Rng::from_seed(seed)).expect("the case describes a valid channel")
 }
 
 /// Hands over `count` packets of 1500 octets, `gap` apart, the first at the start of the run.
-fn run(channel: &mut Channel, count: u64, gap: Duration) -> Vec<Verdict> {
+fn run(channel: &mut Channel, count: u64, gap: Duration) -> Vec<ChannelVerdict> {
     let mut now = Instant::START;
     (0..count)
         .map(|_| {
@@ -46,13 +46,13 @@ fn run(channel: &mut Channel, count: u64, gap: Duration) -> Vec<Verdict> {
         .collect()
 }
 
-fn delivery(verdict: &Verdict) -> Option<&Delivery> {
+fn delivery(verdict: &ChannelVerdict) -> Option<&Delivery> {
     match verdict {
-        Verdict::Deliver(delivery) => Some(delivery),
-        Verdict::Drop(_) | Verdict::Waits => None,
+        ChannelVerdict::Deliver(delivery) => Some(delivery),
+        ChannelVerdict::Drop(_) | ChannelVerdict::Waits => None,
     }
 }
 
-fn is_lost(verdict: &Verdict) -> bool {
-    *verdict == Verdict::Drop(DropReason::Loss)
+fn is_lost(verdict: &ChannelVerdict) -> bool {
+    *verdict == ChannelVerdict::Drop(ChannelDropReason::Loss)
 }

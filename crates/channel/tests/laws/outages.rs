@@ -1,18 +1,18 @@
 //! Outages drop exactly the packets that are on the link while it is out.
 
 use crate::{PACKET, channel, is_lost, run};
-use fulmar_channel::{Config, DropReason, Verdict};
+use fulmar_channel::{ChannelConfig, ChannelDropReason, ChannelVerdict};
 use fulmar_proto::units::{Duration, Instant};
 
-const OUT: Verdict = Verdict::Drop(DropReason::Outage);
+const OUT: ChannelVerdict = ChannelVerdict::Drop(ChannelDropReason::Outage);
 
 #[test]
 fn packets_handed_over_during_an_outage_are_dropped_and_no_others() {
-    let config = Config {
+    let config = ChannelConfig {
         outages: "20ms+5ms, 100ms+1ms, every 200ms for 10ms from 300ms"
             .parse()
             .unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let mut channel = channel(config, 51);
     let verdicts = run(&mut channel, 1000, Duration::from_millis(1));
@@ -21,18 +21,18 @@ fn packets_handed_over_during_an_outage_are_dropped_and_no_others() {
     for (ms, verdict) in (0..).zip(&verdicts) {
         assert_eq!(*verdict == OUT, expected(ms), "{ms} ms: {verdict:?}");
     }
-    let dropped = channel.counters().dropped(DropReason::Outage);
+    let dropped = channel.counters().dropped(ChannelDropReason::Outage);
     assert_eq!(dropped, 5 + 1 + 4 * 10);
 }
 
 #[test]
 fn a_packet_is_dropped_when_its_transmission_meets_an_outage_not_when_it_is_handed_over() {
     // 1 ms on the link each: packet i is sent from i to i + 1 ms, all handed over at once.
-    let config = Config {
+    let config = ChannelConfig {
         rate: Some("12mbit".parse().unwrap()),
         delay: Duration::from_millis(50),
         outages: "10500us+2ms".parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let verdicts = run(&mut channel(config, 52), 20, Duration::ZERO);
     let dropped: Vec<usize> = (0..20).filter(|&i| verdicts[i] == OUT).collect();
@@ -42,10 +42,10 @@ fn a_packet_is_dropped_when_its_transmission_meets_an_outage_not_when_it_is_hand
 
 #[test]
 fn what_an_outage_takes_has_occupied_the_link() {
-    let config = Config {
+    let config = ChannelConfig {
         rate: Some("12mbit".parse().unwrap()),
         outages: "0s+100ms".parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     let mut channel = channel(config, 53);
     run(&mut channel, 10, Duration::ZERO);
@@ -57,10 +57,10 @@ fn what_an_outage_takes_has_occupied_the_link() {
 #[test]
 fn an_outage_moves_no_loss_of_another_packet() {
     for loss in ["30%", "30% burst 3", "on-off 30% period 5ms exponential"] {
-        let with = |outages: &str| Config {
+        let with = |outages: &str| ChannelConfig {
             loss: loss.parse().unwrap(),
             outages: outages.parse().unwrap(),
-            ..Config::default()
+            ..ChannelConfig::default()
         };
         let always = run(
             &mut channel(with("none"), 54),

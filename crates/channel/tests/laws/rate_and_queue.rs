@@ -1,16 +1,16 @@
 //! Serialization and the queue, as a driver sees them.
 
 use crate::{PACKET, channel, delivery, run};
-use fulmar_channel::{Config, DropReason, QueueLimit, Verdict};
+use fulmar_channel::{ChannelConfig, ChannelDropReason, ChannelVerdict, QueueLimit};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
-const FULL: Verdict = Verdict::Drop(DropReason::Queue);
+const FULL: ChannelVerdict = ChannelVerdict::Drop(ChannelDropReason::Queue);
 
-fn config(rate: &str, queue: &str) -> Config {
-    Config {
+fn config(rate: &str, queue: &str) -> ChannelConfig {
+    ChannelConfig {
         rate: Some(rate.parse().unwrap()),
         queue: queue.parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 
@@ -110,15 +110,17 @@ fn packets_and_octets_are_conserved() {
     let counters = channel.counters();
     let dropped = |reason| counters.dropped(reason);
     assert!(
-        DropReason::ALL.iter().all(|&reason| dropped(reason) > 0),
+        ChannelDropReason::ALL
+            .iter()
+            .all(|&reason| dropped(reason) > 0),
         "{counters:?}"
     );
     assert_eq!(counters.offered_packets, 20_000);
     assert_eq!(
         counters.transmitted_packets,
-        20_000 - dropped(DropReason::Queue)
+        20_000 - dropped(ChannelDropReason::Queue)
     );
-    let in_flight = dropped(DropReason::Outage) + dropped(DropReason::Loss);
+    let in_flight = dropped(ChannelDropReason::Outage) + dropped(ChannelDropReason::Loss);
     assert_eq!(
         counters.delivered_packets,
         counters.transmitted_packets - in_flight

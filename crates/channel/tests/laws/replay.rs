@@ -3,7 +3,8 @@
 use crate::statistics::assert_share;
 use crate::{PACKET, channel, is_lost, run};
 use fulmar_channel::{
-    AtEnd, Channel, Config, DropReason, LossModel, PacketTrace, Replay, TimeTrace, Trace, Verdict,
+    AtEnd, Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, LossModel, LossTrace,
+    PacketTrace, Replay, TimeTrace,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, Duration, Instant, PacketErrorRate};
@@ -11,37 +12,37 @@ use std::sync::Arc;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-fn packets(pattern: &str) -> Trace {
+fn packets(pattern: &str) -> LossTrace {
     let mut trace = PacketTrace::default();
     for digit in pattern.chars() {
         trace.push(digit == '1').unwrap();
     }
-    Trace::Packets(trace)
+    LossTrace::Packets(trace)
 }
 
-fn by_time(intervals: &[(u64, f64)]) -> Trace {
+fn by_time(intervals: &[(u64, f64)]) -> LossTrace {
     let mut trace = TimeTrace::default();
     for &(millis, loss) in intervals {
         let loss = PacketErrorRate::new(loss).unwrap();
         trace.push(Duration::from_millis(millis), loss).unwrap();
     }
-    Trace::Time(trace)
+    LossTrace::Time(trace)
 }
 
-fn replay(trace: Trace, at_end: AtEnd) -> Config {
+fn replay(trace: LossTrace, at_end: AtEnd) -> ChannelConfig {
     let name = "a.csv".to_owned();
     let trace = Some(Arc::new(trace));
-    Config {
+    ChannelConfig {
         loss: LossModel::Replay(Replay {
             name,
             at_end,
             trace,
         }),
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 
-fn pattern(verdicts: &[Verdict]) -> String {
+fn pattern(verdicts: &[ChannelVerdict]) -> String {
     let digit = |verdict| if is_lost(verdict) { '1' } else { '0' };
     verdicts.iter().map(digit).collect()
 }
@@ -86,7 +87,7 @@ fn a_trace_that_is_too_short_says_so_and_what_is_behind_it_is_lost() {
         assert_eq!(pattern(&run(&mut link, 3, MILLISECOND)), "000");
         assert_eq!(link.trace_used_up(), None);
         let beyond = link.admit(Instant::START + 3 * MILLISECOND, PACKET);
-        assert_eq!(beyond, Verdict::Drop(DropReason::Loss));
+        assert_eq!(beyond, ChannelVerdict::Drop(ChannelDropReason::Loss));
         let told = link.trace_used_up().unwrap().to_string();
         let expected = format!("the trace a.csv ({length}) is used up; write `trace a.csv loop`");
         assert!(told.starts_with(&expected), "{told}");
@@ -124,9 +125,9 @@ fn by_time_the_loss_may_be_a_share() {
 
 #[test]
 fn a_trace_that_was_not_read_or_says_nothing_makes_no_channel() {
-    let unread = Config {
+    let unread = ChannelConfig {
         loss: "trace b.csv loop".parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     };
     for config in [
         unread,

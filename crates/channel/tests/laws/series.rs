@@ -3,15 +3,15 @@
 
 use crate::statistics::{assert_cells, assert_share, assert_within, runs};
 use crate::{channel, is_lost, run};
-use fulmar_channel::{Config, LossModel, Series};
+use fulmar_channel::{ChannelConfig, LossModel, Series};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-fn with_loss(loss: &str) -> Config {
-    Config {
+fn with_loss(loss: &str) -> ChannelConfig {
+    ChannelConfig {
         loss: loss.parse().unwrap(),
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 

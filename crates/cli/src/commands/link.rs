@@ -3,9 +3,9 @@
 use super::traces::Traces;
 use crate::exit::{Exit, Failure};
 use fulmar_channel::fading::Fading;
-use fulmar_channel::preset::Preset;
+use fulmar_channel::preset::ChannelPreset;
 use fulmar_channel::{
-    BitErrors, Config, Jitter, LossModel, OutagePlan, QueueLimit, Reorder, TextError,
+    BitErrors, ChannelConfig, Jitter, LossModel, OutagePlan, QueueLimit, Reorder, TextError,
 };
 use fulmar_proto::units::{Bitrate, Duration, Probability, parse_duration};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ macro_rules! link_args {
         }
 
         impl $name {
-            fn apply(&self, config: &mut Config) {
+            fn apply(&self, config: &mut ChannelConfig) {
                 config.rate = self.rate.or(config.rate);
                 config.ecn_threshold = self.ecn.or(config.ecn_threshold);
                 config.reorder = self.reorder.or(config.reorder);
@@ -114,7 +114,7 @@ link_args!(
 pub(crate) struct LinkArgs {
     /// Start from a published link: airborne (5Mbit/s, 10us), airborne-10ms, setup (10Mbit/s, 5ms).
     #[arg(long, value_name = "NAME")]
-    preset: Option<Preset>,
+    preset: Option<ChannelPreset>,
     #[command(flatten)]
     both: BothArgs,
     #[command(flatten)]
@@ -126,8 +126,8 @@ pub(crate) struct LinkArgs {
 /// A link in both directions, as checked settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
-    pub(crate) up: Config,
-    pub(crate) down: Config,
+    pub(crate) up: ChannelConfig,
+    pub(crate) down: ChannelConfig,
     /// The traces that it replays.
     pub(crate) traces: Vec<PathBuf>,
 }
@@ -139,7 +139,7 @@ impl LinkArgs {
     /// A combination that no channel can have, such as jitter above the delay; a trace that cannot be
     /// read.
     pub(crate) fn link(&self) -> Result<Link, Failure> {
-        let mut up = self.preset.map(Preset::config).unwrap_or_default();
+        let mut up = self.preset.map(ChannelPreset::config).unwrap_or_default();
         self.both.apply(&mut up);
         let mut down = up.clone();
         self.up.apply(&mut up);
@@ -159,7 +159,7 @@ impl LinkArgs {
 }
 
 /// A link in one line, for people.
-pub(crate) fn describe(config: &Config) -> String {
+pub(crate) fn describe(config: &ChannelConfig) -> String {
     use fulmar_proto::units::format_duration;
     let rate = config
         .rate

@@ -3,7 +3,7 @@
 
 use core::cell::RefCell;
 use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
-use fulmar_channel::{Config, LossModel, Trace};
+use fulmar_channel::{ChannelConfig, LossModel, LossTrace};
 use fulmar_sim::scenario::Recordings;
 use fulmar_trace::{PowerOptions, SequenceOptions, is_capture, read_power, read_table};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Traces {
     directory: PathBuf,
-    losses: Known<Trace>,
+    losses: Known<LossTrace>,
     powers: Known<PowerTrace>,
     files: RefCell<Vec<PathBuf>>,
 }
@@ -41,7 +41,7 @@ impl Traces {
     }
 
     /// Puts the traces that `config` names, if it names some, into it.
-    pub(crate) fn put_into(&self, config: &mut Config) -> Result<(), String> {
+    pub(crate) fn put_into(&self, config: &mut ChannelConfig) -> Result<(), String> {
         if let LossModel::Replay(replay) = &mut config.loss
             && replay.trace.is_none()
         {
@@ -107,7 +107,7 @@ impl Traces {
 }
 
 impl Recordings for Traces {
-    fn loss(&self, name: &str) -> Result<Arc<Trace>, String> {
+    fn loss(&self, name: &str) -> Result<Arc<LossTrace>, String> {
         self.known(&self.losses, name.to_owned(), name, |shown, reader| {
             let recording = read_table(shown, reader, SequenceOptions::default());
             Ok(recording.map_err(|error| error.to_string())?.into_trace())

@@ -1,8 +1,8 @@
 //! The runs of the demonstration: two conditions of one link, seven modes and plain UDP on each.
 
 use core::num::NonZeroU8;
-use fulmar_channel::preset::Preset;
-use fulmar_channel::{BitErrors, Config, LossModel};
+use fulmar_channel::preset::ChannelPreset;
+use fulmar_channel::{BitErrors, ChannelConfig, LossModel};
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration, PacketErrorRate};
@@ -47,8 +47,8 @@ impl Condition {
     }
 
     /// The airborne preset with 10 ms of delay, both ways.
-    pub(crate) fn config(self) -> Config {
-        let mut config = Preset::AirborneFar.config();
+    pub(crate) fn config(self) -> ChannelConfig {
+        let mut config = ChannelPreset::AirborneFar.config();
         if self == Self::Lossy {
             config.loss = LossModel::Bernoulli(loss());
             config.bits = BitErrors::Independent(ber());

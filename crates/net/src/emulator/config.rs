@@ -1,7 +1,7 @@
 //! The configuration of an emulated link.
 
 use crate::tun::TunEnd;
-use fulmar_channel::Config;
+use fulmar_channel::ChannelConfig;
 use fulmar_proto::units::{ByteCount, Duration};
 use std::net::SocketAddr;
 
@@ -35,9 +35,9 @@ pub struct EmulatorConfig {
     /// The address where their datagrams go.
     pub to: SocketAddr,
     /// The link from the clients to the target.
-    pub up: Config,
+    pub up: ChannelConfig,
     /// The link from the target to the clients.
-    pub down: Config,
+    pub down: ChannelConfig,
     /// The seed of every random decision.
     pub seed: u64,
     /// The fate of damaged payloads.
@@ -60,8 +60,8 @@ impl EmulatorConfig {
         Self {
             listen,
             to,
-            up: Config::default(),
-            down: Config::default(),
+            up: ChannelConfig::default(),
+            down: ChannelConfig::default(),
             seed: 1,
             damage: DamagePolicy::default(),
             overhead: ByteCount(28),
@@ -83,9 +83,9 @@ pub struct TunLinkConfig {
     /// The longest IP packet on either device, in octets.
     pub mtu: u16,
     /// The link from a to b.
-    pub up: Config,
+    pub up: ChannelConfig,
     /// The link from b to a.
-    pub down: Config,
+    pub down: ChannelConfig,
     /// The seed of every random decision.
     pub seed: u64,
     /// The fate of damaged packets. Delivered ones meet the kernel's checksums; dropping stands for a link with a
@@ -106,8 +106,8 @@ impl TunLinkConfig {
             a,
             b,
             mtu: 1500,
-            up: Config::default(),
-            down: Config::default(),
+            up: ChannelConfig::default(),
+            down: ChannelConfig::default(),
             seed: 1,
             damage: DamagePolicy::default(),
             overhead: ByteCount::ZERO,

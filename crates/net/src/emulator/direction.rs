@@ -4,7 +4,10 @@ use super::config::{DamagePolicy, LargestPacket};
 use super::error::EmulatorError;
 use super::report::{DirectionReport, DropReport};
 use fulmar_capture::Comment;
-use fulmar_channel::{Channel, Config, ConfigError, DropReason, Flips, Verdict, apply_flips};
+use fulmar_channel::{
+    Channel, ChannelConfig, ChannelConfigError, ChannelDropReason, ChannelVerdict, Flips,
+    apply_flips,
+};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
@@ -54,11 +57,11 @@ impl Direction {
     /// # Errors
     /// A field of `config` is out of range.
     pub fn new(
-        config: Config,
+        config: ChannelConfig,
         overhead: ByteCount,
         policy: DamagePolicy,
         rng: &Rng,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, ChannelConfigError> {
         Ok(Self {
             channel: config
                 .decides_at_once()
@@ -107,7 +110,7 @@ impl Direction {
     /// A direction called `name`, which names its stream below `rng` and any error.
     pub(super) fn named(
         name: &'static str,
-        config: Config,
+        config: ChannelConfig,
         overhead: ByteCount,
         policy: DamagePolicy,
         rng: &Rng,
@@ -130,12 +133,12 @@ impl Direction {
             return Arrivals::default();
         }
         let delivery = match self.channel.admit(now, len) {
-            Verdict::Deliver(delivery) => delivery,
-            Verdict::Drop(reason) => {
+            ChannelVerdict::Deliver(delivery) => delivery,
+            ChannelVerdict::Drop(reason) => {
                 self.remark(|comment| comment.dropped(reason.name()));
                 return Arrivals::default();
             }
-            Verdict::Waits => return Arrivals::default(),
+            ChannelVerdict::Waits => return Arrivals::default(),
         };
         let ecn = if delivery.marked && ecn == Ecn::Capable {
             self.marked_packets += 1;
@@ -191,9 +194,9 @@ impl Direction {
         let link = self.channel.counters();
         let dropped_packets = DropReport {
             too_large: self.dropped_too_large,
-            queue: link.dropped(DropReason::Queue),
-            outage: link.dropped(DropReason::Outage),
-            loss: link.dropped(DropReason::Loss),
+            queue: link.dropped(ChannelDropReason::Queue),
+            outage: link.dropped(ChannelDropReason::Outage),
+            loss: link.dropped(ChannelDropReason::Loss),
             header_damage: self.dropped_header_damage,
             payload_damage: self.dropped_payload_damage,
         };
@@ -223,15 +226,15 @@ mod tests {
     const PAYLOAD: [u8; 1_472] = [0x5A; 1_472];
     const OVERHEAD: ByteCount = ByteCount(28);
 
-    fn direction(config: Config, policy: DamagePolicy) -> Direction {
+    fn direction(config: ChannelConfig, policy: DamagePolicy) -> Direction {
         Direction::new(config, OVERHEAD, policy, &Rng::from_seed(1)).unwrap()
     }
 
-    fn bit_errors(ber: f64) -> Config {
+    fn bit_errors(ber: f64) -> ChannelConfig {
         let ber = BitErrorRate::new(ber).unwrap();
-        Config {
+        ChannelConfig {
             bits: BitErrors::Independent(ber),
-            ..Config::default()
+            ..ChannelConfig::default()
         }
     }
 
@@ -240,10 +243,10 @@ mod tests {
         let rate = Some(Bitrate::from_bits_per_second(1_000_000));
         let delay = Duration::from_millis(10);
         let mut link = direction(
-            Config {
+            ChannelConfig {
                 rate,
                 delay,
-                ..Config::default()
+                ..ChannelConfig::default()
             },
             DamagePolicy::Deliver,
         );
@@ -311,7 +314,7 @@ mod tests {
 
     #[test]
     fn duplicates_come_with_damage_of_their_own_and_are_counted() {
-        let config = Config {
+        let config = ChannelConfig {
             duplicate: Probability::new(1.0).unwrap(),
             ..bit_errors(1e-4)
         };
@@ -327,11 +330,11 @@ mod tests {
 
     #[test]
     fn only_a_capable_packet_is_marked() {
-        let config = Config {
+        let config = ChannelConfig {
             rate: Some(Bitrate::from_bits_per_second(1_000)),
             queue: QueueLimit::packets(10),
             ecn_threshold: Some(QueueLimit::packets(0)),
-            ..Config::default()
+            ..ChannelConfig::default()
         };
         let mut link = direction(config, DamagePolicy::Deliver);
         link.admit(Instant::START, b"first", Ecn::Capable);
@@ -353,8 +356,8 @@ mod tests {
             octets: ByteCount(1_499),
             after: Duration::from_secs(1),
         };
-        let mut link =
-            direction(Config::default(), DamagePolicy::Deliver).dropping_above(Some(largest));
+        let mut link = direction(ChannelConfig::default(), DamagePolicy::Deliver)
+            .dropping_above(Some(largest));
         let mut arrives = |millis, len| {
             let now = Instant::START + Duration::from_millis(millis);
             let arrivals = link.admit(now, &PAYLOAD[..len], Ecn::NotCapable);
@@ -372,9 +375,9 @@ mod tests {
     fn a_lost_packet_becomes_nothing_and_has_its_reason() {
         let loss = LossModel::Bernoulli(PacketErrorRate::new(1.0).unwrap());
         let mut link = direction(
-            Config {
+            ChannelConfig {
                 loss,
-                ..Config::default()
+                ..ChannelConfig::default()
             },
             DamagePolicy::Deliver,
         );

@@ -1,7 +1,7 @@
 //! The errors of an emulated link.
 
 use crate::tun::TunError;
-use fulmar_channel::{ConfigError, UsedUp};
+use fulmar_channel::{ChannelConfigError, UsedUp};
 use std::io;
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ pub enum EmulatorError {
         /// `up` or `down`.
         direction: &'static str,
         /// The field and its range.
-        error: ConfigError,
+        error: ChannelConfigError,
     },
     /// The listening address is in use, not local or not permitted.
     #[error("cannot listen on {address}")]

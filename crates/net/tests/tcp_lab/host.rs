@@ -8,7 +8,7 @@ use fulmar_baseline::tcp::{
     TcpEvent, TcpStatus,
 };
 use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
-use fulmar_channel::{Channel, Config, Counters, Verdict, apply_flips};
+use fulmar_channel::{Channel, ChannelConfig, ChannelCounters, ChannelVerdict, apply_flips};
 use fulmar_net::clock::Clock;
 use fulmar_net::tun::TunPort;
 use fulmar_net::wait::{Interest, wait};
@@ -104,7 +104,7 @@ struct Way {
 }
 
 impl Way {
-    fn new(link: &Config, rng: &Rng) -> Self {
+    fn new(link: &ChannelConfig, rng: &Rng) -> Self {
         Self {
             channel: Channel::new(link.clone(), rng).expect("sound"),
             flying: BTreeMap::new(),
@@ -114,7 +114,7 @@ impl Way {
 
     fn carry(&mut self, now: Instant, mut packet: Vec<u8>) {
         let len = ByteCount(packet.len() as u64);
-        if let Verdict::Deliver(delivery) = self.channel.admit(now, len) {
+        if let ChannelVerdict::Deliver(delivery) = self.channel.admit(now, len) {
             let _harm = apply_flips(&mut packet, &delivery.flips, ByteCount(0));
             let number = self.channel.counters().offered_packets;
             self.flying.insert((delivery.at, number), packet);
@@ -173,7 +173,12 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(port: TunPort, addresses: AddressPair, link: &Config, rng: &Rng) -> Self {
+    pub(super) fn new(
+        port: TunPort,
+        addresses: AddressPair,
+        link: &ChannelConfig,
+        rng: &Rng,
+    ) -> Self {
         // The path's addresses are set below, so that this node's own is not used.
         let config = TcpEndpointConfig {
             local: NodeAddress(0),
@@ -260,13 +265,13 @@ impl Host {
     }
 
     /// The segments that we sent, and what became of them.
-    pub(crate) fn sent(&self) -> (Seen, Counters) {
+    pub(crate) fn sent(&self) -> (Seen, ChannelCounters) {
         let way = &self.ends.to_kernel;
         (way.seen, *way.channel.counters())
     }
 
     /// The segments that the kernel sent, and what became of them.
-    pub(crate) fn heard(&self) -> (Seen, Counters) {
+    pub(crate) fn heard(&self) -> (Seen, ChannelCounters) {
         let way = &self.from_kernel;
         (way.seen, *way.channel.counters())
     }

@@ -18,7 +18,7 @@ pub(crate) use host::{Flow, Host, OUR_PORT};
 pub(crate) use kernel::{Features, Kernel, accept, exchange, read_all, write_all};
 
 use fulmar_baseline::wire::tcp::AddressPair;
-use fulmar_channel::{BitErrors, Config, LossModel};
+use fulmar_channel::{BitErrors, ChannelConfig, LossModel};
 use fulmar_net::tun::{TunEnd, TunPort};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, PacketErrorRate};
@@ -67,29 +67,29 @@ pub(crate) enum Family {
 }
 
 /// A link that loses this share of packets in each direction.
-pub(crate) fn losing(share: f64) -> Config {
+pub(crate) fn losing(share: f64) -> ChannelConfig {
     let loss = if share > 0.0 {
         LossModel::Bernoulli(PacketErrorRate::new(share).expect("a share"))
     } else {
         LossModel::None
     };
-    Config {
+    ChannelConfig {
         delay: DELAY,
         loss,
-        ..Config::default()
+        ..ChannelConfig::default()
     }
 }
 
 /// A link that inverts bits and loses nothing.
-pub(crate) fn damaging(bits: BitErrors) -> Config {
-    Config {
+pub(crate) fn damaging(bits: BitErrors) -> ChannelConfig {
+    ChannelConfig {
         bits,
         ..losing(0.0)
     }
 }
 
 /// A new lab: our host, and the kernel with all its features.
-pub(crate) fn lab(family: Family, link: &Config, seed: u64) -> (Host, Kernel) {
+pub(crate) fn lab(family: Family, link: &ChannelConfig, seed: u64) -> (Host, Kernel) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let namespace = format!("fulmar-{}-{count}-tcp", std::process::id());

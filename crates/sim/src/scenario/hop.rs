@@ -4,7 +4,7 @@ use super::ScenarioError;
 use super::link::LinkPlan;
 use core::fmt::Display;
 use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
-use fulmar_channel::{Config, LossModel, QueueLimit, Setting, Trace};
+use fulmar_channel::{ChannelConfig, LossModel, LossTrace, QueueLimit, Setting};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_settings::{Keys, TableReader};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The default length of ns-3's `DropTailQueue`, with which the papers' scenarios were run.
 const QUEUE_PACKETS: u32 = 100;
 
-/// The keys of one direction, by the names of [`Config`]'s fields (`ber` is its `bits`).
+/// The keys of one direction, by the names of [`ChannelConfig`]'s fields (`ber` is its `bits`).
 const DIRECTION_KEYS: [&str; 11] = [
     "rate",
     "delay",
@@ -54,7 +54,7 @@ pub trait Recordings {
     ///
     /// # Errors
     /// The file's fault, in one line.
-    fn loss(&self, name: &str) -> Result<Arc<Trace>, String>;
+    fn loss(&self, name: &str) -> Result<Arc<LossTrace>, String>;
 
     /// The power of a `fading = "trace FILE"`.
     ///
@@ -68,7 +68,7 @@ pub trait Recordings {
 pub struct NoRecordings;
 
 impl Recordings for NoRecordings {
-    fn loss(&self, name: &str) -> Result<Arc<Trace>, String> {
+    fn loss(&self, name: &str) -> Result<Arc<LossTrace>, String> {
         Err(format!("the trace {name} cannot be had here"))
     }
 
@@ -81,9 +81,9 @@ impl Recordings for NoRecordings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopPlan {
     /// The channel from the source towards the sink.
-    pub forward: Config,
+    pub forward: ChannelConfig,
     /// The channel from the sink towards the source.
-    pub reverse: Config,
+    pub reverse: ChannelConfig,
     /// Whether the link has a frame check of its own and drops damaged packets, as Ethernet and
     /// PPP do. Without one, damage is passed up for the transport to correct.
     pub frame_check: bool,
@@ -97,7 +97,7 @@ pub struct HopPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LanPlan {
     /// The channel of each direction of each access link.
-    pub config: Config,
+    pub config: ChannelConfig,
     /// Octets that the link itself puts around each packet.
     pub framing: ByteCount,
 }
@@ -108,10 +108,10 @@ impl HopPlan {
         recordings: &dyn Recordings,
     ) -> Result<Self, ScenarioError> {
         let rate: Bitrate = reader.required("rate", "\"5Mbit/s\"")?;
-        let plain = Config {
+        let plain = ChannelConfig {
             rate: Some(rate),
             queue: QueueLimit::packets(QUEUE_PACKETS),
-            ..Config::default()
+            ..ChannelConfig::default()
         };
         let both = direction(&plain, reader, recordings)?;
         check(&both, reader)?;
@@ -170,11 +170,11 @@ impl HopPlan {
 
 impl LanPlan {
     pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
-        let config = Config {
+        let config = ChannelConfig {
             rate: Some(reader.required("rate", "\"10Gbit/s\"")?),
             delay: reader.duration("delay")?.unwrap_or_default(),
             queue: reader.value_or("queue", QueueLimit::UNLIMITED)?,
-            ..Config::default()
+            ..ChannelConfig::default()
         };
         check(&config, reader)?;
         let framing = framing(reader)?;
@@ -196,10 +196,10 @@ fn framing(reader: &TableReader<'_>) -> Result<ByteCount, ScenarioError> {
 
 /// The channel of one direction as `reader` gives it; what it does not give is as in `base`.
 fn direction(
-    base: &Config,
+    base: &ChannelConfig,
     reader: &TableReader<'_>,
     recordings: &dyn Recordings,
-) -> Result<Config, ScenarioError> {
+) -> Result<ChannelConfig, ScenarioError> {
     let mut loss = reader.value_or("loss", base.loss.clone())?;
     if let LossModel::Replay(replay) = &mut loss
         && replay.trace.is_none()
@@ -218,7 +218,7 @@ fn direction(
     }
     let span =
         |key, default: Duration| Ok::<_, ScenarioError>(reader.duration(key)?.unwrap_or(default));
-    Ok(Config {
+    Ok(ChannelConfig {
         rate: reader.value("rate")?.or(base.rate),
         delay: span("delay", base.delay)?,
         queue: reader.value_or("queue", base.queue)?,
@@ -235,7 +235,7 @@ fn direction(
 }
 
 /// Runs the channel's own checks, and names the place of the key that they complain about.
-fn check(config: &Config, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+fn check(config: &ChannelConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
     let Err(error) = fulmar_channel::Channel::new(config.clone(), &Rng::from_seed(0)) else {
         return Ok(());
     };

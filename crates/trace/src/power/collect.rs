@@ -4,14 +4,14 @@
 use crate::error::TraceError;
 use core::ops::ControlFlow;
 use core::time::Duration;
-use fulmar_channel::fading::{Part, PowerTrace, Recorded};
+use fulmar_channel::fading::{PowerTrace, Recorded, RecordingPart};
 use fulmar_proto::units::{OpticalPower, format_duration};
 
 /// Options for reading a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerOptions {
     /// The part of it to read, if not all.
-    pub part: Option<Part>,
+    pub part: Option<RecordingPart>,
     /// The time from one sample to the next, in place of the file's own.
     pub spacing: Option<Duration>,
 }
@@ -56,7 +56,7 @@ impl<'a> Collector<'a> {
                 format!("{watts} is no power; cut the file there, or write what was received")
             });
         };
-        if let Some(Part { from, length }) = self.options.part {
+        if let Some(RecordingPart { from, length }) = self.options.part {
             let since = at - from.as_secs_f64();
             // Times in files are rounded, so a nanosecond does not matter.
             if since < -1e-9 {
@@ -83,7 +83,8 @@ impl<'a> Collector<'a> {
             let name = self.name.to_owned();
             Err(TraceError::Whole { name, problem })
         };
-        if let (Some(Part { from, length: part }), Some(length)) = (self.options.part, length)
+        if let (Some(RecordingPart { from, length: part }), Some(length)) =
+            (self.options.part, length)
             && (from + part).as_secs_f64() > length + spacing.as_secs_f64() / 2.0
         {
             let (from, part) = (format_duration(from), format_duration(part));

@@ -1,8 +1,8 @@
 //! The links of a session: each direction with faults of its own.
 
 use fulmar_channel::{
-    BitErrors, Channel, Config, GilbertElliott, Jitter, LossModel, OnOff, Order, Outage,
-    OutagePlan, QueueLimit, Reorder, Sojourn,
+    BitErrors, Channel, ChannelConfig, GilbertElliott, Jitter, LossModel, OnOff, Outage,
+    OutagePlan, PacketOrder, QueueLimit, Reorder, Sojourn,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{BitErrorRate, Bitrate, Duration, Instant, PacketErrorRate, Probability};
@@ -51,12 +51,12 @@ impl Draw<'_> {
         })
     }
 
-    fn way(&mut self, rate: Bitrate, delay: Duration) -> Config {
-        let mut config = Config {
+    fn way(&mut self, rate: Bitrate, delay: Duration) -> ChannelConfig {
+        let mut config = ChannelConfig {
             rate: Some(rate),
             delay,
             loss: self.loss(),
-            ..Config::default()
+            ..ChannelConfig::default()
         };
         if self.rng.chance(0.5) {
             let rate = BitErrorRate::new(self.scale(1e-8, 3e-5)).expect("below 1");
@@ -76,7 +76,7 @@ impl Draw<'_> {
         }
         if self.rng.chance(0.2) {
             let spread = Duration::from_nanos(self.rng.below(100_000));
-            let order = Order::Free;
+            let order = PacketOrder::Free;
             config.jitter = Some(Jitter { spread, order });
         }
         config

@@ -6,7 +6,7 @@
 
 use super::local_end::{Asked, LocalEnd};
 use crate::guard::Guarded;
-use fulmar_channel::{Channel, Flips, Verdict, apply_flips};
+use fulmar_channel::{Channel, ChannelVerdict, Flips, apply_flips};
 use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
@@ -266,13 +266,13 @@ impl Star {
             return;
         }
         match link.ways[side].admit(self.now, ByteCount::of(&flying.octets)) {
-            Verdict::Deliver(delivery) => {
+            ChannelVerdict::Deliver(delivery) => {
                 if let Some((at, flips)) = delivery.duplicate {
                     self.fly(at, flying.clone(), &flips);
                 }
                 self.fly(delivery.at, flying, &delivery.flips);
             }
-            Verdict::Drop(_) | Verdict::Waits => self.crossed.lost += 1,
+            ChannelVerdict::Drop(_) | ChannelVerdict::Waits => self.crossed.lost += 1,
         }
     }
 
