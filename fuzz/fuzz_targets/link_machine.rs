@@ -7,11 +7,13 @@
 
 use arbitrary::Arbitrary;
 use fulmar_baseline::link::{
-    ArqConfig, FlowHash, FrameTransmit, HarqConfig, Link, LinkDriver, LinkLayer, LinkMachine,
-    LinkPacket, Medium, SlacpConfig, Strict, drain,
+    AnyLink, ArqConfig, FlowHash, FrameTransmit, HarqConfig, LinkDriver, LinkLayer, LinkMachine,
+    LinkPacket, Medium, SlacpConfig, StrictLink, drain,
 };
 use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch};
-use fulmar_baseline::wire::link::harq::{BlockReport, Feedback, HarqFrame, Unit, UnitKind};
+use fulmar_baseline::wire::link::harq::{
+    HarqBlockReport, HarqFeedback, HarqFrame, HarqUnit, UnitKind,
+};
 use fulmar_baseline::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, Missing,
 };
@@ -104,7 +106,7 @@ const WAITING_MAX: usize = 256;
 const LAST_PACKETS: usize = 5;
 
 struct End {
-    machine: Strict<Link>,
+    machine: StrictLink<AnyLink>,
     port: Port,
     /// All its lives so far.
     births: Vec<u64>,
@@ -209,14 +211,14 @@ fn chosen(plan: &Plan) -> Chosen {
     }
 }
 
-fn machine(layer: &LinkLayer, birth: u64) -> Strict<Link> {
+fn machine(layer: &LinkLayer, birth: u64) -> StrictLink<AnyLink> {
     let medium = Medium {
         rate: Some(RATE),
         back_rate: Some(RATE),
         round_trip: DELAY * 2,
         access: Duration::from_millis(3),
     };
-    Strict::new(layer.machine(medium, &mut Rng::from_seed(birth)))
+    StrictLink::new(layer.machine(medium, &mut Rng::from_seed(birth)))
 }
 
 /// The names of a life of this birth: in SLACP, and in the other layers.
@@ -278,7 +280,7 @@ impl Lie {
                         answers: c % 2 == 1,
                     }
                 };
-                let unit = Unit {
+                let unit = HarqUnit {
                     epoch,
                     serial: c.to_be_bytes()[0],
                     block: number,
@@ -289,11 +291,11 @@ impl Lie {
             }
             7 => {
                 let report = |report: &[u8]| match *report {
-                    [span, need] => BlockReport::Heard { span, need },
-                    _ => BlockReport::Coming,
+                    [span, need] => HarqBlockReport::Heard { span, need },
+                    _ => HarqBlockReport::Coming,
                 };
                 let reports = short.chunks(2).map(report).collect();
-                let feedback = Feedback {
+                let feedback = HarqFeedback {
                     epoch,
                     next: number,
                     loss: b,

@@ -10,7 +10,7 @@ mod stream_pair;
 use arbitrary::Arbitrary;
 use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_baseline::wire::lt_tcp::{
-    BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment,
+    Extension, LtSegment, LtTcpBlockReport, LtTcpFeedback, UnitHeader, write_segment,
 };
 use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
 use fulmar_proto::units::{ByteCount, Probability};
@@ -153,13 +153,14 @@ impl Fuzzed for LtTcpEndpoint {
                 reports,
                 runs,
             } => {
-                let report = |&(block, received, needed, lost): &(u8, u8, u8, u8)| BlockReport {
-                    block: u16::from(block),
-                    received,
-                    needed,
-                    lost,
-                };
-                Extension::Feedback(Feedback {
+                let report =
+                    |&(block, received, needed, lost): &(u8, u8, u8, u8)| LtTcpBlockReport {
+                        block: u16::from(block),
+                        received,
+                        needed,
+                        lost,
+                    };
+                Extension::Feedback(LtTcpFeedback {
                     arrived_end: *arrived_end,
                     arrivals: *arrivals,
                     loss: *loss,

@@ -8,7 +8,7 @@
 mod stream_pair;
 
 use arbitrary::Arbitrary;
-use fulmar_baseline::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig, TcpEndpoint};
+use fulmar_baseline::tcp::{Algorithm, ReduceFrom, TcpConfig, TcpEndpoint, TcpPreset};
 use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader, Timestamps};
 use fulmar_proto::units::{ByteCount, Duration};
 use libfuzzer_sys::fuzz_target;
@@ -54,7 +54,7 @@ pub struct Forgery {
 const ENDPOINT_BYTES_MAX: usize = 65_536;
 
 fn config(settings: &Settings) -> TcpConfig {
-    let (_, preset) = Preset::ALL[usize::from(settings.preset) % Preset::ALL.len()];
+    let (_, preset) = TcpPreset::ALL[usize::from(settings.preset) % TcpPreset::ALL.len()];
     let mut config = preset.config();
     let options = [
         &mut config.recovery.sack,
@@ -105,7 +105,7 @@ impl Fuzzed for TcpEndpoint {
     type Forgery = Forgery;
 
     fn bystander() -> TcpConfig {
-        let mut config = Preset::NewReno2005.config();
+        let mut config = TcpPreset::NewReno2005.config();
         config.send_buffer = ByteCount(BYSTANDER_BYTES as u64);
         config.receive_buffer = ByteCount(BYSTANDER_BYTES as u64);
         config

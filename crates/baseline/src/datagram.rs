@@ -8,7 +8,7 @@
 //! share of the rate whether anything is lost or not.
 //!
 //! # Promises
-//! - The queue is bounded; a datagram that does not fit is refused, and [`Event::Writable`]
+//! - The queue is bounded; a datagram that does not fit is refused, and [`DatagramEvent::Writable`]
 //!   follows.
 //! - A datagram is delivered only if its checksum holds. The Internet checksum has 16 bits and
 //!   overlooks some damage: two inverted bits in the same column cancel in one case of two. A wrong
@@ -56,7 +56,7 @@ pub struct DatagramCounters {
 
 /// An event for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum DatagramEvent {
     /// A datagram arrived.
     Received {
         /// The path it comes from.
@@ -74,8 +74,8 @@ pub enum Event {
 
 /// The reason why a datagram was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
-    /// The queue is full; [`Event::Writable`] will follow.
+pub enum DatagramSendError {
+    /// The queue is full; [`DatagramEvent::Writable`] will follow.
     #[error("the queue before the pacer is full")]
     QueueFull,
     /// The datagram is too long.
@@ -119,7 +119,7 @@ pub struct DatagramEndpoint {
     refused: bool,
     send_at: Instant,
     now: Instant,
-    events: VecDeque<Event>,
+    events: VecDeque<DatagramEvent>,
     spare: Vec<Vec<u8>>,
     counters: DatagramCounters,
 }
@@ -147,7 +147,7 @@ impl DatagramEndpoint {
     ///
     /// # Errors
     /// The datagram is too long, or the queue is full.
-    pub fn send(&mut self, route: Route, payload: &[u8]) -> Result<(), SendError> {
+    pub fn send(&mut self, route: Route, payload: &[u8]) -> Result<(), DatagramSendError> {
         self.send_copies(route, payload, NonZeroU8::MIN)
     }
 
@@ -160,16 +160,16 @@ impl DatagramEndpoint {
         route: Route,
         payload: &[u8],
         copies: NonZeroU8,
-    ) -> Result<(), SendError> {
+    ) -> Result<(), DatagramSendError> {
         let max = self.config.payload_max.as_usize();
         if payload.len() > max {
             let len = payload.len();
-            return Err(SendError::TooLong { len, max });
+            return Err(DatagramSendError::TooLong { len, max });
         }
         let after = self.queued + ByteCount::of(payload);
         if after > self.config.queue_max && !self.queue.is_empty() {
             self.refused = true;
-            return Err(SendError::QueueFull);
+            return Err(DatagramSendError::QueueFull);
         }
         self.queued = after;
         let mut octets = self.spare.pop().unwrap_or_default();
@@ -203,7 +203,7 @@ impl DatagramEndpoint {
 }
 
 impl Machine for DatagramEndpoint {
-    type Event = Event;
+    type Event = DatagramEvent;
 
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.now = now;
@@ -216,7 +216,7 @@ impl Machine for DatagramEndpoint {
                 self.counters.delivered += 1;
                 let mut octets = self.spare.pop().unwrap_or_default();
                 octets.extend_from_slice(udp.payload);
-                self.events.push_back(Event::Received {
+                self.events.push_back(DatagramEvent::Received {
                     path: datagram.path,
                     source: udp.header.source,
                     local: udp.header.destination,
@@ -264,7 +264,7 @@ impl Machine for DatagramEndpoint {
             self.queued = self.queued.saturating_sub(ByteCount::of(&sent.payload));
             self.recycle(sent.payload);
             if core::mem::take(&mut self.refused) {
-                self.events.push_back(Event::Writable);
+                self.events.push_back(DatagramEvent::Writable);
             }
         }
         if let Some(rate) = self.config.rate {
@@ -285,7 +285,7 @@ impl Machine for DatagramEndpoint {
         })
     }
 
-    fn poll_event(&mut self) -> Option<Event> {
+    fn poll_event(&mut self) -> Option<DatagramEvent> {
         self.events.pop_front()
     }
 
@@ -349,7 +349,7 @@ mod tests {
             } else {
                 assert_eq!(
                     event,
-                    Some(Event::Received {
+                    Some(DatagramEvent::Received {
                         path: PathId(1),
                         source: Port(1000),
                         local: Port(2000),
@@ -391,9 +391,12 @@ mod tests {
         for _ in 0..2 {
             a.app().send(ROUTE, &[0; 1472]).unwrap();
         }
-        assert_eq!(a.app().send(ROUTE, &[0; 1472]), Err(SendError::QueueFull));
+        assert_eq!(
+            a.app().send(ROUTE, &[0; 1472]),
+            Err(DatagramSendError::QueueFull)
+        );
         assert_eq!(sent(&mut a, Instant::START).len(), 1);
-        assert_eq!(a.poll_event(), Some(Event::Writable));
+        assert_eq!(a.poll_event(), Some(DatagramEvent::Writable));
         assert_eq!(a.poll_event(), None);
         assert_eq!(sent(&mut a, Instant::START).len(), 0);
         // 1500 octets at 12 Mbit/s take one millisecond.
@@ -408,7 +411,7 @@ mod tests {
         let mut a = endpoint(1, None);
         assert!(matches!(
             a.app().send(ROUTE, &[0; 1473]),
-            Err(SendError::TooLong { .. })
+            Err(DatagramSendError::TooLong { .. })
         ));
     }
 }

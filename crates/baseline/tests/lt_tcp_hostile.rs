@@ -7,7 +7,7 @@
 use crate::stream_lab::{Faults, Lab, below, content};
 use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_baseline::wire::lt_tcp::{
-    BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment,
+    Extension, LtSegment, LtTcpBlockReport, LtTcpFeedback, UnitHeader, write_segment,
 };
 use fulmar_baseline::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, TcpSeq};
 use fulmar_proto::machine::Kind;
@@ -52,7 +52,7 @@ fn addresses(to: usize) -> AddressPair {
 }
 
 /// The header and the feedback that the peer of `to` sent last.
-fn seen(lab: &Lab<LtTcpEndpoint>, to: usize) -> (TcpHeader, Option<Feedback>) {
+fn seen(lab: &Lab<LtTcpEndpoint>, to: usize) -> (TcpHeader, Option<LtTcpFeedback>) {
     let octets = &lab.sides[1 - to].app.last;
     let segment = LtSegment::parse(&addresses(to), octets).expect("it was sent");
     let feedback = match segment.extension {
@@ -89,9 +89,9 @@ fn number(rng: &mut Rng, known: Option<TcpSeq>, (behind, ahead): (u32, u32)) -> 
     seen.plus(off).plus(behind.wrapping_neg())
 }
 
-fn reports(rng: &mut Rng) -> Vec<BlockReport> {
+fn reports(rng: &mut Rng) -> Vec<LtTcpBlockReport> {
     (0..rng.below(16))
-        .map(|_| BlockReport {
+        .map(|_| LtTcpBlockReport {
             block: u16::try_from(rng.below(40)).expect("small"),
             received: octet(rng),
             needed: octet(rng),
@@ -152,7 +152,7 @@ fn forged(rng: &mut Rng, lab: &Lab<LtTcpEndpoint>, to: usize, knows: Knows) -> V
     let extension = if rng.chance(0.6) {
         Extension::Unit(unit(rng, &mut payload), &payload)
     } else {
-        Extension::Feedback(Feedback {
+        Extension::Feedback(LtTcpFeedback {
             arrived_end: short(rng),
             arrivals: short(rng),
             loss: short(rng),
@@ -246,7 +246,7 @@ fn feedback_that_lies_about_units_loses_none() {
                 continue;
             };
             let near = |rng: &mut Rng, number: u16| number.wrapping_add(short(rng) % 64);
-            let lie = Feedback {
+            let lie = LtTcpFeedback {
                 arrived_end: near(&mut rng, feedback.arrived_end),
                 arrivals: near(&mut rng, feedback.arrivals),
                 loss: short(&mut rng),
@@ -254,7 +254,7 @@ fn feedback_that_lies_about_units_loses_none() {
                 reports: feedback
                     .reports
                     .iter()
-                    .map(|report| BlockReport {
+                    .map(|report| LtTcpBlockReport {
                         block: report.block,
                         received: octet(&mut rng),
                         needed: octet(&mut rng) % 4,
@@ -317,7 +317,7 @@ fn feedback_that_is_not_believed_is_not_answered() {
     };
     lab.drain();
     let before = lab.sides[1].app.sent_kinds.clone();
-    let octets = written(&far, &Extension::Feedback(Feedback::default()), 1);
+    let octets = written(&far, &Extension::Feedback(LtTcpFeedback::default()), 1);
     for _ in 0..100 {
         lab.inject(1, &octets);
     }

@@ -1,7 +1,7 @@
 //! Opening connections (RFC 9293, section 3.5), as scripts.
 
 use crate::tcp_drill::{ACK, Drill, FIN, RST, SYN, reference};
-use fulmar_baseline::tcp::{Preset, TcpCloseReason, TcpEvent, TcpState};
+use fulmar_baseline::tcp::{TcpCloseReason, TcpEvent, TcpPreset, TcpState};
 use fulmar_baseline::wire::tcp::{TcpFlags, TcpOptions, TcpSeq, Timestamps};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{ByteCount, Duration};
@@ -15,7 +15,7 @@ fn closed(drill: &Drill) -> Option<TcpCloseReason> {
 
 #[test]
 fn an_active_open_offers_what_is_configured_and_is_established_by_the_syn_ack() {
-    let mut drill = Drill::connect(Preset::LinuxLike.config());
+    let mut drill = Drill::connect(TcpPreset::LinuxLike.config());
     let syn = drill.sent();
     assert_eq!((syn.flags, syn.seq, syn.len), (SYN, 0, 0));
     assert_eq!(syn.options.mss, Some(1460));
@@ -79,7 +79,7 @@ fn both_may_open_at_once() {
 
 #[test]
 fn a_listener_answers_agrees_only_to_what_was_offered_and_answers_again() {
-    let mut drill = Drill::listening(Preset::LinuxLike.config());
+    let mut drill = Drill::listening(TcpPreset::LinuxLike.config());
     drill.options.mss = Some(1000);
     drill.options.sack_permitted = true;
     drill.peer(SYN, 0, 0, &[]);
@@ -100,7 +100,7 @@ fn a_listener_answers_agrees_only_to_what_was_offered_and_answers_again() {
 
 #[test]
 fn without_the_option_the_mss_is_536_and_timestamps_take_twelve_of_it() {
-    let mut drill = Drill::connect(Preset::NewReno2005.config());
+    let mut drill = Drill::connect(TcpPreset::NewReno2005.config());
     let stamp = drill.sent().options.timestamps.unwrap().value;
     drill.options.timestamps = Some(Timestamps {
         value: 7,

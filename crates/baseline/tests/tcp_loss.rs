@@ -5,7 +5,7 @@
 
 use crate::tcp_drill;
 use crate::tcp_drill::{ACK, Drill, FIN, reference};
-use fulmar_baseline::tcp::{Preset, ReduceFrom, TcpCloseReason, TcpConfig, TcpEvent};
+use fulmar_baseline::tcp::{ReduceFrom, TcpCloseReason, TcpConfig, TcpEvent, TcpPreset};
 use fulmar_baseline::wire::tcp::TcpFlags;
 use fulmar_proto::units::Duration;
 
@@ -422,7 +422,7 @@ fn a_careful_sender_does_not_take_its_own_repetitions_for_a_loss() {
 /// Tests RFC 793 as the free-space-optics paper has it.
 #[test]
 fn without_congestion_control_only_a_timeout_repeats_and_it_repeats_all() {
-    let mut drill = Drill::established(Preset::Rfc793NoCc.config(), MSS);
+    let mut drill = Drill::established(TcpPreset::Rfc793NoCc.config(), MSS);
     drill.window = 6_000;
     drill.peer(ACK, 1, 1, &[]);
     drill.write(6_000);

@@ -1,7 +1,7 @@
 //! A receiver's acknowledgements, and their times, as scripts.
 
 use crate::tcp_drill::{ACK, Drill, SYN, reference};
-use fulmar_baseline::tcp::{Preset, TcpConfig};
+use fulmar_baseline::tcp::{TcpConfig, TcpPreset};
 use fulmar_baseline::wire::tcp::{TcpFlags, Timestamps};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::ByteCount;
@@ -122,7 +122,7 @@ fn sack_blocks_begin_with_the_newest() {
 
 #[test]
 fn with_timestamps_three_blocks_fit() {
-    let mut drill = Drill::listening(Preset::LinuxLike.config());
+    let mut drill = Drill::listening(TcpPreset::LinuxLike.config());
     drill.options.timestamps = Some(Timestamps { value: 1, echo: 0 });
     drill.options.sack_permitted = true;
     drill.peer(SYN, 0, 0, &[]);
@@ -170,7 +170,7 @@ fn octets_beyond_the_window_are_not_taken() {
 /// waited.
 #[test]
 fn a_delayed_acknowledgement_echoes_the_first_timestamp() {
-    let mut drill = Drill::listening(Preset::NewReno2005.config());
+    let mut drill = Drill::listening(TcpPreset::NewReno2005.config());
     let stamps = |value| Some(Timestamps { value, echo: 0 });
     drill.options.timestamps = stamps(10);
     drill.peer(SYN, 0, 0, &[]);
@@ -197,7 +197,7 @@ fn a_delayed_acknowledgement_echoes_the_first_timestamp() {
 
 #[test]
 fn a_go_back_n_receiver_drops_what_is_out_of_order() {
-    let mut drill = Drill::accepted(Preset::Rfc793NoCc.config());
+    let mut drill = Drill::accepted(TcpPreset::Rfc793NoCc.config());
     segment(&mut drill, 1);
     assert_eq!(drill.sent().ack, at(0));
     segment(&mut drill, 0);

@@ -3,7 +3,7 @@
 
 use crate::stream_lab::{Faults, Lab, below, content};
 use fulmar_baseline::StreamEndpoint;
-use fulmar_baseline::tcp::{Algorithm, Preset, TcpConfig, TcpEndpoint, TcpEndpointConfig};
+use fulmar_baseline::tcp::{Algorithm, TcpConfig, TcpEndpoint, TcpEndpointConfig, TcpPreset};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration};
@@ -23,7 +23,7 @@ fn faults(rng: &mut Rng) -> Faults {
 }
 
 fn config(rng: &mut Rng) -> TcpConfig {
-    let (_, preset) = Preset::ALL[below(rng, 5)];
+    let (_, preset) = TcpPreset::ALL[below(rng, 5)];
     let mut config = preset.config();
     let mut flip = |field: &mut bool| *field ^= rng.chance(0.3);
     flip(&mut config.recovery.sack);
@@ -61,7 +61,7 @@ fn no_more_waits_unsent_than_is_asked_for() {
     let mut machine = TcpEndpoint::new(endpoint, Rng::from_seed(1));
     let config = TcpConfig {
         unsent_max: Some(ByteCount(5000)),
-        ..Preset::LinuxLike.config()
+        ..TcpPreset::LinuxLike.config()
     };
     let id = machine.connect(PathId(2), Port(5), Port(80), config);
     let id = id.expect("sane settings");

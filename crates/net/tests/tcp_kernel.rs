@@ -7,7 +7,7 @@ use crate::tcp_lab::{
     Family, Features, Flow, Host, Kernel, OUR_PORT, accept, assert_same, damaging, exchange, lab,
     losing, octets, read_all, ready, write_all,
 };
-use fulmar_baseline::tcp::{Preset, Recovery, TcpCloseReason, TcpConfig, TcpState};
+use fulmar_baseline::tcp::{RecoveryRules, TcpCloseReason, TcpConfig, TcpPreset, TcpState};
 use fulmar_channel::{BitErrors, ChannelCounters, Jitter, PacketOrder};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Probability};
@@ -22,9 +22,9 @@ const LOSS: f64 = 0.05;
 
 /// Linux's choices with these features, and a TIME-WAIT that is over soon.
 fn like_linux(features: Features) -> TcpConfig {
-    let config = quick(Preset::LinuxLike);
+    let config = quick(TcpPreset::LinuxLike);
     TcpConfig {
-        recovery: Recovery {
+        recovery: RecoveryRules {
             sack: features.sack,
             ..config.recovery
         },
@@ -34,7 +34,7 @@ fn like_linux(features: Features) -> TcpConfig {
     }
 }
 
-fn quick(preset: Preset) -> TcpConfig {
+fn quick(preset: TcpPreset) -> TcpConfig {
     TcpConfig {
         time_wait: Duration::from_secs(1),
         ..preset.config()
@@ -228,7 +228,7 @@ fn every_preset_completes_transfers_both_ways_under_loss() {
     if !ready() {
         return;
     }
-    for (name, preset) in Preset::ALL {
+    for (name, preset) in TcpPreset::ALL {
         let (mut host, kernel) = lab(Family::V4, &losing(LOSS), 4);
         let what = format!("{name}, seed 4");
         transfer(

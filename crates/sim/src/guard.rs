@@ -9,7 +9,7 @@ use fulmar_proto::units::{ByteCount, Instant};
 pub(crate) type Guarded<M> = fulmar_proto::machine::Strict<M>;
 /// A link machine as the simulator holds it.
 #[cfg(debug_assertions)]
-pub(crate) type GuardedLink<M> = fulmar_baseline::link::Strict<M>;
+pub(crate) type GuardedLink<M> = fulmar_baseline::link::StrictLink<M>;
 /// A link machine as the simulator holds it.
 #[cfg(not(debug_assertions))]
 pub(crate) type GuardedLink<M> = Bare<M>;

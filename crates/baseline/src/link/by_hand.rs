@@ -1,7 +1,7 @@
 //! Link machines driven by hand, for tests: frames that leave, frames that arrive, packets that are
 //! released.
 
-use super::{FlowHash, FrameTransmit, LinkMachine, LinkPacket, Strict};
+use super::{FlowHash, FrameTransmit, LinkMachine, LinkPacket, StrictLink};
 use fulmar_proto::machine::{Kind, Priority};
 use fulmar_proto::units::Instant;
 
@@ -24,7 +24,7 @@ pub(super) fn offer<M: LinkMachine>(machine: &mut M, now: Instant, octets: &[u8]
 
 /// Every frame that leaves now.
 pub(super) fn frames<M: LinkMachine>(
-    machine: &mut Strict<M>,
+    machine: &mut StrictLink<M>,
     now: Instant,
 ) -> Vec<(FrameTransmit, Vec<u8>)> {
     core::iter::from_fn(|| {
@@ -36,7 +36,7 @@ pub(super) fn frames<M: LinkMachine>(
 }
 
 /// Every packet that is released.
-pub(super) fn packets<M: LinkMachine>(machine: &mut Strict<M>) -> Vec<Vec<u8>> {
+pub(super) fn packets<M: LinkMachine>(machine: &mut StrictLink<M>) -> Vec<Vec<u8>> {
     core::iter::from_fn(|| {
         let mut octets = Vec::new();
         machine.poll_packet(&mut octets).map(|_| octets)
@@ -46,7 +46,7 @@ pub(super) fn packets<M: LinkMachine>(machine: &mut Strict<M>) -> Vec<Vec<u8>> {
 
 /// Every packet that is released when a frame arrives.
 pub(super) fn arrive<M: LinkMachine>(
-    machine: &mut Strict<M>,
+    machine: &mut StrictLink<M>,
     now: Instant,
     frame: &[u8],
 ) -> Vec<Vec<u8>> {

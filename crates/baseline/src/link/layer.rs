@@ -25,19 +25,19 @@ pub enum LinkLayer {
 impl LinkLayer {
     /// One end of a hop over `medium`. Its random numbers are drawn from `rng`, a stream of its
     /// own.
-    pub fn machine(&self, medium: Medium, rng: &mut Rng) -> Link {
+    pub fn machine(&self, medium: Medium, rng: &mut Rng) -> AnyLink {
         match self {
-            Self::Plain => Link::Plain(Plain::default()),
-            Self::Arq(config) => Link::Arq(Box::new(Arq::new(*config, medium, rng))),
-            Self::LlHarq(config) => Link::LlHarq(Box::new(LlHarq::new(*config, medium, rng))),
-            Self::Slacp(config) => Link::Slacp(Box::new(Slacp::new(*config, medium, rng))),
+            Self::Plain => AnyLink::Plain(Plain::default()),
+            Self::Arq(config) => AnyLink::Arq(Box::new(Arq::new(*config, medium, rng))),
+            Self::LlHarq(config) => AnyLink::LlHarq(Box::new(LlHarq::new(*config, medium, rng))),
+            Self::Slacp(config) => AnyLink::Slacp(Box::new(Slacp::new(*config, medium, rng))),
         }
     }
 }
 
 /// A machine of any link layer.
 #[derive(Clone, Debug)]
-pub enum Link {
+pub enum AnyLink {
     /// The layer without repair, [`Plain`].
     Plain(Plain),
     /// The layer with retransmission, [`Arq`].
@@ -52,15 +52,15 @@ pub enum Link {
 macro_rules! of_each {
     ($self:expr, $machine:ident => $call:expr) => {
         match $self {
-            Link::Plain($machine) => $call,
-            Link::Arq($machine) => $call,
-            Link::LlHarq($machine) => $call,
-            Link::Slacp($machine) => $call,
+            AnyLink::Plain($machine) => $call,
+            AnyLink::Arq($machine) => $call,
+            AnyLink::LlHarq($machine) => $call,
+            AnyLink::Slacp($machine) => $call,
         }
     };
 }
 
-impl LinkMachine for Link {
+impl LinkMachine for AnyLink {
     fn ready(&self) -> bool {
         of_each!(self, machine => machine.ready())
     }

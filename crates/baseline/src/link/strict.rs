@@ -15,7 +15,7 @@ const SAME_DEADLINE_MAX: u32 = 1_000;
 /// past after a drain; the same deadline 1,000 times over at one instant; a length that does not
 /// match the octets written.
 #[derive(Debug)]
-pub struct Strict<M> {
+pub struct StrictLink<M> {
     machine: M,
     now: Instant,
     packets_drained: bool,
@@ -23,7 +23,7 @@ pub struct Strict<M> {
     seen_count: Cell<u32>,
 }
 
-impl<M: LinkMachine> Strict<M> {
+impl<M: LinkMachine> StrictLink<M> {
     /// Wraps `machine`.
     pub const fn new(machine: M) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl<M: LinkMachine> Strict<M> {
     }
 }
 
-impl<M: LinkMachine> LinkMachine for Strict<M> {
+impl<M: LinkMachine> LinkMachine for StrictLink<M> {
     fn ready(&self) -> bool {
         self.machine.ready()
     }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "not ready")]
     fn a_second_packet_before_the_first_ones_frame_panics() {
-        let mut strict = Strict::new(Plain::default());
+        let mut strict = StrictLink::new(Plain::default());
         strict.offer(LATER, packet(b"one"));
         strict.offer(LATER, packet(b"two"));
     }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "before the drain ended")]
     fn a_frame_before_the_last_ones_packet_was_fetched_panics() {
-        let mut strict = Strict::new(Plain::default());
+        let mut strict = StrictLink::new(Plain::default());
         strict.handle_frame(LATER, &frame());
         strict.handle_frame(LATER, &frame());
     }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "time went backwards")]
     fn time_going_backwards_panics() {
-        let mut strict = Strict::new(Plain::default());
+        let mut strict = StrictLink::new(Plain::default());
         strict.handle_frame(LATER, &frame());
         while strict.poll_packet(&mut Vec::new()).is_some() {}
         strict.handle_frame(Instant::START, &frame());

@@ -9,9 +9,9 @@ mod departures;
 
 use super::config::LtTcpConfig;
 use super::counters::LtTcpCounters;
-use super::receiver::Receiver;
-use super::sender::Sender;
-use crate::stream::{Challenges, Key, Numbers, States, stream_connection};
+use super::receiver::LtTcpReceiver;
+use super::sender::LtTcpSender;
+use crate::stream::{Challenges, Numbers, StreamKey, StreamStates, stream_connection};
 use crate::tcp::TcpConnectionId;
 use crate::wire::tcp::TcpHeader;
 
@@ -30,15 +30,15 @@ struct Agreed {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Connection {
-    states: States,
+pub(super) struct LtTcpConnection {
+    states: StreamStates,
     config: LtTcpConfig,
     /// SYNs that came to the listener and may be the peer's, the newest last. The first segment that
     /// acknowledges ours shows which of them is the peer's; to forge it, a forger must see the path.
     syns: Vec<TcpHeader>,
     numbers: Numbers,
-    sender: Sender,
-    receiver: Receiver,
+    sender: LtTcpSender,
+    receiver: LtTcpReceiver,
     /// Whether a SYN asks for ours; sending it then does not count as a try.
     syn_asked: bool,
     /// Whether our SYN was sent more than once, so that it gives no sample of the round trip
@@ -52,18 +52,23 @@ pub(super) struct Connection {
     scratch: Vec<u8>,
 }
 
-stream_connection!(Connection, LtTcpCounters, owes "delayed feedback");
+stream_connection!(LtTcpConnection, LtTcpCounters, owes "delayed feedback");
 
-impl Connection {
+impl LtTcpConnection {
     /// A connection in SYN-SENT whose SYN is due.
-    pub(super) fn open(id: TcpConnectionId, key: Key, config: &LtTcpConfig, iss: u32) -> Self {
+    pub(super) fn open(
+        id: TcpConnectionId,
+        key: StreamKey,
+        config: &LtTcpConfig,
+        iss: u32,
+    ) -> Self {
         Self {
-            states: States::new(id, key, config.time_wait),
+            states: StreamStates::new(id, key, config.time_wait),
             config: *config,
             syns: Vec::new(),
             numbers: Numbers::new(iss),
-            sender: Sender::new(config),
-            receiver: Receiver::new(config),
+            sender: LtTcpSender::new(config),
+            receiver: LtTcpReceiver::new(config),
             syn_asked: false,
             syn_sent_again: false,
             agreed: Agreed::default(),
@@ -75,12 +80,12 @@ impl Connection {
     }
 
     /// The send side, for reading.
-    pub(super) const fn sender(&self) -> &Sender {
+    pub(super) const fn sender(&self) -> &LtTcpSender {
         &self.sender
     }
 
     /// The receive side, for reading.
-    pub(super) const fn receiver(&self) -> &Receiver {
+    pub(super) const fn receiver(&self) -> &LtTcpReceiver {
         &self.receiver
     }
 
@@ -99,8 +104,8 @@ impl Connection {
 
     /// The most that a connection with `config` takes, whatever its peer sends and asks for.
     pub(super) fn memory_max(config: &LtTcpConfig) -> usize {
-        let sender = Sender::memory_max(config.send_buffer.as_usize());
-        let receiver = Receiver::memory_max(config.receive_buffer.as_usize());
+        let sender = LtTcpSender::memory_max(config.send_buffer.as_usize());
+        let receiver = LtTcpReceiver::memory_max(config.receive_buffer.as_usize());
         size_of::<Self>() + sender + receiver + 2 * SEGMENT_MAX + OTHER_BYTES_MAX
     }
 }

@@ -3,9 +3,9 @@
 mod drive;
 
 use super::config::LtTcpConfig;
-use super::connection::Connection;
+use super::connection::LtTcpConnection;
 use super::counters::LtTcpCounters;
-use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
+use crate::stream::{StreamConnection, StreamKey, StreamTable, stream_endpoint};
 use crate::tcp::{TcpConnectError, TcpConnectionId, TcpEndpointConfig, TcpState, TcpWriteError};
 use crate::wire::tcp::AddressPair;
 use fulmar_proto::machine::PathId;
@@ -40,17 +40,17 @@ pub struct LtTcpStatus {
 pub struct LtTcpEndpoint {
     config: TcpEndpointConfig,
     rng: Rng,
-    table: Table<Connection, LtTcpConfig>,
+    table: StreamTable<LtTcpConnection, LtTcpConfig>,
 }
 
-stream_endpoint!(LtTcpEndpoint, LtTcpConfig);
+stream_endpoint!(LtTcpEndpoint, LtTcpConnection, LtTcpConfig);
 
 impl LtTcpEndpoint {
     fn with(config: TcpEndpointConfig, rng: Rng) -> Self {
         Self {
             config,
             rng,
-            table: Table::new(config.connections_max),
+            table: StreamTable::new(config.connections_max),
         }
     }
 
@@ -59,10 +59,10 @@ impl LtTcpEndpoint {
         AddressPair::nodes(self.config.local, NodeAddress(path.0))
     }
 
-    fn add(&mut self, key: Key, config: &LtTcpConfig) -> TcpConnectionId {
+    fn add(&mut self, key: StreamKey, config: &LtTcpConfig) -> TcpConnectionId {
         let iss = u32::try_from(self.rng.below(1 << 32)).unwrap_or_default();
         self.table
-            .add(key, |id| Connection::open(id, key, config, iss))
+            .add(key, |id| LtTcpConnection::open(id, key, config, iss))
     }
 
     /// The state and figures of a connection, unless it is over.
@@ -84,13 +84,13 @@ impl LtTcpEndpoint {
 
     /// Octets of memory of connections and of answers that wait.
     pub fn memory_bytes(&self) -> usize {
-        let connections: usize = self.table.iter().map(Connection::memory_bytes).sum();
+        let connections: usize = self.table.iter().map(LtTcpConnection::memory_bytes).sum();
         connections + self.table.memory_bytes()
     }
 
     /// The most memory that a connection with `config` takes, whatever its peer sends and asks for.
     pub fn connection_memory_max(config: &LtTcpConfig) -> usize {
-        Connection::memory_max(config)
+        LtTcpConnection::memory_max(config)
     }
 
     /// The counters, including those of open connections.
@@ -104,7 +104,7 @@ impl LtTcpEndpoint {
 }
 
 impl LtTcpCounters {
-    pub(super) fn book(&mut self, connection: &Connection) {
+    pub(super) fn book(&mut self, connection: &LtTcpConnection) {
         let counts = connection.sender().counts();
         self.unbelieved += connection.unbelieved();
         self.timeouts += counts.timeouts;

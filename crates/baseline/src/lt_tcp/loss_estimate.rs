@@ -9,7 +9,7 @@ const REMEMBERED: u64 = 128;
 
 /// An estimator that counts arrivals.
 #[derive(Clone, Debug)]
-pub(super) struct LossEstimate {
+pub(super) struct PathLossEstimate {
     gain: f64,
     /// Transmissions that a ratio is taken over, at the least.
     span_min: u64,
@@ -25,7 +25,7 @@ pub(super) struct LossEstimate {
     deviation: f64,
 }
 
-impl LossEstimate {
+impl PathLossEstimate {
     pub(super) const fn new(gain: f64, span_min: u8) -> Self {
         Self {
             gain,
@@ -113,7 +113,7 @@ fn told(share: f64) -> u16 {
     (share * f64::from(u16::MAX)).round() as u16
 }
 
-/// The share that [`LossEstimate::told`] stands for.
+/// The share that [`PathLossEstimate::told`] stands for.
 pub(super) fn share(told: u16) -> f64 {
     f64::from(told) / f64::from(u16::MAX)
 }
@@ -124,7 +124,7 @@ mod tests {
     use fulmar_proto::rng::Rng;
 
     /// Feeds blocks of ten, of which `lost` are lost.
-    fn blocks(estimate: &mut LossEstimate, from: u16, blocks: u16, lost: u16) -> u16 {
+    fn blocks(estimate: &mut PathLossEstimate, from: u16, blocks: u16, lost: u16) -> u16 {
         for block in 0..blocks {
             let first = from.wrapping_add(block * 10);
             estimate.on_arrival(first, true);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_estimate_moves_half_way_to_each_ratio_and_the_deviation_follows() {
-        let mut estimate = LossEstimate::new(0.5, 10);
+        let mut estimate = PathLossEstimate::new(0.5, 10);
         let next = blocks(&mut estimate, 0, 1, 2);
         assert_eq!(estimate.told(), (0, 0), "the first block is not over");
         estimate.on_arrival(next, true);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_steady_loss_is_found_across_the_wrap_of_the_numbers() {
-        let mut estimate = LossEstimate::new(0.5, 10);
+        let mut estimate = PathLossEstimate::new(0.5, 10);
         let mut next = 0;
         for _ in 0..20 {
             next = blocks(&mut estimate, next, 1_000, 3);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn doubled_and_late_arrivals_do_not_disturb_it() {
-        let mut estimate = LossEstimate::new(0.5, 10);
+        let mut estimate = PathLossEstimate::new(0.5, 10);
         let mut rng = Rng::from_seed(7);
         let mut order: Vec<u16> = (0..5_000).collect();
         for i in 1..order.len() {

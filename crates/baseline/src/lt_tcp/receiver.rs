@@ -6,9 +6,9 @@
 mod incoming;
 
 use super::config::LtTcpConfig;
-use super::loss_estimate::LossEstimate;
-use crate::stream::Answers;
-use crate::wire::lt_tcp::{BlockReport, REPORTS_MAX, RUNS_MAX, UnitHeader};
+use super::loss_estimate::PathLossEstimate;
+use crate::stream::OwedAnswers;
+use crate::wire::lt_tcp::{LtTcpBlockReport, REPORTS_MAX, RUNS_MAX, UnitHeader};
 use core::ops::Range;
 use fulmar_proto::bytes::StreamReassembly;
 use fulmar_proto::fec::block::{LENGTH_PREFIX, UNITS_MAX};
@@ -25,12 +25,12 @@ const LOSS_OF_EACH: f64 = 0.1;
 
 /// The octets received, and the answers due. Positions are octets of the peer's stream.
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(super) struct LtTcpReceiver {
     reassembly: StreamReassembly,
     /// Blocks by the position where they begin. They do not overlap, and end beyond the position
     /// expected next.
     blocks: BTreeMap<u64, Incoming>,
-    estimate: LossEstimate,
+    estimate: PathLossEstimate,
     /// The position where the newest block begins.
     newest: Option<u64>,
     fin_at: Option<u64>,
@@ -39,25 +39,25 @@ pub(super) struct Receiver {
     delay: Duration,
     buffer: u64,
     /// The answer that is owed to the peer.
-    pub(super) answers: Answers,
+    pub(super) answers: OwedAnswers,
     /// The window that was told last.
     told: u64,
     recovered: u64,
 }
 
-impl Receiver {
+impl LtTcpReceiver {
     pub(super) fn new(config: &LtTcpConfig) -> Self {
         Self {
             reassembly: StreamReassembly::new(config.receive_buffer.as_usize()),
             blocks: BTreeMap::new(),
-            estimate: LossEstimate::new(config.fec.gain.value(), config.granularity),
+            estimate: PathLossEstimate::new(config.fec.gain.value(), config.granularity),
             newest: None,
             fin_at: None,
             finished: false,
             every: config.ack_every,
             delay: config.ack_delay,
             buffer: config.receive_buffer.0,
-            answers: Answers::new(),
+            answers: OwedAnswers::new(),
             told: config.receive_buffer.0,
             recovered: 0,
         }
@@ -73,7 +73,7 @@ impl Receiver {
         self.reassembly.next() + self.reassembly.room() as u64
     }
 
-    /// The window to advertise, in octets from [`Receiver::next`].
+    /// The window to advertise, in octets from [`LtTcpReceiver::next`].
     pub(super) const fn window(&self) -> u64 {
         self.window_end().saturating_sub(self.next())
     }
@@ -215,7 +215,7 @@ impl Receiver {
     }
 
     /// The state of the blocks beyond the position expected next, oldest first.
-    pub(super) fn reports(&self) -> Vec<BlockReport> {
+    pub(super) fn reports(&self) -> Vec<LtTcpBlockReport> {
         let blocks = self.blocks.values().take(REPORTS_MAX);
         blocks.map(Incoming::report).collect()
     }
@@ -226,7 +226,7 @@ impl Receiver {
     }
 
     /// The estimate: arrivals, and the loss that follows from them.
-    pub(super) const fn estimate(&self) -> &LossEstimate {
+    pub(super) const fn estimate(&self) -> &PathLossEstimate {
         &self.estimate
     }
 

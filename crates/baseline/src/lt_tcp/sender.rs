@@ -27,7 +27,7 @@ use timers::Timer;
 
 /// The counters of the send side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SendCounts {
+pub(super) struct LtTcpSendCounts {
     pub(super) blocks: u64,
     pub(super) proactive: u64,
     pub(super) reactive: u64,
@@ -54,7 +54,7 @@ struct Silence {
     reason = "facts without a common order"
 )]
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct LtTcpSender {
     config: LtTcpConfig,
     buffer: SendBuffer,
     control: Box<dyn CongestionControl>,
@@ -98,7 +98,7 @@ pub(super) struct Sender {
     /// Units that still have to tell that the window was reduced.
     tell_reduced: u8,
     scratch: Vec<u8>,
-    counts: SendCounts,
+    counts: LtTcpSendCounts,
 }
 
 /// The clock's granularity G in RFC 6298.
@@ -125,7 +125,7 @@ fn start_control(config: &LtTcpConfig) -> Box<dyn CongestionControl> {
     congestion::start(Algorithm::NewReno, beginning)
 }
 
-impl Sender {
+impl LtTcpSender {
     pub(super) fn new(config: &LtTcpConfig) -> Self {
         Self {
             config: *config,
@@ -157,7 +157,7 @@ impl Sender {
             marked_at: None,
             tell_reduced: 0,
             scratch: Vec::new(),
-            counts: SendCounts::default(),
+            counts: LtTcpSendCounts::default(),
         }
     }
 
@@ -220,7 +220,7 @@ impl Sender {
         2 * buffer + Flight::memory_max() + blocks + 2 * RUNS_MAX * size_of::<Range<u64>>()
     }
 
-    pub(super) const fn counts(&self) -> &SendCounts {
+    pub(super) const fn counts(&self) -> &LtTcpSendCounts {
         &self.counts
     }
 

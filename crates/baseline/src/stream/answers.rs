@@ -16,7 +16,7 @@ pub(crate) enum Owed {
 
 /// The answer that is owed, and whether it echoes a congestion mark.
 #[derive(Debug)]
-pub(crate) struct Answers {
+pub(crate) struct OwedAnswers {
     owed: Owed,
     /// Segments that arrived in order since the last answer.
     waiting: u8,
@@ -25,7 +25,7 @@ pub(crate) struct Answers {
     echo_congestion: bool,
 }
 
-impl Answers {
+impl OwedAnswers {
     pub(crate) const fn new() -> Self {
         Self {
             owed: Owed::Nothing,
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_second_segment_is_answered_at_once_and_one_alone_when_its_time_has_come() {
-        let mut answers = Answers::new();
+        let mut answers = OwedAnswers::new();
         let due = Instant::START + TIME;
         answers.wait(Instant::START, 2, TIME, false);
         assert_eq!(answers.owed(), Owed::At(due));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_window_that_opens_by_half_of_the_buffer_is_told() {
-        let mut answers = Answers::new();
+        let mut answers = OwedAnswers::new();
         answers.on_read(100, 599, 1000);
         assert_eq!(answers.owed(), Owed::Nothing);
         answers.on_read(500, 1000, 1000);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_echoed_until_the_sender_has_reduced() {
-        let mut answers = Answers::new();
+        let mut answers = OwedAnswers::new();
         answers.on_ecn(Ecn::Congested, false);
         answers.on_ecn(Ecn::Capable, false);
         assert!(answers.echoes_congestion());

@@ -2,7 +2,7 @@
 
 /// The endpoint's reaction to a segment, besides draining the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum SegmentReply {
     /// Nothing.
     None,
     /// Answer with a reset.
@@ -56,11 +56,11 @@ macro_rules! stream_connection {
         impl $crate::stream::StreamConnection for $connection {
             type Ledger = $ledger;
 
-            fn states(&self) -> &$crate::stream::States {
+            fn states(&self) -> &$crate::stream::StreamStates {
                 &self.states
             }
 
-            fn states_mut(&mut self) -> &mut $crate::stream::States {
+            fn states_mut(&mut self) -> &mut $crate::stream::StreamStates {
                 &mut self.states
             }
 

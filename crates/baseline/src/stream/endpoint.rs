@@ -62,7 +62,7 @@ pub trait StreamEndpoint: Machine<Event = TcpEvent> + Sized {
 /// Implements [`StreamEndpoint`] for an endpoint that has a `table`, a method `add` for
 /// connections, and a method `addresses_to` for a path's addresses.
 macro_rules! stream_endpoint {
-    ($endpoint:ty, $settings:ty) => {
+    ($endpoint:ty, $connection:ty, $settings:ty) => {
         impl $crate::stream::StreamEndpoint for $endpoint {
             type Settings = $settings;
 
@@ -84,7 +84,7 @@ macro_rules! stream_endpoint {
                 settings: $settings,
             ) -> Result<TcpConnectionId, TcpConnectError> {
                 settings.check()?;
-                let key = Key {
+                let key = StreamKey {
                     path,
                     local,
                     remote,
@@ -109,7 +109,7 @@ macro_rules! stream_endpoint {
             }
 
             fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>> {
-                self.table.with(id, Connection::read).flatten()
+                self.table.with(id, <$connection>::read).flatten()
             }
 
             fn recycle(&mut self, id: TcpConnectionId, octets: Vec<u8>) {
@@ -119,7 +119,7 @@ macro_rules! stream_endpoint {
             }
 
             fn close(&mut self, id: TcpConnectionId) {
-                self.table.with(id, Connection::close);
+                self.table.with(id, <$connection>::close);
             }
 
             fn abort(&mut self, now: Instant, id: TcpConnectionId) {
@@ -127,7 +127,7 @@ macro_rules! stream_endpoint {
                     return;
                 };
                 let addresses = self.addresses_to(path);
-                let abort = |connection: &mut Connection| {
+                let abort = |connection: &mut $connection| {
                     let mut octets = Vec::new();
                     if connection.states_mut().abort() {
                         connection.write_reset(now, &addresses, &mut octets);

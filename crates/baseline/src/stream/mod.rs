@@ -18,11 +18,11 @@ mod numbers;
 mod states;
 mod table;
 
-pub(crate) use answers::{Answers, Owed};
+pub(crate) use answers::{Owed, OwedAnswers};
 pub(crate) use challenges::Challenges;
-pub(crate) use connection::{Reply, stream_connection};
+pub(crate) use connection::{SegmentReply, stream_connection};
 pub use endpoint::StreamEndpoint;
 pub(crate) use endpoint::stream_endpoint;
 pub(crate) use numbers::{Numbers, SHIFT_MAX, asks_for_ecn, shift_for, wire};
-pub(crate) use states::{Key, Passed, States};
-pub(crate) use table::{Departure, StreamConnection, Table};
+pub(crate) use states::{Passed, StreamKey, StreamStates};
+pub(crate) use table::{StreamConnection, StreamDeparture, StreamTable};

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 
 /// The key of a connection: its path and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct StreamKey {
     pub(crate) path: PathId,
     pub(crate) local: Port,
     pub(crate) remote: Port,
 }
 
-/// The timer that [`States::handle_deadline`] found to have run out.
+/// The timer that [`StreamStates::handle_deadline`] found to have run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passed {
     /// No timer of the states.
@@ -28,7 +28,7 @@ pub(crate) enum Passed {
 
 /// The handshake of our side.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Handshake {
+pub(crate) struct HandshakeTries {
     /// Whether our SYN is to be sent.
     pub(crate) due: bool,
     pub(crate) tries: u8,
@@ -38,13 +38,13 @@ pub(crate) struct Handshake {
 
 /// A connection's state, its own timers, and events that wait for the endpoint.
 #[derive(Debug)]
-pub(crate) struct States {
+pub(crate) struct StreamStates {
     id: TcpConnectionId,
-    key: Key,
+    key: StreamKey,
     state: TcpState,
     /// Whether it came to a listener.
     passive: bool,
-    pub(crate) handshake: Handshake,
+    pub(crate) handshake: HandshakeTries,
     /// The duration of TIME-WAIT, and its end.
     waits: Duration,
     time_wait: Option<Instant>,
@@ -53,15 +53,15 @@ pub(crate) struct States {
     events: VecDeque<TcpEvent>,
 }
 
-impl States {
+impl StreamStates {
     /// A connection in SYN-SENT whose SYN is due; TIME-WAIT will last for `waits`.
-    pub(crate) const fn new(id: TcpConnectionId, key: Key, waits: Duration) -> Self {
+    pub(crate) const fn new(id: TcpConnectionId, key: StreamKey, waits: Duration) -> Self {
         Self {
             id,
             key,
             state: TcpState::SynSent,
             passive: false,
-            handshake: Handshake {
+            handshake: HandshakeTries {
                 due: true,
                 tries: 0,
                 sent_at: None,
@@ -79,7 +79,7 @@ impl States {
         self.state
     }
 
-    pub(crate) const fn key(&self) -> Key {
+    pub(crate) const fn key(&self) -> StreamKey {
         self.key
     }
 
@@ -111,13 +111,13 @@ impl States {
 
     /// Establishes the connection: our SYN is acknowledged; `finishing` if no more will be written.
     /// Returns the handshake.
-    pub(crate) fn establish(&mut self, finishing: bool) -> Handshake {
+    pub(crate) fn establish(&mut self, finishing: bool) -> HandshakeTries {
         self.state = if finishing {
             TcpState::FinWait1
         } else {
             TcpState::Established
         };
-        let Key {
+        let StreamKey {
             path,
             local,
             remote,

@@ -1,6 +1,6 @@
 //! The connections of a node: listeners, turns to send, deadlines, resets.
 
-use super::{Key, States};
+use super::{StreamKey, StreamStates};
 use crate::tcp::{TcpConnectError, TcpConnectionId, TcpEvent};
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpSeq};
 use fulmar_proto::machine::{Deadline, Ecn, Kind, PathId, Priority, Transmit};
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A datagram that was written, with fields for the network header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Departure {
+pub(crate) struct StreamDeparture {
     pub(crate) len: usize,
     pub(crate) kind: Kind,
     pub(crate) ecn: Ecn,
 }
 
-impl Departure {
+impl StreamDeparture {
     /// A segment without octets of the stream.
     pub(crate) const fn control(len: usize) -> Self {
         Self {
@@ -42,8 +42,8 @@ pub(crate) trait StreamConnection {
     /// The sums that are kept of connections that are over.
     type Ledger: Default;
 
-    fn states(&self) -> &States;
-    fn states_mut(&mut self) -> &mut States;
+    fn states(&self) -> &StreamStates;
+    fn states_mut(&mut self) -> &mut StreamStates;
     fn next_deadline(&self) -> Option<Deadline>;
     fn handle_deadline(&mut self, now: Instant);
     /// Adds the figures of the connection, which is over, to `ledger`.
@@ -64,11 +64,11 @@ const RESETS_MAX: usize = 64;
 
 /// The connections of one node, and listeners with their settings `S`.
 #[derive(Debug)]
-pub(crate) struct Table<C: StreamConnection, S> {
+pub(crate) struct StreamTable<C: StreamConnection, S> {
     connections_max: usize,
     listeners: BTreeMap<Port, S>,
     connections: BTreeMap<TcpConnectionId, Box<Slot<C>>>,
-    keys: BTreeMap<Key, TcpConnectionId>,
+    keys: BTreeMap<StreamKey, TcpConnectionId>,
     /// Connections that may have something to send, in turn.
     ready: VecDeque<TcpConnectionId>,
     deadlines: BTreeSet<(Instant, TcpConnectionId)>,
@@ -78,7 +78,7 @@ pub(crate) struct Table<C: StreamConnection, S> {
     pub(crate) ledger: C::Ledger,
 }
 
-impl<C: StreamConnection, S: Copy> Table<C, S> {
+impl<C: StreamConnection, S: Copy> StreamTable<C, S> {
     /// A table without connections; it will have at most `connections_max`.
     pub(crate) fn new(connections_max: usize) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
     }
 
     /// Checks that another connection may be opened.
-    pub(crate) fn check_vacant(&self, key: Key) -> Result<(), TcpConnectError> {
+    pub(crate) fn check_vacant(&self, key: StreamKey) -> Result<(), TcpConnectError> {
         if self.is_full() {
             return Err(TcpConnectError::TooMany(self.connections_max));
         }
@@ -124,7 +124,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
     /// Adds the connection that `open` makes.
     pub(crate) fn add(
         &mut self,
-        key: Key,
+        key: StreamKey,
         open: impl FnOnce(TcpConnectionId) -> C,
     ) -> TcpConnectionId {
         let id = TcpConnectionId(self.next_id);
@@ -140,7 +140,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         id
     }
 
-    pub(crate) fn find(&self, key: Key) -> Option<TcpConnectionId> {
+    pub(crate) fn find(&self, key: StreamKey) -> Option<TcpConnectionId> {
         self.keys.get(&key).copied()
     }
 
@@ -226,7 +226,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         }
     }
 
-    /// The deadline at which to call [`Table::handle_deadline`].
+    /// The deadline at which to call [`StreamTable::handle_deadline`].
     pub(crate) fn next_deadline(&self) -> Option<Deadline> {
         let (_, id) = self.deadlines.first()?;
         self.get(*id)?.next_deadline()
@@ -241,7 +241,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         &mut self,
         now: Instant,
         out: &mut Vec<u8>,
-        mut poll: impl FnMut(&mut C, &mut Vec<u8>) -> Option<Departure>,
+        mut poll: impl FnMut(&mut C, &mut Vec<u8>) -> Option<StreamDeparture>,
     ) -> Option<Transmit> {
         // A driver that wakes late may bring other input first.
         if self.deadlines.first().is_some_and(|(at, _)| *at <= now) {
@@ -249,7 +249,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         }
         if let Some((path, octets)) = self.resets.pop_front() {
             out.extend_from_slice(&octets);
-            return Some(Departure::control(octets.len()).to(path));
+            return Some(StreamDeparture::control(octets.len()).to(path));
         }
         while let Some(&id) = self.ready.front() {
             if let Some(slot) = self.connections.get_mut(&id) {

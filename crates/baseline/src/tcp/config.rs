@@ -88,7 +88,7 @@ pub struct DelayedAcks {
     reason = "each is a published option of its own"
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recovery {
+pub struct RecoveryRules {
     /// Whether to use selective acknowledgements (RFC 2018, RFC 6675), if the peer has them too.
     pub sack: bool,
     /// The number of duplicate acknowledgements that shows a loss; with zero only timeouts do, as
@@ -173,7 +173,7 @@ pub struct TcpConfig {
     /// The rules for acknowledgements.
     pub acks: DelayedAcks,
     /// The rules for losses.
-    pub recovery: Recovery,
+    pub recovery: RecoveryRules,
     /// The rules for the congestion window.
     pub growth: Growth,
     /// The values shared with other connections.

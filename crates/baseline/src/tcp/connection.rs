@@ -10,10 +10,10 @@ mod departures;
 use super::config::TcpConfig;
 use super::endpoint::Ledger;
 use super::event::{TcpCloseReason, TcpConnectionId};
-use super::receiver::Receiver;
-use super::scoreboard::Scoreboard;
-use super::sender::{Sender, rto_limits};
-use crate::stream::{Challenges, Key, Numbers, States, stream_connection};
+use super::receiver::TcpReceiver;
+use super::scoreboard::SackScoreboard;
+use super::sender::{TcpSender, rto_limits};
+use crate::stream::{Challenges, Numbers, StreamKey, StreamStates, stream_connection};
 use crate::wire::tcp::{TCP_OPTIONS_MAX, TcpSeq};
 use fulmar_proto::bytes::StreamReassembly;
 use fulmar_proto::transport::parts::RttEstimator;
@@ -40,12 +40,12 @@ struct Agreed {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Connection {
-    states: States,
+pub(super) struct TcpConnection {
+    states: StreamStates,
     config: TcpConfig,
     numbers: Numbers,
-    sender: Sender,
-    receiver: Receiver,
+    sender: TcpSender,
+    receiver: TcpReceiver,
     agreed: Agreed,
     learned: Learned,
     /// The distance of our timestamps from the run's clock, so that they do not reveal it.
@@ -69,13 +69,13 @@ const MSS_DEFAULT: u32 = 536;
 /// 5.7).
 const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
 
-stream_connection!(Connection, Ledger, owes "delayed acknowledgement");
+stream_connection!(TcpConnection, Ledger, owes "delayed acknowledgement");
 
-impl Connection {
+impl TcpConnection {
     /// A connection in SYN-SENT whose SYN is due.
     pub(super) fn open(
         id: TcpConnectionId,
-        key: Key,
+        key: StreamKey,
         config: &TcpConfig,
         secrets: (u32, u32),
         learned: Learned,
@@ -88,11 +88,11 @@ impl Connection {
             _ => RttEstimator::new(limits),
         };
         Self {
-            states: States::new(id, key, config.time_wait),
+            states: StreamStates::new(id, key, config.time_wait),
             config: *config,
             numbers: Numbers::new(secrets.0),
-            sender: Sender::new(config, MSS_DEFAULT, false, rtt),
-            receiver: Receiver::new(config),
+            sender: TcpSender::new(config, MSS_DEFAULT, false, rtt),
+            receiver: TcpReceiver::new(config),
             agreed: Agreed {
                 timestamps: config.timestamps,
                 sack: config.recovery.sack,
@@ -123,12 +123,12 @@ impl Connection {
             config.send_buffer.as_usize(),
             config.receive_buffer.as_usize(),
         );
-        let sender = 2 * send + Scoreboard::memory_max(send) + SEGMENT_MAX;
+        let sender = 2 * send + SackScoreboard::memory_max(send) + SEGMENT_MAX;
         size_of::<Self>() + sender + StreamReassembly::memory_max(receive) + OTHER_BYTES_MAX
     }
 
     /// The send side, for reading.
-    pub(super) const fn sender(&self) -> &Sender {
+    pub(super) const fn sender(&self) -> &TcpSender {
         &self.sender
     }
 

@@ -3,9 +3,9 @@
 mod drive;
 
 use super::config::{TcpConfig, TcpEndpointConfig};
-use super::connection::{Connection, Learned};
+use super::connection::{Learned, TcpConnection};
 use super::event::{TcpConnectError, TcpConnectionId, TcpState, TcpWriteError};
-use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
+use crate::stream::{StreamConnection, StreamKey, StreamTable, stream_endpoint};
 use crate::wire::tcp::AddressPair;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
@@ -65,10 +65,10 @@ pub struct TcpEndpoint {
     config: TcpEndpointConfig,
     rng: Rng,
     addresses: BTreeMap<PathId, AddressPair>,
-    table: Table<Connection, TcpConfig>,
+    table: StreamTable<TcpConnection, TcpConfig>,
 }
 
-stream_endpoint!(TcpEndpoint, TcpConfig);
+stream_endpoint!(TcpEndpoint, TcpConnection, TcpConfig);
 
 impl TcpEndpoint {
     fn with(config: TcpEndpointConfig, rng: Rng) -> Self {
@@ -76,7 +76,7 @@ impl TcpEndpoint {
             config,
             rng,
             addresses: BTreeMap::new(),
-            table: Table::new(config.connections_max),
+            table: StreamTable::new(config.connections_max),
         }
     }
 
@@ -86,11 +86,11 @@ impl TcpEndpoint {
         self.addresses.insert(path, addresses);
     }
 
-    fn add(&mut self, key: Key, config: &TcpConfig) -> TcpConnectionId {
+    fn add(&mut self, key: StreamKey, config: &TcpConfig) -> TcpConnectionId {
         let secrets = (self.secret(), self.secret());
         let lessons = &self.table.ledger.lessons;
         let learned = lessons.get(&key.path).copied().unwrap_or_default();
-        let open = |id| Connection::open(id, key, config, secrets, learned);
+        let open = |id| TcpConnection::open(id, key, config, secrets, learned);
         self.table.add(key, open)
     }
 
@@ -121,14 +121,14 @@ impl TcpEndpoint {
 
     /// Octets of memory of connections, of answers that wait, and of learned values.
     pub fn memory_bytes(&self) -> usize {
-        let connections: usize = self.table.iter().map(Connection::memory_bytes).sum();
+        let connections: usize = self.table.iter().map(TcpConnection::memory_bytes).sum();
         let lessons = self.table.ledger.lessons.len() * size_of::<(PathId, Learned)>();
         connections + self.table.memory_bytes() + lessons
     }
 
     /// The most memory that a connection with `config` takes, whatever its peer sends and asks for.
     pub fn connection_memory_max(config: &TcpConfig) -> usize {
-        Connection::memory_max(config)
+        TcpConnection::memory_max(config)
     }
 
     /// The counters, including those of open connections.
@@ -160,7 +160,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Adds the figures of `connection`, which is over.
-    pub(super) fn book(&mut self, connection: &Connection) {
+    pub(super) fn book(&mut self, connection: &TcpConnection) {
         self.counters.add(connection);
         let path = connection.states().key().path;
         if self.lessons.len() < LESSONS_MAX || self.lessons.contains_key(&path) {
@@ -173,7 +173,7 @@ impl Ledger {
 }
 
 impl TcpCounters {
-    fn add(&mut self, connection: &Connection) {
+    fn add(&mut self, connection: &TcpConnection) {
         let counts = connection.sender().counts();
         self.timeouts += counts.timeouts;
         self.timeout_repairs += counts.timeout_repairs;

@@ -1,7 +1,7 @@
 //! TCP, from RFC 793 to the versions that hosts run today.
 //!
 //! There is one machine with real segments. Settings ([`TcpConfig`]) make it a TCP of 1981, 2005 or
-//! today, and the sets that papers and systems use have names ([`Preset`]).
+//! today, and the sets that papers and systems use have names ([`TcpPreset`]).
 //!
 //! | part | work |
 //! |---|---|
@@ -33,11 +33,11 @@ mod sender;
 
 pub use crate::congestion::Algorithm;
 pub use config::{
-    DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig,
+    DelayedAcks, Growth, RecoveryRules, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig,
     TcpConfigError, TcpEndpointConfig,
 };
 pub use endpoint::{TcpCounters, TcpEndpoint, TcpStatus};
 pub use event::{
     TcpCloseReason, TcpConnectError, TcpConnectionId, TcpEvent, TcpState, TcpWriteError,
 };
-pub use presets::Preset;
+pub use presets::TcpPreset;

@@ -1,14 +1,14 @@
 //! TCP presets by name.
 
 use super::config::{
-    DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig,
+    DelayedAcks, Growth, RecoveryRules, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig,
 };
 use crate::congestion::Algorithm;
 use fulmar_proto::units::{ByteCount, Duration};
 
 /// A TCP of a paper, a time or a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
+pub enum TcpPreset {
     /// The link-layer paper's reference TCP (FDPW 2005): initial window 1, RFC 2581, `NewReno`
     /// (RFC 2582), delayed acknowledgements of 200 ms, no SACK.
     Reference,
@@ -30,7 +30,7 @@ pub enum Preset {
     SackNoCc,
 }
 
-impl Preset {
+impl TcpPreset {
     /// Every preset by name.
     pub const ALL: [(&'static str, Self); 6] = [
         ("reference", Self::Reference),
@@ -69,7 +69,7 @@ const REFERENCE: TcpConfig = TcpConfig {
         after_slow_start: false,
         first_at_once: false,
     },
-    recovery: Recovery {
+    recovery: RecoveryRules {
         sack: false,
         duplicates: 3,
         limited_transmit: false,
@@ -115,7 +115,7 @@ const ENHANCED: TcpConfig = TcpConfig {
         first_at_once: false,
         ..REFERENCE.acks
     },
-    recovery: Recovery {
+    recovery: RecoveryRules {
         sack: true,
         limited_transmit: true,
         frto: true,
@@ -130,7 +130,7 @@ const ENHANCED: TcpConfig = TcpConfig {
 };
 
 const NEWRENO_2005: TcpConfig = TcpConfig {
-    recovery: Recovery {
+    recovery: RecoveryRules {
         limited_transmit: true,
         ..REFERENCE.recovery
     },
@@ -150,7 +150,7 @@ const LINUX_LIKE: TcpConfig = TcpConfig {
         after_slow_start: true,
         first_at_once: false,
     },
-    recovery: Recovery {
+    recovery: RecoveryRules {
         sack: true,
         duplicates: 3,
         limited_transmit: true,
@@ -187,7 +187,7 @@ const RFC793_NO_CC: TcpConfig = TcpConfig {
         after_slow_start: false,
         first_at_once: false,
     },
-    recovery: Recovery {
+    recovery: RecoveryRules {
         duplicates: 0,
         ..REFERENCE.recovery
     },
@@ -202,7 +202,7 @@ const RFC793_NO_CC: TcpConfig = TcpConfig {
 };
 
 const SACK_NO_CC: TcpConfig = TcpConfig {
-    recovery: Recovery {
+    recovery: RecoveryRules {
         sack: true,
         duplicates: 3,
         ..RFC793_NO_CC.recovery

@@ -5,7 +5,7 @@
 //! section 4.2).
 
 use super::config::TcpConfig;
-use crate::stream::Answers;
+use crate::stream::OwedAnswers;
 use core::num::NonZeroU8;
 use core::ops::Range;
 use fulmar_proto::bytes::StreamReassembly;
@@ -16,7 +16,7 @@ const REMEMBERED: usize = 4;
 
 /// The octets received, and the answers due. Positions are octets of the peer's stream.
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(super) struct TcpReceiver {
     reassembly: StreamReassembly,
     /// The end of the peer's stream, once its FIN was seen.
     end: Option<u64>,
@@ -30,13 +30,13 @@ pub(super) struct Receiver {
     keep_out_of_order: bool,
     runs_kept_max: Option<NonZeroU8>,
     /// The answer that is owed to the peer.
-    pub(super) answers: Answers,
+    pub(super) answers: OwedAnswers,
     gap_seen: bool,
     /// Positions in runs beyond a hole, most recent first.
     recent: Vec<u64>,
 }
 
-impl Receiver {
+impl TcpReceiver {
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
             reassembly: StreamReassembly::new(config.receive_buffer.as_usize()),
@@ -48,7 +48,7 @@ impl Receiver {
             acks: config.acks,
             keep_out_of_order: config.keep_out_of_order,
             runs_kept_max: config.runs_kept_max,
-            answers: Answers::new(),
+            answers: OwedAnswers::new(),
             gap_seen: false,
             recent: Vec::new(),
         }
@@ -70,7 +70,7 @@ impl Receiver {
             .max(self.reassembly.next() + self.reassembly.room() as u64)
     }
 
-    /// The window to advertise, in octets from [`Receiver::next`]. Its edge does not move back, and
+    /// The window to advertise, in octets from [`TcpReceiver::next`]. Its edge does not move back, and
     /// moves on by no less than a segment or half of the buffer (RFC 9293, section 3.8.6.2.2).
     pub(super) fn window(&self) -> u64 {
         let open = self.reassembly.next() + self.reassembly.room() as u64;

@@ -57,7 +57,7 @@ pub(super) struct Covered {
 
 /// The segments between the cumulative acknowledgement and the newest octet sent.
 #[derive(Debug, Default)]
-pub(super) struct Scoreboard {
+pub(super) struct SackScoreboard {
     segments: VecDeque<Sent>,
     pipe: u64,
     lost_waiting: u64,
@@ -67,7 +67,7 @@ pub(super) struct Scoreboard {
 /// The number of segments up to which a receiver that tells odd limits may cut them.
 const CUTS_MAX: usize = 65_536;
 
-impl Scoreboard {
+impl SackScoreboard {
     /// Octets that are probably in the network.
     pub(super) const fn pipe(&self) -> u64 {
         self.pipe
@@ -358,8 +358,8 @@ mod tests {
     const NOW: Instant = Instant::START;
 
     /// Ten segments of 100 octets.
-    fn board() -> Scoreboard {
-        let mut board = Scoreboard::default();
+    fn board() -> SackScoreboard {
+        let mut board = SackScoreboard::default();
         for i in 0..10 {
             board.on_sent(NOW, i * 100..(i + 1) * 100);
         }

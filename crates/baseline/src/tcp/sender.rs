@@ -18,7 +18,7 @@ mod rate_reduction;
 mod timeouts;
 
 use super::config::TcpConfig;
-use super::scoreboard::Scoreboard;
+use super::scoreboard::SackScoreboard;
 use crate::congestion::{self, Beginning, CongestionControl};
 use core::ops::Range;
 use fulmar_proto::bytes::SendBuffer;
@@ -66,7 +66,7 @@ enum Frto {
 
 /// A segment to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct SegmentPlan {
     /// The positions; the FIN's counts too.
     pub(super) range: Range<u64>,
     /// Whether the FIN is the last of them.
@@ -86,7 +86,7 @@ enum Held {
 
 /// The counters of the send side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SendCounts {
+pub(super) struct TcpSendCounts {
     pub(super) timeouts: u64,
     pub(super) timeout_repairs: u64,
     pub(super) fast_recoveries: u64,
@@ -101,9 +101,9 @@ pub(super) struct SendCounts {
     reason = "four facts without a common order"
 )]
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct TcpSender {
     buffer: SendBuffer,
-    board: Scoreboard,
+    board: SackScoreboard,
     control: Box<dyn CongestionControl>,
     rtt: RttEstimator,
     stage: Stage,
@@ -136,7 +136,7 @@ pub(super) struct Sender {
     /// was answered.
     reduced_until: Option<u64>,
     tell_reduced: bool,
-    counts: SendCounts,
+    counts: TcpSendCounts,
 }
 
 /// The timeout's limits in the estimator's form.
@@ -161,12 +161,12 @@ fn start_control(config: &TcpConfig, mss: u32) -> Box<dyn CongestionControl> {
     congestion::start(config.growth.algorithm, beginning)
 }
 
-impl Sender {
+impl TcpSender {
     /// A sender after the handshake, in segments of `mss` octets. `rtt` may have a sample.
     pub(super) fn new(config: &TcpConfig, mss: u32, sack: bool, rtt: RttEstimator) -> Self {
         Self {
             buffer: SendBuffer::new(config.send_buffer.as_usize()),
-            board: Scoreboard::default(),
+            board: SackScoreboard::default(),
             control: start_control(config, mss),
             rtt,
             stage: Stage::Open,
@@ -191,7 +191,7 @@ impl Sender {
             last_sent: Instant::START,
             reduced_until: None,
             tell_reduced: false,
-            counts: SendCounts::default(),
+            counts: TcpSendCounts::default(),
         }
     }
 
@@ -262,7 +262,7 @@ impl Sender {
         self.window_max
     }
 
-    pub(super) const fn counts(&self) -> &SendCounts {
+    pub(super) const fn counts(&self) -> &TcpSendCounts {
         &self.counts
     }
 
@@ -318,7 +318,7 @@ impl Sender {
     }
 
     /// The segment that may leave at `now`, if there is one.
-    pub(super) fn next_plan(&mut self, now: Instant) -> Option<Plan> {
+    pub(super) fn next_plan(&mut self, now: Instant) -> Option<SegmentPlan> {
         if let Some(range) = self.resend_now.clone() {
             return Some(self.plan(range, true));
         }
@@ -348,8 +348,8 @@ impl Sender {
         )
     }
 
-    fn plan(&self, range: Range<u64>, again: bool) -> Plan {
-        Plan {
+    fn plan(&self, range: Range<u64>, again: bool) -> SegmentPlan {
+        SegmentPlan {
             fin: self.fin_at.is_some_and(|fin| range.end > fin),
             range,
             again,
@@ -358,7 +358,7 @@ impl Sender {
 
     /// The next segment that was never sent. A FIN that has no place in the peer's window follows
     /// later by itself; it holds nothing back.
-    fn new_data(&self, room: u64) -> Result<Plan, Held> {
+    fn new_data(&self, room: u64) -> Result<SegmentPlan, Held> {
         if self.end() <= self.next {
             return Err(Held::ByOthers);
         }
@@ -388,7 +388,7 @@ impl Sender {
 
     /// Handles a peer's window that is too small for the segment. A part of the segment leaves if
     /// it is at least half of the largest window (RFC 9293, section 3.8.6.2.1); else a timer waits.
-    fn squeezed(&self, room: u64, peer: u64) -> Result<Plan, Held> {
+    fn squeezed(&self, room: u64, peer: u64) -> Result<SegmentPlan, Held> {
         if peer > 0 && peer >= self.window_max / 2 && peer <= room {
             return Ok(self.plan(self.next..self.next + peer, false));
         }
@@ -397,7 +397,7 @@ impl Sender {
 
     /// The segment by RFC 6675's rules 3 and 4, in fast recovery with SACK when there is nothing
     /// else to send.
-    fn third_and_fourth_rule(&mut self, room: u64) -> Option<Plan> {
+    fn third_and_fourth_rule(&mut self, room: u64) -> Option<SegmentPlan> {
         let Stage::Recovery { rescued, .. } = self.stage else {
             return None;
         };
@@ -419,7 +419,7 @@ impl Sender {
 
     /// The octets that fit a small window that will not grow by itself, or one octet beyond a shut
     /// one (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1). From then on the retransmission timer asks.
-    fn probe(&self) -> Option<Plan> {
+    fn probe(&self) -> Option<SegmentPlan> {
         let unsent = self.end().saturating_sub(self.next);
         let len = self.edge.saturating_sub(self.next).clamp(1, self.mss);
         (unsent > 0).then(|| self.plan(self.next..self.next + len.min(unsent), false))
@@ -438,14 +438,14 @@ impl Sender {
     }
 
     /// The octets of a plan, without the FIN.
-    pub(super) fn octets<'a>(&'a self, plan: &Plan, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    pub(super) fn octets<'a>(&'a self, plan: &SegmentPlan, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let len = plan.range.end - plan.range.start - u64::from(plan.fin);
         let len = usize::try_from(len).unwrap_or(0);
         self.buffer.slice(plan.range.start, len, scratch)
     }
 
     /// Whether the segment with this plan tells that the window was reduced.
-    pub(super) const fn tells_reduced(&mut self, plan: &Plan) -> bool {
+    pub(super) const fn tells_reduced(&mut self, plan: &SegmentPlan) -> bool {
         if plan.again || !self.tell_reduced {
             return false;
         }
@@ -454,7 +454,7 @@ impl Sender {
     }
 
     /// Notes that the segment of a plan was sent.
-    pub(super) fn on_sent(&mut self, now: Instant, plan: &Plan) {
+    pub(super) fn on_sent(&mut self, now: Instant, plan: &SegmentPlan) {
         self.last_sent = now;
         if let Stage::Recovery {
             reduction: Some(reduction),
@@ -480,7 +480,7 @@ impl Sender {
     }
 
     /// Whether a segment with data ends the octets written so far, so that it is pushed.
-    pub(super) fn is_pushed(&self, plan: &Plan) -> bool {
+    pub(super) fn is_pushed(&self, plan: &SegmentPlan) -> bool {
         plan.range.end >= self.buffer.end()
     }
 }

@@ -5,7 +5,7 @@
 
 use fulmar_baseline::StreamEndpoint;
 use fulmar_baseline::tcp::{
-    Preset, TcpConfig, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent, TcpStatus,
+    TcpConfig, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent, TcpPreset, TcpStatus,
 };
 use fulmar_baseline::wire::tcp::{
     AddressPair, SackBlock, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps,
@@ -336,7 +336,7 @@ impl Drill {
 
 /// The reference TCP, with changes.
 pub(crate) fn reference(change: impl FnOnce(&mut TcpConfig)) -> TcpConfig {
-    let mut config = Preset::Reference.config();
+    let mut config = TcpPreset::Reference.config();
     change(&mut config);
     config
 }

@@ -3,7 +3,7 @@
 use super::sample::{Sample, hold};
 use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch};
 use fulmar_baseline::wire::link::harq::{
-    BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind,
+    HarqBlockReport, HarqFeedback, HarqFrame, HarqUnit, LEFT_OPEN, UnitKind,
 };
 use fulmar_baseline::wire::link::{Challenge, FrameNumber, FrameReject, plain, seal};
 use fulmar_proto::wire::checksum::{crc32, hec};
@@ -25,7 +25,7 @@ fn harq(frame: &HarqFrame<'_>) -> Vec<u8> {
 }
 
 fn unit(kind: UnitKind, octets: &[u8]) -> Vec<u8> {
-    let unit = Unit {
+    let unit = HarqUnit {
         epoch: EPOCH,
         serial: 200,
         block: FrameNumber(513),
@@ -81,7 +81,7 @@ fn harq_samples() -> Vec<(&'static str, Vec<u8>)> {
         answers,
     };
     let feedback = |reports| {
-        HarqFrame::Feedback(Feedback {
+        HarqFrame::Feedback(HarqFeedback {
             epoch: EPOCH,
             next: FrameNumber(513),
             loss: 6_553,
@@ -93,12 +93,12 @@ fn harq_samples() -> Vec<(&'static str, Vec<u8>)> {
     let packet = b"a packet";
     let whole = [&[0xC2], &packet[..], &crc32(packet).to_be_bytes()].concat();
     let reports = vec![
-        BlockReport::Heard { span: 12, need: 3 },
-        BlockReport::Heard {
+        HarqBlockReport::Heard { span: 12, need: 3 },
+        HarqBlockReport::Heard {
             span: 255,
             need: 254,
         },
-        BlockReport::Coming,
+        HarqBlockReport::Coming,
     ];
     vec![
         (
@@ -176,8 +176,8 @@ fn read_challenge(sample: &mut Sample, Challenge(challenge): Challenge) {
     sample.field("fulmar.link.challenge", format!("0x{challenge:08x}"));
 }
 
-fn read_unit(sample: &mut Sample, unit: Unit, octets: &[u8]) {
-    let Unit {
+fn read_unit(sample: &mut Sample, unit: HarqUnit, octets: &[u8]) {
+    let HarqUnit {
         epoch,
         serial,
         block,
@@ -223,7 +223,7 @@ fn read_unit(sample: &mut Sample, unit: Unit, octets: &[u8]) {
 fn read_harq(sample: &mut Sample, frame: HarqFrame<'_>) {
     match frame {
         HarqFrame::Unit(unit, octets) => read_unit(sample, unit, octets),
-        HarqFrame::Feedback(Feedback {
+        HarqFrame::Feedback(HarqFeedback {
             epoch,
             next,
             loss,
@@ -238,8 +238,8 @@ fn read_harq(sample: &mut Sample, frame: HarqFrame<'_>) {
             sample.field("fulmar.link.answer_margin", answer_margin);
             for report in reports {
                 let (span, need) = match report {
-                    BlockReport::Coming => (0, 255),
-                    BlockReport::Heard { span, need } => (span, need),
+                    HarqBlockReport::Coming => (0, 255),
+                    HarqBlockReport::Heard { span, need } => (span, need),
                 };
                 sample.field("fulmar.link.report.span", span);
                 sample.field("fulmar.link.report.need", need);

@@ -2,7 +2,7 @@
 
 use super::sample::{Sample, hold};
 use fulmar_baseline::wire::lt_tcp::{
-    BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment,
+    Extension, LtSegment, LtTcpBlockReport, LtTcpFeedback, UnitHeader, write_segment,
 };
 use fulmar_baseline::wire::tcp::{
     AddressPair, SackBlock, SackBlocks, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps,
@@ -41,14 +41,14 @@ pub(crate) fn options() -> TcpOptions {
     }
 }
 
-fn feedback(reports: u16, runs: u32) -> Feedback {
-    Feedback {
+fn feedback(reports: u16, runs: u32) -> LtTcpFeedback {
+    LtTcpFeedback {
         arrived_end: 258,
         arrivals: 772,
         loss: 6_553,
         deviation: 100,
         reports: (0..reports)
-            .map(|block| BlockReport {
+            .map(|block| LtTcpBlockReport {
                 block: 65_530_u16.wrapping_add(block),
                 received: 11,
                 needed: 12,
@@ -198,8 +198,8 @@ fn read_unit(sample: &mut Sample, unit: UnitHeader, octets: &[u8]) {
     sample.octets(&format!("fulmar.lt_tcp.unit.{carried}"), octets);
 }
 
-fn read_feedback(sample: &mut Sample, feedback: &Feedback) {
-    let Feedback {
+fn read_feedback(sample: &mut Sample, feedback: &LtTcpFeedback) {
+    let LtTcpFeedback {
         arrived_end,
         arrivals,
         loss,
@@ -214,7 +214,7 @@ fn read_feedback(sample: &mut Sample, feedback: &Feedback) {
     sample.field("fulmar.lt_tcp.feedback.arrivals", arrivals);
     sample.field("fulmar.lt_tcp.feedback.loss", loss);
     sample.field("fulmar.lt_tcp.feedback.deviation", deviation);
-    for BlockReport {
+    for LtTcpBlockReport {
         block,
         received,
         needed,

@@ -12,7 +12,7 @@ use crate::node::{NodeId, WayId};
 use crate::pool::PacketId;
 use crate::tap::Came;
 use fulmar_baseline::link::{
-    FlowHash, FrameTransmit, Link, LinkCounters, LinkDriver, LinkMachine, LinkPacket, drain,
+    AnyLink, FlowHash, FrameTransmit, LinkCounters, LinkDriver, LinkMachine, LinkPacket, drain,
 };
 use fulmar_capture::Comment;
 use fulmar_channel::{PacketQueue, Queued};
@@ -32,7 +32,7 @@ pub(crate) struct LinkId(pub(crate) usize);
 #[derive(Debug)]
 pub(crate) struct LinkEnd {
     /// Absent only while it is being drained.
-    machine: Option<Box<GuardedLink<Link>>>,
+    machine: Option<Box<GuardedLink<AnyLink>>>,
     /// Each packet, and the time since which it waits.
     queue: PacketQueue<(PacketId, Instant)>,
     /// The node it stands at.
@@ -51,7 +51,7 @@ pub(crate) struct LinkEnd {
 
 impl LinkEnd {
     pub(crate) fn new(
-        machine: Link,
+        machine: AnyLink,
         queue: PacketQueue<(PacketId, Instant)>,
         (node, way, peer): (NodeId, WayId, LinkId),
     ) -> Self {

@@ -3,7 +3,7 @@
 use super::ScenarioError;
 use super::read::{narrow, set};
 use core::num::NonZeroU8;
-use fulmar_baseline::tcp::{Algorithm, Preset, ReduceFrom, RtoRule, TcpConfig};
+use fulmar_baseline::tcp::{Algorithm, ReduceFrom, RtoRule, TcpConfig, TcpPreset};
 use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
@@ -93,13 +93,13 @@ impl TcpPlan {
         let headers = NETWORK_HEADER_BYTES + TCP_HEADER_BYTES;
         // The shortest mtu leaves room for both headers.
         let mss = u16::try_from(mtu.as_usize().saturating_sub(headers)).unwrap_or(u16::MAX);
-        let begin = |preset: Preset| TcpConfig {
+        let begin = |preset: TcpPreset| TcpConfig {
             mss,
             ..preset.config()
         };
-        let mut config = begin(Preset::LinuxLike);
+        let mut config = begin(TcpPreset::LinuxLike);
         for reader in tables {
-            if let Some(preset) = reader.choice("preset", &Preset::ALL)? {
+            if let Some(preset) = reader.choice("preset", &TcpPreset::ALL)? {
                 config = begin(preset);
             }
             read_window(&mut config, reader, mss)?;

@@ -8,7 +8,7 @@ use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use core::num::NonZeroU8;
-use fulmar_baseline::datagram::{DatagramConfig, DatagramEndpoint, Event, Route};
+use fulmar_baseline::datagram::{DatagramConfig, DatagramEndpoint, DatagramEvent, Route};
 use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::Protocol;
@@ -119,9 +119,14 @@ impl Driver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
         network.send(now, node, Protocol::UDP, transmit, tag);
     }
 
-    fn deliver(&mut self, now: Instant, machine: &mut Guarded<DatagramEndpoint>, event: Event) {
+    fn deliver(
+        &mut self,
+        now: Instant,
+        machine: &mut Guarded<DatagramEndpoint>,
+        event: DatagramEvent,
+    ) {
         match event {
-            Event::Received { local, octets, .. } => {
+            DatagramEvent::Received { local, octets, .. } => {
                 let tag = self.context.tag;
                 let flow = flow_of(local).and_then(|index| self.context.flows.get_mut(index));
                 if let Some(flow) = flow {
@@ -129,7 +134,7 @@ impl Driver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
                 }
                 machine.app().recycle(octets);
             }
-            Event::Writable => {
+            DatagramEvent::Writable => {
                 for index in core::mem::take(&mut self.writes.waiting) {
                     let flow = &mut self.context.flows[index];
                     self.writes.write(now, machine.app(), index, flow);

@@ -1,8 +1,8 @@
 //! One end of a hop with ARQ: routes frames between its halves.
 
 use super::ArqConfig;
-use super::receiver::{Arrival, Receiver};
-use super::sender::Sender;
+use super::receiver::{ArqArrival, ArqReceiver};
+use super::sender::ArqSender;
 use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::{ARQ_OVERHEAD_BYTES, ArqFrame, Epoch};
@@ -19,8 +19,8 @@ pub struct Arq {
     /// The longest frame that went either way: an acknowledgement may have to wait for such a
     /// frame.
     longest: ByteCount,
-    sender: Sender,
-    receiver: Receiver,
+    sender: ArqSender,
+    receiver: ArqReceiver,
     counters: LinkCounters,
 }
 
@@ -35,8 +35,8 @@ impl Arq {
             medium,
             epoch,
             longest: ByteCount::ZERO,
-            sender: Sender::new(config, epoch, first),
-            receiver: Receiver::new(config, rng),
+            sender: ArqSender::new(config, epoch, first),
+            receiver: ArqReceiver::new(config, rng),
             counters: LinkCounters::default(),
         }
     }
@@ -100,7 +100,7 @@ impl LinkMachine for Arq {
                 again,
                 packet,
             } => {
-                let arrival = Arrival {
+                let arrival = ArqArrival {
                     epoch,
                     number,
                     base,

@@ -12,7 +12,7 @@ use fulmar_proto::units::{Duration, Instant};
 
 /// A frame with a packet, as it arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival<'a> {
+pub(super) struct ArqArrival<'a> {
     pub(super) epoch: Epoch,
     pub(super) number: FrameNumber,
     pub(super) base: FrameNumber,
@@ -31,7 +31,7 @@ struct Waiting {
 
 /// The receiving half of one end.
 #[derive(Clone, Debug)]
-pub(super) struct Receiver {
+pub(super) struct ArqReceiver {
     config: ArqConfig,
     /// The peer's life that is followed, with its numbers.
     peer: Acquaintance<Waiting>,
@@ -41,7 +41,7 @@ pub(super) struct Receiver {
     release_at: Option<Instant>,
 }
 
-impl Receiver {
+impl ArqReceiver {
     /// A receiver that knows no peer; challenges are drawn from `rng`.
     pub(super) fn new(config: ArqConfig, rng: &mut Rng) -> Self {
         let size = config.effective_window();
@@ -77,11 +77,11 @@ impl Receiver {
     pub(super) fn data(
         &mut self,
         now: Instant,
-        arrival: Arrival<'_>,
+        arrival: ArqArrival<'_>,
         hold: Duration,
         counters: &mut LinkCounters,
     ) {
-        let Arrival {
+        let ArqArrival {
             epoch,
             number,
             base,

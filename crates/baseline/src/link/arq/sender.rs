@@ -52,7 +52,7 @@ struct Announcement {
 
 /// The sending half of one end.
 #[derive(Clone, Debug)]
-pub(super) struct Sender {
+pub(super) struct ArqSender {
     config: ArqConfig,
     epoch: Epoch,
     base: FrameNumber,
@@ -67,7 +67,7 @@ pub(super) struct Sender {
     announcement: Option<Announcement>,
 }
 
-impl Sender {
+impl ArqSender {
     pub(super) fn new(config: ArqConfig, epoch: Epoch, first: FrameNumber) -> Self {
         Self {
             config,

@@ -2,7 +2,7 @@
 
 use super::{Arq, ArqConfig};
 use crate::link::by_hand::{self, arrive, offer, packet, packets};
-use crate::link::{LinkMachine, Medium, Strict};
+use crate::link::{LinkMachine, Medium, StrictLink};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::{ArqFrame, Epoch};
 use fulmar_proto::rng::Rng;
@@ -16,18 +16,18 @@ const MEDIUM: Medium = Medium {
 };
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
 
-fn end(config: ArqConfig, name: &str) -> Strict<Arq> {
+fn end(config: ArqConfig, name: &str) -> StrictLink<Arq> {
     let mut rng = Rng::from_seed(1).child(name);
-    Strict::new(Arq::new(config, MEDIUM, &mut rng))
+    StrictLink::new(Arq::new(config, MEDIUM, &mut rng))
 }
 
-fn frames(machine: &mut Strict<Arq>, now: Instant) -> Vec<Vec<u8>> {
+fn frames(machine: &mut StrictLink<Arq>, now: Instant) -> Vec<Vec<u8>> {
     let sent = by_hand::frames(machine, now).into_iter();
     sent.map(|(_, octets)| octets).collect()
 }
 
 /// The frame of a packet.
-fn send(machine: &mut Strict<Arq>, now: Instant, number: u8) -> Vec<u8> {
+fn send(machine: &mut StrictLink<Arq>, now: Instant, number: u8) -> Vec<u8> {
     offer(machine, now, &packet(number));
     let mut sent = frames(machine, now);
     assert_eq!(sent.len(), 1);
@@ -35,7 +35,11 @@ fn send(machine: &mut Strict<Arq>, now: Instant, number: u8) -> Vec<u8> {
 }
 
 /// Exchanges the receiver's questions and the sender's answers, until both are silent.
-fn talk(sender: &mut Strict<Arq>, receiver: &mut Strict<Arq>, now: Instant) -> Vec<Vec<u8>> {
+fn talk(
+    sender: &mut StrictLink<Arq>,
+    receiver: &mut StrictLink<Arq>,
+    now: Instant,
+) -> Vec<Vec<u8>> {
     let mut released = Vec::new();
     loop {
         let asked = frames(receiver, now);

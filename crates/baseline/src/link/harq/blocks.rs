@@ -79,7 +79,7 @@ impl Block {
 
 /// Blocks by number, released in order.
 #[derive(Clone, Debug)]
-pub(super) struct Blocks {
+pub(super) struct HarqBlocks {
     size: u16,
     /// The lowest block that was not released completely.
     next: FrameNumber,
@@ -88,7 +88,7 @@ pub(super) struct Blocks {
     outbox: VecDeque<Vec<u8>>,
 }
 
-impl Blocks {
+impl HarqBlocks {
     pub(super) fn new(size: u16) -> Self {
         Self {
             size,

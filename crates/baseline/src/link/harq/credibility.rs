@@ -7,10 +7,10 @@
 //! its sender has answered.
 
 use super::FIRST_BLOCKS_APART;
-use super::receiver::{ANSWER_SLACK_UNITS, Receiver, Waiting};
+use super::receiver::{ANSWER_SLACK_UNITS, HarqReceiver, Waiting};
 use crate::link::LinkCounters;
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::{Unit, UnitKind};
+use crate::wire::link::harq::{HarqUnit, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
 use fulmar_proto::units::Instant;
 
@@ -33,8 +33,8 @@ enum Standing {
     Foreign,
 }
 
-impl Receiver {
-    fn standing(&self, unit: Unit) -> Standing {
+impl HarqReceiver {
+    fn standing(&self, unit: HarqUnit) -> Standing {
         let next = self.blocks.next();
         let coming = if self.horizon.is_behind(next) {
             next
@@ -58,7 +58,7 @@ impl Receiver {
     pub(super) fn meet(
         &mut self,
         now: Instant,
-        unit: Unit,
+        unit: HarqUnit,
         octets: &[u8],
         counters: &mut LinkCounters,
     ) {
@@ -81,7 +81,7 @@ impl Receiver {
     pub(super) fn judge(
         &mut self,
         now: Instant,
-        unit: Unit,
+        unit: HarqUnit,
         octets: &[u8],
         counters: &mut LinkCounters,
     ) {
@@ -100,7 +100,7 @@ impl Receiver {
 
     /// Takes a unit of a block that begins while blocks before it have not begun. 16 bits of check
     /// are not enough to give those up, so the unit waits for a second one.
-    fn ahead(&mut self, now: Instant, unit: Unit, octets: &[u8], counters: &mut LinkCounters) {
+    fn ahead(&mut self, now: Instant, unit: HarqUnit, octets: &[u8], counters: &mut LinkCounters) {
         if let Some(seconds) = self.seconds(now, unit, octets) {
             for Waiting { unit, octets } in &seconds {
                 self.believe(now, *unit, octets, counters);
@@ -110,7 +110,7 @@ impl Receiver {
     }
 
     /// The units that waited for one like this. If there are none, this unit waits itself.
-    fn seconds(&mut self, now: Instant, unit: Unit, octets: &[u8]) -> Option<Vec<Waiting>> {
+    fn seconds(&mut self, now: Instant, unit: HarqUnit, octets: &[u8]) -> Option<Vec<Waiting>> {
         let makes_credible = |waiting: &Waiting| {
             // A medium that repeats a damaged unit does not make it credible.
             is_near(waiting.unit.block, unit.block, CREDIBLE)
@@ -173,7 +173,7 @@ impl Receiver {
 /// Whether a block's first round may begin with this unit, even if one unit was lost before it.
 /// Damage in a block's number may turn a unit into one of the next block, where it would take the
 /// place of that block's own unit.
-fn begins_a_block(unit: Unit) -> bool {
+fn begins_a_block(unit: HarqUnit) -> bool {
     match unit.kind {
         UnitKind::Source { index } => index <= 1,
         UnitKind::Parity { row, answers, .. } => row <= 1 && !answers,

@@ -1,7 +1,7 @@
 //! One end of a hop with LL-HARQ: routes frames between its halves.
 
-use super::receiver::{ANSWER_SLACK_UNITS, GAP_UNITS, REPEAT_UNITS, Receiver, repeats};
-use super::sender::Sender;
+use super::receiver::{ANSWER_SLACK_UNITS, GAP_UNITS, HarqReceiver, REPEAT_UNITS, repeats};
+use super::sender::HarqSender;
 use super::{FIRST_BLOCKS_APART, HarqConfig};
 use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
 use crate::wire::link::FrameNumber;
@@ -31,8 +31,8 @@ pub struct LlHarq {
     epoch: Epoch,
     /// The longest frame that went either way: feedback may have to wait for such a frame.
     longest: ByteCount,
-    sender: Sender,
-    receiver: Receiver,
+    sender: HarqSender,
+    receiver: HarqReceiver,
     counters: LinkCounters,
 }
 
@@ -48,8 +48,8 @@ impl LlHarq {
             medium,
             epoch,
             longest: ByteCount::ZERO,
-            sender: Sender::new(config, medium.round_trip, (epoch, first)),
-            receiver: Receiver::new(config, medium, rng),
+            sender: HarqSender::new(config, medium.round_trip, (epoch, first)),
+            receiver: HarqReceiver::new(config, medium, rng),
             counters: LinkCounters::default(),
         }
     }

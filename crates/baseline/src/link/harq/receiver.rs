@@ -3,12 +3,12 @@
 mod feedback;
 
 use super::HarqConfig;
-use super::blocks::Blocks;
+use super::blocks::HarqBlocks;
 use super::margin::{Margin, heard, units_for};
-use crate::link::parts::{Acquaintance, LossEstimate};
+use crate::link::parts::{Acquaintance, LinkLossEstimate};
 use crate::link::{LinkCounters, Medium};
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::{LEFT_OPEN, Unit, UnitKind};
+use crate::wire::link::harq::{HarqUnit, LEFT_OPEN, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
@@ -31,7 +31,7 @@ const UNITS_WAITING_MAX: usize = 1_024;
 /// A unit that is not trusted yet.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    pub(super) unit: Unit,
+    pub(super) unit: HarqUnit,
     pub(super) octets: Vec<u8>,
 }
 
@@ -57,19 +57,19 @@ struct Verdict {
 
 /// The receiving half of one end.
 #[derive(Clone, Debug)]
-pub(super) struct Receiver {
+pub(super) struct HarqReceiver {
     config: HarqConfig,
     pub(super) peer: Acquaintance<Waiting>,
     /// The serial number of the newest unit.
     serial: Option<u8>,
-    pub(super) blocks: Blocks,
+    pub(super) blocks: HarqBlocks,
     /// One more than the highest block that has begun.
     pub(super) horizon: FrameNumber,
     /// Whether the highest block's first round seems to be over.
     ended: bool,
     /// Whether that is certain, and the round was judged.
     judged: bool,
-    estimate: LossEstimate,
+    estimate: LinkLossEstimate,
     margin: Margin,
     answer_margin: Margin,
     owed: Owed,
@@ -87,18 +87,18 @@ pub(super) struct Receiver {
     pause: Duration,
 }
 
-impl Receiver {
+impl HarqReceiver {
     /// A receiver that knows no peer; challenges are drawn from `rng`.
     pub(super) fn new(config: HarqConfig, medium: Medium, rng: &mut Rng) -> Self {
         Self {
             config,
             peer: Acquaintance::new(rng, UNITS_WAITING_MAX),
             serial: None,
-            blocks: Blocks::new(config.effective_window()),
+            blocks: HarqBlocks::new(config.effective_window()),
             horizon: FrameNumber(0),
             ended: true,
             judged: true,
-            estimate: LossEstimate::new(config.memory),
+            estimate: LinkLossEstimate::new(config.memory),
             margin: Margin::new(config.failure),
             answer_margin: Margin::new(config.repair_failure),
             owed: Owed::Nothing,
@@ -133,7 +133,7 @@ impl Receiver {
     pub(super) fn unit(
         &mut self,
         now: Instant,
-        unit: Unit,
+        unit: HarqUnit,
         octets: &[u8],
         unit_time: Duration,
         counters: &mut LinkCounters,
@@ -166,7 +166,7 @@ impl Receiver {
     pub(super) fn believe(
         &mut self,
         now: Instant,
-        unit: Unit,
+        unit: HarqUnit,
         octets: &[u8],
         counters: &mut LinkCounters,
     ) {
@@ -201,7 +201,7 @@ impl Receiver {
     }
 
     /// Begins the block of a unit, if it is new: the rounds before it are over.
-    fn begin(&mut self, now: Instant, unit: Unit) {
+    fn begin(&mut self, now: Instant, unit: HarqUnit) {
         self.blocks
             .set_total(unit.block.plus(u16::MAX), unit.before);
         if unit.block.is_behind(self.horizon) {
@@ -225,7 +225,7 @@ impl Receiver {
     }
 
     /// Takes the unit's word on its round.
-    fn follow_round(&mut self, now: Instant, unit: Unit) {
+    fn follow_round(&mut self, now: Instant, unit: HarqUnit) {
         let is_newest = unit.block.plus(1) == self.horizon;
         let left = match unit.kind {
             UnitKind::Parity { left, .. } if left != LEFT_OPEN => Some(u32::from(left)),

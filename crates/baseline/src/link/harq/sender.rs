@@ -7,7 +7,7 @@ use super::sizing::Sizing;
 use crate::link::{FrameClass, FrameTransmit, LinkPacket};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::{BlockReport, Feedback, Unit, UnitKind};
+use crate::wire::link::harq::{HarqBlockReport, HarqFeedback, HarqUnit, UnitKind};
 use fulmar_proto::fec::block::{ROWS_MAX, SpanEncoder};
 use fulmar_proto::machine::{Deadline, Kind, Priority};
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
@@ -59,7 +59,7 @@ struct Answer {
 
 /// The sending half of one end.
 #[derive(Clone, Debug)]
-pub(super) struct Sender {
+pub(super) struct HarqSender {
     config: HarqConfig,
     round_trip: Duration,
     epoch: Epoch,
@@ -77,7 +77,7 @@ pub(super) struct Sender {
     sizing: Sizing,
 }
 
-impl Sender {
+impl HarqSender {
     pub(super) fn new(
         config: HarqConfig,
         round_trip: Duration,
@@ -178,7 +178,7 @@ impl Sender {
     }
 
     /// Takes the receiver's feedback. Returns `false` if it is not on blocks of ours.
-    pub(super) fn feedback(&mut self, now: Instant, feedback: &Feedback) -> bool {
+    pub(super) fn feedback(&mut self, now: Instant, feedback: &HarqFeedback) -> bool {
         let next = feedback.next;
         // The receiver may still wait for blocks that had their answer here.
         let (answered, arrived) = if next.is_behind(self.base) {
@@ -204,7 +204,8 @@ impl Sender {
         let mut number = if answered > 0 { self.base } else { next };
         let told = self.blocks.len() - arrived;
         for report in feedback.reports.iter().skip(answered).take(told) {
-            if let (&BlockReport::Heard { span, need }, Some(block)) = (report, self.block(number))
+            if let (&HarqBlockReport::Heard { span, need }, Some(block)) =
+                (report, self.block(number))
             {
                 // The receiver has none of the sources behind those that it heard of.
                 let rest = block.sources.span().saturating_sub(span);
@@ -410,10 +411,10 @@ impl Sender {
         })
     }
 
-    fn unit(&mut self, block: FrameNumber, kind: UnitKind) -> Unit {
+    fn unit(&mut self, block: FrameNumber, kind: UnitKind) -> HarqUnit {
         let serial = self.serial;
         self.serial = self.serial.wrapping_add(1);
-        Unit {
+        HarqUnit {
             epoch: self.epoch,
             serial,
             block,

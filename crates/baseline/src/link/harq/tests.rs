@@ -5,7 +5,7 @@ mod damage;
 use super::margin::units_for;
 use super::{HarqConfig, LlHarq};
 use crate::link::by_hand::{self, arrive, offer, packet, packets};
-use crate::link::{FrameClass, LinkMachine, Medium, Strict};
+use crate::link::{FrameClass, LinkMachine, Medium, StrictLink};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
 
@@ -15,14 +15,14 @@ const ROUND_TRIP: Duration = Duration::from_millis(20);
 struct Pair {
     config: HarqConfig,
     now: Instant,
-    sender: Strict<LlHarq>,
-    receiver: Strict<LlHarq>,
+    sender: StrictLink<LlHarq>,
+    receiver: StrictLink<LlHarq>,
 }
 
 /// A frame and its class.
 type Sent = (FrameClass, Vec<u8>);
 
-fn end(config: HarqConfig, name: &str) -> Strict<LlHarq> {
+fn end(config: HarqConfig, name: &str) -> StrictLink<LlHarq> {
     let medium = Medium {
         rate: Some(RATE),
         back_rate: Some(RATE),
@@ -30,10 +30,10 @@ fn end(config: HarqConfig, name: &str) -> Strict<LlHarq> {
         access: Duration::ZERO,
     };
     let mut rng = Rng::from_seed(1).child(name);
-    Strict::new(LlHarq::new(config, medium, &mut rng))
+    StrictLink::new(LlHarq::new(config, medium, &mut rng))
 }
 
-fn frames(machine: &mut Strict<LlHarq>, now: Instant) -> Vec<Sent> {
+fn frames(machine: &mut StrictLink<LlHarq>, now: Instant) -> Vec<Sent> {
     let sent = by_hand::frames(machine, now).into_iter();
     sent.map(|(frame, octets)| (frame.class, octets)).collect()
 }

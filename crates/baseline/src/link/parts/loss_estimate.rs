@@ -12,12 +12,12 @@ use fulmar_proto::units::PacketErrorRate;
 
 /// A moving average of the loss.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LossEstimate {
+pub(crate) struct LinkLossEstimate {
     share: f64,
     kept: f64,
 }
 
-impl LossEstimate {
+impl LinkLossEstimate {
     /// An estimate of no loss; `memory` is its weight in units, at least one.
     pub(crate) fn new(memory: u32) -> Self {
         Self {
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn it_starts_at_none_and_settles_at_the_share_whatever_the_blocks_length() {
         for block in [1, 5, 50] {
-            let mut estimate = LossEstimate::new(100);
+            let mut estimate = LinkLossEstimate::new(100);
             assert!(estimate.value().is_zero());
             for _ in 0..4_000 / block {
                 estimate.observe(5 * block, block);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn its_memory_is_counted_in_units() {
-        let mut estimate = LossEstimate::new(100);
+        let mut estimate = LinkLossEstimate::new(100);
         estimate.observe(100, 100);
         // 1 - 0.99^100.
         assert!((estimate.value().value() - 0.633_968).abs() < 1e-6);

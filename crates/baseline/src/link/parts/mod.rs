@@ -5,5 +5,5 @@ mod loss_estimate;
 mod release;
 
 pub(super) use acquaintance::Acquaintance;
-pub(super) use loss_estimate::LossEstimate;
+pub(super) use loss_estimate::LinkLossEstimate;
 pub(super) use release::{Placed, ReleaseWindow};

@@ -1,10 +1,10 @@
 //! Segments that arrive.
 
-use super::Connection;
+use super::LtTcpConnection;
 use crate::lt_tcp::sender::FeedbackArrival;
-use crate::stream::{Reply, SHIFT_MAX, asks_for_ecn, shift_for};
+use crate::stream::{SHIFT_MAX, SegmentReply, asks_for_ecn, shift_for};
 use crate::tcp::{TcpCloseReason, TcpState};
-use crate::wire::lt_tcp::{Extension, Feedback, LtSegment, UnitHeader};
+use crate::wire::lt_tcp::{Extension, LtSegment, LtTcpFeedback, UnitHeader};
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSeq};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::Instant;
@@ -13,7 +13,7 @@ use fulmar_proto::units::Instant;
 /// forgotten.
 const SYNS_MAX: usize = 8;
 
-impl Connection {
+impl LtTcpConnection {
     /// Makes this connection the answer to a SYN that came to a listener.
     pub(in crate::lt_tcp) fn accept(&mut self, syn: &TcpHeader) {
         self.states.accept();
@@ -68,27 +68,31 @@ impl Connection {
         now: Instant,
         segment: LtSegment<'_>,
         ecn: Ecn,
-    ) -> Reply {
+    ) -> SegmentReply {
         match self.states.state() {
-            TcpState::Closed => Reply::None,
+            TcpState::Closed => SegmentReply::None,
             TcpState::SynSent => self.on_segment_in_syn_sent(now, &segment),
             _ => self.on_segment_synchronized(now, segment, ecn),
         }
     }
 
-    fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &LtSegment<'_>) -> Reply {
+    fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &LtSegment<'_>) -> SegmentReply {
         let header = &segment.header;
         let acks = header.flags.has(TcpFlags::ACK);
         let resets = header.flags.has(TcpFlags::RST);
         // Only the SYN was sent.
         if acks && header.ack != self.numbers.our_seq(0) {
-            return if resets { Reply::None } else { Reply::Reset };
+            return if resets {
+                SegmentReply::None
+            } else {
+                SegmentReply::Reset
+            };
         }
         if resets {
             if acks {
                 self.states.end(TcpCloseReason::Refused);
             }
-            return Reply::None;
+            return SegmentReply::None;
         }
         if header.flags.has(TcpFlags::SYN) && acks {
             self.take_syn(header);
@@ -96,7 +100,7 @@ impl Connection {
             self.establish(now, header);
             self.receiver.answers.owe_now();
         }
-        Reply::None
+        SegmentReply::None
     }
 
     /// Takes from the peer's SYN its numbers and what our answer must say. Another SYN may take its
@@ -140,17 +144,22 @@ impl Connection {
         u64::from(header.window) << shift
     }
 
-    fn on_segment_synchronized(&mut self, now: Instant, segment: LtSegment<'_>, ecn: Ecn) -> Reply {
+    fn on_segment_synchronized(
+        &mut self,
+        now: Instant,
+        segment: LtSegment<'_>,
+        ecn: Ecn,
+    ) -> SegmentReply {
         let header = &segment.header;
         let flags = header.flags;
         let mut position = self.position(header.seq);
         if flags.has(TcpFlags::RST) {
             if self.states.state() == TcpState::SynReceived {
                 self.refuse(header.seq);
-                return Reply::None;
+                return SegmentReply::None;
             }
             self.on_reset(now, position);
-            return Reply::None;
+            return SegmentReply::None;
         }
         if flags.has(TcpFlags::SYN) {
             if self.states.state() == TcpState::SynReceived {
@@ -163,17 +172,17 @@ impl Connection {
                 // answer makes its sender reset (RFC 5961, section 4).
                 self.challenge(now);
             }
-            return Reply::None;
+            return SegmentReply::None;
         }
         if !flags.has(TcpFlags::ACK) {
-            return Reply::None;
+            return SegmentReply::None;
         }
         if self.states.state() == TcpState::SynReceived {
             if self.acked_by(header.ack) < 0 || self.is_beyond_sent(header.ack) {
-                return Reply::Reset;
+                return SegmentReply::Reset;
             }
             if !self.take_peer(header) {
-                return Reply::None;
+                return SegmentReply::None;
             }
             position = self.position(header.seq);
             self.establish(now, header);
@@ -184,7 +193,7 @@ impl Connection {
         );
         let (Some(position), Some(ack)) = numbers else {
             self.disbelieve(now, &segment.extension);
-            return Reply::None;
+            return SegmentReply::None;
         };
         match segment.extension {
             Extension::None => {}
@@ -196,7 +205,7 @@ impl Connection {
             }
             Extension::Feedback(feedback) => self.take_feedback(now, header, ack, feedback),
         }
-        Reply::None
+        SegmentReply::None
     }
 
     /// The acknowledgement as a position, if the peer can mean it: not beyond the octets sent, and
@@ -264,7 +273,13 @@ impl Connection {
         });
     }
 
-    fn take_feedback(&mut self, now: Instant, header: &TcpHeader, ack: u64, feedback: Feedback) {
+    fn take_feedback(
+        &mut self,
+        now: Instant,
+        header: &TcpHeader,
+        ack: u64,
+        feedback: LtTcpFeedback,
+    ) {
         let arrival = FeedbackArrival {
             ack,
             window: self.window_of(header),

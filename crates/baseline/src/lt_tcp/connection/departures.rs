@@ -1,22 +1,22 @@
 //! Segments to send.
 
-use super::Connection;
+use super::LtTcpConnection;
 use crate::lt_tcp::sender::Planned;
-use crate::stream::{Departure, Owed, shift_for};
+use crate::stream::{Owed, StreamDeparture, shift_for};
 use crate::tcp::TcpState;
-use crate::wire::lt_tcp::{Extension, Feedback, write_segment};
+use crate::wire::lt_tcp::{Extension, LtTcpFeedback, write_segment};
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpSeq};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::Instant;
 
-impl Connection {
+impl LtTcpConnection {
     /// Appends the next segment to `out`, if one is to be sent.
     pub(in crate::lt_tcp) fn poll_transmit(
         &mut self,
         now: Instant,
         addresses: &AddressPair,
         out: &mut Vec<u8>,
-    ) -> Option<Departure> {
+    ) -> Option<StreamDeparture> {
         if self.states.is_closed() {
             return None;
         }
@@ -60,12 +60,17 @@ impl Connection {
         header: &TcpHeader,
         addresses: &AddressPair,
         out: &mut Vec<u8>,
-    ) -> Departure {
+    ) -> StreamDeparture {
         let len = write_segment(header, &Extension::None, addresses, &mut self.scratch, out);
-        Departure::control(len)
+        StreamDeparture::control(len)
     }
 
-    fn send_syn(&mut self, now: Instant, addresses: &AddressPair, out: &mut Vec<u8>) -> Departure {
+    fn send_syn(
+        &mut self,
+        now: Instant,
+        addresses: &AddressPair,
+        out: &mut Vec<u8>,
+    ) -> StreamDeparture {
         let answers = self.states.state() == TcpState::SynReceived;
         let mut header = self.header(self.numbers.ours, TcpFlags::SYN);
         header.window = u16::try_from(self.receiver.window()).unwrap_or(u16::MAX);
@@ -89,7 +94,7 @@ impl Connection {
         self.write_bare(&header, addresses, out)
     }
 
-    fn send_feedback(&mut self, addresses: &AddressPair, out: &mut Vec<u8>) -> Departure {
+    fn send_feedback(&mut self, addresses: &AddressPair, out: &mut Vec<u8>) -> StreamDeparture {
         let position = self.sender.sent_end();
         let echoes = self.agreed.ecn && self.receiver.answers.echoes_congestion();
         let flags = TcpFlags::NONE.with(TcpFlags::ECE, echoes);
@@ -97,7 +102,7 @@ impl Connection {
         let estimate = self.receiver.estimate();
         let (loss, deviation) = estimate.told();
         let runs = self.receiver.runs().map(|run| self.numbers.block_of(&run));
-        let feedback = Feedback {
+        let feedback = LtTcpFeedback {
             arrived_end: estimate.end(),
             arrivals: estimate.arrivals(),
             loss,
@@ -108,7 +113,7 @@ impl Connection {
         self.receiver.on_feedback_sent();
         let extension = Extension::Feedback(feedback);
         let len = write_segment(&header, &extension, addresses, &mut self.scratch, out);
-        Departure::control(len)
+        StreamDeparture::control(len)
     }
 
     fn send_unit(
@@ -117,14 +122,14 @@ impl Connection {
         octets: &[u8],
         addresses: &AddressPair,
         out: &mut Vec<u8>,
-    ) -> Departure {
+    ) -> StreamDeparture {
         let flags = TcpFlags::NONE
             .with(TcpFlags::FIN, planned.fin)
             .with(TcpFlags::CWR, planned.reduced);
         let header = self.header(self.numbers.our_seq(planned.position), flags);
         let extension = Extension::Unit(planned.unit, octets);
         let len = write_segment(&header, &extension, addresses, &mut self.scratch, out);
-        Departure {
+        StreamDeparture {
             len,
             kind: planned.kind,
             ecn: if self.agreed.ecn && planned.unit.is_coded() {

@@ -1,7 +1,7 @@
 //! The endpoint as a machine.
 
-use super::{Key, LtTcpEndpoint};
-use crate::stream::{Reply, StreamConnection};
+use super::{LtTcpEndpoint, StreamKey};
+use crate::stream::{SegmentReply, StreamConnection};
 use crate::tcp::TcpEvent;
 use crate::wire::lt_tcp::{Extension, LtReject, LtSegment};
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpReject};
@@ -26,7 +26,7 @@ impl Machine for LtTcpEndpoint {
             }
         };
         let header = segment.header;
-        let key = Key {
+        let key = StreamKey {
             path: datagram.path,
             local: header.destination,
             remote: header.source,
@@ -38,7 +38,7 @@ impl Machine for LtTcpEndpoint {
         let reply = self.table.with(id, |connection| {
             connection.on_segment(now, segment, datagram.ecn)
         });
-        if reply == Some(Reply::Reset) {
+        if reply == Some(SegmentReply::Reset) {
             self.reset_stranger(datagram.path, &header, 0);
         }
     }
@@ -66,7 +66,7 @@ impl Machine for LtTcpEndpoint {
 }
 
 impl LtTcpEndpoint {
-    fn on_unknown(&mut self, key: Key, segment: &LtSegment<'_>) {
+    fn on_unknown(&mut self, key: StreamKey, segment: &LtSegment<'_>) {
         let header = &segment.header;
         if header.flags.has(TcpFlags::RST) {
             return;

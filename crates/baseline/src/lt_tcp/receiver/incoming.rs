@@ -1,6 +1,6 @@
 //! A block that is being rebuilt.
 
-use crate::wire::lt_tcp::{BlockReport, UnitHeader};
+use crate::wire::lt_tcp::{LtTcpBlockReport, UnitHeader};
 use core::num::NonZeroU8;
 use fulmar_proto::bytes::StreamReassembly;
 use fulmar_proto::fec::block::BlockDecoder;
@@ -96,11 +96,11 @@ impl Incoming {
     }
 
     /// The report on the block for the sender.
-    pub(super) fn report(&self) -> BlockReport {
+    pub(super) fn report(&self) -> LtTcpBlockReport {
         let narrow = |count: usize| u8::try_from(count).unwrap_or(u8::MAX);
         let received = usize::from(self.received);
         let seen = usize::from(self.highest) + 1;
-        BlockReport {
+        LtTcpBlockReport {
             block: self.shape.block,
             received: narrow(received),
             needed: narrow(self.decoder.as_ref().map_or(0, BlockDecoder::needed)),

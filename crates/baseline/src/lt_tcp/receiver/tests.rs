@@ -3,8 +3,8 @@ use crate::stream::Owed;
 use fulmar_proto::fec::block::encode_repair;
 use fulmar_proto::units::ByteCount;
 
-fn receiver() -> Receiver {
-    Receiver::new(&LtTcpConfig {
+fn receiver() -> LtTcpReceiver {
+    LtTcpReceiver::new(&LtTcpConfig {
         receive_buffer: ByteCount(10_000),
         ..LtTcpConfig::default()
     })
@@ -22,13 +22,13 @@ fn unit(ordinal: u16, block: u16, index: u8) -> UnitHeader {
     }
 }
 
-fn source(receiver: &mut Receiver, ordinal: u16, block: u16, index: u8) {
+fn source(receiver: &mut LtTcpReceiver, ordinal: u16, block: u16, index: u8) {
     let position = u64::from(block) * 30 + u64::from(index) * 10;
     let unit = unit(ordinal, block, index);
     receiver.on_unit(Instant::START, position, &unit, &[index; 10], false);
 }
 
-fn repair(receiver: &mut Receiver, ordinal: u16, block: u16, repair_index: u8) {
+fn repair(receiver: &mut LtTcpReceiver, ordinal: u16, block: u16, repair_index: u8) {
     let sources = [[0; 10], [1; 10], [2; 10]];
     let slices: Vec<&[u8]> = sources.iter().map(<[u8; 10]>::as_slice).collect();
     let mut symbol = Vec::new();
@@ -38,7 +38,7 @@ fn repair(receiver: &mut Receiver, ordinal: u16, block: u16, repair_index: u8) {
     receiver.on_unit(Instant::START, position, &unit, &symbol, false);
 }
 
-fn read(receiver: &mut Receiver) -> Vec<u8> {
+fn read(receiver: &mut LtTcpReceiver) -> Vec<u8> {
     core::iter::from_fn(|| receiver.read()).flatten().collect()
 }
 
@@ -59,7 +59,7 @@ fn a_hole_is_told_at_once_with_the_units_still_needed_and_any_unit_fills_it() {
     source(&mut receiver, 0, 0, 0);
     source(&mut receiver, 2, 0, 2);
     assert_eq!(receiver.answers.owed(), Owed::Now);
-    let expected = BlockReport {
+    let expected = LtTcpBlockReport {
         block: 0,
         received: 2,
         needed: 1,

@@ -6,7 +6,7 @@
 use super::super::block::SentBlock;
 use super::super::flight::UNSETTLED_MAX;
 use super::super::granulation::{grain, shape};
-use super::{Sender, Silence};
+use super::{LtTcpSender, Silence};
 use crate::wire::lt_tcp::UnitHeader;
 use fulmar_proto::fec::block::encode_repair;
 use fulmar_proto::machine::Kind;
@@ -24,7 +24,7 @@ pub(in crate::lt_tcp) struct Planned {
     pub(in crate::lt_tcp) reduced: bool,
 }
 
-impl Sender {
+impl LtTcpSender {
     /// Takes the next segment to leave at `now`; its octets are written to `out`.
     pub(in crate::lt_tcp) fn next_planned(
         &mut self,

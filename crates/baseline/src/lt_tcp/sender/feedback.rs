@@ -2,9 +2,9 @@
 
 use super::super::loss_estimate::share;
 use super::super::redundancy::{LOSS_MAX, reactive};
-use super::{Sender, Silence};
+use super::{LtTcpSender, Silence};
 use crate::congestion::Acked;
-use crate::wire::lt_tcp::{Feedback, REPORTS_MAX};
+use crate::wire::lt_tcp::{LtTcpFeedback, REPORTS_MAX};
 use core::ops::Range;
 use fulmar_proto::units::Instant;
 
@@ -16,7 +16,7 @@ pub(in crate::lt_tcp) struct FeedbackArrival {
     /// The window, counted from that position.
     pub(in crate::lt_tcp) window: u64,
     /// The feedback on units.
-    pub(in crate::lt_tcp) feedback: Feedback,
+    pub(in crate::lt_tcp) feedback: LtTcpFeedback,
     /// Its runs as positions.
     pub(in crate::lt_tcp) runs: Vec<Range<u64>>,
     /// Whether a congestion mark is echoed.
@@ -34,7 +34,7 @@ const ANSWERED: f64 = 0.9;
 /// The fewest units sent after a timeout: one as it was, and one of parity.
 const SILENT_UNITS_MIN: u8 = 2;
 
-impl Sender {
+impl LtTcpSender {
     /// Takes feedback whose acknowledgement lies between `una` and the last position sent. Returns
     /// the number of octets newly acknowledged.
     pub(in crate::lt_tcp) fn on_feedback(&mut self, now: Instant, arrival: FeedbackArrival) -> u64 {
@@ -123,7 +123,7 @@ impl Sender {
     }
 
     /// Takes the receiver's reports on blocks.
-    fn take_reports(&mut self, feedback: &Feedback) {
+    fn take_reports(&mut self, feedback: &LtTcpFeedback) {
         // The oldest blocks are reported first. If a block is left out before another one, or where
         // there was room for more, none of its units arrived.
         let mut told = feedback.reports.len() < REPORTS_MAX;

@@ -1,6 +1,6 @@
 //! The retransmission timer with its probe, the reordering timer and the persist timer.
 
-use super::Sender;
+use super::LtTcpSender;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{Duration, Instant};
 
@@ -18,8 +18,8 @@ const SILENT_QUEUE: u8 = 16;
 /// The number of doublings with which any timeout reaches its maximum.
 const DOUBLINGS_MAX: u32 = 16;
 
-impl Sender {
-    /// The deadline at which to call [`Sender::handle_deadline`].
+impl LtTcpSender {
+    /// The deadline at which to call [`LtTcpSender::handle_deadline`].
     pub(in crate::lt_tcp) fn next_deadline(&self) -> Option<Deadline> {
         let named = |at: Option<Instant>, why| at.map(|at| Deadline { at, why });
         let timer = self.timer.map(|timer| Deadline {

@@ -1,7 +1,7 @@
 //! Segments that arrive (RFC 9293, section 3.10.7).
 
-use super::{Agreed, Connection, MSS_DEFAULT, RTO_AFTER_SYN_LOSS};
-use crate::stream::{Reply, SHIFT_MAX, asks_for_ecn, shift_for};
+use super::{Agreed, MSS_DEFAULT, RTO_AFTER_SYN_LOSS, TcpConnection};
+use crate::stream::{SHIFT_MAX, SegmentReply, asks_for_ecn, shift_for};
 use crate::tcp::event::{TcpCloseReason, TcpState};
 use crate::tcp::sender::AckArrival;
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSegment, TcpSeq};
@@ -13,7 +13,7 @@ const TIMESTAMP_TRUST: Duration = Duration::from_secs(24 * 24 * 3600);
 /// The least payload; it leaves room for the longest options (RFC 6691).
 const PAYLOAD_MIN: u32 = 24;
 
-impl Connection {
+impl TcpConnection {
     /// Makes this connection the answer to a SYN that came to a listener.
     pub(in crate::tcp) fn accept(&mut self, now: Instant, syn: &TcpHeader) {
         self.states.accept();
@@ -36,15 +36,15 @@ impl Connection {
         now: Instant,
         segment: &TcpSegment<'_>,
         ecn: Ecn,
-    ) -> Reply {
+    ) -> SegmentReply {
         match self.states.state() {
-            TcpState::Closed => Reply::None,
+            TcpState::Closed => SegmentReply::None,
             TcpState::SynSent => self.on_segment_in_syn_sent(now, segment),
             _ => self.on_segment_synchronized(now, segment, ecn),
         }
     }
 
-    fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &TcpSegment<'_>) -> Reply {
+    fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &TcpSegment<'_>) -> SegmentReply {
         let header = &segment.header;
         let acks = header.flags.has(TcpFlags::ACK);
         // Only the SYN was sent.
@@ -55,10 +55,10 @@ impl Connection {
             if acks {
                 self.states.end(TcpCloseReason::Refused);
             }
-            return Reply::None;
+            return SegmentReply::None;
         }
         if !header.flags.has(TcpFlags::SYN) {
-            return Reply::None;
+            return SegmentReply::None;
         }
         self.take_syn(now, header);
         if acks {
@@ -68,7 +68,7 @@ impl Connection {
             // A simultaneous open.
             self.states.cross();
         }
-        Reply::None
+        SegmentReply::None
     }
 
     /// Takes the values in the peer's SYN.
@@ -138,7 +138,7 @@ impl Connection {
         now: Instant,
         segment: &TcpSegment<'_>,
         ecn: Ecn,
-    ) -> Reply {
+    ) -> SegmentReply {
         let header = &segment.header;
         let flags = header.flags;
         let position = self.position(header.seq);
@@ -146,7 +146,7 @@ impl Connection {
             if !flags.has(TcpFlags::RST) {
                 self.challenge(now, segment);
             }
-            return Reply::None;
+            return SegmentReply::None;
         }
         if !self.is_acceptable(position, segment.sequence_len()) {
             if self.states.state() == TcpState::SynReceived
@@ -161,29 +161,29 @@ impl Connection {
                     self.states.restart_wait(now);
                 }
             }
-            return Reply::None;
+            return SegmentReply::None;
         }
         if flags.has(TcpFlags::RST) {
             self.on_reset(now, position, segment);
-            return Reply::None;
+            return SegmentReply::None;
         }
         if flags.has(TcpFlags::SYN) {
             // RFC 5961, section 4.
             self.challenge(now, segment);
-            return Reply::None;
+            return SegmentReply::None;
         }
         if !flags.has(TcpFlags::ACK) {
-            return Reply::None;
+            return SegmentReply::None;
         }
         if self.states.state() == TcpState::SynReceived {
             if self.acked_by(header.ack) < 0 || self.is_beyond_sent(header.ack) {
-                return Reply::Reset;
+                return SegmentReply::Reset;
             }
             self.establish(now, header);
         }
         self.note_timestamp(now, header, position);
         if !self.take_ack(now, segment, position) {
-            return Reply::None;
+            return SegmentReply::None;
         }
         if self.agreed.ecn {
             self.receiver.answers.on_ecn(ecn, flags.has(TcpFlags::CWR));
@@ -191,7 +191,7 @@ impl Connection {
         if self.states.state().may_receive() {
             self.take_octets(now, segment, position);
         }
-        Reply::None
+        SegmentReply::None
     }
 
     fn is_beyond_sent(&self, ack: TcpSeq) -> bool {
@@ -334,6 +334,10 @@ impl Connection {
     }
 }
 
-const fn reset_unless(is_reset: bool) -> Reply {
-    if is_reset { Reply::None } else { Reply::Reset }
+const fn reset_unless(is_reset: bool) -> SegmentReply {
+    if is_reset {
+        SegmentReply::None
+    } else {
+        SegmentReply::Reset
+    }
 }

@@ -1,14 +1,14 @@
 //! Segments to send.
 
-use super::Connection;
-use crate::stream::{Departure, Owed, shift_for, wire};
+use super::TcpConnection;
+use crate::stream::{Owed, StreamDeparture, shift_for, wire};
 use crate::tcp::event::TcpState;
-use crate::tcp::sender::Plan;
+use crate::tcp::sender::SegmentPlan;
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps};
 use fulmar_proto::machine::{Ecn, Kind};
 use fulmar_proto::units::Instant;
 
-impl Connection {
+impl TcpConnection {
     /// Our timestamp at `now`: milliseconds, from an offset of the connection's own.
     pub(super) fn clock(&self, now: Instant) -> u32 {
         self.clock_offset
@@ -21,7 +21,7 @@ impl Connection {
         now: Instant,
         addresses: &AddressPair,
         out: &mut Vec<u8>,
-    ) -> Option<Departure> {
+    ) -> Option<StreamDeparture> {
         if self.states.is_closed() {
             return None;
         }
@@ -71,7 +71,12 @@ impl Connection {
         }
     }
 
-    fn send_syn(&mut self, now: Instant, addresses: &AddressPair, out: &mut Vec<u8>) -> Departure {
+    fn send_syn(
+        &mut self,
+        now: Instant,
+        addresses: &AddressPair,
+        out: &mut Vec<u8>,
+    ) -> StreamDeparture {
         let answers = self.states.state() == TcpState::SynReceived;
         let config = &self.config;
         let mut header = self.header(now, self.numbers.ours, TcpFlags::SYN);
@@ -97,16 +102,21 @@ impl Connection {
         self.states.handshake.sent_at = Some(now);
         self.states.handshake.timer = Some(now + self.sender.rto());
         let len = header.write(addresses, &[], out);
-        Departure::control(len)
+        StreamDeparture::control(len)
     }
 
-    fn send_ack(&mut self, now: Instant, addresses: &AddressPair, out: &mut Vec<u8>) -> Departure {
+    fn send_ack(
+        &mut self,
+        now: Instant,
+        addresses: &AddressPair,
+        out: &mut Vec<u8>,
+    ) -> StreamDeparture {
         let seq = self.numbers.our_seq(self.sender.next());
         let mut header = self.header(now, seq, TcpFlags::NONE);
         self.add_blocks(&mut header);
         self.note_acknowledged();
         let len = header.write(addresses, &[], out);
-        Departure::control(len)
+        StreamDeparture::control(len)
     }
 
     fn add_blocks(&self, header: &mut TcpHeader) {
@@ -127,10 +137,10 @@ impl Connection {
     fn send_octets(
         &mut self,
         now: Instant,
-        plan: &Plan,
+        plan: &SegmentPlan,
         addresses: &AddressPair,
         out: &mut Vec<u8>,
-    ) -> Departure {
+    ) -> StreamDeparture {
         let seq = self.numbers.our_seq(plan.range.start);
         let reduced = self.sender.tells_reduced(plan);
         let flags = TcpFlags::NONE
@@ -148,7 +158,7 @@ impl Connection {
         self.note_acknowledged();
         // Retransmissions are not marked (RFC 3168, section 6.1.5), nor are FINs without data.
         let capable = self.agreed.ecn && !plan.again && carries;
-        Departure {
+        StreamDeparture {
             len,
             kind: match (carries, plan.again) {
                 (false, _) => Kind::Control,

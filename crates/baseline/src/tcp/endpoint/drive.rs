@@ -1,8 +1,8 @@
 //! The endpoint as a machine.
 
-use super::{Key, TcpEndpoint, TcpState, addresses_to};
-use crate::stream::{Reply, StreamConnection};
-use crate::tcp::connection::Connection;
+use super::{StreamKey, TcpEndpoint, TcpState, addresses_to};
+use crate::stream::{SegmentReply, StreamConnection};
+use crate::tcp::connection::TcpConnection;
 use crate::tcp::event::{TcpConnectionId, TcpEvent};
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpReject, TcpSegment};
 use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
@@ -24,7 +24,7 @@ impl Machine for TcpEndpoint {
                 return;
             }
         };
-        let key = Key {
+        let key = StreamKey {
             path: datagram.path,
             local: segment.header.destination,
             remote: segment.header.source,
@@ -34,7 +34,7 @@ impl Machine for TcpEndpoint {
             let reply = self.table.with(id, |connection| {
                 connection.on_segment(now, &segment, datagram.ecn)
             });
-            if reply == Some(Reply::Reset) {
+            if reply == Some(SegmentReply::Reset) {
                 self.reset_stranger(datagram.path, &segment);
             }
             return;
@@ -76,12 +76,12 @@ impl TcpEndpoint {
             connection.states().state() == TcpState::TimeWait && connection.is_beyond(header.seq)
         });
         if gone {
-            self.table.with(id, Connection::make_way);
+            self.table.with(id, TcpConnection::make_way);
         }
         gone
     }
 
-    fn on_unknown(&mut self, now: Instant, key: Key, segment: &TcpSegment<'_>) {
+    fn on_unknown(&mut self, now: Instant, key: StreamKey, segment: &TcpSegment<'_>) {
         let header = &segment.header;
         if header.flags.has(TcpFlags::RST) {
             return;

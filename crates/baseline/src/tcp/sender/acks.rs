@@ -1,7 +1,7 @@
 //! The effect of an acknowledgement on a sender.
 
 use super::rate_reduction::RateReduction;
-use super::{Frto, Sender, Stage};
+use super::{Frto, Stage, TcpSender};
 use crate::congestion::Acked;
 use crate::tcp::config::ReduceFrom;
 use core::ops::Range;
@@ -26,7 +26,7 @@ pub(in crate::tcp) struct AckArrival {
     pub(in crate::tcp) updates_window: bool,
 }
 
-impl Sender {
+impl TcpSender {
     /// Takes an acknowledgement between `una` and `next`. Returns the number of octets newly
     /// acknowledged.
     pub(in crate::tcp) fn on_ack(&mut self, now: Instant, arrival: &AckArrival) -> u64 {

@@ -1,14 +1,14 @@
 //! The retransmission timer and the persist timer.
 
-use super::{Frto, Sender, Stage};
+use super::{Frto, Stage, TcpSender};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{Duration, Instant};
 
 /// The number of doublings with which any timeout reaches its maximum.
 const PERSIST_DOUBLINGS_MAX: u32 = 16;
 
-impl Sender {
-    /// The deadline at which to call [`Sender::handle_deadline`].
+impl TcpSender {
+    /// The deadline at which to call [`TcpSender::handle_deadline`].
     pub(in crate::tcp) fn next_deadline(&self) -> Option<Deadline> {
         let retransmit = self.timer.map(|at| Deadline {
             at,

@@ -61,7 +61,7 @@ pub enum UnitKind {
 
 /// The fields of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct HarqUnit {
     /// The sender's life.
     pub epoch: Epoch,
     /// The unit's number in that life, modulo 256.
@@ -76,7 +76,7 @@ pub struct Unit {
 
 /// The receiver's report on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockReport {
+pub enum HarqBlockReport {
     /// The block's first round is not over.
     Coming,
     /// The block's first round seems to be over.
@@ -92,9 +92,9 @@ pub enum BlockReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HarqFrame<'a> {
     /// A unit and its octets.
-    Unit(Unit, &'a [u8]),
+    Unit(HarqUnit, &'a [u8]),
     /// A receiver's needs.
-    Feedback(Feedback),
+    Feedback(HarqFeedback),
     /// A question, after units came of a life that is not the known one: is that life the present
     /// one?
     Challenge(Challenge),
@@ -111,7 +111,7 @@ pub enum HarqFrame<'a> {
 
 /// The needs of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Feedback {
+pub struct HarqFeedback {
     /// The life whose blocks these are.
     pub epoch: Epoch,
     /// The lowest block that is still awaited.
@@ -123,10 +123,10 @@ pub struct Feedback {
     /// The margin of a second round, in the same units.
     pub answer_margin: u8,
     /// The reports on the blocks from `next` on.
-    pub reports: Vec<BlockReport>,
+    pub reports: Vec<HarqBlockReport>,
 }
 
-impl Unit {
+impl HarqUnit {
     /// Appends the frame of this unit with these octets.
     pub fn encode(&self, octets: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
@@ -192,7 +192,7 @@ impl Unit {
     }
 }
 
-impl Feedback {
+impl HarqFeedback {
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -203,8 +203,8 @@ impl Feedback {
         out.extend_from_slice(&[self.margin, self.answer_margin]);
         for report in &self.reports {
             out.extend_from_slice(&match *report {
-                BlockReport::Coming => [0, STILL_COMING],
-                BlockReport::Heard { span, need } => [span, need.min(STILL_COMING - 1)],
+                HarqBlockReport::Coming => [0, STILL_COMING],
+                HarqBlockReport::Heard { span, need } => [span, need.min(STILL_COMING - 1)],
             });
         }
         seal(out, start);
@@ -220,8 +220,8 @@ impl Feedback {
             return Err(FrameReject::Shape);
         }
         let reports = reports.iter().map(|&[span, need]| match need {
-            STILL_COMING => BlockReport::Coming,
-            need => BlockReport::Heard { span, need },
+            STILL_COMING => HarqBlockReport::Coming,
+            need => HarqBlockReport::Heard { span, need },
         });
         Ok(Self {
             epoch: Epoch(u16::from_be_bytes([e0, e1])),
@@ -267,10 +267,10 @@ impl<'a> HarqFrame<'a> {
     pub fn parse(octets: &'a [u8]) -> Result<Self, FrameReject> {
         match octets.first().copied().map(LinkKind) {
             None => Err(FrameReject::Truncated),
-            Some(LinkKind::HARQ_FEEDBACK) => Ok(Self::Feedback(Feedback::parse(octets)?)),
+            Some(LinkKind::HARQ_FEEDBACK) => Ok(Self::Feedback(HarqFeedback::parse(octets)?)),
             Some(
                 kind @ (LinkKind::HARQ_SOURCE | LinkKind::HARQ_PARITY | LinkKind::HARQ_SECOND),
-            ) => Unit::parse(octets, kind),
+            ) => HarqUnit::parse(octets, kind),
             Some(LinkKind::HARQ_CHALLENGE) => match *open(octets)? {
                 [_, c0, c1, c2, c3] => {
                     Ok(Self::Challenge(Challenge::from_octets([c0, c1, c2, c3])))
@@ -310,15 +310,15 @@ mod tests {
                 None => UnitKind::Source { index: before },
                 Some((row, span, left, answers)) => UnitKind::Parity { row, span, left, answers },
             };
-            let unit = Unit { epoch, serial, block, before, kind };
-            let heard = reports.iter().map(|&(span, need)| BlockReport::Heard { span, need });
-            let feedback = Feedback {
+            let unit = HarqUnit { epoch, serial, block, before, kind };
+            let heard = reports.iter().map(|&(span, need)| HarqBlockReport::Heard { span, need });
+            let feedback = HarqFeedback {
                 epoch,
                 next: block,
                 loss: 77,
                 margin: serial,
                 answer_margin: before,
-                reports: heard.chain([BlockReport::Coming]).collect(),
+                reports: heard.chain([HarqBlockReport::Coming]).collect(),
             };
             let challenge = Challenge(u32::from(epoch.0) << 8 | u32::from(serial));
             let frames = [

@@ -9,7 +9,7 @@ pub const RUNS_MAX: usize = 4;
 
 /// The state of one block that is not wholly below the acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlockReport {
+pub struct LtTcpBlockReport {
     /// The block, modulo 2^16.
     pub block: u16,
     /// Units received, up to 255.
@@ -22,7 +22,7 @@ pub struct BlockReport {
 
 /// The receiver's feedback. Counters are cumulative, so that lost feedback loses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Feedback {
+pub struct LtTcpFeedback {
     /// The ordinal behind the newest that arrived, modulo 2^16.
     pub arrived_end: u16,
     /// The number of transmissions that arrived in all, modulo 2^16.
@@ -33,7 +33,7 @@ pub struct Feedback {
     pub deviation: u16,
     /// Blocks above the acknowledgement of which units arrived, oldest first. If there are fewer
     /// than [`REPORTS_MAX`], no such block is left out.
-    pub reports: Vec<BlockReport>,
+    pub reports: Vec<LtTcpBlockReport>,
     /// Octets beyond the first hole, lowest first: SACK (RFC 2018) for octets that are sent
     /// uncoded.
     pub runs: Vec<SackBlock>,
@@ -43,7 +43,7 @@ const FIXED: usize = 9;
 const REPORT: usize = 5;
 const RUN: usize = 8;
 
-impl Feedback {
+impl LtTcpFeedback {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let reports = self.reports.get(..REPORTS_MAX).unwrap_or(&self.reports);
         let runs = self.runs.get(..RUNS_MAX).unwrap_or(&self.runs);
@@ -85,9 +85,9 @@ impl Feedback {
     }
 }
 
-const fn report(octets: [u8; REPORT]) -> BlockReport {
+const fn report(octets: [u8; REPORT]) -> LtTcpBlockReport {
     let [high, low, received, needed, lost] = octets;
-    BlockReport {
+    LtTcpBlockReport {
         block: u16::from_be_bytes([high, low]),
         received,
         needed,

@@ -26,7 +26,7 @@ mod feedback;
 mod segment;
 mod unit;
 
-pub use feedback::{BlockReport, Feedback, REPORTS_MAX, RUNS_MAX};
+pub use feedback::{LtTcpBlockReport, LtTcpFeedback, REPORTS_MAX, RUNS_MAX};
 pub use segment::{Extension, LtReject, LtSegment, write_segment};
 pub use unit::{BLOCK_OCTETS_MAX, REPAIR_PREFIX_BYTES, UNIT_EXTENSION_BYTES, UnitHeader};
 

@@ -1,6 +1,6 @@
 //! A whole segment.
 
-use super::feedback::Feedback;
+use super::feedback::LtTcpFeedback;
 use super::unit::{UNIT_EXTENSION_BYTES, UnitHeader};
 use crate::wire::tcp::{AddressPair, TcpHeader, TcpReject, TcpSegment};
 
@@ -27,7 +27,7 @@ pub enum Extension<'a> {
     /// A unit and its octets.
     Unit(UnitHeader, &'a [u8]),
     /// The receiver's feedback.
-    Feedback(Feedback),
+    Feedback(LtTcpFeedback),
 }
 
 /// A segment that passed its checks.
@@ -49,7 +49,7 @@ impl<'a> LtSegment<'a> {
         let extension = match payload.split_first() {
             None => Some(Extension::None),
             Some((&UNIT, body)) => unit(body),
-            Some((&FEEDBACK, body)) => Feedback::parse(body).map(Extension::Feedback),
+            Some((&FEEDBACK, body)) => LtTcpFeedback::parse(body).map(Extension::Feedback),
             Some(_) => None,
         };
         let extension = extension.ok_or(LtReject::Extension)?;

@@ -52,12 +52,12 @@ fn a_unit_has_the_octets_of_the_protocol_page() {
 
 #[test]
 fn feedback_has_the_octets_of_the_protocol_page() {
-    let feedback = Feedback {
+    let feedback = LtTcpFeedback {
         arrived_end: 0x0102,
         arrivals: 0x0304,
         loss: 0x0506,
         deviation: 0x0708,
-        reports: vec![BlockReport {
+        reports: vec![LtTcpBlockReport {
             block: 0x090a,
             received: 11,
             needed: 12,

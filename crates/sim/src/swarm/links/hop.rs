@@ -2,7 +2,7 @@
 
 use crate::guard::GuardedLink;
 use fulmar_baseline::link::{
-    FlowHash, FrameTransmit, Link, LinkDriver, LinkLayer, LinkMachine, LinkPacket, Medium, drain,
+    AnyLink, FlowHash, FrameTransmit, LinkDriver, LinkLayer, LinkMachine, LinkPacket, Medium, drain,
 };
 use fulmar_proto::machine::{Kind, Priority};
 use fulmar_proto::rng::Rng;
@@ -64,7 +64,7 @@ enum Event {
 
 #[derive(Debug)]
 struct End {
-    machine: Option<GuardedLink<Link>>,
+    machine: Option<GuardedLink<AnyLink>>,
     queue: VecDeque<u32>,
     busy_until: Instant,
     wake: Option<Instant>,

@@ -1,10 +1,10 @@
 //! Feedback: each block's needs, the estimate and the margins, and the number of repetitions.
 
-use super::{Owed, Receiver};
+use super::{HarqReceiver, Owed};
 use crate::link::FrameTransmit;
 use crate::link::harq::HarqConfig;
 use crate::wire::link::FrameNumber;
-use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame};
+use crate::wire::link::harq::{HarqBlockReport, HarqFeedback, HarqFrame};
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 
 /// Unit times after which feedback with a request is repeated.
@@ -31,7 +31,7 @@ pub(in crate::link::harq) fn repeats(loss: PacketErrorRate) -> u32 {
     repeats
 }
 
-impl Receiver {
+impl HarqReceiver {
     /// Appends a challenge or feedback, if one is due; `loss` is that of the way back.
     pub(in crate::link::harq) fn poll(
         &mut self,
@@ -49,7 +49,7 @@ impl Receiver {
     }
 
     /// The feedback on everything that is known, if it is due.
-    fn feed_back(&mut self, now: Instant, loss: PacketErrorRate) -> Option<Feedback> {
+    fn feed_back(&mut self, now: Instant, loss: PacketErrorRate) -> Option<HarqFeedback> {
         let epoch = self.peer.known()?;
         match core::mem::take(&mut self.owed) {
             Owed::Nothing => return None,
@@ -62,10 +62,10 @@ impl Receiver {
         } else {
             self.horizon.ahead_of(next)
         };
-        let reports: Vec<BlockReport> = (0..begun.min(self.blocks.size()))
+        let reports: Vec<HarqBlockReport> = (0..begun.min(self.blocks.size()))
             .map(|distance| self.report(next.plus(distance)))
             .collect();
-        let lacks = |report: &BlockReport| matches!(report, BlockReport::Heard { span, need } if *need > 0 || *span == 0);
+        let lacks = |report: &HarqBlockReport| matches!(report, HarqBlockReport::Heard { span, need } if *need > 0 || *span == 0);
         let wants = reports.iter().any(lacks);
         let again = wants && !self.verdicts.is_empty() || self.repeats > 0;
         self.repeats = self.repeats.saturating_sub(1);
@@ -77,7 +77,7 @@ impl Receiver {
             reason = "a share of at most 1 times 65,535"
         )]
         let loss = share.round() as u16;
-        Some(Feedback {
+        Some(HarqFeedback {
             epoch,
             next,
             loss,
@@ -87,16 +87,16 @@ impl Receiver {
         })
     }
 
-    fn report(&self, number: FrameNumber) -> BlockReport {
+    fn report(&self, number: FrameNumber) -> HarqBlockReport {
         if number.plus(1) == self.horizon && !self.ended {
-            return BlockReport::Coming;
+            return HarqBlockReport::Coming;
         }
         if !self.blocks.is_open(number) {
             let span = HarqConfig::FRAGMENTS_MAX;
-            return BlockReport::Heard { span, need: 0 };
+            return HarqBlockReport::Heard { span, need: 0 };
         }
         let (span, need) = self.blocks.needs(number);
         let need = u8::try_from(need).unwrap_or(u8::MAX);
-        BlockReport::Heard { span, need }
+        HarqBlockReport::Heard { span, need }
     }
 }

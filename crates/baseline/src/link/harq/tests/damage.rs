@@ -6,12 +6,14 @@ use crate::link::LinkMachine;
 use crate::link::by_hand::{arrive, offer, packet, packets};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind};
+use crate::wire::link::harq::{
+    HarqBlockReport, HarqFeedback, HarqFrame, HarqUnit, LEFT_OPEN, UnitKind,
+};
 use fulmar_proto::fec::block::{ROWS_MAX, SPAN_MAX};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
 /// The unit that a frame carries, changed by damage that its check overlooks.
-fn damaged(frame: &Sent, damage: impl Fn(&mut Unit)) -> Vec<u8> {
+fn damaged(frame: &Sent, damage: impl Fn(&mut HarqUnit)) -> Vec<u8> {
     let Ok(HarqFrame::Unit(mut unit, octets)) = HarqFrame::parse(&frame.1) else {
         panic!("not a unit: {frame:?}");
     };
@@ -161,7 +163,7 @@ fn a_block_of_the_longest_packets_is_closed_by_its_octets() {
 
 /// A unit of a life that it only claims, with a right check.
 fn unit_frame(serial: u8, kind: UnitKind, octets: &[u8]) -> Vec<u8> {
-    let unit = Unit {
+    let unit = HarqUnit {
         epoch: Epoch(7),
         serial,
         block: FrameNumber(0),
@@ -230,7 +232,7 @@ fn feedback_of_another_life_or_on_blocks_that_were_never_sent_changes_nothing() 
         (2, unit.epoch, u16::MAX, held),
         (2, unit.epoch, 1, ByteCount::ZERO),
     ] {
-        let feedback = Feedback {
+        let feedback = HarqFeedback {
             epoch,
             next: unit.block.plus(ahead),
             loss: 0,
@@ -255,14 +257,14 @@ fn a_block_that_was_answered_is_answered_no_more_while_one_before_it_is_open() {
     };
     pair.send(2);
     pair.now += ROUND_TRIP * 2;
-    let needs_one = BlockReport::Heard { span: 2, need: 1 };
-    let feedback = Feedback {
+    let needs_one = HarqBlockReport::Heard { span: 2, need: 1 };
+    let feedback = HarqFeedback {
         epoch: unit.epoch,
         next: unit.block,
         loss: 0,
         margin: 0,
         answer_margin: 0,
-        reports: vec![BlockReport::Coming, needs_one],
+        reports: vec![HarqBlockReport::Coming, needs_one],
     };
     let mut frame = Vec::new();
     feedback.encode(&mut frame);

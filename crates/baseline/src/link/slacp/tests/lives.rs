@@ -2,7 +2,7 @@
 //! life trusted.
 
 use super::pair::MEDIUM;
-use crate::link::{LinkMachine, Slacp, SlacpConfig, Strict, by_hand};
+use crate::link::{LinkMachine, Slacp, SlacpConfig, StrictLink, by_hand};
 use crate::wire::link::Challenge;
 use crate::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
@@ -15,9 +15,9 @@ const NOW: Instant = Instant::from_nanos(1_000_000_000);
 const FORMER: Incarnation = Incarnation(11);
 const PRESENT: Incarnation = Incarnation(12);
 
-fn receiver() -> Strict<Slacp> {
+fn receiver() -> StrictLink<Slacp> {
     let mut rng = Rng::from_seed(1);
-    Strict::new(Slacp::new(SlacpConfig::default(), MEDIUM, &mut rng))
+    StrictLink::new(Slacp::new(SlacpConfig::default(), MEDIUM, &mut rng))
 }
 
 fn lane() -> Lane {
@@ -25,7 +25,7 @@ fn lane() -> Lane {
 }
 
 /// The packets released when a frame that `write` writes arrives.
-fn arrive(machine: &mut Strict<Slacp>, write: impl FnOnce(&mut Vec<u8>)) -> Vec<Vec<u8>> {
+fn arrive(machine: &mut StrictLink<Slacp>, write: impl FnOnce(&mut Vec<u8>)) -> Vec<Vec<u8>> {
     let mut frame = Vec::new();
     write(&mut frame);
     by_hand::arrive(machine, NOW, &frame)
@@ -33,7 +33,7 @@ fn arrive(machine: &mut Strict<Slacp>, write: impl FnOnce(&mut Vec<u8>)) -> Vec<
 
 /// Hands the machine a hello of `life`, whose numbers begin at `start`.
 fn hello(
-    machine: &mut Strict<Slacp>,
+    machine: &mut StrictLink<Slacp>,
     life: Incarnation,
     answer: Challenge,
     start: FrameSeq,
@@ -45,7 +45,7 @@ fn hello(
 }
 
 /// Takes the machine's frames, and returns the challenge among them.
-fn challenge(machine: &mut Strict<Slacp>) -> Option<Challenge> {
+fn challenge(machine: &mut StrictLink<Slacp>) -> Option<Challenge> {
     let said = by_hand::frames(machine, NOW);
     said.iter().find_map(
         |(_, frame)| match slacp::parse(frame, Incarnation::UNKNOWN) {
@@ -56,7 +56,7 @@ fn challenge(machine: &mut Strict<Slacp>) -> Option<Challenge> {
 }
 
 fn data(
-    machine: &mut Strict<Slacp>,
+    machine: &mut StrictLink<Slacp>,
     life: Incarnation,
     seq: FrameSeq,
     packet: &[u8],
@@ -71,7 +71,7 @@ fn symbol(seq: FrameSeq, packet: &[u8]) -> Vec<u8> {
 }
 
 /// A machine that follows the present life, and followed the former one.
-fn met_both(machine: &mut Strict<Slacp>) {
+fn met_both(machine: &mut StrictLink<Slacp>) {
     hello(machine, PRESENT, Challenge::NONE, FrameSeq(0));
     let asked = challenge(machine).expect("another life is known");
     hello(machine, PRESENT, asked, FrameSeq(0));

@@ -2,7 +2,7 @@
 
 use crate::link::{
     FlowHash, FrameTransmit, LinkDriver, LinkMachine, LinkPacket, Medium, Slacp, SlacpConfig,
-    Strict, drain,
+    StrictLink, drain,
 };
 use crate::wire::link::slacp::{SLACP_BLOCK_OVERHEAD_BYTES, SLACP_OVERHEAD_BYTES};
 use fulmar_proto::machine::{Kind, Priority};
@@ -45,7 +45,7 @@ struct Offered {
 }
 
 struct End {
-    machine: Option<Strict<Slacp>>,
+    machine: Option<StrictLink<Slacp>>,
     queue: VecDeque<Offered>,
     busy_until: Instant,
     wake: Option<Instant>,
@@ -161,7 +161,7 @@ impl Pair {
     pub(super) fn restart(&mut self, end: usize) {
         let births = self.ends[end].births;
         let mut rng = Rng::from_seed(self.seed).child(&format!("end-{end}/{births}"));
-        let machine = Strict::new(Slacp::new(self.config, MEDIUM, &mut rng));
+        let machine = StrictLink::new(Slacp::new(self.config, MEDIUM, &mut rng));
         self.ends[end].machine = Some(machine);
         self.ends[end].births += 1;
         self.ends[end].released.clear();
