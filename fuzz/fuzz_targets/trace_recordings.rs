@@ -6,7 +6,7 @@
 use fulmar_channel::LossModel;
 use fulmar_trace::fit::fit;
 use fulmar_trace::{
-    CaptureOptions, Losses, Protocol, Recording, SequenceOptions, is_capture, read_capture,
+    CaptureOptions, Losses, CapturedProtocol, TableContent, SequenceOptions, is_capture, read_capture,
     read_table,
 };
 use libfuzzer_sys::fuzz_target;
@@ -20,9 +20,9 @@ fuzz_target!(|octets: &[u8]| {
         let options = CaptureOptions {
             port: 5004,
             protocol: if flags & 1 == 0 {
-                Protocol::Rtp
+                CapturedProtocol::Rtp
             } else {
-                Protocol::Aerotp
+                CapturedProtocol::Aerotp
             },
             source: None,
             window,
@@ -34,8 +34,8 @@ fuzz_target!(|octets: &[u8]| {
     } else {
         let bits = (flags & 1 == 1).then_some(4 + u32::from(flags) % 60);
         match read_table("file", octets, SequenceOptions { bits, window }) {
-            Ok(Recording::Packets(losses)) => losses,
-            Ok(Recording::Time(trace)) => return assert!(!trace.length().is_zero()),
+            Ok(TableContent::Packets(losses)) => losses,
+            Ok(TableContent::Time(trace)) => return assert!(!trace.length().is_zero()),
             Err(error) => return is_one_line(&error.to_string()),
         }
     };

@@ -16,7 +16,7 @@ use std::net::IpAddr;
 
 /// The protocol whose sequence numbers a flow carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
+pub enum CapturedProtocol {
     /// RTP (RFC 3550): 16 bits, a flow for each synchronisation source.
     #[default]
     Rtp,
@@ -31,7 +31,7 @@ pub struct CaptureOptions {
     /// The UDP port they were sent to.
     pub port: u16,
     /// The packets' protocol.
-    pub protocol: Protocol,
+    pub protocol: CapturedProtocol,
     /// RTP: the synchronisation source, if there are several.
     pub source: Option<u32>,
     /// A packet at most so many numbers behind the highest still counts as received.
@@ -81,19 +81,19 @@ pub struct Captured {
     /// The flow's packets, and which of them were lost.
     pub losses: Losses,
     /// The place where the capture ends in the midst of a packet, if it does.
-    pub cut: Option<Cut>,
+    pub cut: Option<CaptureCut>,
 }
 
 /// The end of a capture that was cut off, for instance because the capture program was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct CaptureCut {
     /// Octets of the file before the packet that is not whole.
     pub offset: usize,
     /// Packets of all flows before it.
     pub packets: u64,
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for CaptureCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset, packets } = self;
         write!(
@@ -151,7 +151,7 @@ pub fn read_capture<R: Read + Send>(
             Err(error) => return Err(capture.broken(&error)),
         }
     }
-    let cut = (!blocks.data().is_empty()).then(|| Cut {
+    let cut = (!blocks.data().is_empty()).then(|| CaptureCut {
         offset: blocks.consumed(),
         packets: capture.packets,
     });
@@ -259,8 +259,8 @@ impl Capture<'_> {
         };
         self.to_port += 1;
         let numbered = match self.options.protocol {
-            Protocol::Rtp => rtp(payload),
-            Protocol::Aerotp => aerotp(payload),
+            CapturedProtocol::Rtp => rtp(payload),
+            CapturedProtocol::Aerotp => aerotp(payload),
         };
         let Some((number, source)) = numbered else {
             return Ok(());
@@ -277,8 +277,8 @@ impl Capture<'_> {
         }
         let options = SequenceOptions {
             bits: Some(match self.options.protocol {
-                Protocol::Rtp => 16,
-                Protocol::Aerotp => 32,
+                CapturedProtocol::Rtp => 16,
+                CapturedProtocol::Aerotp => 32,
             }),
             window: self.options.window,
         };
@@ -300,8 +300,8 @@ impl Capture<'_> {
             let listed = self.flows.iter().map(|(key, tracker)| {
                 let ((from, from_port), to) = (key.from, key.to);
                 let source = match self.options.protocol {
-                    Protocol::Rtp => format!(" --ssrc {:#010x}", key.source),
-                    Protocol::Aerotp => String::new(),
+                    CapturedProtocol::Rtp => format!(" --ssrc {:#010x}", key.source),
+                    CapturedProtocol::Aerotp => String::new(),
                 };
                 let received = tracker.received();
                 format!("{from} port {from_port} to {to}{source} ({received} packets)")
@@ -315,8 +315,8 @@ impl Capture<'_> {
         }
         let Some((_, tracker)) = self.flows.pop_first() else {
             let kind = match self.options.protocol {
-                Protocol::Rtp => "RTP packets",
-                Protocol::Aerotp => "AeroTP data TPDUs",
+                CapturedProtocol::Rtp => "RTP packets",
+                CapturedProtocol::Aerotp => "AeroTP data TPDUs",
             };
             if self.exported > 0 {
                 return Err(whole(format!(

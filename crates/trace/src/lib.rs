@@ -34,9 +34,11 @@ mod power;
 mod sequence;
 mod table;
 
-pub use capture::{CaptureOptions, Captured, Cut, Protocol, is_capture, read_capture};
+pub use capture::{
+    CaptureCut, CaptureOptions, Captured, CapturedProtocol, is_capture, read_capture,
+};
 pub use error::TraceError;
-pub use losses::{Counts, Group, Losses};
+pub use losses::{Counts, LossGroup, Losses};
 pub use power::{PowerOptions, read_power};
 pub use sequence::{SequenceOptions, Tracker};
-pub use table::{Recording, read_table};
+pub use table::{TableContent, read_table};

@@ -4,7 +4,7 @@ use fulmar_channel::PacketTrace;
 
 /// Packets in a row with one fate, about equally spaced: all that a likelihood needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Group {
+pub struct LossGroup {
     /// Whether they were lost.
     pub lost: bool,
     /// The number of packets.
@@ -34,7 +34,7 @@ pub struct Counts {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Losses {
     packets: PacketTrace,
-    groups: Vec<Group>,
+    groups: Vec<LossGroup>,
     /// The time of the last packet, and of the first, in seconds.
     last: Option<f64>,
     first: Option<f64>,
@@ -88,7 +88,7 @@ impl Losses {
                 "a fit holds at most {GROUPS_MAX} runs of equally spaced packets; cut it into parts"
             ));
         }
-        self.groups.push(Group {
+        self.groups.push(LossGroup {
             lost,
             count: 1,
             step,
@@ -113,7 +113,7 @@ impl Losses {
     }
 
     /// The packets by group.
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[LossGroup] {
         &self.groups
     }
 

@@ -22,14 +22,14 @@ use std::io::Read;
 
 /// The content of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Recording {
+pub enum TableContent {
     /// Packets one by one.
     Packets(Losses),
     /// The loss over time.
     Time(TimeTrace),
 }
 
-impl Recording {
+impl TableContent {
     /// The recording as a trace, to be replayed.
     pub fn into_trace(self) -> LossTrace {
         match self {
@@ -78,7 +78,7 @@ pub fn read_table(
     name: &str,
     reader: impl Read,
     options: SequenceOptions,
-) -> Result<Recording, TraceError> {
+) -> Result<TableContent, TraceError> {
     let mut lines = Lines::new(name, reader);
     let Some(first) = lines.next_line()? else {
         return Err(whole(
@@ -261,12 +261,12 @@ impl Table {
         kept.map_err(|full| lines.error("loss", full.to_string()))
     }
 
-    fn finish(mut self, name: &str) -> Result<Recording, TraceError> {
+    fn finish(mut self, name: &str) -> Result<TableContent, TraceError> {
         let recording = match self.form {
-            Form::Lost { .. } => Recording::Packets(self.losses),
+            Form::Lost { .. } => TableContent::Packets(self.losses),
             Form::Sequence { .. } => {
                 let losses = self.tracker.finish();
-                Recording::Packets(losses.map_err(|problem| whole(name, problem))?)
+                TableContent::Packets(losses.map_err(|problem| whole(name, problem))?)
             }
             Form::Durations { .. } | Form::Starts { .. } => {
                 if let Some((_, length, loss)) = self.open {
@@ -274,12 +274,12 @@ impl Table {
                     let kept = self.trace.push(length, loss);
                     kept.map_err(|full| whole(name, full.to_string()))?;
                 }
-                Recording::Time(self.trace)
+                TableContent::Time(self.trace)
             }
         };
         let is_empty = match &recording {
-            Recording::Packets(losses) => losses.packets().is_empty(),
-            Recording::Time(trace) => trace.length().is_zero(),
+            TableContent::Packets(losses) => losses.packets().is_empty(),
+            TableContent::Time(trace) => trace.length().is_zero(),
         };
         if is_empty {
             return Err(whole(name, "there is no row in it that says something"));

@@ -13,7 +13,9 @@ use etherparse::PacketBuilder;
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{EcnField, FecStrength, Flags, Header, Outgoing, encode};
 use fulmar_proto::wire::{Mode, Port};
-use fulmar_trace::{CaptureOptions, Cut, Losses, Protocol, is_capture, read_capture};
+use fulmar_trace::{
+    CaptureCut, CaptureOptions, CapturedProtocol, Losses, is_capture, read_capture,
+};
 use proptest::prelude::*;
 
 const PORT: u16 = 5004;
@@ -24,7 +26,7 @@ const LINUX_SLL: u32 = 113;
 fn options() -> CaptureOptions {
     CaptureOptions {
         port: PORT,
-        protocol: Protocol::Rtp,
+        protocol: CapturedProtocol::Rtp,
         source: None,
         window: 100,
     }
@@ -181,7 +183,7 @@ fn the_data_tpdus_of_aerotp_are_numbered_too() {
     let mut packets: Vec<Vec<u8>> = [u32::MAX, 0, 3].map(tpdu).to_vec();
     packets.push(frame(RAW, PORT, b"something else"));
     let wanted = CaptureOptions {
-        protocol: Protocol::Aerotp,
+        protocol: CapturedProtocol::Aerotp,
         ..options()
     };
     assert_eq!(
@@ -262,7 +264,7 @@ fn a_capture_that_was_cut_off_counts_as_far_as_it_goes() {
         assert_eq!(digits(&losses), "0010", "{cut} octets less");
         // Behind the file's head come three whole packets, each with a head of its own.
         let packet = 16 + frame(ETHERNET, PORT, &rtp(0, 1)).len();
-        let expected = Cut {
+        let expected = CaptureCut {
             offset: 24 + 3 * packet,
             packets: 3,
         };

@@ -6,14 +6,14 @@
 )]
 
 use fulmar_channel::LossTrace;
-use fulmar_trace::{Losses, Recording, SequenceOptions, read_table};
+use fulmar_trace::{Losses, SequenceOptions, TableContent, read_table};
 use proptest::prelude::*;
 
-fn read(text: &str) -> Result<Recording, String> {
+fn read(text: &str) -> Result<TableContent, String> {
     read_with(text, SequenceOptions::default())
 }
 
-fn read_with(text: &str, options: SequenceOptions) -> Result<Recording, String> {
+fn read_with(text: &str, options: SequenceOptions) -> Result<TableContent, String> {
     read_table("t.csv", text.as_bytes(), options).map_err(|error| error.to_string())
 }
 
@@ -23,10 +23,10 @@ fn sequence(numbers: impl Iterator<Item = u64>) -> String {
     format!("sequence\n{}\n", rows.join("\n"))
 }
 
-fn losses(recording: Recording) -> Losses {
+fn losses(recording: TableContent) -> Losses {
     match recording {
-        Recording::Packets(losses) => losses,
-        Recording::Time(_) => panic!("packets were expected"),
+        TableContent::Packets(losses) => losses,
+        TableContent::Time(_) => panic!("packets were expected"),
     }
 }
 
@@ -258,7 +258,7 @@ proptest! {
     ) {
         let options = SequenceOptions { bits, window };
         let first = read_with(&text, options);
-        if let Ok(Recording::Packets(losses)) = &first {
+        if let Ok(TableContent::Packets(losses)) = &first {
             prop_assert_eq!(losses.lost() + losses.received(), digits(losses).len() as u64);
         }
         let second = read_table("t.csv", octets.as_slice(), options);

@@ -8,8 +8,8 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use fulmar_trace::fit::{Fit, Fitted, Goodness, Parameter, fit};
 use fulmar_trace::{
-    CaptureOptions, Losses, Protocol, Recording, SequenceOptions, is_capture, read_capture,
-    read_table,
+    CaptureOptions, CapturedProtocol, Losses, SequenceOptions, TableContent, is_capture,
+    read_capture, read_table,
 };
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -163,8 +163,8 @@ fn read(args: &FitArgs, name: &str) -> Result<Losses, Failure> {
             let options = CaptureOptions {
                 port,
                 protocol: match args.protocol {
-                    ProtocolArg::Rtp => Protocol::Rtp,
-                    ProtocolArg::Aerotp => Protocol::Aerotp,
+                    ProtocolArg::Rtp => CapturedProtocol::Rtp,
+                    ProtocolArg::Aerotp => CapturedProtocol::Aerotp,
                 },
                 source: args.ssrc,
                 window: args.window,
@@ -181,8 +181,8 @@ fn read(args: &FitArgs, name: &str) -> Result<Losses, Failure> {
                 window: args.window,
             };
             match read_table(name, source, options).or_exit(Exit::Usage)? {
-                Recording::Packets(losses) => Ok(losses),
-                Recording::Time(_) => refused(
+                TableContent::Packets(losses) => Ok(losses),
+                TableContent::Time(_) => refused(
                     "is a loss by time and not of packets: there is nothing to fit; replay it with \
                      `loss = \"trace FILE\"`",
                 ),

@@ -6,7 +6,7 @@
 
 use super::confidence::{Point, around, odds, rate, share, wilson};
 use super::hidden::hidden;
-use super::likelihood::{States, Steps};
+use super::likelihood::{Steps, TwoStates};
 use super::models::Model;
 use super::notation::{percent, rounded, span};
 use super::pairs::Pairs;
@@ -50,7 +50,7 @@ fn bernoulli(lost: f64, packets: f64) -> Estimate {
         to_good: 0.5,
     };
     Estimate {
-        states: States {
+        states: TwoStates {
             loss_good: loss,
             loss_bad: loss,
             steps,
@@ -78,7 +78,7 @@ fn gilbert(pairs: &Pairs) -> Estimate {
     let (low, high) = wilson(pairs.lost_kept, from_lost);
     let (low_gap, high_gap) = wilson(pairs.kept_lost, from_kept);
     Estimate {
-        states: States {
+        states: TwoStates {
             loss_good: 0.0,
             loss_bad: 1.0,
             steps: Steps::Packets { to_bad, to_good },
@@ -105,7 +105,7 @@ fn gilbert(pairs: &Pairs) -> Estimate {
 }
 
 fn intervals(losses: &Losses, pairs: &Pairs) -> Estimate {
-    let states = |at: &[f64]| States {
+    let states = |at: &[f64]| TwoStates {
         loss_good: 0.0,
         loss_bad: 1.0,
         steps: Steps::Time {

@@ -11,7 +11,7 @@
 //! loss and for bursts, whose estimates solve equations of these very counts; for hidden states the
 //! true law lies between that and the number of classes, so a small p-value overstates a little.
 
-use super::likelihood::States;
+use super::likelihood::TwoStates;
 use crate::losses::Losses;
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -62,7 +62,7 @@ fn class(length: u64) -> usize {
 
 /// Tests `states`; `fitted` of its numbers were estimated from the same losses. None if there are
 /// not more classes than numbers, or the losses or the arrivals of all classes together are too few.
-pub(crate) fn test(losses: &Losses, states: &States, fitted: u32) -> Option<Goodness> {
+pub(crate) fn test(losses: &Losses, states: &TwoStates, fitted: u32) -> Option<Goodness> {
     let mut cells = [[Cell::default(); CLASSES]; 2];
     let (mut last, mut run) = (false, 0_u64);
     states.predict(losses.groups(), |loss, lost, anew| {

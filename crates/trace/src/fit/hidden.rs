@@ -6,7 +6,7 @@
 //! its interval reaches from there to where the likelihood has fallen by 1.92.
 
 use super::confidence::{FALL, Point, odds, rate, share};
-use super::likelihood::{States, Steps};
+use super::likelihood::{Steps, TwoStates};
 use super::models::Model;
 use super::notation::{percent, rounded, span};
 use super::pairs::Pairs;
@@ -16,7 +16,7 @@ use crate::losses::Losses;
 
 /// The states with these entries: log-odds of the loss in the good and the bad state; then log-odds
 /// of the transitions by packet, or logarithms of the rates by time.
-fn states_at(model: Model, at: &[f64], fixed: [Option<f64>; 2]) -> States {
+fn states_at(model: Model, at: &[f64], fixed: [Option<f64>; 2]) -> TwoStates {
     let loss = |index: usize| fixed[index].unwrap_or_else(|| share(at[index]));
     let steps = match model {
         Model::TwoState => Steps::Time {
@@ -28,7 +28,7 @@ fn states_at(model: Model, at: &[f64], fixed: [Option<f64>; 2]) -> States {
             to_good: share(at[3]),
         },
     };
-    States {
+    TwoStates {
         loss_good: loss(0),
         loss_bad: loss(1),
         steps,

@@ -11,7 +11,7 @@
 //! Elliott, BSTJ 42 (1963); Rabiner, "A tutorial on hidden Markov models", Proc. IEEE 77 (1989), for
 //! the scaled forward recursion.
 
-use crate::losses::Group;
+use crate::losses::LossGroup;
 
 /// The law by which the states change from one packet to the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) enum Steps {
 
 /// Two states, each with its loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct States {
+pub(crate) struct TwoStates {
     pub(crate) loss_good: f64,
     pub(crate) loss_bad: f64,
     pub(crate) steps: Steps,
@@ -33,7 +33,7 @@ pub(crate) struct States {
 type Row = [f64; 2];
 type Matrix = [[f64; 2]; 2];
 
-impl States {
+impl TwoStates {
     /// The share of packets, or of time, in the bad state.
     pub(crate) fn bad_share(&self) -> f64 {
         let (Steps::Packets { to_bad, to_good } | Steps::Time { to_bad, to_good }) = self.steps;
@@ -63,7 +63,7 @@ impl States {
     }
 
     /// The natural logarithm of the probability of all that happened; minus infinity if it cannot.
-    pub(crate) fn log_likelihood(&self, groups: &[Group]) -> f64 {
+    pub(crate) fn log_likelihood(&self, groups: &[LossGroup]) -> f64 {
         let share = self.bad_share();
         let mut row = [1.0 - share, share];
         let mut total = 0.0;
@@ -103,7 +103,7 @@ impl States {
 
     /// Goes through the packets one by one. For each, `tell` gets the probability that it is lost,
     /// given those before it; whether it was lost; and whether the chain begins anew before it.
-    pub(crate) fn predict(&self, groups: &[Group], mut tell: impl FnMut(f64, bool, bool)) {
+    pub(crate) fn predict(&self, groups: &[LossGroup], mut tell: impl FnMut(f64, bool, bool)) {
         let share = self.bad_share();
         let mut row = [1.0 - share, share];
         for group in groups {
@@ -247,7 +247,7 @@ fn whole_power(base: f64, exponent: u32) -> f64 {
 mod tests {
     use super::*;
 
-    const GROUPS: [Group; 7] = [
+    const GROUPS: [LossGroup; 7] = [
         group(false, 3, f64::INFINITY),
         group(true, 2, 1.0),
         group(false, 40, 0.5),
@@ -258,7 +258,7 @@ mod tests {
     ];
 
     /// No two are lost in a row.
-    const SINGLE: [Group; 5] = [
+    const SINGLE: [LossGroup; 5] = [
         group(false, 3, f64::INFINITY),
         group(true, 1, 1.0),
         group(false, 9, 1.0),
@@ -266,12 +266,12 @@ mod tests {
         group(false, 1, 1.0),
     ];
 
-    const fn group(lost: bool, count: u32, step: f64) -> Group {
-        Group { lost, count, step }
+    const fn group(lost: bool, count: u32, step: f64) -> LossGroup {
+        LossGroup { lost, count, step }
     }
 
-    fn states(steps: Steps) -> States {
-        States {
+    fn states(steps: Steps) -> TwoStates {
+        TwoStates {
             loss_good: 0.01,
             loss_bad: 0.6,
             steps,
@@ -301,7 +301,7 @@ mod tests {
             },
         ] {
             for (loss_good, loss_bad) in [(0.01, 0.6), (0.3, 0.3), (0.0, 1.0)] {
-                let states = States {
+                let states = TwoStates {
                     loss_good,
                     loss_bad,
                     ..states(steps)
@@ -345,7 +345,7 @@ mod tests {
             to_bad: 0.1,
             to_good: 0.1,
         };
-        let states = States {
+        let states = TwoStates {
             loss_good: 0.0,
             loss_bad: 0.0,
             steps,

@@ -1,6 +1,6 @@
 //! The parameters of a fitted model.
 
-use super::likelihood::States;
+use super::likelihood::TwoStates;
 use serde::Serialize;
 
 /// A parameter of a fitted model, and its 95 % interval.
@@ -19,7 +19,7 @@ pub struct Parameter {
 /// A fitted model.
 #[derive(Clone, Debug)]
 pub(crate) struct Estimate {
-    pub(crate) states: States,
+    pub(crate) states: TwoStates,
     pub(crate) parameters: Vec<Parameter>,
     /// The model in a scenario's notation.
     pub(crate) text: String,
