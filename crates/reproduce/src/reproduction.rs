@@ -14,7 +14,7 @@ use crate::plot::DrawError;
 use crate::scenario::{document, own_runs};
 use crate::{csv, page, plot};
 use fulmar_sim::experiment::{Experiment, PointResult};
-use fulmar_sim::scenario::{Point, ScenarioError, points};
+use fulmar_sim::scenario::{ScenarioError, SweepPoint, points};
 use fulmar_sim::world::WorldOptions;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -131,7 +131,7 @@ impl Reproduction {
     ) -> Result<Self, ScenarioError> {
         let wanted = |family: &&Family| only.is_none_or(|only| only.shows(family));
         let families: Vec<_> = paper.families.iter().filter(wanted).collect();
-        let mut all: Vec<Point> = Vec::new();
+        let mut all: Vec<SweepPoint> = Vec::new();
         let mut known = BTreeMap::new();
         let mut places = Vec::new();
         let mut own = Vec::new();
@@ -267,7 +267,7 @@ fn both(files: &mut Vec<OutputFile>, id: &str, csv: String, svg: &str) {
 
 /// The points in an order in which those of one family lie far apart, and `places` in it. The part of such
 /// an experiment that is done at any time then tells how long the rest takes.
-fn mixed(points: Vec<Point>, places: &mut [usize]) -> Vec<Point> {
+fn mixed(points: Vec<SweepPoint>, places: &mut [usize]) -> Vec<SweepPoint> {
     let count = points.len();
     let coprime = |stride: &usize| divisor(*stride, count) == 1;
     // Near the golden section, whose multiples lie most evenly.
@@ -279,7 +279,7 @@ fn mixed(points: Vec<Point>, places: &mut [usize]) -> Vec<Point> {
     for place in places {
         *place = position[*place];
     }
-    let mut numbered: Vec<(usize, Point)> = position.into_iter().zip(points).collect();
+    let mut numbered: Vec<(usize, SweepPoint)> = position.into_iter().zip(points).collect();
     numbered.sort_unstable_by_key(|(position, _)| *position);
     numbered.into_iter().map(|(_, point)| point).collect()
 }

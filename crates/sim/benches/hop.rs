@@ -12,7 +12,7 @@ use core::hint::black_box;
 use core::sync::atomic::AtomicBool;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fulmar_sim::report::record::Metrics;
-use fulmar_sim::scenario::{Document, Plan};
+use fulmar_sim::scenario::{Document, PointPlan};
 use fulmar_sim::world::{World, WorldOptions};
 
 const CHAIN: &str = r#"
@@ -53,22 +53,22 @@ const LAYERS: [&str; 7] = [
     "slacp",
 ];
 
-fn plan(flow: &str) -> Plan {
+fn plan(flow: &str) -> PointPlan {
     read(&format!("{CHAIN}{flow}"))
 }
 
-fn read(text: &str) -> Plan {
+fn read(text: &str) -> PointPlan {
     let document = Document::parse("bench", text).expect("the text above is TOML");
-    Plan::read(&document).expect("the text above is a scenario")
+    PointPlan::read(&document).expect("the text above is a scenario")
 }
 
-fn packet_hops(plan: &Plan) -> u64 {
+fn packet_hops(plan: &PointPlan) -> u64 {
     let mut world = World::new(plan, 1, &WorldOptions::default()).expect("a valid plan");
     world.run(&AtomicBool::new(false));
     world.wire().packet_hops
 }
 
-fn link_packet_hops(plan: &Plan) -> u64 {
+fn link_packet_hops(plan: &PointPlan) -> u64 {
     let mut world = World::new(plan, 1, &WorldOptions::default()).expect("a valid plan");
     let end = world.run(&AtomicBool::new(false));
     let link = Metrics::of(&world, end, plan.hops.len(), None).link;

@@ -56,7 +56,7 @@ impl Traffic {
 
 /// The sending application of one flow.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct AppSource {
     traffic: Traffic,
     start: Instant,
     total: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Source {
     accepted: u64,
 }
 
-impl Source {
+impl AppSource {
     pub(crate) fn new(traffic: Traffic, start: Instant) -> Self {
         Self {
             traffic,
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_papers_source_makes_680_writes_375_times_a_second() {
-        let mut source = Source::new(PAPER, Instant::START);
+        let mut source = AppSource::new(PAPER, Instant::START);
         let mut times = Vec::new();
         while let Some(at) = source.next_write_at() {
             times.push(at);
@@ -190,6 +190,6 @@ mod tests {
             first: FirstWrite::AtOnce,
         };
         let start = Instant::from_nanos(5);
-        assert_eq!(Source::new(at_once, start).next_write_at(), Some(start));
+        assert_eq!(AppSource::new(at_once, start).next_write_at(), Some(start));
     }
 }

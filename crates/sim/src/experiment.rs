@@ -8,7 +8,7 @@ use crate::measure::capacity::{HopLaw, Yardsticks, yardsticks};
 use crate::report::aggregate::AggregateRecord;
 use crate::report::link::HopMetrics;
 use crate::report::record::{Metrics, RunRecord, SCHEMA};
-use crate::scenario::{AppDirection, Plan, Point};
+use crate::scenario::{AppDirection, PointPlan, SweepPoint};
 use crate::tap::{Observed, Observers};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ pub struct Experiment {
     /// The name of the scenario's file, as records give it.
     pub scenario: String,
     /// The points.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
     /// The properties of the drivers.
     pub options: WorldOptions,
 }
@@ -50,7 +50,7 @@ pub struct RunIndex {
 
 /// The progress of an experiment, and the request to stop it.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct ExperimentProgress {
     /// Set it to stop.
     pub cancel: Arc<AtomicBool>,
     /// Runs that are done, or were dropped after the request to stop.
@@ -59,7 +59,7 @@ pub struct Progress {
     pub cost: AtomicU64,
 }
 
-impl Progress {
+impl ExperimentProgress {
     /// Counts one more finished run, whose expected cost was `cost`.
     pub(crate) fn advance(&self, cost: u64) {
         self.cost.fetch_add(cost, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Experiment {
     pub fn run(
         &self,
         jobs: usize,
-        progress: &Progress,
+        progress: &ExperimentProgress,
     ) -> Result<Vec<PointResult>, ExperimentError> {
         let pool = pool(jobs)?;
         let tasks: Vec<RunIndex> = self.indices().collect();
@@ -157,7 +157,7 @@ impl Experiment {
     pub fn run_wanted<E: Send>(
         &self,
         jobs: usize,
-        progress: &Progress,
+        progress: &ExperimentProgress,
         wanted: impl Fn(RunIndex) -> bool,
         keep: impl Fn(&RunRecord) -> Result<(), E> + Sync,
     ) -> Result<Result<(), E>, ExperimentError> {
@@ -180,7 +180,7 @@ impl Experiment {
 
     /// Every run, in the order of points and seeds.
     pub fn indices(&self) -> impl Iterator<Item = RunIndex> {
-        let runs = |point: &Point| point.plan.run.runs;
+        let runs = |point: &SweepPoint| point.plan.run.runs;
         self.points
             .iter()
             .enumerate()
@@ -192,7 +192,7 @@ impl Experiment {
     pub fn run_observed(
         &self,
         observers: Observers,
-        progress: &Progress,
+        progress: &ExperimentProgress,
     ) -> (Option<PointResult>, io::Result<Observed>) {
         let mut world = self.world(0, 0, observers);
         let end = world.run(&progress.cancel);
@@ -261,7 +261,7 @@ pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, ExperimentError> {
 }
 
 /// The yardsticks of the way that the first flow takes.
-pub fn yardsticks_of(plan: &Plan) -> Option<Yardsticks> {
+pub fn yardsticks_of(plan: &PointPlan) -> Option<Yardsticks> {
     let flow = plan.flows.first()?;
     let direction = |forward, reverse| match flow.direction {
         AppDirection::Forward => forward,

@@ -1,7 +1,7 @@
 //! A flow while it runs: the sending application, its transport's ends, and the meter.
 
-use crate::app::Source;
-use crate::measure::flow::{FlowMeter, Order, Promise};
+use crate::app::AppSource;
+use crate::measure::flow::{FlowMeter, Promise, PromisedOrder};
 use crate::node::StackId;
 use crate::pattern::Pattern;
 use crate::scenario::{FlowPlan, TransportPlan};
@@ -15,7 +15,7 @@ use fulmar_proto::wire::TpduSeq;
 pub(crate) struct Flow {
     pub(crate) plan: FlowPlan,
     pub(crate) pattern: Pattern,
-    pub(crate) source: Source,
+    pub(crate) source: AppSource,
     pub(crate) meter: FlowMeter,
     /// The machine at the sending end.
     pub(crate) sender: StackId,
@@ -132,7 +132,7 @@ pub(crate) fn promise(flow: &FlowPlan) -> Promise {
         // As with UDP, damage may cancel out in the checksum.
         TransportPlan::Tcp(_) | TransportPlan::LtTcp(_) => {
             return Promise {
-                order: Order::Complete,
+                order: PromisedOrder::Complete,
                 damage_permitted: true,
             };
         }
@@ -140,9 +140,9 @@ pub(crate) fn promise(flow: &FlowPlan) -> Promise {
     let rules = plan.rules();
     Promise {
         order: match (rules.connection, rules.complete) {
-            (false, _) => Order::Any,
-            (true, false) => Order::Holes,
-            (true, true) => Order::Complete,
+            (false, _) => PromisedOrder::Any,
+            (true, false) => PromisedOrder::Holes,
+            (true, true) => PromisedOrder::Complete,
         },
         // Without a check damage goes unnoticed, and it may be asked for.
         damage_permitted: !plan.connection.payload_crc || plan.connection.deliver_damaged,

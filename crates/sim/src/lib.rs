@@ -32,5 +32,5 @@ pub mod theory;
 mod topology;
 pub mod world;
 
-pub use stack::Recovered;
+pub use stack::RecoveredTpdus;
 pub use tap::{Observed, Observers, Output};

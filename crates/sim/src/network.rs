@@ -9,8 +9,8 @@ pub(crate) mod link_end;
 
 use crate::event_queue::EventQueue;
 use crate::measure::wire::{WireLoss, WireMeter};
-use crate::node::{Node, NodeId, StackId, WayId};
-use crate::pool::{Packet, PacketId, Pool};
+use crate::node::{ChainNode, NodeId, StackId, WayId};
+use crate::pool::{PacketId, Pool, PooledPacket};
 use crate::tap::{Came, Tap, verdict_of};
 use fulmar_channel::{Channel, ChannelDropReason, ChannelVerdict, Flips, UsedUp, apply_flips};
 use fulmar_proto::machine::{PathId, Transmit};
@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 
 /// An event on the calendar.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+pub(crate) enum NetworkEvent {
     /// A packet's last octet reaches a node.
     Arrive { node: NodeId, packet: PacketId },
     /// A frame's last octet reaches the far end of its hop.
@@ -54,7 +54,7 @@ pub(crate) struct Way {
     pub(crate) framing: ByteCount,
     /// Packets in the terminal's buffer, if the channel has one.
     pub(crate) standing: VecDeque<PacketId>,
-    /// The time of the next [`Event::Depart`].
+    /// The time of the next [`NetworkEvent::Depart`].
     pub(crate) wake: Option<Instant>,
     /// The link layer that sends on it, if the hop has one.
     pub(crate) link: Option<LinkId>,
@@ -63,9 +63,9 @@ pub(crate) struct Way {
 /// Events, packets and the chain.
 #[derive(Debug)]
 pub(crate) struct Network {
-    pub(crate) queue: EventQueue<Event>,
+    pub(crate) queue: EventQueue<NetworkEvent>,
     pub(crate) pool: Pool,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<ChainNode>,
     pub(crate) ways: Vec<Way>,
     pub(crate) links: Vec<LinkEnd>,
     pub(crate) meter: WireMeter,
@@ -85,7 +85,7 @@ pub(crate) struct Network {
 
 /// A packet for this node that passed the checks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct PacketArrival {
     pub(crate) stack: StackId,
     pub(crate) header: NetworkHeader,
 }
@@ -106,7 +106,7 @@ struct Far {
 const HOPS_LEFT: u8 = 255;
 
 impl Network {
-    pub(crate) fn new(nodes: Vec<Node>, ways: Vec<Way>, links: Vec<LinkEnd>) -> Self {
+    pub(crate) fn new(nodes: Vec<ChainNode>, ways: Vec<Way>, links: Vec<LinkEnd>) -> Self {
         Self {
             queue: EventQueue::default(),
             pool: Pool::default(),
@@ -222,7 +222,7 @@ impl Network {
             && way.wake.is_none_or(|known| at < known)
         {
             way.wake = Some(at);
-            self.queue.push(at, Event::Depart(id));
+            self.queue.push(at, NetworkEvent::Depart(id));
         }
     }
 
@@ -287,11 +287,11 @@ impl Network {
             let _damage = apply_flips(&mut self.pool.packet_mut(packet).octets, flips, far.framing);
         }
         let event = match far.link {
-            Some(link) => Event::Frame {
+            Some(link) => NetworkEvent::Frame {
                 link,
                 frame: packet,
             },
-            None => Event::Arrive {
+            None => NetworkEvent::Arrive {
                 node: far.node,
                 packet,
             },
@@ -310,7 +310,7 @@ impl Network {
         now: Instant,
         node: NodeId,
         packet: PacketId,
-    ) -> Option<Arrival> {
+    ) -> Option<PacketArrival> {
         let octets = &self.pool.packet(packet).octets;
         let here = self.nodes[node.0];
         let cause = match NetworkHeader::parse(octets) {
@@ -326,7 +326,7 @@ impl Network {
                 match stack {
                     Some(stack) => {
                         self.show_arrival(now, packet, None);
-                        return Some(Arrival { stack, header });
+                        return Some(PacketArrival { stack, header });
                     }
                     None => WireLoss::Address,
                 }
@@ -355,7 +355,7 @@ impl Network {
     /// Shows an arrival to the tap at its end, if packets are captured.
     fn show_arrival(&mut self, now: Instant, packet: PacketId, cause: Option<WireLoss>) {
         if let Some(tap) = &mut self.tap {
-            let Packet { octets, came, .. } = self.pool.packet(packet);
+            let PooledPacket { octets, came, .. } = self.pool.packet(packet);
             if let Some(came) = *came {
                 tap.arrived(now, came, octets, cause);
             }

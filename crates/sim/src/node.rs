@@ -23,7 +23,7 @@ pub(crate) struct StackId(pub(crate) usize);
 
 /// A node. It forwards packets for others and hands the rest to the protocol that their header names.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Node {
+pub(crate) struct ChainNode {
     /// Its address; addresses grow along the chain.
     pub(crate) address: NodeAddress,
     /// The way to larger addresses.

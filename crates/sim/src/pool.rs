@@ -10,7 +10,7 @@ pub(crate) struct PacketId(u32);
 
 /// A packet in flight: its real octets, and notes that only the measurement may read.
 #[derive(Debug)]
-pub(crate) struct Packet {
+pub(crate) struct PooledPacket {
     /// Network header and everything behind it.
     pub(crate) octets: Vec<u8>,
     /// The reason why the transport sent it.
@@ -27,7 +27,7 @@ pub(crate) struct Packet {
 /// Buffers for packets; never more of them than there were packets at once.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    packets: Vec<Packet>,
+    packets: Vec<PooledPacket>,
     free: Vec<PacketId>,
 }
 
@@ -36,7 +36,7 @@ impl Pool {
     pub(crate) fn admit(&mut self, octets: &mut Vec<u8>, kind: Kind, tag: u64) -> PacketId {
         let id = self.free.pop().unwrap_or_else(|| {
             let index = u32::try_from(self.packets.len()).expect("fewer than 2^32 in flight");
-            self.packets.push(Packet {
+            self.packets.push(PooledPacket {
                 octets: Vec::new(),
                 kind,
                 tag,
@@ -70,11 +70,11 @@ impl Pool {
         self.packets.len() - self.free.len()
     }
 
-    pub(crate) fn packet(&self, id: PacketId) -> &Packet {
+    pub(crate) fn packet(&self, id: PacketId) -> &PooledPacket {
         &self.packets[id.0 as usize]
     }
 
-    pub(crate) fn packet_mut(&mut self, id: PacketId) -> &mut Packet {
+    pub(crate) fn packet_mut(&mut self, id: PacketId) -> &mut PooledPacket {
         &mut self.packets[id.0 as usize]
     }
 

@@ -18,9 +18,9 @@ mod streams;
 
 pub use links::{LinkFailure, LinkLayerTotals, LinkSwarmTotals, link_sessions};
 
-use crate::experiment::{ExperimentError, Progress, pool};
+use crate::experiment::{ExperimentError, ExperimentProgress, pool};
 use crate::report::record::Metrics;
-use crate::scenario::{Document, Plan, ScenarioError};
+use crate::scenario::{Document, PointPlan, ScenarioError};
 use crate::world::{EndReason, World, WorldOptions};
 use core::fmt::Write as _;
 use core::ops::Range;
@@ -72,7 +72,7 @@ pub struct SessionReport {
 /// A machine or its driver broke the contract, in builds that check it.
 pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, ScenarioError> {
     let document = Document::parse(&format!("swarm seed {seed}"), &scenario(seed))?;
-    let plan = Plan::read(&document)?;
+    let plan = PointPlan::read(&document)?;
     let mut world = World::new(&plan, seed, &WorldOptions::default())
         .expect("reading a plan checks every channel's settings");
     let end = world.run(cancel);
@@ -151,7 +151,7 @@ pub struct SwarmTotals {
 pub fn sessions(
     seeds: Range<u64>,
     jobs: usize,
-    progress: &Progress,
+    progress: &ExperimentProgress,
 ) -> Result<SwarmTotals, ExperimentError> {
     let reports: Vec<Option<SessionReport>> = pool(jobs)?.install(|| {
         seeds
@@ -186,7 +186,7 @@ pub fn sessions(
 }
 
 /// A session that reports even a panic.
-fn checked(seed: u64, progress: &Progress) -> SessionReport {
+fn checked(seed: u64, progress: &ExperimentProgress) -> SessionReport {
     let outcome = std::panic::catch_unwind(|| session(seed, &progress.cancel));
     let broken = match outcome {
         Ok(Ok(report)) => return report,
@@ -467,7 +467,7 @@ mod tests {
     fn every_drawn_scenario_can_be_read() {
         for seed in 0..2_000 {
             let document = Document::parse("swarm", &scenario(seed)).expect("TOML");
-            let plan = Plan::read(&document);
+            let plan = PointPlan::read(&document);
             assert!(plan.is_ok(), "seed {seed}: {plan:?}\n{}", scenario(seed));
         }
     }

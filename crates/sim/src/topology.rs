@@ -9,9 +9,9 @@
 
 use crate::network::link_end::{LinkEnd, LinkId};
 use crate::network::{Network, Way};
-use crate::node::{Node, NodeId, WayId};
+use crate::node::{ChainNode, NodeId, WayId};
 use crate::pool::PacketId;
-use crate::scenario::{LinkPlan, Plan};
+use crate::scenario::{LinkPlan, PointPlan};
 use crate::tap::TapEnd;
 use core::time::Duration;
 use fulmar_baseline::link::{LinkLayer, Medium};
@@ -36,7 +36,7 @@ struct Link<'a> {
     layer: Option<&'a LinkPlan>,
 }
 
-fn links(plan: &Plan) -> Vec<Link<'_>> {
+fn links(plan: &PointPlan) -> Vec<Link<'_>> {
     let lan = |name: &str| {
         plan.lan.as_ref().map(|lan| Link {
             name: name.to_owned(),
@@ -102,25 +102,25 @@ fn queue(config: &ChannelConfig, plan: &LinkPlan, rng: &Rng) -> PacketQueue<(Pac
 
 /// The ends of a chain that was built.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct ChainEnds {
     pub(crate) source: NodeId,
     pub(crate) sink: NodeId,
 }
 
 /// The number of nodes of a plan.
-pub(crate) fn node_count(plan: &Plan) -> usize {
+pub(crate) fn node_count(plan: &PointPlan) -> usize {
     plan.hops.len() + 1 + if plan.lan.is_some() { 2 } else { 0 }
 }
 
 /// The hops that have a link layer, from 0 and in order.
-pub(crate) fn link_hops(plan: &Plan) -> Vec<usize> {
+pub(crate) fn link_hops(plan: &PointPlan) -> Vec<usize> {
     let hops = plan.hops.iter().enumerate();
     hops.filter_map(|(index, hop)| hop.link.as_ref().map(|_| index))
         .collect()
 }
 
 /// The ends of the chain's links, in the order of the ways that begin there.
-pub(crate) fn tap_ends(plan: &Plan) -> Vec<TapEnd> {
+pub(crate) fn tap_ends(plan: &PointPlan) -> Vec<TapEnd> {
     let links = links(plan).into_iter().zip(FIRST_ADDRESS..);
     let ends = links.flat_map(|(link, address)| {
         let layer = link.layer.map(|plan| match plan.layer {
@@ -145,15 +145,15 @@ pub(crate) fn tap_ends(plan: &Plan) -> Vec<TapEnd> {
 /// # Errors
 /// A channel's settings are out of range.
 pub(crate) fn build(
-    plan: &Plan,
+    plan: &PointPlan,
     rng: &Rng,
     order: &[usize],
-) -> Result<(Network, Ends), ChannelConfigError> {
+) -> Result<(Network, ChainEnds), ChannelConfigError> {
     let mut id_at = vec![NodeId(0); order.len()];
     for (id, &position) in order.iter().enumerate() {
         id_at[position] = NodeId(id);
     }
-    let mut nodes = vec![Node::default(); order.len()];
+    let mut nodes = vec![ChainNode::default(); order.len()];
     for (node, &position) in nodes.iter_mut().zip(order) {
         let offset = u32::try_from(position).expect("a chain has few nodes");
         node.address = NodeAddress(FIRST_ADDRESS + offset);
@@ -195,7 +195,7 @@ pub(crate) fn build(
         }
     }
     let links = ends;
-    let ends = Ends {
+    let ends = ChainEnds {
         source: id_at[0],
         sink: id_at[order.len() - 1],
     };

@@ -11,10 +11,10 @@ use crate::flow::{Flow, note_arrival};
 use crate::measure::flow::FlowMeter;
 use crate::measure::link::LinkMeter;
 use crate::measure::wire::WireMeter;
-use crate::network::{Event, Network, path_of};
+use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pool::PacketId;
-use crate::scenario::{AppDirection, Plan};
+use crate::scenario::{AppDirection, PointPlan};
 use crate::stack::stream::GAVE_UP;
 use crate::stack::{Context, Stack, StackCounts};
 use crate::tap::{EventLog, Observed, Observers, Tap};
@@ -118,7 +118,11 @@ impl World {
     /// # Errors
     /// A channel's settings are out of range; a plan that was read from a document has been
     /// checked for that.
-    pub fn new(plan: &Plan, seed: u64, options: &WorldOptions) -> Result<Self, ChannelConfigError> {
+    pub fn new(
+        plan: &PointPlan,
+        seed: u64,
+        options: &WorldOptions,
+    ) -> Result<Self, ChannelConfigError> {
         let nobody = Observers::default();
         Self::observed_by(plan, seed, options, nobody)
     }
@@ -129,7 +133,7 @@ impl World {
     /// # Errors
     /// As [`World::new`].
     pub fn observed_by(
-        plan: &Plan,
+        plan: &PointPlan,
         seed: u64,
         options: &WorldOptions,
         observers: Observers,
@@ -224,19 +228,21 @@ impl World {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: NetworkEvent) {
         match event {
-            Event::Arrive { node, packet } => {
+            NetworkEvent::Arrive { node, packet } => {
                 if let Some(arrival) = self.network.receive(self.now, node, packet) {
                     self.hand_over(arrival, packet);
                 }
             }
-            Event::Frame { link, frame } => self.network.receive_frame(self.now, link, frame),
-            Event::LinkWake(link) => self.network.wake_link(self.now, link),
-            Event::LinkFree(link) => self.network.free_link(self.now, link),
-            Event::Wake(id) => self.wake(id),
-            Event::Depart(way) => self.network.look_at_terminal(self.now, way),
-            Event::Start(index) => {
+            NetworkEvent::Frame { link, frame } => {
+                self.network.receive_frame(self.now, link, frame);
+            }
+            NetworkEvent::LinkWake(link) => self.network.wake_link(self.now, link),
+            NetworkEvent::LinkFree(link) => self.network.free_link(self.now, link),
+            NetworkEvent::Wake(id) => self.wake(id),
+            NetworkEvent::Depart(way) => self.network.look_at_terminal(self.now, way),
+            NetworkEvent::Start(index) => {
                 let sender = self.flows[index].sender;
                 let stack = &mut self.stacks[sender.0].stack;
                 let flow = &mut self.flows[index];
@@ -245,7 +251,7 @@ impl World {
                 self.drain(sender, 0);
                 self.schedule_write(index);
             }
-            Event::Write(index) => {
+            NetworkEvent::Write(index) => {
                 let flow = &mut self.flows[index];
                 flow.make_write(self.now);
                 let sender = flow.sender;
@@ -274,11 +280,11 @@ impl World {
         if let Some(at) = self.flows[index].source.next_write_at() {
             self.network
                 .queue
-                .push(at.max(self.now), Event::Write(index));
+                .push(at.max(self.now), NetworkEvent::Write(index));
         }
     }
 
-    fn hand_over(&mut self, arrival: crate::network::Arrival, packet: PacketId) {
+    fn hand_over(&mut self, arrival: crate::network::PacketArrival, packet: PacketId) {
         let id = arrival.stack;
         let (tag, kind, rate) = {
             let packet = self.network.pool.packet(packet);
@@ -354,7 +360,7 @@ impl World {
         });
         let at = deadline.max(self.now) + late;
         slot.wake = Some(Wake { deadline, at });
-        self.network.queue.push(at, Event::Wake(id));
+        self.network.queue.push(at, NetworkEvent::Wake(id));
     }
 
     /// Hands the observers the rest, after the run, and returns the amounts that they were shown.

@@ -6,9 +6,9 @@
 use crate::fixture::experiment;
 use crate::reader::{Contents, read};
 use fulmar_proto::wire::network::NetworkHeader;
-use fulmar_sim::experiment::{PointResult, Progress};
+use fulmar_sim::experiment::{ExperimentProgress, PointResult};
 use fulmar_sim::measure::wire::WireLoss;
-use fulmar_sim::scenario::Plan;
+use fulmar_sim::scenario::PointPlan;
 use fulmar_sim::world::{World, WorldOptions};
 use fulmar_sim::{Observed, Observers, Output};
 use std::io::{self, Write};
@@ -98,7 +98,7 @@ fn observe(text: &str) -> Seen {
     let experiment = experiment(text, &["run.runs=1"]);
     let (capture, events) = (Kept::default(), Kept::default());
     let observers = Observers::new(Some(capture.output()), Some(events.output()));
-    let (result, observed) = experiment.run_observed(observers, &Progress::default());
+    let (result, observed) = experiment.run_observed(observers, &ExperimentProgress::default());
     Seen {
         result: result.expect("nobody cancels"),
         capture: capture.take(),
@@ -110,7 +110,7 @@ fn observe(text: &str) -> Seen {
 /// Runs `text` under observation, and hands out the world for its counters.
 fn world(text: &str) -> (World, Contents) {
     let experiment = experiment(text, &["run.runs=1"]);
-    let plan: &Plan = &experiment.points[0].plan;
+    let plan: &PointPlan = &experiment.points[0].plan;
     let capture = Kept::default();
     let observers = Observers::new(Some(capture.output()), None);
     let mut world = World::observed_by(plan, 1, &WorldOptions::default(), observers)
@@ -342,7 +342,7 @@ fn an_output_that_takes_no_more_is_told_at_the_end_and_the_run_goes_on() {
     let experiment = experiment(HOSTILE, &["run.runs=1"]);
     for room in [0, 10_000] {
         let observers = Observers::new(Some(Box::new(Full(room))), None);
-        let (result, observed) = experiment.run_observed(observers, &Progress::default());
+        let (result, observed) = experiment.run_observed(observers, &ExperimentProgress::default());
         assert!(result.is_some());
         assert_eq!(observed.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }

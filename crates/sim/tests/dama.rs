@@ -2,7 +2,7 @@
 
 use crate::fixture::run;
 use fulmar_sim::report::record::Metrics;
-use fulmar_sim::scenario::{Document, Plan};
+use fulmar_sim::scenario::{Document, PointPlan};
 
 /// The return link of the SLACP tests, with one file of 100 kB over TCP.
 fn scenario(dama: &str) -> String {
@@ -39,10 +39,10 @@ fn demand_assignment_is_a_matter_of_one_direction() {
     let both = "[[hop]]\nrate = \"128kbit\"\ndama = \"rbdc\"\n\
                 [[flow]]\ntransport = \"udp\"\nbytes = \"1kB\"\n";
     let document = Document::parse("dama.toml", both).expect("valid TOML");
-    let refused = Plan::read(&document).unwrap_err().to_string();
+    let refused = PointPlan::read(&document).unwrap_err().to_string();
     assert!(refused.contains("dama"), "{refused}");
     let document = Document::parse("dama.toml", &scenario("rbcd")).expect("valid TOML");
-    let refused = Plan::read(&document).unwrap_err().to_string();
+    let refused = PointPlan::read(&document).unwrap_err().to_string();
     assert!(refused.contains("`cra`, `rbdc` or `vbdc`"), "{refused}");
 }
 

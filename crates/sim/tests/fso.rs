@@ -6,7 +6,7 @@
 
 use crate::fixture;
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration};
-use fulmar_sim::theory::{Arq, Packing, RoundTripCapacity};
+use fulmar_sim::theory::{ArqClass, Packing, RoundTripCapacity};
 
 /// Light in vacuum over the paper's distances, there and back, in nanoseconds one way.
 const TESTBED: u64 = 1_334;
@@ -16,7 +16,7 @@ const KIODO: u64 = 8_339_102;
 
 const RATE: u64 = 622_000_000;
 
-fn theory(arq: Arq, user: u64, header: u64, delay_nanos: u64) -> f64 {
+fn theory(arq: ArqClass, user: u64, header: u64, delay_nanos: u64) -> f64 {
     let packing = Packing {
         user: ByteCount(user),
         header: ByteCount(header),
@@ -55,7 +55,7 @@ fn selective_repeat_with_ideal_timers_is_within_two_per_cent_of_equation_8() {
     for (name, delay) in [("testbed", TESTBED), ("atenaa", ATENAA), ("fasolt", FASOLT)] {
         for user in [500, 1000, 1500] {
             let simulated = link_layer("selective-repeat", user, delay, 1);
-            let expected = theory(Arq::SelectiveRepeat, user, LINK_HEADERS, delay);
+            let expected = theory(ArqClass::SelectiveRepeat, user, LINK_HEADERS, delay);
             let ratio = simulated / expected;
             println!("selective repeat, {name}, {user}: {simulated:.4}, {expected:.4}, {ratio:.4}");
             // Some 600 losses a second of 50,000 packets and more: a standard error of 0.05 %.
@@ -71,7 +71,7 @@ fn go_back_n_with_ideal_timers_is_within_two_per_cent_of_equation_10() {
             // A loss costs C packets: 1000 and more of them, a standard error of C p / (1 + C p) of
             // 3 %, 0.7 % at most.
             let simulated = link_layer("go-back-n", user, delay, 2);
-            let expected = theory(Arq::GoBackN, user, LINK_HEADERS, delay);
+            let expected = theory(ArqClass::GoBackN, user, LINK_HEADERS, delay);
             let ratio = simulated / expected;
             println!("go-back-N, {name}, {user}: {simulated:.4}, {expected:.4}, {ratio:.4}");
             assert!((ratio - 1.0).abs() < 0.02, "{name}, {user}: {ratio}");
@@ -84,7 +84,7 @@ fn go_back_n_with_ideal_timers_is_within_two_per_cent_of_equation_10() {
 fn go_back_n_over_the_satellite_is_within_two_per_cent_of_equation_10_and_its_interval() {
     let seconds = 20;
     let simulated = link_layer("go-back-n", 1500, KIODO, seconds);
-    let expected = theory(Arq::GoBackN, 1500, LINK_HEADERS, KIODO);
+    let expected = theory(ArqClass::GoBackN, 1500, LINK_HEADERS, KIODO);
     // A cycle of 1/p packets and C wasted takes 18.3 ms; the number of good packets in it is geometric.
     let cycles = seconds as f64 / 0.0183;
     let interval = 4.0 / cycles.sqrt();
@@ -114,7 +114,7 @@ fn aerotp_reaches_the_selective_repeat_of_equation_8_over_every_distance() {
         let run = fixture::run(&text, &[]).remove(0).runs.remove(0);
         let goodput = run.metrics.flow.goodput_bps.expect("something arrived");
         let simulated = goodput / RATE as f64;
-        let expected = theory(Arq::SelectiveRepeat, user, 40, delay);
+        let expected = theory(ArqClass::SelectiveRepeat, user, 40, delay);
         let ratio = simulated / expected;
         println!("aerotp, {name}, {user}: {simulated:.4}, {expected:.4}, {ratio:.4}");
         assert!((ratio - 1.0).abs() < 0.02, "{name}, {user}: {ratio}");

@@ -1,6 +1,6 @@
 //! A scenario that cannot be used says where, which field, and what would be right.
 
-use fulmar_sim::scenario::{Document, Plan, points};
+use fulmar_sim::scenario::{Document, PointPlan, points};
 
 const GOOD: &str = "\
 [hop]
@@ -123,7 +123,7 @@ fn copies_of_a_flow_are_the_flows_written_out() {
     let written_out = hop.to_owned() + &each("1s") + &each("3s") + &each("5s");
     let plan = |text: &str| {
         let document = Document::parse("my.toml", text).expect("TOML");
-        Plan::read(&document).expect("a scenario")
+        PointPlan::read(&document).expect("a scenario")
     };
     assert_eq!(plan(&copies), plan(&written_out));
 }
@@ -163,7 +163,7 @@ fn a_path_on_the_command_line_that_leads_nowhere_names_the_step() {
 fn options_of_another_transport_are_let_stand() {
     let text = format!("{GOOD}mode = \"nack-mack\"\nfec_words = 9\n");
     let document = Document::parse("my.toml", &text).unwrap();
-    assert!(Plan::read(&document).is_ok());
+    assert!(PointPlan::read(&document).is_ok());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn lists_of_lists_can_be_given_on_the_command_line() {
 #[test]
 fn a_direction_can_differ_from_the_hop() {
     let text = format!("{GOOD}[hop.forward]\nloss = \"10%\"\n[hop.reverse]\nrate = \"1mbit\"\n");
-    let plan = Plan::read(&Document::parse("my.toml", &text).unwrap()).unwrap();
+    let plan = PointPlan::read(&Document::parse("my.toml", &text).unwrap()).unwrap();
     let hop = &plan.hops[0];
     assert!(hop.forward.loss.mean_loss().value() > 0.0);
     assert!(hop.reverse.loss.mean_loss().is_zero());

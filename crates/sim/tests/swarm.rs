@@ -1,6 +1,6 @@
 //! Random sessions: a sample of what `make swarm` runs at length, and every seed that once failed.
 
-use fulmar_sim::experiment::Progress;
+use fulmar_sim::experiment::ExperimentProgress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
@@ -39,7 +39,7 @@ const FAILED_ONCE: [(u64, &str); 12] = [
 
 #[test]
 fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
-    let totals = swarm::sessions(1_000_000..1_000_400, 0, &Progress::default()).unwrap();
+    let totals = swarm::sessions(1_000_000..1_000_400, 0, &ExperimentProgress::default()).unwrap();
     assert_eq!(totals.failures, []);
     assert_eq!(totals.sessions, 400);
     // The drawing must not degenerate into sessions without faults.
@@ -92,7 +92,8 @@ const LINKS_FAILED_ONCE: [(u64, &str); 15] = [
 
 #[test]
 fn sessions_of_each_link_layer_keep_what_it_promises() {
-    let totals = swarm::link_sessions(1_000_000..1_002_000, 0, &Progress::default()).unwrap();
+    let totals =
+        swarm::link_sessions(1_000_000..1_002_000, 0, &ExperimentProgress::default()).unwrap();
     assert_eq!(totals.failures, []);
     assert_eq!(totals.layers.len(), 7);
     for layer in &totals.layers {
@@ -106,7 +107,8 @@ fn sessions_of_each_link_layer_keep_what_it_promises() {
 #[test]
 fn seeds_of_link_layers_that_failed_once_hold() {
     for (seed, found) in LINKS_FAILED_ONCE {
-        let totals = swarm::link_sessions(seed..seed + 1, 1, &Progress::default()).unwrap();
+        let totals =
+            swarm::link_sessions(seed..seed + 1, 1, &ExperimentProgress::default()).unwrap();
         assert_eq!(totals.failures, [], "seed {seed}: {found}");
     }
 }
@@ -114,7 +116,7 @@ fn seeds_of_link_layers_that_failed_once_hold() {
 #[test]
 fn seeds_that_failed_once_hold() {
     for (seed, found) in FAILED_ONCE {
-        let totals = swarm::sessions(seed..seed + 1, 1, &Progress::default()).unwrap();
+        let totals = swarm::sessions(seed..seed + 1, 1, &ExperimentProgress::default()).unwrap();
         assert_eq!(totals.failures, [], "seed {seed}: {found}");
     }
 }

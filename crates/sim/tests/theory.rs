@@ -13,8 +13,9 @@ use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, Duration, PacketErrorRate, Probability,
 };
 use fulmar_sim::theory::{
-    Arq, BestLength, Blocks, Goodput, Packing, RoundTripCapacity, back_channel_share, best_length,
-    packet_loss, packet_or_acknowledgement_loss, round_trip_time, search_best_length, window,
+    ArqClass, BestLength, BlockDemand, Goodput, Packing, RoundTripCapacity, back_channel_share,
+    best_length, packet_loss, packet_or_acknowledgement_loss, round_trip_time, search_best_length,
+    window,
 };
 
 const TABLE_1: &str = include_str!("../../../reference/fso_table1.csv");
@@ -40,7 +41,7 @@ fn distance(scenario: &str) -> Distance {
     })
 }
 
-fn goodput(arq: Arq, scenario: &str, packing: Packing) -> Goodput {
+fn goodput(arq: ArqClass, scenario: &str, packing: Packing) -> Goodput {
     let round_trip = round_trip_time(distance(scenario), Duration::ZERO);
     let capacity = RoundTripCapacity::new(round_trip, RATE, packing.packet());
     arq.goodput(packing, packet_loss(rate(1e-6), packing.user), capacity)
@@ -57,8 +58,8 @@ fn all_36_bracketed_values_of_table_1_come_out() {
         let number = |name: &str| cell(name).parse::<f64>().unwrap();
         let user: u64 = cell("user_data_bytes").parse().unwrap();
         for (arq, header, column) in [
-            (Arq::GoBackN, 20, "gbn_theory"),
-            (Arq::SelectiveRepeat, 60, "sr_theory"),
+            (ArqClass::GoBackN, 20, "gbn_theory"),
+            (ArqClass::SelectiveRepeat, 60, "sr_theory"),
         ] {
             let packing = Packing {
                 user: ByteCount(user),
@@ -120,7 +121,7 @@ fn no_length_beats_the_one_of_equation_11() {
             let packing = Packing { user, header };
             let loss = packet_loss(rate(errors), packing.packet());
             let capacity = RoundTripCapacity::new(Duration::ZERO, RATE, packing.packet());
-            Arq::SelectiveRepeat.goodput(packing, loss, capacity)
+            ArqClass::SelectiveRepeat.goodput(packing, loss, capacity)
         };
         let (searched, greatest) = search_best_length(1..=9_000, reached).unwrap();
         let BestLength::Octets(closed) = best_length(header, rate(errors)) else {
@@ -142,20 +143,23 @@ fn waiting_costs_stop_and_wait_the_round_trip() {
     let rate = Bitrate::from_bits_per_second(8_000_000);
     let capacity = RoundTripCapacity::new(Duration::from_millis(9), rate, packing.packet());
     let loss = PacketErrorRate::new(0.5).unwrap();
-    let share = |arq: Arq| arq.goodput(packing, loss, capacity).share();
+    let share = |arq: ArqClass| arq.goodput(packing, loss, capacity).share();
     assert!((capacity.packets() - 9.0).abs() < 1e-12);
-    assert!((share(Arq::SelectiveRepeat) - 0.49).abs() < 1e-12);
-    assert!((share(Arq::StopAndWait) - 0.049).abs() < 1e-12);
-    assert!((share(Arq::GoBackN) - 0.49 / 5.5).abs() < 1e-12);
+    assert!((share(ArqClass::SelectiveRepeat) - 0.49).abs() < 1e-12);
+    assert!((share(ArqClass::StopAndWait) - 0.049).abs() < 1e-12);
+    assert!((share(ArqClass::GoBackN) - 0.49 / 5.5).abs() < 1e-12);
     assert_eq!(
-        Arq::SelectiveRepeat.window(packing, capacity),
+        ArqClass::SelectiveRepeat.window(packing, capacity),
         ByteCount(10_000)
     );
-    assert_eq!(Arq::StopAndWait.window(packing, capacity), ByteCount(1_000));
+    assert_eq!(
+        ArqClass::StopAndWait.window(packing, capacity),
+        ByteCount(1_000)
+    );
     let on_the_way_back =
-        |arq: Arq| back_channel_share(arq, packing.packet(), ByteCount(40), capacity);
-    assert!((on_the_way_back(Arq::GoBackN) - 0.04).abs() < 1e-12);
-    assert!((on_the_way_back(Arq::StopAndWait) - 0.004).abs() < 1e-12);
+        |arq: ArqClass| back_channel_share(arq, packing.packet(), ByteCount(40), capacity);
+    assert!((on_the_way_back(ArqClass::GoBackN) - 0.04).abs() < 1e-12);
+    assert!((on_the_way_back(ArqClass::StopAndWait) - 0.004).abs() < 1e-12);
 }
 
 #[test]
@@ -176,7 +180,7 @@ fn the_satellite_needs_more_blocks_than_tcp_has() {
     let round_trip = round_trip_time(distance("kiodo"), Duration::ZERO);
     let capacity = RoundTripCapacity::new(round_trip, RATE, packet.packet());
     let loss = packet_loss(rate(1e-6), packet.user);
-    let blocks = Blocks::new(capacity, loss).unwrap();
+    let blocks = BlockDemand::new(capacity, loss).unwrap();
     assert!((9.0..10.0).contains(&blocks.mean()), "{}", blocks.mean());
     let needed = |p: f64| blocks.quantile(Probability::new(p).unwrap());
     assert!((needed(0.5).unwrap() - blocks.mean()).abs() < 1e-9);
@@ -186,7 +190,7 @@ fn the_satellite_needs_more_blocks_than_tcp_has() {
     assert_eq!((needed(0.0), needed(1.0)), (None, None));
     assert!(needed(1e-9).unwrap() >= 0.0);
     assert_eq!(
-        Blocks::new(capacity, PacketErrorRate::new(1.0).unwrap()),
+        BlockDemand::new(capacity, PacketErrorRate::new(1.0).unwrap()),
         None
     );
 }

@@ -5,7 +5,7 @@
 use crate::fixture;
 use crate::fixture::experiment;
 use core::sync::atomic::Ordering::Relaxed;
-use fulmar_sim::experiment::{Experiment, Progress};
+use fulmar_sim::experiment::{Experiment, ExperimentProgress};
 use fulmar_sim::swarm;
 use fulmar_sim::world::WorldOptions;
 
@@ -52,7 +52,7 @@ rate = "400kbit"
 
 fn output(experiment: &Experiment, jobs: usize) -> String {
     let results = experiment
-        .run(jobs, &Progress::default())
+        .run(jobs, &ExperimentProgress::default())
         .expect("nobody cancels");
     let mut text = String::new();
     for point in results {
@@ -99,7 +99,7 @@ fn another_seed_gives_another_output() {
 #[test]
 fn a_cancelled_experiment_keeps_the_runs_that_were_over() {
     const RUNS: usize = 5_000;
-    let progress = Progress::default();
+    let progress = ExperimentProgress::default();
     let experiment = experiment(BUSY, &[&format!("run.runs={RUNS}")]);
     let results = std::thread::scope(|scope| {
         let work = scope.spawn(|| experiment.run(2, &progress));
@@ -123,6 +123,7 @@ fn a_cancelled_experiment_keeps_the_runs_that_were_over() {
 
 #[test]
 fn the_swarm_counts_the_same_for_any_number_of_threads() {
-    let totals = |jobs| swarm::sessions(1..60, jobs, &Progress::default()).expect("threads");
+    let totals =
+        |jobs| swarm::sessions(1..60, jobs, &ExperimentProgress::default()).expect("threads");
     assert_eq!(totals(1), totals(2));
 }

@@ -12,7 +12,7 @@ use fulmar_reproduce::{
     Attempt, Outcome, OutputFile, PAPERS, Paper, Reproduction, few_runs, overview,
 };
 use fulmar_settings::suggestion;
-use fulmar_sim::experiment::Progress;
+use fulmar_sim::experiment::ExperimentProgress;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -208,7 +208,7 @@ impl Place {
     }
 
     /// Makes the runs, and writes the files as soon as they are over; nothing if an interrupt cut them off.
-    fn make(&self, args: &ReproduceArgs, progress: &Progress) -> Option<Made> {
+    fn make(&self, args: &ReproduceArgs, progress: &ExperimentProgress) -> Option<Made> {
         let failed = |problem, exit| {
             Some(Made {
                 outcome: Err(problem),

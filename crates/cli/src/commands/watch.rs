@@ -4,16 +4,16 @@ use crate::exit::Failure;
 use crate::signals::Signals;
 use anyhow::Context;
 use core::sync::atomic::Ordering;
-use fulmar_sim::experiment::{Experiment, Progress};
+use fulmar_sim::experiment::{Experiment, ExperimentProgress};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Progress that a signal cancels.
-pub(super) fn stoppable(signals: &Signals) -> Progress {
-    Progress {
+pub(super) fn stoppable(signals: &Signals) -> ExperimentProgress {
+    ExperimentProgress {
         cancel: signals.stop().flag(),
-        ..Progress::default()
+        ..ExperimentProgress::default()
     }
 }
 
@@ -55,7 +55,7 @@ fn time_left(elapsed: Duration, done: u64, left: u64) -> Option<Duration> {
 /// Runs `work` beside a progress bar, or beside a line now and then if stderr is no terminal.
 pub(super) fn watch<T: Send>(
     total: &Total,
-    progress: &Progress,
+    progress: &ExperimentProgress,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Failure> {
     let Total { what, count, cost } = *total;

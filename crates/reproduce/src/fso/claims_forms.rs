@@ -9,19 +9,19 @@ use super::view::{least, list, most, worst};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
 use fulmar_proto::units::{Bitrate, Distance, Duration};
-use fulmar_sim::theory::{Arq, round_trip_time, window};
+use fulmar_sim::theory::{ArqClass, round_trip_time, window};
 
 /// The figures' lengths of user data to which the paper's simulations keep.
 const USERS: [u64; 3] = [500, 1000, 1500];
 /// Error rates at which the plots of good channels lie.
 const GOOD: [f64; 3] = [1e-9, 1e-7, 1e-6];
 
-fn share(arq: Arq, distance: f64, user: u64, rate: f64) -> f64 {
+fn share(arq: ArqClass, distance: f64, user: u64, rate: f64) -> f64 {
     Form::figure(arq, distance, user, rate).share()
 }
 
 /// The rise of goodput from 1000 octets of user data to 1500, the greatest over the good rates.
-fn gain(arq: Arq, distance: f64) -> f64 {
+fn gain(arq: ArqClass, distance: f64) -> f64 {
     let gains =
         GOOD.map(|rate| share(arq, distance, 1500, rate) / share(arq, distance, 1000, rate));
     most(&gains) - 1.0
@@ -71,7 +71,10 @@ pub(super) const CLAIMS: [Claim; 12] = [
         criterion: NO_GAIN,
         see: &["fig-3-testbed", "fig-3-fasolt"],
         check: |_| {
-            let gains = [gain(Arq::GoBackN, TESTBED), gain(Arq::GoBackN, FASOLT)];
+            let gains = [
+                gain(ArqClass::GoBackN, TESTBED),
+                gain(ArqClass::GoBackN, FASOLT),
+            ];
             Some(Finding::new(
                 Verdict::of(most(&gains) < 0.02, most(&gains) < 0.05),
                 format!("{} %", list(&gains.map(|gain| gain * 100.0), 1)),
@@ -86,7 +89,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         criterion: NO_GAIN,
         see: &["fig-4-rate", "fig-4-length"],
         check: |_| {
-            let gain = gain(Arq::SelectiveRepeat, TESTBED);
+            let gain = gain(ArqClass::SelectiveRepeat, TESTBED);
             Some(Finding::bare(
                 Verdict::of(gain < 0.02, gain < 0.05),
                 format!("{:.1} %", gain * 100.0),
@@ -101,8 +104,8 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["fig-3-testbed", "fig-4-rate", "simulated-testbed"],
         check: |_| {
             let ratios = pairs(&GOOD).map(|(user, rate)| {
-                share(Arq::GoBackN, TESTBED, user, rate)
-                    / share(Arq::SelectiveRepeat, TESTBED, user, rate)
+                share(ArqClass::GoBackN, TESTBED, user, rate)
+                    / share(ArqClass::SelectiveRepeat, TESTBED, user, rate)
             });
             let far = worst(&ratios.collect::<Vec<_>>());
             Some(Finding::bare(
@@ -197,7 +200,7 @@ fn bracketed(_: &Data) -> Option<Finding> {
             _ => KIODO,
         };
         let user = row.get(user)?.parse().ok()?;
-        let kinds = [(Arq::GoBackN, HEADER), (Arq::SelectiveRepeat, 60)];
+        let kinds = [(ArqClass::GoBackN, HEADER), (ArqClass::SelectiveRepeat, 60)];
         for ((arq, header), column) in kinds.into_iter().zip(columns) {
             let form = Form {
                 header,
@@ -220,15 +223,15 @@ format!("{near} of {}, {:.0e} off at most", off.len(), most(&off)),
 fn stop_and_wait(data: &Data) -> Option<Finding> {
     let near = USERS.map(|user| {
         let header = user as f64 / (user + HEADER) as f64;
-        share(Arq::StopAndWait, TESTBED, user, 1e-9) / header
+        share(ArqClass::StopAndWait, TESTBED, user, 1e-9) / header
     });
-    let far = USERS.map(|user| share(Arq::StopAndWait, FASOLT, user, 1e-9));
+    let far = USERS.map(|user| share(ArqClass::StopAndWait, FASOLT, user, 1e-9));
     let header_rules = least(&near) > 0.8;
     let waits = most(&far) < 0.1;
     let runs = |channel| {
         let lines = IDEAL_USERS.iter();
         let shares =
-            lines.map(|(_, line)| ideal_share(data, Arq::StopAndWait, channel, line, "1e-7"));
+            lines.map(|(_, line)| ideal_share(data, ArqClass::StopAndWait, channel, line, "1e-7"));
         shares.collect::<Option<Vec<f64>>>()
     };
     let (testbed, fasolt) = (runs("testbed")?, runs("fasolt")?);
@@ -254,7 +257,7 @@ fn stop_and_wait(data: &Data) -> Option<Finding> {
 }
 
 /// Simulated shares over all lengths at 1e-6.
-fn at_1e6(data: &Data, arq: Arq, channel: &str) -> Option<Vec<f64>> {
+fn at_1e6(data: &Data, arq: ArqClass, channel: &str) -> Option<Vec<f64>> {
     let lines = IDEAL_USERS.iter();
     lines
         .map(|(_, line)| ideal_share(data, arq, channel, line, "1e-6"))
@@ -268,9 +271,9 @@ fn distance_independent(data: &Data) -> Option<Finding> {
         Some(ratios.collect::<Vec<f64>>())
     };
     let (selective, back, wait) = (
-        ratios(Arq::SelectiveRepeat)?,
-        ratios(Arq::GoBackN)?,
-        ratios(Arq::StopAndWait)?,
+        ratios(ArqClass::SelectiveRepeat)?,
+        ratios(ArqClass::GoBackN)?,
+        ratios(ArqClass::StopAndWait)?,
     );
     let same = worst(&selective) < 0.01;
     Some(Finding::new(
@@ -289,8 +292,8 @@ fn upper_bound(data: &Data) -> Option<Finding> {
     let mut shares = Vec::new();
     for (channel, line, rate) in cells() {
         let share = |arq| ideal_share(data, arq, channel, line, rate);
-        let bound = share(Arq::SelectiveRepeat)?;
-        for arq in [Arq::GoBackN, Arq::StopAndWait] {
+        let bound = share(ArqClass::SelectiveRepeat)?;
+        for arq in [ArqClass::GoBackN, ArqClass::StopAndWait] {
             shares.push(share(arq)? / bound);
         }
     }
@@ -319,7 +322,7 @@ fn optimum(_: &Data) -> Option<Finding> {
     let mut excess = 0.0_f64;
     for rate in [1e-7, 1e-6, 1e-5, 1e-4] {
         let user = best(rate)?;
-        let at = |user| share(Arq::SelectiveRepeat, TESTBED, user, rate);
+        let at = |user| share(ArqClass::SelectiveRepeat, TESTBED, user, rate);
         let others = (1..=20_000).map(at).fold(0.0, f64::max);
         excess = excess.max(others - at(user));
         lengths.push(user as f64);
@@ -340,10 +343,13 @@ fn above_goal() -> Finding {
             after > 0.2 && after > 2.0 * before
         })
     };
-    let drops = USERS.map(|user| falls(Arq::SelectiveRepeat, user, 1e-5, 1e-4) * 100.0);
-    let before = USERS.map(|user| falls(Arq::SelectiveRepeat, user, 1e-6, 1e-5) * 100.0);
+    let drops = USERS.map(|user| falls(ArqClass::SelectiveRepeat, user, 1e-5, 1e-4) * 100.0);
+    let before = USERS.map(|user| falls(ArqClass::SelectiveRepeat, user, 1e-6, 1e-5) * 100.0);
     Finding::new(
-        Verdict::of(Arq::ALL.into_iter().all(holds), holds(Arq::SelectiveRepeat)),
+        Verdict::of(
+            ArqClass::ALL.into_iter().all(holds),
+            holds(ArqClass::SelectiveRepeat),
+        ),
         format!(
             "{} %; from 1e-6 to 1e-5 {} %",
             list(&drops, 0),
@@ -356,7 +362,7 @@ fn above_goal() -> Finding {
 fn two_per_cent(data: &Data) -> Option<Finding> {
     let mut figures = Vec::new();
     let (mut all, mut others) = (Vec::new(), Vec::new());
-    for arq in [Arq::GoBackN, Arq::SelectiveRepeat] {
+    for arq in [ArqClass::GoBackN, ArqClass::SelectiveRepeat] {
         let mut ratios = Vec::new();
         for (channel, line, rate) in cells() {
             let distance = if channel == "testbed" {
@@ -382,11 +388,11 @@ fn two_per_cent(data: &Data) -> Option<Finding> {
         ));
         all.extend(ratios);
     }
-    let form = Form::figure(Arq::GoBackN, KIODO, 1500, 1e-6).with_header(LINK_HEADER);
+    let form = Form::figure(ArqClass::GoBackN, KIODO, 1500, 1e-6).with_header(LINK_HEADER);
     let (far, interval) = kiodo_share(data)?;
     let (far, interval) = (far / form.share(), interval / form.share());
     let over = ((far - 1.0).abs() - interval).max(0.0);
-    let aerotp = ratios(data, "awgn-kiodo", AEROTP, Arq::SelectiveRepeat)?;
+    let aerotp = ratios(data, "awgn-kiodo", AEROTP, ArqClass::SelectiveRepeat)?;
     let off = worst(&all).max(over).max(worst(&aerotp));
     Some(Finding::new(
         Verdict::of(off <= 0.02, off <= 0.05),

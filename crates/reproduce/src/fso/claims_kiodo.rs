@@ -7,7 +7,7 @@ use super::slots::{self, EVERY, TIMEOUTS};
 use super::view::{LENGTHS, least, list, most, share, shares, worst};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
-use fulmar_sim::theory::{Arq, Blocks};
+use fulmar_sim::theory::{ArqClass, BlockDemand};
 
 /// Table 1's values over KIODO with independent errors.
 const PAPER_TCP: [f64; 3] = [0.0174, 0.0200, 0.0218];
@@ -98,7 +98,7 @@ fn four_blocks(data: &Data) -> Option<Finding> {
         .map(|(ours, paper)| ours / paper)
         .collect();
     let within = ratios.iter().all(|ratio| (0.8..=1.25).contains(ratio));
-    let forms = forms(Arq::SelectiveRepeat, "awgn-kiodo");
+    let forms = forms(ArqClass::SelectiveRepeat, "awgn-kiodo");
     let halves = ours
         .iter()
         .zip(forms)
@@ -120,8 +120,8 @@ fn four_blocks(data: &Data) -> Option<Finding> {
 }
 
 fn unlimited(data: &Data) -> Option<Finding> {
-    let aerotp = ratios(data, "awgn-kiodo", AEROTP, Arq::SelectiveRepeat)?;
-    let tcp = ratios(data, "awgn-kiodo", ALL, Arq::SelectiveRepeat)?;
+    let aerotp = ratios(data, "awgn-kiodo", AEROTP, ArqClass::SelectiveRepeat)?;
+    let tcp = ratios(data, "awgn-kiodo", ALL, ArqClass::SelectiveRepeat)?;
     let few = KEPT.iter().map(|x| share(data, "few-blocks", BLOCKS, x));
     let few = few.collect::<Option<Vec<f64>>>()?;
     let rises = few.windows(2).all(|pair| pair[1] > 0.95 * pair[0])
@@ -144,16 +144,16 @@ fn unlimited(data: &Data) -> Option<Finding> {
 
 fn blocks_needed(data: &Data) -> Option<Finding> {
     let need = |family: &str, user: u64| {
-        let form = Form::figure(Arq::SelectiveRepeat, distance(family), user, 1e-6)
+        let form = Form::figure(ArqClass::SelectiveRepeat, distance(family), user, 1e-6)
             .with_header(OWN_HEADER);
         let loss =
             fulmar_proto::units::PacketErrorRate::new(super::forms::loss(1e-6, user + OWN_HEADER))?;
-        Blocks::new(form.capacity(), loss)
+        BlockDemand::new(form.capacity(), loss)
     };
     let users = LENGTHS.map(|(user, _)| user);
-    let kiodo = users.map(|user| need("awgn-kiodo", user).map_or(0.0, Blocks::mean));
-    let testbed = users.map(|user| need("awgn-testbed", user).map_or(0.0, Blocks::mean));
-    let four = ratios(data, "awgn-testbed", FOUR, Arq::SelectiveRepeat)?;
+    let kiodo = users.map(|user| need("awgn-kiodo", user).map_or(0.0, BlockDemand::mean));
+    let testbed = users.map(|user| need("awgn-testbed", user).map_or(0.0, BlockDemand::mean));
+    let four = ratios(data, "awgn-testbed", FOUR, ArqClass::SelectiveRepeat)?;
     let quantile =
         need("awgn-kiodo", 1000)?.quantile(fulmar_proto::units::Probability::new(0.99)?)?;
     let enough = KEPT

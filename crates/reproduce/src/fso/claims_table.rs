@@ -6,7 +6,7 @@ use super::full_link::full_link;
 use super::view::{FADING, LENGTHS, by_channel, half, least, list, most, share, shares, worst};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
-use fulmar_sim::theory::Arq;
+use fulmar_sim::theory::ArqClass;
 
 /// The distance of a family, as in the paper's table.
 pub(super) fn distance(family: &str) -> f64 {
@@ -19,14 +19,14 @@ pub(super) fn distance(family: &str) -> f64 {
 }
 
 /// The closed form with this project's headers, at each of Table 1's lengths.
-pub(super) fn forms(arq: Arq, family: &str) -> Vec<f64> {
+pub(super) fn forms(arq: ArqClass, family: &str) -> Vec<f64> {
     let lengths = LENGTHS.iter();
     let form = |user| Form::figure(arq, distance(family), user, 1e-6).with_header(OWN_HEADER);
     lengths.map(|(user, _)| form(*user).share()).collect()
 }
 
 /// The runs' shares divided by the closed form's.
-pub(super) fn ratios(data: &Data, family: &str, line: &str, arq: Arq) -> Option<Vec<f64>> {
+pub(super) fn ratios(data: &Data, family: &str, line: &str, arq: ArqClass) -> Option<Vec<f64>> {
     let ours = shares(data, family, line)?;
     let forms = forms(arq, family);
     Some(
@@ -46,8 +46,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
             figures (0.9347 for 0.9735, 0.9479 for 0.9501); partly if both are within 10 %.",
         see: &["table-awgn-testbed"],
         check: |data| {
-            let tcp = ratios(data, "awgn-testbed", GBN, Arq::GoBackN)?;
-            let four = ratios(data, "awgn-testbed", FOUR, Arq::SelectiveRepeat)?;
+            let tcp = ratios(data, "awgn-testbed", GBN, ArqClass::GoBackN)?;
+            let four = ratios(data, "awgn-testbed", FOUR, ArqClass::SelectiveRepeat)?;
             Some(Finding::new(
                 Verdict::of(
                     worst(&tcp) <= 0.04 && worst(&four) <= 0.005,
@@ -294,9 +294,9 @@ fn awgn_bound(data: &Data) -> Option<Finding> {
     let mut only_aerotp = true;
     for family in FADING {
         for (line, arq) in [
-            (GBN, Arq::GoBackN),
-            (FOUR, Arq::SelectiveRepeat),
-            (AEROTP, Arq::SelectiveRepeat),
+            (GBN, ArqClass::GoBackN),
+            (FOUR, ArqClass::SelectiveRepeat),
+            (AEROTP, ArqClass::SelectiveRepeat),
         ] {
             let forms = forms(arq, family);
             for ((_, x), form) in LENGTHS.iter().zip(forms) {
@@ -324,7 +324,7 @@ if above.is_empty() {
 
 fn ideal_repeat(data: &Data) -> Option<Finding> {
     const PAPER: [f64; 3] = [0.8893, 0.9359, 0.9501];
-    let forms = forms(Arq::SelectiveRepeat, "testbed");
+    let forms = forms(ArqClass::SelectiveRepeat, "testbed");
     let mut reached = (true, true);
     for family in FADING {
         let lit = if family == "atenaa" { lit(data)? } else { 1.0 };

@@ -9,7 +9,7 @@ use crate::graph::{Graph, Trace};
 use crate::parameter::{Axis, AxisUnit};
 use fulmar_channel::fading::Demonstration;
 use fulmar_proto::units::{BitErrorRate, ByteCount};
-use fulmar_sim::theory::{Arq, BestLength, best_length};
+use fulmar_sim::theory::{ArqClass, BestLength, best_length};
 
 const COURSE: &str = "Short-term bit error rate of the preset's course of seed 1, in half seconds: the mean and the highest sample. The \
     paper's recordings are not public; this is a synthetic process made from what is said of them (docs/models/fading.md).";
@@ -37,24 +37,24 @@ pub(super) const FIG_1_TESTBED: Exhibit =
     course_figure("fig-1-testbed", "Figure 1: testbed", testbed);
 pub(super) const FIG_2_TESTBED: Exhibit =
     over_rate("fig-2-testbed", "Figure 2: stop-and-wait, testbed", |_| {
-        over_rates(Arq::StopAndWait, TESTBED)
+        over_rates(ArqClass::StopAndWait, TESTBED)
     });
 pub(super) const FIG_2_FASOLT: Exhibit =
     over_rate("fig-2-fasolt", "Figure 2: stop-and-wait, FASOLT", |_| {
-        over_rates(Arq::StopAndWait, FASOLT)
+        over_rates(ArqClass::StopAndWait, FASOLT)
     });
 pub(super) const FIG_3_TESTBED: Exhibit =
     over_rate("fig-3-testbed", "Figure 3: go-back-N, testbed", |_| {
-        over_rates(Arq::GoBackN, TESTBED)
+        over_rates(ArqClass::GoBackN, TESTBED)
     });
 pub(super) const FIG_3_FASOLT: Exhibit =
     over_rate("fig-3-fasolt", "Figure 3: go-back-N, FASOLT", |_| {
-        over_rates(Arq::GoBackN, FASOLT)
+        over_rates(ArqClass::GoBackN, FASOLT)
     });
 pub(super) const FIG_4_RATE: Exhibit = over_rate(
     "fig-4-rate",
     "Figure 4, left: selective repeat over the bit error rate",
-    |_| over_rates(Arq::SelectiveRepeat, TESTBED),
+    |_| over_rates(ArqClass::SelectiveRepeat, TESTBED),
 );
 pub(super) const FIG_4_LENGTH: Exhibit = Exhibit {
     id: "fig-4-length",
@@ -173,7 +173,7 @@ fn rates() -> impl Iterator<Item = f64> {
     (0..=120).map(|step| 10_f64.powf(-9.0 + f64::from(step) / 20.0))
 }
 
-fn over_rates(arq: Arq, distance: f64) -> Vec<Trace> {
+fn over_rates(arq: ArqClass, distance: f64) -> Vec<Trace> {
     let line = |&(user, label)| Trace {
         label,
         colour: None,
@@ -202,7 +202,7 @@ pub(super) fn best(rate: f64) -> Option<u64> {
 }
 
 fn over_lengths(_: &Data) -> Vec<Trace> {
-    let share = |user, rate| Form::figure(Arq::SelectiveRepeat, TESTBED, user, rate).share();
+    let share = |user, rate| Form::figure(ArqClass::SelectiveRepeat, TESTBED, user, rate).share();
     let header = super::forms::HEADER;
     let at = |user: u64, rate| ((user + header) as f64, share(user, rate));
     let lines = LENGTH_RATES
@@ -230,13 +230,13 @@ fn beside_runs(data: &Data, channel: &str, distance: f64) -> Vec<Trace> {
     let (user, line) = IDEAL_USERS[1];
     let kinds = [
         (
-            Arq::StopAndWait,
+            ArqClass::StopAndWait,
             "stop-and-wait",
             "stop-and-wait, simulated",
         ),
-        (Arq::GoBackN, "go-back-N", "go-back-N, simulated"),
+        (ArqClass::GoBackN, "go-back-N", "go-back-N, simulated"),
         (
-            Arq::SelectiveRepeat,
+            ArqClass::SelectiveRepeat,
             "selective repeat",
             "selective repeat, simulated",
         ),

@@ -1,7 +1,7 @@
 //! The paper's closed forms, with the headers of its figures and with those of this project's packets.
 
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Distance, Duration};
-use fulmar_sim::theory::{Arq, Packing, RoundTripCapacity, packet_loss, round_trip_time};
+use fulmar_sim::theory::{ArqClass, Packing, RoundTripCapacity, packet_loss, round_trip_time};
 
 /// The link rate of the reference receiver.
 pub(super) const RATE_BPS: f64 = 622e6;
@@ -24,7 +24,7 @@ pub(super) const KIODO: f64 = 2_500_000.0;
 /// One point of the closed forms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
-    pub(super) arq: Arq,
+    pub(super) arq: ArqClass,
     /// The distance in metres.
     pub(super) distance: f64,
     pub(super) user: u64,
@@ -37,7 +37,7 @@ pub(super) struct Form {
 
 impl Form {
     /// The form as in the paper's Figures 2 to 4.
-    pub(super) const fn figure(arq: Arq, distance: f64, user: u64, rate: f64) -> Self {
+    pub(super) const fn figure(arq: ArqClass, distance: f64, user: u64, rate: f64) -> Self {
         Self {
             arq,
             distance,

@@ -4,7 +4,7 @@ use super::families::table;
 use crate::data::Data;
 use crate::family::{Family, Line};
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
-use fulmar_sim::theory::Arq;
+use fulmar_sim::theory::ArqClass;
 
 /// User data of the link layers' packets, by the line's name.
 pub(super) const IDEAL_USERS: [(u64, &str); 3] = [
@@ -27,15 +27,15 @@ pub(super) const IDEAL_SECONDS: f64 = 2.0;
 /// A link layer's share of the link in user data.
 pub(super) fn ideal_share(
     data: &Data,
-    arq: Arq,
+    arq: ArqClass,
     channel: &str,
     line: &str,
     rate: &str,
 ) -> Option<f64> {
     let kind = match arq {
-        Arq::StopAndWait => "saw",
-        Arq::GoBackN => "gbn",
-        Arq::SelectiveRepeat => "sr",
+        ArqClass::StopAndWait => "saw",
+        ArqClass::GoBackN => "gbn",
+        ArqClass::SelectiveRepeat => "sr",
     };
     let family = format!("ideal-{kind}-{channel}");
     let octets = data.mean(&family, line, rate, "delivered_bytes")?;

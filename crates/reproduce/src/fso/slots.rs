@@ -7,7 +7,7 @@
 
 use super::forms::{Form, HEADER, KIODO, RATE_BPS, loss};
 use fulmar_proto::rng::Rng;
-use fulmar_sim::theory::Arq;
+use fulmar_sim::theory::ArqClass;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
 
@@ -107,9 +107,9 @@ impl Slotted {
 /// `timeout` round trips.
 fn share(user: u64, blocks: usize, timeout: f64) -> f64 {
     let arq = if blocks == 0 {
-        Arq::GoBackN
+        ArqClass::GoBackN
     } else {
-        Arq::SelectiveRepeat
+        ArqClass::SelectiveRepeat
     };
     let form = Form::figure(arq, KIODO, user, 1e-6);
     let header = if blocks == 0 {

@@ -76,7 +76,7 @@ fn each_command_on_a_page_makes_the_runs_it_stands_under() {
 }
 
 /// The points of a command, as `fulmar sim` takes its arguments.
-fn told(command: &str, scenario: &str) -> Vec<Point> {
+fn told(command: &str, scenario: &str) -> Vec<SweepPoint> {
     let (head, sets) = command.split_once(" --set ").expect("a sweep at least");
     let words: Vec<&str> = head.split(' ').collect();
     assert_eq!(words[..2], ["fulmar", "sim"]);
@@ -133,7 +133,7 @@ fn fewer_runs_than_a_figure_has_are_told() {
     assert_eq!(FewRuns::of(Some(1), &[]), None);
 }
 
-fn points_of(family: &Family, line: &Line) -> Vec<Point> {
+fn points_of(family: &Family, line: &Line) -> Vec<SweepPoint> {
     let document = document(family, line, Some(1)).expect("it is valid");
     let points = points(&document).expect("it is valid");
     assert_eq!(points.len(), family.x.ids().len());

@@ -1,7 +1,7 @@
 //! The papers with few and short runs, made once for all tests.
 
 use fulmar_reproduce::{FSO, LT_TCP, MULTI_MODE, Outcome, PAPERS, Paper, Reproduction};
-use fulmar_sim::experiment::{Experiment, PointResult, Progress};
+use fulmar_sim::experiment::{Experiment, PointResult, ExperimentProgress};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Short {
         for point in &mut experiment.points {
             point.plan.run.duration = point.plan.run.duration.min(longest(paper));
         }
-        let results = experiment.run(2, &Progress::default());
+        let results = experiment.run(2, &ExperimentProgress::default());
         let results = results.expect("threads start");
         Self {
             made,

@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
     /// The octets that come, and their order.
-    pub order: Order,
+    pub order: PromisedOrder,
     /// Whether octets may be wrong; they are then counted.
     pub damage_permitted: bool,
 }
 
 /// The octets that come, and their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum PromisedOrder {
     /// Every octet, in order, once.
     Complete,
     /// Octets in order and at most once, with holes.
@@ -32,7 +32,7 @@ pub enum Order {
 impl Promise {
     /// UDP's promise: its checksum overlooks some damage.
     pub const NOTHING: Self = Self {
-        order: Order::Any,
+        order: PromisedOrder::Any,
         damage_permitted: true,
     };
 }
@@ -206,7 +206,7 @@ impl FlowMeter {
         if offset != self.next_offset && !self.tolerates_jump_to(offset) {
             return;
         }
-        if self.promise.order == Order::Any && !self.fill_hole(offset, end) {
+        if self.promise.order == PromisedOrder::Any && !self.fill_hole(offset, end) {
             self.repeated_pieces += 1;
             return;
         }
@@ -230,9 +230,9 @@ impl FlowMeter {
     fn tolerates_jump_to(&mut self, offset: u64) -> bool {
         let expected = self.next_offset;
         let violation = match self.promise.order {
-            Order::Any => return true,
-            Order::Holes if offset > expected => return true,
-            Order::Complete if offset > expected => Violation::Skipped { offset, expected },
+            PromisedOrder::Any => return true,
+            PromisedOrder::Holes if offset > expected => return true,
+            PromisedOrder::Complete if offset > expected => Violation::Skipped { offset, expected },
             _ => Violation::Repeated { offset, expected },
         };
         self.violate(violation);
@@ -318,7 +318,7 @@ impl FlowMeter {
 
     /// Whether the transport gives up nothing.
     pub fn is_reliable(&self) -> bool {
-        self.promise.order == Order::Complete
+        self.promise.order == PromisedOrder::Complete
     }
 
     /// Whether every octet came, unaltered.
@@ -372,9 +372,9 @@ impl FlowMeter {
 mod tests {
     use super::*;
 
-    const RELIABLE: Promise = promise(Order::Complete, false);
+    const RELIABLE: Promise = promise(PromisedOrder::Complete, false);
 
-    const fn promise(order: Order, damage_permitted: bool) -> Promise {
+    const fn promise(order: PromisedOrder, damage_permitted: bool) -> Promise {
         Promise {
             order,
             damage_permitted,
@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn holes_are_fine_where_promised_but_the_past_is_not() {
-        let mut meter = meter(promise(Order::Holes, false));
+        let mut meter = meter(promise(PromisedOrder::Holes, false));
         meter.deliver(LATER, 200, &octets(200, 100));
         assert_eq!(meter.violation(), None);
         meter.deliver(LATER, 100, &octets(100, 100));
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn wrong_octets_count_as_corrupt_where_permitted() {
-        let mut meter = meter(promise(Order::Holes, true));
+        let mut meter = meter(promise(PromisedOrder::Holes, true));
         let mut damaged = octets(0, 100);
         damaged[3] ^= 1;
         meter.deliver(LATER, 0, &damaged);

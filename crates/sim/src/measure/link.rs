@@ -18,7 +18,7 @@ const OVERTAKEN_MAX: u64 = 4_096;
 
 /// The properties of a packet that only the measurement knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct PacketIdentity {
     pub(crate) kind: Kind,
     pub(crate) tag: u64,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Identity {
 struct Offered {
     /// The hash of its octets.
     hash: u64,
-    identity: Identity,
+    identity: PacketIdentity,
     at: Instant,
     released: bool,
 }
@@ -86,7 +86,7 @@ impl LinkMeter {
     }
 
     /// The layer takes a packet.
-    pub(crate) fn offer(&mut self, now: Instant, octets: &[u8], identity: Identity) {
+    pub(crate) fn offer(&mut self, now: Instant, octets: &[u8], identity: PacketIdentity) {
         let hash = hash(octets);
         self.places.entry(hash).or_default().push_back(self.offered);
         self.offered += 1;
@@ -101,7 +101,7 @@ impl LinkMeter {
 
     /// The layer hands a packet up at the far end. Returns its identity; `None` if it was never offered:
     /// damage that the frame's check overlooked.
-    pub(crate) fn release(&mut self, now: Instant, octets: &[u8]) -> Option<Identity> {
+    pub(crate) fn release(&mut self, now: Instant, octets: &[u8]) -> Option<PacketIdentity> {
         let places = self.places.get(&hash(octets))?;
         let before = self.forgotten_before;
         let index_of = |place: u64| usize::try_from(place - before).ok();
@@ -192,7 +192,7 @@ impl LinkMeter {
 mod tests {
     use super::*;
 
-    const ID: Identity = Identity {
+    const ID: PacketIdentity = PacketIdentity {
         kind: Kind::Source,
         tag: 7,
     };
@@ -251,7 +251,7 @@ mod tests {
     fn equal_packets_are_released_one_by_one() {
         let mut meter = LinkMeter::default();
         for tag in [1, 2] {
-            meter.offer(at(0), b"same", Identity { tag, ..ID });
+            meter.offer(at(0), b"same", PacketIdentity { tag, ..ID });
         }
         let tags = [at(1), at(2)].map(|now| meter.release(now, b"same").map(|id| id.tag));
         assert_eq!(tags, [Some(1), Some(2)]);

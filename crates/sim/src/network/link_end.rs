@@ -5,9 +5,9 @@
 //! ```
 
 use crate::guard::GuardedLink;
-use crate::measure::link::{Identity, LinkMeter};
+use crate::measure::link::{LinkMeter, PacketIdentity};
 use crate::measure::wire::WireLoss;
-use crate::network::{Event, Network};
+use crate::network::{Network, NetworkEvent};
 use crate::node::{NodeId, WayId};
 use crate::pool::PacketId;
 use crate::tap::Came;
@@ -189,7 +189,7 @@ impl Network {
         {
             let at = deadline.at.max(now);
             end.wake = Some(at);
-            self.queue.push(at, Event::LinkWake(link));
+            self.queue.push(at, NetworkEvent::LinkWake(link));
         }
     }
 
@@ -224,7 +224,8 @@ impl LinkDriver for Port<'_> {
         descending.clear();
         core::mem::swap(descending, &mut packet.octets);
         pool.release(id);
-        end.meter.offer(now, descending, Identity { kind, tag });
+        end.meter
+            .offer(now, descending, PacketIdentity { kind, tag });
         let parsed = NetworkHeader::parse(descending).ok();
         Some(LinkPacket {
             octets: descending,
@@ -252,7 +253,7 @@ impl LinkDriver for Port<'_> {
             peer, node, way, ..
         } = links[self.link.0];
         let known = links[peer.0].meter.release(now, ascending);
-        let Identity { kind, tag } = known.unwrap_or(Identity {
+        let PacketIdentity { kind, tag } = known.unwrap_or(PacketIdentity {
             kind: fulmar_proto::machine::Kind::Source,
             tag: 0,
         });
@@ -260,7 +261,7 @@ impl LinkDriver for Port<'_> {
         if tap.is_some() {
             pool.packet_mut(packet).came = Some(Came::Layer { end: way });
         }
-        queue.push(now, Event::Arrive { node, packet });
+        queue.push(now, NetworkEvent::Arrive { node, packet });
     }
 
     fn can_send(&self) -> bool {
@@ -284,7 +285,9 @@ impl LinkDriver for Port<'_> {
         if !self.takes && channel.wake_at().is_none() {
             let free = channel.queue(now).free_at;
             self.network.links[self.link.0].free = Some(free);
-            self.network.queue.push(free, Event::LinkFree(self.link));
+            self.network
+                .queue
+                .push(free, NetworkEvent::LinkFree(self.link));
         }
     }
 }

@@ -4,7 +4,7 @@ use super::aggregate::AggregateRecord;
 
 /// A column of the table for people.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub struct ReportColumn {
     /// The measure's flat name.
     pub name: &'static str,
     /// The heading, with the unit the value is shown in.
@@ -18,7 +18,7 @@ pub struct Column {
 }
 
 /// The columns of the table, in order.
-pub const COLUMNS: [Column; 9] = [
+pub const COLUMNS: [ReportColumn; 9] = [
     column("completed", "complete %", 0.01, 0, 70),
     column("delivered_bytes", "delivered kB", 1e3, 1, 40),
     column("goodput_bps", "goodput Mbit/s", 1e6, 3, 100),
@@ -36,8 +36,8 @@ const fn column(
     unit: f64,
     digits: usize,
     weight: u8,
-) -> Column {
-    Column {
+) -> ReportColumn {
+    ReportColumn {
         name,
         heading,
         unit,
@@ -46,7 +46,7 @@ const fn column(
     }
 }
 
-impl Column {
+impl ReportColumn {
     /// The mean with its interval, as text.
     pub fn cell(&self, point: &AggregateRecord) -> String {
         let Some((mean, summary)) = point.summary(self.name).and_then(|s| Some((s.mean?, s)))

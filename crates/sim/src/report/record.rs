@@ -6,7 +6,7 @@ use crate::measure::capacity::Yardsticks;
 use crate::measure::flow::{Delay, FlowMeter};
 use crate::measure::statistics::{mean_seconds, percentile};
 use crate::measure::wire::{ByKind, LossCounts};
-use crate::stack::Recovered;
+use crate::stack::RecoveredTpdus;
 use crate::world::{EndReason, World};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ pub struct Metrics {
     /// Packets that went on with inverted bits.
     pub wire_damaged: u64,
     /// TPDUs put right, by the means of repair.
-    pub recovered: Recovered,
+    pub recovered: RecoveredTpdus,
     /// The effect of following the bit error rate (AeroTP).
     #[serde(default)]
     pub adaptation: AdaptationMetrics,

@@ -29,6 +29,6 @@ pub use gateway::GatewayPlan;
 pub use hop::{HopPlan, LanPlan, NoRecordings, Recordings};
 pub use link::LinkPlan;
 pub use lt_tcp::LtTcpPlan;
-pub use plan::{Plan, RUNS_MAX, RunPlan};
-pub use sweep::{Point, points, points_with};
+pub use plan::{PointPlan, RUNS_MAX, RunPlan};
+pub use sweep::{SweepPoint, points, points_with};
 pub use tcp::TcpPlan;

@@ -23,7 +23,7 @@ pub struct RunPlan {
 
 /// One point of an experiment, ready to run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct PointPlan {
     /// The number of runs, their duration and their seeds.
     pub run: RunPlan,
     /// The access links, if the ends have any.
@@ -47,11 +47,11 @@ pub const RUNS_MAX: u64 = 1_000_000;
 const HOPS_MAX: usize = 250;
 const FLOWS_MAX: usize = 10_000;
 
-impl Plan {
+impl PointPlan {
     /// Reads a document that names no traces.
     ///
     /// # Errors
-    /// As [`Plan::read_with`].
+    /// As [`PointPlan::read_with`].
     pub fn read(document: &Document) -> Result<Self, ScenarioError> {
         Self::read_with(document, &NoRecordings)
     }

@@ -9,19 +9,19 @@
 use super::ScenarioError;
 use super::hop::Recordings;
 use super::path::{covers, overlap, set_paths};
-use super::plan::Plan;
+use super::plan::PointPlan;
 use fulmar_settings::{Document, Node, Origin, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One point: the values that vary, and the plan that they give.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct SweepPoint {
     /// The swept paths and their values here, as written.
     pub varied: Vec<(String, String)>,
     /// Everything written, with this point's values in place.
     pub parameters: BTreeMap<String, String>,
     /// The plan of this point.
-    pub plan: Plan,
+    pub plan: PointPlan,
 }
 
 /// The most points: bounds what a typing mistake can ask for.
@@ -41,8 +41,8 @@ struct Axis {
 ///
 /// # Errors
 /// As [`points_with`].
-pub fn points(document: &Document) -> Result<Vec<Point>, ScenarioError> {
-    points_of(document, &Plan::read)
+pub fn points(document: &Document) -> Result<Vec<SweepPoint>, ScenarioError> {
+    points_of(document, &PointPlan::read)
 }
 
 /// Lists the points of `document`, the last axis varying fastest. Without a sweep there is one point.
@@ -53,13 +53,15 @@ pub fn points(document: &Document) -> Result<Vec<Point>, ScenarioError> {
 pub fn points_with(
     document: &Document,
     recordings: &dyn Recordings,
-) -> Result<Vec<Point>, ScenarioError> {
-    points_of(document, &|document| Plan::read_with(document, recordings))
+) -> Result<Vec<SweepPoint>, ScenarioError> {
+    points_of(document, &|document| {
+        PointPlan::read_with(document, recordings)
+    })
 }
 
-type ReadPlan<'a> = &'a dyn Fn(&Document) -> Result<Plan, ScenarioError>;
+type ReadPlan<'a> = &'a dyn Fn(&Document) -> Result<PointPlan, ScenarioError>;
 
-fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<Point>, ScenarioError> {
+fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<SweepPoint>, ScenarioError> {
     let axes = axes(document)?;
     let count = axes
         .iter()
@@ -78,7 +80,7 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<Point>, Scen
         );
         return Err(ScenarioError::new(origin, "sweep", problem));
     };
-    let points: Vec<Point> = (0..count)
+    let points: Vec<SweepPoint> = (0..count)
         .map(|index| point(document, &axes, index, read))
         .collect::<Result<_, _>>()?;
     let runs = points.iter().map(|point| point.plan.run.runs);
@@ -102,7 +104,7 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<Point>, Scen
 }
 
 /// Refuses an axis that changes nothing: rows that differ in their label alone would pass for a result.
-fn refuse_idle(axes: &[Axis], points: &[Point]) -> Result<(), ScenarioError> {
+fn refuse_idle(axes: &[Axis], points: &[SweepPoint]) -> Result<(), ScenarioError> {
     let mut stride = points.len();
     for axis in axes {
         let levels = axis.levels.len();
@@ -156,7 +158,7 @@ fn point(
     axes: &[Axis],
     index: usize,
     read: ReadPlan<'_>,
-) -> Result<Point, ScenarioError> {
+) -> Result<SweepPoint, ScenarioError> {
     let mut document = document.clone();
     let mut varied = Vec::new();
     let mut stride = axes.iter().map(|axis| axis.levels.len()).product::<usize>();
@@ -170,7 +172,7 @@ fn point(
             }
         }
     }
-    Ok(Point {
+    Ok(SweepPoint {
         varied,
         parameters: document.parameters(),
         plan: read(&document)?,

@@ -48,7 +48,7 @@ pub(crate) enum Stack {
 /// A transport's counts of lost pieces, summed over its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackCounts {
-    pub(crate) recovered: Recovered,
+    pub(crate) recovered: RecoveredTpdus,
     /// The effect of following the bit error rate.
     pub(crate) adaptation: AdaptationCounts,
     /// Pieces that arrived, but damaged beyond use.
@@ -76,7 +76,7 @@ pub(crate) struct AdaptationCounts {
 
 /// TPDUs that were missing or damaged and were put right, by the means of repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
-pub struct Recovered {
+pub struct RecoveredTpdus {
     /// TPDUs repaired by parity inside the TPDU.
     pub fec_words: u64,
     /// TPDUs repaired by parity across TPDUs.
@@ -213,7 +213,7 @@ impl core::ops::AddAssign for AdaptationCounts {
     }
 }
 
-impl core::ops::AddAssign for Recovered {
+impl core::ops::AddAssign for RecoveredTpdus {
     fn add_assign(&mut self, other: Self) {
         self.fec_words += other.fec_words;
         self.fec_block += other.fec_block;

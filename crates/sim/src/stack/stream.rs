@@ -1,7 +1,7 @@
 //! Transports of octet streams in the simulator, TCP and LT-TCP: one endpoint for each node, a
 //! connection for each flow.
 
-use super::{Context, Recovered, StackCounts};
+use super::{Context, RecoveredTpdus, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use fulmar_baseline::StreamEndpoint;
@@ -44,9 +44,9 @@ impl SimulatedStream for LtTcpEndpoint {
     fn counts(&self) -> StackCounts {
         let counters = self.counters();
         StackCounts {
-            recovered: Recovered {
+            recovered: RecoveredTpdus {
                 fec_block: counters.recovered,
-                ..Recovered::default()
+                ..RecoveredTpdus::default()
             },
             damaged: counters.checksum,
             timeouts: counters.timeouts,

@@ -11,7 +11,7 @@
 
 mod hop;
 
-use crate::experiment::{ExperimentError, Progress, pool};
+use crate::experiment::{ExperimentError, ExperimentProgress, pool};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use fulmar_baseline::link::{
@@ -85,7 +85,7 @@ pub struct LinkFailure {
 pub fn link_sessions(
     seeds: Range<u64>,
     jobs: usize,
-    progress: &Progress,
+    progress: &ExperimentProgress,
 ) -> Result<LinkSwarmTotals, ExperimentError> {
     let reports: Vec<(u64, LinkReport)> = pool(jobs)?.install(|| {
         seeds
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_seeds_sessions_are_the_same_each_time_and_see_faults() {
-        let seeds = || link_sessions(0..20, 1, &Progress::default()).unwrap();
+        let seeds = || link_sessions(0..20, 1, &ExperimentProgress::default()).unwrap();
         let totals = seeds();
         assert_eq!(totals.failures, []);
         assert_eq!(totals, seeds());

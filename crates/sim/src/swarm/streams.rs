@@ -8,7 +8,7 @@ mod tcp;
 
 use super::{DURATION, Draw};
 use crate::report::record::Metrics;
-use crate::scenario::{Document, Plan, ScenarioError};
+use crate::scenario::{Document, PointPlan, ScenarioError};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::AtomicBool;
 
@@ -43,10 +43,10 @@ fn run(
     text: &str,
     seed: u64,
     cancel: &AtomicBool,
-    check: impl FnOnce(&Plan, &World, EndReason) -> Vec<String>,
+    check: impl FnOnce(&PointPlan, &World, EndReason) -> Vec<String>,
 ) -> Result<Session, ScenarioError> {
     let document = Document::parse(&format!("swarm seed {seed}"), text)?;
-    let plan = Plan::read(&document)?;
+    let plan = PointPlan::read(&document)?;
     let options = WorldOptions {
         watch_memory: true,
         ..WorldOptions::default()
@@ -109,7 +109,7 @@ fn draw_buffers(draw: &mut Draw) {
 fn assert_readable(scenario: fn(u64) -> String) {
     for seed in 0..1_000 {
         let document = Document::parse("swarm", &scenario(seed)).expect("TOML");
-        let plan = Plan::read(&document);
+        let plan = PointPlan::read(&document);
         assert!(plan.is_ok(), "seed {seed}: {plan:?}\n{}", scenario(seed));
     }
 }

@@ -4,7 +4,7 @@ use fulmar_proto::units::{Bitrate, ByteCount, Duration, PacketErrorRate};
 
 /// A class of repetition (automatic repeat request).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Arq {
+pub enum ArqClass {
     /// One packet at a time, and a wait for its acknowledgement.
     StopAndWait,
     /// A window, sent again from the first packet that is missing.
@@ -13,7 +13,7 @@ pub enum Arq {
     SelectiveRepeat,
 }
 
-impl Arq {
+impl ArqClass {
     /// Every class, from the simplest on.
     pub const ALL: [Self; 3] = [Self::StopAndWait, Self::GoBackN, Self::SelectiveRepeat];
 
@@ -134,14 +134,14 @@ impl Goodput {
 /// rate: one acknowledgement for each packet sent, lost ones included. No equation of the source
 /// says it; its Table 1 measures it.
 pub fn back_channel_share(
-    arq: Arq,
+    arq: ArqClass,
     packet: ByteCount,
     acknowledgement: ByteCount,
     capacity: RoundTripCapacity,
 ) -> f64 {
     let per_packet = acknowledgement.0 as f64 / packet.0.max(1) as f64;
     match arq {
-        Arq::StopAndWait => per_packet / (1.0 + capacity.0),
-        Arq::GoBackN | Arq::SelectiveRepeat => per_packet,
+        ArqClass::StopAndWait => per_packet / (1.0 + capacity.0),
+        ArqClass::GoBackN | ArqClass::SelectiveRepeat => per_packet,
     }
 }

@@ -9,12 +9,12 @@ use statrs::function::erf::erf_inv;
 /// With fewer blocks in the acknowledgement than this, selective repeat falls back to repeating
 /// everything: TCP has three or four.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Blocks {
+pub struct BlockDemand {
     mean: f64,
     deviation: f64,
 }
 
-impl Blocks {
+impl BlockDemand {
     /// The number of blocks on a link that is `capacity` packets long and loses each with `loss`.
     ///
     /// The mean is equation 12, C p / (1 - p). The source leaves its deviation open ("of the AWGN

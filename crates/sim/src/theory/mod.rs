@@ -10,9 +10,9 @@
 //! | 5 | loss of a packet | [`packet_loss`] |
 //! | 6 | the same with its acknowledgement | [`packet_or_acknowledgement_loss`] |
 //! | 7 | packets in a round trip | [`RoundTripCapacity`] |
-//! | 8, 9, 10 | goodput of selective repeat, stop-and-wait, go-back-N | [`Arq::goodput`] |
+//! | 8, 9, 10 | goodput of selective repeat, stop-and-wait, go-back-N | [`ArqClass::goodput`] |
 //! | 11 | the best length for selective repeat | [`best_length`] |
-//! | 12, 13 | blocks that selective repeat has to tell apart; a quantile | [`Blocks`] |
+//! | 12, 13 | blocks that selective repeat has to tell apart; a quantile | [`BlockDemand`] |
 //!
 //! # Limits, all the source's
 //! The link is always busy, errors are independent (no fading), the window never
@@ -31,8 +31,8 @@ mod length;
 mod link;
 mod loss;
 
-pub use arq::{Arq, Goodput, Packing, RoundTripCapacity, back_channel_share};
-pub use blocks::Blocks;
+pub use arq::{ArqClass, Goodput, Packing, RoundTripCapacity, back_channel_share};
+pub use blocks::BlockDemand;
 pub use fulmar_channel::fading::ReceiverModel;
 pub use length::{BestLength, best_length, search_best_length};
 pub use link::{round_trip_time, window};

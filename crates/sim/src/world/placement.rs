@@ -1,19 +1,19 @@
 //! Flows and the machines that carry them, put in their places before a run.
 
 use super::Slot;
-use crate::app::Source;
+use crate::app::AppSource;
 use crate::flow::{FIRST_PORT, Flow, Positions, promise};
 use crate::measure::flow::FlowMeter;
-use crate::network::{Event, Network, path_of};
+use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pattern::Pattern;
-use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, Plan, TransportPlan};
+use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, PointPlan, TransportPlan};
 use crate::stack::Stack;
 use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
 use crate::stack::gateway::GatewayStack;
 use crate::stack::stream::StreamStack;
-use crate::topology::Ends;
+use crate::topology::ChainEnds;
 use fulmar_baseline::datagram::DatagramConfig;
 use fulmar_baseline::lt_tcp::LtTcpEndpoint;
 use fulmar_baseline::tcp::TcpEndpoint;
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 /// The machines of all nodes while flows are put in their places, each made for the first flow that needs it.
 #[derive(Debug)]
 pub(super) struct Placement<'a> {
-    plan: &'a Plan,
+    plan: &'a PointPlan,
     rng: &'a Rng,
     /// The number of notes that AeroTP keeps between two drains.
     notes: usize,
@@ -76,7 +76,7 @@ impl<S> Machines<S> {
 
 impl<'a> Placement<'a> {
     /// No machines yet; `observed` says whether their events are logged.
-    pub(super) fn new(plan: &'a Plan, rng: &'a Rng, observed: bool) -> Self {
+    pub(super) fn new(plan: &'a PointPlan, rng: &'a Rng, observed: bool) -> Self {
         let leaves_holes = |flow: &FlowPlan| Positions::needed(&flow.transport).is_some();
         let notes = observed || plan.flows.iter().any(leaves_holes);
         Self {
@@ -98,7 +98,7 @@ impl<'a> Placement<'a> {
         network: &mut Network,
         index: usize,
         flow: &FlowPlan,
-        ends: Ends,
+        ends: ChainEnds,
     ) -> Flow {
         let ends = match flow.direction {
             AppDirection::Forward => [ends.source, ends.sink],
@@ -128,12 +128,12 @@ impl<'a> Placement<'a> {
             flow.piece,
             start,
         );
-        network.queue.push(start, Event::Start(index));
+        network.queue.push(start, NetworkEvent::Start(index));
         let [sender, receiver] = machines;
         Flow {
             plan: flow.clone(),
             pattern,
-            source: Source::new(flow.traffic, start),
+            source: AppSource::new(flow.traffic, start),
             meter,
             sender,
             receiver,
@@ -255,7 +255,7 @@ fn paced(flow: &FlowPlan) -> bool {
 }
 
 /// The lowest rate on a flow's way.
-fn lowest_rate(plan: &Plan, flow: &FlowPlan) -> Bitrate {
+fn lowest_rate(plan: &PointPlan, flow: &FlowPlan) -> Bitrate {
     let hops = plan.hops.iter().map(|hop| match flow.direction {
         AppDirection::Forward => hop.forward.rate,
         AppDirection::Reverse => hop.reverse.rate,

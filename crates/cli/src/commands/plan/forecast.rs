@@ -4,7 +4,7 @@ use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Duration, PacketErrorRate, Probability,
 };
 use fulmar_sim::theory::{
-    Arq, Blocks, Goodput, Packing, RoundTripCapacity, back_channel_share, packet_loss,
+    ArqClass, BlockDemand, Goodput, Packing, RoundTripCapacity, back_channel_share, packet_loss,
     packet_or_acknowledgement_loss, search_best_length,
 };
 use serde::Serialize;
@@ -82,9 +82,12 @@ pub(super) struct BlocksNeeded {
 
 impl Forecast {
     pub(super) fn of(question: &Question) -> Self {
-        let kinds: Vec<Kind> = Arq::ALL.into_iter().map(|arq| question.kind(arq)).collect();
-        let selective = question.packing(Arq::SelectiveRepeat, question.data_of(&kinds));
-        let blocks = Blocks::new(question.capacity(selective), question.loss(selective));
+        let kinds: Vec<Kind> = ArqClass::ALL
+            .into_iter()
+            .map(|arq| question.kind(arq))
+            .collect();
+        let selective = question.packing(ArqClass::SelectiveRepeat, question.data_of(&kinds));
+        let blocks = BlockDemand::new(question.capacity(selective), question.loss(selective));
         Self {
             rate_bps: question.rate.as_bits_per_second(),
             rtt_s: question.round_trip.as_secs_f64(),
@@ -108,14 +111,14 @@ impl Forecast {
 }
 
 impl Question {
-    fn header_of(&self, arq: Arq) -> ByteCount {
+    fn header_of(&self, arq: ArqClass) -> ByteCount {
         match arq {
-            Arq::StopAndWait | Arq::GoBackN => self.header,
-            Arq::SelectiveRepeat => self.selective_header,
+            ArqClass::StopAndWait | ArqClass::GoBackN => self.header,
+            ArqClass::SelectiveRepeat => self.selective_header,
         }
     }
 
-    fn packing(&self, arq: Arq, user: ByteCount) -> Packing {
+    fn packing(&self, arq: ArqClass, user: ByteCount) -> Packing {
         Packing {
             user,
             header: self.header_of(arq),
@@ -140,12 +143,12 @@ impl Question {
         RoundTripCapacity::new(self.round_trip, self.rate, packing.packet())
     }
 
-    fn goodput(&self, arq: Arq, user: ByteCount) -> Goodput {
+    fn goodput(&self, arq: ArqClass, user: ByteCount) -> Goodput {
         let packing = self.packing(arq, user);
         arq.goodput(packing, self.loss(packing), self.capacity(packing))
     }
 
-    fn kind(&self, arq: Arq) -> Kind {
+    fn kind(&self, arq: ArqClass) -> Kind {
         let header = self.header_of(arq);
         let most = self.longest.saturating_sub(header);
         let candidates = 1..=u32::try_from(most.0).unwrap_or(u32::MAX);

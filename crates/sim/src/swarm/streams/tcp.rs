@@ -1,7 +1,7 @@
 //! Random sessions of TCP, of any preset with any of its options turned around.
 
 use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
-use crate::scenario::{Plan, ScenarioError, TransportPlan};
+use crate::scenario::{PointPlan, ScenarioError, TransportPlan};
 use crate::stack::stream::GAVE_UP;
 use crate::swarm::broken_but;
 use crate::world::{EndReason, World};
@@ -49,7 +49,7 @@ pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, Scenari
 /// Every promise that was not kept. A flow of which a side gave up early need not be whole: the octets that
 /// came are still those that were sent, in order and once, but the other side may wait for the rest for
 /// ever, or be reset.
-fn broken(plan: &Plan, world: &World, end: EndReason) -> Vec<String> {
+fn broken(plan: &PointPlan, world: &World, end: EndReason) -> Vec<String> {
     let given_up: Vec<bool> = world.closings().map(|ends| gave_up(&ends)).collect();
     let excused = |index: usize| {
         let transport = plan.flows.get(index).map(|flow| &flow.transport);
