@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A sentence of a paper that states a result, with its check.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PaperClaim {
     pub(crate) id: &'static str,
     /// The place in the paper.
     pub(crate) place: &'static str,
@@ -16,13 +16,13 @@ pub(crate) struct Claim {
     /// Figures that show it, by id.
     pub(crate) see: &'static [&'static str],
     /// The check; it gives `None` if the runs have no value to judge by.
-    pub(crate) check: fn(&Data) -> Option<Finding>,
+    pub(crate) check: fn(&Data) -> Option<ClaimFinding>,
 }
 
 /// The result of a claim's check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
-    pub(crate) verdict: Verdict,
+pub(crate) struct ClaimFinding {
+    pub(crate) verdict: ClaimVerdict,
     /// Our figure.
     pub(crate) figure: String,
     /// Further facts that a reader should know.
@@ -31,7 +31,7 @@ pub(crate) struct Finding {
     open: bool,
     /// The verdicts under the other readings of the conditions, if there are such readings; one of them that
     /// has no value gives none.
-    others: Option<Vec<Verdict>>,
+    others: Option<Vec<ClaimVerdict>>,
 }
 
 /// The beginning of a comment's line that says why a verdict decides nothing.
@@ -39,9 +39,9 @@ const OPEN: &str = "Too close to tell: ";
 /// The beginning of a comment's line that says which of our settings makes a claim hold.
 const GIVEN: &str = "Given, not found: ";
 
-impl Finding {
+impl ClaimFinding {
     /// A verdict with our figure, and further facts that a reader should know.
-    pub(crate) const fn new(verdict: Verdict, figure: String, comment: String) -> Self {
+    pub(crate) const fn new(verdict: ClaimVerdict, figure: String, comment: String) -> Self {
         Self {
             verdict,
             figure,
@@ -52,12 +52,12 @@ impl Finding {
     }
 
     /// A verdict with our figure alone.
-    pub(crate) const fn bare(verdict: Verdict, figure: String) -> Self {
+    pub(crate) const fn bare(verdict: ClaimVerdict, figure: String) -> Self {
         Self::new(verdict, figure, String::new())
     }
 
     /// The finding with the verdicts under other readings of the conditions.
-    pub(crate) fn beside(self, others: Vec<Verdict>) -> Self {
+    pub(crate) fn beside(self, others: Vec<ClaimVerdict>) -> Self {
         let others = Some(others);
         Self { others, ..self }
     }
@@ -65,7 +65,7 @@ impl Finding {
     /// Leaves a claim open that did not come out, but whose opposite did not either, for the reason `why`.
     /// Another verdict stays as it is.
     pub(crate) fn open_if(self, open: bool, why: &str) -> Self {
-        if !open || self.verdict != Verdict::Not {
+        if !open || self.verdict != ClaimVerdict::Not {
             return self;
         }
         let open = true;
@@ -76,10 +76,10 @@ impl Finding {
     /// its own words, for the reason `why`: that is no evidence for the claim. If it does not even hold
     /// then, that is a finding, and stays one.
     pub(crate) fn given(self, why: &str) -> Self {
-        if self.verdict == Verdict::Not {
+        if self.verdict == ClaimVerdict::Not {
             return self;
         }
-        let verdict = Verdict::Given;
+        let verdict = ClaimVerdict::Given;
         Self { verdict, ..self }.because(GIVEN, why)
     }
 
@@ -96,7 +96,7 @@ impl Finding {
 /// Whether a claim came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The runs show what the paper says.
     Reproduced,
     /// The runs show it in direction or in part of the range.
@@ -107,7 +107,7 @@ pub enum Verdict {
     Given,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// The name on the page and in the records.
     pub const fn name(self) -> &'static str {
         match self {
@@ -140,7 +140,7 @@ pub struct Checked {
     /// The paper's statement, in our words.
     pub claim: String,
     /// The verdict of the runs.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// Our figure, with its unit.
     pub figure: String,
     /// The criterion, and further facts that a reader should know.
@@ -162,10 +162,10 @@ pub(crate) fn changes(claims: &[Checked]) -> (usize, usize) {
     (read.len(), read.iter().filter(|changes| **changes).count())
 }
 
-impl Claim {
+impl PaperClaim {
     /// Judges the claim by `data`.
     pub(crate) fn judge(&self, data: &Data) -> Checked {
-        let none = || Finding::bare(Verdict::Not, "none".to_owned());
+        let none = || ClaimFinding::bare(ClaimVerdict::Not, "none".to_owned());
         let finding = (self.check)(data).unwrap_or_else(|| {
             none().open_if(
                 true,
@@ -192,48 +192,52 @@ impl Claim {
 mod tests {
     use super::*;
 
-    fn judged(verdict: Verdict, open: bool) -> Checked {
+    fn judged(verdict: ClaimVerdict, open: bool) -> Checked {
         let data = Data {
             families: Vec::new(),
         };
-        let claim = Claim {
+        let claim = PaperClaim {
             id: "a",
             place: "slide 1",
             says: "A beats B.",
             criterion: "Reproduced if it does.",
             see: &[],
             check: match (verdict, open) {
-                (Verdict::Not, true) => |_| Some(found(Verdict::Not).open_if(true, "1 ± 2.")),
-                (Verdict::Not, false) => |_| Some(found(Verdict::Not).open_if(false, "1 ± 2.")),
-                _ => |_| Some(found(Verdict::Partly).open_if(true, "1 ± 2.")),
+                (ClaimVerdict::Not, true) => {
+                    |_| Some(found(ClaimVerdict::Not).open_if(true, "1 ± 2."))
+                }
+                (ClaimVerdict::Not, false) => {
+                    |_| Some(found(ClaimVerdict::Not).open_if(false, "1 ± 2."))
+                }
+                _ => |_| Some(found(ClaimVerdict::Partly).open_if(true, "1 ± 2.")),
             },
         };
         claim.judge(&data)
     }
 
-    fn found(verdict: Verdict) -> Finding {
-        Finding::new(verdict, "1".to_owned(), "Above all.".to_owned())
+    fn found(verdict: ClaimVerdict) -> ClaimFinding {
+        ClaimFinding::new(verdict, "1".to_owned(), "Above all.".to_owned())
     }
 
     #[test]
     fn what_the_runs_do_not_decide_is_told_from_what_they_refute() {
-        let open = judged(Verdict::Not, true);
-        assert!(open.open && open.verdict == Verdict::Not);
+        let open = judged(ClaimVerdict::Not, true);
+        assert!(open.open && open.verdict == ClaimVerdict::Not);
         let comment = "Reproduced if it does.\nToo close to tell: 1 ± 2.\nAbove all.";
         assert_eq!(open.comment, comment);
-        assert!(!judged(Verdict::Not, false).open);
-        assert!(!judged(Verdict::Partly, true).open);
+        assert!(!judged(ClaimVerdict::Not, false).open);
+        assert!(!judged(ClaimVerdict::Partly, true).open);
     }
 
     #[test]
     fn what_our_own_settings_make_so_is_no_reproduction_and_a_failed_fit_is_told() {
-        for verdict in [Verdict::Reproduced, Verdict::Partly] {
+        for verdict in [ClaimVerdict::Reproduced, ClaimVerdict::Partly] {
             let given = found(verdict).given("the timer was fitted to it.");
-            assert_eq!(given.verdict, Verdict::Given);
+            assert_eq!(given.verdict, ClaimVerdict::Given);
             let comment = "Given, not found: the timer was fitted to it.\nAbove all.";
             assert_eq!(given.comment, comment);
         }
-        let failed = found(Verdict::Not);
+        let failed = found(ClaimVerdict::Not);
         assert_eq!(failed.clone().given("the timer was fitted to it."), failed);
     }
 }

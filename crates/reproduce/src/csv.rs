@@ -1,6 +1,6 @@
 //! A figure's data as comma-separated values (RFC 4180).
 
-use crate::data::{FamilyData, Sample, sample};
+use crate::data::{CurvePoint, FamilyData, sample};
 use crate::figure::Figure;
 use crate::measure::{Measure, Statistic};
 use core::fmt::Write as _;
@@ -38,13 +38,13 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
                 };
                 sample(place, point, &measure)
             };
-            let samples: Vec<Option<Sample>> = statistics.iter().map(of).collect();
+            let samples: Vec<Option<CurvePoint>> = statistics.iter().map(of).collect();
             row(&mut text, line.label, &family.x.value_at(place), &samples);
         }
     }
     for overlay in figure.overlays {
         for point in overlay.points(&figure.measure) {
-            let samples: Vec<Option<Sample>> = statistics
+            let samples: Vec<Option<CurvePoint>> = statistics
                 .iter()
                 .map(|statistic| (*statistic == overlay.statistic).then_some(point))
                 .collect();
@@ -59,7 +59,7 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     text
 }
 
-fn row(text: &mut String, label: &str, x: &str, samples: &[Option<Sample>]) {
+fn row(text: &mut String, label: &str, x: &str, samples: &[Option<CurvePoint>]) {
     let n = samples.iter().flatten().next().map_or(0, |sample| sample.n);
     let label = if label.contains([',', '"']) {
         format!("\"{}\"", label.replace('"', "\"\""))

@@ -22,7 +22,7 @@ pub(crate) struct FamilyData {
 
 /// A point of a curve, in the unit of its measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct CurvePoint {
     pub(crate) x: f64,
     pub(crate) value: f64,
     /// The ends of the 95 % interval, if there is one.
@@ -34,7 +34,7 @@ pub(crate) struct Sample {
 
 impl FamilyData {
     /// A measure over a line, in its unit, where there is one.
-    pub(crate) fn curve(&self, line: usize, measure: &Measure) -> Vec<Sample> {
+    pub(crate) fn curve(&self, line: usize, measure: &Measure) -> Vec<CurvePoint> {
         let points = self.lines.get(line).into_iter().flatten();
         let values = self.family.x.places().into_iter();
         values
@@ -45,7 +45,7 @@ impl FamilyData {
 }
 
 /// A measure at one value, in its unit.
-pub(crate) fn sample(x: f64, point: &PointResult, measure: &Measure) -> Option<Sample> {
+pub(crate) fn sample(x: f64, point: &PointResult, measure: &Measure) -> Option<CurvePoint> {
     let (value, ends, n) = match measure.statistic {
         Statistic::Mean => {
             let summary = point.aggregate.summary(measure.name)?;
@@ -61,7 +61,7 @@ pub(crate) fn sample(x: f64, point: &PointResult, measure: &Measure) -> Option<S
             (median(&values)?, ends, values.len())
         }
     };
-    Some(Sample {
+    Some(CurvePoint {
         x,
         value: value / measure.unit,
         low: ends.map(|(low, _)| low / measure.unit),

@@ -1,6 +1,6 @@
 //! Exhibits beside the figures: tables of values, next to published ones or coloured by value.
 
-use crate::data::{Data, FamilyData, Sample, sample};
+use crate::data::{CurvePoint, Data, FamilyData, sample};
 use crate::graph::Graph;
 use crate::measure::Measure;
 use crate::output_file::OutputFile;
@@ -33,7 +33,7 @@ pub(crate) enum Cells {
         /// The families, each with the name of its rows.
         families: &'static [(&'static str, &'static str)],
         /// The columns; the published ones are rows of a table, by family.
-        columns: &'static [Column],
+        columns: &'static [ExhibitColumn],
     },
     /// Curves, drawn.
     Curves(Graph),
@@ -48,7 +48,7 @@ pub(crate) enum Cells {
 
 /// A line's measure, and the published values beside it: rows of one table, by the family's name.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub(crate) struct ExhibitColumn {
     pub(crate) caption: &'static str,
     pub(crate) line: &'static str,
     pub(crate) measure: Measure,
@@ -110,7 +110,7 @@ impl Exhibit {
 }
 
 /// A line of a family: the place of each value of the parameter, and the measure there.
-fn along(data: &FamilyData, line: usize, measure: &Measure) -> Vec<(f64, Option<Sample>)> {
+fn along(data: &FamilyData, line: usize, measure: &Measure) -> Vec<(f64, Option<CurvePoint>)> {
     let points = data.lines.get(line).into_iter().flatten();
     let places = data.family.x.places().into_iter();
     places
@@ -120,7 +120,7 @@ fn along(data: &FamilyData, line: usize, measure: &Measure) -> Vec<(f64, Option<
 }
 
 /// The value of a line at a place.
-fn at(along: &[(f64, Option<Sample>)], x: f64) -> Option<Sample> {
+fn at(along: &[(f64, Option<CurvePoint>)], x: f64) -> Option<CurvePoint> {
     let mut along = along.iter();
     let (_, sample) = along.find(|(place, _)| (place - x).abs() <= 1e-9 * x.abs())?;
     *sample
@@ -132,7 +132,7 @@ fn line_of(data: &FamilyData, label: &str) -> Option<usize> {
 }
 
 /// A value and half its interval, in few digits.
-fn shown(sample: Option<Sample>) -> String {
+fn shown(sample: Option<CurvePoint>) -> String {
     let Some(sample) = sample else {
         return "none".to_owned();
     };
@@ -145,7 +145,7 @@ fn shown(sample: Option<Sample>) -> String {
 }
 
 /// The published value at the place of ours.
-fn published(column: &Beside, x: f64) -> Option<Sample> {
+fn published(column: &Beside, x: f64) -> Option<CurvePoint> {
     column.published.point(x, &column.measure)
 }
 
@@ -202,7 +202,7 @@ fn beside_csv(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Stri
 }
 
 /// The published value for a family's row.
-fn published_in(column: &Column, family: &str, x: f64) -> Option<f64> {
+fn published_in(column: &ExhibitColumn, family: &str, x: f64) -> Option<f64> {
     let mut tables = column.published.iter();
     let (_, overlay) = tables.find(|(name, _)| *name == family)?;
     Some(overlay.at(x)? / column.measure.unit)
@@ -222,7 +222,7 @@ fn all_rows<'a>(
     })
 }
 
-fn cell(family: &FamilyData, column: &Column, x: f64) -> Option<Sample> {
+fn cell(family: &FamilyData, column: &ExhibitColumn, x: f64) -> Option<CurvePoint> {
     let line = line_of(family, column.line)?;
     at(&along(family, line, &column.measure), x)
 }
@@ -230,7 +230,7 @@ fn cell(family: &FamilyData, column: &Column, x: f64) -> Option<Sample> {
 fn rows(
     data: &Data,
     families: &'static [(&'static str, &'static str)],
-    columns: &[Column],
+    columns: &[ExhibitColumn],
 ) -> Markup {
     let x_caption = families
         .first()
@@ -270,7 +270,7 @@ fn rows(
 }
 
 /// A share and half its interval, as the published tables write them.
-fn fine(sample: Option<Sample>) -> String {
+fn fine(sample: Option<CurvePoint>) -> String {
     let Some(sample) = sample else {
         return "none".to_owned();
     };
@@ -284,7 +284,7 @@ fn fine(sample: Option<Sample>) -> String {
 fn rows_csv(
     data: &Data,
     families: &'static [(&'static str, &'static str)],
-    columns: &[Column],
+    columns: &[ExhibitColumn],
 ) -> String {
     let mut families_there = families.iter().filter_map(|(id, _)| data.family(id));
     let x_column = families_there
@@ -352,7 +352,7 @@ fn highest(family: &FamilyData, measure: &Measure) -> f64 {
 }
 
 /// The share of the highest value, as a share of colour.
-fn tint(sample: Option<Sample>, most: f64) -> String {
+fn tint(sample: Option<CurvePoint>, most: f64) -> String {
     let share = sample.map_or(0.0, |sample| sample.value / most.max(f64::MIN_POSITIVE));
     let percent = 60.0 * share.clamp(0.0, 1.0);
     format!("background:color-mix(in srgb,var(--yes) {percent:.0}%,transparent)")
@@ -377,7 +377,7 @@ fn heat_csv(data: &Data, families: &[(&str, &str)], measure: &Measure) -> String
 }
 
 /// Mean, both ends of the interval, and runs.
-fn values(sample: Option<Sample>) -> String {
+fn values(sample: Option<CurvePoint>) -> String {
     let (low, high) = (
         sample.and_then(|sample| sample.low),
         sample.and_then(|sample| sample.high),

@@ -12,20 +12,20 @@ pub(crate) struct Family {
     pub(crate) sets: &'static [&'static str],
     /// The swept parameter.
     pub(crate) x: SweptParameter,
-    pub(crate) lines: &'static [Line],
+    pub(crate) lines: &'static [FamilyLine],
     /// The conditions in words.
     pub(crate) conditions: &'static str,
 }
 
 /// One curve.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct FamilyLine {
     pub(crate) label: &'static str,
     /// Settings in which it differs from the family's scenario.
     pub(crate) sets: &'static [&'static str],
 }
 
-impl Line {
+impl FamilyLine {
     pub(crate) const fn of(label: &'static str, sets: &'static [&'static str]) -> Self {
         Self { label, sets }
     }

@@ -5,7 +5,7 @@ use crate::overlay::Overlay;
 
 /// Figures that belong together.
 #[derive(Debug)]
-pub(crate) struct Section {
+pub(crate) struct FigureSection {
     pub(crate) title: &'static str,
     /// The content of the figures, in a few sentences.
     pub(crate) intro: &'static str,

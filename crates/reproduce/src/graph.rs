@@ -1,7 +1,7 @@
 //! Curves that are not a family of runs over its parameter: closed forms, courses of a channel, and runs
 //! set beside them.
 
-use crate::data::{Data, Sample};
+use crate::data::{CurvePoint, Data};
 use crate::parameter::Axis;
 use core::fmt::Write as _;
 
@@ -13,12 +13,12 @@ pub(crate) struct Graph {
     /// The families whose runs it shows.
     pub(crate) families: &'static [&'static str],
     /// The curves; curves of runs come from the data.
-    pub(crate) traces: fn(&Data) -> Vec<Trace>,
+    pub(crate) traces: fn(&Data) -> Vec<GraphCurve>,
 }
 
 /// One curve.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Trace {
+pub(crate) struct GraphCurve {
     pub(crate) label: &'static str,
     /// The number of its colour, if it shares another curve's.
     pub(crate) colour: Option<usize>,
@@ -27,11 +27,11 @@ pub(crate) struct Trace {
     pub(crate) joined: bool,
 }
 
-impl Trace {
+impl GraphCurve {
     /// The points without intervals.
-    pub(crate) fn samples(&self) -> Vec<Sample> {
+    pub(crate) fn samples(&self) -> Vec<CurvePoint> {
         let points = self.points.iter();
-        let sample = |&(x, value): &(f64, f64)| Sample {
+        let sample = |&(x, value): &(f64, f64)| CurvePoint {
             x,
             value,
             low: None,

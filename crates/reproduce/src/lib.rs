@@ -40,7 +40,7 @@ mod scenario;
 mod slacp;
 mod style;
 
-pub use claims::{Checked, Verdict};
+pub use claims::{Checked, ClaimVerdict};
 pub use few_runs::FewRuns;
 pub use fso::FSO;
 pub use hybrid::HYBRID;
@@ -49,7 +49,7 @@ pub use multi_mode::MULTI_MODE;
 pub use output_file::OutputFile;
 pub use overview::{Attempt, few_runs, overview};
 pub use paper::Paper;
-pub use reproduction::{Outcome, Reproduction, ReproductionError};
+pub use reproduction::{PaperOutcome, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. A new paper is a new row.

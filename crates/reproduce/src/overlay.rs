@@ -2,7 +2,7 @@
 //!
 //! They come from the tables in `reference/`, whose README names the source of each.
 
-use crate::data::Sample;
+use crate::data::CurvePoint;
 use crate::measure::{Measure, Statistic};
 
 /// Some rows of a table of `reference/`.
@@ -37,21 +37,21 @@ impl Overlay {
     }
 
     /// The point at `x`, in the unit of `measure`.
-    pub(crate) fn point(&self, x: f64, measure: &Measure) -> Option<Sample> {
+    pub(crate) fn point(&self, x: f64, measure: &Measure) -> Option<CurvePoint> {
         self.scaled_at(x, measure.unit)
     }
 
-    fn scaled_at(&self, x: f64, unit: f64) -> Option<Sample> {
+    fn scaled_at(&self, x: f64, unit: f64) -> Option<CurvePoint> {
         let mut points = self.scaled(unit).into_iter();
         points.find(|point| (point.x - x).abs() <= 1e-9 * x.abs())
     }
 
     /// The points, in the unit of `measure`.
-    pub(crate) fn points(&self, measure: &Measure) -> Vec<Sample> {
+    pub(crate) fn points(&self, measure: &Measure) -> Vec<CurvePoint> {
         self.scaled(measure.unit)
     }
 
-    fn scaled(&self, unit: f64) -> Vec<Sample> {
+    fn scaled(&self, unit: f64) -> Vec<CurvePoint> {
         let mut rows = self.table.1.lines().map(|row| row.split(','));
         let header: Vec<&str> = rows.next().into_iter().flatten().collect();
         let column = |name: &str| header.iter().position(|known| *known == name);
@@ -66,7 +66,7 @@ impl Overlay {
             let value = number(self.y)?;
             let half = self.half.and_then(number);
             let end = |sign: f64| Some((value + sign * half?) / unit);
-            Some(Sample {
+            Some(CurvePoint {
                 x: number(self.x.0)? / self.x.1,
                 value: value / unit,
                 low: end(-1.0),

@@ -1,11 +1,11 @@
 //! The page over all papers, and their claims as one list.
 
-use crate::claims::{Checked, Verdict, changes};
+use crate::claims::{Checked, ClaimVerdict, changes};
 use crate::few_runs::FewRuns;
 use crate::output_file::OutputFile;
 use crate::page::{PREMISE, warning};
 use crate::paper::Paper;
-use crate::reproduction::{Outcome, ReproductionError, claims_json};
+use crate::reproduction::{PaperOutcome, ReproductionError, claims_json};
 use crate::style::{count, document, given, undecided, verdict};
 use maud::{Markup, html};
 
@@ -15,7 +15,7 @@ pub struct Attempt {
     /// The paper.
     pub paper: &'static Paper,
     /// The outcome. Its files lie in a directory of the paper's name, beside the overview.
-    pub outcome: Result<Outcome, String>,
+    pub outcome: Result<PaperOutcome, String>,
 }
 
 /// The page over `attempts` and one list of all claims, whose ids begin with the paper's name; `command` is
@@ -45,7 +45,7 @@ pub fn overview(attempts: &[Attempt], command: &str) -> Result<Vec<OutputFile>, 
 }
 
 /// The papers that have an outcome, with it.
-fn made(attempts: &[Attempt]) -> impl Iterator<Item = (&'static Paper, &Outcome)> {
+fn made(attempts: &[Attempt]) -> impl Iterator<Item = (&'static Paper, &PaperOutcome)> {
     attempts.iter().filter_map(|attempt| {
         let outcome = attempt.outcome.as_ref().ok()?;
         Some((attempt.paper, outcome))
@@ -65,8 +65,8 @@ fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
         (warning(few_runs(attempts)))
         p {
             "What the papers behind Fulmar state as results, checked one by one by runs of its simulator. Of "
-            (claims.len()) " claims " (count(claims, Verdict::Reproduced)) " are reproduced, "
-            (count(claims, Verdict::Partly)) " partly, and " (count(claims, Verdict::Not))
+            (claims.len()) " claims " (count(claims, ClaimVerdict::Reproduced)) " are reproduced, "
+            (count(claims, ClaimVerdict::Partly)) " partly, and " (count(claims, ClaimVerdict::Not))
             " not" (undecided(claims)) (given(claims)) ". Each paper's page has its figures, the conditions, why claims came out otherwise, and what \
              of the paper Fulmar has not."
         }
@@ -105,10 +105,10 @@ fn row(attempt: &Attempt) -> Markup {
                 Ok(outcome) => {
                     td data-label="Paper" { a href=(format!("{}/index.html", paper.name)) { (paper.title) } " (" (paper.name) ")" }
                     td data-label="Claims" { (outcome.claims.len()) }
-                    td data-label="Reproduced" { (count(&outcome.claims, Verdict::Reproduced)) }
-                    td data-label="Partly" { (count(&outcome.claims, Verdict::Partly)) }
-                    td data-label="Not" { (count(&outcome.claims, Verdict::Not)) (undecided(&outcome.claims)) }
-                    td data-label="Given" { (count(&outcome.claims, Verdict::Given)) }
+                    td data-label="Reproduced" { (count(&outcome.claims, ClaimVerdict::Reproduced)) }
+                    td data-label="Partly" { (count(&outcome.claims, ClaimVerdict::Partly)) }
+                    td data-label="Not" { (count(&outcome.claims, ClaimVerdict::Not)) (undecided(&outcome.claims)) }
+                    td data-label="Given" { (count(&outcome.claims, ClaimVerdict::Given)) }
                     td data-label="Change with the reading" { (changing(&outcome.claims)) }
                     td data-label="Figures" { (outcome.figures) }
                 }

@@ -1,11 +1,11 @@
 //! The page of a paper: one file that needs nothing else.
 
-use crate::claims::{Checked, Claim, Verdict, changes};
+use crate::claims::{Checked, ClaimVerdict, PaperClaim, changes};
 use crate::data::Data;
 use crate::exhibit::Exhibit;
 use crate::family::Family;
 use crate::few_runs::FewRuns;
-use crate::figure::{Figure, Section};
+use crate::figure::{Figure, FigureSection};
 use crate::paper::{DAMAGED, Paper};
 use crate::scenario::line_command;
 use crate::style::{count, document, given, undecided, verdict};
@@ -26,7 +26,7 @@ pub(crate) struct Drawings {
 }
 
 /// A claim as written in the tables, and as judged.
-type Judged<'a> = (&'static Claim, &'a Checked);
+type Judged<'a> = (&'static PaperClaim, &'a Checked);
 
 /// The page of a paper.
 pub(crate) fn page(
@@ -89,16 +89,20 @@ fn runs(family: &crate::data::FamilyData) -> usize {
 }
 
 fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
-    let not = || claims.iter().filter(|claim| claim.verdict == Verdict::Not);
+    let not = || {
+        claims
+            .iter()
+            .filter(|claim| claim.verdict == ClaimVerdict::Not)
+    };
     let refuted: Vec<&Checked> = not().filter(|claim| !claim.open).collect();
     let open: Vec<&Checked> = not().filter(|claim| claim.open).collect();
     html! {
         p {
             "The paper's figures, run again in Fulmar's simulator, and what the paper says of them. Of "
             (claims.len()) " claims "
-            b.reproduced { (count(claims, Verdict::Reproduced)) " are reproduced" } ", "
-            b.partly { (count(claims, Verdict::Partly)) " partly" } ", and "
-            b.not { (count(claims, Verdict::Not)) " not" } (undecided(claims)) (given(claims)) ". "
+            b.reproduced { (count(claims, ClaimVerdict::Reproduced)) " are reproduced" } ", "
+            b.partly { (count(claims, ClaimVerdict::Partly)) " partly" } ", and "
+            b.not { (count(claims, ClaimVerdict::Not)) " not" } (undecided(claims)) (given(claims)) ". "
             "What the paper describes and Fulmar has not, or this page does not show, is listed under "
             a href="#absent" { "Not here" } "."
         }
@@ -173,7 +177,7 @@ fn anchor(section: usize) -> String {
 
 fn figures(
     index: usize,
-    (paper, section): (&Paper, &Section),
+    (paper, section): (&Paper, &FigureSection),
     drawings: &[(&Figure, String)],
     judged: &[Judged<'_>],
 ) -> Markup {

@@ -1,9 +1,9 @@
 //! The tables of which a paper's reproduction consists.
 
-use crate::claims::Claim;
+use crate::claims::PaperClaim;
 use crate::exhibit::Exhibit;
 use crate::family::Family;
-use crate::figure::{Figure, Section};
+use crate::figure::{Figure, FigureSection};
 use crate::graph::Graph;
 
 /// A paper: its runs, its figures, and its claims.
@@ -14,11 +14,11 @@ pub struct Paper {
     /// The page's heading.
     pub title: &'static str,
     pub(crate) families: &'static [Family],
-    pub(crate) sections: &'static [Section],
+    pub(crate) sections: &'static [FigureSection],
     /// The tables, which stand after the figures.
     pub(crate) exhibits: &'static [Exhibit],
     /// The claims in the order of the page, a slice for each of the paper's topics.
-    pub(crate) claims: &'static [&'static [Claim]],
+    pub(crate) claims: &'static [&'static [PaperClaim]],
     /// Things that the page does not have, in the order of the paper.
     pub(crate) absent: &'static [Absent],
     /// Sentences on how to read the page.

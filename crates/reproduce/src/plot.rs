@@ -3,7 +3,7 @@
 //! Ink and ground are drawn in fixed colours that the page replaces by its own ([`INK`], [`FAINT`],
 //! [`GROUND`]); the colours of the curves are legible on light and on dark.
 
-use crate::data::{Data, FamilyData, Sample};
+use crate::data::{CurvePoint, Data, FamilyData};
 use crate::figure::Figure;
 use crate::graph::Graph;
 use crate::measure::Measure;
@@ -135,7 +135,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 /// A drawn curve: first come the runs' curves, then bounds, then points of other sources.
 struct Curve {
     label: &'static str,
-    points: Vec<Sample>,
+    points: Vec<CurvePoint>,
     style: ShapeStyle,
     marker: Marker,
     joined: bool,
@@ -318,7 +318,7 @@ impl Frame<'_> {
         X: Ranged<ValueType = f64>,
         Y: Ranged<ValueType = f64>,
     {
-        let at = |sample: &Sample| (sample.x.max(self.x_low), sample.value.max(self.y_low));
+        let at = |sample: &CurvePoint| (sample.x.max(self.x_low), sample.value.max(self.y_low));
         let path = curve.points.iter().map(at);
         if curve.joined {
             chart.draw_series(LineSeries::new(path.clone(), curve.style))?;

@@ -1,7 +1,7 @@
 //! The readings of the AeroTP papers' conditions, and a claim's judgement under each.
 
 use crate::airborne::RATES;
-use crate::claims::{Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict};
 use crate::data::Data;
 use core::fmt::Write as _;
 
@@ -61,8 +61,8 @@ pub(crate) struct View<'a> {
 pub(crate) fn in_each(
     data: &Data,
     readings: &[Reading],
-    check: impl Fn(&View<'_>) -> Option<Finding>,
-) -> Option<Finding> {
+    check: impl Fn(&View<'_>) -> Option<ClaimFinding>,
+) -> Option<ClaimFinding> {
     let view = |reading: &Reading| View::of(data, *reading);
     let (first, others) = readings.split_first()?;
     let mut finding = check(&view(first))?;
@@ -240,11 +240,11 @@ pub(crate) const BACKS_OFF: &str = "Reproduced if, at the highest rate at which 
 
 /// Judges that TCP backs off. Rates at which a run delivers only a block or two are left out: goodput has
 /// no meaning there.
-pub(crate) fn backs_off(view: &View<'_>, tcp: &str) -> Option<Finding> {
+pub(crate) fn backs_off(view: &View<'_>, tcp: &str) -> Option<ClaimFinding> {
     let highest = LOSSY.iter().rfind(|x| view.delivers(tcp, x, 0.5))?;
     let share = view.goodput(tcp, highest)? / view.goodput(tcp, "0")?;
-    Some(Finding::bare(
-        Verdict::of(share < 0.1, share < 0.5),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(share < 0.1, share < 0.5),
         format!("to {} at {highest}", percent(share)),
     ))
 }
@@ -252,16 +252,16 @@ pub(crate) fn backs_off(view: &View<'_>, tcp: &str) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Verdict::{Not, Partly, Reproduced};
+    use ClaimVerdict::{Not, Partly, Reproduced};
 
-    fn judged(readings: &[Reading], verdicts: &[Option<Verdict>]) -> Finding {
+    fn judged(readings: &[Reading], verdicts: &[Option<ClaimVerdict>]) -> ClaimFinding {
         let data = Data {
             families: Vec::new(),
         };
         let check = |view: &View<'_>| {
             let number = readings.iter().position(|r| r.name == view.reading.name);
             let verdict = verdicts[number.expect("one of them")]?;
-            Some(Finding::new(
+            Some(ClaimFinding::new(
                 verdict,
                 "not: 2 (of 3)".to_owned(),
                 "It is not: partly.".to_owned(),
@@ -283,7 +283,7 @@ mod tests {
         let comment = "It is not: partly.\nUnder other readings:\n10 ms: partly (not: 2 (of 3))\n\
             rate per octet: no value\nthat and 10 ms: reproduced (not: 2 (of 3))";
         assert_eq!(finding.comment, comment);
-        let told = |verdict| Finding::new(verdict, finding.figure.clone(), comment.to_owned());
+        let told = |verdict| ClaimFinding::new(verdict, finding.figure.clone(), comment.to_owned());
         assert_eq!(finding, told(Not).beside(vec![Partly, Reproduced]));
         let alone = judged(&readings[..1], &verdicts[..1]);
         assert_eq!(alone.comment, "It is not: partly.");

@@ -67,7 +67,7 @@ impl Only {
 
 /// The outcome of a paper's reproduction.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct PaperOutcome {
     /// The claims in the order of the page.
     pub claims: Vec<Checked>,
     /// The number of figures.
@@ -181,7 +181,7 @@ impl Reproduction {
         &self,
         results: Vec<PointResult>,
         command: &str,
-    ) -> Result<Outcome, ReproductionError> {
+    ) -> Result<PaperOutcome, ReproductionError> {
         let data = self.data(results)?;
         let mut files = Vec::new();
         let mut drawings = Drawings::default();
@@ -201,7 +201,7 @@ impl Reproduction {
         }
         let figures = drawings.of_runs.len() + drawings.computed.len();
         if self.only.is_some() {
-            return Ok(Outcome {
+            return Ok(PaperOutcome {
                 claims: Vec::new(),
                 figures,
                 files,
@@ -224,7 +224,7 @@ impl Reproduction {
             name: "index.html".to_owned(),
             text: page::page(self.paper, &data, &drawings, &claims, (command, self.few)),
         });
-        Ok(Outcome {
+        Ok(PaperOutcome {
             claims,
             figures,
             files,

@@ -1,11 +1,11 @@
 //! The runs of a line as a scenario, and as a command that makes them by itself.
 
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 use core::fmt::Write as _;
 use fulmar_sim::scenario::{Document, ScenarioError, points};
 
 /// The number of runs of a line, as its scenario and settings say.
-pub(crate) fn own_runs(family: &Family, line: &Line) -> Result<usize, ScenarioError> {
+pub(crate) fn own_runs(family: &Family, line: &FamilyLine) -> Result<usize, ScenarioError> {
     let points = points(&document(family, line, None)?)?;
     Ok(points.first().map_or(0, |point| point.plan.run.runs))
 }
@@ -13,7 +13,7 @@ pub(crate) fn own_runs(family: &Family, line: &Line) -> Result<usize, ScenarioEr
 /// The scenario of a line, swept as its family is, with `runs` for each point instead of its own number.
 pub(crate) fn document(
     family: &Family,
-    line: &Line,
+    line: &FamilyLine,
     runs: Option<usize>,
 ) -> Result<Document, ScenarioError> {
     let (name, text) = family.scenario;
@@ -30,14 +30,14 @@ pub(crate) fn document(
 
 /// The settings in which a line differs from the scenario, without those that the sweep gives: families
 /// share the sweep's.
-fn sets(family: &Family, line: &Line) -> impl Iterator<Item = &'static str> {
+fn sets(family: &Family, line: &FamilyLine) -> impl Iterator<Item = &'static str> {
     let path = family.x.path();
     let sets = family.sets.iter().chain(line.sets).copied();
     sets.filter(move |set| set.split('=').next() != Some(path))
 }
 
 /// A command that makes the runs of a line, `runs` at each point.
-pub(crate) fn line_command(family: &Family, line: &Line, runs: usize) -> String {
+pub(crate) fn line_command(family: &Family, line: &FamilyLine, runs: usize) -> String {
     let (scenario, _) = family.scenario;
     let sets = sets(family, line);
     // The number of runs stands in the command once, as asked for.

@@ -1,6 +1,6 @@
 //! Common parts of all pages: the frame, and the styles for light, dark and print.
 
-use crate::claims::{Checked, Verdict};
+use crate::claims::{Checked, ClaimVerdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The styles for light, dark and print. The drawings' ink, grid and ground follow (`plot`).
@@ -59,14 +59,14 @@ pub(crate) fn verdict(claim: &Checked) -> Markup {
 }
 
 /// The number of claims with this verdict.
-pub(crate) fn count(claims: &[Checked], verdict: Verdict) -> usize {
+pub(crate) fn count(claims: &[Checked], verdict: ClaimVerdict) -> usize {
     let claims = claims.iter();
     claims.filter(|claim| claim.verdict == verdict).count()
 }
 
 /// `; 4 more are given`, with an explanation, if there are any.
 pub(crate) fn given(claims: &[Checked]) -> Markup {
-    let given = count(claims, Verdict::Given);
+    let given = count(claims, ClaimVerdict::Given);
     html! {
         @if given > 0 {
             "; " span.given { (given) (if given == 1 { " is given" } else { " are given" }) }

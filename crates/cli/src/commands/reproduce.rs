@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::sync::atomic::Ordering;
 use fulmar_reproduce::{
-    Attempt, Outcome, OutputFile, PAPERS, Paper, Reproduction, few_runs, overview,
+    Attempt, OutputFile, PAPERS, Paper, PaperOutcome, Reproduction, few_runs, overview,
 };
 use fulmar_settings::suggestion;
 use fulmar_sim::experiment::ExperimentProgress;
@@ -158,7 +158,7 @@ struct Place {
 
 /// The outcome of a paper.
 struct Made {
-    outcome: anyhow::Result<Outcome>,
+    outcome: anyhow::Result<PaperOutcome>,
     /// The exit that it asks for, if it did not go well.
     exit: Exit,
     /// Runs that broke a promise.

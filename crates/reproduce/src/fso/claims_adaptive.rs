@@ -3,11 +3,11 @@
 use super::coded::{ADAPTIVE, BY_POWER, LONGEST, STRENGTHS};
 use super::knowledge::{AGES_MS, Worth, worth};
 use super::view::{FADING, LENGTHS, by_channel, half, share};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
-pub(super) const CLAIMS: [Claim; 3] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 3] = [
+    PaperClaim {
         id: "adaptive-length",
         place: "Section 3.3.3, equation 11; conclusion",
         says: "Packet lengths that follow the short-term BER while it changes would increase the goodput.",
@@ -23,14 +23,14 @@ pub(super) const CLAIMS: [Claim; 3] = [
             let all = LENGTHS.map(|(_, x)| x);
             let found = each(data, "coded", &all, ADAPTIVE)?;
             let ahead = ahead(&found);
-            Some(Finding::new(
-Verdict::of(ahead == 4, ahead >= 2),
+            Some(ClaimFinding::new(
+ClaimVerdict::of(ahead == 4, ahead >= 2),
 told(&found),
 "Adaptive, best fixed. At 1e-6 nearly all of the time is free of errors, so there is little to win.".to_owned(),
 ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "adaptive-rough",
         place: "Section 3.3.3, equation 11; conclusion (ours: at a long-term rate of 1e-4)",
         says: "The same where fades take a good part of the goodput.",
@@ -39,7 +39,7 @@ told(&found),
         see: &["rough", "knowledge-kiodo"],
         check: rough,
     },
-    Claim {
+    PaperClaim {
         id: "adaptive-power",
         place: "Section 3.3.3; conclusion",
         says: "To calculate the short-term BER from received power while running would be desirable for choosing the length.",
@@ -70,8 +70,8 @@ told(&found),
             let parts = gains.iter().map(|(channel, with, without)| {
                 format!("{channel} {with:.4} with, {without:.4} without")
             });
-            Some(Finding::new(
-Verdict::of(clear > 0 && !loses, wins && !loses),
+            Some(ClaimFinding::new(
+ClaimVerdict::of(clear > 0 && !loses, wins && !loses),
 parts.collect::<Vec<_>>().join("; "),
 "adapt_power: with each packet that arrives the receiver learns the short-term rate that its power means. Errors alone tell a fade within three packets, its beginning \
                     by the loss of one and low rates not at all; over KIODO both come too late.".to_owned(),
@@ -143,7 +143,7 @@ fn at_round_trip(channel: &str, worth: &Worth) -> f64 {
     known.map_or(worth.now, |(_, share)| *share)
 }
 
-fn rough(data: &Data) -> Option<Finding> {
+fn rough(data: &Data) -> Option<ClaimFinding> {
     let found = each(data, "rough", &[LONGEST], ADAPTIVE)?;
     let near = found.iter().all(|of| of.ours >= 0.99 * of.fixed);
     let ahead = ahead(&found);
@@ -157,8 +157,8 @@ fn rough(data: &Data) -> Option<Finding> {
             worth.now
         ))
     })?;
-    Some(Finding::new(
-        Verdict::of(ahead == 4, ahead >= 2 && near),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(ahead == 4, ahead >= 2 && near),
         told(&found),
         format!(
             "Adaptive, best fixed. What knowledge allows over these courses, by arithmetic (no set-up, no acknowledgements, no estimate to make): {allowed}. Over KIODO fades are over before the sender hears of them, so that \

@@ -3,11 +3,11 @@
 use super::courses::{course, longest, median};
 use super::unsteady::{INDICES, Law, Unsteadiness, by_index, kiodo};
 use super::view::list;
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use fulmar_channel::fading::Demonstration::{self, Atenaa, Fasolt, Kiodo, Testbed};
 
 /// A finding about a recording, taken from the preset that was made to stand for it.
-fn of_preset(found: Finding) -> Finding {
+fn of_preset(found: ClaimFinding) -> ClaimFinding {
     found.given("the recordings are not public; the preset was made from what the paper says of them (docs/models/fading.md).")
 }
 
@@ -44,8 +44,8 @@ fn by_index_told() -> String {
     )
 }
 
-pub(super) const CLAIMS: [Claim; 7] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 7] = [
+    PaperClaim {
         id: "fade-lengths",
         place: "Section 2",
         says: "Fades last several milliseconds mostly, and can last over a hundred; blocked light and lost tracking are among their causes.",
@@ -62,8 +62,8 @@ pub(super) const CLAIMS: [Claim; 7] = [
                 longest(course.fades.iter().copied().chain(dark))
             };
             let longest = longest(each(spans).into_iter());
-            Some(of_preset(Finding::new(
-                Verdict::of(several && longest > 0.1, several || longest > 0.1),
+            Some(of_preset(ClaimFinding::new(
+                ClaimVerdict::of(several && longest > 0.1, several || longest > 0.1),
                 format!(
                     "medians {} ms; the longest {:.0} ms",
                     list(&medians.map(|m| m * 1e3), 1),
@@ -73,7 +73,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
             )))
         },
     },
-    Claim {
+    PaperClaim {
         id: "kiodo-stable",
         place: "Section 2.3, Figure 1",
         says: "KIODO's channel is very stable, with slight changes of the short-term BER.",
@@ -82,8 +82,8 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let (first, second) = foremost(Kiodo, |of| -course(of).unsteadiness);
             let deviations = each(|of| course(of).unsteadiness);
-            Some(of_preset(Finding::new(
-                Verdict::of(first, second),
+            Some(of_preset(ClaimFinding::new(
+                ClaimVerdict::of(first, second),
                 format!("standard deviations of log10: {}", list(&deviations, 2)),
                 format!(
                     "FASOLT, KIODO, ATENAA, testbed; rates below 1e-12 count as that. KIODO's contains its getting better. {}",
@@ -92,7 +92,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
             )))
         },
     },
-    Claim {
+    PaperClaim {
         id: "kiodo-better",
         place: "Section 2.3, Figure 1",
         says: "KIODO's short-term BER gets better towards the end, as the satellite comes nearer.",
@@ -100,14 +100,14 @@ pub(super) const CLAIMS: [Claim; 7] = [
         see: &["fig-1-kiodo"],
         check: |_| {
             let (first, last) = course(Kiodo).ends;
-            Some(of_preset(Finding::new(
-                Verdict::of(last < first / 10.0, last < first),
+            Some(of_preset(ClaimFinding::new(
+                ClaimVerdict::of(last < first / 10.0, last < first),
                 format!("{first:.1e} to {last:.1e}"),
                 "Distance alone makes it: the power rises with its square.".to_owned(),
             )))
         },
     },
-    Claim {
+    PaperClaim {
         id: "kiodo-tracking",
         place: "Section 2.3, Figure 1",
         says: "KIODO has three spikes near 30, 60 and 90 s, where tracking was lost for a very short time.",
@@ -121,13 +121,13 @@ pub(super) const CLAIMS: [Claim; 7] = [
             });
             let near = near.count();
             let times: Vec<f64> = dark.iter().map(|(at, _)| *at).collect();
-            Some(of_preset(Finding::bare(
-                Verdict::of(near == 3 && dark.len() == 3, !dark.is_empty()),
+            Some(of_preset(ClaimFinding::bare(
+                ClaimVerdict::of(near == 3 && dark.len() == 3, !dark.is_empty()),
                 format!("at {} s", list(&times, 1)),
             )))
         },
     },
-    Claim {
+    PaperClaim {
         id: "fasolt-long-deep",
         place: "Section 2.3, Figure 1",
         says: "FASOLT has very long and deep fades compared with the others.",
@@ -137,8 +137,8 @@ pub(super) const CLAIMS: [Claim; 7] = [
             let (long, _) = foremost(Fasolt, |of| median(&course(of).fades));
             let (deep, _) = foremost(Fasolt, |of| -course(of).depth);
             let depths = each(|of| course(of).depth);
-            Some(of_preset(Finding::new(
-                Verdict::of(long && deep, long || deep),
+            Some(of_preset(ClaimFinding::new(
+                ClaimVerdict::of(long && deep, long || deep),
                 format!(
                     "medians {} ms; least power {} dB",
                     list(&each(|of| median(&course(of).fades) * 1e3), 1),
@@ -149,7 +149,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
             )))
         },
     },
-    Claim {
+    PaperClaim {
         id: "atenaa-changes",
         place: "Section 2.3, Figure 1",
         says: "ATENAA frequently changes its overall state, for motion and blocked light.",
@@ -158,13 +158,13 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let (most, _) = foremost(Atenaa, |of| course(of).dark.len() as f64);
             let spans = course(Atenaa).dark.len();
-            Some(of_preset(Finding::bare(
-                Verdict::of(most && spans >= 10, most),
+            Some(of_preset(ClaimFinding::bare(
+                ClaimVerdict::of(most && spans >= 10, most),
                 format!("dark {spans} times in 100 s"),
             )))
         },
     },
-    Claim {
+    PaperClaim {
         id: "testbed-unsteady",
         place: "Section 2.3, Figure 1",
         says: "The testbed's short-term BER is very unsteady, by extreme weather.",
@@ -173,8 +173,8 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let crossings = foremost(Testbed, |of| course(of).crossings);
             let deviation = foremost(Testbed, |of| course(of).unsteadiness);
-            Some(of_preset(Finding::new(
-                Verdict::of(crossings.0 || deviation.0, crossings.1 || deviation.1),
+            Some(of_preset(ClaimFinding::new(
+                ClaimVerdict::of(crossings.0 || deviation.0, crossings.1 || deviation.1),
                 format!(
                     "{} crossings a second; standard deviations {}",
                     list(&each(|of| course(of).crossings), 1),

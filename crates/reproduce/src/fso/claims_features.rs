@@ -7,7 +7,7 @@ use super::features::{
     SNACK_TWICE, STAMPED, TWICE,
 };
 use super::view::{FADING, LENGTHS, by_channel, least, list, most, share};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use fulmar_sim::measure::statistics::{Summary, summarise};
 
@@ -58,8 +58,8 @@ fn back(data: &Data, family: &str, line: &str, x: &str) -> Option<f64> {
     Some(octets * 8.0 / (super::forms::RATE_BPS * 2.0))
 }
 
-pub(super) const CLAIMS: [Claim; 13] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 13] = [
+    PaperClaim {
         id: "timestamps-no-gain",
         place: "Section 4.1.1",
         says: "Over all four links timestamps do not improve goodput.",
@@ -68,7 +68,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["stamps"],
         check: timestamps_no_gain,
     },
-    Claim {
+    PaperClaim {
         id: "timestamps-header",
         place: "Section 4.1.1",
         says: "The octets of the timestamps reduce goodput slightly.",
@@ -81,13 +81,13 @@ pub(super) const CLAIMS: [Claim; 13] = [
                 Some((ratio, most < 0.0 && ratio > 0.97))
             };
             let (testbed, atenaa) = (slightly("stamps-testbed")?, slightly("stamps-atenaa")?);
-            Some(Finding::bare(
-                Verdict::of(testbed.1 && atenaa.1, testbed.1 || atenaa.1),
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(testbed.1 && atenaa.1, testbed.1 || atenaa.1),
                 format!("{:.4} and {:.4} of it", testbed.0, atenaa.0),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "timestamps-aggressive",
         place: "Section 4.1.1",
         says: "While the satellite goes away timestamps help if the timeout is calculated aggressively, and only then.",
@@ -100,8 +100,8 @@ pub(super) const CLAIMS: [Claim; 13] = [
                 gain(data, SETTING, STAMPED, PLAIN)?,
             );
             let (helps, always) = (hasty.0 > 0.0, plain.0 > 0.0);
-            let found = Finding::new(
-                Verdict::of(helps && !always, helps),
+            let found = ClaimFinding::new(
+                ClaimVerdict::of(helps && !always, helps),
                 format!(
                     "aggressive {:.4} with, {:.4} without; conservative {:.4}, {:.4}",
                     at(data, SETTING, HASTY_STAMPED)?,
@@ -121,7 +121,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "conservative-timeouts",
         place: "Section 4.1.1",
         says: "A conservative timeout heavily reduces the number of timeouts that come too early.",
@@ -133,8 +133,8 @@ pub(super) const CLAIMS: [Claim; 13] = [
             let halved =
                 |slow, hasty| Some(early(hasty)? > 0.0 && early(slow)? <= early(hasty)? / 2.0);
             let (plain, stamped) = (halved(PLAIN, HASTY)?, halved(STAMPED, HASTY_STAMPED)?);
-            Some(Finding::new(
-                Verdict::of(plain && stamped, plain || stamped),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(plain && stamped, plain || stamped),
                 format!(
                     "{:.0} for {:.0}; with timestamps {:.0} for {:.0}",
                     early(PLAIN)?,
@@ -153,7 +153,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "kiodo-best-timer",
         place: "Section 4.1.1",
         says: "Over KIODO's downlink goodput is best without timestamps and with a conservative timeout.",
@@ -169,8 +169,8 @@ pub(super) const CLAIMS: [Claim; 13] = [
             };
             let (setting, rising) = (ratio(SETTING)?, ratio("stamps-kiodo")?);
             let best = (setting.0 >= 1.0, rising.0 >= 1.0);
-            Some(Finding::new(
-                Verdict::of(
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(
                     best.0 && best.1,
                     best.0 || best.1 || setting.0.min(rising.0) >= 0.98,
                 ),
@@ -188,7 +188,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "congestion-control",
         place: "Section 3.3.5",
         says: "On lossy channels congestion control takes errors for congestion and reduces the load without need; between two points it should be switched off.",
@@ -204,8 +204,8 @@ pub(super) const CLAIMS: [Claim; 13] = [
                 .collect();
             let shares = shares?;
             let lower = shares.iter().filter(|share| **share < 0.9).count();
-            Some(Finding::new(
-                Verdict::of(lower == 4, lower >= 2),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(lower == 4, lower >= 2),
                 format!("{} of it", list(&shares, 3)),
                 format!(
                     "Testbed, ATENAA, FASOLT, KIODO; the same fast timers, windows of 5.2 MB. Our short channels lose in one or a few fades of 2 s, after which a window of microseconds' round trip is back at once. \
@@ -217,7 +217,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "twice",
         place: "Section 3.1",
         says: "Sending every packet n times is a correction that costs n times the rate, and in a good state of the channel n - 1 packets for nothing.",
@@ -225,7 +225,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["features"],
         check: twice,
     },
-    Claim {
+    PaperClaim {
         id: "nak",
         place: "Section 3.2",
         says: "Negative acknowledgements should reduce needless retransmissions by timers set wrong and by lost acknowledgements.",
@@ -234,7 +234,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["features", "table-1"],
         check: nak,
     },
-    Claim {
+    PaperClaim {
         id: "noisier",
         place: "Section 3.3.4",
         says: "With few blocks the gain of selective acknowledgements falls as the channel gets noisier.",
@@ -252,8 +252,8 @@ pub(super) const CLAIMS: [Claim; 13] = [
                 .collect();
             let gain = gain?;
             let falling = gain.windows(2).filter(|pair| pair[1] < pair[0]).count();
-            Some(Finding::new(
-                Verdict::of(falling == 3, falling == 2),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(falling == 3, falling == 2),
                 format!("{} times plain TCP's", list(&gain, 2)),
                 format!(
                     "At {}. Of what unlimited blocks have (AeroTP) four have {}: that share falls, which is not the paper's gain.",
@@ -263,7 +263,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "back-tcp",
         place: "Section 4.1.2",
         says: "The rule of thumb that TCP's way back needs a tenth of the way there holds.",
@@ -271,7 +271,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["table-1"],
         check: |data| below(data, GBN, 0.1),
     },
-    Claim {
+    PaperClaim {
         id: "back-selective",
         place: "Section 4.1.2",
         says: "It holds for selective repeat as well, unless packets are shorter than 500 octets; 0.2 do in general.",
@@ -280,13 +280,13 @@ pub(super) const CLAIMS: [Claim; 13] = [
         check: |data| {
             let mut found = below(data, FOUR, 0.11)?;
             let wide = below(data, FOUR, 0.2)?;
-            if found.verdict != Verdict::Reproduced {
-                found.verdict = Verdict::of(false, wide.verdict == Verdict::Reproduced);
+            if found.verdict != ClaimVerdict::Reproduced {
+                found.verdict = ClaimVerdict::of(false, wide.verdict == ClaimVerdict::Reproduced);
             }
             Some(found)
         },
     },
-    Claim {
+    PaperClaim {
         id: "back-figures",
         place: "Table 1, last columns",
         says: "The way back carries 0.0528, 0.0270 and 0.0181 of the link for TCP over the AWGN testbed, and 0.1066, 0.0561 and 0.0379 for selective repeat.",
@@ -307,14 +307,14 @@ pub(super) const CLAIMS: [Claim; 13] = [
                 }
             }
             let within = |factor: f64| least(&ratios) >= 1.0 / factor && most(&ratios) <= factor;
-            Some(Finding::new(
-Verdict::of(within(1.1), within(2.0)),
+            Some(ClaimFinding::new(
+ClaimVerdict::of(within(1.1), within(2.0)),
 list(&ours, 4),
 "One acknowledgement to a packet, of 40 octets and those of its blocks; the paper's had 28 (TCP) and 60 (selective repeat).".to_owned(),
 ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "aerotp-back",
         place: "Section 4.1.2 (ours)",
         says: "Acknowledgements for many packets together make the way back cheap.",
@@ -331,8 +331,8 @@ list(&ours, 4),
                 })
                 .collect();
             let ratios = ratios?;
-            let found = Finding::new(
-                Verdict::of(most(&ratios) < 0.1, most(&ratios) < 1.0),
+            let found = ClaimFinding::new(
+                ClaimVerdict::of(most(&ratios) < 0.1, most(&ratios) < 1.0),
                 format!("{} of it", list(&ratios, 3)),
                 "One MACK to eight TPDUs by default.".to_owned(),
             );
@@ -341,7 +341,7 @@ list(&ours, 4),
     },
 ];
 
-fn below(data: &Data, line: &str, bound: f64) -> Option<Finding> {
+fn below(data: &Data, line: &str, bound: f64) -> Option<ClaimFinding> {
     let mut shares = Vec::new();
     let mut long = Vec::new();
     for family in [
@@ -360,8 +360,8 @@ fn below(data: &Data, line: &str, bound: f64) -> Option<Finding> {
             }
         }
     }
-    Some(Finding::new(
-        Verdict::of(most(&shares) < bound, most(&long) < bound),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(most(&shares) < bound, most(&long) < bound),
         format!(
             "{:.4} at most; from 1000 octets {:.4}",
             most(&shares),
@@ -376,7 +376,7 @@ fn percents((low, high): (f64, f64)) -> String {
     format!("{:+.2} to {:+.2} %", low * 100.0, high * 100.0)
 }
 
-fn timestamps_no_gain(data: &Data) -> Option<Finding> {
+fn timestamps_no_gain(data: &Data) -> Option<ClaimFinding> {
     /// The gain that would count: a sixth of what the timestamps' octets cost.
     const GAIN: f64 = 0.002;
     let gains = STAMPS.map(|family| gain(data, family, STAMPED, PLAIN));
@@ -386,8 +386,8 @@ fn timestamps_no_gain(data: &Data) -> Option<Finding> {
         .iter()
         .filter(|(least, most)| *most >= GAIN && *least < GAIN)
         .count();
-    let found = Finding::new(
-        Verdict::of(none == 4, none == 3),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(none == 4, none == 3),
         by_channel(&STAMPS, |family| {
             Some(percents(gain(data, family, STAMPED, PLAIN)?))
         })?,
@@ -406,7 +406,7 @@ fn timestamps_no_gain(data: &Data) -> Option<Finding> {
     Some(found.open_if(none + open >= 3, &why))
 }
 
-fn nak(data: &Data) -> Option<Finding> {
+fn nak(data: &Data) -> Option<ClaimFinding> {
     let again = |family: &str, line| {
         let of = |name| data.mean(family, line, ONE, name);
         Some(of("wire_bytes.retransmission")? / of("delivered_bytes")?)
@@ -423,8 +423,8 @@ fn nak(data: &Data) -> Option<Finding> {
             acknowledged * 100.0
         ));
     }
-    Some(Finding::new(
-        Verdict::of(better == 4, better >= 2),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(better == 4, better >= 2),
         figures.join("; "),
         format!(
             "Octets sent again for each delivered, and goodput over the other's. Over the short links AeroTP's window of 16,384 TPDUs is far more than the round trip, so that it goes on into a fade or an obstruction until \
@@ -437,7 +437,7 @@ fn nak(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn twice(data: &Data) -> Option<Finding> {
+fn twice(data: &Data) -> Option<ClaimFinding> {
     let parts = |family: &str| {
         let arrived = |line| {
             let delivered = data.mean(family, line, ONE, "delivered_bytes")?;
@@ -451,8 +451,8 @@ fn twice(data: &Data) -> Option<Finding> {
         Some((more(TWICE)? - more(ONCE)?) / (250e6 / 8.0 * 2.0))
     };
     let few = count(|family| Some(useful(family)? < 0.02))?;
-    Some(Finding::new(
-        Verdict::of(few == 4, few >= 2),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(few == 4, few >= 2),
         by_channel(&CHANNELS, |family| {
             Some(format!("{:.2} %", useful(family)? * 100.0))
         })?,

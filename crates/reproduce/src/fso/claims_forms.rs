@@ -6,7 +6,7 @@ use super::families::AEROTP;
 use super::forms::{ATENAA, FASOLT, Form, HEADER, KIODO, LINK_HEADER, TESTBED, loss};
 use super::ideal::{IDEAL_RATES, IDEAL_USERS, ideal_share, kiodo_share};
 use super::view::{least, list, most, worst};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use fulmar_proto::units::{Bitrate, Distance, Duration};
 use fulmar_sim::theory::{ArqClass, round_trip_time, window};
@@ -29,8 +29,8 @@ fn gain(arq: ArqClass, distance: f64) -> f64 {
 
 const NO_GAIN: &str = "Reproduced if from 1000 to 1500 octets of user data goodput rises by less than 2 % at 1e-9 to 1e-6, partly if by less than 5 %.";
 
-pub(super) const CLAIMS: [Claim; 12] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 12] = [
+    PaperClaim {
         id: "window-example",
         place: "Section 3.3.1",
         says: "A low-orbit downlink of 2500 km and 1 Gbit/s needs a window of 2,084,775 octets.",
@@ -40,14 +40,14 @@ pub(super) const CLAIMS: [Claim; 12] = [
             let distance = Distance::from_metres(KIODO)?;
             let round_trip = round_trip_time(distance, Duration::ZERO);
             let octets = window(round_trip, Bitrate::from_bits_per_second(1_000_000_000)).0;
-            Some(Finding::new(
-                Verdict::of(octets == 2_084_775, octets.abs_diff(2_084_775) < 20_848),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(octets == 2_084_775, octets.abs_diff(2_084_775) < 20_848),
                 format!("{octets}"),
                 "With light's speed in vacuum and no time of processing.".to_owned(),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "bracketed",
         place: "Table 1, in brackets",
         says: "The goodput that theory gives for the six scenarios and three lengths, 36 values.",
@@ -55,7 +55,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["table-1"],
         check: bracketed,
     },
-    Claim {
+    PaperClaim {
         id: "stop-and-wait-distance",
         place: "Section 3.3.3, Figure 2",
         says: "Over the testbed stop-and-wait's goodput is governed by the header's share; over FASOLT's 61 km it is inefficient at every length.",
@@ -64,7 +64,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["fig-2-testbed", "fig-2-fasolt", "simulated-fasolt"],
         check: stop_and_wait,
     },
-    Claim {
+    PaperClaim {
         id: "go-back-n-lengths",
         place: "Section 3.3.3, Figure 3",
         says: "Go-back-N gains nothing significant from packets longer than 1000 octets, neither over the testbed nor over FASOLT.",
@@ -75,14 +75,14 @@ pub(super) const CLAIMS: [Claim; 12] = [
                 gain(ArqClass::GoBackN, TESTBED),
                 gain(ArqClass::GoBackN, FASOLT),
             ];
-            Some(Finding::new(
-                Verdict::of(most(&gains) < 0.02, most(&gains) < 0.05),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(most(&gains) < 0.02, most(&gains) < 0.05),
                 format!("{} %", list(&gains.map(|gain| gain * 100.0), 1)),
                 "Over the testbed, over FASOLT.".to_owned(),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "selective-lengths",
         place: "Section 3.3.3, Figure 4",
         says: "Selective repeat gains nothing significant from packets longer than 1000 octets.",
@@ -90,13 +90,13 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["fig-4-rate", "fig-4-length"],
         check: |_| {
             let gain = gain(ArqClass::SelectiveRepeat, TESTBED);
-            Some(Finding::bare(
-                Verdict::of(gain < 0.02, gain < 0.05),
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(gain < 0.02, gain < 0.05),
                 format!("{:.1} %", gain * 100.0),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "similar-plots",
         place: "Section 3.3.3, Figure 4",
         says: "Selective repeat looks like go-back-N over the testbed, so that over short distances the simpler one may do.",
@@ -108,13 +108,13 @@ pub(super) const CLAIMS: [Claim; 12] = [
                     / share(ArqClass::SelectiveRepeat, TESTBED, user, rate)
             });
             let far = worst(&ratios.collect::<Vec<_>>());
-            Some(Finding::bare(
-                Verdict::of(far < 0.02, far < 0.05),
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(far < 0.02, far < 0.05),
                 format!("{:.2} % apart at most", far * 100.0),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "distance-independent",
         place: "Section 3.3.3",
         says: "The distance does not matter to selective repeat, and does to the other two.",
@@ -123,7 +123,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["simulated-testbed", "simulated-fasolt"],
         check: distance_independent,
     },
-    Claim {
+    PaperClaim {
         id: "upper-bound",
         place: "Section 3.3.3",
         says: "Selective repeat's goodput is an upper bound of all three classes'.",
@@ -132,7 +132,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["simulated-testbed", "simulated-fasolt"],
         check: upper_bound,
     },
-    Claim {
+    PaperClaim {
         id: "optimum",
         place: "Section 3.3.3, equation 11",
         says: "Equation 11 gives the length at which selective repeat's goodput is greatest.",
@@ -140,7 +140,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["fig-4-length"],
         check: optimum,
     },
-    Claim {
+    PaperClaim {
         id: "above-1e-5",
         place: "Section 3.3.3; section 4, design goal",
         says: "Above 1e-5 goodput drops significantly at every length and for all classes, so links should be better than that.",
@@ -149,7 +149,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["fig-2-testbed", "fig-3-testbed", "fig-4-rate"],
         check: |_| Some(above_goal()),
     },
-    Claim {
+    PaperClaim {
         id: "ack-loss",
         place: "Section 3.3.3, equation 6",
         says: "Acknowledgements that ride on data are lost more often than short ones, which adds to the loss of packets.",
@@ -157,15 +157,15 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &[],
         check: |_| {
             let (long, short) = (loss(1e-6, 1020), loss(1e-6, 40));
-            let found = Finding::new(
-Verdict::of(long > 10.0 * short, long > short),
+            let found = ClaimFinding::new(
+ClaimVerdict::of(long > 10.0 * short, long > short),
 format!("{long:.4} and {short:.5}"),
 "Cumulative acknowledgements and those that name runs make good for lost ones, here as in the paper's TCP; the equation does not count on it.".to_owned(),
 );
             Some(found.given("it is equation 6 with lengths of our choice; no run here has acknowledgements ride on data."))
         },
     },
-    Claim {
+    PaperClaim {
         id: "two-per-cent",
         place: "Section 4.1, \"well in range of the theoretical values\"",
         says: "Simulated protocols come out as the closed forms say: the AWGN runs, at 1e-6.",
@@ -184,7 +184,7 @@ fn pairs(rates: &[f64]) -> impl Iterator<Item = (u64, f64)> {
     rates.iter().flat_map(each)
 }
 
-fn bracketed(_: &Data) -> Option<Finding> {
+fn bracketed(_: &Data) -> Option<ClaimFinding> {
     const TABLE: &str = include_str!("../../../../reference/fso_table1.csv");
     let mut rows = TABLE.lines().map(|row| row.split(',').collect::<Vec<_>>());
     let names = rows.next()?;
@@ -212,15 +212,15 @@ fn bracketed(_: &Data) -> Option<Finding> {
         }
     }
     let near = off.iter().filter(|off| **off <= 1e-4).count();
-    let found = Finding::new(
-Verdict::of(near == 36 && off.len() == 36, 2 * near >= off.len()),
+    let found = ClaimFinding::new(
+ClaimVerdict::of(near == 36 && off.len() == 36, 2 * near >= off.len()),
 format!("{near} of {}, {:.0e} off at most", off.len(), most(&off)),
 "Loss over the user data alone, no time of processing, and 400 m and 1500 m where the text has 500 m and 1400 m: so they were computed.".to_owned(),
 );
     Some(found.given("two of the distances, and that headers are not lost, were found from these values: the text and equation 5 say otherwise."))
 }
 
-fn stop_and_wait(data: &Data) -> Option<Finding> {
+fn stop_and_wait(data: &Data) -> Option<ClaimFinding> {
     let near = USERS.map(|user| {
         let header = user as f64 / (user + HEADER) as f64;
         share(ArqClass::StopAndWait, TESTBED, user, 1e-9) / header
@@ -241,8 +241,8 @@ fn stop_and_wait(data: &Data) -> Option<Finding> {
         .collect();
     let header_rules = header_rules && least(&shares) > 0.8;
     let waits = waits && most(&fasolt) < 0.1;
-    Some(Finding::new(
-        Verdict::of(header_rules && waits, header_rules || waits),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(header_rules && waits, header_rules || waits),
         format!(
             "{} of the header's share; over FASOLT {}",
             list(&near, 2),
@@ -264,7 +264,7 @@ fn at_1e6(data: &Data, arq: ArqClass, channel: &str) -> Option<Vec<f64>> {
         .collect()
 }
 
-fn distance_independent(data: &Data) -> Option<Finding> {
+fn distance_independent(data: &Data) -> Option<ClaimFinding> {
     let ratios = |arq| {
         let (near, far) = (at_1e6(data, arq, "testbed")?, at_1e6(data, arq, "fasolt")?);
         let ratios = far.iter().zip(&near).map(|(far, near)| far / near);
@@ -276,8 +276,8 @@ fn distance_independent(data: &Data) -> Option<Finding> {
         ratios(ArqClass::StopAndWait)?,
     );
     let same = worst(&selective) < 0.01;
-    Some(Finding::new(
-        Verdict::of(same && most(&back) < 0.95 && most(&wait) < 0.95, same),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(same && most(&back) < 0.95 && most(&wait) < 0.95, same),
         format!(
             "FASOLT over testbed: {}; go-back-N {}; stop-and-wait {}",
             list(&selective, 3),
@@ -288,7 +288,7 @@ fn distance_independent(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn upper_bound(data: &Data) -> Option<Finding> {
+fn upper_bound(data: &Data) -> Option<ClaimFinding> {
     let mut shares = Vec::new();
     for (channel, line, rate) in cells() {
         let share = |arq| ideal_share(data, arq, channel, line, rate);
@@ -298,8 +298,8 @@ fn upper_bound(data: &Data) -> Option<Finding> {
         }
     }
     let below = shares.iter().filter(|share| **share <= 1.0).count();
-    Some(Finding::new(
-        Verdict::of(below == shares.len(), 2 * below > shares.len()),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(below == shares.len(), 2 * below > shares.len()),
         format!("{:.4} of it at most", most(&shares)),
         format!(
             "Simulated, with the same losses; at most it in {below} of {} comparisons.",
@@ -317,7 +317,7 @@ fn cells() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     ["testbed", "fasolt"].into_iter().flat_map(of)
 }
 
-fn optimum(_: &Data) -> Option<Finding> {
+fn optimum(_: &Data) -> Option<ClaimFinding> {
     let mut lengths = Vec::new();
     let mut excess = 0.0_f64;
     for rate in [1e-7, 1e-6, 1e-5, 1e-4] {
@@ -327,14 +327,14 @@ fn optimum(_: &Data) -> Option<Finding> {
         excess = excess.max(others - at(user));
         lengths.push(user as f64);
     }
-    Some(Finding::new(
-        Verdict::of(excess <= 1e-9, excess <= 1e-4),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(excess <= 1e-9, excess <= 1e-4),
         format!("{} octets at 1e-7 to 1e-4", list(&lengths, 0)),
         format!("No other length has more than {excess:.0e} above."),
     ))
 }
 
-fn above_goal() -> Finding {
+fn above_goal() -> ClaimFinding {
     let falls =
         |arq, user, from, to| 1.0 - share(arq, TESTBED, user, to) / share(arq, TESTBED, user, from);
     let holds = |arq| {
@@ -345,8 +345,8 @@ fn above_goal() -> Finding {
     };
     let drops = USERS.map(|user| falls(ArqClass::SelectiveRepeat, user, 1e-5, 1e-4) * 100.0);
     let before = USERS.map(|user| falls(ArqClass::SelectiveRepeat, user, 1e-6, 1e-5) * 100.0);
-    Finding::new(
-        Verdict::of(
+    ClaimFinding::new(
+        ClaimVerdict::of(
             ArqClass::ALL.into_iter().all(holds),
             holds(ArqClass::SelectiveRepeat),
         ),
@@ -359,7 +359,7 @@ fn above_goal() -> Finding {
     )
 }
 
-fn two_per_cent(data: &Data) -> Option<Finding> {
+fn two_per_cent(data: &Data) -> Option<ClaimFinding> {
     let mut figures = Vec::new();
     let (mut all, mut others) = (Vec::new(), Vec::new());
     for arq in [ArqClass::GoBackN, ArqClass::SelectiveRepeat] {
@@ -394,8 +394,8 @@ fn two_per_cent(data: &Data) -> Option<Finding> {
     let over = ((far - 1.0).abs() - interval).max(0.0);
     let aerotp = ratios(data, "awgn-kiodo", AEROTP, ArqClass::SelectiveRepeat)?;
     let off = worst(&all).max(over).max(worst(&aerotp));
-    Some(Finding::new(
-        Verdict::of(off <= 0.02, off <= 0.05),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(off <= 0.02, off <= 0.05),
         format!(
             "simulated over closed form: {}; over KIODO go-back-N {far:.3} ± {interval:.3}, AeroTP {}",
             figures.join("; "),

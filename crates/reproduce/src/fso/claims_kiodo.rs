@@ -5,7 +5,7 @@ use super::families::{AEROTP, ALL, BLOCKS, FOUR, GBN, KEPT, TIMERS};
 use super::forms::{Form, OWN_HEADER};
 use super::slots::{self, EVERY, TIMEOUTS};
 use super::view::{LENGTHS, least, list, most, share, shares, worst};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use fulmar_sim::theory::{ArqClass, BlockDemand};
 
@@ -15,8 +15,8 @@ const PAPER_FOUR: [f64; 3] = [0.2712, 0.2857, 0.2905];
 /// Theory's value there at 1000 octets.
 const PAPER_FORM: f64 = 0.9359;
 
-pub(super) const CLAIMS: [Claim; 5] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 5] = [
+    PaperClaim {
         id: "kiodo-tcp",
         place: "Table 1, AWGN KIODO",
         says: "Over the AWGN KIODO TCP has 0.0174, 0.0200 and 0.0218 of the link, a fifth to a quarter of its theory.",
@@ -24,7 +24,7 @@ pub(super) const CLAIMS: [Claim; 5] = [
         see: &["table-awgn-kiodo", "timer"],
         check: kiodo_tcp,
     },
-    Claim {
+    PaperClaim {
         id: "kiodo-four-blocks",
         place: "Section 4.1.2, Table 1, AWGN KIODO",
         says: "With four blocks selective repeat collapses over the AWGN KIODO: 0.2712, 0.2857 and 0.2905 of the link where theory has 0.889 and more.",
@@ -32,7 +32,7 @@ pub(super) const CLAIMS: [Claim; 5] = [
         see: &["table-awgn-kiodo", "few-blocks", "timer"],
         check: four_blocks,
     },
-    Claim {
+    PaperClaim {
         id: "kiodo-unlimited",
         place: "Section 4.1.2",
         says: "The limit to four blocks is the cause: with unlimited blocks and headers that do not grow the theoretical values are reached.",
@@ -41,7 +41,7 @@ pub(super) const CLAIMS: [Claim; 5] = [
         see: &["table-awgn-kiodo", "few-blocks"],
         check: unlimited,
     },
-    Claim {
+    PaperClaim {
         id: "blocks-needed",
         place: "Section 4.1.2, equations 12 and 13",
         says: "Equation 12 gives the mean number of blocks that selective repeat with near theoretical goodput needs.",
@@ -50,7 +50,7 @@ pub(super) const CLAIMS: [Claim; 5] = [
         see: &["few-blocks", "table-awgn-testbed"],
         check: blocks_needed,
     },
-    Claim {
+    PaperClaim {
         id: "kiodo-cause",
         place: "Section 4.1.2, Table 1, AWGN KIODO (ours: the paper's description in slots)",
         says: "The same with a timer for each packet, as the paper tells that its own sender has.",
@@ -67,7 +67,7 @@ pub(super) fn by_timer(data: &Data, line: &str) -> Option<Vec<f64>> {
     timers.map(|x| share(data, "timer", line, x)).collect()
 }
 
-fn kiodo_tcp(data: &Data) -> Option<Finding> {
+fn kiodo_tcp(data: &Data) -> Option<ClaimFinding> {
     let ours = shares(data, "awgn-kiodo", GBN)?;
     let ratios: Vec<f64> = ours
         .iter()
@@ -79,8 +79,8 @@ fn kiodo_tcp(data: &Data) -> Option<Finding> {
             .iter()
             .all(|ratio| (1.0 / factor..=factor).contains(ratio))
     };
-    Some(Finding::new(
-        Verdict::of(within(1.25), within(3.0)),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(within(1.25), within(3.0)),
         list(&ours, 4),
         format!(
             "What a loss costs is the timeout: with one of {} ms and no back-off it is {} at 1000 octets. The paper does not give its rule; its figures ask for one of 50 to 80 ms, three to five round trips.",
@@ -90,7 +90,7 @@ fn kiodo_tcp(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn four_blocks(data: &Data) -> Option<Finding> {
+fn four_blocks(data: &Data) -> Option<ClaimFinding> {
     let ours = shares(data, "awgn-kiodo", FOUR)?;
     let ratios: Vec<f64> = ours
         .iter()
@@ -105,8 +105,8 @@ fn four_blocks(data: &Data) -> Option<Finding> {
         .all(|(ours, form)| *ours < 0.5 * form);
     let few = KEPT.iter().map(|x| share(data, "few-blocks", BLOCKS, x));
     let few = few.collect::<Option<Vec<f64>>>()?;
-    Some(Finding::new(
-        Verdict::of(within, halves),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(within, halves),
         list(&ours, 4),
         format!(
             "With {} blocks: {} at 1000 octets. What would begin another run is dropped, is taken for under way because nothing behind it is reported, and waits for the timer: with timeouts of {} ms, no back-off \
@@ -119,7 +119,7 @@ fn four_blocks(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn unlimited(data: &Data) -> Option<Finding> {
+fn unlimited(data: &Data) -> Option<ClaimFinding> {
     let aerotp = ratios(data, "awgn-kiodo", AEROTP, ArqClass::SelectiveRepeat)?;
     let tcp = ratios(data, "awgn-kiodo", ALL, ArqClass::SelectiveRepeat)?;
     let few = KEPT.iter().map(|x| share(data, "few-blocks", BLOCKS, x));
@@ -127,8 +127,8 @@ fn unlimited(data: &Data) -> Option<Finding> {
     let rises = few.windows(2).all(|pair| pair[1] > 0.95 * pair[0])
         && few.last()? > &(1.5 * few.first()?);
     let (same, other) = (worst(&tcp) <= 0.02, worst(&aerotp) <= 0.02);
-    Some(Finding::new(
-        Verdict::of(same && rises, other && rises),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(same && rises, other && rises),
         format!(
             "of equation 8: AeroTP {}; TCP {}",
             list(&aerotp, 3),
@@ -142,7 +142,7 @@ fn unlimited(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn blocks_needed(data: &Data) -> Option<Finding> {
+fn blocks_needed(data: &Data) -> Option<ClaimFinding> {
     let need = |family: &str, user: u64| {
         let form = Form::figure(ArqClass::SelectiveRepeat, distance(family), user, 1e-6)
             .with_header(OWN_HEADER);
@@ -162,8 +162,8 @@ fn blocks_needed(data: &Data) -> Option<Finding> {
     let reached =
         share(data, "few-blocks", BLOCKS, enough?)? / share(data, "awgn-kiodo", ALL, "1040")?;
     let first = least(&kiodo) > 4.0 && most(&testbed) < 1.0 && worst(&four) <= 0.02;
-    Some(Finding::new(
-        Verdict::of(first && reached >= 0.9, first),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(first && reached >= 0.9, first),
         format!(
             "KIODO {} blocks; quantile at 1000 octets {quantile:.1}",
             list(&kiodo, 1)
@@ -178,7 +178,7 @@ fn blocks_needed(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn cause() -> Option<Finding> {
+fn cause() -> Option<ClaimFinding> {
     let far = |shares: &[f64; 3]| {
         let ratios = shares.iter().zip(PAPER_FOUR);
         worst(&ratios.map(|(ours, paper)| ours / paper).collect::<Vec<_>>())
@@ -197,8 +197,8 @@ fn cause() -> Option<Finding> {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    let found = Finding::new(
-        Verdict::of(reached && far(four) <= 0.1, reached && far(four) <= 0.25),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(reached && far(four) <= 0.1, reached && far(four) <= 0.25),
         format!(
             "four blocks {} with a timeout of {timeout} round trips; every block {every:.4} at 1000 octets",
             list(four, 4)

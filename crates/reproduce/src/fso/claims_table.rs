@@ -4,7 +4,7 @@ use super::families::{AEROTP, AS_PRESET, AWGN, EVEN, FOUR, GBN, OLD_TIMERS, SPRE
 use super::forms::{ATENAA, FASOLT, Form, KIODO, OWN_HEADER, RATE_BPS, TESTBED};
 use super::full_link::full_link;
 use super::view::{FADING, LENGTHS, by_channel, half, least, list, most, share, shares, worst};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use fulmar_sim::theory::ArqClass;
 
@@ -37,8 +37,8 @@ pub(super) fn ratios(data: &Data, family: &str, line: &str, arq: ArqClass) -> Op
     )
 }
 
-pub(super) const CLAIMS: [Claim; 9] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 9] = [
+    PaperClaim {
         id: "awgn-testbed",
         place: "Section 4.1.2, Table 1",
         says: "Over the AWGN testbed TCP and selective repeat are well in range of theory.",
@@ -48,8 +48,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let tcp = ratios(data, "awgn-testbed", GBN, ArqClass::GoBackN)?;
             let four = ratios(data, "awgn-testbed", FOUR, ArqClass::SelectiveRepeat)?;
-            Some(Finding::new(
-                Verdict::of(
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(
                     worst(&tcp) <= 0.04 && worst(&four) <= 0.005,
                     worst(&tcp).max(worst(&four)) <= 0.1,
                 ),
@@ -63,7 +63,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "tcp-short-packets",
         place: "Section 4.1.2, Table 1, testbed and FASOLT",
         says: "Over the fading testbed and FASOLT TCP's goodput is best with packets of 500 octets and falls with their length.",
@@ -75,8 +75,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
                 Some(shares.windows(2).all(|pair| pair[1] < pair[0]))
             };
             let (testbed, fasolt) = (falls("testbed")?, falls("fasolt")?);
-            Some(Finding::new(
-                Verdict::of(testbed && fasolt, testbed || fasolt),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(testbed && fasolt, testbed || fasolt),
                 by_channel(&["testbed", "fasolt"], |family| {
                     Some(list(&shares(data, family, GBN)?, 4))
                 })?,
@@ -84,7 +84,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "fasolt-drop",
         place: "Section 4.1.2, Table 1, FASOLT",
         says: "Over FASOLT longer packets mean a drastic drop: TCP from 0.4944 to 0.0421.",
@@ -93,14 +93,14 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let shares = shares(data, "fasolt", GBN)?;
             let ratio = shares.get(1)? / shares.first()?;
-            Some(Finding::new(
-                Verdict::of(ratio < 0.5, ratio < 0.9),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(ratio < 0.5, ratio < 0.9),
                 format!("{ratio:.3} times; {}", list(&shares, 4)),
                 few_fades(data)?,
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "no-gain-elsewhere",
         place: "Section 4.1.2, Table 1",
         says: "Over all other channels longer packets do not raise goodput significantly.",
@@ -124,8 +124,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
                     rises.1 = rises.1.max(long - middle);
                 }
             }
-            Some(Finding::new(
-                Verdict::of(rises.0 <= 0.06, rises.1 <= 0.06),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(rises.0 <= 0.06, rises.1 <= 0.06),
                 format!(
                     "{:.3} of the link; from 1000 octets {:.3}",
                     rises.0, rises.1
@@ -135,7 +135,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "awgn-upper-bound",
         place: "Conclusion",
         says: "What theory says of a comparable AWGN channel is an upper bound of the performance over fading channels.",
@@ -143,7 +143,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: &["table-testbed", "table-fasolt", "table-kiodo"],
         check: awgn_bound,
     },
-    Claim {
+    PaperClaim {
         id: "ideal-repeat",
         place: "Conclusion, the same (ours)",
         says: "The contrary, which follows from equation 5 being concave: at the same long-term BER fading loses fewer packets, so that selective repeat with unlimited blocks reaches at least the AWGN values \
@@ -158,7 +158,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         ],
         check: ideal_repeat,
     },
-    Claim {
+    PaperClaim {
         id: "short-links",
         place: "Conclusion",
         says: "Over short links (testbed, ATENAA) go-back-N does as well as selective repeat.",
@@ -169,14 +169,14 @@ pub(super) const CLAIMS: [Claim; 9] = [
             let [testbed, atenaa] = parts;
             let (testbed, atenaa) = (testbed?, atenaa?);
             let lowest = least(&testbed).min(least(&atenaa));
-            Some(Finding::new(
-                Verdict::of(lowest >= 0.87, lowest >= 0.7),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(lowest >= 0.87, lowest >= 0.7),
                 format!("testbed {}; ATENAA {}", list(&testbed, 3), list(&atenaa, 3)),
                 "Go-back-N over four blocks.".to_owned(),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "long-links",
         place: "Conclusion",
         says: "Over longer distances selective repeat has much more goodput than go-back-N.",
@@ -188,8 +188,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
                 over(data, "kiodo", FOUR, GBN)?,
             );
             let holds = (least(&fasolt) >= 1.25, least(&kiodo) >= 1.25);
-            Some(Finding::new(
-                Verdict::of(holds.0 && holds.1, holds.0 || holds.1),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(holds.0 && holds.1, holds.0 || holds.1),
                 format!(
                     "FASOLT {} times; KIODO {}",
                     list(&fasolt, 2),
@@ -199,7 +199,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "long-term-ber",
         place: "Conclusion",
         says: "The long-term BER does not suit to simulate or predict a protocol's performance over fading channels.",
@@ -231,8 +231,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
                 off(("laws", AS_PRESET), ("laws", AWGN))?,
                 of("kiodo", "awgn-kiodo")?,
             ];
-            Some(Finding::new(
-Verdict::of(least(&offs) > 0.05, most(&offs) > 0.05),
+            Some(ClaimFinding::new(
+ClaimVerdict::of(least(&offs) > 0.05, most(&offs) > 0.05),
 format!("off by {} %", list(&offs.iter().map(|off| off * 100.0).collect::<Vec<_>>(), 0)),
 "Testbed, FASOLT, KIODO. Fades gather the errors in few packets: below it what stalls for each loss does better than over AWGN, and timers that fades confuse do worse.".to_owned(),
 ))
@@ -289,7 +289,7 @@ fn over(data: &Data, family: &str, line: &str, other: &str) -> Option<Vec<f64>> 
     Some(ours.iter().zip(theirs).map(|(a, b)| a / b).collect())
 }
 
-fn awgn_bound(data: &Data) -> Option<Finding> {
+fn awgn_bound(data: &Data) -> Option<ClaimFinding> {
     let mut above = Vec::new();
     let mut only_aerotp = true;
     for family in FADING {
@@ -309,8 +309,8 @@ fn awgn_bound(data: &Data) -> Option<Finding> {
         }
     }
     let highest = most(&above);
-    Some(Finding::new(
-Verdict::of(above.is_empty(), only_aerotp),
+    Some(ClaimFinding::new(
+ClaimVerdict::of(above.is_empty(), only_aerotp),
 if above.is_empty() {
             "no line is above".to_owned()
         } else {
@@ -322,7 +322,7 @@ if above.is_empty() {
 ))
 }
 
-fn ideal_repeat(data: &Data) -> Option<Finding> {
+fn ideal_repeat(data: &Data) -> Option<ClaimFinding> {
     const PAPER: [f64; 3] = [0.8893, 0.9359, 0.9501];
     let forms = forms(ArqClass::SelectiveRepeat, "testbed");
     let mut reached = (true, true);
@@ -334,8 +334,8 @@ fn ideal_repeat(data: &Data) -> Option<Finding> {
             reached.1 &= *ours >= form * lit;
         }
     }
-    let found = Finding::new(
-        Verdict::of(reached.0 && reached.1, reached.0),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(reached.0 && reached.1, reached.0),
         by_channel(&FADING, |family| {
             Some(list(&shares(data, family, AEROTP)?, 4))
         })?,

@@ -1,7 +1,7 @@
 //! AeroTP with fixed lengths and strengths, and with those that follow the channel.
 
 use super::families::{MTUS, mtu, table};
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 
 pub(super) const WORDS_0: &str = "no parity";
 pub(super) const WORDS_6: &str = "6 words";
@@ -15,7 +15,7 @@ pub(super) const STRENGTHS: [&str; 4] = [WORDS_0, WORDS_6, WORDS_12, WORDS_24];
 /// AeroTP with other settings beside it.
 macro_rules! aerotp {
     ($label:expr, $($more:literal),+) => {
-        Line::of($label, &[
+        FamilyLine::of($label, &[
                 "flow.transport=aerotp",
                 "flow.mode=nack-mack",
                 "flow.window=16384",
@@ -27,7 +27,7 @@ macro_rules! aerotp {
     };
 }
 
-pub(super) const CODED_LINES: &[Line] = &[
+pub(super) const CODED_LINES: &[FamilyLine] = &[
     aerotp!(WORDS_0, "flow.fec_words=0"),
     aerotp!(WORDS_6, "flow.fec_words=6"),
     aerotp!(WORDS_12, "flow.fec_words=12"),

@@ -5,7 +5,7 @@ use super::forms::{FASOLT, Form, LINK_HEADER, TESTBED};
 use super::ideal::{IDEAL_RATES, IDEAL_USERS, ideal_share};
 use crate::data::Data;
 use crate::exhibit::{Cells, Exhibit};
-use crate::graph::{Graph, Trace};
+use crate::graph::{Graph, GraphCurve};
 use crate::parameter::{Axis, AxisUnit};
 use fulmar_channel::fading::Demonstration;
 use fulmar_proto::units::{BitErrorRate, ByteCount};
@@ -79,7 +79,7 @@ pub(super) const SIMULATED_FASOLT: Exhibit = simulated(
     |data| beside_runs(data, "fasolt", FASOLT),
 );
 
-type Traces = fn(&Data) -> Vec<Trace>;
+type Traces = fn(&Data) -> Vec<GraphCurve>;
 
 const fn course_figure(id: &'static str, title: &'static str, traces: Traces) -> Exhibit {
     Exhibit {
@@ -124,28 +124,28 @@ const fn simulated(
     }
 }
 
-fn fasolt(_: &Data) -> Vec<Trace> {
+fn fasolt(_: &Data) -> Vec<GraphCurve> {
     course_of(Demonstration::Fasolt)
 }
 
-fn kiodo(_: &Data) -> Vec<Trace> {
+fn kiodo(_: &Data) -> Vec<GraphCurve> {
     course_of(Demonstration::Kiodo)
 }
 
-fn atenaa(_: &Data) -> Vec<Trace> {
+fn atenaa(_: &Data) -> Vec<GraphCurve> {
     course_of(Demonstration::Atenaa)
 }
 
-fn testbed(_: &Data) -> Vec<Trace> {
+fn testbed(_: &Data) -> Vec<GraphCurve> {
     course_of(Demonstration::Testbed)
 }
 
 /// The least rate that is drawn; lower rates are drawn as this one, or the axis would show nothing else.
 const DRAWN_MIN: f64 = 1e-12;
 
-fn course_of(of: Demonstration) -> Vec<Trace> {
+fn course_of(of: Demonstration) -> Vec<GraphCurve> {
     let course = course(of);
-    let trace = |label, of: fn(&(f64, f64, f64)) -> f64| Trace {
+    let trace = |label, of: fn(&(f64, f64, f64)) -> f64| GraphCurve {
         label,
         colour: None,
         points: (course.bins.iter())
@@ -173,8 +173,8 @@ fn rates() -> impl Iterator<Item = f64> {
     (0..=120).map(|step| 10_f64.powf(-9.0 + f64::from(step) / 20.0))
 }
 
-fn over_rates(arq: ArqClass, distance: f64) -> Vec<Trace> {
-    let line = |&(user, label)| Trace {
+fn over_rates(arq: ArqClass, distance: f64) -> Vec<GraphCurve> {
+    let line = |&(user, label)| GraphCurve {
         label,
         colour: None,
         points: rates()
@@ -201,14 +201,14 @@ pub(super) fn best(rate: f64) -> Option<u64> {
     }
 }
 
-fn over_lengths(_: &Data) -> Vec<Trace> {
+fn over_lengths(_: &Data) -> Vec<GraphCurve> {
     let share = |user, rate| Form::figure(ArqClass::SelectiveRepeat, TESTBED, user, rate).share();
     let header = super::forms::HEADER;
     let at = |user: u64, rate| ((user + header) as f64, share(user, rate));
     let lines = LENGTH_RATES
         .iter()
         .enumerate()
-        .map(|(index, &(rate, label, _))| Trace {
+        .map(|(index, &(rate, label, _))| GraphCurve {
             label,
             colour: Some(index),
             points: (1..=120).map(|step| at(step * 50, rate)).collect(),
@@ -217,7 +217,7 @@ fn over_lengths(_: &Data) -> Vec<Trace> {
     let marks = LENGTH_RATES
         .iter()
         .enumerate()
-        .map(|(index, &(rate, _, label))| Trace {
+        .map(|(index, &(rate, _, label))| GraphCurve {
             label,
             colour: Some(index),
             points: best(rate).map(|user| at(user, rate)).into_iter().collect(),
@@ -226,7 +226,7 @@ fn over_lengths(_: &Data) -> Vec<Trace> {
     lines.chain(marks).collect()
 }
 
-fn beside_runs(data: &Data, channel: &str, distance: f64) -> Vec<Trace> {
+fn beside_runs(data: &Data, channel: &str, distance: f64) -> Vec<GraphCurve> {
     let (user, line) = IDEAL_USERS[1];
     let kinds = [
         (
@@ -247,7 +247,7 @@ fn beside_runs(data: &Data, channel: &str, distance: f64) -> Vec<Trace> {
             let form = Form::figure(arq, distance, user, rate);
             form.with_header(LINK_HEADER).share()
         };
-        traces.push(Trace {
+        traces.push(GraphCurve {
             label: form,
             colour: Some(index),
             points: rates()
@@ -260,7 +260,7 @@ fn beside_runs(data: &Data, channel: &str, distance: f64) -> Vec<Trace> {
         let points = IDEAL_RATES
             .iter()
             .filter_map(|(rate, text)| Some((*rate, ideal_share(data, arq, channel, line, text)?)));
-        traces.push(Trace {
+        traces.push(GraphCurve {
             label: runs,
             colour: Some(index),
             points: points.collect(),

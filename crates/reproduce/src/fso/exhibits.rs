@@ -1,7 +1,7 @@
 //! The paper's Table 1 and the tables of the experiments.
 
 use super::families::{AEROTP, ALL, FOUR, GBN};
-use crate::exhibit::{Cells, Column, Exhibit};
+use crate::exhibit::{Cells, Exhibit, ExhibitColumn};
 use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
 use crate::parameter::AxisUnit;
@@ -100,37 +100,37 @@ pub(super) const TABLE_1: Exhibit = Exhibit {
             ("kiodo", "KIODO"),
         ],
         columns: &[
-            Column {
+            ExhibitColumn {
                 caption: "go-back-N",
                 line: GBN,
                 measure: SHARE,
                 published: columns!("gbn_sim_bps"),
             },
-            Column {
+            ExhibitColumn {
                 caption: "four blocks",
                 line: FOUR,
                 measure: SHARE,
                 published: columns!("sr_sim_bps"),
             },
-            Column {
+            ExhibitColumn {
                 caption: "way back, go-back-N",
                 line: GBN,
                 measure: BACK,
                 published: columns!("backchannel_gbn_bytes"),
             },
-            Column {
+            ExhibitColumn {
                 caption: "way back, four blocks",
                 line: FOUR,
                 measure: BACK,
                 published: columns!("backchannel_sr_bytes"),
             },
-            Column {
+            ExhibitColumn {
                 caption: "TCP, every block",
                 line: ALL,
                 measure: SHARE,
                 published: &[],
             },
-            Column {
+            ExhibitColumn {
                 caption: "AeroTP, every block",
                 line: AEROTP,
                 measure: SHARE,

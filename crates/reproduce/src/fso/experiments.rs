@@ -8,7 +8,7 @@ use super::unsteady::{Law, Unsteadiness, by_index, kiodo};
 use super::view::share;
 use crate::data::Data;
 use crate::exhibit::{Cells, Exhibit};
-use crate::graph::{Graph, Trace};
+use crate::graph::{Graph, GraphCurve};
 use crate::parameter::{Axis, AxisUnit};
 
 pub(super) const BLOCK_TIMERS: Exhibit = Exhibit {
@@ -38,9 +38,9 @@ const PUBLISHED: [(f64, &str, usize); 2] = [
     (0.0200, "TCP, paper's runs", 0),
 ];
 
-fn block_timers(_: &Data) -> Vec<Trace> {
+fn block_timers(_: &Data) -> Vec<GraphCurve> {
     let ours = BLOCKS.iter().zip(NAMES).enumerate();
-    let ours = ours.map(|(colour, (blocks, label))| Trace {
+    let ours = ours.map(|(colour, (blocks, label))| GraphCurve {
         label,
         colour: Some(colour),
         points: (TIMEOUTS.into_iter())
@@ -48,7 +48,7 @@ fn block_timers(_: &Data) -> Vec<Trace> {
             .collect(),
         joined: true,
     });
-    let published = PUBLISHED.map(|(share, label, colour)| Trace {
+    let published = PUBLISHED.map(|(share, label, colour)| GraphCurve {
         label,
         colour: Some(colour),
         points: TIMEOUTS.map(|timeout| (timeout, share)).to_vec(),
@@ -74,13 +74,13 @@ pub(super) const KNOWLEDGE: Exhibit = Exhibit {
 /// KIODO's round trip at the start of its pass, in milliseconds.
 const ROUND_TRIP_MS: f64 = 16.7;
 
-fn knowledge(data: &Data) -> Vec<Trace> {
+fn knowledge(data: &Data) -> Vec<GraphCurve> {
     let Some(worth) = worth("kiodo") else {
         return Vec::new();
     };
     let by_age = AGES_MS.into_iter().zip(worth.by_age.iter().copied());
     let run = |line| share(data, "rough-kiodo", line, LONGEST);
-    let ring = |label, colour, line| Trace {
+    let ring = |label, colour, line| GraphCurve {
         label,
         colour: Some(colour),
         points: run(line)
@@ -90,13 +90,13 @@ fn knowledge(data: &Data) -> Vec<Trace> {
         joined: false,
     };
     vec![
-        Trace {
+        GraphCurve {
             label: "the rate of then is known",
             colour: Some(0),
             points: by_age.collect(),
             joined: true,
         },
-        Trace {
+        GraphCurve {
             label: "best fixed choice",
             colour: Some(1),
             points: AGES_MS.map(|age| (age, worth.fixed)).to_vec(),
@@ -120,9 +120,9 @@ pub(super) const UNSTEADY: Exhibit = Exhibit {
     }),
 };
 
-fn unsteady(_: &Data) -> Vec<Trace> {
+fn unsteady(_: &Data) -> Vec<GraphCurve> {
     let deviation = |&(index, of): &(f64, Unsteadiness)| (index, of.deviation);
-    let line = |label, law, colour| Trace {
+    let line = |label, law, colour| GraphCurve {
         label,
         colour: Some(colour),
         points: by_index(law).iter().map(deviation).collect(),
@@ -131,7 +131,7 @@ fn unsteady(_: &Data) -> Vec<Trace> {
     vec![
         line("log-normal", Law::LogNormal, 0),
         line("gamma-gamma", Law::GammaGamma, 2),
-        Trace {
+        GraphCurve {
             label: "KIODO's law",
             colour: Some(3),
             points: kiodo().map(|of| (0.05, of.deviation)).into_iter().collect(),

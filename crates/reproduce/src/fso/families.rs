@@ -1,6 +1,6 @@
 //! Table 1's runs, and those of the experiments that explain them.
 
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 pub(super) const GBN: &str = "TCP, go-back-N";
@@ -30,10 +30,10 @@ pub(super) const fn mtu(lengths: &'static [&'static str]) -> SweptParameter {
 macro_rules! lines {
     ($wide:literal) => {
         &[
-            Line::of(GBN, &[]),
-            Line::of(FOUR, &["tcp.preset=sack-no-cc", "tcp.runs_kept=4", $wide]),
-            Line::of(ALL, &["tcp.preset=sack-no-cc", $wide]),
-            Line::of(AEROTP, AEROTP_SETS),
+            FamilyLine::of(GBN, &[]),
+            FamilyLine::of(FOUR, &["tcp.preset=sack-no-cc", "tcp.runs_kept=4", $wide]),
+            FamilyLine::of(ALL, &["tcp.preset=sack-no-cc", $wide]),
+            FamilyLine::of(AEROTP, AEROTP_SETS),
         ]
     };
 }
@@ -51,7 +51,7 @@ pub(super) const AEROTP_SETS: &[&str] = &[
 pub(super) const fn table(
     id: &'static str,
     sets: &'static [&'static str],
-    lines: &'static [Line],
+    lines: &'static [FamilyLine],
 ) -> Family {
     Family {
         id,
@@ -124,8 +124,8 @@ pub(super) const LAWS: Family = table(
     "laws",
     FASOLT_SETS,
     &[
-        Line::of(AS_PRESET, &[]),
-        Line::of(
+        FamilyLine::of(AS_PRESET, &[]),
+        FamilyLine::of(
             OLD_TIMERS,
             &[
                 "tcp.rto_rule=rfc6298",
@@ -134,15 +134,15 @@ pub(super) const LAWS: Family = table(
                 "tcp.rto_max=60s",
             ],
         ),
-        Line::of(
+        FamilyLine::of(
             SPREAD,
             &["hop.fading=log-normal 0.03 time 50ms seed run over 2s"],
         ),
-        Line::of(
+        FamilyLine::of(
             EVEN,
             &["hop.fading=log-normal 0.003 time 50ms seed run over 2s"],
         ),
-        Line::of(
+        FamilyLine::of(
             AWGN,
             &["hop.fading=log-normal 0.0001 time 50ms seed run over 2s"],
         ),
@@ -163,7 +163,7 @@ pub(super) const SINGLE: Family = table(
         "tcp.rto_min=1s",
         "tcp.rto_max=60s",
     ],
-    &[Line::of(GBN, &[])],
+    &[FamilyLine::of(GBN, &[])],
 );
 
 pub(super) const EVERY_PACKET: &str = "a timer of 100 us";
@@ -172,7 +172,7 @@ pub(super) const LATE: &str = "470 us";
 
 macro_rules! fixed_timer {
     ($label:expr, $initial:literal, $min:literal, $max:literal) => {
-        Line::of($label, &[$initial, $min, $max])
+        FamilyLine::of($label, &[$initial, $min, $max])
     };
 }
 
@@ -241,7 +241,7 @@ pub(super) const FEW: Family = Family {
             "tcp.rto_initial=40ms",
             "tcp.rto_max=40ms",
         ],
-        &[Line::of(BLOCKS, &[])],
+        &[FamilyLine::of(BLOCKS, &[])],
     )
 };
 
@@ -264,8 +264,8 @@ pub(super) const TIMER: Family = Family {
             "tcp.receive_buffer=1302kB",
         ],
         &[
-            Line::of(GBN, &[]),
-            Line::of(FOUR, &["tcp.preset=sack-no-cc", "tcp.runs_kept=4"]),
+            FamilyLine::of(GBN, &[]),
+            FamilyLine::of(FOUR, &["tcp.preset=sack-no-cc", "tcp.runs_kept=4"]),
         ],
     )
 };

@@ -4,7 +4,7 @@ use super::families::{
     AEROTP, AEROTP_SETS, ATENAA_SETS, FASOLT_SETS, KIODO_SETS, SETTING_SETS, TESTBED_SETS, mtu,
     table,
 };
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 
 pub(super) const PLAIN: &str = "conservative";
 pub(super) const STAMPED: &str = "conservative, timestamps";
@@ -31,19 +31,19 @@ macro_rules! udp {
     };
 }
 
-pub(super) const FEATURE_LINES: &[Line] = &[
-    Line::of(PLAIN, &[]),
-    Line::of(STAMPED, &["tcp.timestamps=true"]),
-    Line::of(HASTY, &["tcp.rto_rule=aggressive"]),
-    Line::of(
+pub(super) const FEATURE_LINES: &[FamilyLine] = &[
+    FamilyLine::of(PLAIN, &[]),
+    FamilyLine::of(STAMPED, &["tcp.timestamps=true"]),
+    FamilyLine::of(HASTY, &["tcp.rto_rule=aggressive"]),
+    FamilyLine::of(
         HASTY_STAMPED,
         &["tcp.rto_rule=aggressive", "tcp.timestamps=true"],
     ),
-    Line::of(
+    FamilyLine::of(
         NEWRENO,
         &["tcp.preset=enhanced", "tcp.receive_buffer=5200kB"],
     ),
-    Line::of(
+    FamilyLine::of(
         SNACK,
         &[
             "flow.transport=aerotp",
@@ -54,7 +54,7 @@ pub(super) const FEATURE_LINES: &[Line] = &[
             "flow.rto_max=5ms",
         ],
     ),
-    Line::of(
+    FamilyLine::of(
         SNACK_TWICE,
         &[
             "flow.transport=aerotp",
@@ -66,7 +66,7 @@ pub(super) const FEATURE_LINES: &[Line] = &[
             "flow.copies=2",
         ],
     ),
-    Line::of(
+    FamilyLine::of(
         NARROW,
         &[
             "flow.transport=aerotp",
@@ -76,8 +76,8 @@ pub(super) const FEATURE_LINES: &[Line] = &[
             "flow.rto_max=5ms",
         ],
     ),
-    Line::of(ONCE, udp!("flow.copies=1")),
-    Line::of(TWICE, udp!("flow.copies=2")),
+    FamilyLine::of(ONCE, udp!("flow.copies=1")),
+    FamilyLine::of(TWICE, udp!("flow.copies=2")),
 ];
 
 pub(super) const fn features(id: &'static str, sets: &'static [&'static str]) -> Family {
@@ -104,7 +104,7 @@ macro_rules! stamps {
     };
 }
 
-const STAMP_LINES: &[Line] = FEATURE_LINES.split_at(4).0;
+const STAMP_LINES: &[FamilyLine] = FEATURE_LINES.split_at(4).0;
 
 pub(super) const TESTBED_STAMPS: Family =
     stamps!("stamps-testbed", "hop.fading=testbed seed run over 2s");
@@ -162,7 +162,7 @@ pub(super) const CONTROL: Family = Family {
         "control",
         FASOLT_SETS,
         &[
-            Line::of(
+            FamilyLine::of(
                 NEWRENO_EVEN,
                 &[
                     "hop.fading=log-normal 0.003 time 50ms seed run over 2s",
@@ -170,7 +170,7 @@ pub(super) const CONTROL: Family = Family {
                     "tcp.receive_buffer=5200kB",
                 ],
             ),
-            Line::of(
+            FamilyLine::of(
                 NEWRENO_AWGN,
                 &[
                     "hop.fading=log-normal 0.0001 time 50ms seed run over 2s",
@@ -178,7 +178,7 @@ pub(super) const CONTROL: Family = Family {
                     "tcp.receive_buffer=5200kB",
                 ],
             ),
-            Line::of(AEROTP, AEROTP_SETS),
+            FamilyLine::of(AEROTP, AEROTP_SETS),
         ],
     )
 };

@@ -2,7 +2,7 @@
 
 use super::families::table;
 use crate::data::Data;
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 use fulmar_sim::theory::ArqClass;
 
@@ -46,19 +46,19 @@ pub(super) fn ideal_share(
 macro_rules! ideal_lines {
     ($short:literal, $middle:literal, $long:literal) => {
         &[
-            Line::of(IDEAL_USERS[0].1, &["flow.write=500B", $short]),
-            Line::of(IDEAL_USERS[1].1, &["flow.write=1000B", $middle]),
-            Line::of(IDEAL_USERS[2].1, &["flow.write=1500B", $long]),
+            FamilyLine::of(IDEAL_USERS[0].1, &["flow.write=500B", $short]),
+            FamilyLine::of(IDEAL_USERS[1].1, &["flow.write=1000B", $middle]),
+            FamilyLine::of(IDEAL_USERS[2].1, &["flow.write=1500B", $long]),
         ]
     };
 }
 
-pub(super) const IDEAL_TESTBED: &[Line] = ideal_lines!(
+pub(super) const IDEAL_TESTBED: &[FamilyLine] = ideal_lines!(
     "hop.link.retransmit_after=13201ns",
     "hop.link.retransmit_after=19632ns",
     "hop.link.retransmit_after=26063ns"
 );
-pub(super) const IDEAL_FASOLT: &[Line] = ideal_lines!(
+pub(super) const IDEAL_FASOLT: &[FamilyLine] = ideal_lines!(
     "hop.link.retransmit_after=417477ns",
     "hop.link.retransmit_after=423908ns",
     "hop.link.retransmit_after=430339ns"
@@ -152,7 +152,7 @@ pub(super) const IDEAL_GBN_KIODO: Family = Family {
             "flow.bytes=100GB",
             "flow.mtu=2000B",
         ],
-        &[Line::of(
+        &[FamilyLine::of(
             IDEAL_USERS[2].1,
             &["flow.write=1500B", "hop.link.retransmit_after=16701599ns"],
         )],

@@ -25,7 +25,7 @@ use super::{
     curves, experiments,
 };
 use crate::family::Family;
-use crate::figure::{Figure, Section};
+use crate::figure::{Figure, FigureSection};
 use crate::overlay::Overlay;
 use crate::paper::Paper;
 
@@ -75,22 +75,22 @@ pub const FSO: Paper = Paper {
         SETTING_STAMPS,
     ],
     sections: &[
-        Section {
+        FigureSection {
             title: "Table 1: independent errors",
             intro: "Goodput as a share of the link of 622 Mbit/s, bit errors of 1e-6 each for itself.",
             figures: &AWGN_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Table 1: fading channels",
             intro: "The same over the four presets, each scaled to a long-term bit error rate of 1e-6 over the course of a run.",
             figures: &FADING_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "The wish: length and parity that follow the channel",
             intro: "AeroTP with fixed lengths and strengths, and with both chosen for each TPDU by the bit error rate that is expected (docs/models/aerotp.md).",
             figures: &CODED_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Why it comes out so",
             intro: "FASOLT by other laws and timers. KIODO without fading: more blocks, other bit error rates, other timeouts.",
             figures: &WHY_FIGURES,

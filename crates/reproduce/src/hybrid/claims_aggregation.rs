@@ -5,7 +5,7 @@ use super::reading::{
     ALL, HIGH, MACKS, View, WORST, falls, in_each, kilobytes, percent, rate, seconds,
 };
 use super::tables::{AGGREGATED, HUNDRED, ONE, TEN};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const STYLE: &str = "style";
@@ -14,8 +14,8 @@ const ABOVE: [&str; 2] = ["MACK of 300", "MACK of 365"];
 /// The values up to 200, between which the paper sees no difference.
 const UP_TO: [&str; 4] = [TEN, "MACK of 50", HUNDRED, "MACK of 200"];
 
-pub(super) const CLAIMS: [Claim; 10] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 10] = [
+    PaperClaim {
         id: "mack-reverse",
         place: "section I",
         says: "On a channel with hardly any errors, aggregating acknowledgements saves much of the overhead on the way back.",
@@ -26,8 +26,8 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 let control = |line, x| view.at(line, x, "wire_bytes.control");
                 let share = |x| Some(control(TEN, x)? / control(ONE, x)?);
                 let worse = share("0")?.max(share("1e-6")?);
-                Some(Finding::bare(
-                    Verdict::of(worse <= 0.5, worse <= 0.9),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(worse <= 0.5, worse <= 0.9),
                     format!(
                         "{} with ten, {} with one",
                         kilobytes(control(TEN, "0")?),
@@ -37,7 +37,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "mack-goodput-clean",
         place: "section I",
         says: "There it improves goodput as well.",
@@ -46,7 +46,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
         see: &["mack-goodput", "narrow-goodput"],
         check: goodput_clean,
     },
-    Claim {
+    PaperClaim {
         id: "mack-asymmetric",
         place: "section I",
         says: "That is particularly beneficial on asymmetric links.",
@@ -57,8 +57,8 @@ pub(super) const CLAIMS: [Claim; 10] = [
             let at = |line, name| data.mean("narrow", line, "50", name);
             let overhead = at(TEN, "overhead_bytes")? / at(ONE, "overhead_bytes")?;
             let goodput = at(TEN, "goodput_bps")? / at(ONE, "goodput_bps")?;
-            Some(Finding::bare(
-                Verdict::of(
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(
                     overhead <= 0.5 || goodput >= 1.1,
                     overhead <= 0.9 || goodput >= 1.02,
                 ),
@@ -69,7 +69,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "mack-advantage",
         place: "section I",
         says: "Its advantage is greater at higher error rates, where packets are repeated for the loss of single acknowledgements.",
@@ -78,7 +78,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
         see: &["mack-overhead", "style-overhead"],
         check: advantage,
     },
-    Claim {
+    PaperClaim {
         id: "mack-goodput-falls",
         place: "section IV.E, Figure 4",
         says: "In the reliable mode, goodput falls as the error rate grows.",
@@ -86,7 +86,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
         see: &["mack-goodput"],
         check: |data| in_each(data, MACKS, |view| trend(view, "goodput_bps", true)),
     },
-    Claim {
+    PaperClaim {
         id: "mack-delay-grows",
         place: "section IV.E, Figure 5",
         says: "Delay grows with the error rate, because of retransmissions.",
@@ -94,7 +94,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
         see: &["mack-delay"],
         check: |data| in_each(data, MACKS, |view| trend(view, "delay_mean_s", false)),
     },
-    Claim {
+    PaperClaim {
         id: "mack-indifferent",
         place: "section IV.E, Figures 4 and 5",
         says: "Goodput and delay hardly differ between the numbers of acknowledgements to a MACK.",
@@ -102,7 +102,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
         see: &["mack-goodput", "mack-delay", "style-goodput", "style-delay"],
         check: indifferent,
     },
-    Claim {
+    PaperClaim {
         id: "mack-too-little-data",
         place: "section IV.E",
         says: "That is because 1 MB is too little data to show a difference.",
@@ -125,8 +125,8 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 let each = (last("4")? - last("1")?) / (sent("4")? - sent("1")?);
                 Some(last("1")? - each * sent("1")?)
             };
-            Some(Finding::new(
-                Verdict::of(short < 1.1 && long >= 1.1, long > short),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(short < 1.1 && long >= 1.1, long > short),
                 format!("factor {short:.2} with 1 MB, {long:.2} with 20 MB"),
                 format!(
                     "Of the highest to the lowest goodput at 1e-4. MACKs of 365 have {} with 1 MB and {} with 20 MB: more data makes the end of a \
@@ -141,7 +141,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "mack-complete",
         place: "section IV.E, Figure 6",
         says: "All data is delivered whatever the aggregation and the error rate.",
@@ -153,14 +153,14 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 let all: Option<Vec<_>> = all.collect();
                 let done = all?.into_iter().flatten().map(|(_, done)| done);
                 let least = done.reduce(f64::min)?;
-                Some(Finding::bare(
-                    Verdict::of(least >= 1.0, least >= 0.95),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(least >= 1.0, least >= 0.95),
                     format!("{} of the runs at least", percent(least)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "mack-overhead-above",
         place: "section IV.E, Figure 7",
         says: "Above 200 acknowledgements to a MACK, overhead is higher, because every lost MACK has more packets sent again.",
@@ -178,7 +178,7 @@ fn ratio(values: &[f64]) -> Option<f64> {
     Some(most / least)
 }
 
-fn goodput_clean(data: &Data) -> Option<Finding> {
+fn goodput_clean(data: &Data) -> Option<ClaimFinding> {
     in_each(data, MACKS, |view| {
         let at = |x: &str| {
             let single = view.goodput(ONE, x)?;
@@ -191,8 +191,8 @@ fn goodput_clean(data: &Data) -> Option<Finding> {
         let ((clean, clear, high), (lossy, clearly, highest)) = (at("0")?, at("1e-6")?);
         let most = high.min(highest);
         let least = clean.min(lossy);
-        let found = Finding::new(
-            Verdict::of(least >= 1.01, least > 1.0 && clear && clearly),
+        let found = ClaimFinding::new(
+            ClaimVerdict::of(least >= 1.01, least > 1.0 && clear && clearly),
             format!(
                 "{:+.2} % at 0, {:+.2} % at 1e-6",
                 100.0 * (clean - 1.0),
@@ -216,7 +216,7 @@ fn goodput_clean(data: &Data) -> Option<Finding> {
     })
 }
 
-fn advantage(data: &Data) -> Option<Finding> {
+fn advantage(data: &Data) -> Option<ClaimFinding> {
     let again = |line, size| data.mean(STYLE, line, size, "wire_bytes.retransmission");
     let (lossy, whole) = (again(LISTED, "1")?, again(LISTED_CLEAN, "1")?);
     let (ten, ten_whole) = (again(LISTED, "10")?, again(LISTED_CLEAN, "10")?);
@@ -239,8 +239,8 @@ fn advantage(data: &Data) -> Option<Finding> {
         } else {
             String::new()
         };
-        Some(Finding::new(
-            Verdict::of(more && spares, more),
+        Some(ClaimFinding::new(
+            ClaimVerdict::of(more && spares, more),
             format!(
                 "{} saved at 0, {} at 1e-4",
                 kilobytes(clean),
@@ -252,7 +252,7 @@ fn advantage(data: &Data) -> Option<Finding> {
 }
 
 /// Whether a measure falls, or grows, with the error rate.
-fn trend(view: &View<'_>, name: &str, down: bool) -> Option<Finding> {
+fn trend(view: &View<'_>, name: &str, down: bool) -> Option<ClaimFinding> {
     let three = |line: &'static str| {
         let at = |x| view.at(line, x, name);
         let mut values = [at("0")?, at("1e-5")?, at(WORST)?];
@@ -271,8 +271,8 @@ fn trend(view: &View<'_>, name: &str, down: bool) -> Option<Finding> {
     } else {
         (one[2], one[0])
     };
-    Some(Finding::bare(
-        Verdict::of(all.iter().all(|values| falls(values)), ends),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(all.iter().all(|values| falls(values)), ends),
         format!(
             "{} at 0, {} at 1e-4 with single ones",
             tell(first),
@@ -281,7 +281,7 @@ fn trend(view: &View<'_>, name: &str, down: bool) -> Option<Finding> {
     ))
 }
 
-fn indifferent(data: &Data) -> Option<Finding> {
+fn indifferent(data: &Data) -> Option<ClaimFinding> {
     in_each(data, MACKS, |view| {
         let spread = |x: &str, name: &str| {
             let all = view.by_aggregation(x, name)?;
@@ -319,8 +319,8 @@ fn indifferent(data: &Data) -> Option<Finding> {
         } else {
             String::new()
         };
-        Some(Finding::new(
-            Verdict::of(calm == spreads.len(), calm >= 2),
+        Some(ClaimFinding::new(
+            ClaimVerdict::of(calm == spreads.len(), calm >= 2),
             format!("at 1e-4 a factor of {goodput:.2} in goodput, {delay:.1} in delay"),
             comment,
         ))
@@ -369,7 +369,7 @@ impl Step {
     }
 }
 
-fn above(data: &Data) -> Option<Finding> {
+fn above(data: &Data) -> Option<ClaimFinding> {
     in_each(data, MACKS, |view| {
         let steps = HIGH.iter().map(|rate| Step::at(view, rate));
         let steps: Vec<Step> = steps.collect::<Option<_>>()?;
@@ -393,8 +393,8 @@ fn above(data: &Data) -> Option<Finding> {
         } else {
             String::new()
         };
-        Some(Finding::new(
-            Verdict::of(threshold == steps.len(), 2 * higher > steps.len()),
+        Some(ClaimFinding::new(
+            ClaimVerdict::of(threshold == steps.len(), 2 * higher > steps.len()),
             format!(
                 "{} above 200, {} to {} with 10 to 200 at 1e-4",
                 kilobytes(last.above.0),

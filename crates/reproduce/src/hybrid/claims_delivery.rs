@@ -4,15 +4,15 @@
 use super::experiments::{TCP_FREE, TCP_QUICK, TCP_STUBBORN};
 use super::reading::{ALL, HIGH, MODES, View, WORST, count, falls, in_each, kilobytes, percent};
 use super::tables::{BOTH, NACK, QUASI, RELIABLE, TCP, UDP};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use crate::reading::FULL;
 
 const DELIVERED: &str = "section IV.F, Figure 10";
 const OVERHEAD: &str = "section IV.F, Figure 11";
 
-pub(super) const CLAIMS: [Claim; 8] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 8] = [
+    PaperClaim {
         id: "delivered-complete",
         place: DELIVERED,
         says: "The reliable mode and the hybrid with NACKs and MACKs deliver all data at every rate.",
@@ -20,7 +20,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
         see: &["modes-delivered"],
         check: |data| in_each(data, MODES, complete),
     },
-    Claim {
+    PaperClaim {
         id: "delivered-nack",
         place: DELIVERED,
         says: "The hybrid with NACKs alone starts losing data above 2.5e-5.",
@@ -28,7 +28,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
         see: &["modes-delivered", "strength-delivered"],
         check: |data| in_each(data, MODES, nack_loses),
     },
-    Claim {
+    PaperClaim {
         id: "delivered-quasi",
         place: DELIVERED,
         says: "The quasi-reliable mode loses more than the hybrid with NACKs alone, and the more so the higher the rate.",
@@ -40,14 +40,14 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 let pairs = view.pairs(HIGH, |_, x| Some((lost(QUASI, x)?, lost(NACK, x)?)))?;
                 let (first, last) = (pairs.first()?, pairs.last()?);
                 let all = count(&pairs, |quasi, nack| quasi > nack) == pairs.len();
-                Some(Finding::bare(
-                    Verdict::of(all && last.1 > first.1, last.1 > last.2),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(all && last.1 > first.1, last.1 > last.2),
                     format!("{} lost at 1e-4, NACK {}", percent(last.1), percent(last.2)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "delivered-udp",
         place: DELIVERED,
         says: "UDP loses a share of the data at higher rates.",
@@ -58,14 +58,14 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 let all: Option<Vec<f64>> = ALL.iter().map(|x| view.share(UDP, x)).collect();
                 let all = all?;
                 let last = *all.last()?;
-                Some(Finding::bare(
-                    Verdict::of(falls(&all), last < *all.first()?),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(falls(&all), last < *all.first()?),
                     format!("{} lost at 1e-4", percent(1.0 - last)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "delivered-tcp",
         place: DELIVERED,
         says: "TCP cannot deliver all data, for each loss shrinks its window, and its connection times out in the end.",
@@ -78,8 +78,8 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 let gave_up = view.at(TCP, WORST, "gave_up")?;
                 let of = |name| data.mean("tcps", TCP_FREE, WORST, name);
                 let free = of("delivered_bytes")? / of("offered_bytes")?;
-                Some(Finding::new(
-                    Verdict::of(share < 0.99 && gave_up >= 0.5 && free >= 0.99, share < 0.99),
+                Some(ClaimFinding::new(
+                    ClaimVerdict::of(share < 0.99 && gave_up >= 0.5 && free >= 0.99, share < 0.99),
                     format!("{} at 1e-4, {} gave up", percent(share), percent(gave_up)),
                     if view.is_printed() {
                         format!(
@@ -94,7 +94,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "overhead-hybrids",
         place: OVERHEAD,
         says: "Both hybrids have more overhead than the quasi-reliable and the reliable mode: parity and retransmissions.",
@@ -102,7 +102,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
         see: &["modes-overhead", "strength-overhead"],
         check: |data| in_each(data, MODES, hybrids_cost),
     },
-    Claim {
+    PaperClaim {
         id: "overhead-tcp",
         place: OVERHEAD,
         says: "All AeroTP modes have much less overhead than TCP NewReno.",
@@ -110,7 +110,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
         see: &["modes-overhead", "tcps-overhead"],
         check: tcp_overhead,
     },
-    Claim {
+    PaperClaim {
         id: "hybrid-improves",
         place: "abstract, section V",
         says: "The hybrid modes improve throughput and delay in lossy conditions.",
@@ -124,8 +124,8 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 let pairs = view.pairs(HIGH, |_, x| Some((goodput(x)?, delay(x)?)))?;
                 let better = count(&pairs, |goodput, delay| goodput > 1.0 && delay < 1.0);
                 let (_, goodput, delay) = pairs.last()?;
-                Some(Finding::bare(
-                    Verdict::of(better == pairs.len(), 2 * better > pairs.len()),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(better == pairs.len(), 2 * better > pairs.len()),
                     format!("{goodput:.2} times the goodput, {delay:.3} of the delay at 1e-4"),
                 ))
             })
@@ -133,7 +133,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
     },
 ];
 
-fn complete(view: &View<'_>) -> Option<Finding> {
+fn complete(view: &View<'_>) -> Option<ClaimFinding> {
     let least = |name: &str| {
         let lines = [RELIABLE, BOTH].into_iter();
         let all = lines.flat_map(|line| ALL.iter().map(move |x| (line, x)));
@@ -145,8 +145,8 @@ fn complete(view: &View<'_>) -> Option<Finding> {
         all?.into_iter().reduce(f64::min)
     };
     let (done, share) = (least("completed")?, least("share")?);
-    Some(Finding::bare(
-        Verdict::of(done >= 1.0, share >= 0.99),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(done >= 1.0, share >= 0.99),
         format!(
             "{} of the runs, {} of the data at least",
             percent(done),
@@ -155,7 +155,7 @@ fn complete(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn nack_loses(view: &View<'_>) -> Option<Finding> {
+fn nack_loses(view: &View<'_>) -> Option<ClaimFinding> {
     let share = |x: &str| view.share(NACK, x);
     let (low, edge, worst) = (share("1e-5")?, share("2.5e-5")?, share(WORST)?);
     let below = view.least_share(NACK, &ALL[..5])?;
@@ -173,8 +173,8 @@ fn nack_loses(view: &View<'_>) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(Finding::new(
-        Verdict::of(
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(
             below >= FULL && falls(&above?) && worst < FULL,
             worst < clean,
         ),
@@ -187,7 +187,7 @@ fn nack_loses(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn hybrids_cost(view: &View<'_>) -> Option<Finding> {
+fn hybrids_cost(view: &View<'_>) -> Option<ClaimFinding> {
     let more = |line| {
         let pairs = view.pairs(ALL, |view, x| {
             let pure = view.overhead(QUASI, x)?.max(view.overhead(RELIABLE, x)?);
@@ -235,8 +235,8 @@ fn hybrids_cost(view: &View<'_>) -> Option<Finding> {
         String::new()
     };
     let all = ALL.len();
-    Some(Finding::new(
-        Verdict::of(
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(
             nack.len() == all && both.len() == all,
             2 * both.len() >= all,
         ),
@@ -249,7 +249,7 @@ fn hybrids_cost(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn tcp_overhead(data: &Data) -> Option<Finding> {
+fn tcp_overhead(data: &Data) -> Option<ClaimFinding> {
     in_each(data, MODES, |view| {
         let sound = |x: &&str| view.share(TCP, x).is_some_and(|share| share >= 0.9);
         let rates: Vec<&str> = ALL.iter().copied().filter(sound).collect();
@@ -276,8 +276,8 @@ fn tcp_overhead(data: &Data) -> Option<Finding> {
         } else {
             String::new()
         };
-        Some(Finding::new(
-            Verdict::of(much == pairs.len(), less > 0),
+        Some(ClaimFinding::new(
+            ClaimVerdict::of(much == pairs.len(), less > 0),
             format!("{} at most, TCP {} at {x}", kilobytes(ours), kilobytes(tcp)),
             comment,
         ))

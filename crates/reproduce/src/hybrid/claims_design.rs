@@ -5,7 +5,7 @@ use super::reading::{
     ALL, HIGH, MODES, Reading, View, WORST, count, in_each, kilobytes, percent, rate, seconds,
 };
 use super::tables::{BOTH, NACK, QUASI, RELIABLE, TCP, UDP};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const SCHEMES: &str = "section II.B";
@@ -14,8 +14,8 @@ const HYBRIDS: &str = "section III";
 /// The readings in which a round trip is long enough to be told from the rest.
 const LATENT: &[Reading] = &[MODES[1], MODES[3]];
 
-pub(super) const CLAIMS: [Claim; 15] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 15] = [
+    PaperClaim {
         id: "tcp-handshake",
         place: "section II.A",
         says: "TCP's handshake takes a round trip more before data flow.",
@@ -26,8 +26,8 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let first = |line| view.at(line, "0", "first_arrival_s");
                 let (tcp, udp, ours) = (first(TCP)?, first(UDP)?, first(RELIABLE)?);
                 let more = tcp - udp;
-                Some(Finding::new(
-                    Verdict::of((more / 20e-3 - 1.0).abs() <= 0.1, more > 0.0),
+                Some(ClaimFinding::new(
+                    ClaimVerdict::of((more / 20e-3 - 1.0).abs() <= 0.1, more > 0.0),
                     format!("{} later", seconds(more)),
                     format!(
                         "First data after {}; UDP's after {}, AeroTP's after {}.",
@@ -39,7 +39,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "tcp-ack-stream",
         place: "section II.A",
         says: "TCP is inefficient on asymmetric links, for it needs a highly reliable stream of acknowledgements.",
@@ -48,7 +48,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         see: &["back-goodput"],
         check: ack_stream,
     },
-    Claim {
+    PaperClaim {
         id: "hybrid-moderate",
         place: SCHEMES,
         says: "Hybrid error control combines both and performs better in moderate error conditions.",
@@ -57,7 +57,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         see: &["modes-goodput", "modes-delay", "modes-delivered"],
         check: |data| in_each(data, MODES, moderate),
     },
-    Claim {
+    PaperClaim {
         id: "arq-trade",
         place: "section IV.E",
         says: "ARQ pays for reliability with the delay of what is lost and with overhead on the way back.",
@@ -66,7 +66,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         see: &["modes-delay", "modes-delivered"],
         check: |data| in_each(data, MODES, trade),
     },
-    Claim {
+    PaperClaim {
         id: "arq-throughput",
         place: SCHEMES,
         says: "ARQ is reliable, but of low throughput at high error rates.",
@@ -76,14 +76,14 @@ pub(super) const CLAIMS: [Claim; 15] = [
             in_each(data, MODES, |view| {
                 let share = view.goodput(RELIABLE, WORST)? / view.goodput(RELIABLE, "0")?;
                 let done = view.at(RELIABLE, WORST, "completed")? >= 1.0;
-                Some(Finding::bare(
-                    Verdict::of(done && share < 0.5, share < 0.9),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(done && share < 0.5, share < 0.9),
                     format!("{} of the goodput at 1e-4", percent(share)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "arq-delay",
         place: SCHEMES,
         says: "Error control by ARQ alone has a higher delay at high error rates.",
@@ -92,14 +92,14 @@ pub(super) const CLAIMS: [Claim; 15] = [
         check: |data| {
             in_each(data, MODES, |view| {
                 let (clean, worst) = (view.delay(RELIABLE, "0")?, view.delay(RELIABLE, WORST)?);
-                Some(Finding::bare(
-                    Verdict::of(worst >= 2.0 * clean, worst > clean),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(worst >= 2.0 * clean, worst > clean),
                     format!("{} at 0, {} at 1e-4", seconds(clean), seconds(worst)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "fec-delay",
         place: SCHEMES,
         says: "FEC keeps a fairly high throughput at high error rates without much more delay than ARQ's.",
@@ -111,14 +111,14 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let goodput = view.ratio(QUASI, WORST, "goodput_bps")?;
                 let delay = view.ratio(QUASI, WORST, "delay_mean_s")?;
                 let (more, less) = (goodput > 1.0, delay <= 0.1);
-                Some(Finding::bare(
-                    Verdict::of(more && less, more || less),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(more && less, more || less),
                     format!("{goodput:.2} times the goodput, {delay:.3} of the delay at 1e-4"),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "fec-overhead",
         place: SCHEMES,
         says: "FEC adds to the overhead of every packet.",
@@ -129,14 +129,14 @@ pub(super) const CLAIMS: [Claim; 15] = [
             in_each(data, MODES, |view| {
                 let source = |line| view.at(line, "0", "wire_bytes.source");
                 let (quasi, reliable) = (source(QUASI)?, source(RELIABLE)?);
-                Some(Finding::bare(
-                    Verdict::of(quasi > reliable, quasi >= reliable),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(quasi > reliable, quasi >= reliable),
                     format!("{:+.1} %", 100.0 * (quasi / reliable - 1.0)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "fec-statistical",
         place: SCHEMES,
         says: "FEC alone gives statistical reliability: it repairs nothing beyond its strength, and no losses.",
@@ -147,8 +147,8 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let (clean, worst) = (view.share(QUASI, "0")?, view.share(QUASI, WORST)?);
                 let left = |cause| view.at(QUASI, WORST, cause);
                 let (damaged, lost) = (left("residual_loss.damaged")?, left("residual_loss.lost")?);
-                Some(Finding::new(
-                    Verdict::of(
+                Some(ClaimFinding::new(
+                    ClaimVerdict::of(
                         clean >= 1.0 && worst < 1.0 && damaged > 0.0 && lost > 0.0,
                         worst < clean,
                     ),
@@ -160,7 +160,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "type-one-low",
         place: SCHEMES,
         says: "A type-I hybrid costs more at low error rates: the parity is sent for nothing.",
@@ -169,14 +169,14 @@ pub(super) const CLAIMS: [Claim; 15] = [
         check: |data| {
             in_each(data, MODES, |view| {
                 let (both, reliable) = (view.overhead(BOTH, "0")?, view.overhead(RELIABLE, "0")?);
-                Some(Finding::bare(
-                    Verdict::of(both > reliable, both >= reliable),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(both > reliable, both >= reliable),
                     format!("{}, reliable {} at 0", kilobytes(both), kilobytes(reliable)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "type-one-high",
         place: SCHEMES,
         says: "At high error rates its code may not suffice; retransmissions grow and throughput falls.",
@@ -201,8 +201,8 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 } else {
                     String::new()
                 };
-                Some(Finding::new(
-                    Verdict::of(grow && slow < 0.99 * fast, grow),
+                Some(ClaimFinding::new(
+                    ClaimVerdict::of(grow && slow < 0.99 * fast, grow),
                     format!(
                         "{} to {} repeated, {} to {}",
                         kilobytes(few),
@@ -215,7 +215,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "nack-reliability",
         place: HYBRIDS,
         says: "NACKs alone are more reliable than the quasi-reliable mode, but not fully: lost TPDUs stay lost.",
@@ -230,8 +230,8 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let more = count(&pairs, |nack, quasi| nack > quasi) == pairs.len();
                 let (_, nack, quasi) = *pairs.last()?;
                 let lost = view.at(NACK, WORST, "residual_loss.lost")?;
-                Some(Finding::new(
-                    Verdict::of(more && nack < 1.0 && lost > 0.0, nack > quasi),
+                Some(ClaimFinding::new(
+                    ClaimVerdict::of(more && nack < 1.0 && lost > 0.0, nack > quasi),
                     format!(
                         "{}, quasi-reliable {} at 1e-4",
                         percent(nack),
@@ -242,7 +242,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "nack-mack-reliability",
         place: HYBRIDS,
         says: "NACKs and MACKs together are as reliable as the reliable mode.",
@@ -257,14 +257,14 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let shares: Option<Vec<f64>> = ALL.iter().map(|x| view.share(BOTH, x)).collect();
                 let least = shares?.into_iter().reduce(f64::min)?;
                 let as_many = count(&pairs, |both, reliable| both >= reliable) == pairs.len();
-                Some(Finding::bare(
-                    Verdict::of(as_many, least >= 0.99),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(as_many, least >= 0.99),
                     format!("{} delivered at least", percent(least)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "nack-mack-overhead",
         place: HYBRIDS,
         says: "Acknowledging as well costs overhead while errors are few, and pays in lossy conditions.",
@@ -275,8 +275,8 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 let (both, nack) = (view.overhead(BOTH, "0")?, view.overhead(NACK, "0")?);
                 let (all, some) = (view.share(BOTH, WORST)?, view.share(NACK, WORST)?);
                 let (fast, slow) = (view.goodput(BOTH, WORST)?, view.goodput(NACK, WORST)?);
-                Some(Finding::bare(
-                    Verdict::of(both > nack && all > some && fast > slow, both > nack),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(both > nack && all > some && fast > slow, both > nack),
                     format!(
                         "{}, NACK {} at 0; {}, NACK {} at 1e-4",
                         kilobytes(both),
@@ -288,7 +288,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "nack-mack-delay",
         place: HYBRIDS,
         says: "Fewer retransmissions, asked for only where the code fails, improve the delay.",
@@ -305,8 +305,8 @@ pub(super) const CLAIMS: [Claim; 15] = [
                 })?;
                 let held = count(&pairs, |delay, repeated| delay < 1.0 && repeated <= 0.5);
                 let (_, delay, repeated) = *pairs.last()?;
-                Some(Finding::bare(
-                    Verdict::of(held == pairs.len(), 2 * held > pairs.len()),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(held == pairs.len(), 2 * held > pairs.len()),
                     format!(
                         "{delay:.3} of the delay, {} of the retransmissions at 1e-4",
                         percent(repeated)
@@ -317,7 +317,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
     },
 ];
 
-fn ack_stream(data: &Data) -> Option<Finding> {
+fn ack_stream(data: &Data) -> Option<ClaimFinding> {
     let goodput = |line, x| data.mean("way-back", line, x, "goodput_bps");
     let share = |narrow, line, x| Some(goodput(narrow, x)? / goodput(line, "5000")?);
     let (tcp, ours) = (
@@ -327,8 +327,8 @@ fn ack_stream(data: &Data) -> Option<Finding> {
     let lossy = share(BACK_TCP_LOSSY, BACK_TCP, "5000")?;
     let ours_lossy = share(BACK_AEROTP_LOSSY, BACK_AEROTP, "5000")?;
     let (narrow, lost) = (tcp <= 0.5 && ours >= 0.9, lossy <= 0.5 && ours_lossy >= 0.9);
-    Some(Finding::new(
-Verdict::of(narrow && lost, narrow || lost),
+    Some(ClaimFinding::new(
+ClaimVerdict::of(narrow && lost, narrow || lost),
 format!(
             "{} of the goodput at 20 kbit/s, AeroTP {}; {} with half lost, AeroTP {}",
             percent(tcp),
@@ -340,7 +340,7 @@ format!(
 ))
 }
 
-fn moderate(view: &View<'_>) -> Option<Finding> {
+fn moderate(view: &View<'_>) -> Option<ClaimFinding> {
     let rates = ["1e-5", "2.5e-5", "3.5e-5", "5e-5"];
     let mut held = 0;
     for x in rates {
@@ -350,8 +350,8 @@ fn moderate(view: &View<'_>) -> Option<Finding> {
         let more = view.share(BOTH, x)? > view.share(QUASI, x)?;
         held += usize::from(goodput >= 0.99 * best && sooner && more);
     }
-    Some(Finding::bare(
-        Verdict::of(held == rates.len(), 2 * held > rates.len()),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(held == rates.len(), 2 * held > rates.len()),
         format!(
             "at 2.5e-5 {}, {} and {}; reliable {}, {}; quasi-reliable {}, {}",
             rate(view.goodput(BOTH, "2.5e-5")?),
@@ -368,7 +368,7 @@ fn moderate(view: &View<'_>) -> Option<Finding> {
 /// The share of the data's octets from which on acknowledgements are a price.
 const PRICE: f64 = 0.005;
 
-fn trade(view: &View<'_>) -> Option<Finding> {
+fn trade(view: &View<'_>) -> Option<ClaimFinding> {
     let delay = |x| {
         Some((
             view.delay(RELIABLE, x)?,
@@ -383,8 +383,8 @@ fn trade(view: &View<'_>) -> Option<Finding> {
     let done = at("completed")? >= 1.0;
     let prices = [lossy - clean > half, control >= PRICE * delivered];
     let paid = prices.iter().filter(|price| **price).count();
-    let found = Finding::bare(
-        Verdict::of(done && paid == 2, done && paid == 1),
+    let found = ClaimFinding::bare(
+        ClaimVerdict::of(done && paid == 2, done && paid == 1),
         format!(
             "{} instead of {}, {} of acknowledgements",
             seconds(lossy),

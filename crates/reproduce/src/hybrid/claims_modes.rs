@@ -7,14 +7,14 @@ use super::reading::{
     percent, rate, seconds,
 };
 use super::tables::{BOTH, NACK, QUASI, RELIABLE, TCP, UDP};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const GOODPUT: &str = "section IV.F, Figure 8";
 const DELAY: &str = "section IV.F, Figure 9";
 
-pub(super) const CLAIMS: [Claim; 12] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 12] = [
+    PaperClaim {
         id: "goodput-quasi",
         place: GOODPUT,
         says: "The quasi-reliable mode has a better goodput than the reliable mode.",
@@ -22,7 +22,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-goodput", "strength-goodput"],
         check: |data| in_each(data, MODES, |view| better(view, QUASI)),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-reliable-drops",
         place: GOODPUT,
         says: "The reliable mode's goodput drops significantly as the error rate grows.",
@@ -30,7 +30,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-goodput"],
         check: |data| in_each(data, MODES, |view| drops(view, RELIABLE)),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-nack",
         place: GOODPUT,
         says: "The hybrid mode with NACKs alone performs better than the reliable mode.",
@@ -38,7 +38,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-goodput", "strength-goodput"],
         check: |data| in_each(data, MODES, |view| better(view, NACK)),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-nack-mack",
         place: GOODPUT,
         says: "The hybrid mode with NACKs and MACKs performs better than the reliable mode.",
@@ -46,7 +46,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-goodput", "strength-goodput"],
         check: |data| in_each(data, MODES, |view| better(view, BOTH)),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-tcp",
         place: GOODPUT,
         says: "TCP backs off significantly as the error rate grows.",
@@ -54,7 +54,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-goodput"],
         check: |data| in_each(data, MODES, |view| backs_off(view, TCP)),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-udp-above",
         place: GOODPUT,
         says: "UDP has a better goodput than the reliable and the hybrid modes.",
@@ -62,7 +62,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-goodput", "strength-goodput", "mack-goodput"],
         check: |data| in_each(data, MODES, udp_above),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-udp-drops",
         place: GOODPUT,
         says: "UDP's goodput drops as the error rate grows, for data are damaged.",
@@ -73,14 +73,14 @@ pub(super) const CLAIMS: [Claim; 12] = [
                 let all: Option<Vec<f64>> = ALL.iter().map(|x| view.goodput(UDP, x)).collect();
                 let all = all?;
                 let (first, last) = (*all.first()?, *all.last()?);
-                Some(Finding::bare(
-                    Verdict::of(falls(&all), last < first),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(falls(&all), last < first),
                     format!("{} at 1e-4", rate(last)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "delay-reliable",
         place: DELAY,
         says: "At 1e-4 the reliable mode's delay is significantly higher than the hybrids'.",
@@ -93,8 +93,8 @@ pub(super) const CLAIMS: [Claim; 12] = [
                 let delay = |line| view.delay(line, WORST);
                 let (reliable, nack, both) = (delay(RELIABLE)?, delay(NACK)?, delay(BOTH)?);
                 let worse = nack.max(both);
-                Some(Finding::new(
-                    Verdict::of(reliable >= 2.0 * worse, reliable > worse),
+                Some(ClaimFinding::new(
+                    ClaimVerdict::of(reliable >= 2.0 * worse, reliable > worse),
                     format!(
                         "{}; NACK {}, NACK+MACK {}",
                         seconds(reliable),
@@ -115,7 +115,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "delay-fewer-repeats",
         place: DELAY,
         says: "That is because the parity spares retransmissions.",
@@ -123,7 +123,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-overhead", "strength-delay", "strength-overhead"],
         check: |data| in_each(data, MODES, fewer_repeats),
     },
-    Claim {
+    PaperClaim {
         id: "delay-quasi-flat",
         place: DELAY,
         says: "The quasi-reliable mode has no extra delay, for it repeats nothing.",
@@ -131,7 +131,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-delay", "strength-delay"],
         check: |data| in_each(data, MODES, |view| flat(view, QUASI)),
     },
-    Claim {
+    PaperClaim {
         id: "delay-udp-flat",
         place: DELAY,
         says: "UDP has no extra delay, for it repeats nothing.",
@@ -139,7 +139,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &["modes-delay"],
         check: |data| in_each(data, MODES, |view| flat(view, UDP)),
     },
-    Claim {
+    PaperClaim {
         id: "delay-tcp",
         place: DELAY,
         says: "At 1e-4 TCP's delay is nearly double that of the reliable mode, for it sends more again.",
@@ -150,7 +150,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
 ];
 
 /// Whether a mode's goodput is above the reliable mode's.
-fn better(view: &View<'_>, line: &str) -> Option<Finding> {
+fn better(view: &View<'_>, line: &str) -> Option<ClaimFinding> {
     let pairs = |rates| {
         view.pairs(rates, |view, x| {
             Some((view.goodput(line, x)?, view.goodput(RELIABLE, x)?))
@@ -165,8 +165,8 @@ fn better(view: &View<'_>, line: &str) -> Option<Finding> {
         .filter(|(_, ours, reliable)| ours < reliable)
         .map(|(x, ..)| *x)
         .collect();
-    Some(Finding::new(
-        Verdict::of(higher == high.len() && nowhere, 2 * higher > high.len()),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(higher == high.len() && nowhere, 2 * higher > high.len()),
         format!("{}, reliable {} at 1e-4", rate(*ours), rate(*reliable)),
         if lower.is_empty() {
             String::new()
@@ -176,15 +176,15 @@ fn better(view: &View<'_>, line: &str) -> Option<Finding> {
     ))
 }
 
-fn drops(view: &View<'_>, line: &str) -> Option<Finding> {
+fn drops(view: &View<'_>, line: &str) -> Option<ClaimFinding> {
     let share = view.goodput(line, WORST)? / view.goodput(line, "0")?;
-    Some(Finding::bare(
-        Verdict::of(share < 0.5, share < 0.9),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(share < 0.5, share < 0.9),
         format!("to {} at 1e-4", percent(share)),
     ))
 }
 
-fn udp_above(view: &View<'_>) -> Option<Finding> {
+fn udp_above(view: &View<'_>) -> Option<ClaimFinding> {
     let over = |line| {
         let pairs = view.pairs(LOSSY, |view, x| {
             Some((view.goodput(UDP, x)?, view.goodput(line, x)?))
@@ -199,8 +199,8 @@ fn udp_above(view: &View<'_>) -> Option<Finding> {
     let waiting = view
         .data
         .mean("mack", "MACK of 200", WORST, "goodput_bps")?;
-    Some(Finding::new(
-        Verdict::of(
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(
             reliable == all && nack == all && both == all,
             2 * reliable > all,
         ),
@@ -221,12 +221,12 @@ fn udp_above(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn fewer_repeats(view: &View<'_>) -> Option<Finding> {
+fn fewer_repeats(view: &View<'_>) -> Option<ClaimFinding> {
     let repeated = |line| view.repeated(line, WORST);
     let (reliable, nack, both) = (repeated(RELIABLE)?, repeated(NACK)?, repeated(BOTH)?);
     let more = nack.max(both);
-    Some(Finding::bare(
-        Verdict::of(2.0 * more <= reliable, more < reliable),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(2.0 * more <= reliable, more < reliable),
         format!(
             "{}; NACK {}, NACK+MACK {}",
             kilobytes(reliable),
@@ -236,7 +236,7 @@ fn fewer_repeats(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn flat(view: &View<'_>, line: &str) -> Option<Finding> {
+fn flat(view: &View<'_>, line: &str) -> Option<ClaimFinding> {
     let (clean, worst) = (view.delay(line, "0")?, view.delay(line, WORST)?);
     let reliable = view.delay(RELIABLE, WORST)?;
     let comment = if line == QUASI && view.is_printed() {
@@ -250,8 +250,8 @@ fn flat(view: &View<'_>, line: &str) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(Finding::new(
-        Verdict::of((worst / clean - 1.0).abs() <= 0.1, worst < 2.0 * clean),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of((worst / clean - 1.0).abs() <= 0.1, worst < 2.0 * clean),
         format!(
             "{} at 0, {} at 1e-4; the reliable mode's {}",
             seconds(clean),
@@ -262,7 +262,7 @@ fn flat(view: &View<'_>, line: &str) -> Option<Finding> {
     ))
 }
 
-fn tcp_delay(data: &Data) -> Option<Finding> {
+fn tcp_delay(data: &Data) -> Option<ClaimFinding> {
     let stopped = |stop: &str| {
         let delay = |line| data.mean("stop", line, stop, "delay_mean_s");
         Some(delay(TCP)? / delay(RELIABLE)?)
@@ -272,8 +272,8 @@ fn tcp_delay(data: &Data) -> Option<Finding> {
         let (tcp, reliable) = (view.delay(TCP, WORST)?, view.delay(RELIABLE, WORST)?);
         let ratio = tcp / reliable;
         let (again, ours) = (view.repeated(TCP, WORST)?, view.repeated(RELIABLE, WORST)?);
-        Some(Finding::new(
-            Verdict::of(
+        Some(ClaimFinding::new(
+            ClaimVerdict::of(
                 (1.5..=2.5).contains(&ratio) && again > ours,
                 (1.0..=4.0).contains(&ratio),
             ),

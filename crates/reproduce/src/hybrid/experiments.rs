@@ -4,8 +4,8 @@ use super::tables::{BOTH, HUNDRED, NACK, ONE, QUASI, RELIABLE, TCP, TEN};
 use crate::airborne::{
     BIT_ERROR_RATE, DELAY, DELIVERED, GOODPUT, LAST, OVERHEAD, SCENARIO, four_figures,
 };
-use crate::family::{Family, Line};
-use crate::figure::{Figure, Section};
+use crate::family::{Family, FamilyLine};
+use crate::figure::{Figure, FigureSection};
 use crate::multi_mode::causes::TCP_GOODPUT;
 use crate::multi_mode::design::{OUTAGE_AGAIN, OUTAGE_DELIVERED, OUTAGE_LAST, RAMP_GOODPUT};
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
@@ -13,7 +13,7 @@ use crate::parameter::{Axis, AxisUnit, SweptParameter};
 /// The place of experiments that are none of the paper's.
 const OURS: &str = "Experiment";
 
-pub(super) const WHY_STRENGTH: Section = Section {
+pub(super) const WHY_STRENGTH: FigureSection = FigureSection {
     title: "Why: the strength of the code",
     intro: "At 1e-4, where most packets are hit: what each mode does with more and fewer words than the 4 of Figures 8 to 11.",
     figures: &four_figures!(
@@ -25,7 +25,7 @@ pub(super) const WHY_STRENGTH: Section = Section {
     ),
 };
 
-pub(super) const WHY_WAITS: Section = Section {
+pub(super) const WHY_WAITS: FigureSection = FigureSection {
     title: "Why: how long NACKs alone wait for an answer",
     intro: "Delivery is in order: while the receiver waits for a packet it has asked for, all that came later waits too. Without acknowledgements \
         nobody learns that the request or its answer was lost.",
@@ -54,7 +54,7 @@ pub(super) const WHY_WAITS: Section = Section {
     ],
 };
 
-pub(super) const WHY_MACK: Section = Section {
+pub(super) const WHY_MACK: FigureSection = FigureSection {
     title: "Why: when a MACK is sent, and what it says",
     intro: "At 1e-4: the paper's MACK as in Figures 4 to 7; the same when no acknowledgement is ever lost; when it waits for 20 ms at \
             most; and ours, which says \"all before this one\". Below, a narrow way back without errors.",
@@ -106,7 +106,7 @@ pub(super) const WHY_MACK: Section = Section {
     ],
 };
 
-pub(super) const WHY_TCP: Section = Section {
+pub(super) const WHY_TCP: FigureSection = FigureSection {
     title: "Why: TCP's timers, and when the simulation stops",
     intro: "TCP's mean delay is that of the writes that arrive before the end. Its overhead depends on the least timeout and on giving up.",
     figures: &[
@@ -138,7 +138,7 @@ pub(super) const WHY_TCP: Section = Section {
 /// Lines, each with the settings that it changes.
 macro_rules! lines {
     ($($label:expr => [$($set:literal),*]),* $(,)?) => {
-        &[$(Line::of($label, &[$($set),*])),*]
+        &[$(FamilyLine::of($label, &[$($set),*])),*]
     };
 }
 
@@ -315,7 +315,7 @@ pub(super) const BACK: Family = Family {
     ..NARROW
 };
 
-pub(super) const WHY_BACK: Section = Section {
+pub(super) const WHY_BACK: FigureSection = FigureSection {
     title: "What section II says of TCP",
     intro: "Loss without congestion, slow start over a round trip of 100 ms, outages, and a way back that is narrow or lossy.",
     figures: &[

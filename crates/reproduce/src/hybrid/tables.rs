@@ -3,8 +3,8 @@
 use super::experiments as extra;
 use super::{claims_aggregation, claims_delivery, claims_design, claims_modes};
 use crate::airborne::{BIT_ERROR_RATE, SCENARIO, four_figures, octet_error_rate};
-use crate::family::{Family, Line};
-use crate::figure::{Figure, Section};
+use crate::family::{Family, FamilyLine};
+use crate::figure::{Figure, FigureSection};
 use crate::multi_mode::{absent, causes, claims_drawbacks, design};
 use crate::paper::Paper;
 use crate::parameter::SweptParameter;
@@ -45,12 +45,12 @@ pub const HYBRID: Paper = Paper {
         extra::TCPS,
     ],
     sections: &[
-        Section {
+        FigureSection {
             title: "Modes compared, as printed",
             intro: "Figures 8 to 11: 1 MB, 10 us, error rate per bit. The modes with parity carry 4 words a TPDU.",
             figures: &MODES_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated, as printed",
             intro: "Figures 4 to 7: 1 MB, 10 us, error rate per bit. MACKs are lists, as the paper's, and wait up to 1 s.",
             figures: &MACK_FIGURES,
@@ -60,42 +60,42 @@ pub const HYBRID: Paper = Paper {
         extra::WHY_MACK,
         extra::WHY_TCP,
         extra::WHY_BACK,
-        Section {
+        FigureSection {
             title: "Modes compared: 10 ms",
             intro: "",
             figures: &MODES_10MS_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Modes compared: error rate per octet",
             intro: "The same numbers as the probability that an octet is hit, which is what ns-3's error model takes them for unless told otherwise.",
             figures: &MODES_OCTET_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Modes compared: error rate per octet, 10 ms",
             intro: "",
             figures: &MODES_OCTET_10MS_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Modes compared: 20 MB",
             intro: "",
             figures: &MODES_20MB_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated: 10 ms",
             intro: "",
             figures: &MACK_10MS_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated: error rate per octet",
             intro: "",
             figures: &MACK_OCTET_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated: error rate per octet, 10 ms",
             intro: "",
             figures: &MACK_OCTET_10MS_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated: 20 MB",
             intro: "",
             figures: &MACK_20MB_FIGURES,
@@ -172,16 +172,16 @@ macro_rules! with_parity {
     };
 }
 
-const MODE_LINES: &[Line] = &[
-    Line::of(TCP, &[]),
-    Line::of(UDP, &["flow.transport=udp", "flow.first=after-interval"]),
-    Line::of(
+const MODE_LINES: &[FamilyLine] = &[
+    FamilyLine::of(TCP, &[]),
+    FamilyLine::of(UDP, &["flow.transport=udp", "flow.first=after-interval"]),
+    FamilyLine::of(
         RELIABLE,
         &[AEROTP[0], AEROTP[1], AEROTP[2], "flow.mode=reliable"],
     ),
-    Line::of(QUASI, with_parity!("quasi-reliable")),
-    Line::of(NACK, with_parity!("nack")),
-    Line::of(BOTH, with_parity!("nack-mack")),
+    FamilyLine::of(QUASI, with_parity!("quasi-reliable")),
+    FamilyLine::of(NACK, with_parity!("nack")),
+    FamilyLine::of(BOTH, with_parity!("nack-mack")),
 ];
 
 /// The paper's numbers of acknowledgements in a MACK. Its legend is lost, so only 200 and 365 are known.
@@ -201,7 +201,7 @@ pub(super) const HUNDRED: &str = "MACK of 100";
 /// A reliable line with so many acknowledgements in a MACK.
 macro_rules! aggregated {
     ($($n:literal)*) => {
-        &[$(Line::of(concat!("MACK of ", $n), &[
+        &[$(FamilyLine::of(concat!("MACK of ", $n), &[
                 AEROTP[0],
                 AEROTP[1],
                 AEROTP[2],
@@ -214,13 +214,13 @@ macro_rules! aggregated {
     };
 }
 
-const MACK_LINES: &[Line] = aggregated!("1" "10" "50" "100" "200" "300" "365");
+const MACK_LINES: &[FamilyLine] = aggregated!("1" "10" "50" "100" "200" "300" "365");
 
 const fn family(
     id: &'static str,
     sets: &'static [&'static str],
     x: SweptParameter,
-    lines: &'static [Line],
+    lines: &'static [FamilyLine],
     conditions: &'static str,
 ) -> Family {
     Family {

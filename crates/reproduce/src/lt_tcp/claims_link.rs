@@ -5,7 +5,7 @@ use super::published::{
     PUBLISHED_ARQ, PUBLISHED_HARQ, PUBLISHED_LATENCY, PUBLISHED_LINK_GOODPUT, PUBLISHED_RESIDUAL,
 };
 use super::view::{LOSSY, at, list, megabits, millis, order, over, published};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use crate::overlay::Overlay;
 use core::fmt::Write as _;
@@ -22,8 +22,8 @@ pub(super) const GOODPUT_FITTED: &str = "LL-HARQ's blocks, how many of them may 
 /// The note for findings about LL-ARQ beside LL-HARQ.
 pub(super) const WINDOW_FITTED: &str = "LL-ARQ's window of 32 frames and its timer were fitted to the published latencies and to this very order.";
 
-pub(super) const CLAIMS: [Claim; 9] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 9] = [
+    PaperClaim {
         id: "arq-latency",
         place: "slide \"Link level goodput\", table",
         says: "LL-ARQ's mean latency of a hop is 10.83, 32.18, 45.63, 59.64, 80.19 and 98.80 ms at 0 to 50 %.",
@@ -36,7 +36,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "harq-latency",
         place: "slide \"Link level goodput\", table",
         says: "LL-HARQ's mean latency of a hop is 10.83, 14.21, 15.15, 17.04, 18.47 and 19.01 ms at 0 to 50 %.",
@@ -47,7 +47,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             Some(found.given(HARQ_FITTED))
         },
     },
-    Claim {
+    PaperClaim {
         id: "latency-order",
         place: "slide \"Link level goodput\"",
         says: "The latency of a hop is much better with LL-HARQ than with LL-ARQ.",
@@ -61,8 +61,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
                 .zip(&arq)
                 .map(|(harq, arq)| harq / arq)
                 .collect();
-            let found = Finding::new(
-                Verdict::of(
+            let found = ClaimFinding::new(
+                ClaimVerdict::of(
                     shares.iter().all(|share| *share < 0.5),
                     shares.iter().all(|share| *share < 1.0),
                 ),
@@ -74,7 +74,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "latency-bounded",
         place: "slides \"Features\" and \"Summary\"",
         says: "One ARQ attempt at most keeps the latency of the link under tight control.",
@@ -83,8 +83,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let worst = over(data, "saturated", HARQ, &PERCENT, "link.latency_p99_s")?;
             let other = over(data, "saturated", ARQ, &PERCENT, "link.latency_p99_s")?;
-            Some(Finding::new(
-                Verdict::of(worst.iter().all(|p99| *p99 < 0.045), false),
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(worst.iter().all(|p99| *p99 < 0.045), false),
                 millis(&worst),
                 format!(
                     "The 99th percentiles; LL-ARQ's are {}. What is lost at a block's beginning and needs the second round waits for the block's end, \
@@ -94,7 +94,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "no-parity-on-a-clean-link",
         place: "slide \"Summary\"",
         says: "No FEC is provisioned if there is no loss.",
@@ -103,13 +103,13 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let of = |name| at(data, "chain", LT_HARQ, 0, name);
             let (link, transport) = (of("link.frames_parity")?, of("wire_bytes.repair")?);
-            Some(Finding::bare(
-                Verdict::of(link + transport <= 0.0, link.min(transport) <= 0.0),
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(link + transport <= 0.0, link.min(transport) <= 0.0),
                 format!("LL-HARQ {link:.0} units, LT-TCP {transport:.0} B of parity a run at 0 %"),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "link-goodput-order",
         place: "slide \"Link level goodput\"",
         says: "With TCP-SACK over one hop, LL-HARQ's link goodput is significantly above LL-ARQ's.",
@@ -117,7 +117,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: &["hop-link-goodput", "saturated-goodput"],
         check: link_goodput_order,
     },
-    Claim {
+    PaperClaim {
         id: "table-link-goodput",
         place: "Table I",
         says: "LT-TCP over LL-HARQ, four hops: link goodput of 9.93, 7.81, 6.35, 5.02, 3.77 and 2.41 Mbit/s.",
@@ -127,8 +127,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
             let ours = over(data, "chain", LT_HARQ, &PERCENT, "link.goodput_bps")?;
             let table = published(&PUBLISHED_LINK_GOODPUT, &PERCENT)?;
             let off = farthest(&ours, &table);
-            let found = Finding::new(
-                Verdict::of(off <= 0.1, off <= 0.3),
+            let found = ClaimFinding::new(
+                ClaimVerdict::of(off <= 0.1, off <= 0.3),
                 megabits(&ours),
                 format!(
                     "At most {:.0} % off. At 10 % the slides' {:.2} of 10 Mbit/s leave {:.2} units for each of the packets', all headers and the second round included; ours takes {:.2}. The \
@@ -142,7 +142,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
             Some(found.given(GOODPUT_FITTED))
         },
     },
-    Claim {
+    PaperClaim {
         id: "table-residual",
         place: "Table I",
         says: "The link's residual loss is 0.00, 0.00, 0.01, 0.08, 0.61 and 3.99 %: small, and not zero.",
@@ -154,13 +154,13 @@ pub(super) const CLAIMS: [Claim; 9] = [
             let mut pairs = ours.iter().zip(&table);
             let low = pairs.all(|(ours, table)| *ours <= table + 2e-4);
             let some = ours.last().is_some_and(|worst| *worst > 0.0);
-            Some(Finding::bare(
-                Verdict::of(low && some, ours.iter().all(|share| *share <= 0.04)),
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(low && some, ours.iter().all(|share| *share <= 0.04)),
                 format!("{} %", list(&ours, 0.01, 2)),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "table-latency",
         place: "Table I",
         says: "LT-TCP over LL-HARQ, four hops: mean latency of a hop of 11.08, 14.69, 15.65, 17.73, 19.36 and 20.08 ms.",
@@ -169,8 +169,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: |data| {
             let ours = over(data, "chain", LT_HARQ, &PERCENT, LATENCY)?;
             let off = farthest(&ours, &published(&PUBLISHED_LATENCY, &PERCENT)?);
-            let found = Finding::new(
-                Verdict::of(off <= 0.20, ours.iter().all(|mean| *mean < 0.025)),
+            let found = ClaimFinding::new(
+                ClaimVerdict::of(off <= 0.20, ours.iter().all(|mean| *mean < 0.025)),
                 millis(&ours),
                 format!("At most {:.0} % off.", 100.0 * off),
             );
@@ -193,14 +193,14 @@ fn latency(
     near: f64,
     far: f64,
     most: f64,
-) -> Option<Finding> {
+) -> Option<ClaimFinding> {
     let ours = over(data, "saturated", line, &PERCENT, LATENCY)?;
     let published = published(table, &PERCENT)?;
     let off = farthest(&ours, &published);
     let bounded = ours.iter().all(|mean| *mean < most);
     let slow = over(data, "saturated-100", line, &PERCENT, LATENCY)?;
-    Some(Finding::new(
-        Verdict::of(off <= near && bounded, off <= far && bounded),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(off <= near && bounded, off <= far && bounded),
         millis(&ours),
         format!(
             "At most {:.1} % off. With ON and OFF of 100 ms: {}, at most {:.1} % off.",
@@ -211,7 +211,7 @@ fn latency(
     ))
 }
 
-fn link_goodput_order(data: &Data) -> Option<Finding> {
+fn link_goodput_order(data: &Data) -> Option<ClaimFinding> {
     let order = order(data, "hop", [TCP_HARQ, TCP_ARQ], "link.goodput_bps")?;
     let (harq, arq) = (megabits(&order.first), megabits(&order.second));
     let mut found = order.finding(format!("{harq}, LL-ARQ {arq}"));

@@ -9,15 +9,15 @@ use super::published::{PUBLISHED_GOODPUT, PUBLISHED_RESIDUAL};
 use super::view::{
     LOSSY, WORST, at, half, list, megabits, millis, order, over, percents, published,
 };
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use core::fmt::Write as _;
 
 const GOODPUT: &str = "goodput_bps";
 const ROUND_TRIP: &str = "link.round_trip_s";
 
-pub(super) const CLAIMS: [Claim; 8] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 8] = [
+    PaperClaim {
         id: "table-goodput",
         place: "Table I",
         says: "LT-TCP over LL-HARQ, ten flows, four hops: receiver goodput of 7.58, 6.16, 4.81, 3.38 and 1.68 Mbit/s at 10 to 50 %.",
@@ -25,7 +25,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
         see: &["chain-goodput", "light-goodput", "light-latency"],
         check: table_goodput,
     },
-    Claim {
+    PaperClaim {
         id: "goodput-interval",
         place: "Table I",
         says: "The intervals of the goodput are narrow: at most 0.06 Mbit/s to either side.",
@@ -38,15 +38,15 @@ pub(super) const CLAIMS: [Claim; 8] = [
                 .collect();
             let halves = halves?;
             let widest = halves.iter().copied().fold(0.0, f64::max);
-            let found = Finding::new(
-Verdict::of(widest <= 0.1e6, widest <= 0.3e6),
+            let found = ClaimFinding::new(
+ClaimVerdict::of(widest <= 0.1e6, widest <= 0.3e6),
 format!("± {}", megabits(&halves)),
 "Runs of 100 s from empty queues; the slides do not say how many runs of what length theirs are.".to_owned(),
 );
             Some(found.given("an interval's width follows from the number and length of the runs, which are ours."))
         },
     },
-    Claim {
+    PaperClaim {
         id: "round-trip",
         place: "slide \"End-end delay\"",
         says: "With LL-ARQ the end-to-end delay over multiple hops is unacceptably high.",
@@ -56,8 +56,8 @@ format!("± {}", megabits(&halves)),
             let arq = over(data, "chain", TCP_ARQ, &[30, 40, WORST], ROUND_TRIP)?;
             let harq = over(data, "chain", TCP_HARQ, &[30, 40, WORST], ROUND_TRIP)?;
             let pairs = || arq.iter().zip(&harq);
-            let found = Finding::new(
-Verdict::of(
+            let found = ClaimFinding::new(
+ClaimVerdict::of(
                     pairs().all(|(arq, harq)| arq > &(2.0 * harq)),
                     pairs().all(|(arq, harq)| arq > harq),
                 ),
@@ -69,7 +69,7 @@ format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "sack-order",
         place: "slide \"End-end delay\"; slide \"PER v/s TCP goodput\"",
         says: "LL-ARQ's high service time translates to low transport goodput: TCP-SACK does better over LL-HARQ, four hops.",
@@ -77,7 +77,7 @@ format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
         see: &["chain-goodput", "chain-round-trip", "both-ways-goodput"],
         check: sack_order,
     },
-    Claim {
+    PaperClaim {
         id: "best-together",
         place: "slide \"Summary\"",
         says: "LT-TCP with LL-HARQ does better than TCP-SACK with LL-ARQ.",
@@ -86,7 +86,7 @@ format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
         see: &["chain-goodput", "both-ways-goodput"],
         check: best_together,
     },
-    Claim {
+    PaperClaim {
         id: "one-hop-sack",
         place: "slide \"Achieving balance\"",
         says: "Over a single hop LL-HARQ's residual loss is low enough for TCP-SACK.",
@@ -94,7 +94,7 @@ format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
         see: &["hop-goodput", "hop-link-goodput"],
         check: |data| share_of_link(data, "hop", TCP_HARQ),
     },
-    Claim {
+    PaperClaim {
         id: "four-hops-sack",
         place: "slide \"Achieving balance\"",
         says: "Over multiple hops the residual loss is too large for TCP-SACK; LT-TCP handles it.",
@@ -105,8 +105,8 @@ format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
             let lt = over(data, "chain", LT_HARQ, rates, GOODPUT)?;
             let tcp = over(data, "chain", TCP_HARQ, rates, GOODPUT)?;
             let ratios: Vec<f64> = lt.iter().zip(&tcp).map(|(lt, tcp)| lt / tcp).collect();
-            Some(Finding::new(
-                Verdict::of(
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(
                     ratios.iter().all(|ratio| *ratio > 1.2),
                     ratios.last().is_some_and(|ratio| *ratio > 1.0),
                 ),
@@ -125,7 +125,7 @@ format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "overcomes-residual",
         place: "Table I, caption",
         says: "LT-TCP overcomes the link's residual loss: its goodput is 0.97, 0.97, 0.97, 0.96, 0.90 and 0.70 of the link's.",
@@ -140,8 +140,8 @@ format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
             let as_much = *residual.first()? >= 0.5 * theirs.first()?;
             let (worst, others) = shares.split_last()?;
             let others = others.iter().copied().fold(f64::INFINITY, f64::min);
-            Some(Finding::new(
-                Verdict::of(
+            Some(ClaimFinding::new(
+                ClaimVerdict::of(
                     others >= 0.9 && *worst >= 0.65 && as_much,
                     others.min(*worst) >= 0.6,
                 ),
@@ -161,7 +161,7 @@ format!("{}, LL-HARQ {}", millis(&arq), millis(&harq)),
     },
 ];
 
-fn table_goodput(data: &Data) -> Option<Finding> {
+fn table_goodput(data: &Data) -> Option<ClaimFinding> {
     let ours = over(data, "chain", LT_HARQ, LOSSY, GOODPUT)?;
     let table = published(&PUBLISHED_GOODPUT, LOSSY)?;
     let near = ours
@@ -170,8 +170,8 @@ fn table_goodput(data: &Data) -> Option<Finding> {
         .filter(|(ours, table)| (*ours / *table - 1.0).abs() <= 0.1);
     let near = near.count();
     let light = |line, name| over(data, "chain-light", line, LOSSY, name);
-    let found = Finding::new(
-        Verdict::of(near == table.len(), 2 * near > table.len()),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(near == table.len(), 2 * near > table.len()),
         megabits(&ours),
         format!(
             "Within 10 % at {near} of {} error rates, at most {:.0} % off. With each packet a block of its own, {} at {} a hop: the fewer units stand together, the \
@@ -188,7 +188,7 @@ fn table_goodput(data: &Data) -> Option<Finding> {
     Some(found.given(GOODPUT_FITTED))
 }
 
-fn sack_order(data: &Data) -> Option<Finding> {
+fn sack_order(data: &Data) -> Option<ClaimFinding> {
     let order = order(data, "chain", [TCP_HARQ, TCP_ARQ], GOODPUT)?;
     let (harq, arq) = (megabits(&order.first), megabits(&order.second));
     let mut found = order.finding(format!("{harq}, LL-ARQ {arq}"));
@@ -206,7 +206,7 @@ fn sack_order(data: &Data) -> Option<Finding> {
     Some(found.given(WINDOW_FITTED))
 }
 
-fn best_together(data: &Data) -> Option<Finding> {
+fn best_together(data: &Data) -> Option<ClaimFinding> {
     let fitted = order(data, "chain", [LT_HARQ, TCP_ARQ], GOODPUT)?;
     let wide = order(data, "chain", [LT_HARQ, WIDE], GOODPUT)?;
     let lt = megabits(&wide.first);
@@ -232,15 +232,15 @@ fn best_together(data: &Data) -> Option<Finding> {
     Some(found)
 }
 
-fn share_of_link(data: &Data, family: &str, line: &str) -> Option<Finding> {
+fn share_of_link(data: &Data, family: &str, line: &str) -> Option<ClaimFinding> {
     let shares = PERCENT.iter().map(|&percent| {
         let goodput = at(data, family, line, percent, GOODPUT)?;
         Some(goodput / at(data, family, line, percent, "link.goodput_bps")?)
     });
     let shares: Vec<f64> = shares.collect::<Option<_>>()?;
     let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
-    Some(Finding::new(
-        Verdict::of(least >= 0.9, least >= 0.8),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(least >= 0.9, least >= 0.8),
         format!("{} of the link's", list(&shares, 1.0, 2)),
         "Headers alone leave 0.96.".to_owned(),
     ))

@@ -1,6 +1,6 @@
 //! The runs behind the slides' figures and tables, and behind our experiments on them.
 
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 /// The slides' average packet error rates, in per cent.
@@ -46,7 +46,7 @@ const fn family(
     id: &'static str,
     scenario: (&'static str, &'static str),
     path: &'static str,
-    lines: &'static [Line],
+    lines: &'static [FamilyLine],
 ) -> Family {
     Family {
         id,
@@ -64,11 +64,11 @@ const LT: [&str; 2] = ["flow.transport=lt-tcp", "flow.mtu=1350B"];
 macro_rules! combinations {
     ($($label:expr => [$($set:expr),*]),* $(,)?) => {
         &[
-            Line::of(TCP_ARQ, &["hop.link.layer=ll-arq"]),
-            Line::of(TCP_HARQ, &["hop.link.layer=ll-harq"]),
-            Line::of(LT_ARQ, &["hop.link.layer=ll-arq", LT[0], LT[1]]),
-            Line::of(LT_HARQ, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
-            $(Line::of($label, &[$($set),*])),*
+            FamilyLine::of(TCP_ARQ, &["hop.link.layer=ll-arq"]),
+            FamilyLine::of(TCP_HARQ, &["hop.link.layer=ll-harq"]),
+            FamilyLine::of(LT_ARQ, &["hop.link.layer=ll-arq", LT[0], LT[1]]),
+            FamilyLine::of(LT_HARQ, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
+            $(FamilyLine::of($label, &[$($set),*])),*
         ]
     };
 }
@@ -98,12 +98,12 @@ pub(super) const LIGHT_CHAIN: Family = family(
     CHAIN_FILE,
     "hop.forward.loss",
     &[
-        Line::of(LT_HARQ, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
-        Line::of(
+        FamilyLine::of(LT_HARQ, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
+        FamilyLine::of(
             SINGLE,
             &["hop.link.layer=ll-harq", "hop.link.units=2", LT[0], LT[1]],
         ),
-        Line::of(
+        FamilyLine::of(
             LIGHT,
             &[
                 "hop.link.layer=ll-harq",
@@ -122,9 +122,9 @@ pub(super) const BOTH_WAYS: Family = Family {
         CHAIN_FILE,
         "hop.loss",
         &[
-            Line::of(BOTH_WAYS_TCP, &["hop.link.layer=ll-arq"]),
-            Line::of(BOTH_WAYS_HARQ, &["hop.link.layer=ll-harq"]),
-            Line::of(BOTH_WAYS_LT, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
+            FamilyLine::of(BOTH_WAYS_TCP, &["hop.link.layer=ll-arq"]),
+            FamilyLine::of(BOTH_WAYS_HARQ, &["hop.link.layer=ll-harq"]),
+            FamilyLine::of(BOTH_WAYS_LT, &["hop.link.layer=ll-harq", LT[0], LT[1]]),
         ],
     )
 };
@@ -145,9 +145,9 @@ pub(super) const SATURATED: Family = Family {
         HOP_FILE,
         "hop.forward.loss",
         &[
-            Line::of(ARQ, &["hop.link.layer=ll-arq"]),
-            Line::of(HARQ, &["hop.link.layer=ll-harq"]),
-            Line::of(
+            FamilyLine::of(ARQ, &["hop.link.layer=ll-arq"]),
+            FamilyLine::of(HARQ, &["hop.link.layer=ll-harq"]),
+            FamilyLine::of(
                 ARQ_WIDE,
                 &["hop.link.layer=ll-arq", WIDE_SETS[0], WIDE_SETS[1]],
             ),

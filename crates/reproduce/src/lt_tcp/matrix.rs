@@ -2,7 +2,7 @@
 
 use super::published::GOODPUT;
 use crate::exhibit::{Cells, Exhibit};
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 use crate::parameter::{SweptParameter, ValueName};
 
 const fn layer(name: &'static str) -> ValueName {
@@ -23,17 +23,17 @@ const LAYERS: &[ValueName] = &[
     layer("slacp"),
 ];
 
-const LINES: &[Line] = &[
-    Line::of(
+const LINES: &[FamilyLine] = &[
+    FamilyLine::of(
         "AeroTP reliable",
         &["flow.transport=aerotp", "flow.mode=reliable"],
     ),
-    Line::of(
+    FamilyLine::of(
         "AeroTP near-reliable",
         &["flow.transport=aerotp", "flow.mode=near-reliable"],
     ),
-    Line::of("TCP", &[]),
-    Line::of("LT-TCP", &["flow.transport=lt-tcp"]),
+    FamilyLine::of("TCP", &[]),
+    FamilyLine::of("LT-TCP", &["flow.transport=lt-tcp"]),
 ];
 
 const fn family(id: &'static str, sets: &'static [&'static str]) -> Family {

@@ -4,7 +4,7 @@ use super::families::{BOTH_WAYS, CHAIN, HOP, LIGHT_CHAIN, SATURATED, SATURATED_1
 use super::figures::{CHAIN_FIGURES, HOP_FIGURES, LINK_FIGURES, WHY_FIGURES};
 use super::published::TABLE_1;
 use super::{claims_link, claims_transport, matrix};
-use crate::figure::Section;
+use crate::figure::FigureSection;
 use crate::paper::{Absent, Paper};
 
 /// The reproduction of the slides.
@@ -23,22 +23,22 @@ pub const LT_TCP: Paper = Paper {
         matrix::BITS,
     ],
     sections: &[
-        Section {
+        FigureSection {
             title: "The link by itself",
             intro: "One hop whose queue never empties, packets of 1040 octets.",
             figures: &LINK_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Four hops, ten flows",
             intro: "The slides' chain; their Table I beside.",
             figures: &CHAIN_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "One hop, ten flows",
             intro: "",
             figures: &HOP_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Why it comes out otherwise",
             intro: "LL-HARQ with less parity, which trades latency for goodput, and with parity for each packet by itself; errors on the way back \
                 too. An LL-ARQ whose window never stands still, and a TCP with ns-2's default window, are among the curves above.",

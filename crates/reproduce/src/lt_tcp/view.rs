@@ -1,7 +1,7 @@
 //! The runs as the claims name them, and figures in words.
 
 use super::families::PERCENT;
-use crate::claims::{Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict};
 use crate::data::Data;
 use crate::overlay::Overlay;
 
@@ -96,11 +96,11 @@ pub(super) fn order(data: &Data, family: &str, lines: [&str; 2], name: &str) -> 
 
 impl Order {
     /// Reproduced if the first is the higher one at every error rate, partly at most of them.
-    pub(super) fn finding(&self, figure: String) -> Finding {
+    pub(super) fn finding(&self, figure: String) -> ClaimFinding {
         let all = self.first.len();
         let open = all - self.higher - self.lower;
-        let found = Finding::new(
-            Verdict::of(self.higher == all, 2 * self.higher > all),
+        let found = ClaimFinding::new(
+            ClaimVerdict::of(self.higher == all, 2 * self.higher > all),
             figure,
             format!(
                 "So at {} of {all} error rates, the other way round at {}.",

@@ -6,7 +6,7 @@ use super::tables::{SETUP_FAMILY, aerotp};
 use crate::airborne::{
     BIT_ERROR_RATE, DELAY, DELIVERED, FIRST_ARRIVAL, GOODPUT, OVERHEAD, SCENARIO,
 };
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 use crate::figure::Figure;
 use crate::measure::Statistic;
 use crate::overlay::Overlay;
@@ -67,12 +67,12 @@ pub(super) const QUEUE_FAMILY: Family = Family {
 pub(crate) const TCP_FAMILY: Family = Family {
     id: TCPS,
     lines: &[
-        Line::of(AS_NS3, &[]),
-        Line::of(SACK, &["tcp.sack=true"]),
-        Line::of(UNCONTROLLED, &["tcp.sack=true", "tcp.congestion=none"]),
-        Line::of(QUICK, &["tcp.rto_min=200ms"]),
-        Line::of(PATIENT, &["tcp.data_retries=100", "run.duration=1000s"]),
-        Line::of(CUT, &["run.duration=10s"]),
+        FamilyLine::of(AS_NS3, &[]),
+        FamilyLine::of(SACK, &["tcp.sack=true"]),
+        FamilyLine::of(UNCONTROLLED, &["tcp.sack=true", "tcp.congestion=none"]),
+        FamilyLine::of(QUICK, &["tcp.rto_min=200ms"]),
+        FamilyLine::of(PATIENT, &["tcp.data_retries=100", "run.duration=1000s"]),
+        FamilyLine::of(CUT, &["run.duration=10s"]),
         aerotp!(SPLIT, "flow.transport=gateway", "flow.mode=near-reliable"),
     ],
     conditions: "The TCP of Figures 21-24, one thing changed at a time: SACK; no congestion control, a window of \
@@ -152,8 +152,8 @@ pub(super) const SLACK_FAMILY: Family = Family {
 pub(super) const TIMER_FAMILY: Family = Family {
     id: TIMERS,
     lines: &[
-        Line::of("TCP timers double", &[]),
-        Line::of(TIMERS_EVEN, &["tcp.rto_max=3s"]),
+        FamilyLine::of("TCP timers double", &[]),
+        FamilyLine::of(TIMERS_EVEN, &["tcp.rto_max=3s"]),
     ],
     conditions: "TCP as in Figure 12, and with timers that stay at 3 s, however often they run out.",
     ..SETUP_FAMILY
@@ -163,7 +163,7 @@ pub(super) const TIMER_FAMILY: Family = Family {
 pub(super) const GAP_FAMILY: Family = Family {
     id: GAPS,
     lines: &[
-        Line::of(
+        FamilyLine::of(
             "AeroTP 375 writes/s",
             &[
                 "flow.transport=aerotp",
@@ -173,7 +173,7 @@ pub(super) const GAP_FAMILY: Family = Family {
                 "flow.rate=4.2mbit",
             ],
         ),
-        Line::of(
+        FamilyLine::of(
             GAP_PAPER,
             &[
                 "flow.transport=aerotp",

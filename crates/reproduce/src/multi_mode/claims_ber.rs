@@ -6,7 +6,7 @@ use super::causes::{
 use super::overlays;
 use super::readings::{ALL, LOSSY, View, WORST, growth_of, judged, percent};
 use super::tables::{PARITY, QUASI, RELIABLE, TCP, UDP};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::overlay::Overlay;
 use crate::reading::{BACKS_OFF, FULL, backs_off, falls};
 
@@ -22,8 +22,8 @@ const DELAY_PLACE: &str = "section IV.D, Figure 22";
 const DELIVERED_PLACE: &str = "section IV.D, Figure 23";
 const OVERHEAD_PLACE: &str = "section IV.D, Figure 24";
 
-pub(super) const CLAIMS: [Claim; 16] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 16] = [
+    PaperClaim {
         id: "arq-complete",
         place: "sections II and IV.B",
         says: "Given time, the reliable mode brings every lost packet through.",
@@ -31,7 +31,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-delivered"],
         check: |data| judged(data, arq_complete),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-reliable",
         place: GOODPUT_PLACE,
         says: "AeroTP's reliable mode performs much better than TCP.",
@@ -40,7 +40,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-goodput"],
         check: |data| judged(data, goodput_reliable),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-tcp-backs-off",
         place: GOODPUT_PLACE,
         says: "TCP backs off substantially as the bit error rate grows.",
@@ -48,7 +48,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-goodput", "tcp-goodput"],
         check: |data| judged(data, |view| backs_off(view, TCP)),
     },
-    Claim {
+    PaperClaim {
         id: "goodput-tcp-unpredictable",
         place: GOODPUT_PLACE,
         says: "TCP's goodput becomes highly unpredictable, as its error bars show.",
@@ -58,7 +58,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-goodput"],
         check: |data| judged(data, tcp_unpredictable),
     },
-    Claim {
+    PaperClaim {
         id: "delay-tcp",
         place: DELAY_PLACE,
         says: "TCP's delay grows by three orders of magnitude up to 1e-4.",
@@ -66,7 +66,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-delay", "tcp-delay", "ber-delay-octet-10s"],
         check: |data| judged(data, delay_tcp),
     },
-    Claim {
+    PaperClaim {
         id: "delay-reliable",
         place: DELAY_PLACE,
         says: "The reliable mode's delay grows by less than one order of magnitude.",
@@ -74,7 +74,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-delay", "queue-delay", "ber-delay-octet-10s-10ms"],
         check: |data| judged(data, delay_reliable),
     },
-    Claim {
+    PaperClaim {
         id: "delivered-low-rates",
         place: DELIVERED_PLACE,
         says: "Below 3.5e-5, TCP and AeroTP both deliver the full 1 MB.",
@@ -82,7 +82,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-delivered", "tcp-delivered"],
         check: |data| judged(data, delivered_low_rates),
     },
-    Claim {
+    PaperClaim {
         id: "delivered-tcp-drops",
         place: DELIVERED_PLACE,
         says: "Above 3.5e-5, what TCP delivers falls rapidly.",
@@ -91,7 +91,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-delivered"],
         check: |data| judged(data, delivered_tcp_drops),
     },
-    Claim {
+    PaperClaim {
         id: "delivered-reliable",
         place: DELIVERED_PLACE,
         says: "At the highest rates, AeroTP's reliable mode still delivers nearly all.",
@@ -100,14 +100,14 @@ pub(super) const CLAIMS: [Claim; 16] = [
         check: |data| {
             judged(data, |view| {
                 let share = view.least_share(RELIABLE, &["5e-5", "7.5e-5", WORST])?;
-                Some(Finding::bare(
-                    Verdict::of(share >= 0.99, share >= 0.9),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(share >= 0.99, share >= 0.9),
                     format!("{} at least", percent(share)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "delivered-udp",
         place: DELIVERED_PLACE,
         says: "UDP loses a share that grows with the bit error rate.",
@@ -116,7 +116,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-delivered"],
         check: |data| judged(data, delivered_udp),
     },
-    Claim {
+    PaperClaim {
         id: "delivered-quasi",
         place: DELIVERED_PLACE,
         says: "The quasi-reliable mode loses a much smaller share than UDP.",
@@ -125,7 +125,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-delivered", "header-delivered"],
         check: |data| judged(data, delivered_quasi),
     },
-    Claim {
+    PaperClaim {
         id: "overhead-reliable",
         place: OVERHEAD_PLACE,
         says: "The reliable mode's advantage comes with much lower overhead than TCP's.",
@@ -134,7 +134,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-overhead", "tcp-overhead"],
         check: |data| judged(data, overhead_reliable),
     },
-    Claim {
+    PaperClaim {
         id: "overhead-quasi",
         place: OVERHEAD_PLACE,
         says: "The quasi-reliable mode costs significant overhead.",
@@ -143,7 +143,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-overhead"],
         check: |data| judged(data, overhead_quasi),
     },
-    Claim {
+    PaperClaim {
         id: "delay-quasi",
         place: OVERHEAD_PLACE,
         says: "The quasi-reliable mode's delay does not grow with the bit error rate.",
@@ -151,7 +151,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-delay", "hole-delay"],
         check: |data| judged(data, delay_quasi),
     },
-    Claim {
+    PaperClaim {
         id: "advantage",
         place: "abstract, section V",
         says: "On a lossy link AeroTP performs better than TCP and UDP.",
@@ -160,7 +160,7 @@ pub(super) const CLAIMS: [Claim; 16] = [
         see: &["ber-goodput", "ber-delivered"],
         check: |data| judged(data, advantage),
     },
-    Claim {
+    PaperClaim {
         id: "modes-trade",
         place: "abstract, sections I, IV.D and V",
         says: "The modes trade against each other: the reliable one delivers all at the price of delay, the \
@@ -172,15 +172,15 @@ pub(super) const CLAIMS: [Claim; 16] = [
     },
 ];
 
-fn arq_complete(view: &View<'_>) -> Option<Finding> {
+fn arq_complete(view: &View<'_>) -> Option<ClaimFinding> {
     let done = ALL
         .iter()
         .copied()
         .map(|x| view.at(RELIABLE, x, "completed"));
     let done: Vec<f64> = done.collect::<Option<_>>()?;
     let least = done.into_iter().reduce(f64::min)?;
-    Some(Finding::bare(
-        Verdict::of(least >= 1.0, least >= 0.95),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(least >= 1.0, least >= 0.95),
         format!("{} of the runs at least", percent(least)),
     ))
 }
@@ -202,7 +202,7 @@ fn sound(view: &View<'_>) -> Vec<&'static str> {
     rates
 }
 
-fn goodput_reliable(view: &View<'_>) -> Option<Finding> {
+fn goodput_reliable(view: &View<'_>) -> Option<ClaimFinding> {
     let sound = ratios(view, &sound(view))?;
     let mut high = sound
         .iter()
@@ -212,8 +212,8 @@ fn goodput_reliable(view: &View<'_>) -> Option<Finding> {
     let nowhere = sound.iter().all(|(_, ratio)| *ratio >= 0.99);
     let better = sound.iter().filter(|(_, ratio)| *ratio > 1.0).count();
     let (x, ratio) = *sound.last()?;
-    Some(Finding::new(
-Verdict::of(twice && nowhere, 2 * better > sound.len()),
+    Some(ClaimFinding::new(
+ClaimVerdict::of(twice && nowhere, 2 * better > sound.len()),
 format!("{ratio:.0} times TCP's at {x}"),
 "Judged at the rates where TCP delivers at least half: the goodput of a run that delivers a \
             block or two has no meaning."
@@ -221,7 +221,7 @@ format!("{ratio:.0} times TCP's at {x}"),
 ))
 }
 
-fn tcp_unpredictable(view: &View<'_>) -> Option<Finding> {
+fn tcp_unpredictable(view: &View<'_>) -> Option<ClaimFinding> {
     let spread = |line, x| view.spread(line, x, GOODPUT);
     let spreads = sound(view).into_iter();
     let spreads = spreads.map(|x| Some((x, spread(TCP, x)?, spread(RELIABLE, x)?)));
@@ -231,8 +231,8 @@ fn tcp_unpredictable(view: &View<'_>) -> Option<Finding> {
         spreads.any(|(_, tcp, reliable)| *tcp > 0.25 && *tcp >= times * reliable)
     };
     let most = spreads.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(Finding::new(
-        Verdict::of(wide(5.0), wide(2.0)),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(wide(5.0), wide(2.0)),
         format!(
             "single runs spread by {} of their mean at {}",
             percent(most.1),
@@ -245,10 +245,10 @@ fn tcp_unpredictable(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn delay_tcp(view: &View<'_>) -> Option<Finding> {
+fn delay_tcp(view: &View<'_>) -> Option<ClaimFinding> {
     let orders = view.growth(TCP)?;
-    Some(Finding::new(
-        Verdict::of((2.5..=3.5).contains(&orders), (2.0..=4.0).contains(&orders)),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of((2.5..=3.5).contains(&orders), (2.0..=4.0).contains(&orders)),
         format!("{orders:.1} orders"),
         format!(
             "The printed sentence is garbled: it also has the word \"doubles\". TCP's delay is set by how long a run may \
@@ -260,7 +260,7 @@ fn delay_tcp(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn delay_reliable(view: &View<'_>) -> Option<Finding> {
+fn delay_reliable(view: &View<'_>) -> Option<ClaimFinding> {
     let (ours, tcp) = (view.growth(RELIABLE)?, view.growth(TCP)?);
     let parity = view.growth(PARITY)?;
     let bound = view.at(RELIABLE, WORST, "arq_bound_bps")?;
@@ -269,8 +269,8 @@ fn delay_reliable(view: &View<'_>) -> Option<Finding> {
         let ideal = overlays.first()?;
         Some((ideal.at(1e-4)? / ideal.at(0.0)?).log10())
     };
-    Some(Finding::new(
-        Verdict::of(ours < 1.0, ours < 1.5),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(ours < 1.0, ours < 1.5),
         format!("{ours:.1} orders, TCP {tcp:.1}"),
         format!(
             "At 1e-4 the link carries {:.2} Mbit/s at most if damaged packets are dropped, and the source sends \
@@ -290,7 +290,7 @@ fn delay_reliable(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn delivered_low_rates(view: &View<'_>) -> Option<Finding> {
+fn delivered_low_rates(view: &View<'_>) -> Option<ClaimFinding> {
     let least = |line| view.least_share(line, &LOW);
     let (tcp, aerotp) = (least(TCP)?, least(RELIABLE)?);
     let both = tcp.min(aerotp);
@@ -301,8 +301,8 @@ fn delivered_low_rates(view: &View<'_>) -> Option<Finding> {
     let patient: Vec<f64> = LOW.iter().map(patient).collect::<Option<_>>()?;
     let patient = patient.into_iter().reduce(f64::min)?;
     let theirs = overlays::DELIVERED.first()?.at(2.5e-5)?;
-    Some(Finding::new(
-        Verdict::of(both >= FULL, both >= 0.9),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(both >= FULL, both >= 0.9),
         format!("TCP {}, AeroTP {} at least", percent(tcp), percent(aerotp)),
         format!(
             "TCP falls short where it gives up, or is cut off at 300 s: one that never gives up and has 1000 s delivers {} at \
@@ -313,26 +313,26 @@ fn delivered_low_rates(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn delivered_tcp_drops(view: &View<'_>) -> Option<Finding> {
+fn delivered_tcp_drops(view: &View<'_>) -> Option<ClaimFinding> {
     let share = |x| view.share(TCP, x);
     let (first, second, last) = (share("5e-5")?, share("7.5e-5")?, share(WORST)?);
     let rapid = first < 0.5 && second < first && last < second;
-    Some(Finding::bare(
-        Verdict::of(rapid, last < 0.5),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(rapid, last < 0.5),
         format!("{} at 5e-5, {} at 1e-4", percent(first), percent(last)),
     ))
 }
 
-fn delivered_udp(view: &View<'_>) -> Option<Finding> {
+fn delivered_udp(view: &View<'_>) -> Option<ClaimFinding> {
     let shares = view.shares(UDP)?;
     let (first, last) = (*shares.first()?, *shares.last()?);
-    Some(Finding::bare(
-        Verdict::of(falls(&shares), last < first),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(falls(&shares), last < first),
         format!("{} lost at 1e-4", percent(1.0 - last)),
     ))
 }
 
-fn delivered_quasi(view: &View<'_>) -> Option<Finding> {
+fn delivered_quasi(view: &View<'_>) -> Option<ClaimFinding> {
     let (udp, quasi) = (view.shares(UDP)?, view.shares(QUASI)?);
     let pairs = || {
         let pairs = udp.iter().zip(&quasi).skip(1);
@@ -340,8 +340,8 @@ fn delivered_quasi(view: &View<'_>) -> Option<Finding> {
     };
     let worst = 1.0 - *quasi.last()?;
     let headers = view.at(QUASI, WORST, "wire_loss.network_header")?;
-    Some(Finding::new(
-        Verdict::of(
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(
             pairs().all(|(u, q)| q <= u / 4.0),
             pairs().all(|(u, q)| q < u),
         ),
@@ -353,7 +353,7 @@ fn delivered_quasi(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn overhead_reliable(view: &View<'_>) -> Option<Finding> {
+fn overhead_reliable(view: &View<'_>) -> Option<ClaimFinding> {
     let overhead = |line, x| view.at(line, x, OVERHEAD);
     let rates = ALL.iter().copied();
     let pairs = rates
@@ -369,8 +369,8 @@ fn overhead_reliable(view: &View<'_>) -> Option<Finding> {
     let parity = overhead(PARITY, "2.5e-5")?;
     let other = |line| view.data.mean(TCPS, line, "2.5e-5", OVERHEAD);
     let ideal = overlays::IDEAL_OVERHEAD.first()?.at(2.5e-5)?;
-    Some(Finding::new(
-        Verdict::of(lower(0.75) == pairs.len(), lower(1.0) == pairs.len()),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(lower(0.75) == pairs.len(), lower(1.0) == pairs.len()),
         format!("{:.0} kB, TCP {:.0} kB at {x}", ours / 1e3, tcp / 1e3),
         format!(
             "Lower at {} of {} rates, by a quarter or more at {}. At higher rates nearly all overhead is lost packets \
@@ -389,23 +389,23 @@ fn overhead_reliable(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn overhead_quasi(view: &View<'_>) -> Option<Finding> {
+fn overhead_quasi(view: &View<'_>) -> Option<ClaimFinding> {
     let overhead = |line| view.at(line, "0", OVERHEAD);
     let (quasi, reliable) = (overhead(QUASI)?, overhead(RELIABLE)?);
-    let found = Finding::new(
-        Verdict::of(quasi >= 1.5 * reliable, quasi > reliable),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(quasi >= 1.5 * reliable, quasi > reliable),
         format!("{:.0} kB, reliable {:.0} kB", quasi / 1e3, reliable / 1e3),
         "With 32 words.".to_owned(),
     );
     Some(found.given("the number of words is our choice, the paper does not say its own; Figures 13 to 20 have others."))
 }
 
-fn delay_quasi(view: &View<'_>) -> Option<Finding> {
+fn delay_quasi(view: &View<'_>) -> Option<ClaimFinding> {
     let delay = |x| view.at(QUASI, x, DELAY);
     let (clean, worst) = (delay("0")?, delay(WORST)?);
     let grown = worst / clean - 1.0;
-    Some(Finding::new(
-        Verdict::of(grown <= 0.05, grown <= 0.5),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(grown <= 0.05, grown <= 0.5),
         format!("{:+.1} %, from {:.2} ms", 100.0 * grown, clean * 1e3),
         format!(
             "Data behind a hole wait up to 20 ms until it is given up, before they are delivered in order; without that wait \
@@ -415,7 +415,7 @@ fn delay_quasi(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn advantage(view: &View<'_>) -> Option<Finding> {
+fn advantage(view: &View<'_>) -> Option<ClaimFinding> {
     let (tcp, udp) = (view.shares(TCP)?, view.shares(UDP)?);
     let reliable = view.shares(RELIABLE)?;
     let others = tcp.iter().zip(&udp).map(|(tcp, udp)| tcp.max(*udp));
@@ -425,8 +425,8 @@ fn advantage(view: &View<'_>) -> Option<Finding> {
         .all(|(ours, other)| *ours >= other);
     let ratios = ratios(view, &LOSSY[1..])?;
     let faster = ratios.iter().all(|(_, ratio)| *ratio > 1.0);
-    Some(Finding::bare(
-        Verdict::of(more && faster, more),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(more && faster, more),
         format!(
             "{} at 1e-4; TCP {}, UDP {}",
             percent(*reliable.last()?),
@@ -436,7 +436,7 @@ fn advantage(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn modes_trade(view: &View<'_>) -> Option<Finding> {
+fn modes_trade(view: &View<'_>) -> Option<ClaimFinding> {
     let delay = |line| view.at(line, WORST, DELAY);
     let overhead = |line| view.at(line, "0", OVERHEAD);
     let (slow, fast) = (delay(RELIABLE)?, delay(QUASI)?);
@@ -447,8 +447,8 @@ fn modes_trade(view: &View<'_>) -> Option<Finding> {
         overhead(QUASI)? > overhead(RELIABLE)?,
     ];
     let held = signs.iter().filter(|sign| **sign).count();
-    Some(Finding::bare(
-        Verdict::of(held == 3, held == 2),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(held == 3, held == 2),
         format!(
             "{} in {:.0} ms against {} in {:.0} ms at 1e-4",
             percent(all),

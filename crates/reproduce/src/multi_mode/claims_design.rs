@@ -12,7 +12,7 @@ use super::tables::{
     BER, DATAGRAM, NACK_MACK, NEAR, PARITY, QUASI, RELIABLE, SETUP, SETUP_AEROTP, SETUP_TCP, TCP,
     UDP, UNRELIABLE,
 };
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const GOODPUT: &str = "goodput_bps";
@@ -24,8 +24,8 @@ const SETUP_ROUND_TRIP_S: f64 = 0.01;
 /// The rate of the lossy link.
 const LINK_BPS: f64 = 5e6;
 
-pub(super) const CLAIMS: [Claim; 14] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 14] = [
+    PaperClaim {
         id: "traditional-fail",
         place: "abstract, section II.A",
         says: "TCP and UDP do not perform efficiently over a lossy wireless link.",
@@ -34,14 +34,14 @@ pub(super) const CLAIMS: [Claim; 14] = [
         check: |data| {
             judged(data, |view| {
                 let (tcp, udp) = (view.share(TCP, WORST)?, view.share(UDP, WORST)?);
-                Some(Finding::bare(
-                    Verdict::of(tcp.max(udp) < 0.5, tcp.min(udp) < 0.5),
+                Some(ClaimFinding::bare(
+                    ClaimVerdict::of(tcp.max(udp) < 0.5, tcp.min(udp) < 0.5),
                     format!("TCP delivers {}, UDP {}", percent(tcp), percent(udp)),
                 ))
             })
         },
     },
-    Claim {
+    PaperClaim {
         id: "split-helps",
         place: "section II.A",
         says: "Split connections get round it.",
@@ -50,7 +50,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["tcp-goodput"],
         check: split_helps,
     },
-    Claim {
+    PaperClaim {
         id: "handshake",
         place: "Table I, sections II.A and III.C",
         says: "TCP's handshake costs a round trip before the first data; AeroTP's data ride on its first packet.",
@@ -60,13 +60,13 @@ pub(super) const CLAIMS: [Claim; 14] = [
             let first = |line| data.mean(SETUP, line, "0", "first_arrival_s");
             let later = first(SETUP_TCP)? - first(SETUP_AEROTP)?;
             let trips = later / SETUP_ROUND_TRIP_S;
-            Some(Finding::bare(
-                Verdict::of((trips - 1.0).abs() <= 0.1, later > 0.0),
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of((trips - 1.0).abs() <= 0.1, later > 0.0),
                 format!("{:.2} ms later, the round trip is 10", later * 1e3),
             ))
         },
     },
-    Claim {
+    PaperClaim {
         id: "short-contact",
         place: "section IV.A",
         says: "AeroTP can use paths that exist for a few seconds, while TCP is still connecting.",
@@ -75,7 +75,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["setup-delay"],
         check: short_contact,
     },
-    Claim {
+    PaperClaim {
         id: "second-packet",
         place: "section IV.A",
         says: "If AeroTP's first packet is lost, the second or a later one makes the connection.",
@@ -84,7 +84,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["setup-delay"],
         check: second_packet,
     },
-    Claim {
+    PaperClaim {
         id: "selective-repeat",
         place: "Table I, sections III.C and IV",
         says: "AeroTP's ARQ is a selective repeat: only what is lost is sent again, and all data get through with high \
@@ -94,7 +94,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["ber-goodput"],
         check: selective_repeat,
     },
-    Claim {
+    PaperClaim {
         id: "integrity",
         place: "Table I, section III.B",
         says: "The checks of header (CRC-16) and payload (CRC-32) notice what bit errors damage.",
@@ -103,7 +103,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["ber-delivered", "strength-delivered"],
         check: integrity,
     },
-    Claim {
+    PaperClaim {
         id: "negative-acks",
         place: "Table I",
         says: "Negative acknowledgements are optional.",
@@ -117,15 +117,15 @@ pub(super) const CLAIMS: [Claim; 14] = [
                 done.into_iter().reduce(f64::min)
             };
             let (without, with) = (least(RELIABLE)?, least(NACK_MACK)?);
-            let found = Finding::new(
-                Verdict::of(without.min(with) >= 1.0, without.max(with) >= 1.0),
+            let found = ClaimFinding::new(
+                ClaimVerdict::of(without.min(with) >= 1.0, without.max(with) >= 1.0),
                 format!("{} without, {} with", percent(without), percent(with)),
                 "Shares of the runs that complete.".to_owned(),
             );
             Some(found.given("it is a property of the protocol, which was built so: one mode has them, the other has not."))
         },
     },
-    Claim {
+    PaperClaim {
         id: "decoupled",
         place: "Table I, section III.A",
         says: "Error control is decoupled from rate control: loss does not slow the sender down.",
@@ -133,7 +133,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["ber-goodput"],
         check: decoupled,
     },
-    Claim {
+    PaperClaim {
         id: "lean-segment",
         place: "section III.B",
         says: "For a link of little bandwidth, AeroTP's segment carries less than the headers of TCP and IP.",
@@ -142,7 +142,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["ramp-goodput"],
         check: lean_segment,
     },
-    Claim {
+    PaperClaim {
         id: "near-reliable-lean",
         place: "section III.D",
         says: "The near-reliable mode takes only a limited number of acknowledgements, and less bandwidth than the \
@@ -152,7 +152,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["feedback-control"],
         check: near_reliable,
     },
-    Claim {
+    PaperClaim {
         id: "quasi-no-acks",
         place: "section III.D",
         says: "The quasi-reliable mode has neither acknowledgements nor retransmissions.",
@@ -161,7 +161,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["reports-control"],
         check: quasi_no_acks,
     },
-    Claim {
+    PaperClaim {
         id: "quasi-arbitrary",
         place: "section III.D",
         says: "By its strength, the quasi-reliable mode gives any statistical reliability, but no guarantee.",
@@ -171,7 +171,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
         see: &["strength-delivered", "header-delivered"],
         check: |data| quasi_arbitrary(&as_printed(data)),
     },
-    Claim {
+    PaperClaim {
         id: "unreliable-plain",
         place: "section III.D",
         says: "The unreliable modes correct nothing themselves: they deliver what the link does, as UDP.",
@@ -181,17 +181,17 @@ pub(super) const CLAIMS: [Claim; 14] = [
     },
 ];
 
-fn split_helps(data: &Data) -> Option<Finding> {
+fn split_helps(data: &Data) -> Option<ClaimFinding> {
     let goodput = |line| data.mean(TCPS, line, "1e-5", GOODPUT);
     let (split, whole) = (goodput(SPLIT)?, goodput(AS_NS3)?);
-    Some(Finding::new(
-        Verdict::of(split >= 2.0 * whole, split > whole),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(split >= 2.0 * whole, split > whole),
         format!("{:.2} Mbit/s instead of {:.2}", split / 1e6, whole / 1e6),
         "Between our gateways runs AeroTP's near-reliable mode.".to_owned(),
     ))
 }
 
-fn short_contact(data: &Data) -> Option<Finding> {
+fn short_contact(data: &Data) -> Option<ClaimFinding> {
     let runs = data.at(SETUP, SETUP_TCP, "20", "completed")?.n;
     let late = |line| {
         let times = data.each(SETUP, line, "20", "first_arrival_s")?;
@@ -199,8 +199,8 @@ fn short_contact(data: &Data) -> Option<Finding> {
         Some(1.0 - here as f64 / runs as f64)
     };
     let (tcp, aerotp) = (late(SETUP_TCP)?, late(SETUP_AEROTP)?);
-    Some(Finding::bare(
-        Verdict::of(tcp >= 0.25 && aerotp <= 0.0, tcp > aerotp),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(tcp >= 0.25 && aerotp <= 0.0, tcp > aerotp),
         format!(
             "TCP not in {} of the runs, AeroTP in {}",
             percent(tcp),
@@ -209,7 +209,7 @@ fn short_contact(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn second_packet(data: &Data) -> Option<Finding> {
+fn second_packet(data: &Data) -> Option<ClaimFinding> {
     /// The source's interval: 1400 octets at 4.2 Mbit/s.
     const INTERVAL_S: f64 = 1400.0 * 8.0 / 4.2e6;
     let clean = data.mean(SETUP, SETUP_AEROTP, "0", "first_arrival_s")?;
@@ -221,8 +221,8 @@ fn second_packet(data: &Data) -> Option<Finding> {
     };
     let share = times.iter().filter(whole).count() as f64 / times.len() as f64;
     let latest = times.iter().copied().reduce(f64::max)?;
-    Some(Finding::new(
-        Verdict::of(share >= 1.0, share >= 0.95),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(share >= 1.0, share >= 0.95),
         format!(
             "{} of the runs, the latest after {:.1} ms",
             percent(share),
@@ -232,7 +232,7 @@ fn second_packet(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn selective_repeat(data: &Data) -> Option<Finding> {
+fn selective_repeat(data: &Data) -> Option<ClaimFinding> {
     let mut least = 1.0_f64;
     let mut done = 1.0_f64;
     for x in ["5e-5", "7.5e-5", WORST] {
@@ -240,15 +240,15 @@ fn selective_repeat(data: &Data) -> Option<Finding> {
         least = least.min(of("efficiency_arq")?);
         done = done.min(of("completed")?);
     }
-    Some(Finding::new(
-        Verdict::of(done >= 1.0 && least >= 0.95, done >= 1.0 && least >= 0.8),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(done >= 1.0 && least >= 0.95, done >= 1.0 && least >= 0.8),
         format!("{} of the bound at least", percent(least)),
         "The bound counts headers as payload, which are 2.7 %, and nothing for the last repair."
             .to_owned(),
     ))
 }
 
-fn integrity(data: &Data) -> Option<Finding> {
+fn integrity(data: &Data) -> Option<ClaimFinding> {
     let modes = [
         RELIABLE, PARITY, NEAR, NACK_MACK, QUASI, UNRELIABLE, DATAGRAM,
     ];
@@ -266,31 +266,31 @@ fn integrity(data: &Data) -> Option<Finding> {
             delivered += total("delivered_bytes")?;
         }
     }
-    Some(Finding::bare(
-        Verdict::of(wrong <= 0.0, wrong <= delivered / 1e6),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(wrong <= 0.0, wrong <= delivered / 1e6),
         format!("{wrong:.0} wrong octets after {damaged:.0} damaged packets"),
     ))
 }
 
-fn decoupled(data: &Data) -> Option<Finding> {
+fn decoupled(data: &Data) -> Option<ClaimFinding> {
     let of = |name| data.mean(BER, RELIABLE, WORST, name);
     let sent = of("wire_bytes.source")? + of(SENT_AGAIN)?;
     let busy = 8.0 * sent / of("last_delivery_s")? / LINK_BPS;
-    Some(Finding::new(
-        Verdict::of(busy >= 0.95, busy >= 0.8),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(busy >= 0.95, busy >= 0.8),
         format!("{} busy", percent(busy)),
         "With 70 % of the packets damaged.".to_owned(),
     ))
 }
 
-fn lean_segment(data: &Data) -> Option<Finding> {
+fn lean_segment(data: &Data) -> Option<ClaimFinding> {
     let beyond = |line| {
         let of = |name| data.mean(RAMP, line, "500", name);
         Some(of("wire_bytes.source")? - of("delivered_bytes")?)
     };
     let (aerotp, tcp) = (beyond(RAMP_AEROTP)?, beyond(RAMP_PLAIN)?);
-    Some(Finding::new(
-        Verdict::of(aerotp <= 0.9 * tcp, aerotp < tcp),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(aerotp <= 0.9 * tcp, aerotp < tcp),
         format!("{:.1} kB, TCP {:.1} kB for 500 kB", aerotp / 1e3, tcp / 1e3),
         format!(
             "Our header and the payload's check take as many octets as TCP's header, 20. With timestamps, which ns-3's TCP of today carries (reference/README.md), TCP has {:.1} kB. \
@@ -300,15 +300,15 @@ fn lean_segment(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn near_reliable(data: &Data) -> Option<Finding> {
+fn near_reliable(data: &Data) -> Option<ClaimFinding> {
     let rates = ALL.iter().copied();
     let control = |line, x| data.mean(BER, line, x, CONTROL);
     let pairs = rates.map(|x| Some((control(NEAR, x)?, control(RELIABLE, x)?)));
     let pairs: Vec<(f64, f64)> = pairs.collect::<Option<_>>()?;
     let fewer = pairs.iter().filter(|(near, full)| near < full).count();
     let ((near, full), (near_worst, full_worst)) = (*pairs.first()?, *pairs.last()?);
-    Some(Finding::new(
-        Verdict::of(fewer == pairs.len(), 2 * fewer >= pairs.len()),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(fewer == pairs.len(), 2 * fewer >= pairs.len()),
         format!(
             "{:.1} kB, reliable {:.1} kB without errors",
             near / 1e3,
@@ -325,14 +325,14 @@ fn near_reliable(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn quasi_no_acks(data: &Data) -> Option<Finding> {
+fn quasi_no_acks(data: &Data) -> Option<ClaimFinding> {
     let of = |x, name| data.mean(BY_AMOUNT, "32 words", x, name);
     let again = data.mean(BY_RATE, "32 words", WORST, SENT_AGAIN)?;
     let (little, much) = (of("1", CONTROL)?, of("20", CONTROL)?);
     let share = much / of("20", "delivered_bytes")?;
     let sent = |line, x| data.mean(REPORTS, line, x, CONTROL);
-    let found = Finding::new(
-        Verdict::of(again <= 0.0 && much <= little, again <= 0.0),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(again <= 0.0 && much <= little, again <= 0.0),
         format!(
             "{again:.0} B sent again; {} of the data in control packets",
             percent(share)
@@ -348,7 +348,7 @@ fn quasi_no_acks(data: &Data) -> Option<Finding> {
     Some(found.given("the mode was built without them; what goes back is our own addition."))
 }
 
-fn quasi_arbitrary(view: &View<'_>) -> Option<Finding> {
+fn quasi_arbitrary(view: &View<'_>) -> Option<ClaimFinding> {
     let missing = |(line, _): &(&str, &str)| Some(1.0 - view.share(line, WORST)?);
     let lost: Vec<f64> = STRENGTHS.iter().map(missing).collect::<Option<_>>()?;
     let (weak, strong) = STRENGTHS.split_at(STRENGTHS.iter().position(|(_, n)| *n == "16")?);
@@ -357,8 +357,8 @@ fn quasi_arbitrary(view: &View<'_>) -> Option<Finding> {
     let near: Vec<bool> = near.collect::<Option<_>>()?;
     let some = lost.iter().all(|lost| *lost > 0.0);
     let all = falls && near.iter().all(|near| *near) && some;
-    Some(Finding::new(
-        Verdict::of(all, lost.get(3)? < lost.first()?),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(all, lost.get(3)? < lost.first()?),
         format!(
             "{} lost without parity, {} with 4 words, {} with 16",
             percent(*lost.first()?),
@@ -372,7 +372,7 @@ fn quasi_arbitrary(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn unreliable_plain(data: &Data) -> Option<Finding> {
+fn unreliable_plain(data: &Data) -> Option<ClaimFinding> {
     let share = |line, x| {
         let of = |name| data.mean(BER, line, x, name);
         Some(of("delivered_bytes")? / of("offered_bytes")?)
@@ -383,8 +383,8 @@ fn unreliable_plain(data: &Data) -> Option<Finding> {
             most = most.max((share(line, x)? - share(UDP, x)?).abs());
         }
     }
-    Some(Finding::bare(
-        Verdict::of(most <= 0.02, most <= 0.05),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(most <= 0.02, most <= 0.05),
         format!("within {} of the data", percent(most)),
     ))
 }

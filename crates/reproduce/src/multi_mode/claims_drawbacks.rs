@@ -5,15 +5,15 @@ use super::design::{
     MOMENTS, OUTAGE, OUTAGE_AEROTP, OUTAGE_TCP, OUTAGE_UNCONTROLLED, RAMP, RAMP_1, RAMP_10,
     RAMP_AEROTP, STARTS,
 };
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const GOODPUT: &str = "goodput_bps";
 /// The round trip in the scenario of short transfers.
 const RAMP_ROUND_TRIP_S: f64 = 0.1;
 
-pub(crate) const CLAIMS: [Claim; 4] = [
-    Claim {
+pub(crate) const CLAIMS: [PaperClaim; 4] = [
+    PaperClaim {
         id: "tcp-mistakes-loss",
         place: "section II.A",
         says: "TCP takes every loss for congestion and shrinks its window, which wastes bandwidth.",
@@ -22,7 +22,7 @@ pub(crate) const CLAIMS: [Claim; 4] = [
         see: &["tcp-goodput"],
         check: mistakes_loss,
     },
-    Claim {
+    PaperClaim {
         id: "slow-start",
         place: "section II.A",
         says: "With slow start TCP takes many round trips until it uses the bandwidth; AeroTP sends at the link's \
@@ -32,7 +32,7 @@ pub(crate) const CLAIMS: [Claim; 4] = [
         see: &["ramp-goodput"],
         check: slow_start,
     },
-    Claim {
+    PaperClaim {
         id: "outage-short",
         place: "section II.A",
         says: "In short outages TCP's congestion control adds retransmissions.",
@@ -42,7 +42,7 @@ pub(crate) const CLAIMS: [Claim; 4] = [
         see: &["outage-again", "outage-last"],
         check: outage_short,
     },
-    Claim {
+    PaperClaim {
         id: "outage-long",
         place: "section II.A",
         says: "In longer outages TCP's connection is terminated.",
@@ -53,30 +53,30 @@ pub(crate) const CLAIMS: [Claim; 4] = [
     },
 ];
 
-fn mistakes_loss(data: &Data) -> Option<Finding> {
+fn mistakes_loss(data: &Data) -> Option<ClaimFinding> {
     let goodput = |line| data.mean(TCPS, line, "1e-5", GOODPUT);
     let (with, without) = (goodput(SACK)?, goodput(UNCONTROLLED)?);
     let dropped = data.mean(TCPS, SACK, "1e-5", "wire_loss.queue")?;
     let times = without / with;
-    Some(Finding::bare(
-        Verdict::of(times >= 2.0 && dropped <= 0.0, times > 1.0),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(times >= 2.0 && dropped <= 0.0, times > 1.0),
         format!("{:.2} Mbit/s instead of {:.2}", without / 1e6, with / 1e6),
     ))
 }
 
-fn slow_start(data: &Data) -> Option<Finding> {
+fn slow_start(data: &Data) -> Option<ClaimFinding> {
     let last = |line| data.mean(RAMP, line, "500", "last_delivery_s");
     let aerotp = last(RAMP_AEROTP)?;
     let trips = |line| Some((last(line)? - aerotp) / RAMP_ROUND_TRIP_S - 1.0);
     let (ten, one) = (trips(RAMP_10)?, trips(RAMP_1)?);
-    Some(Finding::new(
-        Verdict::of(ten.min(one) >= 3.0, ten.max(one) >= 3.0),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(ten.min(one) >= 3.0, ten.max(one) >= 3.0),
         format!("{ten:.1} and {one:.1} round trips longer, the handshake aside"),
         "Of 100 ms, with 10 and with 1.".to_owned(),
     ))
 }
 
-fn outage_short(data: &Data) -> Option<Finding> {
+fn outage_short(data: &Data) -> Option<ClaimFinding> {
     let of = |line, name| {
         let values = STARTS.iter().map(|x| data.mean(MOMENTS, line, x, name));
         let values: Vec<f64> = values.collect::<Option<_>>()?;
@@ -86,8 +86,8 @@ fn outage_short(data: &Data) -> Option<Finding> {
     let last = |line| of(line, "last_delivery_s");
     let (tcp, plain) = (again(OUTAGE_TCP)?, again(OUTAGE_UNCONTROLLED)?);
     let aerotp = again(OUTAGE_AEROTP)?;
-    Some(Finding::new(
-        Verdict::of(tcp >= 2.0 * plain, tcp >= 1.1 * plain),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(tcp >= 2.0 * plain, tcp >= 1.1 * plain),
         format!(
             "{:.0} kB sent again, without congestion control {:.0} kB, AeroTP {:.0} kB",
             tcp / 1e3,
@@ -108,7 +108,7 @@ fn outage_short(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn outage_long(data: &Data) -> Option<Finding> {
+fn outage_long(data: &Data) -> Option<ClaimFinding> {
     let gave_up = |x: &&str| data.mean(OUTAGE, OUTAGE_TCP, x, "gave_up");
     let lengths = ["10", "30", "100", "200"];
     let ends: Vec<f64> = lengths.iter().map(gave_up).collect::<Option<_>>()?;
@@ -118,8 +118,8 @@ fn outage_long(data: &Data) -> Option<Finding> {
         || "TCP never gives up in 200 s".to_owned(),
         |(length, _)| format!("TCP gives up in an outage of {length} s"),
     );
-    Some(Finding::new(
-        Verdict::of(first.is_some() && patient >= 1.0, first.is_some()),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(first.is_some() && patient >= 1.0, first.is_some()),
         figure,
         "After 6 repeats, as in ns-3. AeroTP's own patience is 120 s by default.".to_owned(),
     ))

@@ -5,7 +5,7 @@ use super::claims_strength::{CORRECTED, corrected, grows, over_strengths};
 use super::design::{FULL, PACKED};
 use super::readings::{View, WORST, by_strength};
 use super::strength::{AMOUNTS, BY_AMOUNT, STRENGTHS};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const GOODPUT: &str = "goodput_bps";
@@ -20,8 +20,8 @@ const FIGURE_18: &str = "section IV.C, Figure 18";
 const FIGURE_19: &str = "section IV.C, Figure 19";
 const FIGURE_20: &str = "section IV.C, Figure 20";
 
-pub(super) const CLAIMS: [Claim; 6] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 6] = [
+    PaperClaim {
         id: "fec17-up",
         place: FIGURE_17,
         says: "At error rates above 0, more strength gives more throughput, up to a point.",
@@ -30,7 +30,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         see: &["rate-goodput"],
         check: |data| by_strength(data, best_strength),
     },
-    Claim {
+    PaperClaim {
         id: "fec17-down",
         place: FIGURE_17,
         says: "With 128 and 256 words the parity begins to saturate the link and throughput falls.",
@@ -39,7 +39,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         see: &["rate-goodput"],
         check: |data| by_strength(data, saturated),
     },
-    Claim {
+    PaperClaim {
         id: "fec18-rises",
         place: FIGURE_18,
         says: "At every error rate, more strength adds slightly to the delay, as the link saturates.",
@@ -48,7 +48,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         see: &["rate-delay", "slack-delay"],
         check: |data| by_strength(data, delay_rises),
     },
-    Claim {
+    PaperClaim {
         id: "fec19-96",
         place: FIGURE_19,
         says: "96 words a packet and more correct all errors at the tested rates.",
@@ -56,7 +56,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         see: &["rate-delivered", "header-delivered"],
         check: |data| by_strength(data, |view| corrected(view, &STRENGTHS[7..])),
     },
-    Claim {
+    PaperClaim {
         id: "fec20-exponential",
         place: FIGURE_20,
         says: "Against words a packet the overhead's growth looks exponential.",
@@ -65,7 +65,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         see: &["packed-overhead", "rate-overhead"],
         check: exponential,
     },
-    Claim {
+    PaperClaim {
         id: "fec20-linear",
         place: FIGURE_20,
         says: "The overhead's growth is linear in the amount of data.",
@@ -83,15 +83,15 @@ fn best(view: &View<'_>, x: &str) -> Option<(usize, Vec<f64>)> {
     Some((best, goodput))
 }
 
-fn best_strength(view: &View<'_>) -> Option<Finding> {
+fn best_strength(view: &View<'_>) -> Option<ClaimFinding> {
     let inside = |x: &&str| best(view, x).map(|(at, all)| at > 0 && at + 1 < all.len());
     let inside: Vec<bool> = view.rates()?[1..]
         .iter()
         .map(inside)
         .collect::<Option<_>>()?;
     let (at, goodput) = best(view, WORST)?;
-    Some(Finding::bare(
-        Verdict::of(inside.iter().all(|inside| *inside), *inside.last()?),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(inside.iter().all(|inside| *inside), *inside.last()?),
         format!(
             "{} at 1e-4: {:.2} Mbit/s",
             STRENGTHS.get(at)?.0,
@@ -100,7 +100,7 @@ fn best_strength(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn saturated(view: &View<'_>) -> Option<Finding> {
+fn saturated(view: &View<'_>) -> Option<ClaimFinding> {
     let shares = |x: &&str| {
         let (at, goodput) = best(view, x)?;
         let best = goodput.get(at)?;
@@ -110,8 +110,8 @@ fn saturated(view: &View<'_>) -> Option<Finding> {
     let (some, most) = shares
         .into_iter()
         .reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
-    Some(Finding::bare(
-        Verdict::of(some.max(most) <= 0.9, most <= 0.9),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(some.max(most) <= 0.9, most <= 0.9),
         format!(
             "{:.0} % and {:.0} % of the best at most",
             100.0 * some,
@@ -120,7 +120,7 @@ fn saturated(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn delay_rises(view: &View<'_>) -> Option<Finding> {
+fn delay_rises(view: &View<'_>) -> Option<ClaimFinding> {
     let (mut rises, mut last, mut times) = (true, true, 0.0_f64);
     for x in view.rates()? {
         let delays = over_strengths(view, x, DELAY)?;
@@ -133,8 +133,8 @@ fn delay_rises(view: &View<'_>) -> Option<Finding> {
         .iter()
         .map(|(_, words)| view.data.mean(SLACK, SLACK_SLOW, words, DELAY));
     let slack: Vec<f64> = slack.collect::<Option<_>>()?;
-    Some(Finding::new(
-        Verdict::of(rises && times <= 10.0, last),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(rises && times <= 10.0, last),
         format!("256 words take up to {times:.0} times as long as none"),
         format!(
             "Not slightly: with 256 words the source's data ask for three times what the link carries, and the queue grows \
@@ -152,7 +152,7 @@ fn delay_rises(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn exponential(data: &Data) -> Option<Finding> {
+fn exponential(data: &Data) -> Option<ClaimFinding> {
     let strengths = STRENGTHS
         .iter()
         .filter(|(_, words)| !["2", "4"].contains(words));
@@ -165,8 +165,8 @@ fn exponential(data: &Data) -> Option<Finding> {
     let each: Vec<f64> = points.windows(2).map(each).collect();
     let (first, last) = (*each.first()?, *each.last()?);
     let descriptors = DESCRIPTOR_LEN * data.mean(PACKED, FULL, "8", "wire_packets")?;
-    Some(Finding::new(
-        Verdict::of(grows(&each), last > first),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(grows(&each), last > first),
         format!(
             "{:.1} kB a word at first, {:.1} kB at last",
             first / 1e3,
@@ -188,7 +188,7 @@ fn exponential(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn linear(data: &Data) -> Option<Finding> {
+fn linear(data: &Data) -> Option<ClaimFinding> {
     let off = |line: &str| {
         let points = AMOUNTS.iter().map(|amount| {
             let overhead = data.mean(BY_AMOUNT, line, amount, OVERHEAD)?;
@@ -206,8 +206,8 @@ fn linear(data: &Data) -> Option<Finding> {
     let lines = ["0 words", "32 words", "128 words"].map(off);
     let lines: Vec<(f64, f64)> = lines.into_iter().collect::<Option<_>>()?;
     let most = lines.iter().map(|(off, _)| *off).fold(0.0, f64::max);
-    Some(Finding::bare(
-        Verdict::of(most <= 0.01, most <= 0.05),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(most <= 0.01, most <= 0.05),
         format!(
             "{:.1} kB a MB with 32 words, off the line by {:.2} % of the axis at most",
             lines.get(1)?.1 / 1e3,

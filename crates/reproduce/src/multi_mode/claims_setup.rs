@@ -2,7 +2,7 @@
 
 use super::causes::{GAP_PAPER, GAPS, TIMERS, TIMERS_EVEN};
 use super::tables::{LOSSES, SETUP, SETUP_AEROTP, SETUP_TCP};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const PLACE: &str = "section IV.A, Figure 12";
@@ -10,8 +10,8 @@ const MEASURE: &str = "first_arrival_s";
 const LINEAR: &str = "Reproduced if the growth up to 10 % loss is 45 to 55 % of that up to 20 %, and its interval ends within \
     40 and 60 %; partly if the delay grows at every step.";
 
-pub(super) const CLAIMS: [Claim; 7] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 7] = [
+    PaperClaim {
         id: "setup-tcp-clean",
         place: PLACE,
         says: "Without loss, TCP's set-up takes about 20 ms.",
@@ -19,7 +19,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         see: &["setup-delay"],
         check: |data| near(data, SETUP_TCP, "0", 20e-3, 0.1, 0.25),
     },
-    Claim {
+    PaperClaim {
         id: "setup-tcp-lossy",
         place: PLACE,
         says: "At 20 % loss, TCP's set-up takes nearly 3 s.",
@@ -27,7 +27,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         see: &["setup-delay"],
         check: |data| near(data, SETUP_TCP, "20", 3.0, 0.1, 0.5),
     },
-    Claim {
+    PaperClaim {
         id: "setup-tcp-linear",
         place: PLACE,
         says: "TCP's set-up delay grows linearly with the loss.",
@@ -44,7 +44,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
             linear(data, SETUP_TCP, &why)
         },
     },
-    Claim {
+    PaperClaim {
         id: "setup-aerotp-clean",
         place: PLACE,
         says: "Without loss, AeroTP's set-up takes 9.2 ms.",
@@ -52,7 +52,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         see: &["setup-delay", "setup-interval"],
         check: |data| near(data, SETUP_AEROTP, "0", 9.2e-3, 0.05, 0.25),
     },
-    Claim {
+    PaperClaim {
         id: "setup-aerotp-lossy",
         place: PLACE,
         says: "At 20 % loss, AeroTP's set-up takes 10.1 ms.",
@@ -60,7 +60,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         see: &["setup-delay", "setup-interval"],
         check: |data| near(data, SETUP_AEROTP, "20", 10.1e-3, 0.05, 0.25),
     },
-    Claim {
+    PaperClaim {
         id: "setup-aerotp-linear",
         place: PLACE,
         says: "AeroTP's set-up delay grows linearly with the loss.",
@@ -76,7 +76,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
             linear(data, SETUP_AEROTP, &why)
         },
     },
-    Claim {
+    PaperClaim {
         id: "setup-orders",
         place: PLACE,
         says: "AeroTP's set-up is faster by two orders of magnitude.",
@@ -86,12 +86,19 @@ pub(super) const CLAIMS: [Claim; 7] = [
     },
 ];
 
-fn near(data: &Data, line: &str, x: &str, theirs: f64, full: f64, part: f64) -> Option<Finding> {
+fn near(
+    data: &Data,
+    line: &str,
+    x: &str,
+    theirs: f64,
+    full: f64,
+    part: f64,
+) -> Option<ClaimFinding> {
     let ours = data.at(SETUP, line, x, MEASURE)?;
     let mean = ours.mean?;
     let off = (mean / theirs - 1.0).abs();
-    Some(Finding::new(
-        Verdict::of(off <= full, off <= part),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(off <= full, off <= part),
         span(mean, ours.ci95),
         format!(
             "Off by {:+.1} %.{}",
@@ -137,7 +144,7 @@ fn halfway(data: &Data, family: &str, line: &str) -> Option<Halfway> {
     })
 }
 
-fn linear(data: &Data, line: &str, why: &str) -> Option<Finding> {
+fn linear(data: &Data, line: &str, why: &str) -> Option<ClaimFinding> {
     let at = |x: &str| data.at(SETUP, line, x, MEASURE);
     let Halfway { share, half } = halfway(data, SETUP, line)?;
     let means = LOSSES.iter().map(|x| at(x)?.mean);
@@ -145,21 +152,21 @@ fn linear(data: &Data, line: &str, why: &str) -> Option<Finding> {
     let grows = means.windows(2).all(|pair| pair[0] < pair[1]);
     let off = (share - 0.5).abs();
     let straight = off <= 0.05 && off + half <= 0.1;
-    Some(Finding::new(
-        Verdict::of(straight, grows),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(straight, grows),
         format!("{:.0} % of the growth at half the loss", 100.0 * share),
         format!("The interval is ± {:.0} %. {why}", 100.0 * half),
     ))
 }
 
-fn orders(data: &Data) -> Option<Finding> {
+fn orders(data: &Data) -> Option<ClaimFinding> {
     let ratio = |x: &str| {
         let tcp = data.mean(SETUP, SETUP_TCP, x, MEASURE)?;
         Some(tcp / data.mean(SETUP, SETUP_AEROTP, x, MEASURE)?)
     };
     let (clean, lossy) = (ratio("0")?, ratio("20")?);
-    Some(Finding::new(
-        Verdict::of(lossy >= 100.0, lossy >= 10.0),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(lossy >= 100.0, lossy >= 10.0),
         format!("{lossy:.0} times at 20 % loss"),
         format!("Without loss, {clean:.1} times."),
     ))

@@ -5,7 +5,7 @@ use super::design::{FULL, PACKED, WRITES};
 use super::readings::{View, WORST, by_strength, growth_of, percent};
 use super::strength::STRENGTHS;
 use super::tables::QUASI;
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use crate::reading::falls;
 
@@ -28,8 +28,8 @@ const FIGURE_14: &str = "section IV.C, Figure 14";
 const FIGURE_15: &str = "section IV.C, Figure 15";
 const FIGURE_16: &str = "section IV.C, Figure 16";
 
-pub(super) const CLAIMS: [Claim; 13] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 13] = [
+    PaperClaim {
         id: "fec-trade",
         place: "section IV.C",
         says: "The quasi-reliable mode trades overhead on each packet for reliability.",
@@ -38,7 +38,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-delivered", "strength-overhead"],
         check: |data| by_strength(data, trade),
     },
-    Claim {
+    PaperClaim {
         id: "fec-no-retransmission",
         place: "sections II and IV.C",
         says: "FEC corrects errors at the receiver without a retransmission; so the delay is low.",
@@ -47,7 +47,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-delay"],
         check: |data| by_strength(data, no_retransmission),
     },
-    Claim {
+    PaperClaim {
         id: "fec-more-packets",
         place: "section IV.C",
         says: "Packets keep 1500 octets: the more parity, the less data in each, and the more packets.",
@@ -56,7 +56,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["packed-overhead"],
         check: more_packets,
     },
-    Claim {
+    PaperClaim {
         id: "fec13-decreases",
         place: FIGURE_13,
         says: "Throughput falls with the error rate, because of packets that cannot be corrected.",
@@ -65,7 +65,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-goodput"],
         check: |data| by_strength(data, decreases),
     },
-    Claim {
+    PaperClaim {
         id: "fec13-mitigated",
         place: FIGURE_13,
         says: "Greater strength mitigates it.",
@@ -74,7 +74,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-goodput"],
         check: |data| by_strength(data, mitigated),
     },
-    Claim {
+    PaperClaim {
         id: "fec13-strong-flat",
         place: FIGURE_13,
         says: "With 128 and 256 words the throughput hardly falls over all error rates.",
@@ -82,7 +82,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-goodput", "header-delivered"],
         check: |data| by_strength(data, strong_flat),
     },
-    Claim {
+    PaperClaim {
         id: "fec13-strong-costs",
         place: FIGURE_13,
         says: "At low error rates 128 and 256 words perform worse, for their overhead.",
@@ -90,7 +90,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-goodput"],
         check: |data| by_strength(data, strong_costs),
     },
-    Claim {
+    PaperClaim {
         id: "fec14-flat",
         place: FIGURE_14,
         says: "Packet errors do not affect the delay, as nothing is sent again.",
@@ -99,7 +99,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-delay", "hole-delay"],
         check: |data| by_strength(data, delay_flat),
     },
-    Claim {
+    PaperClaim {
         id: "fec14-queue",
         place: FIGURE_14,
         says: "Very much parity saturates the link, and the queue adds delay.",
@@ -108,7 +108,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-delay"],
         check: |data| by_strength(data, queue),
     },
-    Claim {
+    PaperClaim {
         id: "fec15-decreases",
         place: FIGURE_15,
         says: "By strength, less is delivered the higher the error rate.",
@@ -117,7 +117,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-delivered", "header-delivered"],
         check: |data| by_strength(data, delivers_less),
     },
-    Claim {
+    PaperClaim {
         id: "fec15-all",
         place: FIGURE_15,
         says: "128 and 256 words correct all errors at the tested rates.",
@@ -129,7 +129,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         ],
         check: |data| by_strength(data, |view| corrected(view, &STRENGTHS[8..])),
     },
-    Claim {
+    PaperClaim {
         id: "fec16-significant",
         place: FIGURE_16,
         says: "The overhead of FEC on the network is significant; its axis is logarithmic.",
@@ -137,7 +137,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         see: &["strength-overhead"],
         check: |data| by_strength(data, significant),
     },
-    Claim {
+    PaperClaim {
         id: "fec16-flat",
         place: FIGURE_16,
         says: "The overhead does not depend on the error rate.",
@@ -172,11 +172,11 @@ pub(super) fn by_headers(view: &View<'_>, line: &str, x: &str) -> Option<bool> {
     Some(lost <= hit + DEVIATIONS * deviation)
 }
 
-fn decreases(view: &View<'_>) -> Option<Finding> {
+fn decreases(view: &View<'_>) -> Option<ClaimFinding> {
     let curve = over_rates(view, "0 words", GOODPUT)?;
     let (first, last) = (*curve.first()?, *curve.last()?);
-    Some(Finding::bare(
-        Verdict::of(falls(&curve) && last <= first / 2.0, last < first),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(falls(&curve) && last <= first / 2.0, last < first),
         format!(
             "{:.2} Mbit/s of {:.2} without parity at 1e-4",
             last / 1e6,
@@ -185,23 +185,23 @@ fn decreases(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn strong_costs(view: &View<'_>) -> Option<Finding> {
+fn strong_costs(view: &View<'_>) -> Option<ClaimFinding> {
     let goodput = |line| view.goodput(line, "0");
     let none = goodput("0 words")?;
     let (some, most) = (goodput("128 words")? / none, goodput("256 words")? / none);
-    Some(Finding::bare(
-        Verdict::of(some <= 0.9 && most <= 0.9, some.min(most) <= 0.9),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(some <= 0.9 && most <= 0.9, some.min(most) <= 0.9),
         format!("{:.0} % and {:.0} % of it", 100.0 * some, 100.0 * most),
     ))
 }
 
-fn queue(view: &View<'_>) -> Option<Finding> {
+fn queue(view: &View<'_>) -> Option<ClaimFinding> {
     let delay = |line| view.delay(line, "0");
     let none = delay("0 words")?;
     let (some, most) = (delay("128 words")?, delay("256 words")?);
     let times = some.min(most) / none;
-    Some(Finding::bare(
-        Verdict::of(times >= 10.0, times >= 2.0),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(times >= 10.0, times >= 2.0),
         format!(
             "{:.0} and {:.0} ms, without parity {:.1} ms",
             some * 1e3,
@@ -211,7 +211,7 @@ fn queue(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn delivers_less(view: &View<'_>) -> Option<Finding> {
+fn delivers_less(view: &View<'_>) -> Option<ClaimFinding> {
     let weak = &STRENGTHS[..8];
     let mut beyond = Vec::new();
     let mut ever_less = true;
@@ -222,8 +222,8 @@ fn delivers_less(view: &View<'_>) -> Option<Finding> {
         ever_less &= falls(&over_rates(view, line, DELIVERED)?);
     }
     let none = beyond.first() == Some(&weak[0].0);
-    Some(Finding::new(
-        Verdict::of(beyond.len() == weak.len() && ever_less, none),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(beyond.len() == weak.len() && ever_less, none),
         format!(
             "{} lost without parity, {} with 4 words; beyond headers at {} of {} strengths",
             percent(1.0 - view.share("0 words", WORST)?),
@@ -239,11 +239,11 @@ fn delivers_less(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn significant(view: &View<'_>) -> Option<Finding> {
+fn significant(view: &View<'_>) -> Option<ClaimFinding> {
     let overhead = |line| view.overhead(line, "0");
     let (none, most) = (overhead("0 words")?, overhead("256 words")?);
-    Some(Finding::bare(
-        Verdict::of(most >= 10.0 * none, most >= 2.0 * none),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(most >= 10.0 * none, most >= 2.0 * none),
         format!("{:.0} kB to {:.0} kB", none / 1e3, most / 1e3),
     ))
 }
@@ -252,14 +252,14 @@ pub(super) fn grows(values: &[f64]) -> bool {
     values.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-fn trade(view: &View<'_>) -> Option<Finding> {
+fn trade(view: &View<'_>) -> Option<ClaimFinding> {
     let delivered = over_strengths(view, WORST, DELIVERED)?;
     let none = *delivered.first()?;
     let more = delivered.iter().skip(1).all(|with| *with > none);
     let overhead = over_strengths(view, "0", OVERHEAD)?;
     let dearer = grows(&overhead);
-    Some(Finding::bare(
-        Verdict::of(more && dearer, more || dearer),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(more && dearer, more || dearer),
         format!(
             "32 words deliver {} at 1e-4 instead of {}, for {:.0} kB instead of {:.0}",
             percent(view.share("32 words", WORST)?),
@@ -270,13 +270,13 @@ fn trade(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn no_retransmission(view: &View<'_>) -> Option<Finding> {
+fn no_retransmission(view: &View<'_>) -> Option<ClaimFinding> {
     let of = |name| view.at("32 words", WORST, name);
     let (again, corrected) = (of("wire_bytes.retransmission")?, of("recovered.fec_words")?);
     let delay = of(DELAY)?;
     let never = again <= 0.0 && corrected > 0.0;
-    Some(Finding::new(
-        Verdict::of(never && delay < 0.01, never),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(never && delay < 0.01, never),
         format!(
             "{corrected:.0} packets corrected, {again:.0} B sent again, {:.1} ms",
             delay * 1e3
@@ -285,7 +285,7 @@ fn no_retransmission(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn more_packets(data: &Data) -> Option<Finding> {
+fn more_packets(data: &Data) -> Option<ClaimFinding> {
     let of = |line| {
         let packets = STRENGTHS
             .iter()
@@ -296,8 +296,8 @@ fn more_packets(data: &Data) -> Option<Finding> {
     let packets = of(FULL)?;
     let (none, most) = (*packets.first()?, *packets.last()?);
     let writes = of(WRITES)?;
-    Some(Finding::new(
-        Verdict::of(grows(&packets), most > none),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(grows(&packets), most > none),
         format!("{none:.0} packets without parity, {most:.0} with 256 words"),
         format!(
             "Those of set-up and close included. The source's writes of 1472 octets do not fit into a packet, and leave a \
@@ -307,7 +307,7 @@ fn more_packets(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn mitigated(view: &View<'_>) -> Option<Finding> {
+fn mitigated(view: &View<'_>) -> Option<ClaimFinding> {
     let lost = |(line, _): &(&str, &str)| {
         let goodput = |x| view.goodput(line, x);
         Some(1.0 - goodput(WORST)? / goodput("0")?)
@@ -316,8 +316,8 @@ fn mitigated(view: &View<'_>) -> Option<Finding> {
     let none = *lost.first()?;
     let falls = lost.get(..4)?.windows(2).all(|pair| pair[1] < pair[0]);
     let most = lost.get(3..)?.iter().copied().fold(0.0, f64::max);
-    Some(Finding::bare(
-        Verdict::of(
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(
             falls && most <= none / 10.0,
             lost.iter().skip(1).all(|with| *with < none),
         ),
@@ -330,15 +330,15 @@ fn mitigated(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn strong_flat(view: &View<'_>) -> Option<Finding> {
+fn strong_flat(view: &View<'_>) -> Option<ClaimFinding> {
     let lost = |line: &str| {
         let curve = over_rates(view, line, GOODPUT)?;
         let least = curve.iter().copied().reduce(f64::min)?;
         Some(1.0 - least / curve.first()?)
     };
     let lost = lost("128 words")?.max(lost("256 words")?);
-    Some(Finding::new(
-        Verdict::of(lost <= 0.01, lost <= 0.05),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(lost <= 0.01, lost <= 0.05),
         format!("falls by {}", percent(lost)),
         header_cause(view.data)?,
     ))
@@ -356,15 +356,15 @@ fn header_cause(data: &Data) -> Option<String> {
     ))
 }
 
-fn delay_flat(view: &View<'_>) -> Option<Finding> {
+fn delay_flat(view: &View<'_>) -> Option<ClaimFinding> {
     let grown = |(line, _): &(&str, &str)| {
         let delay = |x| view.delay(line, x);
         Some(delay(WORST)? / delay("0")? - 1.0)
     };
     let grown: Vec<f64> = STRENGTHS.iter().map(grown).collect::<Option<_>>()?;
     let flat = grown.iter().filter(|grown| grown.abs() <= 0.05).count();
-    Some(Finding::new(
-        Verdict::of(flat == grown.len(), 2 * flat >= grown.len()),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(flat == grown.len(), 2 * flat >= grown.len()),
         format!(
             "within 5 % at {flat} of {} strengths; without parity {:+.0} %",
             grown.len(),
@@ -378,7 +378,7 @@ fn delay_flat(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-pub(super) fn corrected(view: &View<'_>, strengths: &[(&str, &str)]) -> Option<Finding> {
+pub(super) fn corrected(view: &View<'_>, strengths: &[(&str, &str)]) -> Option<ClaimFinding> {
     let mut least = 1.0_f64;
     let mut explained = true;
     for (line, _) in strengths {
@@ -387,14 +387,14 @@ pub(super) fn corrected(view: &View<'_>, strengths: &[(&str, &str)]) -> Option<F
             explained &= by_headers(view, line, x)?;
         }
     }
-    Some(Finding::new(
-        Verdict::of(least >= 1.0, explained),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(least >= 1.0, explained),
         format!("{} delivered at least", percent(least)),
         header_cause(view.data)?,
     ))
 }
 
-fn overhead_flat(view: &View<'_>) -> Option<Finding> {
+fn overhead_flat(view: &View<'_>) -> Option<ClaimFinding> {
     let change = |of: &dyn Fn(&str) -> Option<f64>| Some((of(WORST)? / of("0")? - 1.0).abs());
     let mut overhead = 0.0_f64;
     let mut flat = 0;
@@ -411,8 +411,8 @@ fn overhead_flat(view: &View<'_>) -> Option<Finding> {
     }
     let all = STRENGTHS.len();
     let most = 2 * flat > all;
-    let found = Finding::new(
-        Verdict::of(flat == all, most || wire <= 0.01),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(flat == all, most || wire <= 0.01),
         format!(
             "overhead within 5 % at {flat} of {all} strengths; what is on the link within {}",
             percent(wire)

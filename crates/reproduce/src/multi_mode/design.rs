@@ -3,7 +3,7 @@
 use super::strength::{AMOUNT_FIGURE, parity_words};
 use super::tables::aerotp;
 use crate::airborne::{BIT_ERROR_RATE, DELIVERED, GOODPUT, LAST, OVERHEAD, SCENARIO};
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 use crate::figure::Figure;
 use crate::measure::Measure;
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
@@ -49,9 +49,9 @@ pub(crate) const RAMP_FAMILY: Family = Family {
         Axis::logarithmic("data to send", AxisUnit::KB),
     ),
     lines: &[
-        Line::of(RAMP_10, &[]),
-        Line::of(RAMP_1, &["tcp.initial_window=1"]),
-        Line::of(RAMP_PLAIN, &["tcp.timestamps=false"]),
+        FamilyLine::of(RAMP_10, &[]),
+        FamilyLine::of(RAMP_1, &["tcp.initial_window=1"]),
+        FamilyLine::of(RAMP_PLAIN, &["tcp.timestamps=false"]),
         aerotp!(RAMP_AEROTP, "flow.mode=reliable"),
     ],
     conditions: "As much as the axis says, as fast as the transport can, over 5 Mbit/s with 50 ms, up to 1 ms of \
@@ -69,7 +69,7 @@ pub(crate) const OUTAGE_FAMILY: Family = Family {
         Axis::logarithmic("length of the outage", AxisUnit::S),
     ),
     lines: &[
-        Line::of(OUTAGE_TCP, &[]),
+        FamilyLine::of(OUTAGE_TCP, &[]),
         aerotp!(
             OUTAGE_AEROTP,
             "flow.mode=reliable",
@@ -100,8 +100,8 @@ pub(crate) const MOMENT_FAMILY: Family = Family {
         ),
     ),
     lines: &[
-        Line::of(OUTAGE_TCP, &[]),
-        Line::of(OUTAGE_UNCONTROLLED, &["tcp.congestion=none"]),
+        FamilyLine::of(OUTAGE_TCP, &[]),
+        FamilyLine::of(OUTAGE_UNCONTROLLED, &["tcp.congestion=none"]),
         aerotp!(OUTAGE_AEROTP, "flow.mode=reliable"),
     ],
     conditions: "1 MB as in Figures 21-24 without errors; the link is gone from 2 s to 3 s. Without congestion control TCP sends what \

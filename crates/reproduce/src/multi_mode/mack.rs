@@ -3,8 +3,8 @@
 use super::readings::{View, by_aggregation, percent};
 use super::tables::aerotp;
 use crate::airborne::{DELAY, GOODPUT, OVERHEAD, SCENARIO};
-use crate::claims::{Claim, Finding, Verdict};
-use crate::family::{Family, Line};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
+use crate::family::{Family, FamilyLine};
 use crate::figure::Figure;
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
@@ -124,8 +124,8 @@ figures!(
 );
 figures!(BULK_FIGURES, BULK_FAMILY, "-20mb", ", 20 MB");
 
-pub(super) const CLAIMS: [Claim; 3] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 3] = [
+    PaperClaim {
         id: "mack-negligible",
         place: "section IV.B",
         says: "How many acknowledgements share a packet hardly changes the performance.",
@@ -134,7 +134,7 @@ pub(super) const CLAIMS: [Claim; 3] = [
         see: &["mack-goodput", "mack-delay"],
         check: |data| by_aggregation(data, negligible),
     },
-    Claim {
+    PaperClaim {
         id: "mack-bandwidth",
         place: "Table I, section IV.B",
         says: "Aggregation adjusts the bandwidth that acknowledgements take.",
@@ -143,7 +143,7 @@ pub(super) const CLAIMS: [Claim; 3] = [
         see: &["mack-overhead"],
         check: |data| by_aggregation(data, bandwidth),
     },
-    Claim {
+    PaperClaim {
         id: "arq-trade",
         place: "section IV.B",
         says: "The reliable mode pays for reliability with the delay of what is lost and with the reverse channel.",
@@ -162,7 +162,7 @@ fn change(view: &View<'_>, line: &str, name: &str) -> Option<f64> {
     all.into_iter().reduce(f64::max)
 }
 
-fn negligible(view: &View<'_>) -> Option<Finding> {
+fn negligible(view: &View<'_>) -> Option<ClaimFinding> {
     let most = |line| {
         let goodput = change(view, line, GOODPUT.name)?;
         Some((goodput, change(view, line, DELAY.name)?))
@@ -170,8 +170,8 @@ fn negligible(view: &View<'_>) -> Option<Finding> {
     let small = |(goodput, delay): (f64, f64)| goodput.max(delay) <= 0.1;
     let (low, high) = (most(PAIRS[0].1)?, most(PAIRS[1].1)?);
     let some = small(most(CLEAN)?) && small(low);
-    Some(Finding::new(
-        Verdict::of(some && small(high), some),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(some && small(high), some),
         format!(
             "goodput within {} at 1e-5 and {} at 1e-4, delay {:.0} and {:.1} times as long",
             percent(low.0),
@@ -188,24 +188,24 @@ fn negligible(view: &View<'_>) -> Option<Finding> {
     ))
 }
 
-fn bandwidth(view: &View<'_>) -> Option<Finding> {
+fn bandwidth(view: &View<'_>) -> Option<ClaimFinding> {
     let control = |x| view.at(CLEAN, x, "wire_bytes.control");
     let (single, many) = (control("1")?, control("100")?);
-    Some(Finding::new(
-        Verdict::of(many <= single / 10.0, many <= single / 2.0),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(many <= single / 10.0, many <= single / 2.0),
         format!("{:.1} kB, single {:.1} kB", many / 1e3, single / 1e3),
         "With set-up, close and reports of the rate.".to_owned(),
     ))
 }
 
-fn trade(view: &View<'_>) -> Option<Finding> {
+fn trade(view: &View<'_>) -> Option<ClaimFinding> {
     let clean = view.at(CLEAN, "10", DELAY.name)?;
     let of = |name| view.at(PAIRS[0].0, "10", name);
     let (delay, control) = (of(DELAY.name)?, of("wire_bytes.control")?);
     let signs = [delay > clean, control > 0.0, of("completed")? >= 1.0];
     let held = signs.iter().filter(|sign| **sign).count();
-    Some(Finding::bare(
-        Verdict::of(held == 3, held == 2),
+    Some(ClaimFinding::bare(
+        ClaimVerdict::of(held == 3, held == 2),
         format!(
             "{:.1} ms instead of {:.1}, {:.1} kB of acknowledgements",
             delay * 1e3,

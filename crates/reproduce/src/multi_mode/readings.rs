@@ -1,7 +1,7 @@
 //! The readings of the conditions that this paper leaves open.
 
 use super::tables::BER;
-use crate::claims::Finding;
+use crate::claims::ClaimFinding;
 use crate::data::Data;
 pub(super) use crate::reading::{ALL, LOSSY, View, WORST, growth_of, percent};
 use crate::reading::{PRINTED, Reading, in_each};
@@ -33,12 +33,18 @@ const MACKS: &[Reading] = &[
 ];
 
 /// Judges a claim on modes.
-pub(super) fn judged(data: &Data, check: fn(&View<'_>) -> Option<Finding>) -> Option<Finding> {
+pub(super) fn judged(
+    data: &Data,
+    check: fn(&View<'_>) -> Option<ClaimFinding>,
+) -> Option<ClaimFinding> {
     in_each(data, MODES, check)
 }
 
 /// Judges a claim on strengths.
-pub(super) fn by_strength(data: &Data, check: fn(&View<'_>) -> Option<Finding>) -> Option<Finding> {
+pub(super) fn by_strength(
+    data: &Data,
+    check: fn(&View<'_>) -> Option<ClaimFinding>,
+) -> Option<ClaimFinding> {
     in_each(data, STRENGTHS, check)
 }
 
@@ -50,7 +56,7 @@ pub(super) fn as_printed(data: &Data) -> View<'_> {
 /// Judges a claim on the aggregation of acknowledgements.
 pub(super) fn by_aggregation(
     data: &Data,
-    check: fn(&View<'_>) -> Option<Finding>,
-) -> Option<Finding> {
+    check: fn(&View<'_>) -> Option<ClaimFinding>,
+) -> Option<ClaimFinding> {
     in_each(data, MACKS, check)
 }

@@ -1,7 +1,7 @@
 //! The quasi-reliable mode with 0 to 256 parity words a packet (section IV.C, Figures 13-20).
 
 use crate::airborne::{BIT_ERROR_RATE, OVERHEAD, SCENARIO, four_figures, octet_error_rate};
-use crate::family::{Family, Line};
+use crate::family::{Family, FamilyLine};
 use crate::figure::Figure;
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
@@ -38,7 +38,7 @@ pub(super) const AMOUNTS: [&str; 5] = ["1", "2", "5", "10", "20"];
 
 macro_rules! quasi {
     ($label:literal, $set:literal) => {
-        Line::of(
+        FamilyLine::of(
             $label,
             &[
                 "flow.transport=aerotp",

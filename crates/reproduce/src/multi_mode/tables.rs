@@ -5,8 +5,8 @@ use super::{
     claims_strength, design, mack, overlays, strength, variants,
 };
 use crate::airborne::{BIT_ERROR_RATE, FIRST_ARRIVAL, SCENARIO, four_figures, overlaid};
-use crate::family::{Family, Line};
-use crate::figure::{Figure, Section};
+use crate::family::{Family, FamilyLine};
+use crate::figure::{Figure, FigureSection};
 use crate::paper::Paper;
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
@@ -63,117 +63,117 @@ pub const MULTI_MODE: Paper = Paper {
         design::REPORTS_FAMILY,
     ],
     sections: &[
-        Section {
+        FigureSection {
             title: "Connection set-up",
             intro: "Two nodes 10 Mbit/s and 5 ms apart, every packet lost with the probability of the axis.",
             figures: &SETUP_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Why set-up differs from the paper's",
             intro: "A lost first packet costs AeroTP one interval of the source. The paper's two values fit 3 ms from packet to \
                 packet, and not the 2.67 ms of its 4.416 Mbit/s. TCP's curve bends because its timers double.",
             figures: &causes::SETUP_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated in reliable mode",
             intro: "The plots that the paper leaves out to save space.",
             figures: &mack::FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Strength of the quasi-reliable mode",
             intro: "0 to 256 parity words of 32 bits in each packet of 1500 octets, against the error rate and, the same \
                 runs, against the strength.",
             figures: &strength::FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Why the strengths differ from the paper's",
             intro: "What waiting for holes does to the delay, what strong parity does where the link has room for it, and what \
                 a hit network header costs.",
             figures: &causes::STRENGTH_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "The overhead's growth",
             intro: "With every packet full and with the source's writes, and with more data.",
             figures: &design::PACKED_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "All modes, TCP and UDP",
             intro: "1 MB over 5 Mbit/s with 10 us and bit errors in both directions. Rings are ns-3's own runs under the same \
                 conditions (medians of goodput and delay, means of the others, 100 runs); the ideal ARQ knows of every loss \
                 at once (both: reference/README.md).",
             figures: &BER_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Why delay, delivery and overhead differ from the paper's",
             intro: "The queue makes the reliable mode's delay: a source slower than what the lossy link can carry, or parity \
                 that keeps it from losing packets, takes most of it away. TCP's curves are those of its timers, of its \
                 patience, and of the time that a run may take.",
             figures: &causes::BER_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "All modes with a latency of 10 ms",
             intro: "The other unit that the paper's latency may have had.",
             figures: &variants::LATE_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "All modes with the error rate per octet",
             intro: "The same numbers as probabilities that an octet is hit, as ns-3's error model takes them unless told \
                 otherwise: an eighth of the errors.",
             figures: &variants::OCTET_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Per octet, 10 s, send buffers of 128 KiB",
             intro: "The conditions under which ns-3 itself comes nearest to the paper's claims (reference/README.md). The \
                 paper states neither unit nor stop time: that they fit was found afterwards.",
             figures: &variants::OCTET_SHORT_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Per octet, 10 s, send buffers of 128 KiB, latency of 10 ms",
             intro: "Here the reliable mode's delay grows by less than one order, and TCP's by less than the paper's three.",
             figures: &variants::OCTET_SHORT_LATE_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "All modes with 20 MB",
             intro: "1 MB is over before a queue shows its length: delays grow with the transfer where the link cannot carry \
                 the source. Cut off at 1000 s.",
             figures: &variants::BULK_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Strengths: 10 ms",
             intro: "Figures 13-16, and Figures 17-20, which are of the same runs by strength; so below.",
             figures: &strength::LATE_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Strengths: error rate per octet",
             intro: "",
             figures: &strength::OCTET_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Strengths: 20 MB",
             intro: "",
             figures: &strength::BULK_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated: 10 ms",
             intro: "",
             figures: &mack::LATE_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated: error rate per octet",
             intro: "",
             figures: &mack::OCTET_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "Acknowledgements aggregated: 20 MB",
             intro: "",
             figures: &mack::BULK_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "What section II says of TCP",
             intro: "Slow start over a round trip of 100 ms, and outages.",
             figures: &design::TCP_FIGURES,
         },
-        Section {
+        FigureSection {
             title: "What Table I and sections I to III say",
             intro: "What goes back to the sender.",
             figures: &design::FIGURES,
@@ -211,7 +211,7 @@ pub const MULTI_MODE: Paper = Paper {
 /// A line of the lossy link's scenario: AeroTP, which gets damaged packets to correct them.
 macro_rules! aerotp {
     ($label:expr, $($set:literal),+) => {
-        Line::of($label, &[
+        FamilyLine::of($label, &[
                 "flow.transport=aerotp",
                 "flow.first=after-interval",
                 "hop.frame_check=false",
@@ -221,9 +221,10 @@ macro_rules! aerotp {
 }
 pub(super) use aerotp;
 
-const LINE_TCP: Line = Line::of(TCP, &[]);
+const LINE_TCP: FamilyLine = FamilyLine::of(TCP, &[]);
 
-const LINE_UDP: Line = Line::of(UDP, &["flow.transport=udp", "flow.first=after-interval"]);
+const LINE_UDP: FamilyLine =
+    FamilyLine::of(UDP, &["flow.transport=udp", "flow.first=after-interval"]);
 
 /// The loss rates of Figure 12 in per cent.
 pub(super) const LOSSES: [&str; 7] = ["0", "1", "2", "5", "10", "15", "20"];
@@ -242,8 +243,8 @@ pub(super) const SETUP_FAMILY: Family = Family {
         Axis::linear("packet loss, both directions", AxisUnit::PERCENT),
     ),
     lines: &[
-        Line::of(SETUP_TCP, &[]),
-        Line::of(
+        FamilyLine::of(SETUP_TCP, &[]),
+        FamilyLine::of(
             SETUP_AEROTP,
             // A write fills one TPDU, and there are 375 a second as in TCP's source.
             &[
@@ -293,7 +294,7 @@ pub(super) const BER_FAMILY: Family = Family {
 macro_rules! compared {
     ([$($tcp:literal)?], [$($aerotp:literal)?]) => {
         [
-            Line::of(TCP, &[$($tcp)?]),
+            FamilyLine::of(TCP, &[$($tcp)?]),
             LINE_UDP,
             aerotp!(RELIABLE, "flow.mode=reliable" $(, $aerotp)?),
             aerotp!(PARITY, "flow.mode=reliable", "flow.fec_words=32" $(, $aerotp)?),
@@ -302,10 +303,10 @@ macro_rules! compared {
     };
 }
 
-pub(super) const COMPARED: [Line; 5] = compared!([], []);
+pub(super) const COMPARED: [FamilyLine; 5] = compared!([], []);
 
 /// The compared curves with ns-3's default send buffer.
-pub(super) const COMPARED_128K: [Line; 5] =
+pub(super) const COMPARED_128K: [FamilyLine; 5] =
     compared!(["tcp.send_buffer=131072B"], ["flow.send_buffer=131072B"]);
 
 const SETUP_FIGURES: [Figure; 1] = [Figure::of(

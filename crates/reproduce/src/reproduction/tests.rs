@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::PAPERS;
-use crate::family::Line;
+use crate::family::FamilyLine;
 use crate::scenario::line_command;
 use fulmar_sim::scenario::Document;
 
@@ -133,7 +133,7 @@ fn fewer_runs_than_a_figure_has_are_told() {
     assert_eq!(FewRuns::of(Some(1), &[]), None);
 }
 
-fn points_of(family: &Family, line: &Line) -> Vec<SweepPoint> {
+fn points_of(family: &Family, line: &FamilyLine) -> Vec<SweepPoint> {
     let document = document(family, line, Some(1)).expect("it is valid");
     let points = points(&document).expect("it is valid");
     assert_eq!(points.len(), family.x.ids().len());

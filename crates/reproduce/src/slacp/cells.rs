@@ -2,7 +2,7 @@
 //! of runs that met the same series of errors.
 
 use super::tables::{ENHANCED, ENHANCED_SLACP, MODELS, REFERENCE, REFERENCE_SLACP};
-use crate::claims::{Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict};
 use crate::data::Data;
 use fulmar_sim::measure::statistics::{Summary, summarise};
 
@@ -168,13 +168,13 @@ impl Tally {
 
     /// The finding by [`RULE`]. It is open where the comparisons that are too close to tell could make it
     /// so in most.
-    pub(super) fn finding(&self, figure: String, comment: String) -> Finding {
+    pub(super) fn finding(&self, figure: String, comment: String) -> ClaimFinding {
         let (all, longer) = (self.all(), self.longer.len());
-        let verdict = Verdict::of(
+        let verdict = ClaimVerdict::of(
             10 * longer >= 9 * all && self.shorter.is_empty(),
             2 * longer > all,
         );
-        let found = Finding::new(verdict, figure, comment);
+        let found = ClaimFinding::new(verdict, figure, comment);
         found.open_if(self.is_open(), &self.why_open())
     }
 

@@ -6,7 +6,7 @@ use super::cells::{
 };
 use super::experiments::{ANSWERS, CLEAN_BARE, CLEAN_SLACP, HIGH_BARE, HIGH_SLACP, TIMEOUTS};
 use super::tables::{ENHANCED, ENHANCED_SLACP, MODELS, REFERENCE, REFERENCE_SLACP};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const CONCLUSIONS: &str = "Slide \"Conclusions\"";
@@ -16,8 +16,8 @@ const RULE_EXCEPTED: &str = "Reproduced if, but for the cells of which the slide
     transfers are shorter over RBDC in nine of ten, by more than their intervals, and in none longer by more than its interval and \
     1 %; partly if in most.";
 
-pub(super) const CLAIMS: [Claim; 4] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 4] = [
+    PaperClaim {
         id: "cra-best",
         place: CONCLUSIONS,
         says: "CRA yields the best performance.",
@@ -25,7 +25,7 @@ pub(super) const CLAIMS: [Claim; 4] = [
         see: ALL_CHARTS,
         check: cra_best,
     },
-    Claim {
+    PaperClaim {
         id: "rbdc-before-vbdc",
         place: CONCLUSIONS,
         says: "RBDC performs better than VBDC.",
@@ -33,7 +33,7 @@ pub(super) const CLAIMS: [Claim; 4] = [
         see: ALL_CHARTS,
         check: rbdc_before_vbdc,
     },
-    Claim {
+    PaperClaim {
         id: "rbdc-collapses",
         place: "Slides \"RBDC Interaction with TCP Error Recovery\" and \"Conclusions\"",
         says: "With high error rates TCP performs very poorly with RBDC.",
@@ -48,7 +48,7 @@ pub(super) const CLAIMS: [Claim; 4] = [
         ],
         check: rbdc_collapses,
     },
-    Claim {
+    PaperClaim {
         id: "slow-allocation-slow-recovery",
         place: CONCLUSIONS,
         says: "The longer capacity takes to be allocated, the slower is error recovery.",
@@ -59,7 +59,7 @@ pub(super) const CLAIMS: [Claim; 4] = [
     },
 ];
 
-fn cra_best(data: &Data) -> Option<Finding> {
+fn cra_best(data: &Data) -> Option<ClaimFinding> {
     let mut tally = Tally::default();
     for [cra, rbdc, vbdc] in BY_FLOWS {
         for line in LINES {
@@ -74,7 +74,7 @@ fn cra_best(data: &Data) -> Option<Finding> {
     Some(tally.finding(tally.figure("shorter"), tally.exceptions()))
 }
 
-fn rbdc_before_vbdc(data: &Data) -> Option<Finding> {
+fn rbdc_before_vbdc(data: &Data) -> Option<ClaimFinding> {
     let (mut tally, mut excepted) = (Tally::default(), Tally::default());
     for [_, rbdc, vbdc] in BY_FLOWS {
         for line in LINES {
@@ -100,7 +100,7 @@ fn rbdc_before_vbdc(data: &Data) -> Option<Finding> {
     Some(tally.finding(tally.figure("shorter"), comment))
 }
 
-fn rbdc_collapses(data: &Data) -> Option<Finding> {
+fn rbdc_collapses(data: &Data) -> Option<ClaimFinding> {
     let worse = |flows: [Chart; 3], line, model| {
         let [_, rbdc, vbdc] = flows;
         difference(data, &[(rbdc.cell(line, model), vbdc.cell(line, model))])
@@ -126,8 +126,8 @@ fn rbdc_collapses(data: &Data) -> Option<Finding> {
     let at = |line| cell("rbdc", line, CALIBRATED).elapsed(data);
     let kept = |x: &str| data.mean("timeout", ENHANCED, x, "elapsed_s");
     let (default, long) = (kept(TIMEOUTS[1])?, kept(TIMEOUTS[4])?);
-    let found = Finding::new(
-        Verdict::of(longer == cells && faster_at_low, collapsed == 2),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(longer == cells && faster_at_low, collapsed == 2),
         format!(
             "at huge (calibrated) {} (reference) and {} (enhanced), VBDC {} and {}",
             seconds(at(REFERENCE)?),
@@ -153,7 +153,7 @@ fn rbdc_collapses(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn slow_recovery(data: &Data) -> Option<Finding> {
+fn slow_recovery(data: &Data) -> Option<ClaimFinding> {
     let mut slower = true;
     let mut costs = Vec::new();
     for line in LINES {
@@ -186,8 +186,8 @@ fn slow_recovery(data: &Data) -> Option<Finding> {
             spans.push(format!("{dama} {link} SLACP {first:.0} to {last:.0} s"));
         }
     }
-    Some(Finding::new(
-        Verdict::of(slower && grows, slower),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(slower && grows, slower),
         format!("errors cost {} (CRA, RBDC, VBDC)", costs.join("; ")),
         format!(
             "From an answer after 265 ms to one after 1060 ms, for the enhanced TCP: {}.",

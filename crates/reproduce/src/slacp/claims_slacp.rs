@@ -6,13 +6,13 @@ use super::cells::{
 };
 use super::experiments::{AT_64, AT_128, PACKETS, PERSISTENCES};
 use super::tables::{ENHANCED, MODELS, REFERENCE_SLACP};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const CONCLUSIONS: &str = "Slide \"Conclusions\"";
 
-pub(super) const CLAIMS: [Claim; 6] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 6] = [
+    PaperClaim {
         id: "models-per",
         place: "Slide 13, error models",
         says: "The error models lose 0, 1 to 1.5, 3 to 4, 5 to 6, 7 to 8 and 13 to 15 % of the packets.",
@@ -21,7 +21,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         see: &["models-lost"],
         check: models,
     },
-    Claim {
+    PaperClaim {
         id: "slacp-high-loss",
         place: CONCLUSIONS,
         says: "SLACP is extremely useful when the error rate is high: it improves TCP's performance significantly.",
@@ -38,7 +38,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         ],
         check: high_loss,
     },
-    Claim {
+    PaperClaim {
         id: "slacp-most-where-most-is-lost",
         place: CONCLUSIONS,
         says: "SLACP helps most where most is lost.",
@@ -47,7 +47,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         see: ALL_CHARTS,
         check: most,
     },
-    Claim {
+    PaperClaim {
         id: "enhancing-tcp-is-not-enough",
         place: "Slide \"Enhancing TCP is not enough\"",
         says: "Enhancing TCP is not enough: at high error rates it takes a link layer that repairs.",
@@ -56,7 +56,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         see: ALL_CHARTS,
         check: not_enough,
     },
-    Claim {
+    PaperClaim {
         id: "residual-loss",
         place: "Slide 4, principles",
         says: "The link layer reduces the residual packet loss, and adds little delay.",
@@ -72,7 +72,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
         ],
         check: residual,
     },
-    Claim {
+    PaperClaim {
         id: "limited-persistence",
         place: "Slide 4, principles",
         says: "Partial reliability suffices: a few retransmissions with parity get nearly everything through.",
@@ -94,7 +94,7 @@ const PRINTED: [(f64, f64); 7] = [
     (13.0, 15.0),
 ];
 
-fn models(data: &Data) -> Option<Finding> {
+fn models(data: &Data) -> Option<ClaimFinding> {
     let lost =
         |line, model| Some(100.0 * data.mean("models", line, model, "wire_loss.loss")? / PACKETS);
     let of = |line| -> Option<Vec<f64>> { MODELS.iter().map(|model| lost(line, model)).collect() };
@@ -115,8 +115,8 @@ fn models(data: &Data) -> Option<Finding> {
     let nearer = off(&slow) < off(&ours);
     // From none to vhigh.
     let ordered = ours[..5].windows(2).all(|pair| pair[0] < pair[1]);
-    Some(Finding::new(
-        Verdict::of(exact, ordered && near(&ours)),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(exact, ordered && near(&ours)),
         format!("{} % (huge as printed, then calibrated)", text(&ours)),
         format!(
             "At half the rate, where a packet takes 181 ms, the same series lose {} %{}. With bursts of 100 ms, as \
@@ -138,7 +138,7 @@ fn near(ours: &[f64]) -> bool {
     pairs.all(|(ours, (low, high))| (0.5 * low..=1.5 * high).contains(ours))
 }
 
-fn high_loss(data: &Data) -> Option<Finding> {
+fn high_loss(data: &Data) -> Option<ClaimFinding> {
     let (mut tally, mut four) = (Tally::default(), Tally::default());
     let mut shares: Vec<(f64, String)> = Vec::new();
     for (chart, flows) in ONE
@@ -163,8 +163,8 @@ fn high_loss(data: &Data) -> Option<Finding> {
     let buffer = |line, size| data.mean("buffer-4", line, size, "elapsed_s").map(seconds);
     let bare = |family| cell(family, ENHANCED, "high").elapsed(data).map(seconds);
     let (least, most) = ends(&shares)?;
-    let found = Finding::new(
-        Verdict::of(
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(
             tally.longer.len() == tally.all() && most.0 <= 0.5,
             2 * tally.longer.len() > tally.all(),
         ),
@@ -205,7 +205,7 @@ fn ends(values: &[Named]) -> Option<(&Named, &Named)> {
     Some((least, most))
 }
 
-fn most(data: &Data) -> Option<Finding> {
+fn most(data: &Data) -> Option<ClaimFinding> {
     let (mut rising, mut curves) = (0, 0);
     let mut spans = Vec::new();
     let mut clean: Vec<Named> = Vec::new();
@@ -231,8 +231,8 @@ fn most(data: &Data) -> Option<Finding> {
     }
     let (worst, _) = ends(&clean)?;
     let buffer = |line, size| data.mean("buffer", line, size, "elapsed_s");
-    Some(Finding::new(
-        Verdict::of(rising == curves, 2 * rising > curves),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(rising == curves, 2 * rising > curves),
         format!(
             "{rising} of {curves}: saved at none, high and huge (calibrated): {}",
             spans.join("; ")
@@ -251,7 +251,7 @@ fn most(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn not_enough(data: &Data) -> Option<Finding> {
+fn not_enough(data: &Data) -> Option<ClaimFinding> {
     let of = |charts: &[Chart]| {
         let mut tally = Tally::default();
         for chart in charts {
@@ -287,7 +287,7 @@ fn added(data: &Data, chart: Chart, pair: (&str, &str)) -> Option<(f64, bool)> {
     Some((longer, longer <= (0.01 * base).max(0.5)))
 }
 
-fn residual(data: &Data) -> Option<Finding> {
+fn residual(data: &Data) -> Option<ClaimFinding> {
     let of = |persistence| {
         let lines = ["CRA", "RBDC", "VBDC"].into_iter();
         let shares =
@@ -314,8 +314,8 @@ fn residual(data: &Data) -> Option<Finding> {
         texts.join(", ")
     };
     let buffer = |line| data.mean("buffer", line, "28.8", "elapsed_s").map(seconds);
-    Some(Finding::new(
-        Verdict::of(small && little == delays.len(), small),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(small && little == delays.len(), small),
         format!(
             "{} % instead of {} % (CRA, RBDC, VBDC); little delay in {little} of {} error-free transfers",
             text(&repaired),
@@ -332,7 +332,7 @@ fn residual(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn persistence(data: &Data) -> Option<Finding> {
+fn persistence(data: &Data) -> Option<ClaimFinding> {
     let worst_from = |first: usize| -> Option<f64> {
         let mut worst: f64 = 0.0;
         for line in ["CRA", "RBDC", "VBDC"] {
@@ -345,8 +345,8 @@ fn persistence(data: &Data) -> Option<Finding> {
         Some(worst)
     };
     let (one, two, three) = (worst_from(1)?, worst_from(2)?, worst_from(3)?);
-    Some(Finding::new(
-        Verdict::of(two <= 0.05, three <= 0.05),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(two <= 0.05, three <= 0.05),
         format!(
             "further tries after the second save {:.1} % at most",
             100.0 * two

@@ -7,7 +7,7 @@ use super::cells::{
 use super::cures::{BOTH, CBI, NO_DAASS, PLAIN};
 use super::experiments::{QUEUE_LINES, QUEUES};
 use super::tables::{MODELS, REFERENCE};
-use crate::claims::{Claim, Finding, Verdict};
+use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 
 const CONCLUSIONS: &str = "Slide \"Conclusions\"";
@@ -19,8 +19,8 @@ const CURES: &[&str] = &[
     "cures-cra-elapsed",
 ];
 
-pub(super) const CLAIMS: [Claim; 9] = [
-    Claim {
+pub(super) const CLAIMS: [PaperClaim; 9] = [
+    PaperClaim {
         id: "enhanced-better",
         place: CONCLUSIONS,
         says: "Enhanced TCP performs better than reference TCP.",
@@ -28,7 +28,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: CHARTS,
         check: |data| enhanced(data, &ONE),
     },
-    Claim {
+    PaperClaim {
         id: "enhanced-better-4",
         place: "Slide \"4 flows\"",
         says: "Enhanced TCP performs better than reference TCP, also with four flows.",
@@ -36,7 +36,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: &["cra-4-elapsed", "rbdc-4-elapsed", "vbdc-4-elapsed"],
         check: |data| enhanced(data, &FOUR),
     },
-    Claim {
+    PaperClaim {
         id: "enhanced-above-all-without-slacp",
         place: CONCLUSIONS,
         says: "Enhanced TCP is better in particular when SLACP does not repair.",
@@ -45,7 +45,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: ALL_CHARTS,
         check: above_all,
     },
-    Claim {
+    PaperClaim {
         id: "overshoot-loses-segments",
         place: OVERSHOOT,
         says: "The exponential opening of the congestion window overshoots the terminal's queue and loses several segments.",
@@ -54,7 +54,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: &["queue-dropped"],
         check: overshoot,
     },
-    Claim {
+    PaperClaim {
         id: "overshoot-worse-enhanced",
         place: OVERSHOOT,
         says: "The overshoot is more serious for the enhanced TCP, which is more aggressive.",
@@ -63,7 +63,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: &["queue-dropped"],
         check: overshoot_enhanced,
     },
-    Claim {
+    PaperClaim {
         id: "overshoot-costs",
         place: CONCLUSIONS,
         says: "Because of the overshoot enhanced TCP is slower than reference TCP in some tests.",
@@ -72,7 +72,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: &["queue-elapsed", "queue-dropped"],
         check: overshoot_costs,
     },
-    Claim {
+    PaperClaim {
         id: "cbi-helps",
         place: "Slides \"Attacking Slow-Start overshoot\" and \"Conclusions\"",
         says: "Reuse of ssthresh (CBI) helps against the overshoot.",
@@ -80,7 +80,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: CURES,
         check: |data| cure(data, CBI),
     },
-    Claim {
+    PaperClaim {
         id: "no-daass-helps",
         place: "Slides \"Attacking Slow-Start overshoot\" and \"Conclusions\"",
         says: "Acknowledging every segment in slow start (DAASS) makes TCP too aggressive: disabling it helps, too.",
@@ -88,7 +88,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         see: CURES,
         check: |data| cure(data, NO_DAASS),
     },
-    Claim {
+    PaperClaim {
         id: "four-better-than-one",
         place: "Slide \"Conclusions\"",
         says: "Four flows transfer the same amount of data faster than one.",
@@ -102,7 +102,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
 const CURED: &str = "Reproduced if with SLACP over VBDC, the slide's case, the seven error models' transfers of 1 MB are shorter on average, by more than the interval, and \
     nowhere longer by more than theirs: under no other assignment, nor with four flows, nor without SLACP. Partly if in the slide's case.";
 
-fn enhanced(data: &Data, charts: &[Chart]) -> Option<Finding> {
+fn enhanced(data: &Data, charts: &[Chart]) -> Option<ClaimFinding> {
     let tally = by_tcp(data, charts)?;
     Some(tally.finding(tally.figure("shorter"), tally.exceptions()))
 }
@@ -130,7 +130,7 @@ fn link(reference: &str) -> &'static str {
     }
 }
 
-fn above_all(data: &Data) -> Option<Finding> {
+fn above_all(data: &Data) -> Option<ClaimFinding> {
     let (mut more, mut all) = (0, 0);
     let mut others = Vec::new();
     for chart in ONE.into_iter().chain(FOUR) {
@@ -156,8 +156,8 @@ fn above_all(data: &Data) -> Option<Finding> {
     } else {
         format!("Otherwise (without and with): {}.", others.join("; "))
     };
-    Some(Finding::new(
-        Verdict::of(more == all, 2 * more > all),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(more == all, 2 * more > all),
         format!("saves more at {more} of {all}"),
         except,
     ))
@@ -190,27 +190,27 @@ fn list(drops: &[(String, f64, f64)]) -> String {
     drops.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-fn overshoot(data: &Data) -> Option<Finding> {
+fn overshoot(data: &Data) -> Option<ClaimFinding> {
     let drops = drops(data)?;
     let (reference, enhanced) = (
         drops.iter().all(|(_, reference, _)| *reference >= 2.0),
         drops.iter().all(|(_, _, enhanced)| *enhanced >= 2.0),
     );
-    Some(Finding::new(
-        Verdict::of(reference && enhanced, enhanced),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(reference && enhanced, enhanced),
         format!("reference and enhanced: {}", list(&drops)),
         "Segments of about 700.".to_owned(),
     ))
 }
 
-fn overshoot_enhanced(data: &Data) -> Option<Finding> {
+fn overshoot_enhanced(data: &Data) -> Option<ClaimFinding> {
     let drops = drops(data)?;
     let more = drops
         .iter()
         .filter(|(_, reference, enhanced)| enhanced > reference)
         .count();
-    Some(Finding::new(
-        Verdict::of(more == drops.len(), 2 * more > drops.len()),
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(more == drops.len(), 2 * more > drops.len()),
         format!("more at {more} of {}", drops.len()),
         format!(
             "Reference and enhanced: {}. The reference TCP's window is 64 kB at most, which also bounds its overshoot.",
@@ -219,7 +219,7 @@ fn overshoot_enhanced(data: &Data) -> Option<Finding> {
     ))
 }
 
-fn overshoot_costs(data: &Data) -> Option<Finding> {
+fn overshoot_costs(data: &Data) -> Option<ClaimFinding> {
     let tally = by_tcp(data, &[ONE, FOUR].concat())?;
     let mut others = Tally::default();
     for (dama, [reference, enhanced]) in QUEUE_LINES {
@@ -236,8 +236,8 @@ fn overshoot_costs(data: &Data) -> Option<Finding> {
         [] => format!("{lead}: nowhere."),
         _ => format!("{lead}: {}.", names.join("; ")),
     };
-    let found = Finding::new(
-        Verdict::of(!tally.shorter.is_empty(), false),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(!tally.shorter.is_empty(), false),
         format!("slower in {} of {} cells", tally.shorter.len(), tally.all()),
         format!(
             "{} {} With a queue of 115.2 kB the enhanced TCP loses {:.0} segments there over RBDC, the reference TCP, whose window ends \
@@ -272,7 +272,7 @@ fn cured(data: &Data, family: &str, line: &str, models: &[&str]) -> Option<Diffe
     difference(data, &pairs.collect::<Vec<_>>())
 }
 
-fn cure(data: &Data, line: &str) -> Option<Finding> {
+fn cure(data: &Data, line: &str) -> Option<ClaimFinding> {
     let of = |family| cured(data, family, line, MODELS);
     let vbdc = of("cures-vbdc")?;
     let others = [("RBDC", of("cures-rbdc")?), ("CRA", of("cures-cra")?)];
@@ -292,8 +292,8 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
     let elsewhere = others.iter().chain(&bare).chain(&four);
     let costs = elsewhere.filter(|(_, of)| of.is_longer()).count();
     let join = |list: &[(&str, Difference)]| list.iter().map(text).collect::<Vec<_>>().join(", ");
-    let found = Finding::new(
-        Verdict::of(vbdc.is_shorter() && costs == 0, vbdc.is_shorter()),
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(vbdc.is_shorter() && costs == 0, vbdc.is_shorter()),
         format!(
             "{} on average; longer in {costs} of 8 other cases",
             vbdc.text()
@@ -313,7 +313,7 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
     ))
 }
 
-fn four(data: &Data) -> Option<Finding> {
+fn four(data: &Data) -> Option<ClaimFinding> {
     let mut tally = Tally::default();
     for (one, four) in ONE.into_iter().zip(FOUR) {
         for line in LINES {

@@ -2,8 +2,8 @@
 //! (CBI), and delayed acknowledgements in slow start, too (no DAASS).
 
 use super::tables::{CONDITIONS, ERROR_MODEL, elapsed};
-use crate::family::{Family, Line};
-use crate::figure::{Figure, Section};
+use crate::family::{Family, FamilyLine};
+use crate::figure::{Figure, FigureSection};
 
 pub(super) const PLAIN: &str = "enhanced";
 pub(super) const NO_DAASS: &str = "no DAASS";
@@ -15,14 +15,14 @@ const SCENARIO: (&str, &str) = (
     include_str!("../../../../scenarios/return-link-second.toml"),
 );
 
-const LINES: &[Line] = &[
-    Line::of(PLAIN, &["tcp.share_ssthresh=false"]),
-    Line::of(
+const LINES: &[FamilyLine] = &[
+    FamilyLine::of(PLAIN, &["tcp.share_ssthresh=false"]),
+    FamilyLine::of(
         NO_DAASS,
         &["tcp.share_ssthresh=false", "tcp.ack_after_slow_start=false"],
     ),
-    Line::of(CBI, &[]),
-    Line::of(BOTH, &["tcp.ack_after_slow_start=false"]),
+    FamilyLine::of(CBI, &[]),
+    FamilyLine::of(BOTH, &["tcp.ack_after_slow_start=false"]),
 ];
 
 const fn second(id: &'static str, sets: &'static [&'static str]) -> Family {
@@ -78,7 +78,7 @@ const fn figure(id: &'static str, title: &'static str, family: &Family) -> Figur
     elapsed(id, PLACE, title, family)
 }
 
-pub(super) const WITH_SLACP: Section = Section {
+pub(super) const WITH_SLACP: FigureSection = FigureSection {
     title: "Cures of the slow-start overshoot, with SLACP",
     intro: "The slide \"Elapsed time vs error model, SLACP, VBDC, 1 MB\", and the same for the other assignments and for four flows. \
         The enhanced TCP of every line transfers the same once before; with CBI it starts from the threshold it had then.",
@@ -104,7 +104,7 @@ pub(super) const WITH_SLACP: Section = Section {
     ],
 };
 
-pub(super) const WITHOUT: Section = Section {
+pub(super) const WITHOUT: FigureSection = FigureSection {
     title: "Cures of the slow-start overshoot, without SLACP",
     intro: "",
     figures: &[

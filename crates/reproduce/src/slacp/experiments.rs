@@ -4,8 +4,8 @@
 use super::tables::{
     CONDITIONS, ENHANCED, ENHANCED_SLACP, ERROR_MODEL, SCENARIO, elapsed, with_slacp,
 };
-use crate::family::{Family, Line};
-use crate::figure::{Figure, Section};
+use crate::family::{Family, FamilyLine};
+use crate::figure::{Figure, FigureSection};
 use crate::measure::{Measure, Statistic};
 use crate::overlay::Overlay;
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
@@ -64,7 +64,7 @@ const fn printed(label: &'static str, column: &'static str) -> Overlay {
     }
 }
 
-pub(super) const ERROR_MODELS: Section = Section {
+pub(super) const ERROR_MODELS: FigureSection = FigureSection {
     title: "Error models",
     intro: "What a saturated link loses of 2000 packets of 1450 octets: every packet that touches a bad interval. Its length in \
         time decides, so a link of half the rate loses more of the same series.",
@@ -89,8 +89,8 @@ pub(super) const MODELS: Family = Family {
     sets: &["flow.transport=udp", "flow.bytes=2844kB"],
     x: ERROR_MODEL,
     lines: &[
-        Line::of(AT_128, &[]),
-        Line::of(AT_64, &["hop.forward.rate=64kbit"]),
+        FamilyLine::of(AT_128, &[]),
+        FamilyLine::of(AT_64, &["hop.forward.rate=64kbit"]),
     ],
     conditions: "2000 packets of 1450 octets, one after another, with capacity assigned for good (CRA).",
 };
@@ -100,18 +100,18 @@ pub(super) const CLEAN_SLACP: &str = "SLACP, no errors";
 pub(super) const HIGH_BARE: &str = "without, high";
 pub(super) const CLEAN_BARE: &str = "without, no errors";
 
-const ANSWER_LINES: &[Line] = &[
-    Line::of(HIGH_SLACP, with_slacp!("hop.forward.loss=slacp high")),
-    Line::of(CLEAN_SLACP, with_slacp!()),
-    Line::of(HIGH_BARE, &["hop.forward.loss=slacp high"]),
-    Line::of(CLEAN_BARE, &[]),
+const ANSWER_LINES: &[FamilyLine] = &[
+    FamilyLine::of(HIGH_SLACP, with_slacp!("hop.forward.loss=slacp high")),
+    FamilyLine::of(CLEAN_SLACP, with_slacp!()),
+    FamilyLine::of(HIGH_BARE, &["hop.forward.loss=slacp high"]),
+    FamilyLine::of(CLEAN_BARE, &[]),
 ];
 
 const fn experiment(
     id: &'static str,
     sets: &'static [&'static str],
     x: SweptParameter,
-    lines: &'static [Line],
+    lines: &'static [FamilyLine],
 ) -> Family {
     Family {
         id,
@@ -164,12 +164,12 @@ pub(super) const TIMEOUT: Family = experiment(
         ),
     ),
     &[
-        Line::of(ENHANCED, &[]),
-        Line::of(ENHANCED_SLACP, with_slacp!()),
+        FamilyLine::of(ENHANCED, &[]),
+        FamilyLine::of(ENHANCED_SLACP, with_slacp!()),
     ],
 );
 
-pub(super) const WHY_RECOVERY: Section = Section {
+pub(super) const WHY_RECOVERY: FigureSection = FigureSection {
     title: "Why: what waiting for capacity costs",
     intro: "How long the control centre takes to answer, and how long it keeps an assigned rate when no request renews it.",
     figures: &[
@@ -198,9 +198,9 @@ pub(super) const WHY_RECOVERY: Section = Section {
 macro_rules! by_dama {
     ($($set:expr),*) => {
         &[
-            Line::of("CRA", with_slacp!("hop.forward.dama=cra" $(, $set)*)),
-            Line::of("RBDC", with_slacp!("hop.forward.dama=rbdc" $(, $set)*)),
-            Line::of("VBDC", with_slacp!("hop.forward.dama=vbdc" $(, $set)*)),
+            FamilyLine::of("CRA", with_slacp!("hop.forward.dama=cra" $(, $set)*)),
+            FamilyLine::of("RBDC", with_slacp!("hop.forward.dama=rbdc" $(, $set)*)),
+            FamilyLine::of("VBDC", with_slacp!("hop.forward.dama=vbdc" $(, $set)*)),
         ]
     };
 }
@@ -229,7 +229,7 @@ pub(super) const QUEUES: [&str; 6] = ["7.2", "14.4", "28.8", "57.6", "115.2", "2
 
 macro_rules! queue_line {
     ($label:expr, $dama:literal, $preset:literal) => {
-        Line::of(
+        FamilyLine::of(
             $label,
             with_slacp!(
                 concat!("hop.forward.dama=", $dama),
@@ -264,7 +264,7 @@ pub(super) const QUEUE: Family = experiment(
     ],
 );
 
-pub(super) const WHY_BUFFERS: Section = Section {
+pub(super) const WHY_BUFFERS: FigureSection = FigureSection {
     title: "Why: buffers",
     intro: "Requests are made for what stands in the terminal's buffer. What it holds less than the link carries from a packet to \
         its slots (0.93 s on average, 14.9 kB at 128 kbit/s) leaves capacity unused, errors or not. The router's queue above is \
@@ -351,16 +351,16 @@ pub(super) const RTO_MIN: Family = experiment(
         Axis::logarithmic("TCP's shortest timeout", AxisUnit::MS),
     ),
     &[
-        Line::of("CRA", &[]),
-        Line::of("RBDC", &["hop.forward.dama=rbdc"]),
-        Line::of("VBDC", &["hop.forward.dama=vbdc"]),
-        Line::of("CRA, SLACP", with_slacp!()),
-        Line::of("RBDC, SLACP", with_slacp!("hop.forward.dama=rbdc")),
-        Line::of("VBDC, SLACP", with_slacp!("hop.forward.dama=vbdc")),
+        FamilyLine::of("CRA", &[]),
+        FamilyLine::of("RBDC", &["hop.forward.dama=rbdc"]),
+        FamilyLine::of("VBDC", &["hop.forward.dama=vbdc"]),
+        FamilyLine::of("CRA, SLACP", with_slacp!()),
+        FamilyLine::of("RBDC, SLACP", with_slacp!("hop.forward.dama=rbdc")),
+        FamilyLine::of("VBDC, SLACP", with_slacp!("hop.forward.dama=vbdc")),
     ],
 );
 
-pub(super) const SENSITIVITY: Section = Section {
+pub(super) const SENSITIVITY: FigureSection = FigureSection {
     title: "How much the unsaid matters",
     intro: "The slides give none of these; the enhanced TCP at huge (calibrated), where most is repaired.",
     figures: &[

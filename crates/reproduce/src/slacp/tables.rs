@@ -2,8 +2,8 @@
 //! and four.
 
 use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments};
-use crate::family::{Family, Line};
-use crate::figure::{Figure, Section};
+use crate::family::{Family, FamilyLine};
+use crate::figure::{Figure, FigureSection};
 use crate::measure::{Measure, Statistic};
 use crate::paper::{Absent, Paper};
 use crate::parameter::{AxisUnit, SweptParameter, ValueName};
@@ -49,7 +49,7 @@ pub const SLACP: Paper = Paper {
         experiments::RTO_MIN,
     ],
     sections: &[
-        Section {
+        FigureSection {
             title: "One transfer of 1 MB",
             intro: "The slides' charts \"CRA\", \"RBDC\" and \"VBDC\": elapsed time by error model.",
             figures: &[
@@ -58,7 +58,7 @@ pub const SLACP: Paper = Paper {
                 elapsed("vbdc-elapsed", "Slide \"VBDC\"", "1 MB over VBDC", &VBDC).logarithmic(),
             ],
         },
-        Section {
+        FigureSection {
             title: "Four transfers of 250 kB at once",
             intro: "The slide \"4 flows\": until the last of them is over.",
             figures: &[
@@ -179,11 +179,11 @@ macro_rules! with_slacp {
 }
 pub(super) use with_slacp;
 
-const LINES: &[Line] = &[
-    Line::of(REFERENCE, &["tcp.preset=reference"]),
-    Line::of(ENHANCED, &["tcp.preset=enhanced"]),
-    Line::of(REFERENCE_SLACP, with_slacp!("tcp.preset=reference")),
-    Line::of(ENHANCED_SLACP, with_slacp!("tcp.preset=enhanced")),
+const LINES: &[FamilyLine] = &[
+    FamilyLine::of(REFERENCE, &["tcp.preset=reference"]),
+    FamilyLine::of(ENHANCED, &["tcp.preset=enhanced"]),
+    FamilyLine::of(REFERENCE_SLACP, with_slacp!("tcp.preset=reference")),
+    FamilyLine::of(ENHANCED_SLACP, with_slacp!("tcp.preset=enhanced")),
 ];
 
 pub(super) const CONDITIONS: &str = "A return link of 128 kbit/s and a forward link of 512 kbit/s, 250 ms each way, MTU 1450; errors on the \

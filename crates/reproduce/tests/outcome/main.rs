@@ -5,7 +5,7 @@ mod short;
 
 use crate::short::{runs, short};
 use fulmar_reproduce::{
-    Attempt, Checked, FSO, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, SLACP, Verdict, overview,
+    Attempt, Checked, FSO, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, SLACP, ClaimVerdict, overview,
 };
 use fulmar_sim::experiment::{PointResult, ExperimentProgress};
 use std::sync::OnceLock;
@@ -160,7 +160,7 @@ fn each_claim_is_told_once_with_a_figure_and_a_criterion() {
         // Two runs may lose nothing at all, and then a claim on growth has nothing to judge by.
         let judged = claim.figure.contains(|c: char| c.is_ascii_digit());
         assert!(
-            judged || (claim.figure == "none" && claim.verdict == Verdict::Not),
+            judged || (claim.figure == "none" && claim.verdict == ClaimVerdict::Not),
             "{claim:?}"
         );
         assert!(!claim.figure.contains("NaN") && !claim.figure.contains("inf"));
@@ -185,10 +185,10 @@ fn a_verdict_follows_the_runs() {
         }
         verdict(results)
     };
-    assert_eq!(changed(Some(1.0)), Verdict::Reproduced);
-    assert_eq!(changed(Some(0.96)), Verdict::Partly);
-    assert_eq!(changed(Some(0.5)), Verdict::Not);
-    assert_eq!(changed(None), Verdict::Not);
+    assert_eq!(changed(Some(1.0)), ClaimVerdict::Reproduced);
+    assert_eq!(changed(Some(0.96)), ClaimVerdict::Partly);
+    assert_eq!(changed(Some(0.5)), ClaimVerdict::Not);
+    assert_eq!(changed(None), ClaimVerdict::Not);
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn tells_what_is_absent_and_counts_nothing_given(paper: &Paper, page: &str, clai
             .filter(|claim| claim.verdict == verdict)
             .count()
     };
-    let [reproduced, given] = [Verdict::Reproduced, Verdict::Given].map(of);
+    let [reproduced, given] = [ClaimVerdict::Reproduced, ClaimVerdict::Given].map(of);
     assert!(
         page.contains(&format!("{reproduced} are reproduced")),
         "{reproduced}"
@@ -291,7 +291,7 @@ fn tells_what_is_absent_and_counts_nothing_given(paper: &Paper, page: &str, clai
     );
     for claim in claims {
         let says = claim.comment.contains("\nGiven, not found: ");
-        assert_eq!(claim.verdict == Verdict::Given, says, "{claim:?}");
+        assert_eq!(claim.verdict == ClaimVerdict::Given, says, "{claim:?}");
     }
 }
 
@@ -314,7 +314,7 @@ fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
     let fitted = claims.iter().find(|claim| claim.id == "latency-order");
     let verdict = fitted.expect("a claim").verdict;
     assert!(
-        [Verdict::Given, Verdict::Not].contains(&verdict),
+        [ClaimVerdict::Given, ClaimVerdict::Not].contains(&verdict),
         "{verdict:?}"
     );
 }
@@ -333,7 +333,7 @@ fn tells_of_readings_and_damage(files: &[OutputFile], all: &[OutputFile]) {
     };
     let (overview, paper) = (page(all), page(files));
     let claims = claims(files);
-    let told: Vec<(Verdict, &str)> = claims
+    let told: Vec<(ClaimVerdict, &str)> = claims
         .iter()
         .filter_map(|claim| {
             let (_, others) = claim.comment.split_once("\nUnder other readings:\n")?;

@@ -1,6 +1,6 @@
 //! The papers with few and short runs, made once for all tests.
 
-use fulmar_reproduce::{FSO, LT_TCP, MULTI_MODE, Outcome, PAPERS, Paper, Reproduction};
+use fulmar_reproduce::{FSO, LT_TCP, MULTI_MODE, PaperOutcome, PAPERS, Paper, Reproduction};
 use fulmar_sim::experiment::{Experiment, PointResult, ExperimentProgress};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Short {
     }
 
     /// The outcome of these results, or of others of the same runs.
-    pub(crate) fn outcome(&self, results: Vec<PointResult>, command: &str) -> Outcome {
+    pub(crate) fn outcome(&self, results: Vec<PointResult>, command: &str) -> PaperOutcome {
         let outcome = self.made.outcome(results, command);
         outcome.expect("every figure can be drawn")
     }
