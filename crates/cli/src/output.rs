@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 
 /// Whether stdout still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum StdoutReader {
     Present,
     Gone,
 }
@@ -24,11 +24,11 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`line()`].
-pub(crate) fn watched_text(text: &str) -> Result<Reader, Failure> {
+pub(crate) fn watched_text(text: &str) -> Result<StdoutReader, Failure> {
     let mut stdout = io::stdout().lock();
     match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(Reader::Present),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Ok(()) => Ok(StdoutReader::Present),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(StdoutReader::Gone),
         Err(error) => Err(Failure {
             exit: Exit::Device,
             cause: anyhow::Error::new(error),
@@ -49,7 +49,7 @@ pub(crate) fn record(record: &impl Serialize) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`record()`].
-pub(crate) fn watched_record(record: &impl Serialize) -> Result<Reader, Failure> {
+pub(crate) fn watched_record(record: &impl Serialize) -> Result<StdoutReader, Failure> {
     let text = serde_json::to_string(record).context("writing a record as JSON")?;
     watched_text(&text)
 }

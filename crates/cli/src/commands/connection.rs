@@ -159,12 +159,12 @@ pub(crate) fn acknowledge_every(tpdus: u16) -> AckPolicy {
 }
 
 /// An endpoint, by itself or in a session.
-pub(crate) enum Carrier {
+pub(crate) enum EndpointCarrier {
     Open(Box<Endpoint>),
     Secured(Box<SecuredEndpoint>),
 }
 
-/// The settings from which a [`Carrier`] is made.
+/// The settings from which a [`EndpointCarrier`] is made.
 #[derive(Debug)]
 pub(crate) struct CarrierPlan {
     /// The rate at which it sends.
@@ -179,7 +179,7 @@ pub(crate) struct CarrierPlan {
     pub(crate) calls: Option<PathId>,
 }
 
-impl Carrier {
+impl EndpointCarrier {
     /// An endpoint as `plan` says. One that anybody can reach asks strangers to show that their address is
     /// theirs.
     ///
@@ -321,7 +321,7 @@ pub(crate) struct TraceTo<'a> {
 /// The socket is broken, or the trace cannot begin.
 pub(crate) fn run(
     driver: &mut UdpDriver,
-    carrier: &mut Carrier,
+    carrier: &mut EndpointCarrier,
     application: &mut impl Application<Endpoint>,
     (trace, quiet): (TraceTo<'_>, bool),
 ) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! `fulmar demo`: every mode on a bad link, side by side.
 
 use super::overwrite;
-use crate::demo::plan::{Carrier, Condition, SEED};
+use crate::demo::plan::{DemoCarrier, Condition, SEED};
 use crate::demo::row::{Row, table};
 use crate::demo::timeline::Timeline;
 use crate::demo::{aerotp, plain};
@@ -66,13 +66,13 @@ pub(crate) struct DemoArgs {
     columns: Columns,
 }
 
-fn carriers(args: &DemoArgs) -> Result<Vec<Carrier>, Failure> {
-    let known = || Carrier::ALL.map(Carrier::name).join(", ");
+fn carriers(args: &DemoArgs) -> Result<Vec<DemoCarrier>, Failure> {
+    let known = || DemoCarrier::ALL.map(DemoCarrier::name).join(", ");
     if args.modes.is_empty() {
-        return Ok(Carrier::ALL.to_vec());
+        return Ok(DemoCarrier::ALL.to_vec());
     }
     let find = |name: &String| {
-        Carrier::ALL
+        DemoCarrier::ALL
             .into_iter()
             .find(|carrier| carrier.name() == name)
             .ok_or_else(|| anyhow!("--modes {name}: there are {}", known()))
@@ -125,7 +125,7 @@ struct Demo {
 }
 
 impl Demo {
-    fn bar(&self, carrier: Carrier, condition: Condition) -> ProgressBar {
+    fn bar(&self, carrier: DemoCarrier, condition: Condition) -> ProgressBar {
         let style = ProgressStyle::with_template(STYLE).expect("the template is constant");
         let bar = self.bars.add(ProgressBar::new(self.size).with_style(style));
         bar.set_prefix(format!("{} {}", carrier.name(), condition.name()));
@@ -134,7 +134,7 @@ impl Demo {
 
     fn run(
         &self,
-        carrier: Carrier,
+        carrier: DemoCarrier,
         condition: Condition,
         bar: &ProgressBar,
     ) -> anyhow::Result<Row> {
@@ -146,8 +146,8 @@ impl Demo {
         let timeline = Timeline::new(self.size, bar.clone());
         let (file, stop) = (&self.file, &self.stop);
         let moved = match carrier {
-            Carrier::PlainUdp => plain::run(condition, file, &directory, &timeline, stop),
-            Carrier::AeroTp(mode) => {
+            DemoCarrier::PlainUdp => plain::run(condition, file, &directory, &timeline, stop),
+            DemoCarrier::AeroTp(mode) => {
                 aerotp::run(mode, condition, file, &directory, &timeline, stop)
             }
         };
@@ -159,7 +159,7 @@ impl Demo {
     }
 
     /// Some carriers on both links, all at the same time.
-    fn run_together(&self, carriers: &[Carrier]) -> anyhow::Result<Vec<Row>> {
+    fn run_together(&self, carriers: &[DemoCarrier]) -> anyhow::Result<Vec<Row>> {
         std::thread::scope(|scope| {
             let mut runs = Vec::new();
             for &carrier in carriers {

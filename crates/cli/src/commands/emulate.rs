@@ -7,7 +7,7 @@ use super::connection::span;
 use super::link::{LinkArgs, describe};
 use super::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
-use crate::output::{self, Reader};
+use crate::output::{self, StdoutReader};
 use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
@@ -284,9 +284,9 @@ fn ticks<R: Serialize>(
         }
         let kind = "stats";
         match output::watched_record(&Counted { kind, report }) {
-            Ok(Reader::Present) => {}
+            Ok(StdoutReader::Present) => {}
             // `| head` has seen enough: a link that went on would not be noticed.
-            Ok(Reader::Gone) => return Watch::Stop,
+            Ok(StdoutReader::Gone) => return Watch::Stop,
             Err(failure) => *broken = Some(failure),
         }
         // The grid stays fixed; intervals that were missed are not made up for.

@@ -125,7 +125,7 @@ pub(crate) struct LinkArgs {
 
 /// A link in both directions, as checked settings.
 #[derive(Clone, Debug)]
-pub(crate) struct Link {
+pub(crate) struct LinkSettings {
     pub(crate) up: ChannelConfig,
     pub(crate) down: ChannelConfig,
     /// The traces that it replays.
@@ -138,7 +138,7 @@ impl LinkArgs {
     /// # Errors
     /// A combination that no channel can have, such as jitter above the delay; a trace that cannot be
     /// read.
-    pub(crate) fn link(&self) -> Result<Link, Failure> {
+    pub(crate) fn link(&self) -> Result<LinkSettings, Failure> {
         let mut up = self.preset.map(ChannelPreset::config).unwrap_or_default();
         self.both.apply(&mut up);
         let mut down = up.clone();
@@ -154,7 +154,7 @@ impl LinkArgs {
             config.validate().map_err(|error| failure(&error))?;
         }
         let traces = traces.into_files();
-        Ok(Link { up, down, traces })
+        Ok(LinkSettings { up, down, traces })
     }
 }
 

@@ -5,7 +5,7 @@ mod json;
 mod text;
 
 use super::address::{resolve, resolve_remote};
-use super::connection::{self, Carrier, CarrierPlan};
+use super::connection::{self, CarrierPlan, EndpointCarrier};
 use super::secure::SecurityArgs;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -330,7 +330,7 @@ fn measure(
     let talk = (verbose, args.json);
     let port = PortConfig::for_rate(args.link_rate());
     let (mut driver, path) = connection::driver_to(peer, port, wake_up, talk)?;
-    let mut carrier = Carrier::new(CarrierPlan {
+    let mut carrier = EndpointCarrier::new(CarrierPlan {
         rate: args.link_rate(),
         overhead,
         mtu: args.mtu,
@@ -373,7 +373,7 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
     let credentials = args.security.read(false)?;
     let overhead = connection::lower_overhead(listening, credentials.is_some());
-    let mut carrier = Carrier::new(CarrierPlan {
+    let mut carrier = EndpointCarrier::new(CarrierPlan {
         rate: args.link_rate(),
         overhead,
         mtu: args.mtu,

@@ -17,12 +17,12 @@ fn rate(state: &ProgressState, out: &mut dyn Write) {
 
 /// One bar.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct TransferBar {
     bar: ProgressBar,
     quiet: bool,
 }
 
-impl Progress {
+impl TransferBar {
     /// A bar for one transfer; `quiet` shows nothing, and neither does a stderr that is no terminal.
     pub(crate) fn new(name: &str, size: Option<u64>, quiet: bool) -> Self {
         let target = if quiet {
@@ -60,7 +60,7 @@ impl Progress {
     }
 }
 
-impl SendObserver for Progress {
+impl SendObserver for TransferBar {
     fn resumed(&mut self, offset: u64) {
         self.say(&format!("continuing at {offset} bytes"));
         self.bar.set_position(offset);
@@ -76,7 +76,7 @@ impl SendObserver for Progress {
     }
 }
 
-impl ReceiveObserver for Progress {
+impl ReceiveObserver for TransferBar {
     fn started(&mut self, name: &str, size: Option<u64>, resumed_at: u64) {
         *self = Self::new(name, size, self.quiet);
         if resumed_at > 0 {

@@ -1,8 +1,8 @@
 //! `fulmar recv DIR`.
 
 use super::address::resolve;
-use super::connection::{self, Carrier, CarrierPlan, WireReport};
-use super::progress::Progress;
+use super::connection::{self, CarrierPlan, EndpointCarrier, WireReport};
+use super::progress::TransferBar;
 use super::secure::SecurityArgs;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -129,7 +129,7 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
 /// Progress, and a line for each file.
 #[derive(Debug)]
 struct Watcher {
-    progress: Progress,
+    progress: TransferBar,
     json: bool,
     once: bool,
     last: Option<(Exit, Option<String>)>,
@@ -387,7 +387,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         once: args.once || into_stdout,
         checkpoint_every: args.checkpoint,
     };
-    let mut carrier = Carrier::new(CarrierPlan {
+    let mut carrier = EndpointCarrier::new(CarrierPlan {
         rate: Bitrate::from_bits_per_second(1_000_000_000),
         overhead,
         mtu: args.mtu,
@@ -395,7 +395,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         calls: None,
     })?;
     let watcher = Watcher {
-        progress: Progress::none(args.json),
+        progress: TransferBar::none(args.json),
         json: args.json,
         once: args.once || into_stdout,
         last: None,

@@ -1,9 +1,9 @@
 //! `fulmar send FILE HOST:PORT`.
 
 use super::address::resolve_remote;
-use super::connection::{self, Carrier, CarrierPlan, WireReport};
+use super::connection::{self, CarrierPlan, EndpointCarrier, WireReport};
 use super::overwrite;
-use super::progress::Progress;
+use super::progress::TransferBar;
 use super::secure::SecurityArgs;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -349,7 +349,7 @@ fn attempt(
     }
     let talk = (verbose, args.json);
     let (mut driver, path) = connection::driver_to(peer, port_config, wake_up, talk)?;
-    let mut carrier = Carrier::new(CarrierPlan {
+    let mut carrier = EndpointCarrier::new(CarrierPlan {
         rate: args.rate,
         overhead,
         mtu: args.mtu,
@@ -357,7 +357,7 @@ fn attempt(
         calls: Some(path),
     })?;
     let path = carrier.inner_path(path);
-    let progress = Progress::new(name, source.size(), args.json);
+    let progress = TransferBar::new(name, source.size(), args.json);
     let mut sender = Sender::new(plan, path, source, signals.stop(), progress);
     let trace = connection::TraceTo {
         file: args.trace.as_deref(),

@@ -3,7 +3,7 @@
 mod picture;
 
 use crate::exit::{Exit, Failure, OrExit};
-use crate::output::{self, Reader};
+use crate::output::{self, StdoutReader};
 use crate::signals::Signals;
 use anyhow::Context;
 use console::Term;
@@ -137,7 +137,7 @@ fn rest(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Option<Ex
 
 fn records(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, Failure> {
     loop {
-        if output::watched_record(&look(args)?)? == Reader::Gone {
+        if output::watched_record(&look(args)?)? == StdoutReader::Gone {
             return Ok(Exit::Done);
         }
         if let Some(exit) = rest(args, wake_up, signals)? {
@@ -151,7 +151,7 @@ fn pages(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, Fa
     loop {
         let view = view(look(args)?, args)?;
         let lines = picture::lines(&view, Size::DEFAULT_COLUMNS, paint());
-        if output::watched_text(&(lines.join("\n") + "\n"))? == Reader::Gone {
+        if output::watched_text(&(lines.join("\n") + "\n"))? == StdoutReader::Gone {
             return Ok(Exit::Done);
         }
         if let Some(exit) = rest(args, wake_up, signals)? {

@@ -1,7 +1,7 @@
 //! The file over AeroTP: a receiver, the link and a sender, each in a thread.
 
-use super::link::{LOOPBACK, Link};
-use super::plan::{Carrier, Condition, MTU, OVERHEAD};
+use super::link::{DemoLink, LOOPBACK};
+use super::plan::{Condition, DemoCarrier, MTU, OVERHEAD};
 use super::row::Moved;
 use super::timeline::{Deliveries, Submissions, Timeline};
 use anyhow::{Context, Result, anyhow};
@@ -30,7 +30,7 @@ const CHECKPOINT: Duration = Duration::from_secs(1);
 /// The wait for a damaged TPDU that was asked for again: several tries at it.
 const REQUESTED_WAIT: Duration = Duration::from_millis(250);
 
-fn connection(carrier: Carrier, mode: Mode, rate: Bitrate) -> ConnectionConfig {
+fn connection(carrier: DemoCarrier, mode: Mode, rate: Bitrate) -> ConnectionConfig {
     let defaults = ConnectionConfig::default();
     let hole_waits = HoleWaits {
         requested: REQUESTED_WAIT,
@@ -123,12 +123,12 @@ pub(crate) fn run(
     timeline: &Arc<Timeline>,
     stop: &Stop,
 ) -> Result<Moved> {
-    let carrier = Carrier::AeroTp(mode);
+    let carrier = DemoCarrier::AeroTp(mode);
     let clock = Clock::start();
     let rate = condition.config().rate.context("the preset has a rate")?;
     let config = connection(carrier, mode, rate);
     let receiving = receive(clock, config, condition, directory, Arc::clone(timeline))?;
-    let link = Link::start(clock, condition, DamagePolicy::Deliver, receiving.address)?;
+    let link = DemoLink::start(clock, condition, DamagePolicy::Deliver, receiving.address)?;
 
     let source = Source::open(file).with_context(|| format!("reading {}", file.display()))?;
     let port = UdpPort::connect(link.address(), PortConfig::default()).context("a port")?;

@@ -19,14 +19,14 @@ pub(crate) const LOOPBACK: SocketAddr =
 
 /// A running link.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct DemoLink {
     address: SocketAddr,
     stop: Stop,
     waker: Waker,
     thread: JoinHandle<Result<Report>>,
 }
 
-impl Link {
+impl DemoLink {
     /// Starts a link to `target`.
     pub(crate) fn start(
         clock: Clock,

@@ -3,7 +3,7 @@
 //! The kernel drops datagrams that its checksum finds damaged, so the link is told to do the same. Each
 //! datagram starts with its offset, so that missing ones are known; nothing else is added.
 
-use super::link::{LOOPBACK, Link};
+use super::link::{DemoLink, LOOPBACK};
 use super::plan::{Condition, MTU, OVERHEAD};
 use super::row::Moved;
 use super::timeline::Timeline;
@@ -124,7 +124,7 @@ pub(crate) fn run(
         sent_all.clone(),
         Arc::clone(timeline),
     );
-    let link = Link::start(clock, condition, DamagePolicy::Drop, target)?;
+    let link = DemoLink::start(clock, condition, DamagePolicy::Drop, target)?;
     drop(precise_timers());
     let rate = condition.config().rate.context("the preset has a rate")?;
     let mut pacer = Pacer::new(rate, Duration::ZERO, OVERHEAD);

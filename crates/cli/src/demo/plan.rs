@@ -79,14 +79,14 @@ fn ber() -> BitErrorRate {
 
 /// The transport that moves the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
+pub(crate) enum DemoCarrier {
     /// The kernel's UDP, at the link's rate.
     PlainUdp,
     /// AeroTP in a mode.
     AeroTp(Mode),
 }
 
-impl Carrier {
+impl DemoCarrier {
     /// All carriers, in the order of the table.
     pub(crate) const ALL: [Self; 8] = [
         Self::PlainUdp,

@@ -1,6 +1,6 @@
 //! One line of the result.
 
-use super::plan::{Carrier, Condition, SEED};
+use super::plan::{Condition, DemoCarrier, SEED};
 use super::timeline::Timeline;
 use crate::output;
 use crate::table::{HEAVIEST, Listing};
@@ -56,7 +56,7 @@ impl Row {
     /// # Errors
     /// A file cannot be read.
     pub(crate) fn new(
-        carrier: Carrier,
+        carrier: DemoCarrier,
         condition: Condition,
         file: &Path,
         size: u64,
