@@ -1,7 +1,7 @@
 //! Events of the protocol's machines, one JSON object a line, under a schema that is versioned.
 //!
 //! Every line has `v` and `event`, every line but the first `time_s`. The line of a machine names
-//! the machine ([`Place`]). Numbers carry their unit in the field's name. The page for users,
+//! the machine ([`EventPlace`]). Numbers carry their unit in the field's name. The page for users,
 //! docs/guide/captures.md, lists every event with its fields; a test compares the two.
 
 use crate::gateway_events::GatewayEvent;
@@ -32,7 +32,7 @@ impl FlowEnd {
 
 /// The machine that an event is of, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Place<'a> {
+pub struct EventPlace<'a> {
     /// Simulator: the node's address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<&'a str>,
@@ -195,7 +195,7 @@ struct Line<'a, E> {
     #[serde(skip_serializing_if = "Option::is_none")]
     time_s: Option<f64>,
     #[serde(flatten)]
-    place: Place<'a>,
+    place: EventPlace<'a>,
     #[serde(flatten)]
     event: E,
 }
@@ -255,7 +255,7 @@ impl<W: Write> EventLines<W> {
             lines: 0,
             octets: 0,
         };
-        lines.write(None, Place::default(), first)?;
+        lines.write(None, EventPlace::default(), first)?;
         Ok(lines)
     }
 
@@ -263,7 +263,7 @@ impl<W: Write> EventLines<W> {
     ///
     /// # Errors
     /// The errors of the writer.
-    pub fn record(&mut self, at: Instant, place: Place<'_>, record: Record) -> io::Result<()> {
+    pub fn record(&mut self, at: Instant, place: EventPlace<'_>, record: Record) -> io::Result<()> {
         self.write(Some(at), place, Event::from(record))
     }
 
@@ -274,7 +274,7 @@ impl<W: Write> EventLines<W> {
     pub fn gateway(
         &mut self,
         at: Instant,
-        place: Place<'_>,
+        place: EventPlace<'_>,
         event: &GatewayEvent<'_>,
     ) -> io::Result<()> {
         self.write(Some(at), place, event)
@@ -284,7 +284,7 @@ impl<W: Write> EventLines<W> {
     ///
     /// # Errors
     /// The errors of the writer.
-    pub fn missed(&mut self, at: Instant, place: Place<'_>, events: u64) -> io::Result<()> {
+    pub fn missed(&mut self, at: Instant, place: EventPlace<'_>, events: u64) -> io::Result<()> {
         self.write(Some(at), place, Event::Missed { events })
     }
 
@@ -293,14 +293,14 @@ impl<W: Write> EventLines<W> {
     /// # Errors
     /// The errors of the writer.
     pub fn end(&mut self, at: Instant, how: &str) -> io::Result<()> {
-        self.write(Some(at), Place::default(), Event::End { how })?;
+        self.write(Some(at), EventPlace::default(), Event::End { how })?;
         self.out.flush()
     }
 
     fn write(
         &mut self,
         at: Option<Instant>,
-        place: Place<'_>,
+        place: EventPlace<'_>,
         event: impl Serialize,
     ) -> io::Result<()> {
         self.line.clear();

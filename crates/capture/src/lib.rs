@@ -39,7 +39,7 @@ mod pdu;
 
 pub use block::{packet_count, whole_octets};
 pub use comment::Comment;
-pub use events::{About, EVENT_SCHEMA, EventLines, FlowEnd, Place, Started};
+pub use events::{About, EVENT_SCHEMA, EventLines, EventPlace, FlowEnd, Started};
 pub use gateway_events::GatewayEvent;
-pub use pcapng::{Direction, InterfaceId, Packet, Pcapng, Section};
-pub use pdu::{Dissector, Ends};
+pub use pcapng::{InterfaceId, Packet, PacketDirection, Pcapng, Section};
+pub use pdu::{Dissector, PacketEnds};

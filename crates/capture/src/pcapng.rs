@@ -2,7 +2,7 @@
 
 use crate::block::{Block, ENHANCED_PACKET};
 use crate::comment::Comment;
-use crate::pdu::{self, Dissector, Ends};
+use crate::pdu::{self, Dissector, PacketEnds};
 use core::time::Duration;
 use fulmar_proto::units::Instant;
 use std::io::{self, Write};
@@ -42,14 +42,14 @@ pub struct InterfaceId(u32);
 
 /// The way a packet goes, seen from its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum PacketDirection {
     /// The packet comes in.
     Inbound,
     /// The packet goes out.
     Outbound,
 }
 
-impl Direction {
+impl PacketDirection {
     /// The direction's code in the lowest two bits of a packet's flags.
     const fn flags(self) -> u32 {
         match self {
@@ -67,11 +67,11 @@ pub struct Packet<'a> {
     /// The time at which it was seen.
     pub at: Instant,
     /// The way it went.
-    pub direction: Direction,
+    pub direction: PacketDirection,
     /// The dissector of its octets.
     pub dissector: Dissector,
     /// The ends it travels between, where the octets do not say so.
-    pub ends: Option<Ends>,
+    pub ends: Option<PacketEnds>,
     /// The whole packet.
     pub octets: &'a [u8],
     /// Remarks on the packet.

@@ -49,7 +49,7 @@ impl Dissector {
 
 /// The ends that a packet travels between, where its octets do not say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
+pub enum PacketEnds {
     /// Two hosts.
     Hosts {
         /// The sending host.
@@ -66,7 +66,7 @@ pub enum Ends {
     },
 }
 
-impl Ends {
+impl PacketEnds {
     fn addresses(self) -> (IpAddr, IpAddr) {
         match self {
             Self::Hosts { from, to } => (from, to),
@@ -92,7 +92,7 @@ const TAG_PORT: [u16; 2] = [25, 26];
 const PORT_KIND_UDP: u32 = 3;
 
 /// Replaces the content of `out` by the tags.
-pub(crate) fn tags(dissector: Dissector, ends: Option<Ends>, out: &mut Vec<u8>) {
+pub(crate) fn tags(dissector: Dissector, ends: Option<PacketEnds>, out: &mut Vec<u8>) {
     out.clear();
     tag(out, TAG_DISSECTOR, dissector.name().as_bytes());
     if let Some(ends) = ends {
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn golden_octets() {
         let mut out = vec![0xEE];
-        let ends = Ends::Sockets {
+        let ends = PacketEnds::Sockets {
             from: ([10, 0, 0, 1], 4000).into(),
             to: ([10, 0, 0, 2], 5000).into(),
         };
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn ends_of_both_families_are_written_as_ipv6() {
         let mut out = Vec::new();
-        let ends = Ends::Hosts {
+        let ends = PacketEnds::Hosts {
             from: [10, 0, 0, 1].into(),
             to: [0_u16, 0, 0, 0, 0, 0, 0, 1].into(),
         };
         tags(Dissector::Ip, Some(ends), &mut out);
         assert_eq!(out.len(), 8 + 20 + 20 + 4);
-        let mapped = Ends::Hosts {
+        let mapped = PacketEnds::Hosts {
             from: "::ffff:10.0.0.1".parse().unwrap(),
             to: [10, 0, 0, 2].into(),
         };

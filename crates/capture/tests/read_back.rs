@@ -3,7 +3,7 @@
 mod reader;
 
 use core::time::Duration;
-use fulmar_capture::{Comment, Direction, Dissector, Ends, Packet, Pcapng, Section};
+use fulmar_capture::{Comment, Dissector, Packet, PacketDirection, PacketEnds, Pcapng, Section};
 use fulmar_proto::units::Instant;
 use proptest::prelude::*;
 use reader::read;
@@ -17,7 +17,7 @@ fn sections_interfaces_and_packets_come_back() {
     let mut capture = Pcapng::new(Vec::new(), &section).unwrap();
     let first = capture.interface("hop-0/source-end", "the first").unwrap();
     let second = capture.interface("hop-0/sink-end", "the second").unwrap();
-    let ends = Ends::Hosts {
+    let ends = PacketEnds::Hosts {
         from: [10, 0, 0, 1].into(),
         to: [10, 0, 0, 2].into(),
     };
@@ -25,7 +25,7 @@ fn sections_interfaces_and_packets_come_back() {
     let packet = Packet {
         interface: first,
         at: Instant::START + Duration::from_nanos(123_456_789),
-        direction: Direction::Outbound,
+        direction: PacketDirection::Outbound,
         dissector: Dissector::Link,
         ends: Some(ends),
         octets: b"frame",
@@ -35,7 +35,7 @@ fn sections_interfaces_and_packets_come_back() {
     capture.packet(&packet).unwrap();
     let other = Packet {
         interface: second,
-        direction: Direction::Inbound,
+        direction: PacketDirection::Inbound,
         comment: &Comment::NONE,
         ends: None,
         missed: 3,
@@ -81,7 +81,7 @@ proptest! {
         capture.packet(&Packet {
             interface,
             at: Instant::START + Duration::from_nanos(nanos),
-            direction: Direction::Inbound,
+            direction: PacketDirection::Inbound,
             dissector,
             ends: None,
             octets: &octets,

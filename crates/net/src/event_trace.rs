@@ -6,7 +6,7 @@ use crate::clock::{Clock, unix_time};
 use crate::recording::{
     EndOfRecording, Format, Recording, RecordingConfig, RecordingCounters, RecordingError,
 };
-use fulmar_capture::{EventLines, GatewayEvent, Place, Started};
+use fulmar_capture::{EventLines, EventPlace, GatewayEvent, Started};
 use fulmar_proto::trace::Record;
 use fulmar_proto::units::Instant;
 use std::io;
@@ -39,7 +39,7 @@ impl Lines {
         line: impl FnOnce(&mut EventLines<Vec<u8>>) -> io::Result<()>,
     ) -> io::Result<()> {
         if missed > 0 {
-            self.lines.missed(at, Place::default(), missed)?;
+            self.lines.missed(at, EventPlace::default(), missed)?;
         }
         line(&mut self.lines)?;
         self.at = at;
@@ -97,14 +97,14 @@ impl EventTrace {
     }
 
     /// Writes a machine's note, or counts it as missed.
-    pub fn record(&self, at: Instant, place: Place<'_>, record: Record) {
+    pub fn record(&self, at: Instant, place: EventPlace<'_>, record: Record) {
         self.0.spool().record(LINE_OCTETS_MAX, |lines, missed| {
             lines.write(at, missed, |lines| lines.record(at, place, record))
         });
     }
 
     /// Writes an event of a gateway, or counts it as missed.
-    pub fn gateway(&self, at: Instant, place: Place<'_>, event: &GatewayEvent<'_>) {
+    pub fn gateway(&self, at: Instant, place: EventPlace<'_>, event: &GatewayEvent<'_>) {
         self.0.spool().record(LINE_OCTETS_MAX, |lines, missed| {
             lines.write(at, missed, |lines| lines.gateway(at, place, event))
         });

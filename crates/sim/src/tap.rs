@@ -17,8 +17,8 @@ use crate::node::WayId;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 use fulmar_capture::{
-    About, Comment, Direction, Dissector, Ends, EventLines, InterfaceId, Packet, Pcapng, Place,
-    Section,
+    About, Comment, Dissector, EventLines, EventPlace, InterfaceId, Packet, PacketDirection,
+    PacketEnds, Pcapng, Section,
 };
 use fulmar_channel::{ChannelVerdict, Delivery};
 use fulmar_proto::transport::aerotp::{Endpoint, Note};
@@ -103,8 +103,8 @@ struct Interfaces {
     wire: InterfaceId,
     above: InterfaceId,
     dissector: Dissector,
-    out: Ends,
-    back: Ends,
+    out: PacketEnds,
+    back: PacketEnds,
 }
 
 /// The taps of a run.
@@ -140,7 +140,7 @@ impl Tap {
                 None => wire,
             };
             let (here, there) = (ip(end.here), ip(end.there));
-            let hosts = |from, to| Ends::Hosts { from, to };
+            let hosts = |from, to| PacketEnds::Hosts { from, to };
             Ok(Interfaces {
                 wire,
                 above,
@@ -159,13 +159,13 @@ impl Tap {
 
     /// A packet or a frame was handed to the channel that begins at `end`.
     pub(crate) fn sent(&mut self, now: Instant, end: WayId, octets: &[u8], comment: &Comment) {
-        let direction = Direction::Outbound;
+        let direction = PacketDirection::Outbound;
         self.wire(now, end, direction, octets, comment);
     }
 
     /// A packet was offered to the queue above the link layer at `end`.
     pub(crate) fn offered(&mut self, now: Instant, end: WayId, octets: &[u8], comment: &Comment) {
-        self.above(now, end, Direction::Outbound, octets, comment);
+        self.above(now, end, PacketDirection::Outbound, octets, comment);
     }
 
     /// A packet or a frame arrived, and was dropped for `cause` if there is one.
@@ -186,11 +186,11 @@ impl Tap {
                 if is_copy {
                     comment = comment.duplicate();
                 }
-                self.wire(now, end, Direction::Inbound, octets, &judged(comment));
+                self.wire(now, end, PacketDirection::Inbound, octets, &judged(comment));
             }
             Came::Layer { end } => {
                 let comment = judged(Comment::NONE);
-                self.above(now, end, Direction::Inbound, octets, &comment);
+                self.above(now, end, PacketDirection::Inbound, octets, &comment);
             }
         }
     }
@@ -199,14 +199,14 @@ impl Tap {
         &mut self,
         now: Instant,
         end: WayId,
-        direction: Direction,
+        direction: PacketDirection,
         octets: &[u8],
         comment: &Comment,
     ) {
         let at = &self.ends[end.0];
         let ends = match direction {
-            Direction::Outbound => at.out,
-            Direction::Inbound => at.back,
+            PacketDirection::Outbound => at.out,
+            PacketDirection::Inbound => at.back,
         };
         let packet = Packet {
             interface: at.wire,
@@ -226,7 +226,7 @@ impl Tap {
         &mut self,
         now: Instant,
         end: WayId,
-        direction: Direction,
+        direction: PacketDirection,
         octets: &[u8],
         comment: &Comment,
     ) {
@@ -316,12 +316,12 @@ impl EventLog {
         now: Instant,
         node: NodeAddress,
         endpoint: &mut Endpoint,
-        mut whose: impl for<'a> FnMut(&Note, Place<'a>) -> Place<'a>,
+        mut whose: impl for<'a> FnMut(&Note, EventPlace<'a>) -> EventPlace<'a>,
     ) {
         let node = ip(node).to_string();
-        let of_node = Place {
+        let of_node = EventPlace {
             node: Some(&node),
-            ..Place::default()
+            ..EventPlace::default()
         };
         while let Some(note) = endpoint.take_note() {
             if self.failed.is_none() {

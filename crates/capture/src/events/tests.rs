@@ -59,11 +59,11 @@ fn lines() -> Vec<String> {
         seed: 3,
     };
     let mut lines = EventLines::new(&mut octets, &about).unwrap();
-    let place = Place {
+    let place = EventPlace {
         node: Some("10.0.0.1"),
         flow: Some(0),
         end: Some(FlowEnd::Sender),
-        ..Place::default()
+        ..EventPlace::default()
     };
     for record in RECORDS {
         lines.record(at(), place, record).unwrap();
@@ -83,12 +83,12 @@ fn gateway_lines() -> Vec<String> {
         origin: Duration::from_millis(1_795_000_000_250),
     };
     let mut lines = EventLines::started(&mut octets, &started).unwrap();
-    let place = Place {
+    let place = EventPlace {
         peer: Some("ground"),
         class: Some("bulk"),
         flow: Some(2),
         connection: Some(5),
-        ..Place::default()
+        ..EventPlace::default()
     };
     lines.record(at(), place, RECORDS[0]).unwrap();
     for event in crate::gateway_events::EACH {

@@ -5,8 +5,8 @@ use crate::recording::{
     EndOfRecording, Format, Recording, RecordingConfig, RecordingCounters, RecordingError, Spool,
 };
 use fulmar_capture::{
-    Comment, Direction, Dissector, Ends, InterfaceId, Packet, Pcapng, Section, packet_count,
-    whole_octets,
+    Comment, Dissector, InterfaceId, Packet, PacketDirection, PacketEnds, Pcapng, Section,
+    packet_count, whole_octets,
 };
 use fulmar_proto::units::Instant;
 
@@ -21,11 +21,11 @@ pub struct Seen<'a> {
     /// The time at which it was seen.
     pub at: Instant,
     /// Its direction.
-    pub direction: Direction,
+    pub direction: PacketDirection,
     /// The protocol of its octets.
     pub dissector: Dissector,
     /// The ends it travels between, where the octets do not tell them.
-    pub ends: Option<Ends>,
+    pub ends: Option<PacketEnds>,
     /// The whole packet.
     pub octets: &'a [u8],
     /// The comment on it.

@@ -3,7 +3,9 @@
 use super::{Capture, Seen};
 use crate::clock::Clock;
 use crate::recording::{EndOfRecording, RecordingConfig, RecordingCounters, RecordingEnd};
-use fulmar_capture::{Comment, Direction, Dissector, InterfaceId, packet_count, whole_octets};
+use fulmar_capture::{
+    Comment, Dissector, InterfaceId, PacketDirection, packet_count, whole_octets,
+};
 use fulmar_proto::units::{ByteCount, Instant};
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -30,7 +32,7 @@ fn packet(capture: &Capture, interface: InterfaceId) {
     capture.recorder().packet(&Seen {
         interface,
         at: Instant::START,
-        direction: Direction::Inbound,
+        direction: PacketDirection::Inbound,
         dissector: Dissector::Ip,
         ends: None,
         octets: &PACKET,

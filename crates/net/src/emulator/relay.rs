@@ -11,7 +11,7 @@ use super::watch::Watch;
 use crate::clock::Clock;
 use crate::udp::{Batch, Path, PortConfig, UdpPort};
 use crate::wait::{Interest, Ready, WakeUp, wait};
-use fulmar_capture::{Comment, Ends};
+use fulmar_capture::{Comment, PacketEnds};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use std::io;
@@ -182,7 +182,7 @@ impl Emulator {
                     let passing = Passing {
                         at: now,
                         way: Way::Up,
-                        ends: Some(Ends::Sockets {
+                        ends: Some(PacketEnds::Sockets {
                             from: client.remote,
                             to: self.target,
                         }),
@@ -227,7 +227,7 @@ impl Emulator {
                         let passing = Passing {
                             at: now,
                             way: Way::Down,
-                            ends: Some(Ends::Sockets { from, to }),
+                            ends: Some(PacketEnds::Sockets { from, to }),
                             octets,
                         };
                         tap.entered(&passing, (&mut self.down, overflow));
@@ -263,11 +263,11 @@ impl Emulator {
         let client = self.flows.get_mut(flow).map(|flow| flow.client.remote);
         let client = client.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into());
         let ends = Some(match way {
-            Way::Up => Ends::Sockets {
+            Way::Up => PacketEnds::Sockets {
                 from: client,
                 to: self.target,
             },
-            Way::Down => Ends::Sockets {
+            Way::Down => PacketEnds::Sockets {
                 from: self.target,
                 to: client,
             },

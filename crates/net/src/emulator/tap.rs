@@ -4,7 +4,7 @@ use super::direction::Direction;
 use crate::capture::{Capture, Seen};
 use crate::clock::Clock;
 use crate::recording::{EndOfRecording, RecordingConfig, RecordingCounters, RecordingError};
-use fulmar_capture::{Comment, Direction as Towards, Dissector, Ends, InterfaceId};
+use fulmar_capture::{Comment, Dissector, InterfaceId, PacketDirection, PacketEnds};
 use fulmar_proto::units::Instant;
 
 /// A direction of the link.
@@ -20,7 +20,7 @@ pub(super) struct Passing<'a> {
     pub(super) at: Instant,
     pub(super) way: Way,
     /// The sockets of a datagram; none of an IP packet.
-    pub(super) ends: Option<Ends>,
+    pub(super) ends: Option<PacketEnds>,
     pub(super) octets: &'a [u8],
 }
 
@@ -78,7 +78,7 @@ impl EmulatorTap {
     /// Captures a packet that enters the link.
     pub(super) fn enters(&self, passing: &Passing<'_>, comment: &Comment) {
         let [interface, _] = self.interfaces[passing.way as usize];
-        self.packet(interface, Towards::Inbound, passing, comment);
+        self.packet(interface, PacketDirection::Inbound, passing, comment);
     }
 
     /// Captures a packet that leaves the link, or that cannot leave because the system does not take it.
@@ -89,13 +89,13 @@ impl EmulatorTap {
         } else {
             Comment::NONE.dropped("unsent")
         };
-        self.packet(interface, Towards::Outbound, passing, &comment);
+        self.packet(interface, PacketDirection::Outbound, passing, &comment);
     }
 
     fn packet(
         &self,
         interface: InterfaceId,
-        direction: Towards,
+        direction: PacketDirection,
         passing: &Passing<'_>,
         comment: &Comment,
     ) {

@@ -2,7 +2,7 @@
 
 use super::EventTrace;
 use crate::udp::{Application, Step};
-use fulmar_capture::Place;
+use fulmar_capture::EventPlace;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{Endpoint, Event};
 use fulmar_proto::units::Instant;
@@ -31,9 +31,9 @@ impl<'a, A> Traced<'a, A> {
 
     fn take_notes(&self, machine: &mut Endpoint) {
         while let Some(note) = machine.take_note() {
-            let place = Place {
+            let place = EventPlace {
                 connection: Some(note.connection.0),
-                ..Place::default()
+                ..EventPlace::default()
             };
             self.events.record(note.at, place, note.record);
         }

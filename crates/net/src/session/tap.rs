@@ -6,7 +6,7 @@
 
 use super::counters::DropReason;
 use crate::capture::{Recorder, Seen};
-use fulmar_capture::{Comment, Direction, Dissector, Ends, InterfaceId};
+use fulmar_capture::{Comment, Dissector, InterfaceId, PacketDirection, PacketEnds};
 use fulmar_proto::units::Instant;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -54,8 +54,8 @@ impl SessionTap {
         let from = self.local;
         self.outer(
             now,
-            Direction::Outbound,
-            Ends::Sockets { from, to },
+            PacketDirection::Outbound,
+            PacketEnds::Sockets { from, to },
             octets,
             &Comment::NONE,
         );
@@ -69,7 +69,7 @@ impl SessionTap {
         octets: &[u8],
         verdict: Result<(), DropReason>,
     ) {
-        let ends = Ends::Sockets {
+        let ends = PacketEnds::Sockets {
             from: address(source),
             to: self.local,
         };
@@ -77,9 +77,9 @@ impl SessionTap {
             Ok(()) => Comment::NONE,
             Err(reason) => Comment::NONE.refused(reason.name()),
         };
-        self.outer(now, Direction::Inbound, ends, octets, &comment);
+        self.outer(now, PacketDirection::Inbound, ends, octets, &comment);
         for (peer, content) in core::mem::take(&mut self.opened) {
-            self.content(now, Direction::Inbound, peer, &content);
+            self.content(now, PacketDirection::Inbound, peer, &content);
         }
     }
 
@@ -90,14 +90,14 @@ impl SessionTap {
 
     /// Captures content for a peer that was sealed.
     pub(super) fn sealed(&self, now: Instant, peer: usize, content: &[u8]) {
-        self.content(now, Direction::Outbound, peer, content);
+        self.content(now, PacketDirection::Outbound, peer, content);
     }
 
     fn outer(
         &self,
         at: Instant,
-        direction: Direction,
-        ends: Ends,
+        direction: PacketDirection,
+        ends: PacketEnds,
         octets: &[u8],
         comment: &Comment,
     ) {
@@ -112,7 +112,7 @@ impl SessionTap {
         });
     }
 
-    fn content(&self, at: Instant, direction: Direction, peer: usize, octets: &[u8]) {
+    fn content(&self, at: Instant, direction: PacketDirection, peer: usize, octets: &[u8]) {
         self.recorder.packet(&Seen {
             interface: self.inner,
             at,

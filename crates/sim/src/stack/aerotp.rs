@@ -9,7 +9,7 @@ use super::{AdaptationCounts, Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use crate::tap::EventLog;
-use fulmar_capture::{FlowEnd, Place};
+use fulmar_capture::{EventPlace, FlowEnd};
 use fulmar_proto::bytes::Chunk;
 use fulmar_proto::machine::{Deadline, Driver, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
@@ -157,7 +157,7 @@ impl AerotpStack {
         };
         events.take_notes(now, node, endpoint, |note, place| {
             let end = keep(note);
-            Place {
+            EventPlace {
                 flow: end.map(|end| end.flow as u64),
                 end: end.map(End::side),
                 ..place

@@ -9,7 +9,7 @@ use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use crate::tap::EventLog;
-use fulmar_capture::{FlowEnd, Place};
+use fulmar_capture::{EventPlace, FlowEnd};
 use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
@@ -146,7 +146,7 @@ impl GatewayStack {
         let endpoint = self.machine.notes().endpoint_mut();
         events.take_notes(now, node, endpoint, |note, place| {
             let end = note.label.and_then(|label| numbers.get(&label));
-            Place {
+            EventPlace {
                 flow: end.map(|(flow, _)| *flow as u64),
                 connection: Some(note.connection.0),
                 end: end.map(|(_, sends)| FlowEnd::of(*sends)),

@@ -9,7 +9,7 @@ use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::News;
 use crate::recording::{EndOfRecording, RecordingCounters, RecordingError};
 use crate::session::{PeerIndex, SessionEvent, SessionTap};
-use fulmar_capture::{GatewayEvent, Place};
+use fulmar_capture::{EventPlace, GatewayEvent};
 use fulmar_proto::units::Instant;
 use std::error::Error as _;
 use std::net::SocketAddr;
@@ -151,7 +151,7 @@ impl Watch {
     /// Writes an event of the gateway itself.
     pub(in crate::gateway) fn event(&self, now: Instant, event: &GatewayEvent<'_>) {
         if let Some(trace) = &self.trace {
-            trace.events().gateway(now, Place::default(), event);
+            trace.events().gateway(now, EventPlace::default(), event);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Happened, News};
 use crate::gateway::peers::{DECLARED_WRONG, RateReport, RatesSeen, index_of};
 use crate::session::{PeerIndex, SessionEvent};
-use fulmar_capture::{GatewayEvent, Place};
+use fulmar_capture::{EventPlace, GatewayEvent};
 use fulmar_proto::units::{Duration, Instant};
 
 /// The time between two looks at the rates, which change without an event.
@@ -102,12 +102,12 @@ impl GatewayTrace {
         while let Some(note) = endpoint.take_note() {
             let class = config.class_name(note.class);
             let peer = usize::try_from(note.path.0).unwrap_or(usize::MAX);
-            let place = Place {
+            let place = EventPlace {
                 peer: Some(config.peer_name(peer)),
                 class: Some(&class),
                 flow: note.label,
                 connection: Some(note.connection.0),
-                ..Place::default()
+                ..EventPlace::default()
             };
             self.events.record(note.at, place, note.record);
         }
@@ -128,9 +128,9 @@ impl GatewayTrace {
                 continue;
             };
             let rate = RateReport::from(rate);
-            let place = Place {
+            let place = EventPlace {
                 peer: Some(&peer.name),
-                ..Place::default()
+                ..EventPlace::default()
             };
             for (what, why) in self.rates.changes(&peer.name, &rate) {
                 self.events
@@ -149,9 +149,9 @@ impl GatewayTrace {
     ) {
         if let Some(event) = session_event(event, why) {
             let peer = peer.map(|peer| usize::try_from(peer.0).unwrap_or(usize::MAX));
-            let place = Place {
+            let place = EventPlace {
                 peer: peer.map(|peer| config.peer_name(peer)),
-                ..Place::default()
+                ..EventPlace::default()
             };
             self.events.gateway(now, place, &event);
         }
@@ -160,11 +160,11 @@ impl GatewayTrace {
     /// Writes news of a flow.
     pub(super) fn news(&self, config: &GatewayConfig, news: &News) {
         let class = news.about.map(|about| config.class_name(about.class.0));
-        let place = Place {
+        let place = EventPlace {
             peer: news.peer.map(|peer| config.peer_name(peer)),
             class: class.as_deref(),
             flow: news.about.and_then(|about| about.number),
-            ..Place::default()
+            ..EventPlace::default()
         };
         let write = |event: &GatewayEvent<'_>| self.events.gateway(news.at, place, event);
         match &news.what {
