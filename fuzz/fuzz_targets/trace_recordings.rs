@@ -6,8 +6,8 @@
 use fulmar_channel::LossModel;
 use fulmar_trace::fit::fit;
 use fulmar_trace::{
-    CaptureOptions, Losses, CapturedProtocol, TableContent, SequenceOptions, is_capture, read_capture,
-    read_table,
+    CaptureOptions, CapturedProtocol, Losses, SequenceOptions, TableContent, is_capture,
+    read_capture, read_table,
 };
 use libfuzzer_sys::fuzz_target;
 

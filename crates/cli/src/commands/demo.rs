@@ -1,7 +1,7 @@
 //! `fulmar demo`: every mode on a bad link, side by side.
 
 use super::overwrite;
-use crate::demo::plan::{DemoCarrier, Condition, SEED};
+use crate::demo::plan::{Condition, DemoCarrier, SEED};
 use crate::demo::row::{Row, table};
 use crate::demo::timeline::Timeline;
 use crate::demo::{aerotp, plain};

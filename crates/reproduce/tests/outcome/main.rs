@@ -5,9 +5,10 @@ mod short;
 
 use crate::short::{runs, short};
 use fulmar_reproduce::{
-    Attempt, Checked, FSO, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, SLACP, ClaimVerdict, overview,
+    Attempt, Checked, ClaimVerdict, FSO, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, SLACP,
+    overview,
 };
-use fulmar_sim::experiment::{PointResult, ExperimentProgress};
+use fulmar_sim::experiment::{ExperimentProgress, PointResult};
 use std::sync::OnceLock;
 
 /// The number of claims: none may vanish unnoticed.
@@ -50,7 +51,9 @@ fn the_same_runs_give_the_same_octets_for_every_number_of_threads() {
         number += 1;
         number % AGAIN == 1
     });
-    let again = some.run(1, &ExperimentProgress::default()).expect("threads start");
+    let again = some
+        .run(1, &ExperimentProgress::default())
+        .expect("threads start");
     assert!(again.len() > 100, "{}", again.len());
     for (index, mut point) in again.into_iter().enumerate() {
         // Numbered among its own; the page does not show it.
@@ -217,7 +220,9 @@ fn keeps_its_claims_and_its_octets(
         number % 16 == 1
     });
     let mut mixed = results.clone();
-    let again = some.run(1, &ExperimentProgress::default()).expect("threads start");
+    let again = some
+        .run(1, &ExperimentProgress::default())
+        .expect("threads start");
     assert!(!again.is_empty());
     for (index, mut point) in again.into_iter().enumerate() {
         let known = &mut mixed[index * 16];

@@ -1,7 +1,7 @@
 //! The papers with few and short runs, made once for all tests.
 
-use fulmar_reproduce::{FSO, LT_TCP, MULTI_MODE, PaperOutcome, PAPERS, Paper, Reproduction};
-use fulmar_sim::experiment::{Experiment, PointResult, ExperimentProgress};
+use fulmar_reproduce::{FSO, LT_TCP, MULTI_MODE, PAPERS, Paper, PaperOutcome, Reproduction};
+use fulmar_sim::experiment::{Experiment, ExperimentProgress, PointResult};
 use std::sync::OnceLock;
 use std::time::Duration;
 
