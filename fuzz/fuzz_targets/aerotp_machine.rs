@@ -1,12 +1,15 @@
 //! Two endpoints under an arbitrary list of operations: whatever the medium and the applications
-//! do, neither panics, and in confirming modes what is read is a prefix of what was written.
+//! do, neither panics, and in confirming modes what is read is a prefix of what was written. Their paths change between the
+//! long form and the short one, where what is damaged is lost.
 
 #![no_main]
 
 use arbitrary::Arbitrary;
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Strict, Transmit, drain};
+use fulmar_proto::machine::{
+    Carried, Datagram, Driver, Ecn, Form, Machine, PathId, Strict, Transmit, drain,
+};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
@@ -44,6 +47,7 @@ enum Step {
     Forge { forward: bool, octets: Vec<u8> },
     Wait { milliseconds: u16 },
     Hold { forward: bool, held: bool },
+    Speak { forward: bool, short: bool },
 }
 
 const PORT: Port = Port(9);
@@ -60,7 +64,8 @@ struct App {
     watched: Option<ConnectionId>,
     read: Vec<u8>,
     buffer: Vec<u8>,
-    out: VecDeque<Vec<u8>>,
+    form: Form,
+    out: VecDeque<(Form, Vec<u8>)>,
 }
 
 impl Driver<Strict<Endpoint>> for App {
@@ -70,7 +75,7 @@ impl Driver<Strict<Endpoint>> for App {
     }
     fn send(&mut self, _now: Instant, _transmit: Transmit) {
         if self.out.len() < 512 {
-            self.out.push_back(self.buffer.clone());
+            self.out.push_back((self.form, self.buffer.clone()));
         }
     }
     fn deliver(&mut self, now: Instant, machine: &mut Strict<Endpoint>, event: Event) {
@@ -96,13 +101,16 @@ impl End {
         drain(&mut self.machine, now, &mut self.app);
     }
 
-    fn take(&mut self, now: Instant, octets: &[u8]) {
+    fn take(&mut self, now: Instant, form: Form, octets: &[u8]) {
         let datagram = Datagram {
             path: PathId(0),
             octets,
             ecn: Ecn::NotCapable,
         };
-        self.machine.handle_datagram(now, datagram);
+        match form {
+            Form::Long => self.machine.handle_datagram(now, datagram),
+            Form::Short => self.machine.handle_frames(now, datagram),
+        }
         self.settle(now);
     }
 
@@ -204,18 +212,21 @@ fuzz_target!(|plan: Plan| {
             }
             Step::Deliver { forward } | Step::Damage { forward, .. } => {
                 let side = from(*forward);
-                if let Some(mut datagram) = ends[side].app.out.pop_front() {
+                if let Some((form, mut datagram)) = ends[side].app.out.pop_front() {
                     if let Step::Damage { bit, .. } = step {
+                        if form == Form::Short {
+                            continue;
+                        }
                         let bit = usize::from(*bit) % (datagram.len() * 8);
                         datagram[bit / 8] ^= 1 << (bit % 8);
                     }
-                    ends[1 - side].take(now, &datagram);
+                    ends[1 - side].take(now, form, &datagram);
                 }
             }
             Step::Duplicate { forward } => {
                 let side = from(*forward);
-                if let Some(datagram) = ends[side].app.out.front().cloned() {
-                    ends[1 - side].take(now, &datagram);
+                if let Some((form, datagram)) = ends[side].app.out.front().cloned() {
+                    ends[1 - side].take(now, form, &datagram);
                 }
             }
             Step::Lose { forward } => {
@@ -229,7 +240,16 @@ fuzz_target!(|plan: Plan| {
             }
             Step::Forge { forward, octets } => {
                 forged = true;
-                ends[1 - from(*forward)].take(now, octets);
+                let side = from(*forward);
+                let form = ends[side].app.form;
+                ends[1 - side].take(now, form, octets);
+            }
+            Step::Speak { forward, short } => {
+                let side = from(*forward);
+                let form = if *short { Form::Short } else { Form::Long };
+                ends[side].app.form = form;
+                ends[side].machine.speak(now, PathId(0), form);
+                ends[side].settle(now);
             }
             Step::Hold { forward, held } => {
                 let side = from(*forward);

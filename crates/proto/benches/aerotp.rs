@@ -5,7 +5,7 @@
 
 use core::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Transmit, drain};
+use fulmar_proto::machine::{Datagram, Driver, Ecn, Form, Machine, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
@@ -100,47 +100,59 @@ fn transfer(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("bulk, reliable, 1480 B TPDUs");
     group.sample_size(10);
     group.throughput(Throughput::Elements(DATAGRAMS));
-    group.bench_function("send, take, drain, acknowledge", |b| {
-        b.iter(|| {
-            let mut ends = [1, 2].map(|seed| Endpoint::new(settings, Rng::from_seed(seed)));
-            let mut wires = [
-                Wire {
-                    writes: true,
-                    ..Wire::default()
-                },
-                Wire::default(),
-            ];
-            let mut now = Instant::START;
-            ends[1].listen(Port(1), config).expect("sound");
-            let id = ends[0]
-                .connect(now, PathId(0), Port(1), config)
-                .expect("sound");
-            while ends[0].write(now, id, &CHUNK).is_ok_and(|taken| taken > 0) {}
-            let mut moved = 0;
-            while moved < DATAGRAMS {
-                now += Duration::from_nanos(1_300);
-                for side in 0..2 {
-                    if ends[side].next_deadline().is_some_and(|d| d.at <= now) {
-                        ends[side].handle_deadline(now);
-                    }
-                    drain(&mut ends[side], now, &mut wires[side]);
-                    let sent = core::mem::take(&mut wires[side].sent);
-                    for octets in sent {
-                        moved += u64::from(side == 0);
-                        let (path, ecn) = (PathId(0), Ecn::NotCapable);
-                        let datagram = Datagram {
-                            path,
-                            octets: &octets,
-                            ecn,
-                        };
-                        ends[1 - side].handle_datagram(now, datagram);
-                        drain(&mut ends[1 - side], now, &mut wires[1 - side]);
-                        wires[side].spare.push(octets);
+    let forms = [
+        ("send, take, drain, acknowledge", Form::Long),
+        ("the same in the short form", Form::Short),
+    ];
+    for (name, form) in forms {
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let mut ends = [1, 2].map(|seed| Endpoint::new(settings, Rng::from_seed(seed)));
+                for end in &mut ends {
+                    end.speak(Instant::START, PathId(0), form);
+                }
+                let mut wires = [
+                    Wire {
+                        writes: true,
+                        ..Wire::default()
+                    },
+                    Wire::default(),
+                ];
+                let mut now = Instant::START;
+                ends[1].listen(Port(1), config).expect("sound");
+                let id = ends[0]
+                    .connect(now, PathId(0), Port(1), config)
+                    .expect("sound");
+                while ends[0].write(now, id, &CHUNK).is_ok_and(|taken| taken > 0) {}
+                let mut moved = 0;
+                while moved < DATAGRAMS {
+                    now += Duration::from_nanos(1_300);
+                    for side in 0..2 {
+                        if ends[side].next_deadline().is_some_and(|d| d.at <= now) {
+                            ends[side].handle_deadline(now);
+                        }
+                        drain(&mut ends[side], now, &mut wires[side]);
+                        let sent = core::mem::take(&mut wires[side].sent);
+                        for octets in sent {
+                            moved += u64::from(side == 0);
+                            let (path, ecn) = (PathId(0), Ecn::NotCapable);
+                            let datagram = Datagram {
+                                path,
+                                octets: &octets,
+                                ecn,
+                            };
+                            match form {
+                                Form::Long => ends[1 - side].handle_datagram(now, datagram),
+                                Form::Short => ends[1 - side].handle_frames(now, datagram),
+                            }
+                            drain(&mut ends[1 - side], now, &mut wires[1 - side]);
+                            wires[side].spare.push(octets);
+                        }
                     }
                 }
-            }
+            });
         });
-    });
+    }
     group.finish();
 }
 

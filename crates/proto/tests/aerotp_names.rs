@@ -581,3 +581,22 @@ fn long_silence_neither_ends_a_connection_nor_spoils_its_round_trip() {
         assert_eq!(again.count(), 0, "{mode}");
     }
 }
+
+#[test]
+fn datagrams_without_a_connection_have_their_ports_in_full() {
+    let config = config(Mode::Datagram);
+    let mut link = Link::new(config);
+    for octets in [&b"here"[..], b"", b"and there"] {
+        link.call(0, |end, now| {
+            let id = end.connect(now, PATH, PORT, config).expect("room");
+            assert_eq!(end.write_message(now, id, octets), Ok(true));
+        });
+        link.run(SECOND);
+        let content = link.last_of(0);
+        assert_eq!(only(content).kind(), Some(FrameKind::Full));
+        assert_eq!(content.len(), 11 + octets.len());
+        let got = link.events[1].last();
+        let is_it = |event: &Event| matches!(event, Event::Datagram { local: PORT, octets: got, ordinal: 0, .. } if got == octets);
+        assert!(got.is_some_and(is_it), "{got:?}");
+    }
+}

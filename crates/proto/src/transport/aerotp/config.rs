@@ -105,10 +105,12 @@ pub struct ConnectionConfig {
     pub priority: Priority,
     /// The class among flows of the same priority.
     pub share: Share,
-    /// Octets of one TPDU at most, from the header to the last parity word.
+    /// Octets of one TPDU at most, from the header to the last parity word; on a path that speaks the short form, of
+    /// content.
     pub tpdu_bytes_max: usize,
     /// Whether TPDUs carry a CRC-32. Without it, damage from the layers below goes unnoticed;
-    /// parity needs it.
+    /// parity needs it. In the short form the seal vouches for TPDUs, and only those with parity, or of which `adapt`
+    /// has to know the damage, carry one.
     pub payload_crc: bool,
     /// Parity words inside each TPDU.
     pub fec_words: FecStrength,

@@ -124,7 +124,8 @@ pub enum Event {
         source: Port,
         /// The local port.
         local: Port,
-        /// The sender's count of datagrams, modulo 2^32.
+        /// The sender's count of datagrams, modulo 2^32; in the short form modulo 2^24, as the number nearest to the
+        /// listener's first.
         ordinal: u32,
         /// Its payload.
         octets: Vec<u8>,

@@ -22,6 +22,8 @@ pub(super) struct Arriving {
     pub(super) corrected_symbols: u32,
     /// Whether the layer below vouches for it and its sender.
     pub(super) sealed: bool,
+    /// Its connection, if that is known already.
+    pub(super) connection: Option<ConnectionId>,
 }
 
 impl Endpoint {
@@ -32,6 +34,7 @@ impl Endpoint {
             marked: datagram.ecn == Ecn::Congested,
             corrected_symbols: 0,
             sealed: false,
+            connection: None,
         };
         self.receive_long(now, datagram.octets, arriving);
     }
@@ -86,10 +89,9 @@ impl Endpoint {
             TpduKind::Challenge | TpduKind::Response => return,
             _ => {}
         }
-        let Some(id) = self
-            .keys
-            .get(&key)
-            .copied()
+        let Some(id) = arriving
+            .connection
+            .or_else(|| self.keys.get(&key).copied())
             .or_else(|| self.accept(now, key, tpdu, arriving.sealed))
         else {
             return;

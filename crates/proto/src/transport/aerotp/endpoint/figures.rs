@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 /// Counters of datagrams that arrived and could not be used, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
-    /// Datagrams that do not parse, including those with damaged headers.
+    /// Datagrams, or frames in the short form, that do not parse, including those with damaged headers.
     pub rejected: u64,
     /// Datagrams with damaged headers, which `rejected` counts too.
     pub rejected_header_check: u64,
-    /// TPDUs for no connection and no listener.
+    /// TPDUs for no connection and no listener, and those under a name that no connection has.
     pub strangers: u64,
     /// TPDUs that would have opened a connection beyond the limit.
     pub refused: u64,

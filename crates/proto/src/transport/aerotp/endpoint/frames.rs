@@ -11,11 +11,14 @@ use crate::units::Instant;
 use crate::wire::aerotp::Reject;
 use crate::wire::aerotp::short::{self, Content, Ends, Frame, FrameKind, Known, Named};
 use crate::wire::{Port, TpduSeq};
+use core::cell::Cell;
 
 /// The connections with the peer at a path, those that are over included.
 struct Peer<'a> {
     endpoint: &'a Endpoint,
     path: PathId,
+    /// The connection that the frame turned out to belong to, so that it need not be looked for again.
+    found: Cell<Option<ConnectionId>>,
 }
 
 impl Peer<'_> {
@@ -47,8 +50,14 @@ impl Peer<'_> {
             .chain(opened.into_iter().flatten())
     }
 
-    fn connection(&self, key: Key) -> Option<&Connection> {
-        self.endpoint.connection(*self.endpoint.keys.get(&key)?)
+    fn connection(&self, key: Key) -> Option<(ConnectionId, &Connection)> {
+        let id = *self.endpoint.keys.get(&key)?;
+        Some((id, self.endpoint.connection(id)?))
+    }
+
+    fn ends_of(&self, id: ConnectionId, connection: &Connection) -> Ends {
+        self.found.set(Some(id));
+        connection.ends()
     }
 }
 
@@ -72,8 +81,8 @@ impl Known for Peer<'_> {
         // Whoever sent the frame under this name opened the connection, or we did.
         let initiator = !named.sender_opened;
         let live = |key| {
-            let connection = self.connection(key)?;
-            (connection.is_initiator() == initiator).then(|| connection.ends())
+            let (id, connection) = self.connection(key)?;
+            (connection.is_initiator() == initiator).then(|| self.ends_of(id, connection))
         };
         let over = |key| {
             let tombstone = self.endpoint.tombstones.get(key)?;
@@ -89,8 +98,8 @@ impl Known for Peer<'_> {
             local: destination.0,
             remote: source.0,
         };
-        if let Some(connection) = self.connection(key) {
-            return connection.ends().next_expected;
+        if let Some((id, connection)) = self.connection(key) {
+            return self.ends_of(id, connection).next_expected;
         }
         if let Some(tombstone) = self.endpoint.tombstones.get(key) {
             return ends_of_past(key, tombstone).next_expected;
@@ -132,6 +141,7 @@ impl Endpoint {
             marked: datagram.ecn == Ecn::Congested,
             corrected_symbols: 0,
             sealed: true,
+            connection: None,
         };
         for frame in Content::of(datagram.octets) {
             match frame {
@@ -148,9 +158,20 @@ impl Endpoint {
             Some(FrameKind::Long) => return self.receive_long(now, frame.fields(), arriving),
             _ => {}
         }
-        let endpoint = &*self;
-        match short::read(frame, &Peer { endpoint, path }) {
-            Ok(tpdu) => self.route(now, &tpdu, arriving),
+        let peer = Peer {
+            endpoint: self,
+            path,
+            found: Cell::new(None),
+        };
+        match short::read(frame, &peer) {
+            Ok(tpdu) => {
+                let connection = peer.found.get();
+                let arriving = Arriving {
+                    connection,
+                    ..arriving
+                };
+                self.route(now, &tpdu, arriving);
+            }
             Err(Reject::UnknownName(_)) => {
                 self.counters.strangers += 1;
                 if let Some(named) = frame.named()
