@@ -4,8 +4,12 @@
 mod session_pair;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use fulmar_net::session::Wire;
 use fulmar_proto::units::Instant;
 use session_pair::by_hand::{drain_into, joined, take, the_peer};
+
+/// The wire of the data, unless a bench says another one.
+const WIRE: Wire = Wire::One;
 
 const OCTETS: usize = 1_400;
 
@@ -15,6 +19,10 @@ fn benches(criterion: &mut Criterion) {
     let now = Instant::START;
     for (name, configs) in [
         ("noise", session_pair::noise()),
+        (
+            "noise in wire 2",
+            session_pair::noise().map(|config| session_pair::speaking(config, Wire::Two)),
+        ),
         ("preset", session_pair::preset_pair()),
         ("none", session_pair::unprotected()),
     ] {

@@ -14,11 +14,14 @@ mod forging;
 #[path = "../tests/session_work/rows.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
 mod rows;
+#[path = "../tests/session_work/second_wire.rs"]
+mod second_wire;
 #[path = "../tests/session_pair/mod.rs"]
 mod session_pair;
 
 use forging::{a_stranger, at, random};
 use fulmar_net::clock::Clock;
+use fulmar_net::session::Wire;
 use fulmar_net::udp::{Path, PathTable, PathTableConfig};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
@@ -27,6 +30,9 @@ use rows::{Row, called, many_presets};
 use session_pair::PATH;
 use session_pair::by_hand::{drain_into, session, take, the_peer};
 use std::net::SocketAddr;
+
+/// The wire of the data, unless a row says another one.
+const WIRE: Wire = Wire::One;
 
 /// The part of a driver's loop that a datagram passes, in the second that is measured. Never inlined: the script
 /// looks for it by its name.
@@ -105,9 +111,11 @@ fn all_rows() -> Vec<Row> {
     );
     let rows = [
         rows::blind_rows(),
+        second_wire::blind_rows_of_two(),
         vec![ports, hosts, crowded],
         rows::calling_rows(),
         rows::seeing_rows(),
+        second_wire::seeing_rows_of_two(),
         rows::parity_rows(),
     ];
     rows.into_iter().flatten().collect()

@@ -2,6 +2,11 @@
 //!
 //! One program for all of them: it is linked once, and one that waits leaves its core to another.
 
+use fulmar_net::session::Wire;
+
+/// The wire of the data in these tests; those of [`second_wire`] run in the second one.
+const WIRE: Wire = Wire::One;
+
 mod configuration_texts;
 mod corpora;
 mod emulator;
@@ -9,8 +14,10 @@ mod forged_sources;
 mod gateway_isolation;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;
+mod second_wire;
 mod secured_restart;
 mod session;
+mod session_damage;
 mod session_early;
 mod session_frames;
 mod session_golden;

@@ -2,7 +2,7 @@
 //!
 //! Method: two sessions in `Strict`, each around a real AeroTP endpoint, in virtual time.
 
-use crate::session_pair::{Pair, Way, lossy, noise, octets, preset_pair, unprotected};
+use super::session_pair::{Pair, Way, lossy, noise, octets, preset_pair, unprotected};
 use fulmar_net::session::{Capability, SessionConfig, SessionEvent};
 use fulmar_proto::units::Duration;
 
@@ -57,7 +57,9 @@ fn ends_agree_on_a_cipher_whichever_of_them_are_made_for_aes() {
     for made_for_aes in [[true, true], [true, false], [false, true]] {
         for mut configs in [noise(), preset_pair()] {
             for (config, is_made_for_it) in configs.iter_mut().zip(made_for_aes) {
-                config.capabilities = is_made_for_it.then(|| aes.clone()).into_iter().collect();
+                config
+                    .capabilities
+                    .extend(is_made_for_it.then(|| aes.clone()));
                 config.rekey.after_datagrams = 250;
             }
             let pair = crosses(configs, 0.05, 1_000_000, Duration::from_secs(2));

@@ -1,6 +1,6 @@
 //! Data before the handshake, under a preset key or two public ones: it arrives after one way, once, and never again.
 
-use crate::session_pair::{PATH, PEER, Pair, Way, lossy, noise, octets, preset_pair, secret};
+use super::session_pair::{PATH, PEER, Pair, Way, lossy, noise, octets, preset_pair, secret};
 use fulmar_net::session::{DropReason, EarlyData, Security, SessionConfig, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
 use std::cell::RefCell;
@@ -50,7 +50,7 @@ fn between_public_keys_data_arrives_after_one_way_too_and_nobody_else_opens_it()
     };
     let mut with_preset = early_between(noise());
     if let Security::Noise { preset, .. } = &mut with_preset[1].peers[0].security {
-        *preset = Some(crate::session_pair::preset(9));
+        *preset = Some(super::session_pair::preset(9));
     }
     for configs in [other_key, with_preset] {
         let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));

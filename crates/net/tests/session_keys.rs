@@ -2,7 +2,8 @@
 //!
 //! Method: two sessions in `Strict`, each around a real AeroTP endpoint, in virtual time.
 
-use crate::session_pair::{
+use super::session_pair::sight::data;
+use super::session_pair::{
     Copies, Inner, PATH, PEER, Pair, Way, configs, lossy, noise, octets, preset, preset_pair,
     secret,
 };
@@ -246,15 +247,15 @@ fn a_peer_that_comes_while_all_runs_is_called() {
 type Seen = (Rc<RefCell<BTreeMap<[u8; 4], u64>>>, Rc<Cell<bool>>);
 
 /// A medium that counts data under each pair of keys forward.
-fn counting(seen: &Seen) -> crate::session_pair::Medium {
+fn counting(seen: &Seen) -> super::session_pair::Medium {
     let (counts, passes) = seen.clone();
     Box::new(move |way, _, path: PathId, octets| -> Copies {
-        let kind = octets[0] & 15;
-        if kind == 0 && way == Way::Forward {
-            let index = octets[4..8].try_into().expect("four octets");
+        let data = data(octets);
+        if let (Some(data), Way::Forward) = (&data, way) {
+            let index = data.index.try_into().expect("four octets");
             *counts.borrow_mut().entry(index).or_default() += 1;
         }
-        if kind != 0 && !passes.get() {
+        if data.is_none() && !passes.get() {
             return Vec::new();
         }
         vec![(DELAY, path, octets.to_vec())]
@@ -263,11 +264,11 @@ fn counting(seen: &Seen) -> crate::session_pair::Medium {
 
 fn with_aes(mut configs: [SessionConfig; 2]) -> [SessionConfig; 2] {
     for config in &mut configs {
-        config.capabilities = vec![Capability {
+        config.capabilities.push(Capability {
             name: "cipher".to_owned(),
             value: "aes-256-gcm".to_owned(),
             must_agree: false,
-        }];
+        });
     }
     configs
 }

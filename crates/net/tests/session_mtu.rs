@@ -3,8 +3,8 @@
 //! Method: two sessions with AeroTP inside, in virtual time, on a medium that carries packets up to a
 //! limit and says nothing of longer ones.
 
-use crate::session_pair;
-use crate::session_pair::{Medium, PEER, Pair, Way, lossy, noise, octets};
+use super::session_pair;
+use super::session_pair::{Medium, PEER, Pair, Way, lossy, noise, octets};
 use fulmar_net::session::{MtuConfig, SessionConfig, SessionEvent};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};

@@ -2,7 +2,8 @@
 //!
 //! Method: two sessions in virtual time, with datagrams of the test's own between them.
 
-use crate::session_pair::{
+use super::session_pair::sight::data;
+use super::session_pair::{
     PATH, PEER, Pair, Way, configs, lossy, noise, octets, secret, unprotected,
 };
 use fulmar_net::session::{LinkState, Security, SessionEvent};
@@ -167,7 +168,7 @@ fn forged_news_of_lost_keys_replace_them_once_in_five_seconds_and_cut_nothing() 
     let record = Rc::clone(&seen);
     let mut deliver = lossy(DELAY, 0.0, 1);
     pair.medium = Box::new(move |way, now, path, octets| {
-        if way == Way::Forward && octets[0] == 0x10 {
+        if way == Way::Forward && data(octets).is_some() {
             record.replace(octets.to_vec());
         }
         deliver(way, now, path, octets)
@@ -177,14 +178,13 @@ fn forged_news_of_lost_keys_replace_them_once_in_five_seconds_and_cut_nothing() 
     pair.send(&sent);
     // A notice is not believed if its sender did not see the datagram, or is elsewhere.
     let lies = |datagram: &[u8]| {
-        let (index, low) = (&datagram[4..8], &datagram[8..12]);
-        let mut later = u32::from_be_bytes(low.try_into().expect("4"));
-        later = later.wrapping_add(100_000);
+        let sent = data(datagram).expect("data");
+        let (index, shown) = (sent.index, &sent.shown);
         [
-            (PATH, notice(&[1, 2, 3, 4], 5, low)),
-            (PATH, notice(index, 5, &later.to_be_bytes())),
-            (PATH, notice(index, 5, &datagram[8..11])),
-            (PathId(99), notice(index, 5, low)),
+            (PATH, notice(&[1, 2, 3, 4], 5, shown)),
+            (PATH, notice(index, 5, &sent.shown_later(100_000))),
+            (PATH, notice(index, 5, &shown[..3])),
+            (PathId(99), notice(index, 5, shown)),
         ]
     };
     for _ in 0..500 {
@@ -197,7 +197,8 @@ fn forged_news_of_lost_keys_replace_them_once_in_five_seconds_and_cut_nothing() 
     for _ in 0..4_000 {
         pair.run(Duration::from_millis(1));
         let datagram = seen.borrow().clone();
-        pair.inject(0, PATH, &notice(&datagram[4..8], 5, &datagram[8..12]));
+        let sent = data(&datagram).expect("data");
+        pair.inject(0, PATH, &notice(sent.index, 5, &sent.shown));
     }
     assert_eq!(pair.session(Way::Forward).counters().rekeys, 1);
     pair.run_to_end(Duration::from_secs(20));

@@ -3,8 +3,10 @@
 //! Method: two sessions with AeroTP inside, in virtual time, without encryption, on a medium that reads what each
 //! datagram is and keeps its own account.
 
-use crate::session_pair::{Copies, Inner, Medium, PEER, Pair, REPORT, Way, octets, unprotected};
-use fulmar_net::session::{MtuConfig, Passage, SessionConfig, SessionEvent, reports};
+use super::WIRE;
+use super::session_pair::sight::data;
+use super::session_pair::{Copies, Inner, Medium, PEER, Pair, REPORT, Way, octets, unprotected};
+use fulmar_net::session::{MtuConfig, Passage, SessionConfig, SessionEvent, Wire, reports};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -12,11 +14,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 const DELAY: Duration = Duration::from_millis(5);
-/// Octets of a header; the type of the message is the next one (docs/protocol/session.md, sections 1 and 5).
-const HEADER_BYTES: usize = 12;
-const DATA: u8 = 0;
-/// TPDUs, heartbeats and fragments.
-const COUNTED: [u8; 3] = [0, 1, 5];
+/// Whether reports count a datagram: data with a TPDU, a heartbeat or a fragment, by the type that content begins with
+/// (docs/protocol/session.md, sections 1 and 5).
+fn is_counted(octets: &[u8]) -> bool {
+    data(octets).is_some_and(|data| matches!(data.sealed[0], 0 | 1 | 5 | 0x20..))
+}
 
 /// The datagrams sent and arrived, forward and back.
 type Account = Rc<RefCell<[Passage; 2]>>;
@@ -29,9 +31,7 @@ fn counting(
     let account = Rc::clone(account);
     Box::new(move |way, now, path, octets| -> Copies {
         let lost = loses(way, now, octets);
-        let is_data = octets.first().is_some_and(|first| first & 15 == DATA);
-        let kind = octets.get(HEADER_BYTES);
-        if is_data && kind.is_some_and(|kind| COUNTED.contains(kind)) {
+        if is_counted(octets) {
             let passage = &mut account.borrow_mut()[way as usize];
             passage.sent += 1;
             passage.arrived += u64::from(!lost);
@@ -186,7 +186,11 @@ fn a_full_report_fits_into_the_smallest_packet_whatever_the_parity() {
     const DATAGRAM_MAX: usize = 1_280 - 48;
     /// Room is left for a tag; the check of an unprotected datagram is so much shorter.
     const TAG_LESS_CHECK: usize = 12;
-    for words in [0, 1, 29, 30, 31, 32, 64, 128, 254, 255] {
+    let words: &[u16] = match WIRE {
+        Wire::One => &[0, 1, 29, 30, 31, 32, 64, 128, 254, 255],
+        Wire::Two => &[0],
+    };
+    for words in words.iter().copied() {
         let longest = Rc::new(Cell::new(0));
         let seen = Rc::clone(&longest);
         let medium: Medium = Box::new(move |way, _, path, octets| -> Copies {

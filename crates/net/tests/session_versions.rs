@@ -5,11 +5,12 @@
 //! octet of every datagram.
 
 use crate::session_pair::by_hand::{Source, take, the_peer};
-use crate::session_pair::world::{DELAY, World, wire_of};
-use crate::session_pair::{PATH, PEER, noise, preset, preset_pair, unprotected};
+use crate::session_pair::sight::data as seen;
+use crate::session_pair::world::{DELAY, World};
+use crate::session_pair::{PATH, PEER, noise, preset, preset_pair, speaking, unprotected};
 use fulmar_net::session::{
     DropReason, EarlyData, Entropy, LinkState, Security, Session, SessionConfig,
-    SessionConfigError, SessionEvent, Wire, wire_2,
+    SessionConfigError, SessionEvent, Wire,
 };
 use fulmar_proto::machine::Form;
 use fulmar_proto::rng::Rng;
@@ -18,14 +19,6 @@ use fulmar_proto::wire::checksum::hec;
 use std::collections::BTreeSet;
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// An end's configuration in the wire that it speaks at most.
-fn speaking(mut config: SessionConfig, wire: Wire) -> SessionConfig {
-    if wire == Wire::Two {
-        config.capabilities.push(wire_2());
-    }
-    config
-}
 
 fn agreed(wires: [Wire; 2]) -> Wire {
     if wires == [Wire::Two; 2] {
@@ -88,9 +81,8 @@ fn data_is_in_the_second_wire_if_both_ends_say_so_whoever_calls_and_whatever_is_
                     assert_eq!(inner.form, form(agreed));
                     let numbers: BTreeSet<u32> = inner.numbers.iter().copied().collect();
                     assert_eq!(numbers.len() as u64, received, "each of them once");
-                    let contents = inner.contents.len() as u64;
                     let in_frames = if agreed == Wire::Two { received } else { 0 };
-                    assert_eq!(contents, in_frames, "{wires:?}");
+                    assert_eq!(inner.frames, in_frames, "{wires:?}");
                 }
             }
         }
@@ -222,7 +214,7 @@ fn data_in_another_wire_than_that_of_its_keys_is_dropped_unread() {
         let log = world.log.take().expect("kept");
         let (_, data) = log
             .iter()
-            .rfind(|(end, octets)| *end == 0 && wire_of(octets) == Some(wire))
+            .rfind(|(end, octets)| *end == 0 && seen(octets).is_some_and(|seen| seen.wire == wire))
             .expect("data");
         let other = match wire {
             Wire::One => [&[0x28], &data[4..8], &data[9..]].concat(),

@@ -7,15 +7,21 @@
 
 mod session_pair;
 
+/// The wire of the data in these tests, unless they say another one.
+const WIRE: Wire = Wire::One;
+
 use fulmar_net::session::{
-    DropReason, Entropy, LinkState, MtuConfig, PeerConfig, Security, Session, SessionConfig,
+    DropReason, Entropy, LinkState, MtuConfig, PeerConfig, Security, Session, SessionConfig, Wire,
 };
 use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::checksum::hec;
-use session_pair::{Copies, Medium, PATH, PEER, Pair, Way, noise, octets, preset_pair, secret};
+use session_pair::sight::data;
+use session_pair::{
+    Copies, Medium, PATH, PEER, Pair, Way, noise, octets, preset_pair, secret, speaking,
+};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const DELAY: Duration = Duration::from_millis(2);
@@ -109,10 +115,16 @@ fn forged(rng: &mut Rng, recorded: &[Vec<u8>], strange: &[Vec<u8>]) -> Vec<u8> {
         6 => {
             // The right index, any counter, any type, garbage inside.
             let mut octets = pick(rng);
+            let end = octets.len();
+            if let Some(Wire::Two) = data(&octets).map(|data| data.wire) {
+                octets[0] = 0x28 | (rng.next_u64() & 0x07) as u8;
+                let from = if rng.chance(0.5) { 5 } else { 8 };
+                rng.fill(&mut octets[from.min(end)..]);
+                return octets;
+            }
             let kind = 0x10 | (rng.next_u64() & 0x07) as u8;
             octets[0] = kind;
             let from = if rng.chance(0.5) { 8 } else { 12 };
-            let end = octets.len();
             rng.fill(&mut octets[from.min(end)..]);
             with_hec(octets)
         }
@@ -146,7 +158,8 @@ fn attacked(seed: u64, limit: u64, each: u64) -> Medium {
 #[test]
 fn a_million_forged_datagrams_do_not_touch_a_transfer() {
     let _alone = alone();
-    for (configs, seed) in [(noise(), 1), (preset_pair(), 2)] {
+    let in_two = |configs: [SessionConfig; 2]| configs.map(|config| speaking(config, Wire::Two));
+    for (configs, seed) in [(noise(), 1), (preset_pair(), 2), (in_two(noise()), 3)] {
         const FORGED: u64 = 500_000;
         let mut pair = Pair::new(configs, attacked(seed, FORGED, 100));
         let sent = octets(6_500_000);

@@ -12,6 +12,9 @@ use std::net::SocketAddr;
 /// The type of data in full, with a time, among the frames of content.
 const FULL: u8 = 0x68;
 
+/// The contents that a machine keeps.
+const CONTENTS_KEPT: usize = 100;
+
 /// A machine that sends as many datagrams as it is told to, in either form. Each begins with its number.
 #[derive(Default)]
 pub(crate) struct Source {
@@ -23,7 +26,9 @@ pub(crate) struct Source {
     pub(crate) received: u64,
     /// The numbers that arrived, in either form.
     pub(crate) numbers: Vec<u32>,
-    /// Contents that arrived, in the short form.
+    /// The number of contents that arrived, in the short form.
+    pub(crate) frames: u64,
+    /// The first of them.
     pub(crate) contents: Vec<Vec<u8>>,
     /// The form in which the peer is spoken to.
     pub(crate) form: Form,
@@ -97,7 +102,10 @@ impl Carried for Source {
         self.form = form;
     }
     fn handle_frames(&mut self, _now: Instant, datagram: Datagram<'_>) {
-        self.contents.push(datagram.octets.to_vec());
+        self.frames += 1;
+        if self.contents.len() < CONTENTS_KEPT {
+            self.contents.push(datagram.octets.to_vec());
+        }
         for frame in Content::of(datagram.octets).flatten() {
             if frame.kind() == Some(FrameKind::Full) {
                 self.note(frame.fields());

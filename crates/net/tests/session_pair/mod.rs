@@ -6,11 +6,14 @@
 )]
 
 pub(crate) mod by_hand;
+pub(crate) mod sight;
 pub(crate) mod world;
 
+use super::WIRE;
+
 use fulmar_net::session::{
-    Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session,
-    SessionConfig, SessionEvent,
+    Capability, Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session,
+    SessionConfig, SessionEvent, Wire, wire_2,
 };
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Machine, PathId, Strict, Transmit, drain,
@@ -189,6 +192,21 @@ pub(crate) fn configs(
         SessionConfig::new(ka, vec![peer("ground", a, vec![PATH])], 1 << 40),
         SessionConfig::new(kb, vec![peer("aircraft", b, vec![])], 1 << 40),
     ]
+    .map(|config| speaking(config, WIRE))
+}
+
+/// The capabilities of an end that speaks this wire at most.
+pub(crate) fn said(wire: Wire) -> Vec<Capability> {
+    match wire {
+        Wire::One => Vec::new(),
+        Wire::Two => vec![wire_2()],
+    }
+}
+
+/// An end's configuration in the wire that it speaks at most.
+pub(crate) fn speaking(mut config: SessionConfig, wire: Wire) -> SessionConfig {
+    config.capabilities.extend(said(wire));
+    config
 }
 
 pub(crate) fn secret(n: u8) -> SecretKey {

@@ -2,6 +2,7 @@
 
 use super::PEER;
 use super::by_hand::{ByHand, drain_into, session, take, the_peer};
+use super::sight::data;
 use fulmar_net::session::{LinkState, SessionConfig, SessionEvent, Wire};
 use fulmar_proto::machine::Machine;
 use fulmar_proto::rng::Rng;
@@ -10,15 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The delay of the medium, either way.
 pub(crate) const DELAY: Duration = Duration::from_millis(5);
-
-/// Data, by the upper bits of its first octet.
-pub(crate) fn wire_of(octets: &[u8]) -> Option<Wire> {
-    match octets[0] {
-        0x10 => Some(Wire::One),
-        0x28..=0x2F => Some(Wire::Two),
-        _ => None,
-    }
-}
 
 pub(crate) struct World {
     pub(crate) now: Instant,
@@ -67,8 +59,8 @@ impl World {
                 },
             );
             for octets in left {
-                if let Some(wire) = wire_of(&octets) {
-                    self.data[end].push((wire, octets.len()));
+                if let Some(data) = data(&octets) {
+                    self.data[end].push((data.wire, octets.len()));
                 }
                 if let Some(log) = &mut self.log {
                     log.push((end, octets.clone()));
