@@ -1,8 +1,20 @@
-//! The papers' figures and claims, run again in the simulator.
+//! Figures and claims of five papers on transport over lossy links, run again in the simulator: for each
+//! paper a page with its figures, their data, and a verdict on every claim.
 //!
 //! A [`Paper`] is a table: families of runs, figures over them, and claims of the paper in our own
 //! words, each with a check. [`Reproduction`] makes one experiment of all runs, and of its results
 //! the files: a page, and for each figure a picture and its data.
+//!
+//! ```
+//! use fulmar_reproduce::{FSO, Reproduction};
+//! use fulmar_sim::ExperimentProgress;
+//! let figure = Reproduction::figure(&FSO, "fig-2-testbed", None).expect("the paper has it")?;
+//! let runs = figure.experiment().run(1, &ExperimentProgress::default())?;
+//! let outcome = figure.outcome(runs, "fulmar reproduce fso --figure fig-2-testbed")?;
+//! let names: Vec<&str> = outcome.files.iter().map(|file| file.name.as_str()).collect();
+//! assert_eq!(names, ["fig-2-testbed.csv", "fig-2-testbed.svg"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Promises
 //! - No verdict is written down anywhere: each is computed from the runs that the page shows.
@@ -48,7 +60,7 @@ pub use lt_tcp::LT_TCP;
 pub use multi_mode::MULTI_MODE;
 pub use output_file::OutputFile;
 pub use overview::{Attempt, few_runs, overview};
-pub use paper::Paper;
+pub use paper::{Absent, Paper};
 pub use reproduction::{PaperOutcome, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
