@@ -3,6 +3,7 @@
 Each file of a crate's `tests` is a target of its manifest or a module of one, `main.rs` for most.
 """
 
+import collections
 import importlib.machinery
 import importlib.util
 import os
@@ -21,6 +22,12 @@ CIRCLES = {
     ("reproduce", "slacp"): (set(), "its table lists its rows"),
     ("baseline", "tcp"): ({"connection", "endpoint"}, "a node's connections, and what is kept of those that are over"),
     ("fulmar",): ({"peers", "pumping", "relay", "sorting"}, "the type `Link` and a limit stand in the relay, which calls the others that need them"),
+}
+
+# Names of public types that still stand for two things. In a `use` list such a name does not tell which: a new type gets one that stands alone.
+TWICE = {
+    "Accepted", "Acks", "Carried", "CloseReason", "Custody", "Destination", "Direction", "DirectionReport", "Driver", "Endpoint", "Failure", "FlowReport",
+    "Kind", "Limits", "Malformed", "Message", "Piece", "Protocol", "Record", "RefuseReason", "Report", "Request", "Seat", "Server", "Taken", "Verdict",
 }
 
 
@@ -124,6 +131,17 @@ class Layout(unittest.TestCase):
             ((circle, named),) = circles.Crate("round", pathlib.Path(folder)).circles()
             self.assertEqual(circle, {("a",), ("b",)})
             self.assertEqual(named[("a",)], {("b",): {"Late"}})
+
+    def test_a_public_type_has_a_name_that_stands_alone(self):
+        places = collections.defaultdict(set)
+        for path in ROOT.glob("crates/*/src/**/*.rs"):
+            declared = re.findall(r"^pub(?:\(crate\))? (?:struct|enum|trait|type|union) (\w+)", path.read_text(), re.MULTILINE)
+            for name in declared:
+                places[name].add(str(path.relative_to(ROOT)))
+        self.assertGreater(len(places), 700)
+        twice = {name: sorted(paths) for name, paths in places.items() if len(paths) > 1}
+        self.assertEqual({name: paths for name, paths in twice.items() if name not in TWICE}, {}, "rename one: TcpSender, not Sender")
+        self.assertEqual(TWICE - set(twice), set(), "a name that is needed here no more")
 
     def test_no_random_test_has_a_seed_of_its_own(self):
         settings = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
