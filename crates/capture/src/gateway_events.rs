@@ -10,6 +10,8 @@ pub enum GatewayEvent<'a> {
     PeerUp {
         /// Whether the peer still knows its flows.
         resumed: bool,
+        /// The version of the data between the ends, 1 or 2.
+        wire: u8,
         /// The reason.
         why: &'a str,
     },
@@ -150,6 +152,7 @@ mod tests {
     pub(crate) const EACH: [GatewayEvent<'static>; 21] = [
         GatewayEvent::PeerUp {
             resumed: true,
+            wire: 2,
             why: WHY,
         },
         GatewayEvent::PeerRestarted { why: WHY },

@@ -155,6 +155,7 @@ fn a_restarted_peer_is_noticed_by_its_boot_and_talked_to_again() {
                 peer: PEER,
                 capabilities: said(WIRE),
                 resumed: false,
+                wire: WIRE,
             };
             let ups = events.iter().rposition(|e| *e == up);
             assert!(

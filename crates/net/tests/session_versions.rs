@@ -79,6 +79,10 @@ fn data_is_in_the_second_wire_if_both_ends_say_so_whoever_calls_and_whatever_is_
                     assert!(off <= spread, "{received} of {sent} at loss {loss}");
                     let inner = there.inner();
                     assert_eq!(inner.form, form(agreed));
+                    let status = here.status(PEER).expect("a peer");
+                    assert_eq!(status.wire, Some(agreed));
+                    let is_up = |event: &&SessionEvent<()>| matches!(event, SessionEvent::Up { wire, .. } if *wire == agreed);
+                    assert_eq!(world.events[end].iter().filter(is_up).count(), 1);
                     let numbers: BTreeSet<u32> = inner.numbers.iter().copied().collect();
                     assert_eq!(numbers.len() as u64, received, "each of them once");
                     let in_frames = if agreed == Wire::Two { received } else { 0 };

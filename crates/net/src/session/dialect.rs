@@ -46,6 +46,14 @@ impl Wire {
         }
     }
 
+    /// Its number.
+    pub const fn version(self) -> u8 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+
     /// The form in which the inner machine's packets travel in it.
     pub(super) const fn form(self) -> Form {
         match self {

@@ -1,6 +1,7 @@
 //! The events that a session tells the application.
 
 use super::config::PeerIndex;
+use super::dialect::Wire;
 use super::keys::PublicKey;
 use super::kinds::SecurityKinds;
 use super::sizes::Sizes;
@@ -19,6 +20,8 @@ pub enum SessionEvent<E> {
         capabilities: Vec<Capability>,
         /// Whether it still has the state of our last session.
         resumed: bool,
+        /// The form of the data between the ends from now on.
+        wire: Wire,
     },
     /// Newer keys are in use beside the old ones, which end soon.
     Rekeyed(PeerIndex),

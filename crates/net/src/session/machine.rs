@@ -183,6 +183,7 @@ impl<M: Carried> Session<M> {
             inward: state.reports.inward(),
             sizes: self.sizes_of(state),
             capabilities: state.capabilities.clone(),
+            wire: state.keys.wire(),
             secure: state.config.security.is_secure(),
         })
     }
@@ -405,6 +406,7 @@ impl<M: Carried> Session<M> {
                 peer,
                 capabilities: capabilities.clone(),
                 resumed,
+                wire: state.wire,
             });
             self.say_sizes(index);
         } else {

@@ -195,6 +195,8 @@ pub struct PeerStatus {
     pub sizes: Sizes,
     /// Its capabilities, as it told them.
     pub capabilities: Vec<Capability>,
+    /// The form of the data to and from it, while there are keys.
+    pub wire: Option<Wire>,
     /// Whether its datagrams are authenticated.
     pub secure: bool,
 }

@@ -100,10 +100,12 @@ impl Driver<Strict<Inner>> for Ends<'_> {
                 peer,
                 capabilities,
                 resumed,
+                wire,
             } => SessionEvent::Up {
                 peer,
                 capabilities,
                 resumed,
+                wire,
             },
             SessionEvent::PeerRestarted(peer) => SessionEvent::PeerRestarted(peer),
             SessionEvent::Rekeyed(peer) => SessionEvent::Rekeyed(peer),

@@ -85,6 +85,7 @@ impl Outages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::Wire;
 
     const PEER: PeerIndex = PeerIndex(0);
 
@@ -111,6 +112,7 @@ mod tests {
             peer: PEER,
             capabilities: Vec::new(),
             resumed: true,
+            wire: Wire::One,
         }
     }
 

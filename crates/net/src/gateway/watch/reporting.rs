@@ -8,7 +8,7 @@ use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Body, Flow, Traffic};
 use crate::gateway::peers::{Peers, index_of};
 use crate::recording::RecordingCounters;
-use crate::session::{DropReason, LinkState, RoundTripQuantiles};
+use crate::session::{DropReason, LinkState, RoundTripQuantiles, Wire};
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::Instant;
 use std::collections::BTreeMap;
@@ -95,6 +95,7 @@ impl Seen<'_> {
             rtt_quantiles_seconds: state.and_then(|s| s.round_trips).map(quantiles),
             path_mtu_bytes: state.map_or(0, |s| s.sizes.packet.0),
             packet_overhead_bytes: state.map_or(0, |s| s.sizes.overhead().0),
+            wire: state.and_then(|s| s.wire).map(Wire::version),
             secure: state.is_some_and(|s| s.secure),
             rate_bits_per_second: settings.map_or(0, |peer| peer.rate.as_bits_per_second()),
             rate: endpoint.path_rate(path).map(Into::into),

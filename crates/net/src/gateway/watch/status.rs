@@ -28,6 +28,8 @@ pub struct PeerReport {
     pub path_mtu_bytes: u64,
     /// Octets around each TPDU: IP, UDP, the session's header and tag, parity of the carrier.
     pub packet_overhead_bytes: u64,
+    /// The version of the data to and from it, 1 or 2, while there are keys.
+    pub wire: Option<u8>,
     /// Whether datagrams are authenticated.
     pub secure: bool,
     /// The configured upper bound.

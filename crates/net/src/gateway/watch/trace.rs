@@ -54,8 +54,9 @@ fn rate_event<'a>(what: &str, why: &'a str, rate: &RateReport) -> GatewayEvent<'
 /// The trace's event for an event of the session, with the reason `why`.
 fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<GatewayEvent<'a>> {
     Some(match event {
-        SessionEvent::Up { resumed, .. } => GatewayEvent::PeerUp {
+        SessionEvent::Up { resumed, wire, .. } => GatewayEvent::PeerUp {
             resumed: *resumed,
+            wire: wire.version(),
             why,
         },
         SessionEvent::Rekeyed(_) => GatewayEvent::PeerRekeyed,
