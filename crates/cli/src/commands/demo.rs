@@ -25,7 +25,7 @@ const STYLE: &str = "{prefix:24} {wide_bar} {percent:>3} % {eta_precise}";
 const ABOUT: &str = "\
 Examples:
   fulmar demo
-      every mode and plain UDP; half a minute
+      every mode and plain UDP; under half a minute
   fulmar demo --file photo.jpg --modes reliable,nack-mack,plain-udp --out /tmp/demo
       your file, three rows, and result.json elsewhere
   fulmar demo --json | jq 'select(.link == \"lossy\") | [.mode, .goodput_bps]'
