@@ -1,26 +1,19 @@
 //! Names of connections, and what is cut, on a path that speaks the short form.
-//!
-//! Method: two endpoints on a pipe of constant delay that keeps what it has carried, so that a test can carry it again
-//! or put frames of its own in.
 
+use super::frame_link::{DELAY, Link, PATH, PORT, listening, only};
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::machine::{Datagram, Ecn, Form, Kind, Machine, PathId};
+use fulmar_proto::machine::{Form, Kind, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
-use fulmar_proto::units::{Bitrate, Duration, Instant};
-use fulmar_proto::wire::aerotp::short::{
-    Content, Frame, FrameKind, Name, Named, write_full, write_named,
-};
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::short::{FrameKind, Name, Named, write_full, write_named};
 use fulmar_proto::wire::aerotp::{EcnField, Flags, Header};
 use fulmar_proto::wire::{Mode, Port, TpduSeq};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::num::NonZeroU8;
 
-const PATH: PathId = PathId(5);
-const PORT: Port = Port(4_002);
-const DELAY: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);
 const CONNECTED: [Mode; 6] = [
     Mode::Unreliable,
@@ -30,195 +23,6 @@ const CONNECTED: [Mode; 6] = [
     Mode::HybridNack,
     Mode::HybridNackMack,
 ];
-
-/// A datagram, and the form in which it left.
-#[derive(Clone, Debug)]
-struct Sent {
-    from: usize,
-    form: Form,
-    kind: Kind,
-    octets: Vec<u8>,
-}
-
-/// Side 0 opens connections to side 1.
-struct Link {
-    now: Instant,
-    ends: [Endpoint; 2],
-    forms: [Form; 2],
-    flying: VecDeque<(Instant, Sent)>,
-    /// All that has left, oldest first.
-    carried: Vec<Sent>,
-    received: [Vec<u8>; 2],
-    events: [Vec<Event>; 2],
-    /// Whether an end closes when the other has.
-    closes: bool,
-}
-
-fn listening(seed: u64, config: ConnectionConfig) -> Endpoint {
-    let settings = EndpointConfig {
-        rate: Bitrate::from_bits_per_second(20_000_000),
-        ..EndpointConfig::default()
-    };
-    let mut endpoint = Endpoint::new(settings, Rng::from_seed(seed));
-    endpoint
-        .listen(PORT, config)
-        .expect("a sound configuration");
-    endpoint
-}
-
-impl Link {
-    fn new(config: ConnectionConfig) -> Self {
-        let mut link = Self {
-            now: Instant::START,
-            ends: [1, 2].map(|seed| listening(seed, config)),
-            forms: [Form::Long; 2],
-            flying: VecDeque::new(),
-            carried: Vec::new(),
-            received: [Vec::new(), Vec::new()],
-            events: [Vec::new(), Vec::new()],
-            closes: true,
-        };
-        link.speak(0, Form::Short);
-        link.speak(1, Form::Short);
-        link
-    }
-
-    fn speak(&mut self, side: usize, form: Form) {
-        self.forms[side] = form;
-        self.ends[side].speak(self.now, PATH, form);
-        self.settle(side);
-    }
-
-    fn call<T>(&mut self, side: usize, call: impl FnOnce(&mut Endpoint, Instant) -> T) -> T {
-        let result = call(&mut self.ends[side], self.now);
-        self.settle(side);
-        result
-    }
-
-    /// Opens a connection that writes `octets`.
-    fn open(&mut self, config: ConnectionConfig, octets: &[u8]) -> ConnectionId {
-        self.call(0, |end, now| {
-            let id = end.connect(now, PATH, PORT, config).expect("room");
-            assert_eq!(end.write(now, id, octets), Ok(octets.len()));
-            id
-        })
-    }
-
-    /// Hands `octets` over as content that has just arrived.
-    fn inject(&mut self, to: usize, octets: &[u8]) {
-        let form = Form::Short;
-        self.arrive(to, form, octets);
-    }
-
-    fn arrive(&mut self, to: usize, form: Form, octets: &[u8]) {
-        let datagram = Datagram {
-            path: PATH,
-            octets,
-            ecn: Ecn::NotCapable,
-        };
-        match form {
-            Form::Long => self.ends[to].handle_datagram(self.now, datagram),
-            Form::Short => self.ends[to].handle_frames(self.now, datagram),
-        }
-        self.settle(to);
-    }
-
-    fn settle(&mut self, side: usize) {
-        loop {
-            while let Some(event) = self.ends[side].poll_event() {
-                match event {
-                    Event::Readable(id) => {
-                        while let Some(chunk) = self.ends[side].read(self.now, id) {
-                            self.received[side].extend(chunk.octets);
-                        }
-                    }
-                    Event::PeerFinished(id) if self.closes => self.ends[side].close(self.now, id),
-                    _ => {}
-                }
-                self.events[side].push(event);
-            }
-            let mut octets = Vec::new();
-            let Some(transmit) = self.ends[side].poll_transmit(self.now, &mut octets) else {
-                return;
-            };
-            let sent = Sent {
-                from: side,
-                form: self.forms[side],
-                kind: transmit.kind,
-                octets,
-            };
-            self.flying.push_back((self.now + DELAY, sent.clone()));
-            self.carried.push(sent);
-        }
-    }
-
-    fn run(&mut self, span: Duration) {
-        let until = self.now + span;
-        loop {
-            let arrival = self.flying.front().map(|(at, _)| *at);
-            let timers = [0, 1].into_iter();
-            let timer = timers
-                .filter_map(|side| Some((self.ends[side].next_deadline()?.at, side)))
-                .min();
-            match (arrival, timer) {
-                (Some(at), timer) if at <= until && timer.is_none_or(|(t, _)| at <= t) => {
-                    self.now = at;
-                    let (_, sent) = self.flying.pop_front().expect("looked at");
-                    self.arrive(1 - sent.from, sent.form, &sent.octets);
-                }
-                (_, Some((at, side))) if at <= until => {
-                    self.now = self.now.max(at);
-                    self.ends[side].handle_deadline(self.now);
-                    self.settle(side);
-                }
-                _ => {
-                    self.now = until;
-                    return;
-                }
-            }
-        }
-    }
-
-    /// The last content that `side` sent.
-    fn last_of(&self, side: usize) -> &[u8] {
-        let last = self.carried.iter().rfind(|sent| sent.from == side);
-        &last.expect("it has sent").octets
-    }
-
-    fn count_of(&self, side: usize) -> usize {
-        self.carried.iter().filter(|sent| sent.from == side).count()
-    }
-
-    fn ended(&self, side: usize) -> Option<CloseReason> {
-        self.events[side].iter().find_map(|event| match event {
-            Event::Closed { why, .. } => Some(*why),
-            _ => None,
-        })
-    }
-
-    /// The port from which the first connection was opened.
-    fn opener(&self) -> Port {
-        let full = only(&self.carried[0].octets);
-        assert_eq!(full.kind(), Some(FrameKind::Full));
-        let port = full.fields().first_chunk().expect("two octets");
-        Port(u16::from_be_bytes(*port))
-    }
-
-    /// The name of the first connection, in frames of the side that opened it.
-    fn name(&self) -> Named {
-        Named {
-            name: Name::of(self.opener(), PORT).expect("a dynamic port"),
-            sender_opened: true,
-        }
-    }
-}
-
-fn only(content: &[u8]) -> Frame<'_> {
-    let mut frames = Content::of(content);
-    let frame = frames.next().expect("one frame").expect("our own");
-    assert!(frames.next().is_none());
-    frame
-}
 
 fn config(mode: Mode) -> ConnectionConfig {
     ConnectionConfig {

@@ -22,6 +22,7 @@ mod aerotp_sharing;
 mod aerotp_writes;
 mod bottleneck;
 mod fixed_seeds;
+mod frame_link;
 mod pair;
 mod short;
 mod sight;

@@ -10,10 +10,13 @@
 //! learned: an acknowledgement that arrives sooner after a retransmission than any round trip must
 //! belong to the earlier transmission.
 
+mod stamps;
+
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::LossSign;
 use crate::units::{Duration, Instant};
-use crate::wire::{TpduSeq, cut};
+use crate::wire::TpduSeq;
+use stamps::{NewestArrival, Stamps, stamp_before};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,32 +90,15 @@ pub struct Scoreboard {
     in_flight: usize,
     has_sent: bool,
     newest: Option<NewestArrival>,
-    /// Whether timestamps that are echoed are rounded down to the unit of [`cut::floor`].
-    cuts_stamps: bool,
+    stamps: Stamps,
     reorder_window: Duration,
     timers: TimerTable<OvertakenTimer>,
-}
-
-/// The latest transmission known to have arrived.
-#[derive(Clone, Copy, Debug)]
-struct NewestArrival {
-    stamp: u32,
-    learned_at: Instant,
 }
 
 /// The share of the shortest round trip, as a fraction, below which an acknowledgement answers an
 /// earlier attempt.
 const SPURIOUS_RTT_NUMERATOR: u32 = 3;
 const SPURIOUS_RTT_DENOMINATOR: u32 = 4;
-
-/// The age up to which timestamps are compared: 32 bits of microseconds order arrivals within half
-/// an hour.
-const STAMP_TRUST: Duration = Duration::from_secs(1_000);
-
-/// Whether timestamp `a` lies before `b` on the wrapping circle.
-const fn stamp_before(a: u32, b: u32) -> bool {
-    a != b && b.wrapping_sub(a) < 1 << 31
-}
 
 impl Scoreboard {
     /// An empty scoreboard whose first TPDU will be `first`.
@@ -126,7 +112,7 @@ impl Scoreboard {
             in_flight: 0,
             has_sent: false,
             newest: None,
-            cuts_stamps: false,
+            stamps: Stamps::default(),
             reorder_window: Duration::ZERO,
             timers: TimerTable::default(),
         }
@@ -373,35 +359,23 @@ impl Scoreboard {
         self.entries.front().map(|entry| entry.sent_at)
     }
 
-    /// Takes timestamps for rounded down to the unit of [`cut::floor`] from now on.
+    /// Takes timestamps for rounded down to the unit of [`cut::floor`](crate::wire::cut::floor) from now on.
     pub const fn cut_stamps(&mut self) {
-        self.cuts_stamps = true;
+        self.stamps.cut();
     }
 
     /// Whether timestamps are taken for rounded down.
     pub const fn cuts_stamps(&self) -> bool {
-        self.cuts_stamps
-    }
-
-    /// The timestamp that is echoed for a transmission of this time.
-    const fn stamp_of(&self, sent_at: Instant) -> u32 {
-        let micros = sent_at.as_wrapping_micros();
-        if self.cuts_stamps {
-            cut::floor(micros)
-        } else {
-            micros
-        }
+        self.stamps.are_cut()
     }
 
     /// Notes that the transmission stamped `stamp` arrived. TPDUs that were sent before it and are
     /// not acknowledged are lost, or will be once the reorder window has passed.
     pub fn on_arrival_of(&mut self, now: Instant, stamp: u32) {
-        let is_newer = |newest: NewestArrival| {
-            // Timestamps wrap: after a long pause an old one would look new.
-            now.saturating_since(newest.learned_at) > STAMP_TRUST
-                || stamp_before(newest.stamp, stamp)
-        };
-        if self.newest.is_none_or(is_newer) {
+        if self
+            .newest
+            .is_none_or(|newest| newest.gives_way_to(now, stamp))
+        {
             self.newest = Some(NewestArrival {
                 stamp,
                 learned_at: now,
@@ -448,7 +422,7 @@ impl Scoreboard {
             let Some(front) = self.log.front().copied() else {
                 return;
             };
-            let stamp = self.stamp_of(front.sent_at);
+            let stamp = self.stamps.of(front.sent_at);
             if front.sent_at >= newest.learned_at || !stamp_before(stamp, newest.stamp) {
                 return;
             }
@@ -466,7 +440,7 @@ impl Scoreboard {
     /// `stamp`. A request older than the latest transmission of `seq` is already answered.
     pub fn on_nack(&mut self, seq: TpduSeq, stamp: u32) {
         let Some(entry) = self.get(seq) else { return };
-        if !stamp_before(stamp, self.stamp_of(entry.sent_at)) {
+        if !stamp_before(stamp, self.stamps.of(entry.sent_at)) {
             self.hold_lost(seq, LossSign::Nack);
         }
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::machine::Machine;
 use crate::transport::aerotp::AckPolicy;
+use crate::transport::parts::RtoLimits;
 use crate::units::ByteCount;
 
 #[test]
