@@ -23,7 +23,7 @@ struct Plan {
     security: u8,
     early: bool,
     fec_words: u8,
-    /// A bit for each end that says that it speaks wire 2, where there is no parity.
+    /// A bit for each end that says that it speaks wire 2.
     wires: u8,
     steps: Vec<Step>,
 }
@@ -221,7 +221,7 @@ fn configs(plan: &Plan) -> [SessionConfig; 2] {
         let mut config = SessionConfig::new(Some(keys[own].clone()), vec![peer], 1 << 40);
         config.fec_words =
             FecStrength::from_words(u16::from(plan.fec_words % 8)).expect("a strength");
-        if config.fec_words.is_none() && plan.wires >> own & 1 == 1 {
+        if plan.wires >> own & 1 == 1 {
             config.capabilities.push(wire_2());
         }
         config.rekey.after_datagrams = 40;

@@ -117,6 +117,7 @@ fn all_rows() -> Vec<Row> {
         rows::seeing_rows(),
         second_wire::seeing_rows_of_two(),
         rows::parity_rows(),
+        second_wire::parity_rows_of_two(),
     ];
     rows.into_iter().flatten().collect()
 }

@@ -8,6 +8,8 @@ const WIRE: Wire = Wire::Two;
 
 #[path = "session.rs"]
 mod session;
+#[path = "session_damage.rs"]
+mod session_damage;
 #[path = "session_early.rs"]
 mod session_early;
 #[path = "session_keys.rs"]

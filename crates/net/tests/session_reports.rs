@@ -3,10 +3,9 @@
 //! Method: two sessions with AeroTP inside, in virtual time, without encryption, on a medium that reads what each
 //! datagram is and keeps its own account.
 
-use super::WIRE;
 use super::session_pair::sight::data;
 use super::session_pair::{Copies, Inner, Medium, PEER, Pair, REPORT, Way, octets, unprotected};
-use fulmar_net::session::{MtuConfig, Passage, SessionConfig, SessionEvent, Wire, reports};
+use fulmar_net::session::{MtuConfig, Passage, SessionConfig, SessionEvent, reports};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -186,11 +185,7 @@ fn a_full_report_fits_into_the_smallest_packet_whatever_the_parity() {
     const DATAGRAM_MAX: usize = 1_280 - 48;
     /// Room is left for a tag; the check of an unprotected datagram is so much shorter.
     const TAG_LESS_CHECK: usize = 12;
-    let words: &[u16] = match WIRE {
-        Wire::One => &[0, 1, 29, 30, 31, 32, 64, 128, 254, 255],
-        Wire::Two => &[0],
-    };
-    for words in words.iter().copied() {
+    for words in [0, 1, 29, 30, 31, 32, 64, 128, 254, 255] {
         let longest = Rc::new(Cell::new(0));
         let seen = Rc::clone(&longest);
         let medium: Medium = Box::new(move |way, _, path, octets| -> Copies {

@@ -4,17 +4,16 @@
 //! Method: two sessions in virtual time around machines that number what they send, on a medium that reads the first
 //! octet of every datagram.
 
-use crate::session_pair::by_hand::{Source, take, the_peer};
+use crate::session_pair::by_hand::{take, the_peer};
 use crate::session_pair::sight::data as seen;
 use crate::session_pair::world::{DELAY, World};
 use crate::session_pair::{PATH, PEER, noise, preset, preset_pair, speaking, unprotected};
 use fulmar_net::session::{
-    DropReason, EarlyData, Entropy, LinkState, Security, Session, SessionConfig,
-    SessionConfigError, SessionEvent, Wire,
+    DropReason, EarlyData, LinkState, Security, SessionConfig, SessionEvent, Wire,
 };
 use fulmar_proto::machine::Form;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{Duration, FecStrength};
+use fulmar_proto::units::Duration;
 use fulmar_proto::wire::checksum::hec;
 use std::collections::BTreeSet;
 
@@ -350,15 +349,4 @@ fn a_peer_that_was_removed_and_comes_back_is_spoken_to_anew() {
     let security = Security::Preset { key: preset(5) };
     assert!(world.ends[0].set_security(now, PEER, security, None));
     assert_eq!(world.ends[0].inner().form, Form::Long);
-}
-
-#[test]
-fn the_second_wire_is_refused_with_parity() {
-    let [config, _] = noise();
-    let mut with_parity = speaking(config, Wire::Two);
-    with_parity.fec_words = FecStrength::from_words(3).expect("a strength");
-    let entropy = Entropy::from_seed([1; 32]);
-    let inner = Source::default();
-    let refused = Session::new(with_parity, inner, entropy);
-    assert_eq!(refused.err(), Some(SessionConfigError::WireParity(3)));
 }

@@ -16,7 +16,7 @@ use fulmar_net::session::Work;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Duration;
 use rows::{MOST_PARITY, Row, blind_rows, calling_rows, parity_rows, seeing_rows};
-use second_wire::{blind_rows_of_two, seeing_rows_of_two};
+use second_wire::{blind_rows_of_two, parity_rows_of_two, seeing_rows_of_two};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -114,6 +114,7 @@ fn a_datagram_costs_what_the_threat_model_says() {
         seeing_rows(),
         seeing_rows_of_two(),
         parity_rows(),
+        parity_rows_of_two(),
     ];
     for mut row in rows.into_iter().flatten() {
         names.insert(row.name.to_owned());

@@ -1,6 +1,5 @@
 //! The configuration of a session, fixed at its start.
 
-use super::dialect::speaks_two;
 use super::keys::{PresetKey, PublicKey, SecretKey};
 use super::wire::{Capability, Hello, HelloError};
 use fulmar_proto::machine::PathId;
@@ -239,9 +238,6 @@ impl SessionConfig {
         if self.fec_words.words() > u16::from(u8::MAX) {
             return Err(SessionConfigError::FecWords(self.fec_words.words()));
         }
-        if speaks_two(&self.capabilities) && !self.fec_words.is_none() {
-            return Err(SessionConfigError::WireParity(self.fec_words.words()));
-        }
         Hello::check(&self.capabilities)?;
         for (index, peer) in self.peers.iter().enumerate() {
             let MtuConfig { start, max, .. } = peer.mtu;
@@ -304,9 +300,6 @@ pub enum SessionConfigError {
     /// The header counts parity in one octet.
     #[error("parity of {0} words; the session's datagrams carry 0 to 255")]
     FecWords(u16),
-    /// Datagrams of wire 2 carry no parity yet.
-    #[error("parity of {0} words and the capability `wire-2`; leave one of them out")]
-    WireParity(u16),
     /// The machine inside cannot speak the form that wire 2 takes.
     #[error(
         "the capability `wire-2`, and a machine inside that speaks the long form only; leave it out"

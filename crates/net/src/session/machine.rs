@@ -39,7 +39,7 @@ use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{
     Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit,
 };
-use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The most own datagrams that wait to be sent; more are dropped and counted.
@@ -207,13 +207,12 @@ impl<M: Carried> Session<M> {
     }
 
     fn sizes_of(&self, state: &Peer) -> Sizes {
-        let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
         let sends_early = self.config.early_data == EarlyData::Send;
         Sizes::new(
             state.mtu.packet(),
             state.headers,
             state.wire,
-            parity,
+            self.config.fec_words,
             sends_early,
         )
     }

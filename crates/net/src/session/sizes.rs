@@ -3,18 +3,19 @@
 use super::cipher::TAG_BYTES;
 use super::dialect::Wire;
 use super::early::SALT_BYTES;
-use super::wire::{DATA_HEADER_BYTES, HEADER_BYTES, MESSAGE_TYPE_BYTES};
-use fulmar_proto::units::ByteCount;
+use super::wire::{ARMOURED_HEADER_BYTES, DATA_HEADER_BYTES, HEADER_BYTES, MESSAGE_TYPE_BYTES};
+use fulmar_proto::units::{ByteCount, FecStrength};
 
 /// Octets that a session adds at most to what the inner machine sends, parity not counted: those of [`Wire::One`].
-pub const SESSION_OVERHEAD: ByteCount = Wire::One.around();
+pub const SESSION_OVERHEAD: ByteCount = Wire::One.around(FecStrength::NONE);
 
 impl Wire {
-    /// Octets before the sealed content of data.
-    pub(super) const fn header_bytes(self) -> usize {
+    /// Octets before the sealed content of data. In wire 2 a header is armoured where parity is on.
+    pub(super) const fn header_bytes(self, parity: FecStrength) -> usize {
         match self {
             Self::One => HEADER_BYTES,
-            Self::Two => DATA_HEADER_BYTES,
+            Self::Two if parity.is_none() => DATA_HEADER_BYTES,
+            Self::Two => ARMOURED_HEADER_BYTES,
         }
     }
 
@@ -27,13 +28,13 @@ impl Wire {
     }
 
     /// Octets before what the inner machine sends.
-    pub(super) const fn before(self) -> usize {
-        self.header_bytes() + self.lead_bytes()
+    pub(super) const fn before(self, parity: FecStrength) -> usize {
+        self.header_bytes(parity) + self.lead_bytes()
     }
 
-    /// Octets around what the inner machine sends, parity not counted.
-    pub(super) const fn around(self) -> ByteCount {
-        ByteCount((self.before() + TAG_BYTES) as u64)
+    /// Octets around what the inner machine sends, with `parity` behind it.
+    pub(super) const fn around(self, parity: FecStrength) -> ByteCount {
+        ByteCount((self.before(parity) + TAG_BYTES + parity.parity_bytes()) as u64)
     }
 }
 
@@ -73,17 +74,17 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes in packets of `packet` octets with `parity` octets behind each datagram.
+    /// The sizes in packets of `packet` octets with `parity` behind each datagram.
     pub(super) fn new(
         packet: ByteCount,
         headers: NetworkHeaders,
         wire: Wire,
-        parity: ByteCount,
+        parity: FecStrength,
         sends_early: bool,
     ) -> Self {
         let datagram = packet.saturating_sub(headers.0);
         let salt = if sends_early { SALT_BYTES } else { 0 };
-        let taken = wire.around() + parity + ByteCount::from_usize(salt);
+        let taken = wire.around(parity) + ByteCount::from_usize(salt);
         Self {
             packet,
             datagram,
@@ -118,12 +119,14 @@ mod tests {
     fn a_packet_is_its_payload_and_what_surrounds_it() {
         let headers = NetworkHeaders(V4_HEADERS);
         let sizes = |wire, parity| Sizes::new(ByteCount(1_500), headers, wire, parity, false);
-        let with_parity = sizes(Wire::One, ByteCount(40));
+        let ten = FecStrength::from_words(10).unwrap();
+        let with_parity = sizes(Wire::One, ten);
         let (datagram, payload) = (with_parity.datagram.0, with_parity.payload.0);
         assert_eq!((datagram, payload), (1_472, 1_403));
         assert_eq!(with_parity.overhead().0, 97);
         // 24 octets around content, whose first is a type; 29 around a TPDU.
-        let [one, two] = [Wire::One, Wire::Two].map(|wire| sizes(wire, ByteCount::ZERO));
+        let [one, two] = [Wire::One, Wire::Two].map(|wire| sizes(wire, FecStrength::NONE));
         assert_eq!((one.payload.0, two.payload.0), (1_443, 1_448));
+        assert_eq!(sizes(Wire::Two, ten).payload.0, 1_399);
     }
 }

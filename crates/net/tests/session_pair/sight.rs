@@ -25,12 +25,14 @@ impl Data<'_> {
 pub(crate) fn data(octets: &[u8]) -> Option<Data<'_>> {
     let wire = match octets[0] {
         0x10 => Wire::One,
-        0x28..=0x2F => Wire::Two,
+        0x28..=0x2F | 0x38..=0x3F => Wire::Two,
         _ => return None,
     };
     let (index, shown, header) = match wire {
         Wire::One => (4..8, [8, 9, 10, 11], 12),
-        Wire::Two => (1..5, [0, 5, 6, 7], 8),
+        Wire::Two if octets[0] & 0x10 == 0 => (1..5, [0, 5, 6, 7], 8),
+        // Armoured: with words of parity, and with parity of the header's own.
+        Wire::Two => (2..6, [0, 6, 7, 8], 17),
     };
     Some(Data {
         wire,

@@ -2,18 +2,26 @@
 
 use super::forging::{a_stranger, random, with_header};
 use super::rows::{Row, called, start};
-use crate::session_pair::by_hand::{ByHand, joined};
+use crate::session_pair::by_hand::{ByHand, joined, the_peer};
 use crate::session_pair::noise;
 use fulmar_net::session::{SessionConfig, wire_2};
+use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::rng::Rng;
+use fulmar_proto::units::FecStrength;
 
 /// The header of the peer's data in wire 2, without its counter.
 type Header = [u8; 5];
 
 /// An end that agreed on wire 2 with its peer, and the last datagram of that peer.
 fn called_in_two() -> (ByHand, Vec<u8>, Header) {
+    called_with(FecStrength::NONE)
+}
+
+/// The same with parity, so that the header is armoured.
+fn called_with(fec_words: FecStrength) -> (ByHand, Vec<u8>, Header) {
     let configs = noise().map(|config| SessionConfig {
         capabilities: vec![wire_2()],
+        fec_words,
         ..config
     });
     let (_, victim, recorded) = joined(configs, start());
@@ -63,4 +71,31 @@ pub(crate) fn seeing_rows_of_two() -> Vec<Row> {
         move |rng| with_header(random(rng, 400), 0, index),
     );
     vec![made_up, again, other]
+}
+
+/// Rows that parity adds where it is on.
+pub(crate) fn parity_rows_of_two() -> Vec<Row> {
+    let words = FecStrength::from_words(24).expect("a strength");
+    let (victim, ..) = called_with(words);
+    let noise = Row::new(
+        "parity on: noise from where a peer in wire 2 is",
+        victim,
+        |_, rng| (the_peer(), random(rng, 400)),
+    );
+    let (victim, data, _) = called_with(words);
+    let mut code = PacketCode::new();
+    let made_up = Row::new(
+        "parity on: data in wire 2 for a session of ours, with any number of words",
+        victim,
+        move |n, rng| {
+            let mut octets = data[..9].to_vec();
+            octets[1] = if n % 2 == 0 { 24 } else { 255 };
+            octets[6..].copy_from_slice(&random(rng, 3));
+            let header_parity = FecStrength::from_words(2).expect("a strength");
+            code.append_parity(&mut octets, 0, header_parity);
+            octets.extend_from_slice(&random(rng, 1_400));
+            (the_peer(), octets)
+        },
+    );
+    [noise, made_up].map(Row::only_as_it_is).into()
 }

@@ -12,8 +12,8 @@ use crate::session::peer::Peer;
 use crate::session::seal::{Sealed, Told};
 use crate::session::sizes::NetworkHeaders;
 use crate::session::wire::{
-    DATA_HEADER_BYTES, DataHeader, DatagramType, HEADER_BYTES, Header, HeaderReject, Message,
-    QUESTION_VERSION, SESSION_VERSION,
+    ARMOURED_HEADER_BYTES, Armoured, DATA_HEADER_BYTES, DataHeader, DatagramType, HEADER_BYTES,
+    Header, HeaderReject, Message, QUESTION_VERSION, SESSION_VERSION,
 };
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId};
 use fulmar_proto::units::{FecStrength, Instant};
@@ -55,6 +55,10 @@ impl<M: Carried> Session<M> {
         };
         let verdict = if DataHeader::begins(datagram.octets) {
             self.take_data_in_two(now, origin, datagram.octets)
+        } else if let Some(armoured) =
+            Armoured::read(datagram.octets, &mut self.code, &mut self.scratch)
+        {
+            self.take_armoured(now, origin, armoured, datagram.octets)
         } else {
             self.take_whole(now, origin, datagram.octets)
         };
@@ -92,7 +96,8 @@ impl<M: Carried> Session<M> {
                 }
             }
             Err(HeaderReject::Check) => self
-                .take_corrected(now, origin, Damage::Header, octets)
+                .take_mended(now, origin, octets)
+                .or_else(|| self.take_corrected(now, origin, Damage::Header, octets))
                 .unwrap_or(Err(DropReason::HeaderCheck)),
             Err(reject) => Err(self.judge_header(now, origin.path, reject)),
         }
@@ -111,16 +116,9 @@ impl<M: Carried> Session<M> {
         if words.is_none() {
             return None;
         }
-        let from = self.peer_at(now, origin.path);
-        let may = match from.and_then(|peer| self.peers.get_mut(peer)) {
-            Some(peer) => peer.corrections.take(now, damage),
-            None => self.corrections.take(now, STRANGERS),
-        };
-        if !may {
-            self.counters.uncorrected += 1;
+        if !self.may_correct(now, origin.path, damage) {
             return None;
         }
-        self.work.decodes += 1;
         let mut copy = octets.to_vec();
         let corrected = self.code.correct(&mut copy, words).ok()?;
         let header = Header::parse(&copy)
@@ -131,6 +129,87 @@ impl<M: Carried> Session<M> {
             self.counters.corrected_symbols += u64::from(corrected.symbols);
         }
         Some(verdict)
+    }
+
+    /// Whether a datagram from `path` is to be corrected; it counts as such then.
+    fn may_correct(&mut self, now: Instant, path: PathId, damage: Damage) -> bool {
+        let from = self.peer_at(now, path);
+        let may = match from.and_then(|peer| self.peers.get_mut(peer)) {
+            Some(peer) => peer.corrections.take(now, damage),
+            None => self.corrections.take(now, STRANGERS),
+        };
+        if may {
+            self.work.decodes += 1;
+        } else {
+            self.counters.uncorrected += 1;
+        }
+        may
+    }
+
+    /// Takes an armoured datagram whose header is sound by now.
+    fn take_armoured(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        armoured: Armoured,
+        octets: &[u8],
+    ) -> Result<(), DropReason> {
+        let Armoured { header, words } = armoured;
+        let whole = octets.get(ARMOURED_HEADER_BYTES..);
+        let whole = whole.ok_or(DropReason::Truncated)?;
+        let end = whole.len().checked_sub(words.parity_bytes());
+        let end = end.ok_or(DropReason::Truncated)?;
+        let (receiver, told) = (header.receiver, Told::Whole(header.number));
+        let taken = self.take_sealed(now, origin, receiver, told, &whole[..end]);
+        let has_parity = !(words.is_none() || self.config.fec_words.is_none());
+        match taken {
+            Err(DropReason::Forged)
+                if has_parity && self.may_correct(now, origin.path, Damage::Content) =>
+            {
+                let mut copy = whole.to_vec();
+                let Ok(corrected) = self.code.correct(&mut copy, words) else {
+                    return taken;
+                };
+                let taken = self.take_sealed(now, origin, receiver, told, &copy[..end]);
+                if taken.is_ok() {
+                    self.counters.corrected_symbols += u64::from(corrected.symbols);
+                }
+                taken
+            }
+            Err(DropReason::NoSession | DropReason::Expired) => {
+                self.tell_lost(now, origin.path, receiver, header.seen(), octets.len());
+                taken
+            }
+            _ => taken,
+        }
+    }
+
+    /// Takes what may be an armoured datagram with a damaged header: from where a peer is that speaks wire 2, and for keys
+    /// that are there with it. `None`: it is something else, or too many corrections were in vain.
+    fn take_mended(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        octets: &[u8],
+    ) -> Option<Result<(), DropReason>> {
+        if self.config.fec_words.is_none() {
+            return None;
+        }
+        let from = self.peer_at(now, origin.path)?;
+        let peer = self.peers.get(from).filter(|peer| peer.wire == Wire::Two)?;
+        let peer = peer.index;
+        if !self.may_correct(now, origin.path, Damage::Header) {
+            return None;
+        }
+        let (armoured, symbols) = Armoured::correct(octets, &mut self.code)?;
+        if self.indices.get(&armoured.header.receiver) != Some(&peer) {
+            return None;
+        }
+        let taken = self.take_armoured(now, origin, armoured, octets);
+        if taken.is_ok() {
+            self.counters.corrected_symbols += u64::from(symbols);
+        }
+        Some(taken)
     }
 
     fn judge_header(&mut self, now: Instant, path: PathId, reject: HeaderReject) -> DropReason {
@@ -234,6 +313,12 @@ impl<M: Carried> Session<M> {
     ) -> Result<(), DropReason> {
         let header = DataHeader::parse(octets).ok_or(DropReason::Truncated)?;
         let receiver = header.receiver;
+        // One wrong bit makes an armoured datagram look so.
+        if !self.indices.contains_key(&receiver)
+            && let Some(taken) = self.take_mended(now, origin, octets)
+        {
+            return taken;
+        }
         let (told, body) = (Told::Whole(header.number), &octets[DATA_HEADER_BYTES..]);
         let taken = self.take_sealed(now, origin, receiver, told, body);
         if let Err(DropReason::NoSession | DropReason::Expired) = taken {

@@ -9,7 +9,7 @@ use crate::session::liveness::{Due, Wants};
 use crate::session::path_slot::PathSlot;
 use crate::session::seal::Keypair;
 use crate::session::wire::{
-    DataHeader, DatagramType, FRAGMENT_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
+    Armoured, DataHeader, DatagramType, FRAGMENT_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Carried, Deadline, PathId, Transmit};
@@ -21,24 +21,24 @@ pub(super) const SIZE_PROBE: u32 = 1 << 31;
 
 /// Appends room for the header of a datagram in `wire`, and returns the place where the datagram begins. Its content
 /// is written behind the header, and sealed in its place.
-fn begin(out: &mut Vec<u8>, wire: Wire) -> usize {
+fn begin(out: &mut Vec<u8>, wire: Wire, fec: FecStrength) -> usize {
     let start = out.len();
-    out.resize(start + wire.header_bytes(), 0);
+    out.resize(start + wire.header_bytes(fec), 0);
     start
 }
 
 /// Appends room for what is before the inner machine's octets in a datagram in `wire`.
-fn begin_inner(out: &mut Vec<u8>, wire: Wire) -> usize {
+fn begin_inner(out: &mut Vec<u8>, wire: Wire, fec: FecStrength) -> usize {
     let start = out.len();
     // In wire 1 the last of it is the type of a TPDU, which is 0.
-    out.resize(start + wire.before(), 0);
+    out.resize(start + wire.before(fec), 0);
     start
 }
 
 /// Moves the octets that follow [`begin_inner`] in one wire to where they are in another.
-fn begin_again(out: &mut Vec<u8>, start: usize, before: Wire, wire: Wire) {
-    let room = start..start + before.before();
-    out.splice(room, repeat_n(0, wire.before()));
+fn begin_again(out: &mut Vec<u8>, start: usize, [before, wire]: [Wire; 2], fec: FecStrength) {
+    let room = start..start + before.before(fec);
+    out.splice(room, repeat_n(0, wire.before(fec)));
 }
 
 /// Makes the octets since [`begin`] a whole sealed datagram in the wire of `keys`, after `tap` has seen them. `None`,
@@ -51,7 +51,7 @@ fn seal(
     out: &mut Vec<u8>,
     tap: impl FnOnce(&[u8]),
 ) -> Option<usize> {
-    let content = start + keys.wire.header_bytes();
+    let content = start + keys.wire.header_bytes(fec);
     let Some(number) = keys.next_number(PathSlot::FIRST) else {
         out.truncate(start);
         return None;
@@ -70,13 +70,26 @@ fn seal(
             };
             header.copy_from_slice(&one.to_octets());
         }
-        Wire::Two => header.copy_from_slice(&DataHeader { receiver, number }.to_octets()),
+        Wire::Two if fec.is_none() => {
+            header.copy_from_slice(&DataHeader { receiver, number }.to_octets());
+        }
+        // Written at last, with the help of the room behind the datagram.
+        Wire::Two => {}
     }
     if !keys.seal(number, content, out) {
         out.truncate(start);
         return None;
     }
-    code.append_parity(out, start, fec);
+    match keys.wire {
+        Wire::One => code.append_parity(out, start, fec),
+        Wire::Two if fec.is_none() => {}
+        Wire::Two => {
+            code.append_parity(out, content, fec);
+            let header = DataHeader { receiver, number };
+            let words = fec;
+            Armoured { header, words }.write(code, start, out);
+        }
+    }
     Some(out.len() - start)
 }
 
@@ -118,7 +131,7 @@ impl<M: Carried> Session<M> {
             return Some(transmit);
         }
         while self.is_any_open(now) {
-            let start = begin_inner(out, self.likely_wire);
+            let start = begin_inner(out, self.likely_wire, self.config.fec_words);
             let Some(inner) = self.inner.poll_transmit(now, out) else {
                 out.truncate(start);
                 return None;
@@ -154,11 +167,12 @@ impl<M: Carried> Session<M> {
         let wire = state.wire;
         if wire != self.likely_wire {
             // Where peers have different wires; one wire needs no move.
-            begin_again(out, start, self.likely_wire, wire);
+            let wires = [self.likely_wire, wire];
+            begin_again(out, start, wires, self.config.fec_words);
             self.likely_wire = wire;
         }
-        let content = start + wire.header_bytes();
         let (path, fec) = (state.path?, self.config.fec_words);
+        let content = start + wire.header_bytes(fec);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
             self.scratch.clear();
@@ -217,7 +231,7 @@ impl<M: Carried> Session<M> {
         for piece in cut(state.fragment_id, octets, room) {
             let fec = self.config.fec_words;
             if first.is_none() {
-                let start = begin(out, wire);
+                let start = begin(out, wire, fec);
                 Message::Fragment(piece).write(out);
                 let len = seal(keys, &mut self.code, fec, start, out, tap)?;
                 state.reports.on_sent(now);
@@ -225,7 +239,7 @@ impl<M: Carried> Session<M> {
                 more = fields;
             } else {
                 let mut sealed = Vec::new();
-                let start = begin(&mut sealed, wire);
+                let start = begin(&mut sealed, wire, fec);
                 Message::Fragment(piece).write(&mut sealed);
                 let len = seal(keys, &mut self.code, fec, start, &mut sealed, tap)?;
                 state.reports.on_sent(now);
@@ -263,7 +277,7 @@ impl<M: Carried> Session<M> {
             return false;
         };
         let mut octets = Vec::new();
-        let start = begin(&mut octets, wire);
+        let start = begin(&mut octets, wire, self.config.fec_words);
         message.write(&mut octets);
         self.send_own(now, peer, path, (start, octets), wants)
     }
@@ -384,21 +398,21 @@ impl<M: Carried> Session<M> {
         let (Some(path), Some(due)) = (state.path, state.mtu.due(now, rtt)) else {
             return;
         };
-        let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
+        let fec = self.config.fec_words;
         let Some(wire) = state.keys.wire() else {
             return;
         };
-        let around = state.headers.0 + wire.around() + parity;
+        let around = state.headers.0 + wire.around(fec);
         let known = due.known.map(|known| (due.id.wrapping_add(1), known));
         for (id, packet) in [(due.id, due.packet)].into_iter().chain(known) {
             let mut octets = Vec::new();
-            let start = begin(&mut octets, wire);
+            let start = begin(&mut octets, wire, fec);
             let probe = Probe {
                 id: SIZE_PROBE | id,
                 sent_micros: now.as_wrapping_micros(),
             };
             Message::Probe(probe).write(&mut octets);
-            let whole = wire.before() + packet.saturating_sub(around).as_usize();
+            let whole = wire.before(fec) + packet.saturating_sub(around).as_usize();
             octets.resize(whole.max(octets.len()), 0);
             // A lost probe of a size must not raise doubts about the link.
             self.send_own(now, index, path, (start, octets), Wants::Nothing);

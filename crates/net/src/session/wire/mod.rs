@@ -1,5 +1,6 @@
 //! The octets of a session: header, hello, messages. `docs/protocol/session.md` specifies them.
 
+mod armour;
 mod data_header;
 mod header;
 mod hello;
@@ -10,6 +11,7 @@ mod question;
 #[cfg(test)]
 mod samples;
 
+pub(super) use armour::{ARMOURED_HEADER_BYTES, Armoured};
 pub(super) use data_header::{DATA_HEADER_BYTES, DataHeader};
 pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
