@@ -5,7 +5,7 @@
 use crate::session_pair::by_hand::{joined, sent, take, the_peer};
 use crate::session_pair::{Pair, Way, lossy, noise, preset_pair, unprotected};
 use fulmar_net::session::{Capability, Security, SessionConfig, wire_2};
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::{Duration, FecStrength, Instant};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -103,6 +103,31 @@ fn datagrams_in_wire_2_are_the_examples_of_the_page() {
     assert_eq!(of(&[left[0].1.clone()], content[0]), hex(&data));
     // It is what its receiver opens.
     take(&mut called, now, the_peer(), &data);
+    assert_eq!(called.inner().contents, [content]);
+}
+
+#[test]
+fn an_armoured_datagram_is_the_example_of_the_page() {
+    let configs = unprotected().map(|mut config| {
+        config.capabilities.push(wire_2());
+        config.fec_words = FecStrength::from_words(1).expect("a strength");
+        config
+    });
+    let now = Instant::START + Duration::from_millis(2);
+    let (mut caller, mut called, _) = joined(configs, now);
+    let example = example("armoured data in wire 2");
+    let content = example[17..example.len() - 8].to_vec();
+    let source = caller.inner_mut();
+    (source.left, source.content) = (1, Some(content.clone()));
+    let left = sent(&mut caller, now);
+    assert_eq!(hex(&left[0].1), hex(&example));
+    // Four wrong octets of the header, and two of what is behind it.
+    let mut damaged = example.clone();
+    for place in [0, 5, 9, 16, 20, example.len() - 1] {
+        damaged[place] ^= 0x5A;
+    }
+    let later = now + Duration::from_millis(200);
+    take(&mut called, later, the_peer(), &damaged);
     assert_eq!(called.inner().contents, [content]);
 }
 
