@@ -11,10 +11,11 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 MINUTES ?= 10
 SEED ?= 1
-# What is built once, as CI does, is built faster without what would make a second time faster.
+# What is built once, as CI does, is built faster without what would make a second time faster, or what runs of seconds do not need.
 ifeq ($(CI),true)
 export CARGO_INCREMENTAL ?= 0
 export CARGO_PROFILE_TEST_DEBUG ?= 0
+export CARGO_PROFILE_RELEASE_LTO ?= off
 endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))

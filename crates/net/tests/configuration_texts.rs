@@ -46,6 +46,15 @@ fn each_text_of_the_corpus_is_a_configuration_or_one_line() {
     assert!(taken > 0 && taken < texts.len(), "{taken}");
 }
 
+#[test]
+fn control_characters_in_a_value_are_written_out() {
+    let class = "class = \"telemetry\"";
+    let texts = corpus();
+    let text = texts.iter().find(|text| text.contains(class));
+    let text = text.expect("a configuration with a class");
+    assert!(!read(&text.replacen(class, "class = \"t\\u001bmetry\"", 1)));
+}
+
 proptest! {
     #[test]
     fn a_changed_configuration_is_a_configuration_or_one_line(

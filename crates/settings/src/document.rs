@@ -82,6 +82,10 @@ impl Document {
         let lines = Lines::new(name, text);
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
+            if holds_key(text) {
+                let problem = "this is the file of a key; name the file with the settings";
+                return SettingsError::new(lines.origin(at), "", problem);
+            }
             let message = error.message();
             let remedy = match message {
                 "duplicate key" => "; write it once, or several tables of one name as [[name]]",
@@ -294,6 +298,20 @@ fn put_below(
     }
 }
 
+/// Whether a line is a key as key files have it, 32 octets in base64: no part of such a text may be repeated.
+fn holds_key(text: &str) -> bool {
+    let is_base64 = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'+' | b'/');
+    let is_key = |line: &str| {
+        let (key, end) = line
+            .trim()
+            .as_bytes()
+            .split_at_checked(43)
+            .unwrap_or_default();
+        end == b"=" && key.iter().all(is_base64)
+    };
+    text.lines().any(is_key)
+}
+
 /// The key or the table's name on the line of `at`, if one stands there: the field that a syntax
 /// error names.
 fn key_near(text: &str, at: usize) -> &str {
@@ -413,6 +431,28 @@ mod tests {
             panic!("a table")
         };
         assert_eq!(second["rate"].origin.to_string(), "a.toml:7");
+    }
+
+    #[test]
+    fn the_file_of_a_key_is_refused_and_nothing_of_the_key_is_repeated() {
+        for key in [
+            "WeUWVY07mb0pwmAt2fuvlh9gB339aYpI0UUgGdyjRvs=",
+            "qGtsb/epSSkslwTYsTFO8JXGERGLPxFD9FRSvJIIYGA=",
+        ] {
+            let text = format!("# Fulmar secret key\n{key}\n");
+            let said = Document::parse("a.key", &text).unwrap_err().to_string();
+            assert!(
+                said.starts_with("a.key:2: this is the file of a key"),
+                "{said}"
+            );
+            assert!(!said.contains(&key[..5]), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_quoted_in_an_error_does_not_steer_the_terminal() {
+        let error = SettingsError::new(Origin::Default, "a\u{1b}[2J", "is `x\ny`");
+        assert_eq!(error.to_string(), "default: `a\\u{1b}[2J`: is `x\\ny`");
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl fmt::Display for Origin {
 /// The error about settings that cannot be used. Prints as one line: place, field, problem and
 /// remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{origin}: {}{problem}", field_prefix(.field))]
+#[error("{}", one_line(&format!("{origin}: {}{problem}", field_prefix(.field))))]
 pub struct SettingsError {
     /// The place of the mistake.
     pub origin: Origin,
@@ -39,6 +39,16 @@ pub struct SettingsError {
     pub field: String,
     /// The problem, and what would be right.
     pub problem: String,
+}
+
+/// The text with control characters written out: a value that is quoted must not steer the terminal.
+fn one_line(text: &str) -> String {
+    let written = |c: char| {
+        let escaped = c.is_control().then(|| c.escape_default());
+        let kept = escaped.is_none().then_some(c);
+        escaped.into_iter().flatten().chain(kept)
+    };
+    text.chars().flat_map(written).collect()
 }
 
 fn field_prefix(field: &str) -> String {

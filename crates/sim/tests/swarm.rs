@@ -4,7 +4,7 @@ use fulmar_sim::experiment::ExperimentProgress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 12] = [
+const FAILED_ONCE: [(u64, &str); 13] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -35,6 +35,10 @@ const FAILED_ONCE: [(u64, &str); 12] = [
         "gateways: with the hosts at both sides gone, each side waited for the other",
     ),
     (1809, "the same"),
+    (
+        94_123_316_031_848,
+        "LT-TCP: a burst of losses, which counts packets, outlasted the 20 SYNs that were drawn",
+    ),
 ];
 
 #[test]

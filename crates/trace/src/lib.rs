@@ -9,10 +9,10 @@
 //! ```
 //!
 //! ```
-//! use fulmar_trace::{Recording, SequenceOptions, TraceError, read_table};
+//! use fulmar_trace::{TableContent, SequenceOptions, TraceError, read_table};
 //! let table = "lost\n0\n1\n0\n0\n";
 //! let recording = read_table("lab.csv", table.as_bytes(), SequenceOptions::default())?;
-//! assert!(matches!(recording, Recording::Packets(_)));
+//! assert!(matches!(recording, TableContent::Packets(_)));
 //! # Ok::<(), TraceError>(())
 //! ```
 //!

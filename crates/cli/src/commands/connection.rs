@@ -23,6 +23,7 @@ use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
 use fulmar_settings::{FieldKeys, with_keys};
 use serde::Serialize;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -296,7 +297,15 @@ pub(crate) fn driver_at(
     (verbose, quiet): (u8, bool),
 ) -> Result<(UdpDriver, SocketAddr), Failure> {
     let port = UdpPort::bind(address, config)
-        .with_context(|| format!("listening on {address}"))
+        .map_err(|error| {
+            let cure = match error.kind() {
+                ErrorKind::AddrInUse => {
+                    ", which another program has: stop it (ss -ulpn names it), or give another port"
+                }
+                _ => "",
+            };
+            anyhow::Error::new(error).context(format!("listening on {address}{cure}"))
+        })
         .or_exit(Exit::Device)?;
     complain(&port, verbose, quiet);
     let listening = port

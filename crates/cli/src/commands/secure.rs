@@ -82,9 +82,10 @@ impl SecurityArgs {
 /// A key file that cannot be used.
 pub(crate) fn failure(error: KeyFileError) -> Failure {
     let exit = match error {
-        KeyFileError::Key { .. } | KeyFileError::Count { .. } | KeyFileError::Exists { .. } => {
-            Exit::Usage
-        }
+        KeyFileError::NoName
+        | KeyFileError::Key { .. }
+        | KeyFileError::Count { .. }
+        | KeyFileError::Exists { .. } => Exit::Usage,
         KeyFileError::Missing { .. }
         | KeyFileError::Read { .. }
         | KeyFileError::Mode { .. }

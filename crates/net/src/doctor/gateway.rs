@@ -8,7 +8,7 @@ use crate::udp::{PortConfig, UdpPort};
 use fulmar_proto::units::ByteCount;
 use rustix::fs::{Access, access, statvfs};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Checks keys, directories, ports and peers. Peers are asked for the version that they speak, which leaves no
 /// trace in their sessions. Nothing is written.
@@ -59,17 +59,24 @@ fn port(config: &GatewayConfig) -> Finding {
     }
 }
 
+/// The nearest ancestor that exists: a relative path is taken from the current directory, as the gateway takes it.
+fn nearest(directory: &Path) -> Option<PathBuf> {
+    let whole = std::path::absolute(directory).ok()?;
+    let existing = whole.ancestors().find(|place| place.exists());
+    existing.map(Path::to_owned)
+}
+
 /// The nearest ancestor that exists must take a new directory.
 fn writable(check: &str, directory: &Path) -> Finding {
     let shown = directory.display();
-    let Some(existing) = directory.ancestors().find(|place| place.exists()) else {
+    let Some(existing) = nearest(directory) else {
         return Finding::bad(
             check,
             format!("{shown} has no parent"),
             "write an absolute path",
         );
     };
-    match access(existing, Access::WRITE_OK | Access::EXEC_OK) {
+    match access(&existing, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Finding::good(check, shown.to_string()),
         Err(error) => Finding::bad(
             check,
@@ -82,8 +89,7 @@ fn writable(check: &str, directory: &Path) -> Finding {
 fn room(directory: &Path, limit: ByteCount) -> Finding {
     const CHECK: &str = "custody directory";
     let finding = writable(CHECK, directory);
-    let existing = directory.ancestors().find(|place| place.exists());
-    let Some(Ok(space)) = existing.map(statvfs) else {
+    let Some(Ok(space)) = nearest(directory).map(statvfs) else {
         return finding;
     };
     if finding.remedy.is_some() {
@@ -111,6 +117,8 @@ mod tests {
         let wanted = root.path().join("a/b");
         assert_eq!(writable("state directory", &wanted).verdict, Verdict::Good);
         assert!(!wanted.exists());
+        let relative = Path::new("no-such-directory/here");
+        assert_eq!(writable("state directory", relative).verdict, Verdict::Good);
         // A path that is no directory takes no directory.
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();

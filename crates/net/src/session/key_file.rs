@@ -25,6 +25,11 @@ pub enum KeyFileError {
         /// The option of `fulmar keygen` for this kind of key.
         flag: &'static str,
     },
+    /// A key stands in place of the file's name. It is not repeated: it may be a secret one.
+    #[error(
+        "a key stands where the name of its file belongs; write the key into a file of its own (mode 600), and name that"
+    )]
+    NoName,
     /// It cannot be opened or read.
     #[error("reading the key file {}", .path.display())]
     Read {
@@ -99,9 +104,12 @@ fn read_key<K: FromStr<Err = KeyError>>(
         path: path.to_owned(),
         source,
     };
+    let is_key = || path.to_str().is_some_and(|name| name.parse::<K>().is_ok());
     let file = ownership::open_secret(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound if is_key() => KeyFileError::NoName,
         io::ErrorKind::NotFound => KeyFileError::Missing {
-            path: path.to_owned(),
+            // Whoever named it may have had another directory in mind.
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
             flag,
         },
         _ => failed(source),
@@ -228,6 +236,28 @@ mod tests {
         let refused = write_preset_key(&path, &preset).unwrap_err();
         assert!(matches!(refused, KeyFileError::Exists { .. }), "{refused}");
         assert_eq!(read_secret_key(&path).unwrap(), secret);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named_with_its_directory_and_a_key_in_its_place_is_not_repeated()
+    {
+        let (secret, preset) = keys();
+        let missing = read_secret_key(Path::new("none.key")).unwrap_err();
+        let here = std::env::current_dir().unwrap().join("none.key");
+        let said = missing.to_string();
+        assert!(said.contains(&here.display().to_string()), "{said}");
+        let texts = [secret.to_text(), preset.to_text()];
+        let refused = [
+            read_secret_key(Path::new(&*texts[0])).unwrap_err(),
+            read_preset_key(Path::new(&*texts[1])).unwrap_err(),
+        ];
+        for (refused, key) in refused.iter().zip(&texts) {
+            let said = refused.to_string();
+            assert!(
+                said.contains("the name of its file") && !said.contains(&key[..4]),
+                "{said}"
+            );
+        }
     }
 
     #[test]

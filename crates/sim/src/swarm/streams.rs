@@ -12,6 +12,11 @@ use crate::scenario::{Document, PointPlan, ScenarioError};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::AtomicBool;
 
+/// More timeouts in a row than any drawn outage and loss make likely. Bursts of eight packets in the mean
+/// count packets, also those that a stalled sender repeats; they last for 60 of them in 3 of 10,000 cases.
+const PATIENT: u64 = 250;
+const SYN_RETRIES_MAX: u64 = 100;
+
 /// The report of a session.
 #[derive(Default)]
 pub(super) struct Session {

@@ -1,6 +1,8 @@
 //! Random sessions of LT-TCP. Its queues mark before they drop, for loss is no signal to it.
 
-use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
+use super::{
+    Draw, PATIENT, SYN_RETRIES_MAX, Session, draw_buffers, draw_flow_head, draw_path, run,
+};
 use crate::scenario::ScenarioError;
 use crate::swarm::broken;
 use core::sync::atomic::AtomicBool;
@@ -29,9 +31,8 @@ fn scenario(seed: u64) -> String {
 
 fn flow(draw: &mut Draw) {
     draw_flow_head(draw, "lt-tcp", "lt_tcp");
-    // Outages of a minute, and losses while they are waited for.
-    draw.line(format_args!("data_retries = 60"));
-    draw.line(format_args!("syn_retries = 20"));
+    draw.line(format_args!("data_retries = {PATIENT}"));
+    draw.line(format_args!("syn_retries = {SYN_RETRIES_MAX}"));
     for chance in ["pfec", "rfec"] {
         if draw.rng.chance(0.5) {
             let percent = 99.0 * draw.rng.unit_f64();

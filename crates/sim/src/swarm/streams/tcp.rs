@@ -1,6 +1,8 @@
 //! Random sessions of TCP, of any preset with any of its options turned around.
 
-use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
+use super::{
+    Draw, PATIENT, SYN_RETRIES_MAX, Session, draw_buffers, draw_flow_head, draw_path, run,
+};
 use crate::scenario::{PointPlan, ScenarioError, TransportPlan};
 use crate::stack::stream::GAVE_UP;
 use crate::swarm::broken_but;
@@ -36,11 +38,6 @@ const PRESETS: [&str; 6] = [
     "rfc793-no-cc",
     "sack-no-cc",
 ];
-/// More timeouts in a row than any drawn outage and loss make likely. Bursts of eight packets in the mean
-/// count packets, also those that a stalled sender repeats; they last for 60 of them in 3 of 10,000 cases.
-const PATIENT: u64 = 250;
-const SYN_RETRIES_MAX: u64 = 100;
-
 /// Draws, runs and checks the session of `seed`.
 pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, ScenarioError> {
     run(&scenario(seed), seed, cancel, broken)
