@@ -40,7 +40,7 @@ impl Display for Field {
     }
 }
 
-/// A setting of a channel: a field of [`ChannelConfig`](crate::Config), or the discipline of a queue above it.
+/// A setting of a channel: a field of [`ChannelConfig`](crate::ChannelConfig), or the discipline of a queue above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// The rate of the transmitter.
