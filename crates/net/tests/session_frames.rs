@@ -73,7 +73,7 @@ impl Victim {
         self.session.counters().dropped(DropReason::Unknown)
     }
 
-    /// What the machine inside got.
+    /// The contents that the machine inside received.
     fn contents(&self) -> &[Vec<u8>] {
         &self.session.inner().contents
     }

@@ -1,4 +1,4 @@
-//! What a test's pipe sees of the TPDUs that pass, in the form that they have there.
+//! The TPDUs that a test's pipe sees pass, in the form that they have there.
 
 use super::FORM;
 use fulmar_proto::machine::{Carried, Datagram, Form, Machine};

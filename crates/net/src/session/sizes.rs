@@ -69,7 +69,7 @@ pub struct Sizes {
     pub packet: ByteCount,
     /// The UDP payload in it: a session datagram.
     pub datagram: ByteCount,
-    /// What the inner machine sends, in that: its datagram, or in [`Wire::Two`] content.
+    /// The inner machine's part of it: a datagram of its own, or content in [`Wire::Two`].
     pub payload: ByteCount,
 }
 

@@ -1,4 +1,4 @@
-//! What whoever sees the path reads of data, in either wire.
+//! The parts of a data datagram that an eavesdropper can read, in either wire.
 
 use fulmar_net::session::Wire;
 
@@ -9,12 +9,12 @@ pub(crate) struct Data<'a> {
     pub(crate) index: &'a [u8],
     /// The octets that a notice repeats.
     pub(crate) shown: [u8; 4],
-    /// What is behind the header.
+    /// The octets behind the header.
     pub(crate) sealed: &'a [u8],
 }
 
 impl Data<'_> {
-    /// What a notice would repeat of data sent `more` datagrams later.
+    /// The octets that a notice would repeat of data sent `more` datagrams later.
     pub(crate) fn shown_later(&self, more: u32) -> [u8; 4] {
         let later = u32::from_be_bytes(self.shown).wrapping_add(more);
         later.to_be_bytes()

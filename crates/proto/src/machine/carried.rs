@@ -53,7 +53,7 @@ pub trait Carried: Machine {
     /// The remote at the end of `path` has lost its state. Nothing of its new start has been handed over yet.
     fn peer_restarted(&mut self, now: Instant, path: PathId);
 
-    /// What is sent on `path` from now on is in this form: both ends of the session around it can read it. Without
+    /// Packets for `path` are in this form from now on: both ends of the session around it can read it. Without
     /// this call it is the long one.
     ///
     /// In the short form [`Machine::poll_transmit`] appends content, which is one short frame, or 0x00 and the packet in
