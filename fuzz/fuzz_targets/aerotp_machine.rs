@@ -8,7 +8,7 @@ use arbitrary::Arbitrary;
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::{
-    Carried, Datagram, Driver, Ecn, Form, Machine, PathId, Strict, Transmit, drain,
+    Carried, Datagram, Driver, Ecn, Machine, PathId, Strict, TpduForm, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
@@ -64,8 +64,8 @@ struct App {
     watched: Option<ConnectionId>,
     read: Vec<u8>,
     buffer: Vec<u8>,
-    form: Form,
-    out: VecDeque<(Form, Vec<u8>)>,
+    form: TpduForm,
+    out: VecDeque<(TpduForm, Vec<u8>)>,
 }
 
 impl Driver<Strict<Endpoint>> for App {
@@ -101,15 +101,15 @@ impl End {
         drain(&mut self.machine, now, &mut self.app);
     }
 
-    fn take(&mut self, now: Instant, form: Form, octets: &[u8]) {
+    fn take(&mut self, now: Instant, form: TpduForm, octets: &[u8]) {
         let datagram = Datagram {
             path: PathId(0),
             octets,
             ecn: Ecn::NotCapable,
         };
         match form {
-            Form::Long => self.machine.handle_datagram(now, datagram),
-            Form::Short => self.machine.handle_frames(now, datagram),
+            TpduForm::Long => self.machine.handle_datagram(now, datagram),
+            TpduForm::Short => self.machine.handle_frames(now, datagram),
         }
         self.settle(now);
     }
@@ -214,7 +214,7 @@ fuzz_target!(|plan: Plan| {
                 let side = from(*forward);
                 if let Some((form, mut datagram)) = ends[side].app.out.pop_front() {
                     if let Step::Damage { bit, .. } = step {
-                        if form == Form::Short {
+                        if form == TpduForm::Short {
                             continue;
                         }
                         let bit = usize::from(*bit) % (datagram.len() * 8);
@@ -246,7 +246,11 @@ fuzz_target!(|plan: Plan| {
             }
             Step::Speak { forward, short } => {
                 let side = from(*forward);
-                let form = if *short { Form::Short } else { Form::Long };
+                let form = if *short {
+                    TpduForm::Short
+                } else {
+                    TpduForm::Long
+                };
                 ends[side].app.form = form;
                 ends[side].machine.speak(now, PathId(0), form);
                 ends[side].settle(now);

@@ -9,8 +9,8 @@ use fulmar_net::session::{
     SessionConfig, SessionEvent, wire_2,
 };
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Driver, Ecn, Form, Kind, Machine, PathId, PathSizes, Priority,
-    Strict, Transmit, drain,
+    Carried, Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, PathSizes, Priority, Strict,
+    TpduForm, Transmit, drain,
 };
 use fulmar_proto::units::{ByteCount, Duration, FecStrength, Instant};
 use fulmar_proto::wire::aerotp::short::{Content, FrameKind};
@@ -91,7 +91,7 @@ const FULL: u8 = 0x68;
 /// Sends numbered messages, in the form that it is told, and keeps those that arrive.
 #[derive(Default)]
 struct Inner {
-    form: Form,
+    form: TpduForm,
     to_send: VecDeque<Vec<u8>>,
     arrived: VecDeque<Vec<u8>>,
 }
@@ -99,7 +99,7 @@ struct Inner {
 impl Carried for Inner {
     const SHORT: bool = true;
 
-    fn speak(&mut self, _now: Instant, path: PathId, form: Form) {
+    fn speak(&mut self, _now: Instant, path: PathId, form: TpduForm) {
         assert_eq!(path, PathId(0), "paths are peers");
         self.form = form;
     }
@@ -134,7 +134,7 @@ impl Machine for Inner {
     fn poll_transmit(&mut self, _: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let octets = self.to_send.pop_front()?;
         let start = out.len();
-        if self.form == Form::Short {
+        if self.form == TpduForm::Short {
             out.push(FULL);
         }
         out.extend_from_slice(&octets);

@@ -4,7 +4,7 @@
 //! outlive the end of what was there before.
 
 use fulmar_proto::machine::{
-    Carried as CarriedMachine, Datagram, Deadline, Form, Machine, PathId, PathSizes, Transmit,
+    Carried as CarriedMachine, Datagram, Deadline, Machine, PathId, PathSizes, TpduForm, Transmit,
 };
 use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint, Event};
 use fulmar_proto::units::{ByteCount, Instant};
@@ -102,7 +102,7 @@ impl CarriedMachine for Carried {
         self.endpoint.on_sent_below(now, path, wire);
     }
 
-    fn speak(&mut self, now: Instant, path: PathId, form: Form) {
+    fn speak(&mut self, now: Instant, path: PathId, form: TpduForm) {
         self.endpoint.speak(now, path, form);
     }
 

@@ -7,8 +7,8 @@ use fulmar_net::session::{
     SessionConfig, SessionConfigError, SessionEvent, wire_2,
 };
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Driver, Ecn, Form, Kind, Machine, PathId, PathSizes, Priority,
-    Strict, Transmit, drain,
+    Carried, Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, PathSizes, Priority, Strict,
+    TpduForm, Transmit, drain,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -60,8 +60,8 @@ impl<const SHORT: bool> Machine for Post<SHORT> {
 impl<const SHORT: bool> Carried for Post<SHORT> {
     const SHORT: bool = SHORT;
 
-    fn speak(&mut self, _now: Instant, path: PathId, form: Form) {
-        if form == Form::Short {
+    fn speak(&mut self, _now: Instant, path: PathId, form: TpduForm) {
+        if form == TpduForm::Short {
             self.short.insert(path);
         } else {
             self.short.remove(&path);

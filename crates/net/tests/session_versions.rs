@@ -11,7 +11,7 @@ use crate::session_pair::{PATH, PEER, noise, preset, preset_pair, speaking, unpr
 use fulmar_net::session::{
     DropReason, EarlyData, LinkState, Security, SessionConfig, SessionEvent, Wire,
 };
-use fulmar_proto::machine::Form;
+use fulmar_proto::machine::TpduForm;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::checksum::hec;
@@ -27,10 +27,10 @@ fn agreed(wires: [Wire; 2]) -> Wire {
     }
 }
 
-fn form(wire: Wire) -> Form {
+fn form(wire: Wire) -> TpduForm {
     match wire {
-        Wire::One => Form::Long,
-        Wire::Two => Form::Short,
+        Wire::One => TpduForm::Long,
+        Wire::Two => TpduForm::Short,
     }
 }
 
@@ -308,7 +308,7 @@ fn early_data_is_in_the_long_form_before_a_session_and_after_its_end() {
     for round in 1..=2 {
         let before = world.ends[1].counters().received_early;
         let source = world.ends[0].inner_mut();
-        assert_eq!(source.form, Form::Long, "round {round}");
+        assert_eq!(source.form, TpduForm::Long, "round {round}");
         (source.left, source.octets) = (10, 500);
         world.settle();
         world.run(DELAY);
@@ -319,7 +319,7 @@ fn early_data_is_in_the_long_form_before_a_session_and_after_its_end() {
         );
         world.run(SECOND);
         assert!(world.is_up());
-        assert_eq!(world.ends[0].inner().form, Form::Short);
+        assert_eq!(world.ends[0].inner().form, TpduForm::Short);
         let now = world.now;
         world.ends[1].close(now);
         world.settle();
@@ -338,15 +338,15 @@ fn a_peer_that_was_removed_and_comes_back_is_spoken_to_anew() {
     let now = world.now;
     world.ends[0].remove_peer(now, PEER);
     world.settle();
-    assert_eq!(world.ends[0].inner().form, Form::Long);
+    assert_eq!(world.ends[0].inner().form, TpduForm::Long);
     world.run(SECOND);
     assert_eq!(world.ends[0].add_peer(peer), Some(PEER));
     world.settle();
     world.run(SECOND * 3);
     assert!(world.is_up());
-    assert_eq!(world.ends[0].inner().form, Form::Short);
+    assert_eq!(world.ends[0].inner().form, TpduForm::Short);
     let now = world.now;
     let security = Security::Preset { key: preset(5) };
     assert!(world.ends[0].set_security(now, PEER, security, None));
-    assert_eq!(world.ends[0].inner().form, Form::Long);
+    assert_eq!(world.ends[0].inner().form, TpduForm::Long);
 }

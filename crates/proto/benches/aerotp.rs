@@ -5,7 +5,7 @@
 
 use core::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fulmar_proto::machine::{Datagram, Driver, Ecn, Form, Machine, PathId, Transmit, drain};
+use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, TpduForm, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
@@ -101,8 +101,8 @@ fn transfer(criterion: &mut Criterion) {
     group.sample_size(10);
     group.throughput(Throughput::Elements(DATAGRAMS));
     let forms = [
-        ("send, take, drain, acknowledge", Form::Long),
-        ("the same in the short form", Form::Short),
+        ("send, take, drain, acknowledge", TpduForm::Long),
+        ("the same in the short form", TpduForm::Short),
     ];
     for (name, form) in forms {
         group.bench_function(name, |b| {
@@ -142,8 +142,8 @@ fn transfer(criterion: &mut Criterion) {
                                 ecn,
                             };
                             match form {
-                                Form::Long => ends[1 - side].handle_datagram(now, datagram),
-                                Form::Short => ends[1 - side].handle_frames(now, datagram),
+                                TpduForm::Long => ends[1 - side].handle_datagram(now, datagram),
+                                TpduForm::Short => ends[1 - side].handle_frames(now, datagram),
                             }
                             drain(&mut ends[1 - side], now, &mut wires[1 - side]);
                             wires[side].spare.push(octets);

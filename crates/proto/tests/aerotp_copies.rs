@@ -9,7 +9,7 @@ use super::FORM;
 use super::pair::{Pair, Script, Way, clean, octets};
 use super::sight::tpdu;
 use core::num::NonZeroU8;
-use fulmar_proto::machine::{Form, Kind, PathId};
+use fulmar_proto::machine::{Kind, PathId, TpduForm};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, CloseReason, ConnectionConfig, Counters, EndpointConfig, Event,
@@ -28,8 +28,8 @@ pub(crate) const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
 pub(crate) const SLOW: Bitrate = Bitrate::from_bits_per_second(200_000);
 /// The TPDUs of 300,000 octets.
 pub(crate) const TPDUS: u64 = match FORM {
-    Form::Long => 206,
-    Form::Short => 204,
+    TpduForm::Long => 206,
+    TpduForm::Short => 204,
 };
 
 pub(crate) const CONNECTED: [Mode; 6] = [

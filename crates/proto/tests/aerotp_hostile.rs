@@ -6,7 +6,7 @@
 
 use super::FORM;
 use super::pair::{Fate, Pair, Script, Way, octets};
-use fulmar_proto::machine::Form;
+use fulmar_proto::machine::TpduForm;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{CloseReason, ConnectionConfig, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration};
@@ -81,8 +81,8 @@ fn survive(mode: Mode, words: u16, forged: u64, len: usize) {
         ..EndpointConfig::default()
     };
     let kinds = match FORM {
-        Form::Long => KINDS,
-        Form::Short => REPLAYS,
+        TpduForm::Long => KINDS,
+        TpduForm::Short => REPLAYS,
     };
     let script = attacked(u64::from(words) + 1, forged, kinds);
     let mut pair = Pair::new(endpoint, config, script);

@@ -7,7 +7,7 @@ use super::FORM;
 use super::pair::{Pair, Script, Way, clean, octets};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::machine::{Form, Kind};
+use fulmar_proto::machine::{Kind, TpduForm};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
@@ -94,8 +94,8 @@ fn every_mode_delivers_everything_on_a_clean_pipe_without_any_redundancy() {
             pair.received().len()
         );
         let tpdus = match FORM {
-            Form::Long => 206,
-            Form::Short => 204,
+            TpduForm::Long => 206,
+            TpduForm::Short => 204,
         };
         assert_eq!(pair.sent(Kind::Source), tpdus, "{mode}");
         assert_eq!(
@@ -211,8 +211,8 @@ fn repair_symbols_bring_back_what_a_quasi_reliable_block_lost() {
     // 5 % loss.
     let tpdus = pair.sent(Kind::Source);
     match FORM {
-        Form::Long => assert_eq!(tpdus, 413),
-        Form::Short => assert!((409..=412).contains(&tpdus), "{tpdus}"),
+        TpduForm::Long => assert_eq!(tpdus, 413),
+        TpduForm::Short => assert!((409..=412).contains(&tpdus), "{tpdus}"),
     }
     // 20 full blocks, and ceil(n * 10 / 20) repairs for the n sources of the last.
     let last = (tpdus - 20 * 20).div_ceil(2);

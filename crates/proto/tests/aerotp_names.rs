@@ -2,7 +2,7 @@
 
 use super::frame_link::{DELAY, Link, PATH, PORT, listening, only};
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::machine::{Form, Kind, Machine};
+use fulmar_proto::machine::{Kind, Machine, TpduForm};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
@@ -152,7 +152,7 @@ fn a_name_opens_nothing_and_is_answered_as_unknown() {
 #[test]
 fn on_a_path_that_speaks_the_long_form_an_unknown_name_is_not_answered() {
     let mut link = Link::new(config(Mode::Reliable));
-    link.speak(1, Form::Long);
+    link.speak(1, TpduForm::Long);
     let named = Named {
         name: Name(77),
         sender_opened: true,
@@ -173,7 +173,7 @@ fn a_peer_that_knows_nothing_of_a_connection_ends_it_as_by_a_reset() {
             link.inject(0, &unknown(link.name().answered()));
         } else {
             link.ends[1] = listening(3, config);
-            link.speak(1, Form::Short);
+            link.speak(1, TpduForm::Short);
             link.events[1].clear();
             let written = link.call(0, |end, now| end.write(now, id, b"again"));
             assert_eq!(written, Ok(5));
@@ -234,7 +234,7 @@ fn connections_to_ports_of_one_remainder_have_names_of_their_own() {
         ..EndpointConfig::default()
     };
     let mut endpoint = Endpoint::new(settings, Rng::from_seed(9));
-    endpoint.speak(Instant::START, PATH, Form::Short);
+    endpoint.speak(Instant::START, PATH, TpduForm::Short);
     let mut names = BTreeSet::new();
     // Of 3,000 ports drawn at random from 16,384, some 250 come twice.
     for nth in 0..3_000_u16 {
@@ -330,15 +330,15 @@ fn the_ends_change_forms_one_after_the_other_in_mid_transfer() {
     ] {
         let config = config(mode);
         let mut link = Link::new(config);
-        link.speak(0, Form::Long);
-        link.speak(1, Form::Long);
+        link.speak(0, TpduForm::Long);
+        link.speak(1, TpduForm::Long);
         let octets: Vec<u8> = (0..4_000_000_u32).map(|at| at.to_le_bytes()[1]).collect();
         let id = link.open(config, &octets);
-        let mut form = Form::Long;
+        let mut form = TpduForm::Long;
         for _ in 0..4 {
             form = match form {
-                Form::Long => Form::Short,
-                Form::Short => Form::Long,
+                TpduForm::Long => TpduForm::Short,
+                TpduForm::Short => TpduForm::Long,
             };
             link.run(SECOND / 10);
             link.speak(first, form);

@@ -1,7 +1,7 @@
 //! Two endpoints on a pipe of constant delay that keeps what it has carried, so that a test can carry it again or put
 //! frames of its own in.
 
-use fulmar_proto::machine::{Datagram, Ecn, Form, Kind, Machine, PathId};
+use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId, TpduForm};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
@@ -19,7 +19,7 @@ pub(crate) const DELAY: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) from: usize,
-    pub(crate) form: Form,
+    pub(crate) form: TpduForm,
     pub(crate) kind: Kind,
     pub(crate) octets: Vec<u8>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Sent {
 pub(crate) struct Link {
     pub(crate) now: Instant,
     pub(crate) ends: [Endpoint; 2],
-    pub(crate) forms: [Form; 2],
+    pub(crate) forms: [TpduForm; 2],
     pub(crate) flying: VecDeque<(Instant, Sent)>,
     /// All that has left, oldest first.
     pub(crate) carried: Vec<Sent>,
@@ -55,19 +55,19 @@ impl Link {
         let mut link = Self {
             now: Instant::START,
             ends: [1, 2].map(|seed| listening(seed, config)),
-            forms: [Form::Long; 2],
+            forms: [TpduForm::Long; 2],
             flying: VecDeque::new(),
             carried: Vec::new(),
             received: [Vec::new(), Vec::new()],
             events: [Vec::new(), Vec::new()],
             closes: true,
         };
-        link.speak(0, Form::Short);
-        link.speak(1, Form::Short);
+        link.speak(0, TpduForm::Short);
+        link.speak(1, TpduForm::Short);
         link
     }
 
-    pub(crate) fn speak(&mut self, side: usize, form: Form) {
+    pub(crate) fn speak(&mut self, side: usize, form: TpduForm) {
         self.forms[side] = form;
         self.ends[side].speak(self.now, PATH, form);
         self.settle(side);
@@ -94,19 +94,19 @@ impl Link {
 
     /// Hands `octets` over as content that has just arrived.
     pub(crate) fn inject(&mut self, to: usize, octets: &[u8]) {
-        let form = Form::Short;
+        let form = TpduForm::Short;
         self.arrive(to, form, octets);
     }
 
-    pub(crate) fn arrive(&mut self, to: usize, form: Form, octets: &[u8]) {
+    pub(crate) fn arrive(&mut self, to: usize, form: TpduForm, octets: &[u8]) {
         let datagram = Datagram {
             path: PATH,
             octets,
             ecn: Ecn::NotCapable,
         };
         match form {
-            Form::Long => self.ends[to].handle_datagram(self.now, datagram),
-            Form::Short => self.ends[to].handle_frames(self.now, datagram),
+            TpduForm::Long => self.ends[to].handle_datagram(self.now, datagram),
+            TpduForm::Short => self.ends[to].handle_frames(self.now, datagram),
         }
         self.settle(to);
     }

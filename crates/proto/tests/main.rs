@@ -3,10 +3,10 @@
 //! One program for all of the tests: it is linked once, and a test that waits leaves its core to
 //! another.
 
-use fulmar_proto::machine::Form;
+use fulmar_proto::machine::TpduForm;
 
 /// The form of the TPDUs in these tests; those of [`short`] run in the short one.
-const FORM: Form = Form::Long;
+const FORM: TpduForm = TpduForm::Long;
 
 mod aerotp_copies;
 mod aerotp_damage;

@@ -7,9 +7,9 @@
     reason = "parts of the pipes are for damage, which arrives in the long form alone"
 )]
 
-use fulmar_proto::machine::Form;
+use fulmar_proto::machine::TpduForm;
 
-const FORM: Form = Form::Short;
+const FORM: TpduForm = TpduForm::Short;
 
 #[path = "aerotp_copies.rs"]
 mod aerotp_copies;

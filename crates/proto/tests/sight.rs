@@ -1,7 +1,7 @@
 //! The TPDUs that a test's pipe sees pass, in the form that they have there.
 
 use super::FORM;
-use fulmar_proto::machine::{Carried, Datagram, Form, Machine};
+use fulmar_proto::machine::{Carried, Datagram, Machine, TpduForm};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::aerotp::short::{Content, Ends, Known, Named, read};
 use fulmar_proto::wire::aerotp::{Reject, Tpdu, parse};
@@ -39,8 +39,8 @@ impl Known for Pipe {
 /// The TPDU in a datagram of ours.
 pub(crate) fn tpdu(octets: &[u8]) -> Result<Tpdu<'_>, Reject> {
     match FORM {
-        Form::Long => parse(octets),
-        Form::Short => {
+        TpduForm::Long => parse(octets),
+        TpduForm::Short => {
             let frame = Content::of(octets).next().expect("there is always one");
             read(&frame.expect("our own"), &Pipe)
         }
@@ -54,12 +54,12 @@ pub(crate) fn hand_over<M: Machine + Carried>(
     datagram: Datagram<'_>,
 ) {
     match FORM {
-        Form::Long => machine.handle_datagram(now, datagram),
-        Form::Short => machine.handle_frames(now, datagram),
+        TpduForm::Long => machine.handle_datagram(now, datagram),
+        TpduForm::Short => machine.handle_frames(now, datagram),
     }
 }
 
 /// Whether what arrives is handed over at all: a seal lets nothing through that was not sent.
 pub(crate) fn passes_seal(sent: &[u8], arrives: &[u8]) -> bool {
-    FORM == Form::Long || sent == arrives
+    FORM == TpduForm::Long || sent == arrives
 }

@@ -5,7 +5,7 @@
 //! anew, and nobody between the ends can take the word away: hellos are sealed.
 
 use super::wire::{Capability, Hello};
-use fulmar_proto::machine::Form;
+use fulmar_proto::machine::TpduForm;
 
 const CAPABILITY: &str = "wire-2";
 const VERSION: &str = "1";
@@ -55,10 +55,10 @@ impl Wire {
     }
 
     /// The form in which the inner machine's packets travel in it.
-    pub(super) const fn form(self) -> Form {
+    pub(super) const fn form(self) -> TpduForm {
         match self {
-            Self::One => Form::Long,
-            Self::Two => Form::Short,
+            Self::One => TpduForm::Long,
+            Self::Two => TpduForm::Short,
         }
     }
 }

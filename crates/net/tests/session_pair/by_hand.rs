@@ -3,7 +3,8 @@
 use super::{PATH, PEER};
 use fulmar_net::session::{Entropy, LinkState, Session, SessionConfig, source_octets};
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Ecn, Form, Kind, Machine, PathId, PathSizes, Priority, Transmit,
+    Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, PathSizes, Priority, TpduForm,
+    Transmit,
 };
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::aerotp::short::{Content, FrameKind};
@@ -31,7 +32,7 @@ pub(crate) struct Source {
     /// The first of them.
     pub(crate) contents: Vec<Vec<u8>>,
     /// The form in which the peer is spoken to.
-    pub(crate) form: Form,
+    pub(crate) form: TpduForm,
     /// Datagrams sent.
     pub(crate) sent: u32,
 }
@@ -56,9 +57,9 @@ impl Machine for Source {
         self.left = self.left.checked_sub(1)?;
         let start = out.len();
         match (&self.content, self.form) {
-            (Some(content), Form::Short) => out.extend_from_slice(content),
+            (Some(content), TpduForm::Short) => out.extend_from_slice(content),
             (_, form) => {
-                if form == Form::Short {
+                if form == TpduForm::Short {
                     out.push(FULL);
                 }
                 out.extend_from_slice(&self.sent.to_be_bytes());
@@ -96,7 +97,7 @@ impl Carried for Source {
     }
     fn on_sent_below(&mut self, _now: Instant, _path: PathId, _wire: ByteCount) {}
     fn peer_restarted(&mut self, _now: Instant, _path: PathId) {}
-    fn speak(&mut self, _now: Instant, path: PathId, form: Form) {
+    fn speak(&mut self, _now: Instant, path: PathId, form: TpduForm) {
         assert_eq!(path, PEER.inner_path());
         assert_ne!(form, self.form, "said once");
         self.form = form;

@@ -5,7 +5,7 @@ use crate::units::{ByteCount, Instant};
 
 /// The form in which the machine's packets travel on a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum TpduForm {
     /// A datagram is a packet, with all its ports, numbers and checks.
     #[default]
     Long,
@@ -60,7 +60,7 @@ pub trait Carried: Machine {
     /// the long form, and the sizes of [`Carried::set_path_sizes`] are those of content. Sizes for the form are given
     /// right after it. A packet that was made before and is sent again may be longer than they say. Nobody calls
     /// this for a machine that cannot speak the short form.
-    fn speak(&mut self, _now: Instant, _path: PathId, _form: Form) {}
+    fn speak(&mut self, _now: Instant, _path: PathId, _form: TpduForm) {}
 
     /// Content in the short form arrived under a seal, with a frame for the machine or several: the machine leaves out
     /// those that are the session's own. It is taken whatever form is spoken on the path, since the two ends do not

@@ -12,7 +12,7 @@ mod carried;
 mod drain;
 mod strict;
 
-pub use carried::{Carried, Form, PathSizes};
+pub use carried::{Carried, PathSizes, TpduForm};
 pub use drain::{Driver, drain, drain_between_inputs};
 pub use strict::Strict;
 

@@ -1,6 +1,6 @@
 //! A wrapper that panics when the contract is broken.
 
-use super::{Carried, Datagram, Deadline, Form, Machine, PathId, PathSizes, Transmit};
+use super::{Carried, Datagram, Deadline, Machine, PathId, PathSizes, TpduForm, Transmit};
 use crate::units::{ByteCount, Instant};
 use core::cell::Cell;
 
@@ -182,7 +182,7 @@ impl<M: Carried> Carried for Strict<M> {
         self.app().peer_restarted(now, path);
     }
 
-    fn speak(&mut self, now: Instant, path: PathId, form: Form) {
+    fn speak(&mut self, now: Instant, path: PathId, form: TpduForm) {
         self.advance(now);
         self.app().speak(now, path, form);
     }

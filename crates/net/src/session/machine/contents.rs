@@ -8,7 +8,7 @@ use crate::session::event::SessionEvent;
 use crate::session::liveness::Wants;
 use crate::session::reports::Passage;
 use crate::session::wire::{Message, Probe};
-use fulmar_proto::machine::{Carried, Datagram, Ecn, Form, PathId};
+use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId, TpduForm};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::short::{Content, Frame, FrameKind};
 
@@ -16,7 +16,7 @@ use fulmar_proto::wire::aerotp::short::{Content, Frame, FrameKind};
 pub(super) struct Held {
     path: PathId,
     ecn: Ecn,
-    form: Form,
+    form: TpduForm,
     octets: Vec<u8>,
 }
 
@@ -31,10 +31,10 @@ impl Held {
     }
 }
 
-fn hand_to(inner: &mut impl Carried, now: Instant, form: Form, datagram: Datagram<'_>) {
+fn hand_to(inner: &mut impl Carried, now: Instant, form: TpduForm, datagram: Datagram<'_>) {
     match form {
-        Form::Long => inner.handle_datagram(now, datagram),
-        Form::Short => inner.handle_frames(now, datagram),
+        TpduForm::Long => inner.handle_datagram(now, datagram),
+        TpduForm::Short => inner.handle_frames(now, datagram),
     }
 }
 
@@ -124,7 +124,7 @@ impl<M: Carried> Session<M> {
     ) -> Result<(), DropReason> {
         let message = Message::read(plain).ok_or(DropReason::Unknown)?;
         self.on_content(now, index, wants(&message), is_counted(&message));
-        self.take_own(now, origin, index, Form::Long, message);
+        self.take_own(now, origin, index, TpduForm::Long, message);
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl<M: Carried> Session<M> {
         self.counters.drop_frames(parts.unknown);
         self.on_content(now, index, parts.wants, parts.is_counted);
         if parts.for_machine {
-            self.hand_inwards(now, index, plain, origin.ecn, Form::Short);
+            self.hand_inwards(now, index, plain, origin.ecn, TpduForm::Short);
         }
         let mut is_probed = false;
         for message in Content::of(plain).flatten().filter_map(own) {
@@ -151,7 +151,7 @@ impl<M: Carried> Session<M> {
             let is_probe = matches!(message, Message::Probe(_));
             if !(is_probe && is_probed) {
                 is_probed |= is_probe;
-                self.take_own(now, origin, index, Form::Short, message);
+                self.take_own(now, origin, index, TpduForm::Short, message);
             }
         }
         Ok(())
@@ -172,7 +172,7 @@ impl<M: Carried> Session<M> {
         now: Instant,
         origin: Origin<'_>,
         index: usize,
-        form: Form,
+        form: TpduForm,
         message: Message<'_>,
     ) {
         let Some(state) = self.peers.get_mut(index) else {
@@ -213,7 +213,14 @@ impl<M: Carried> Session<M> {
 
     /// Gives the inner machine the octets that a peer sent: at once, or after the news that the peer has restarted,
     /// which the same datagram may have brought. Drivers drain after each datagram, so at most one waits.
-    fn hand_inwards(&mut self, now: Instant, index: usize, octets: &[u8], ecn: Ecn, form: Form) {
+    fn hand_inwards(
+        &mut self,
+        now: Instant,
+        index: usize,
+        octets: &[u8],
+        ecn: Ecn,
+        form: TpduForm,
+    ) {
         let Some(peer) = self.peers.get(index).map(|state| state.index) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! The news of a session about a path, as flows see it.
 
 use super::Splicer;
-use crate::machine::{Carried, Datagram, Form, PathId, PathSizes};
+use crate::machine::{Carried, Datagram, PathId, PathSizes, TpduForm};
 use crate::units::{ByteCount, Instant};
 
 impl Carried for Splicer {
@@ -25,7 +25,7 @@ impl Carried for Splicer {
         self.endpoint_mut().on_sent_below(now, peer, wire);
     }
 
-    fn speak(&mut self, now: Instant, peer: PathId, form: Form) {
+    fn speak(&mut self, now: Instant, peer: PathId, form: TpduForm) {
         self.now = now;
         self.endpoint_mut().speak(now, peer, form);
         self.pump(now);

@@ -23,7 +23,7 @@ use super::sender::Sender;
 use super::tombstones::{Past, Tombstone};
 use super::tpdu_shape::TpduShape;
 use crate::bytes::Chunk;
-use crate::machine::{Form, Priority};
+use crate::machine::{Priority, TpduForm};
 use crate::timer::TimerTable;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::DeliveryReport;
@@ -56,7 +56,7 @@ pub(super) struct Connection {
     /// Whether the peer was ever heard.
     heard: bool,
     /// The form of what is sent on the path.
-    form: Form,
+    form: TpduForm,
     sender: Sender,
     receiver: Receiver,
     /// Payload length and parity by the bit error rate, if they follow it.
@@ -84,7 +84,7 @@ pub(super) struct Connection {
 }
 
 /// The octets that a TPDU in the long form may have.
-fn long_bytes_max(config: &ConnectionConfig, form: Form) -> usize {
+fn long_bytes_max(config: &ConnectionConfig, form: TpduForm) -> usize {
     let type_bytes = Packing::of(form, false).long_type_bytes();
     config.tpdu_bytes_max.saturating_sub(type_bytes)
 }
@@ -133,7 +133,7 @@ impl Connection {
             },
             initiator,
             heard: !initiator,
-            form: Form::Long,
+            form: TpduForm::Long,
             sender: Sender::new(&config, rules, payload_bytes),
             receiver: Receiver::new(&config, rules),
             adaptation: config.adapt.filter(|_| rules.confirms()).map(|coherence| {

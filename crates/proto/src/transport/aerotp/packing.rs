@@ -1,6 +1,6 @@
 //! The headers that a connection's TPDUs have on its path.
 
-use crate::machine::Form;
+use crate::machine::TpduForm;
 use crate::wire::aerotp::short;
 
 /// The headers of data. Within a connection they only become shorter, unless its path goes back to the long form.
@@ -15,11 +15,11 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    pub(super) const fn of(form: Form, is_named: bool) -> Self {
+    pub(super) const fn of(form: TpduForm, is_named: bool) -> Self {
         match (form, is_named) {
-            (Form::Long, _) => Self::Long,
-            (Form::Short, false) => Self::Full,
-            (Form::Short, true) => Self::Named,
+            (TpduForm::Long, _) => Self::Long,
+            (TpduForm::Short, false) => Self::Full,
+            (TpduForm::Short, true) => Self::Named,
         }
     }
 

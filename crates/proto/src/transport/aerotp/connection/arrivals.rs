@@ -6,7 +6,7 @@ use super::super::receiver::Arrival;
 use super::super::tpdu_shape::corrected_for_certain;
 use super::timers::ConnectionTimer;
 use super::{Connection, RateSign};
-use crate::machine::Form;
+use crate::machine::TpduForm;
 use crate::trace::Record;
 use crate::transport::parts::DeliveryReport;
 use crate::units::Instant;
@@ -42,7 +42,7 @@ impl Connection {
         let sign = self.route(now, tpdu, corrected_symbols, marked);
         if !self.heard && self.why_closed.is_none() {
             self.heard = true;
-            if self.form == Form::Short {
+            if self.form == TpduForm::Short {
                 self.repack();
             }
             if self.state == State::AsynSent {

@@ -7,7 +7,7 @@ use super::super::sender::Unit;
 use super::Connection;
 use super::timers::ConnectionTimer;
 use crate::fec::packet::PacketCode;
-use crate::machine::{Form, Kind};
+use crate::machine::{Kind, TpduForm};
 use crate::trace::Record;
 use crate::units::Instant;
 use crate::wire::Port;
@@ -57,7 +57,7 @@ impl Connection {
         encode(
             &Outgoing {
                 header,
-                crc: self.form == Form::Long,
+                crc: self.form == TpduForm::Long,
                 fec_words: FecStrength::NONE,
                 block: None,
                 body: &[],

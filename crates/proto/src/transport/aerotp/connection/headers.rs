@@ -3,7 +3,7 @@
 use super::super::answer::Answer;
 use super::super::packing::Packing;
 use super::Connection;
-use crate::machine::Form;
+use crate::machine::TpduForm;
 use crate::transport::parts::DeliveryReport;
 use crate::units::Instant;
 use crate::wire::aerotp::short::{Ends, Named};
@@ -41,8 +41,8 @@ impl Connection {
     }
 
     /// Sends in this form from now on.
-    pub(in super::super) fn speak(&mut self, form: Form) {
-        if form == Form::Short {
+    pub(in super::super) fn speak(&mut self, form: TpduForm) {
+        if form == TpduForm::Short {
             self.sender.cut_stamps();
         }
         self.form = form;
@@ -61,7 +61,7 @@ impl Connection {
 
     /// Whether TPDUs in the long form have a CRC-32. Under a seal it would say nothing new.
     pub(super) fn has_crc(&self) -> bool {
-        self.config.payload_crc && (self.form == Form::Long || self.config.keeps_check())
+        self.config.payload_crc && (self.form == TpduForm::Long || self.config.keeps_check())
     }
 
     /// The way to write MACKs and NACKs with parity of this strength.
@@ -72,7 +72,7 @@ impl Connection {
             mode: self.config.mode,
             ecn: EcnField::NONE,
             echo: 0,
-            crc: self.form == Form::Long,
+            crc: self.form == TpduForm::Long,
             fec_words: strength,
         };
         Answer {

@@ -1,7 +1,7 @@
 //! The next datagram to leave: resets, then control, then data as the paths' budgets allow.
 
 use super::{Endpoint, Orphan};
-use crate::machine::{Ecn, Form, Kind, PathId, Priority, Transmit};
+use crate::machine::{Ecn, Kind, PathId, Priority, TpduForm, Transmit};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{self, Named, ShortFeedback};
@@ -10,8 +10,8 @@ use crate::wire::aerotp::{
 };
 
 /// Begins a TPDU in the long form on a path that speaks `form`.
-fn begin_long(form: Form, out: &mut Vec<u8>) {
-    if form == Form::Short {
+fn begin_long(form: TpduForm, out: &mut Vec<u8>) {
+    if form == TpduForm::Short {
         short::begin_long(out);
     }
 }
@@ -30,12 +30,12 @@ fn write_bare(header: Header, crc: bool, out: &mut Vec<u8>) {
 }
 
 /// Writes a MACK that settles everything before `end`, including the end of data.
-fn write_end(asks: Header, end: TpduSeq, named: Option<Named>, form: Form, out: &mut Vec<u8>) {
+fn write_end(asks: Header, end: TpduSeq, named: Option<Named>, form: TpduForm, out: &mut Vec<u8>) {
     let receiver = ReceiverWord {
         window: u16::MAX,
         hold: HoldTime::from_duration(Duration::ZERO),
     };
-    if let (Form::Short, Some(named)) = (form, named) {
+    if let (TpduForm::Short, Some(named)) = (form, named) {
         let feedback = ShortFeedback {
             named,
             ecn: EcnField::NONE,
@@ -52,7 +52,7 @@ fn write_end(asks: Header, end: TpduSeq, named: Option<Named>, form: Form, out: 
         mode: asks.mode,
         ecn: EcnField::NONE,
         echo: asks.timestamp,
-        crc: form == Form::Long,
+        crc: form == TpduForm::Long,
         fec_words: FecStrength::NONE,
     };
     feedback.cumulative(Handshake::Afin, end, receiver, [], out);
@@ -79,7 +79,7 @@ impl Endpoint {
             let (path, orphan) = self.orphans.pop_front()?;
             let form = self.form_of(path);
             // The long form has no word for an unknown name.
-            let has_form = form == Form::Short || !matches!(orphan, Orphan::UnknownName(_));
+            let has_form = form == TpduForm::Short || !matches!(orphan, Orphan::UnknownName(_));
             if has_form && !self.is_held(path) {
                 break (path, orphan, form);
             }
@@ -94,7 +94,7 @@ impl Endpoint {
                         timestamp,
                         ..header
                     },
-                    form == Form::Long,
+                    form == TpduForm::Long,
                     out,
                 );
             }

@@ -5,7 +5,7 @@ use super::super::key::Key;
 use super::super::tombstones::{Past, Tombstone};
 use super::arrivals::Arriving;
 use super::{Endpoint, Orphan};
-use crate::machine::{Datagram, Ecn, Form, PathId};
+use crate::machine::{Datagram, Ecn, PathId, TpduForm};
 use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;
 use crate::wire::aerotp::Reject;
@@ -111,11 +111,11 @@ impl Known for Peer<'_> {
 
 impl Endpoint {
     /// Sends to `path` in this form from now on. The state is kept for every path that speaks the short form.
-    pub fn speak(&mut self, now: Instant, path: PathId, form: Form) {
+    pub fn speak(&mut self, now: Instant, path: PathId, form: TpduForm) {
         self.now = now;
         match form {
-            Form::Short => self.short_paths.insert(path),
-            Form::Long => self.short_paths.remove(&path),
+            TpduForm::Short => self.short_paths.insert(path),
+            TpduForm::Long => self.short_paths.remove(&path),
         };
         let ids: Vec<ConnectionId> = self.connections_on(path).collect();
         for id in ids {
@@ -124,11 +124,11 @@ impl Endpoint {
     }
 
     /// The form of what is sent to `path`.
-    pub(super) fn form_of(&self, path: PathId) -> Form {
+    pub(super) fn form_of(&self, path: PathId) -> TpduForm {
         if self.short_paths.contains(&path) {
-            Form::Short
+            TpduForm::Short
         } else {
-            Form::Long
+            TpduForm::Long
         }
     }
 

@@ -1,7 +1,7 @@
 //! The size of TPDUs, as the layers below find it out.
 
 use super::Endpoint;
-use crate::machine::{Carried, Datagram, Form, PathId, PathSizes};
+use crate::machine::{Carried, Datagram, PathId, PathSizes, TpduForm};
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{ByteCount, Instant};
 
@@ -89,7 +89,7 @@ impl Carried for Endpoint {
         Self::on_sent_below(self, now, path, wire);
     }
 
-    fn speak(&mut self, now: Instant, path: PathId, form: Form) {
+    fn speak(&mut self, now: Instant, path: PathId, form: TpduForm) {
         Self::speak(self, now, path, form);
     }
 
