@@ -21,6 +21,8 @@ local shared = {
     sums = load("sums"),
     Cursor = load("cursor"),
     Streams = load("streams"),
+    frames = load("frames"),
+    names = load("names").new(),
     experts = load("experts")(),
     -- AeroTP's modes, by the code that several formats carry.
     modes = {
@@ -60,7 +62,7 @@ function shared.call(name, tvb, pinfo, tree)
 end
 
 for _, name in ipairs {
-    "splice", "transfer", "perf", "aerotp", "lt_tcp", "network", "link", "slacp", "inner", "session", "datagram",
+    "splice", "transfer", "perf", "aerotp", "short", "lt_tcp", "network", "link", "slacp", "inner", "session", "datagram",
 } do
     load(name).register(shared)
 end

@@ -19,6 +19,8 @@ local function declare(shared)
     proto, field = shared.declare("fulmar.aerotp", "AeroTP", f)
     field("srcport", "uint16", "Source port")
     field("dstport", "uint16", "Destination port")
+    field("name", "uint16", "Name of the connection")
+    field("opened", "bool", "The sender opened the connection")
     field("seq", "uint32", "Sequence number")
     field("timestamp", "uint32", "Timestamp (us)")
     field("echoed", "uint32", "Timestamp echoed (us)")
@@ -136,11 +138,8 @@ local function numbers(cursor)
     return count > 0 and " +" .. count or ""
 end
 
--- The body of a MACK or NACK; gives what the info column says of it.
-local function feedback(cursor, flags)
-    if not flags.cumulative then
-        return numbers(cursor)
-    end
+-- What a cumulative MACK says besides numbers: of the receiver, of the channel (URG) and of the path (PSH).
+local function receiver_words(cursor, flags)
     local window, hold = cursor:number(f["mack.window"], 2), nil
     local item, range = cursor:add(f["mack.hold"], 2)
     if item then
@@ -162,7 +161,12 @@ local function feedback(cursor, flags)
         cursor:number(f["mack.clock"], 4)
         text = text .. string.format(" arrived=%d", arrived or 0)
     end
-    return text .. numbers(cursor)
+    return text
+end
+
+-- The body of a MACK or NACK; gives what the info column says of it.
+local function feedback(cursor, flags)
+    return (flags.cumulative and receiver_words(cursor, flags) or "") .. numbers(cursor)
 end
 
 -- What the ports' applications say, in modes with a stream and in the others.
@@ -189,7 +193,7 @@ end
 local function stream(application, pinfo, item, tree, body, head)
     local key = string.format("%s %s:%d>%s:%d", tostring(interface_id()), tostring(pinfo.src), head.source, tostring(pinfo.dst),
         head.destination)
-    local found = application.stream:records(pinfo, key, head.seq, body:raw(), head.asyn)
+    local found = application.stream:records(pinfo, key, head.seq, body:raw(), head.asyn, head.is_cut)
     if found.lost then
         item:append_text(" (the stream before it was not captured)")
     end
@@ -208,8 +212,31 @@ local function stream(application, pinfo, item, tree, body, head)
     return #texts > 0 and " {" .. table.concat(texts, ", ") .. "}" or ""
 end
 
-local function application_of(head, known)
-    return known[head.destination] or known[head.source]
+-- What the ports' application says in a data TPDU, for the info column. A message is left in `head` for it to be called with.
+local function carried(known, pinfo, tree, item, body, head)
+    local application = known[head.destination] or known[head.source]
+    if not application then
+        return ""
+    end
+    pinfo.cols.protocol = "AeroTP/" .. application.name
+    if STREAM_MODES[head.mode] then
+        return stream(application, pinfo, item, tree, body, head)
+    elseif application.message then
+        head.message = { application.message, body:tvb() }
+    end
+    return ""
+end
+
+-- Number, cause and flags of a TPDU, for the info column.
+local function told(head)
+    local set = {}
+    for _, name in ipairs { "asyn", "psh", "urg" } do
+        set[#set + 1] = head.kind == "data" and head.flags[name] and name:upper() or nil
+    end
+    local reason = head.kind == "NACK" and (head.flags.urg and " damaged" or " missing") or ""
+    local ecn = (head.flags.echo and " ECHO" or "") .. (head.flags.reduced and " REDUCED" or "")
+    return string.format(" %s%s%s%s%s", head.kind or "?", head.seq and " seq=" .. head.seq or "", reason,
+        #set > 0 and " [" .. table.concat(set, " ") .. "]" or "", ecn)
 end
 
 -- Everything behind the header and its descriptors; gives what the info column says of it.
@@ -247,17 +274,8 @@ local function content(shared, known, pinfo, tree, item, cursor, head)
     if kind then
         item:add(f.kind, cursor.tvb:range(0, HEADER_BYTES), kind):set_generated()
     end
-    local application = kind == "data" and intact and body and application_of(head, known)
-    if not application then
-        return text
-    end
-    pinfo.cols.protocol = "AeroTP/" .. application.name
-    if STREAM_MODES[head.mode] then
-        return text .. stream(application, pinfo, item, tree, body, head)
-    elseif application.message then
-        head.message = { application.message, body:tvb() }
-    end
-    return text
+    local is_data = kind == "data" and intact and body
+    return is_data and text .. carried(known, pinfo, tree, item, body, head) or text
 end
 
 local function words(item, cursor, flags)
@@ -323,15 +341,9 @@ local function dissect(shared, known, tvb, pinfo, tree)
     if cursor.failed then
         return shared.info(pinfo, text .. " [" .. cursor.failed .. "]")
     end
+    shared.names:note(pinfo, head.source, head.destination, head.mode)
     local said = content(shared, known, pinfo, tree, item, cursor, head)
-    local set = {}
-    for _, name in ipairs { "asyn", "psh", "urg" } do
-        set[#set + 1] = head.kind == "data" and flags[name] and name:upper() or nil
-    end
-    local reason = head.kind == "NACK" and (flags.urg and " damaged" or " missing") or ""
-    local ecn = (flags.echo and " ECHO" or "") .. (flags.reduced and " REDUCED" or "")
-    text = string.format("%s %s seq=%d%s%s%s%s", text, head.kind or "?", head.seq, reason,
-        #set > 0 and " [" .. table.concat(set, " ") .. "]" or "", ecn, said)
+    text = text .. told(head) .. said
     item:append_text(", " .. (head.kind or "?") .. " " .. head.seq)
     shared.info(pinfo, text)
     if head.message then
@@ -352,6 +364,22 @@ function aerotp.register(shared)
     shared.read(proto, function(_, tvb, pinfo, tree)
         dissect(shared, known, tvb, pinfo, tree)
     end)
+    -- For the short form.
+    shared.aerotp = { proto = proto, fields = f, receiver_words = receiver_words, told = told }
+    function shared.aerotp.carried(...)
+        return carried(known, ...)
+    end
+    -- Fields that are bits of two octets here, and said elsewhere in a frame.
+    function shared.aerotp.flag(item, name, range, is_set)
+        for at, one in ipairs(FLAGS) do
+            if one == name then
+                item:add(f["flags." .. name], range, is_set and 2 ^ (at - 1) or 0)
+            end
+        end
+    end
+    function shared.aerotp.mode(item, range, mode)
+        return item:add(f.mode, range, mode * 4096)
+    end
     function shared.is_tpdu(octets)
         return is_header(shared, octets)
     end

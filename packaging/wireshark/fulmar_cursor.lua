@@ -54,6 +54,20 @@ function Cursor:number64(field)
     return range and range:uint64()
 end
 
+-- The next variable-length integer (RFC 9000, section 16); `what` names it in a note.
+function Cursor:varint(what)
+    local first = self:range(1, what)
+    if not first then
+        return nil
+    end
+    local value, further = first:uint() % 64, 2 ^ math.floor(first:uint() / 64) - 1
+    local rest = self:range(further, what)
+    for at = 0, rest and further - 1 or -1 do
+        value = value * 256 + rest:range(at, 1):uint()
+    end
+    return rest and value
+end
+
 -- The same for `length` octets of UTF-8: gives the text, fit to be shown.
 function Cursor:text(field, length)
     local range = self:range(length, "a text")

@@ -1,5 +1,6 @@
 -- UDP payloads of Fulmar: a session's datagrams or TPDUs, told apart by their header checks. Wireshark asks for those of the ports
--- that the preference names, and for those that no other dissector takes.
+-- that the preference names, and for those that no other dissector takes. A session's data in wire 2 has no such check: it is known by
+-- what passed between its ports before, by an index from a handshake, or by the preference.
 
 local PORTS = "4914-4917"
 -- Longer than what any header check covers.
@@ -17,9 +18,11 @@ local function key_of(pinfo)
     return from < to and from .. " " .. to or to .. " " .. from
 end
 
-local function format_of(shared, tvb)
+local function format_of(shared, tvb, pinfo)
     local octets = tvb:raw(0, math.min(tvb:len(), HEAD_BYTES))
     if shared.is_session(octets) then
+        return "fulmar.session"
+    elseif shared.is_plain_data(tvb) and conversations[key_of(pinfo)] == "fulmar.session" or shared.is_known_data(tvb) then
         return "fulmar.session"
     elseif shared.is_tpdu(octets) then
         return "fulmar.aerotp"
@@ -28,10 +31,11 @@ end
 
 local function dissect(shared, tvb, pinfo, tree)
     local key = key_of(pinfo)
-    local format = format_of(shared, tvb)
+    local format = format_of(shared, tvb, pinfo)
     conversations[key] = conversations[key] or format
     if not found[pinfo.number] then
-        found[pinfo.number] = { format = format or conversations[key] }
+        local is_likely = shared.is_plain_data(tvb) and "fulmar.session" or nil
+        found[pinfo.number] = { format = format or conversations[key] or is_likely }
     end
     format = format or found[pinfo.number].format
     if format then
@@ -62,7 +66,7 @@ function datagram.register(shared)
         return tvb:len()
     end
     proto:register_heuristic("udp", function(tvb, pinfo, tree)
-        if not format_of(shared, tvb) then
+        if not format_of(shared, tvb, pinfo) then
             return false
         end
         dissect(shared, tvb, pinfo, tree)

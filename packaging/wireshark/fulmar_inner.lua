@@ -1,6 +1,15 @@
--- What is inside a session's data datagram once it is opened: docs/protocol/session.md, section 5.
+-- What is inside a session's data datagram once it is opened: docs/protocol/session.md, section 5. In wire 1 it is one message, in
+-- wire 2 frames, of which each message is one with the same type and the same fields.
 
-local TYPES = { [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report" }
+local TYPES = {
+    [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding",
+    [0x20] = "MACK", [0x21] = "NACK", [0x22] = "unknown name", [0x30] = "repair", [0x31] = "repair",
+}
+for kind = 0x40, 0x7F do
+    TYPES[kind] = kind >= 0x60 and "data in full" or kind % 2 == 0 and "data" or nil
+end
+-- The types from here on are AeroTP's, in the short form.
+local SHORT_FIRST = 0x20
 local FRAGMENTS_MAX = 64
 local REPORT_VERSION = 1
 local CLASS_BYTES = 25
@@ -12,6 +21,8 @@ local function declare(shared)
     local field
     proto, field = shared.declare("fulmar.inner", "Fulmar session message", f)
     field("type", "uint8", "Message type", base.DEC, TYPES)
+    field("more", "bool", "Another frame follows")
+    field("length", "uint32", "Length of the frame")
     field("tpdu", "bytes", "TPDU")
     field("number", "uint32", "Number")
     field("time", "uint32", "Time (us)")
@@ -76,18 +87,15 @@ local function report(cursor)
     return text
 end
 
-local function dissect(shared, tvb, pinfo, tree)
-    pinfo.cols.protocol = "Session"
-    local item = tree:add(proto, tvb:range())
-    local cursor = shared.Cursor.new(tvb, item, shared.experts)
-    local kind = cursor:number(f.type, 1)
-    local name, text, tpdu = TYPES[kind], "", nil
-    if not kind then
-        return shared.info(pinfo, "[no message type]")
-    elseif not name then
+-- The fields of one frame behind its type; gives what the info column says, and a TPDU in the long form.
+local function message(cursor, kind)
+    local name, text = TYPES[kind], ""
+    if not name then
         cursor:fail("unknown", "a message of unknown type")
     elseif name == "TPDU" then
-        tpdu = cursor:rest(f.tpdu)
+        return name, cursor:rest(f.tpdu)
+    elseif kind >= SHORT_FIRST then
+        return "short TPDU"
     elseif name == "fragment" then
         text = fragment(cursor)
     elseif name == "report" then
@@ -101,11 +109,54 @@ local function dissect(shared, tvb, pinfo, tree)
             cursor:rest(f.padding)
         end
     end
-    text = (name or "message") .. text .. (cursor.failed and " [" .. cursor.failed .. "]" or "")
-    item:append_text(", " .. text)
+    return (name or "message") .. text
+end
+
+-- The frame at `at`, the `count`-th; gives where the next begins, if there is one.
+local function frame(shared, tvb, pinfo, tree, at, count)
+    local item = tree:add(proto, tvb:range(at))
+    local cursor = shared.Cursor.new(tvb, item, shared.experts)
+    cursor.at = at
+    local kind, range, length = shared.frames.begin(cursor)
+    if not kind then
+        return shared.info(pinfo, "[no message type]")
+    end
+    item:add(f.type, range, kind)
+    if length then
+        item:add(f.more, range, 1)
+    end
+    if length and not cursor.failed then
+        item:add(f.length, length, cursor:left())
+        item:set_len(cursor.stop - at)
+    end
+    local following = length and not cursor.failed and cursor.stop or nil
+    if count > shared.frames.MAX then
+        cursor:fail("malformed", "more than 16 frames")
+    elseif length and TYPES[kind] == "repair" then
+        cursor:fail("malformed", "a repair symbol is not the last frame")
+        following = nil
+    elseif following == tvb:len() then
+        cursor:fail("truncated", "a frame is announced, and none is there")
+        following = nil
+    end
+    local is_short = kind >= SHORT_FIRST and TYPES[kind] and not cursor.failed
+    local text, tpdu = message(cursor, kind)
+    text = text .. (cursor.failed and " [" .. cursor.failed .. "]" or "")
+    item:append_text(", " .. (TYPES[kind] or text))
     shared.info(pinfo, text)
     if tpdu then
         shared.call("fulmar.aerotp", tpdu:tvb(), pinfo, tree)
+    elseif is_short then
+        shared.call("fulmar.aerotp_short", tvb:range(at, cursor.stop - at):tvb(), pinfo, tree)
+    end
+    return count <= shared.frames.MAX and following
+end
+
+local function dissect(shared, tvb, pinfo, tree)
+    pinfo.cols.protocol = "Session"
+    local at, count = 0, 1
+    while at do
+        at, count = frame(shared, tvb, pinfo, tree, at, count), count + 1
     end
 end
 

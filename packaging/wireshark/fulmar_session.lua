@@ -3,6 +3,9 @@
 local TYPES = { [0] = "data", "initiation", "response", "cookie", "early", "version", "notice" }
 local NOTICES = { "wrong key", "unknown caller", "other security", "superseded", "no session" }
 local VERSION = 1
+-- Data in wire 2, by the upper five bits of the first octet.
+local PLAIN, ARMOURED = 5, 7
+local PLAIN_BYTES, ARMOURED_BYTES, ARMOUR_BYTES = 8, 9, 8
 local HEADER_BYTES, KEY_BYTES, TAG_BYTES, CRC_BYTES, HELLO_BYTES, CHECK_BYTES = 12, 32, 16, 4, 256, 16
 -- By the length of header, body and both checks, which says the kind of security.
 local INITIATIONS = { [396] = "Noise", [348] = "Preset", [304] = "None" }
@@ -10,6 +13,8 @@ local RESPONSES = { [316] = "Noise or Preset", [272] = "None" }
 
 local proto = nil
 local f = {}
+-- Indices that ends have chosen in the handshakes of this capture, and are called by since.
+local indices = {}
 
 local function declare(shared)
     local field
@@ -21,7 +26,11 @@ local function declare(shared)
     field("hec.status", "uint8", "HEC status", base.DEC, shared.Cursor.STATUS)
     field("receiver", "uint32", "Receiver's index", base.HEX)
     field("sender", "uint32", "Sender's index", base.HEX)
-    field("counter", "uint32", "Counter, low half")
+    field("armoured", "bool", "Armoured", 8, nil, 0x10)
+    field("place", "uint8", "Place of the path", base.DEC, nil, 0x07)
+    field("counter", "uint32", "Counter (in wire 1 its low half)")
+    field("armour", "bytes", "Parity of the header")
+    field("armour.status", "uint8", "Parity of the header, status", base.DEC, shared.Cursor.STATUS)
     field("zero", "uint32", "Zero", base.HEX)
     field("security", "string", "Security")
     field("ephemeral", "bytes", "Ephemeral public key")
@@ -98,6 +107,7 @@ end
 
 local function handshake(shared, cursor, item, kinds, first_word, range)
     item:add(f.sender, range)
+    indices[first_word] = true
     local security = kinds[cursor.stop]
     if not security then
         cursor:fail("malformed", string.format("no handshake has %d octets", cursor.stop))
@@ -121,28 +131,30 @@ local function handshake(shared, cursor, item, kinds, first_word, range)
     return string.format(" from %08x, security %s", first_word, security)
 end
 
--- A sealed message. Without security it is in clear, which its CRC-32 tells, as long as the counter has 32 bits.
-local function data(shared, cursor, item, counter, range)
-    item:add(f.counter, range)
-    local text, length = " counter=" .. counter, cursor:left()
-    local clear = nil
-    if length > CRC_BYTES then
-        local plain = cursor:raw(cursor.at, cursor.stop - CRC_BYTES)
-        local mixed = shared.sums.crc32("\0\0\0\0" .. Struct.pack(">I4", counter))
-        local sum = bit.bxor(shared.sums.crc32(plain), mixed) % 4294967296
-        local tail = cursor.tvb:range(cursor.stop - CRC_BYTES, CRC_BYTES)
-        if sum == tail:uint() then
-            clear = item:add(f.content, cursor:range(length - CRC_BYTES)) and cursor.tvb:range(HEADER_BYTES, length - CRC_BYTES)
-            item:add(f.crc, cursor:range(CRC_BYTES))
-            item:add(f["crc.status"], tail, 1):set_generated()
-        end
+-- Whether the octets from `from` to `stop` are content in clear and its CRC-32 under a number, which is eight octets.
+local function is_clear(shared, tvb, from, stop, number)
+    if stop - from <= CRC_BYTES then
+        return false
     end
-    if clear then
-        return text .. " in clear", clear
-    end
-    if length < CRC_BYTES + 1 then
+    local sums, plain = shared.sums, tvb:raw(from, stop - CRC_BYTES - from)
+    local sum = bit.bxor(sums.crc32(plain), sums.crc32(number)) % 4294967296
+    return sum == tvb:range(stop - CRC_BYTES, CRC_BYTES):uint()
+end
+
+-- A sealed message. Without security it is in clear, which its CRC-32 tells, if the whole number is known.
+local function sealed(shared, cursor, item, number)
+    local length = cursor:left()
+    if length <= CRC_BYTES then
         cursor:fail("truncated", "no room for a message and its check")
-        return text
+        return ""
+    end
+    if is_clear(shared, cursor.tvb, cursor.at, cursor.stop, number) then
+        local clear = cursor:range(length - CRC_BYTES)
+        item:add(f.content, clear)
+        local tail = cursor:range(CRC_BYTES)
+        item:add(f.crc, tail)
+        item:add(f["crc.status"], tail, 1):set_generated()
+        return " in clear", clear
     end
     if length > TAG_BYTES then
         cursor:add(f.sealed, length - TAG_BYTES)
@@ -155,7 +167,78 @@ local function data(shared, cursor, item, counter, range)
         item:add(f["crc.status"], content, 0):set_generated()
         crc:add_proto_expert_info(shared.experts.payload_check)
     end
-    return text .. " sealed len=" .. length
+    return " sealed len=" .. length
+end
+
+-- Data in wire 1, whose counter is known as long as it has 32 bits.
+local function data(shared, cursor, item, counter, range)
+    item:add(f.counter, range)
+    local text, clear = sealed(shared, cursor, item, "\0\0\0\0" .. range:raw())
+    return " counter=" .. counter .. text, clear
+end
+
+local function form_of(octets)
+    return math.floor((octets:byte(1) or 0) / 8)
+end
+
+-- Whether the header and its parity at the start of `octets` fit each other.
+local function is_armour(shared, octets)
+    return #octets >= ARMOURED_BYTES + ARMOUR_BYTES and form_of(octets) == ARMOURED
+        and octets:sub(ARMOURED_BYTES + 1, ARMOURED_BYTES + ARMOUR_BYTES) == shared.sums.armour(octets:sub(1, ARMOURED_BYTES))
+end
+
+-- Eight octets for the number of data in wire 2.
+local function number_of(first, counter)
+    return string.char(first % 8) .. "\0\0\0\0" .. counter
+end
+
+-- The parity of an armoured header; gives whether it fits.
+local function armour(shared, cursor, item)
+    local range = cursor:range(ARMOUR_BYTES, "the parity of the header")
+    if not range then
+        return false
+    end
+    local is_good = is_armour(shared, cursor:raw(0, cursor.at))
+    local shown = item:add(f.armour, range)
+    item:add(f["armour.status"], range, is_good and 1 or 0):set_generated()
+    if not is_good then
+        shown:add_proto_expert_info(shared.experts.header_check, "Header check failed: the parity does not fit")
+        cursor:rest(f.unknown)
+    end
+    return is_good
+end
+
+-- Data in wire 2; gives what the info column says of it, and content in clear.
+local function data_two(shared, tvb, item, cursor)
+    local first = cursor:range(1)
+    local is_armoured = form_of(first:raw()) == ARMOURED
+    item:add(f.version, first, 0x20)
+    item:add(f.armoured, first)
+    item:add(f.type, first, 0)
+    item:add(f.place, first)
+    local words = is_armoured and cursor:number(f.fec_words, 1) or 0
+    local receiver = cursor:number(f.receiver, 4)
+    local _, counter = cursor:add(f.counter, 3)
+    if not counter then
+        return "data in wire 2"
+    end
+    local text = string.format("%sdata to %08x counter=%d", is_armoured and "armoured " or "", receiver, counter:uint())
+    local place = first:uint() % 8
+    text = place > 0 and text .. " place=" .. place or text
+    if is_armoured and not armour(shared, cursor, item) then
+        return text .. (cursor.failed and "" or " [header check failed]")
+    end
+    if cursor:left() < 4 * words then
+        cursor:fail("truncated", "no room for the parity")
+        cursor.tree:add(f.unknown, tvb:range(cursor.at))
+        return text
+    end
+    cursor.stop = cursor.stop - 4 * words
+    local said, clear = sealed(shared, cursor, item, number_of(first:uint(), counter:raw()))
+    if words > 0 then
+        item:add(f.parity, tvb:range(tvb:len() - 4 * words))
+    end
+    return text .. said, clear
 end
 
 local BODIES = {
@@ -202,10 +285,12 @@ local BODIES = {
     end,
 }
 
--- Whether `octets` begin with a header of ours whose HEC is right.
+-- Whether `octets` begin with a header of ours whose HEC, or parity of its own, is right.
 local function is_header(shared, octets)
     if #octets < HEADER_BYTES then
         return false
+    elseif is_armour(shared, octets) then
+        return true
     end
     local first = octets:byte(1)
     local version, kind = math.floor(first / 16), first % 16
@@ -244,30 +329,47 @@ local function content(shared, tvb, item, cursor, head, word)
     return string.format("%s to %08x%s", name, head.receiver, text), clear
 end
 
-local function dissect(shared, tvb, pinfo, tree)
-    pinfo.cols.protocol = "Session"
-    local item = tree:add(proto, tvb:range())
-    local cursor = shared.Cursor.new(tvb, item, shared.experts)
+-- Whether a datagram has the form of plain data in wire 2, whose header has no check.
+local function is_plain(tvb)
+    return tvb:len() > PLAIN_BYTES + CRC_BYTES and form_of(tvb:raw(0, 1)) == PLAIN
+end
+
+-- Whether plain data is ours: an index from a handshake, or content in clear whose CRC-32 is right.
+local function is_ours(shared, tvb)
+    local number = number_of(tvb:range(0, 1):uint(), tvb:raw(5, 3))
+    return indices[tvb:range(1, 4):uint()] or is_clear(shared, tvb, PLAIN_BYTES, tvb:len(), number)
+end
+
+-- All but data in wire 2.
+local function first_wire(shared, tvb, item, cursor)
     local first = cursor:range(1)
     local head = { fec_words = cursor:number(f.fec_words, 1) }
     local hec = cursor:range(2)
     head.receiver = cursor:number(f.receiver, 4)
     local word = cursor:range(4)
     if not word then
-        return shared.info(pinfo, "too short for a header")
+        return "too short for a header"
     end
     item:add(f.version, first)
     item:add(f.type, first)
     head.version, head.kind = math.floor(first:uint() / 16), first:uint() % 16
     local is_sound = cursor:check(f.hec, f["hec.status"], hec, shared.sums.hec(cursor:raw(0, 2) .. cursor:raw(4, HEADER_BYTES)),
         "header_check")
-    local text, clear = "[header check failed]", nil
     if is_sound then
-        text, clear = content(shared, tvb, item, cursor, head, word)
-        text = text .. (cursor.failed and " [" .. cursor.failed .. "]" or "")
-    else
-        cursor:rest(f.unknown)
+        return content(shared, tvb, item, cursor, head, word)
     end
+    cursor:rest(f.unknown)
+    return "[header check failed]"
+end
+
+local function dissect(shared, tvb, pinfo, tree)
+    pinfo.cols.protocol = "Session"
+    local item = tree:add(proto, tvb:range())
+    local cursor = shared.Cursor.new(tvb, item, shared.experts)
+    local form = form_of(tvb:len() > 0 and tvb:raw(0, 1) or "")
+    local read = (form == PLAIN or form == ARMOURED) and data_two or first_wire
+    local text, clear = read(shared, tvb, item, cursor)
+    text = text .. (cursor.failed and " [" .. cursor.failed .. "]" or "")
     item:append_text(", " .. text)
     shared.info(pinfo, text)
     if clear then
@@ -280,8 +382,15 @@ local session = {}
 function session.register(shared)
     declare(shared)
     shared.read(proto, dissect)
+    function proto.init()
+        indices = {}
+    end
     function shared.is_session(octets)
         return is_header(shared, octets)
+    end
+    shared.is_plain_data = is_plain
+    function shared.is_known_data(tvb)
+        return is_plain(tvb) and is_ours(shared, tvb)
     end
 end
 

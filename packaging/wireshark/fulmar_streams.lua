@@ -49,8 +49,14 @@ local function consume(self, direction, body, own, found)
     direction.length = #direction.pieces[1]
 end
 
-local function take(self, key, seq, body, asyn)
+-- The number whose low 24 bits are `seq` that is nearest to `expected`.
+local function nearest(expected, seq)
+    return (expected + (seq - expected + 8388608) % 16777216 - 8388608) % 4294967296
+end
+
+local function take(self, key, seq, body, asyn, is_cut)
     local direction = self.directions[key]
+    seq = is_cut and nearest(direction and direction.next or 0, seq) or seq
     if not direction or (asyn and direction.first_body and body ~= direction.first_body) then
         direction = start(seq, asyn)
         self.directions[key] = direction
@@ -83,11 +89,12 @@ local function take(self, key, seq, body, asyn)
 end
 
 -- The records that the TPDU with this number and body completed, as a list; `lost` is set in it if the stream cannot be followed
--- here, `broken` to where octets are no record, `partial` to how many octets of an unfinished record are kept.
-function Streams:records(pinfo, key, seq, body, asyn)
+-- here, `broken` to where octets are no record, `partial` to how many octets of an unfinished record are kept. Of a number that
+-- `is_cut` the low 24 bits are given.
+function Streams:records(pinfo, key, seq, body, asyn, is_cut)
     local place = pinfo.number .. " " .. key .. " " .. seq
     if not self.shown[place] then
-        self.shown[place] = take(self, key, seq, body, asyn)
+        self.shown[place] = take(self, key, seq, body, asyn, is_cut)
     end
     return self.shown[place]
 end

@@ -52,6 +52,39 @@ function sums.crc32_prefix(octets, check)
     return bit.bswap(bxor(sum, 0xFFFFFFFF)) % WORD
 end
 
+-- GF(256) modulo 0x11D: powers of alpha, and their exponents.
+local exponential, logarithm = {}, {}
+local power = 1
+for at = 0, 254 do
+    exponential[at], logarithm[power] = power, at
+    power = power < 128 and 2 * power or bxor(2 * power, 0x11D)
+end
+
+local function product(a, b)
+    return a > 0 and b > 0 and exponential[(logarithm[a] + logarithm[b]) % 255] or 0
+end
+
+-- The polynomial with the roots alpha to alpha^8, highest power first.
+local ARMOUR_BYTES = 8
+local generator = { [0] = 1 }
+for root = 1, ARMOUR_BYTES do
+    for term = root, 1, -1 do
+        generator[term] = bxor(generator[term] or 0, product(generator[term - 1], exponential[root]))
+    end
+end
+
+-- Two words of parity of a few octets, in the code of packets: one codeword of Reed-Solomon.
+function sums.armour(octets)
+    local register = { 0, 0, 0, 0, 0, 0, 0, 0 }
+    for at = 1, #octets do
+        local factor = bxor(octets:byte(at), register[1])
+        for term = 1, ARMOUR_BYTES do
+            register[term] = bxor(register[term + 1] or 0, product(factor, generator[term]))
+        end
+    end
+    return string.char(table.unpack(register))
+end
+
 -- The Internet checksum: 0 over octets that hold their own.
 function sums.internet(octets)
     local sum = 0

@@ -37,6 +37,8 @@ NOTES = ("fulmar.header_check_failed", "fulmar.payload_check_failed", "fulmar.tr
 # No network header in these samples: the dissector of the carried packet shows its own fields.
 CARRIED = {"fulmar.link": "fulmar.network", "fulmar.slacp": "fulmar.network", "fulmar.inner": "fulmar.aerotp",
            "fulmar.session": "fulmar.inner"}
+# The short form has the fields of the long one.
+SHOWN = {"fulmar.aerotp_short": "fulmar.aerotp"}
 
 
 def block(kind, body):
@@ -139,8 +141,9 @@ class Dissectors(unittest.TestCase):
         for name in formats():
             dissector = f"fulmar.{name}"
             known = samples(name)
-            packets = [tagged(dissector, bytes.fromhex(sample["octets"]), 1, 0x0A000002 if name == "network" else 2)
-                       for sample in known]
+            # Each frame of the short form comes from an end of its own, so that a name means nothing.
+            packets = [tagged(dissector, bytes.fromhex(sample["octets"]), at if name == "aerotp_short" else 1,
+                              0x0A000002 if name == "network" else 2) for at, sample in enumerate(known, 10)]
             told = self.dissect(packets, "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE")
             for sample, fields in zip(known, told):
                 with self.subTest(f"{dissector}: {sample['name']}"):
@@ -149,7 +152,8 @@ class Dissectors(unittest.TestCase):
                         expected.setdefault(field, []).append(value)
                     for field, values in expected.items():
                         self.assertEqual(fields.get(field), values, field)
-                    shown = {field for field in fields if field.startswith(f"{dissector}.") and not field.endswith("_tree")}
+                    own = SHOWN.get(dissector, dissector)
+                    shown = {field for field in fields if field.startswith(f"{own}.") and not field.endswith("_tree")}
                     self.assertEqual(shown - expected.keys() - BESIDE, set(), "no codec has these")
                     if CARRIED.get(dissector) not in fields:
                         self.assertEqual([note for note in NOTES if note in fields], [])
@@ -163,8 +167,8 @@ class Dissectors(unittest.TestCase):
             packets, flipped = [tagged(f"fulmar.{name}", bytes.fromhex(sample["octets"])) for sample in known], []
             for sample in known:
                 octets = bytes.fromhex(sample["octets"])
-                covered = self.covered(name, sample, len(octets)) * 8
-                for bit in chance.sample(range(covered), min(covered, 24)):
+                covered = self.covered(name, sample, len(octets))
+                for bit in chance.sample(covered, min(len(covered), 24)):
                     damaged = bytearray(octets)
                     damaged[bit // 8] ^= 0x80 >> bit % 8
                     flipped.append((sample["name"], bit))
@@ -178,16 +182,23 @@ class Dissectors(unittest.TestCase):
                     self.assertTrue(found or (name == "aerotp" and "fulmar.truncated" in fields), sorted(fields))
 
     def covered(self, name, sample, length):
-        """The number of octets that a check covers, from the first on."""
+        """The bits that a check covers."""
         fields = dict(sample["fields"])
+        octets = 20 if name == "network" else length
         if name == "aerotp":
             parity = 4 * int(fields.get("fulmar.aerotp.fec.words", 0))
             descriptors = 4 * (("fulmar.aerotp.fec.words" in fields) + ("fulmar.aerotp.block.code" in fields))
-            return length - parity if "fulmar.aerotp.crc.status" in fields else 16 + descriptors
-        if name == "session":
+            octets = length - parity if "fulmar.aerotp.crc.status" in fields else 16 + descriptors
+        elif fields.get("fulmar.session.armoured") == "1":
+            # One bit makes an armoured header one of plain data.
+            return [bit for bit in range(17 * 8) if bit != 3]
+        elif fields.get("fulmar.session.armoured") == "0":
+            # The tag is for those who have the keys, and a CRC-32 that is wrong looks like one.
+            octets = 0
+        elif name == "session":
             # Without security a hello has a CRC-32 behind it.
-            return 12 + 256 + 4 if "fulmar.session.hello.version" in fields else 12
-        return 20 if name == "network" else length
+            octets = 12 + 256 + 4 if "fulmar.session.hello.version" in fields else 12
+        return range(octets * 8)
 
     def assert_stood(self, packets, link_type=EXPORTED_PDU):
         """No error of Lua and no end of tshark, whatever the octets; not of a dissector of Wireshark's own either."""
@@ -263,6 +274,78 @@ class Dissectors(unittest.TestCase):
         # A protocol that was recognised between two ports before is not doubted.
         told = self.columns([udp(tpdu, 41_000, 4_914), udp(damaged, 41_000, 4_914)], link_type=RAW_IP)
         self.assertIn("header check failed", told[1][1])
+
+    def test_a_session_s_data_in_the_second_wire_is_recognised_by_what_came_before_it(self):
+        known = {sample["name"]: bytes.fromhex(sample["octets"]) for sample in samples("session")}
+        sealed = known["data in wire 2, sealed"]
+
+        def last(*datagrams, options=()):
+            """The protocol of the last one."""
+            packets = [udp(octets, source, 42_000) for octets, source in datagrams]
+            return self.columns(packets, *options, link_type=RAW_IP)[-1][0]
+
+        self.assertEqual(last((sealed, 41_000)), "UDP", "nothing tells")
+        self.assertEqual(last((sealed, 41_000), options=("-o", "fulmar.ports:42000")), "Session")
+        # The receiver's index is the initiator's in these handshakes; another's is not known.
+        for before in ("notice, wrong key", "response, sealed"):
+            self.assertEqual(last((known[before], 41_000), (sealed, 41_000)), "Session", "between the same ports")
+        self.assertEqual(last((known["notice, wrong key"], 41_000), (sealed, 41_001)), "UDP")
+        to_responder = bytes([0x28]) + known["response, sealed"][8:12] + sealed[5:]
+        self.assertEqual(last((known["response, sealed"], 41_000), (to_responder, 41_001)), "Session", "the peer moved")
+        # A check that is left, or the parity of an armoured header, tells as well.
+        for name in ("data in wire 2, in clear", "armoured data, sealed", "armoured data, in clear"):
+            self.assertEqual(last((known[name], 41_000)), "AeroTP" if "clear" in name else "Session", name)
+        damaged = bytes([sealed[0] ^ 0x40]) + sealed[1:]
+        told = self.columns([udp(known["response, sealed"], 41_000, 4_914), udp(damaged, 41_000, 4_914)], link_type=RAW_IP)
+        self.assertIn("header check failed", told[-1][1])
+
+    def test_a_name_stands_for_the_ports_that_were_said_before_it(self):
+        records = [bytes.fromhex(sample["octets"]) for sample in samples("splice")]
+        stream = b"".join(records)
+        cut = [stream[at:at + 37] for at in range(0, len(stream), 37)]
+        # A connection from port 50,081 to port 7,070 in mode 4, whose numbers begin 10 before they need more than 24 bits.
+        first = 2**24 - 10
+
+        def frame(at, is_full):
+            number = ((first + at) % 2**24).to_bytes(3, "big") + bytes(3)
+            head = bytes([0x7C if at == 0 else 0x6C]) + struct.pack(">HH", 50_081, 7_070) if is_full else bytes.fromhex("580e86")
+            return head + number + cut[at]
+
+        def mack(opened, source, destination):
+            octets = bytes([0x20, 0x80 if opened else 0]) + bytes.fromhex("0e86 000064 000000 0fff 0000")
+            return tagged("fulmar.inner", octets, source, destination)
+
+        order = [0, 1, 3, 2, *range(4, len(cut))]
+        packets = [tagged("fulmar.inner", frame(at, at < 2)) for at in order]
+        told = self.dissect([*packets, mack(False, 2, 1), mack(True, 2, 1), mack(False, 3, 1)])
+        found = [kind for fields in told for kind in fields.get("fulmar.splice.type", [])]
+        self.assertEqual(found, [str(record[0]) for record in records])
+        self.assertFalse([fields for fields in told if set(NOTES) & fields.keys()])
+        named = told[2]
+        self.assertEqual([named[f"fulmar.aerotp.{field}"] for field in ("name", "srcport", "dstport", "mode")],
+                         [["3718"], ["50081"], ["7070"], ["4"]])
+        answer, *others = told[-3:]
+        self.assertEqual((answer["fulmar.aerotp.srcport"], answer["fulmar.aerotp.dstport"]), (["7070"], ["50081"]))
+        for fields in others:
+            self.assertNotIn("fulmar.aerotp.srcport", fields, "another connection of this name")
+
+    def test_frames_that_are_none_are_noted(self):
+        data = "580e860003e800186a78"
+        bad = {"announced, and not there": "8100", "longer than there is": "8105", "no length": "81",
+               "a repair symbol with another behind it": "b001" + "00" + data, "seventeen": "8700" * 16 + "07",
+               "of unknown type": "0900", "an odd type of data": "59" + data[2:], "without a time": "50" + data[2:],
+               "of no known mode": "7fc3a11b9e" + data[6:], "a name with octets behind it": "22000e8600",
+               "zero bits set": "22400e86", "no numbers there": "21000e860003e900186a40",
+               "numbers beyond 2^23": "21000e860003e900186a80800000", "numbers below the first": "20000e860003e900186a0ffd007d0203",
+               "both flags of set-up": "20600e860003e900186a0ffd007d", "no symbol": "300e860003e800186a1f07"}
+        told = self.dissect([tagged("fulmar.inner", bytes.fromhex(octets)) for octets in bad.values()])
+        for name, fields in zip(bad, told):
+            with self.subTest(name):
+                self.assertTrue(set(NOTES) & fields.keys())
+        # What came before is read nevertheless.
+        sound = self.dissect([tagged("fulmar.inner", bytes.fromhex("c0" + data)), tagged("fulmar.inner", bytes.fromhex("8901ff" + data))])
+        self.assertNotIn("fulmar.aerotp.seq", sound[0], "a type from 0xC0 on fills the rest")
+        self.assertEqual(sound[1]["fulmar.aerotp.seq"], ["1000"], "one below is skipped")
 
     def test_the_guide_s_commands_do_what_they_say(self):
         sound = tagged("fulmar.aerotp", data_tpdu(0, b"x"))

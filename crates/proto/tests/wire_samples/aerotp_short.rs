@@ -1,6 +1,6 @@
-//! Samples of the frames of the short form. They lie in a folder of their own until a dissector reads them.
+//! Samples of the frames of the short form. Their fields are those of the long form where there is one.
 //!
-//! Numbers and times are given as they are cut: a dissector does not know what the receiver expects.
+//! Numbers and times are given as they are cut, times in microseconds: a dissector does not know what the receiver expects.
 
 use super::sample::{Sample, hold};
 use core::time::Duration;
@@ -11,13 +11,14 @@ use fulmar_proto::wire::aerotp::short::{
 };
 use fulmar_proto::wire::aerotp::{
     Acks, BlockDescriptor, ChannelWord, CumulativeWords, EcnField, Flags, Handshake, Header,
-    HoldTime, Mack, Nack, NackCause, PathReport, RateCode, ReceiverWord, Tpdu,
+    HoldTime, Mack, Nack, NackCause, PathReport, RateCode, ReceiverWord, Tpdu, TpduKind,
 };
 use fulmar_proto::wire::{Mode, Port, TpduSeq, cut};
 use std::collections::BTreeSet;
 
 const OPENER: Port = Port(50_081);
-const LISTENER: Port = Port(7_070);
+/// No application that a dissector knows.
+const LISTENER: Port = Port(7_074);
 
 /// The end that does not send the samples.
 struct Receiver;
@@ -190,9 +191,13 @@ fn kind_name(kind: FrameKind) -> &'static str {
         FrameKind::Nack => "NACK",
         FrameKind::UnknownName => "unknown name",
         FrameKind::Repair => "repair",
-        FrameKind::Data => "data",
-        FrameKind::Full => "data in full",
+        FrameKind::Data | FrameKind::Full => "data",
     }
+}
+
+/// A time as it is cut: multiples of 16 us, modulo 2^28.
+fn micros(time: u32) -> u32 {
+    cut::time24(time) * 16
 }
 
 /// The code behind a rate: the codec tells the rate only.
@@ -217,7 +222,7 @@ fn read_mack(sample: &mut Sample, tpdu: &Tpdu<'_>) {
     sample.flag("fulmar.aerotp.flags.asyn", asyn);
     sample.flag("fulmar.aerotp.flags.afin", afin);
     sample.flag("fulmar.aerotp.flags.echo", ecn.echoes());
-    sample.field("fulmar.aerotp.echoed", cut::time24(echo));
+    sample.field("fulmar.aerotp.echoed", micros(echo));
     let Acks::Cumulative {
         next_expected,
         receiver: ReceiverWord { window, hold },
@@ -250,7 +255,7 @@ fn read_nack(sample: &mut Sample, tpdu: &Tpdu<'_>) {
     sample.flag("fulmar.aerotp.flags.urg", nack.cause == NackCause::Damaged);
     sample.flag("fulmar.aerotp.flags.echo", nack.ecn.echoes());
     sample.field("fulmar.aerotp.seq", cut::low24(tpdu.header.seq.0));
-    sample.field("fulmar.aerotp.echoed", cut::time24(nack.echo));
+    sample.field("fulmar.aerotp.echoed", micros(nack.echo));
     read_numbers(sample, nack.wanted().skip(1));
 }
 
@@ -278,7 +283,7 @@ fn read_data(sample: &mut Sample, kind: FrameKind, tpdu: &Tpdu<'_>) {
         sample.flag("fulmar.aerotp.flags.urg", flags.has(Flags::URG));
     }
     sample.field("fulmar.aerotp.seq", cut::low24(seq.0));
-    sample.field("fulmar.aerotp.timestamp", cut::time24(timestamp));
+    sample.field("fulmar.aerotp.timestamp", micros(timestamp));
     if let Some(block) = tpdu.block {
         sample.field("fulmar.aerotp.block.sources", block.sources());
         sample.field("fulmar.aerotp.block.repair", block.repair_index);
@@ -293,7 +298,12 @@ fn sample(name: &str, octets: &[u8]) -> Sample {
     let frame = only(octets);
     let kind = frame.kind().expect("samples are known");
     let tpdu = read(&frame, &Receiver).expect("samples are valid");
-    sample.field("fulmar.aerotp.kind", kind_name(kind));
+    let name = match tpdu.kind() {
+        TpduKind::Mack { asyn: true, .. } => "ASYNACK",
+        TpduKind::Mack { afin: true, .. } => "AFINACK",
+        _ => kind_name(kind),
+    };
+    sample.field("fulmar.aerotp.kind", name);
     if let Some(Named {
         name,
         sender_opened,
@@ -318,7 +328,7 @@ fn the_samples_of_the_short_form_are_what_the_codec_writes_and_reads() {
         .iter()
         .map(|(name, octets)| sample(name, octets))
         .collect();
-    hold("undissected/aerotp_short", &samples);
+    hold("aerotp_short", &samples);
 }
 
 #[test]
