@@ -1,6 +1,6 @@
 //! The rows of the table about data in wire 2, whose header has no check.
 
-use super::forging::{a_stranger, random, with_header};
+use super::forging::{a_stranger, random, with_header, with_hec};
 use super::rows::{Row, called, start};
 use crate::session_pair::by_hand::{ByHand, joined, the_peer};
 use crate::session_pair::noise;
@@ -82,6 +82,16 @@ pub(crate) fn parity_rows_of_two() -> Vec<Row> {
         victim,
         |_, rng| (the_peer(), random(rng, 400)),
     );
+    let (victim, ..) = called_with(words);
+    let another_version = Row::new(
+        "parity on: an initiation of another version from there",
+        victim,
+        |_, rng| {
+            let mut octets = random(rng, 396);
+            octets[0] = 0x21;
+            (the_peer(), with_hec(octets))
+        },
+    );
     let (victim, data, _) = called_with(words);
     let mut code = PacketCode::new();
     let made_up = Row::new(
@@ -97,5 +107,7 @@ pub(crate) fn parity_rows_of_two() -> Vec<Row> {
             (the_peer(), octets)
         },
     );
-    [noise, made_up].map(Row::only_as_it_is).into()
+    [noise, another_version, made_up]
+        .map(Row::only_as_it_is)
+        .into()
 }

@@ -99,7 +99,14 @@ impl<M: Carried> Session<M> {
                 .take_mended(now, origin, octets)
                 .or_else(|| self.take_corrected(now, origin, Damage::Header, octets))
                 .unwrap_or(Err(DropReason::HeaderCheck)),
-            Err(reject) => Err(self.judge_header(now, origin.path, reject)),
+            Err(reject @ HeaderReject::Truncated) => {
+                Err(self.judge_header(now, origin.path, reject))
+            }
+            // One damaged header in 2^16 checks by chance as one of another version.
+            Err(reject) => match self.take_mended(now, origin, octets) {
+                Some(verdict) => verdict,
+                None => Err(self.judge_header(now, origin.path, reject)),
+            },
         }
     }
 

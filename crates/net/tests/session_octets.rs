@@ -1,0 +1,551 @@
+//! The octets around the payload of every datagram of data in wire 2: at most 64 over IPv4, without payload and parity, the path's place included.
+//!
+//! Method: two sessions in virtual time around real machines. The machine in the session that receives notes the content that each
+//! datagram was opened to; what is neither payload nor parity in it, and all that is around it, is counted.
+
+use crate::session_pair::by_hand;
+use crate::session_pair::sight::data;
+use crate::session_pair::{PEER, noise, preset_pair, speaking};
+use fulmar_net::session::{
+    Capability, Entropy, Session, SessionConfig, SessionEvent, Wire, source_octets,
+};
+use fulmar_proto::fec::block::BlockPlan;
+use fulmar_proto::machine::{
+    Carried, Datagram, Deadline, Ecn, Machine, PathId, PathSizes, TpduForm, Transmit,
+};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::splice::{
+    Destination, FlowClass, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig,
+};
+use fulmar_proto::transport::aerotp::{
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, FecStrength, Instant};
+use fulmar_proto::wire::aerotp::TpduKind;
+use fulmar_proto::wire::aerotp::parse;
+use fulmar_proto::wire::aerotp::short::{
+    Content, FULL_BYTES, Frame, FrameKind, MACK_BYTES, NACK_BYTES, NAMED_BYTES, REPAIR_BYTES,
+};
+use fulmar_proto::wire::{Mode, Port};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::num::NonZeroU8;
+
+/// Headers of IPv4 (RFC 791, without options) and UDP (RFC 768).
+const IPV4_UDP: usize = 20 + 8;
+/// The promise.
+const AROUND_MAX: usize = 64;
+const DELAY: Duration = Duration::from_millis(5);
+const PORT: Port = Port(7_070);
+/// The octets of parity in an armoured header.
+const ARMOUR: usize = 8;
+
+/// A machine whose contents from the other end are noted.
+struct Noting<M> {
+    machine: M,
+    content: Option<Vec<u8>>,
+}
+
+impl<M: Machine> Machine for Noting<M> {
+    type Event = M::Event;
+
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.machine.handle_datagram(now, datagram);
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.machine.handle_deadline(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.machine.poll_transmit(now, out)
+    }
+
+    fn poll_event(&mut self) -> Option<M::Event> {
+        self.machine.poll_event()
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        self.machine.next_deadline()
+    }
+}
+
+impl<M: Carried> Carried for Noting<M> {
+    const SHORT: bool = M::SHORT;
+
+    fn hold(&mut self, now: Instant, path: PathId, held: bool) {
+        self.machine.hold(now, path, held);
+    }
+
+    fn set_path_sizes(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        sizes: PathSizes,
+    ) -> Result<(), String> {
+        self.machine.set_path_sizes(now, path, sizes)
+    }
+
+    fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
+        self.machine.on_sent_below(now, path, wire);
+    }
+
+    fn peer_restarted(&mut self, now: Instant, path: PathId) {
+        self.machine.peer_restarted(now, path);
+    }
+
+    fn speak(&mut self, now: Instant, path: PathId, form: TpduForm) {
+        self.machine.speak(now, path, form);
+    }
+
+    fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.content = Some(datagram.octets.to_vec());
+        self.machine.handle_frames(now, datagram);
+    }
+}
+
+/// A datagram that arrived with content for the machine.
+struct Arrived {
+    /// Octets of the IPv4 packet, without parity.
+    packet: usize,
+    content: Vec<u8>,
+}
+
+impl Arrived {
+    fn frame(&self) -> Frame<'_> {
+        let mut frames = Content::of(&self.content);
+        let frame = frames.next().expect("content has a frame").expect("whole");
+        assert!(frames.next().is_none(), "one frame in each datagram");
+        frame
+    }
+
+    /// Octets but the last `len` of the content.
+    fn around(&self, len: usize) -> usize {
+        self.packet - len
+    }
+
+    /// The kind of datagram, and what is around its payload, symbol or ranges.
+    fn counted(&self) -> (&'static str, usize) {
+        let frame = self.frame();
+        let behind = |head: usize| self.around(self.content.len() - head);
+        match frame.kind() {
+            Some(FrameKind::Data) => ("data", behind(NAMED_BYTES)),
+            Some(FrameKind::Full) => ("data in full", behind(FULL_BYTES)),
+            Some(FrameKind::Repair) => ("repair", behind(REPAIR_BYTES)),
+            Some(FrameKind::Mack) => ("MACK", behind(MACK_BYTES)),
+            Some(FrameKind::Nack) => ("NACK", behind(NACK_BYTES)),
+            Some(FrameKind::Long) => {
+                let kind = parse(frame.fields()).expect("sound").kind();
+                let carries = matches!(kind, TpduKind::Data { .. } | TpduKind::Repair);
+                assert!(!carries, "data in the long form");
+                ("long", self.packet)
+            }
+            other => panic!("{other:?} is for the session"),
+        }
+    }
+
+    /// Octets of the application.
+    fn payload(&self) -> usize {
+        match self.frame().kind() {
+            Some(FrameKind::Data) => self.content.len() - NAMED_BYTES,
+            Some(FrameKind::Full) => self.content.len() - FULL_BYTES,
+            _ => 0,
+        }
+    }
+}
+
+type Application<M> = Box<dyn FnMut(usize, Instant, &mut M, <M as Machine>::Event)>;
+
+/// Two ends on a medium of constant delay, which loses with a probability.
+struct Ends<M: Carried> {
+    now: Instant,
+    ends: [Session<Noting<M>>; 2],
+    application: Application<M>,
+    flying: VecDeque<(Instant, usize, Vec<u8>)>,
+    loss: f64,
+    rng: Rng,
+    arrived: Vec<Arrived>,
+}
+
+fn address() -> SocketAddr {
+    ([198, 51, 100, 7], 4_914).into()
+}
+
+impl<M: Carried> Ends<M> {
+    fn new(
+        configs: [SessionConfig; 2],
+        machine: impl Fn(u64) -> M,
+        loss: f64,
+        application: Application<M>,
+    ) -> Self {
+        let mut seed = 0;
+        let ends = configs.map(|config| {
+            seed += 1;
+            let noting = Noting {
+                machine: machine(seed.into()),
+                content: None,
+            };
+            let entropy = Entropy::from_seed([seed; 32]);
+            Session::new(config, noting, entropy).expect("a sound configuration")
+        });
+        let mut world = Self {
+            now: Instant::START,
+            ends,
+            application,
+            flying: VecDeque::new(),
+            loss,
+            rng: Rng::from_seed(5).child("loss"),
+            arrived: Vec::new(),
+        };
+        world.settle();
+        world.run(Duration::from_secs(1));
+        world
+    }
+
+    fn machine(&mut self, end: usize) -> &mut M {
+        &mut self.ends[end].inner_mut().machine
+    }
+
+    fn settle(&mut self) {
+        for end in 0..2 {
+            let mut is_done = false;
+            while !is_done {
+                is_done = true;
+                while let Some(event) = self.ends[end].poll_event() {
+                    if let SessionEvent::Inner(event) = event {
+                        let machine = &mut self.ends[end].inner_mut().machine;
+                        (self.application)(end, self.now, machine, event);
+                    }
+                    is_done = false;
+                }
+                let mut octets = Vec::new();
+                while self.ends[end]
+                    .poll_transmit(self.now, &mut octets)
+                    .is_some()
+                {
+                    let octets = std::mem::take(&mut octets);
+                    if !self.rng.chance(self.loss) {
+                        self.flying.push_back((self.now + DELAY, 1 - end, octets));
+                    }
+                    is_done = false;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, end: usize, octets: &[u8]) {
+        let datagram = Datagram {
+            path: crate::session_pair::PATH,
+            octets,
+            ecn: Ecn::NotCapable,
+        };
+        self.ends[end].handle_datagram_from(self.now, datagram, &source_octets(address()));
+        let Some(content) = self.ends[end].inner_mut().content.take() else {
+            return;
+        };
+        // Three bits of the first octet are the path's place.
+        let parity = match octets[0] {
+            0x28..=0x2F => 0,
+            0x38..=0x3F => ARMOUR + 4 * usize::from(octets[1]),
+            other => panic!("{other:#x} is not data in wire 2"),
+        };
+        self.arrived.push(Arrived {
+            packet: IPV4_UDP + octets.len() - parity,
+            content,
+        });
+    }
+
+    fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        loop {
+            let arrival = self.flying.front().map(|(at, ..)| *at);
+            let deadlines = self.ends.iter().filter_map(Machine::next_deadline);
+            let deadline = deadlines.map(|deadline| deadline.at).min();
+            let next = arrival.into_iter().chain(deadline).min();
+            let Some(at) = next.filter(|at| *at <= until) else {
+                break;
+            };
+            self.now = self.now.max(at);
+            if arrival == Some(at) {
+                let (_, end, octets) = self.flying.pop_front().expect("looked at");
+                self.take(end, &octets);
+            } else {
+                for end in 0..2 {
+                    let due = self.ends[end].next_deadline();
+                    if due.is_some_and(|due| due.at <= self.now) {
+                        self.ends[end].handle_deadline(self.now);
+                    }
+                }
+            }
+            self.settle();
+        }
+        self.now = until;
+    }
+
+    /// The octets around each kind of datagram.
+    fn around(&self) -> BTreeMap<&'static str, BTreeSet<usize>> {
+        let mut all: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
+        for (kind, around) in self.arrived.iter().map(Arrived::counted) {
+            if kind != "long" {
+                all.entry(kind).or_default().insert(around);
+            }
+        }
+        all
+    }
+
+    /// Octets of the application in all that arrived.
+    fn payload(&self) -> usize {
+        self.arrived.iter().map(Arrived::payload).sum()
+    }
+}
+
+fn aes() -> Capability {
+    Capability {
+        name: "cipher".to_owned(),
+        value: "aes-256-gcm".to_owned(),
+        must_agree: false,
+    }
+}
+
+/// Sessions under static and under shared keys, with either cipher, in wire 2.
+fn kinds() -> Vec<[SessionConfig; 2]> {
+    let mut all = Vec::new();
+    for pair in [noise(), preset_pair()] {
+        for cipher in [None, Some(aes())] {
+            let pair = pair.clone().map(|config| SessionConfig {
+                capabilities: cipher.clone().into_iter().collect(),
+                ..config
+            });
+            all.push(pair.map(|config| speaking(config, Wire::Two)));
+        }
+    }
+    all
+}
+
+/// Sends `len` octets from end 0 in a connection with these settings.
+fn transferred(
+    configs: [SessionConfig; 2],
+    connection: ConnectionConfig,
+    loss: f64,
+    len: usize,
+) -> Ends<Endpoint> {
+    let endpoint = move |seed| {
+        let config = EndpointConfig {
+            rate: Bitrate::from_bits_per_second(10_000_000),
+            lower_overhead: ByteCount(28 + 29),
+            ..EndpointConfig::default()
+        };
+        let mut endpoint = Endpoint::new(config, Rng::from_seed(seed));
+        endpoint.listen(PORT, connection).expect("sound");
+        endpoint
+    };
+    let mut left = len;
+    let mut write = move |endpoint: &mut Endpoint, now, id: ConnectionId| {
+        while left > 0 {
+            match endpoint.write(now, id, &vec![0x5A; left.min(40_000)]) {
+                Ok(0) | Err(_) => return,
+                Ok(taken) => left -= taken,
+            }
+        }
+        endpoint.close(now, id);
+    };
+    let application = move |end, now, endpoint: &mut Endpoint, event| match event {
+        Event::Connected(id) | Event::Writable(id) if end == 0 => write(endpoint, now, id),
+        Event::Readable(id) => {
+            while let Some(chunk) = endpoint.read(now, id) {
+                endpoint.recycle(id, chunk.octets);
+            }
+        }
+        Event::PeerFinished(id) if end == 1 => endpoint.close(now, id),
+        _ => {}
+    };
+    let mut world = Ends::new(configs, endpoint, loss, Box::new(application));
+    let now = world.now;
+    let id = world
+        .machine(0)
+        .connect(now, PEER.inner_path(), PORT, connection)
+        .expect("connects");
+    // The first octets come with the connection.
+    let first = vec![0x5A; 1_000];
+    assert_eq!(world.machine(0).write(now, id, &first), Ok(1_000));
+    world.settle();
+    world.run(Duration::from_secs(20));
+    world
+}
+
+fn connection(mode: Mode) -> ConnectionConfig {
+    ConnectionConfig {
+        mode,
+        tpdu_bytes_max: 1_195,
+        payload_crc: false,
+        ..ConnectionConfig::default()
+    }
+}
+
+fn with_blocks(mode: Mode) -> ConnectionConfig {
+    let sources = NonZeroU8::new(8).expect("not zero");
+    ConnectionConfig {
+        block: BlockPlan::new(sources, 2, Duration::from_millis(20)),
+        ..connection(mode)
+    }
+}
+
+/// Each mode with feedback or repair, the loss, and what is around each kind of datagram without armour.
+fn transfers() -> [(
+    ConnectionConfig,
+    f64,
+    BTreeMap<&'static str, BTreeSet<usize>>,
+); 3] {
+    let common = [("data", 61), ("data in full", 63)];
+    let with = |more: &[(&'static str, usize)]| {
+        let all = common.iter().chain(more);
+        all.map(|(kind, around)| (*kind, BTreeSet::from([*around])))
+            .collect()
+    };
+    [
+        (connection(Mode::Reliable), 0.0, with(&[("MACK", 66)])),
+        (
+            connection(Mode::NearReliable),
+            0.2,
+            with(&[("MACK", 66), ("NACK", 62)]),
+        ),
+        (
+            with_blocks(Mode::QuasiReliable),
+            0.0,
+            with(&[("MACK", 66), ("repair", 63)]),
+        ),
+    ]
+}
+
+/// Whether the promise is for this kind of datagram.
+fn is_bounded(kind: &str) -> bool {
+    kind.starts_with("data") || kind == "repair"
+}
+
+#[test]
+fn data_has_61_octets_around_it_63_until_the_peer_was_heard_and_repair_63() {
+    for configs in kinds() {
+        for (connection, loss, expected) in transfers() {
+            let world = transferred(configs.clone(), connection, loss, 400_000);
+            assert_eq!(world.around(), expected, "{:?}", connection.mode);
+            let around = expected.iter().filter(|(kind, _)| is_bounded(kind));
+            assert!(
+                around
+                    .flat_map(|(_, all)| all)
+                    .all(|all| *all <= AROUND_MAX)
+            );
+            if loss == 0.0 {
+                // What was counted as payload is what the application sent.
+                assert_eq!(world.payload(), 401_000, "{:?}", connection.mode);
+            }
+        }
+    }
+}
+
+#[test]
+fn armoured_data_has_one_octet_more_that_is_no_parity() {
+    for configs in kinds() {
+        for (connection, loss, expected) in transfers() {
+            let configs = configs.clone().map(|config| SessionConfig {
+                fec_words: FecStrength::from_words(16).expect("a strength"),
+                ..config
+            });
+            let world = transferred(configs, connection, loss, 400_000);
+            let one_more =
+                |all: BTreeSet<usize>| all.into_iter().map(|around| around + 1).collect();
+            let expected: BTreeMap<_, BTreeSet<usize>> = expected
+                .into_iter()
+                .map(|(kind, all)| (kind, one_more(all)))
+                .collect();
+            assert_eq!(world.around(), expected, "{:?}", connection.mode);
+        }
+    }
+}
+
+#[test]
+fn a_full_packet_of_1500_octets_carries_1439_of_payload() {
+    let configs = noise().map(|config| speaking(config, Wire::Two));
+    let mut world = transferred(configs, connection(Mode::Reliable), 0.0, 3_000_000);
+    world.run(Duration::from_secs(1));
+    let full = world
+        .arrived
+        .iter()
+        .filter(|arrived| arrived.packet == 1_500);
+    let payloads: BTreeSet<usize> = full.map(Arrived::payload).collect();
+    assert_eq!(payloads, BTreeSet::from([1_439]));
+}
+
+#[test]
+fn a_thin_write_through_a_gateway_s_splicer_has_64_octets_around_it_its_record_s_head_included() {
+    const WRITES: usize = 100;
+    const WRITE_BYTES: usize = 1_200;
+    for configs in kinds() {
+        let splicer = |seed| {
+            let endpoint = EndpointConfig {
+                rate: Bitrate::from_bits_per_second(10_000_000),
+                ..EndpointConfig::default()
+            };
+            let endpoint = Endpoint::new(endpoint, Rng::from_seed(seed));
+            let config = SplicerConfig {
+                connection: connection(Mode::NearReliable),
+                ..SplicerConfig::default()
+            };
+            Splicer::new(config, endpoint, Rng::from_seed(seed + 10)).expect("sound")
+        };
+        let application = |end, now, splicer: &mut Splicer, event: FlowEvent| match event {
+            FlowEvent::Requested { flow, .. } => {
+                assert_eq!(end, 1);
+                splicer.connected(now, flow, address());
+            }
+            FlowEvent::Readable(flow) => {
+                while let Some(len) = splicer.peek(flow).map(<[u8]>::len) {
+                    splicer.consume(now, flow, len);
+                }
+            }
+            _ => {}
+        };
+        let mut world = Ends::new(configs, splicer, 0.0, Box::new(application));
+        let (now, class) = (world.now, FlowClass::default());
+        let destination = Destination::from(address());
+        let peer = PEER.inner_path();
+        let flow: FlowId = world
+            .machine(0)
+            .open(now, peer, FlowKind::Stream, destination, class)
+            .expect("room for a flow");
+        world.settle();
+        world.run(Duration::from_secs(1));
+        world.arrived.clear();
+        for _ in 0..WRITES {
+            let now = world.now;
+            let taken = world.machine(0).accept(now, flow, &[0x5A; WRITE_BYTES]);
+            assert_eq!(taken, WRITE_BYTES);
+            world.settle();
+            world.run(Duration::from_millis(20));
+        }
+        let writes = world
+            .arrived
+            .iter()
+            .filter(|arrived| arrived.payload() >= WRITE_BYTES);
+        let around: Vec<usize> = writes.map(|arrived| arrived.around(WRITE_BYTES)).collect();
+        assert_eq!(around, [AROUND_MAX; WRITES]);
+    }
+}
+
+#[test]
+fn content_that_is_cut_has_63_and_a_half_octets_around_each_piece_on_average() {
+    let configs = noise().map(|config| speaking(config, Wire::Two));
+    let (mut caller, ..) = by_hand::joined(configs, Instant::START);
+    let content = [
+        &[0x58, 0x0E, 0x86, 0, 3, 0xE8, 0, 0x18, 0x6A][..],
+        &[0x5A; 1_300],
+    ]
+    .concat();
+    let source = caller.inner_mut();
+    source.content = Some(content);
+    source.left = 1;
+    let pieces = by_hand::sent(&mut caller, Instant::START);
+    let pieces = pieces.iter().filter(|(_, octets)| data(octets).is_some());
+    let packets: Vec<usize> = pieces.map(|(_, octets)| IPV4_UDP + octets.len()).collect();
+    assert_eq!(packets.len(), 2);
+    assert_eq!(packets.iter().sum::<usize>() - 1_300, 2 * 59 + 9);
+}
