@@ -7,6 +7,7 @@ CARGO ?= cargo
 # Cargo knows where it builds to.
 FULMAR = $(CARGO) run --release --locked -p fulmar-cli --
 FILE ?=
+OLD ?=
 SECONDS_EACH ?= 600
 COUNT ?= 10000
 MINUTES ?= 10
@@ -20,7 +21,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore faults fuzz package static sbom strangers swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore faults fuzz package static sbom strangers old-and-new swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +110,9 @@ sbom: setup ## The bill of materials of the binary, as CycloneDX, in target/sbom
 
 strangers: setup ## The price of strangers' datagrams, in a gateway's processor time and traffic (6 min, part of bench), written to docs/measurements
 	scripts/strangers
+
+old-and-new: setup ## Gateways of the release before beside those of this one over one lossy link, and an upgrade over it (5 min; OLD=... for a program that is built)
+	scripts/old-and-new $(if $(OLD),--old "$(OLD)")
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
 	$(FULMAR) sim --swarm $(COUNT) --seed $(SEED)

@@ -141,11 +141,11 @@ fn a_gateway_captures_what_it_sends_receives_refuses_and_opens() {
         .filter(|packet| !packet.comment.is_empty())
         .collect();
     assert!(refused.iter().any(|packet| packet.octets() == [0xEE; 64]));
-    // Data datagrams: type 0 in the lower half of the first octet.
+    // Data datagrams in wire 2: they begin with 0x28 and the place of the path.
     let data = |is_outbound| {
         let packets = capture.of("udp", is_outbound);
         let accepted = packets.filter(|packet| packet.comment.is_empty());
-        let data = accepted.filter(|packet| packet.octets()[0] % 16 == 0);
+        let data = accepted.filter(|packet| packet.octets()[0] & 0xF8 == 0x28);
         data.count()
     };
     let inner = |is_outbound| capture.of("inner", is_outbound).count();

@@ -39,6 +39,9 @@ const GROWTH_MAX: u64 = 4 << 20;
 /// The octets of a round of the traffic that runs beside it.
 const ROUND: usize = 1_000_000;
 
+/// The first five bits of data in wire 2, which these gateways agree on.
+const DATA: u8 = 0x28;
+
 fn pause() {
     wait(&[], Some(Duration::from_millis(1)), &mut Vec::new()).expect("poll works");
 }
@@ -80,7 +83,7 @@ impl Link {
                 drop(self.sockets[1 - from].send_to(&buffer[..len], to));
             }
             // Handshakes may be answered again; the rest must never be accepted twice.
-            if buffer[0] == 0x10 {
+            if buffer[0] & 0xF8 == DATA {
                 let mut seen = self.seen[1 - from].lock().expect("whole");
                 seen.push_back(buffer[..len].to_vec());
                 if seen.len() > RECORDED {
@@ -113,7 +116,7 @@ fn with_hec(mut octets: Vec<u8>) -> Vec<u8> {
 /// The forged datagram number `nth`: one of every kind, in turn.
 fn forged(rng: &mut Rng, nth: u64, seen: &[Vec<u8>]) -> Vec<u8> {
     let mut octets = seen[index(rng, seen.len())].clone();
-    match nth % 5 {
+    match nth % 6 {
         0 => rng.fill(&mut octets),
         1 => octets.truncate(index(rng, octets.len())),
         2 => {}
@@ -121,9 +124,15 @@ fn forged(rng: &mut Rng, nth: u64, seen: &[Vec<u8>]) -> Vec<u8> {
             let bit = index(rng, octets.len() * 8);
             octets[bit / 8] ^= 1 << (bit % 8);
         }
+        4 => {
+            // The right session, any place and any counter, garbage inside.
+            octets[0] = DATA | (rng.next_u64() & 0x07) as u8;
+            rng.fill(&mut octets[5..]);
+        }
         _ => {
-            // The right session and a sound header; any counter, any type, garbage inside.
+            // The right session, and a sound header of wire 1 over garbage: any counter, any type.
             octets[0] = 0x10 | (rng.next_u64() & 0x07) as u8;
+            octets.copy_within(1..5, 4);
             rng.fill(&mut octets[8..]);
             octets = with_hec(octets);
         }

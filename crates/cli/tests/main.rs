@@ -31,6 +31,7 @@ mod gateway_streams;
 mod gateway_top;
 mod gateway_traces;
 mod gateway_transparent;
+mod gateway_wires;
 mod gateways;
 mod interrupted;
 mod interruptions;

@@ -9,7 +9,7 @@ use fulmar_net::clock::Clock;
 use fulmar_net::secured::boot_epoch;
 use fulmar_net::session::{
     EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
-    fast_cipher,
+    fast_cipher, wire_2,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
@@ -112,7 +112,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
     };
     let boot = boot_epoch();
     let session = SessionConfig {
-        capabilities: fast_cipher().into_iter().collect(),
+        capabilities: fast_cipher().into_iter().chain([wire_2()]).collect(),
         early_data: config.early_data,
         early_floor: config.epoch_seen.unwrap_or(boot),
         ..SessionConfig::new(identity, peers, boot)

@@ -11,7 +11,7 @@
 use fulmar_net::clock::Clock;
 use fulmar_net::session::{
     Entropy, MtuConfig, PeerConfig, PeerIndex, SESSION_OVERHEAD, SecretKey, Security, Session,
-    SessionConfig, SessionEvent, fast_cipher, source_octets,
+    SessionConfig, SessionEvent, fast_cipher, source_octets, wire_2,
 };
 use fulmar_net::udp::{Application, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, waker};
@@ -94,7 +94,7 @@ fn link(keys: [u8; 2], endpoints: Vec<PathId>, rate: Bitrate) -> Outcome<Link> {
     inner.listen(PORT, connection())?;
     inner.hold(Instant::START, PEER.inner_path(), true);
     let config = SessionConfig {
-        capabilities: fast_cipher().into_iter().collect(),
+        capabilities: fast_cipher().into_iter().chain([wire_2()]).collect(),
         ..SessionConfig::new(Some(ours), vec![peer], 1)
     };
     Ok(Session::new(config, inner, Entropy::from_system()?)?)

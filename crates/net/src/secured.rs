@@ -11,7 +11,7 @@
 use crate::clock::unix_time;
 use crate::session::{
     Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey, SecretKey, Security, Session,
-    SessionConfig, SessionConfigError, SessionEvent, fast_cipher, source_octets,
+    SessionConfig, SessionConfigError, SessionEvent, fast_cipher, source_octets, wire_2,
 };
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
@@ -97,7 +97,7 @@ pub fn secured(
         endpoint.hold(Instant::START, PeerIndex(index).inner_path(), true);
     }
     let config = SessionConfig {
-        capabilities: fast_cipher().into_iter().collect(),
+        capabilities: fast_cipher().into_iter().chain([wire_2()]).collect(),
         ..SessionConfig::new(identity, peers, boot_epoch())
     };
     let entropy = Entropy::from_system().map_err(SecuredError::Entropy)?;

@@ -1,6 +1,7 @@
 //! Two gateways with an emulated lossy link between them, as processes on the loopback.
 
 use crate::processes::{Running, fulmar, run, said};
+use fulmar_net::session::{SecretKey, read_secret_key};
 use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::fs;
@@ -19,7 +20,7 @@ pub(crate) const LOSSY: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 20%
 
 /// A pair of gateways: clients enter at `air`, servers are reached from `ground`.
 pub(crate) struct Pair {
-    #[expect(dead_code, reason = "it is removed when it is dropped")]
+    /// It is removed when it is dropped.
     directory: tempfile::TempDir,
     pub(crate) ground: Running,
     pub(crate) air: Running,
@@ -188,6 +189,11 @@ impl Pair {
     /// Writes other entries into the air gateway's configuration.
     pub(crate) fn rewrite(&self, entries: &str) {
         fs::write(&self.air_file, format!("{}{entries}", self.air_head)).expect("room");
+    }
+
+    /// The air gateway's secret key.
+    pub(crate) fn air_secret(&self) -> SecretKey {
+        read_secret_key(&self.directory.path().join("air.key")).expect("it was written")
     }
 
     /// A page of the air gateway's HTTP server.

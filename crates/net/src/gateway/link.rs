@@ -5,7 +5,7 @@ use super::error::GatewayError;
 use super::peers::usable;
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, fast_cipher, reports,
+    SessionConfig, fast_cipher, reports, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
@@ -144,7 +144,10 @@ pub(super) fn session_settings(
     let peers = peers.collect();
     SessionConfig {
         fec_words: config.fec_words,
-        capabilities: fast_cipher().into_iter().chain([reports()]).collect(),
+        capabilities: fast_cipher()
+            .into_iter()
+            .chain([reports(), wire_2()])
+            .collect(),
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     }
 }

@@ -443,7 +443,10 @@ fn read_second(name: &str, octets: &[u8]) -> Sample {
     sample.field("fulmar.session.counter", number.counter);
     let mut plain = Vec::new();
     let told = Told::Whole(number);
-    if keys_in_clear(Wire::Two).open(told, body, &mut plain).is_ok() {
+    if keys_in_clear(Wire::Two)
+        .open(told, body, &mut plain)
+        .is_ok()
+    {
         sample.octets("fulmar.session.content", &plain);
         sample.field("fulmar.session.crc.status", 1);
     } else {
@@ -603,8 +606,7 @@ fn each_form_of_data_in_the_second_wire_has_samples() {
     let forms = (0..=255).filter(|first| {
         let (mut code, mut octets) = (PacketCode::new(), vec![*first; 9]);
         code.append_parity(&mut octets, 0, FecStrength::from_words(2).unwrap());
-        DataHeader::begins(&octets)
-            || Armoured::read(&octets, &mut code, &mut Vec::new()).is_some()
+        DataHeader::begins(&octets) || Armoured::read(&octets, &mut code, &mut Vec::new()).is_some()
     });
     let forms: BTreeSet<u8> = forms.map(|first| first & 0xF8).collect();
     assert_eq!(forms, sampled);
