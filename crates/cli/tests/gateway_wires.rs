@@ -5,6 +5,7 @@
 
 use crate::gateways::{Pair, client, echo, exchange, server, status_at};
 use crate::processes::until;
+use fulmar_net::clock::Clock;
 use fulmar_net::secured::boot_epoch;
 use fulmar_net::session::{
     Entropy, MtuConfig, PeerConfig, SecretKey, Security, Session, SessionConfig, source_octets,
@@ -12,7 +13,7 @@ use fulmar_net::session::{
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::Duration;
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -26,7 +27,7 @@ struct Older {
     socket: UdpSocket,
     to: SocketAddr,
     session: Session<Endpoint>,
-    began: std::time::Instant,
+    clock: Clock,
 }
 
 impl Older {
@@ -51,14 +52,13 @@ impl Older {
             socket,
             to,
             session: Session::new(config, inner, entropy).expect("sound"),
-            began: std::time::Instant::now(),
+            clock: Clock::start(),
         }
     }
 
     /// Does what is due, and takes at most one datagram.
     fn turn(&mut self) {
-        let elapsed = u64::try_from(self.began.elapsed().as_nanos()).expect("short");
-        let now = Instant::START + Duration::from_nanos(elapsed);
+        let now = self.clock.now();
         if self
             .session
             .next_deadline()

@@ -88,7 +88,7 @@ fn go_on(now: Instant, caller: &mut ByHand, called: &mut ByHand) {
     }
     let mut back = Vec::new();
     drain_into(called, now, &mut Vec::new(), |_, octets| {
-        back.push(octets.to_vec())
+        back.push(octets.to_vec());
     });
     for octets in back {
         take(caller, now, the_peer(), &octets);

@@ -3,16 +3,14 @@
 //! Method: two sessions in virtual time around real machines. The machine in the session that receives notes the content that each
 //! datagram was opened to; what is neither payload nor parity in it, and all that is around it, is counted.
 
+mod ends;
+
 use crate::session_pair::by_hand;
 use crate::session_pair::sight::data;
 use crate::session_pair::{PEER, noise, preset_pair, speaking};
-use fulmar_net::session::{
-    Capability, Entropy, Session, SessionConfig, SessionEvent, Wire, source_octets,
-};
+use ends::{Around, Arrived, World, address};
+use fulmar_net::session::{Capability, SessionConfig, Wire};
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Ecn, Machine, PathId, PathSizes, TpduForm, Transmit,
-};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig,
@@ -21,283 +19,15 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, FecStrength, Instant};
-use fulmar_proto::wire::aerotp::TpduKind;
-use fulmar_proto::wire::aerotp::parse;
-use fulmar_proto::wire::aerotp::short::{
-    Content, FULL_BYTES, Frame, FrameKind, MACK_BYTES, NACK_BYTES, NAMED_BYTES, REPAIR_BYTES,
-};
 use fulmar_proto::wire::{Mode, Port};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
 use std::num::NonZeroU8;
 
 /// Headers of IPv4 (RFC 791, without options) and UDP (RFC 768).
 const IPV4_UDP: usize = 20 + 8;
 /// The promise.
 const AROUND_MAX: usize = 64;
-const DELAY: Duration = Duration::from_millis(5);
 const PORT: Port = Port(7_070);
-/// The octets of parity in an armoured header.
-const ARMOUR: usize = 8;
-
-/// A machine whose contents from the other end are noted.
-struct Noting<M> {
-    machine: M,
-    content: Option<Vec<u8>>,
-}
-
-impl<M: Machine> Machine for Noting<M> {
-    type Event = M::Event;
-
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.machine.handle_datagram(now, datagram);
-    }
-
-    fn handle_deadline(&mut self, now: Instant) {
-        self.machine.handle_deadline(now);
-    }
-
-    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.machine.poll_transmit(now, out)
-    }
-
-    fn poll_event(&mut self) -> Option<M::Event> {
-        self.machine.poll_event()
-    }
-
-    fn next_deadline(&self) -> Option<Deadline> {
-        self.machine.next_deadline()
-    }
-}
-
-impl<M: Carried> Carried for Noting<M> {
-    const SHORT: bool = M::SHORT;
-
-    fn hold(&mut self, now: Instant, path: PathId, held: bool) {
-        self.machine.hold(now, path, held);
-    }
-
-    fn set_path_sizes(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        sizes: PathSizes,
-    ) -> Result<(), String> {
-        self.machine.set_path_sizes(now, path, sizes)
-    }
-
-    fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
-        self.machine.on_sent_below(now, path, wire);
-    }
-
-    fn peer_restarted(&mut self, now: Instant, path: PathId) {
-        self.machine.peer_restarted(now, path);
-    }
-
-    fn speak(&mut self, now: Instant, path: PathId, form: TpduForm) {
-        self.machine.speak(now, path, form);
-    }
-
-    fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.content = Some(datagram.octets.to_vec());
-        self.machine.handle_frames(now, datagram);
-    }
-}
-
-/// A datagram that arrived with content for the machine.
-struct Arrived {
-    /// Octets of the IPv4 packet, without parity.
-    packet: usize,
-    content: Vec<u8>,
-}
-
-impl Arrived {
-    fn frame(&self) -> Frame<'_> {
-        let mut frames = Content::of(&self.content);
-        let frame = frames.next().expect("content has a frame").expect("whole");
-        assert!(frames.next().is_none(), "one frame in each datagram");
-        frame
-    }
-
-    /// Octets but the last `len` of the content.
-    fn around(&self, len: usize) -> usize {
-        self.packet - len
-    }
-
-    /// The kind of datagram, and what is around its payload, symbol or ranges.
-    fn counted(&self) -> (&'static str, usize) {
-        let frame = self.frame();
-        let behind = |head: usize| self.around(self.content.len() - head);
-        match frame.kind() {
-            Some(FrameKind::Data) => ("data", behind(NAMED_BYTES)),
-            Some(FrameKind::Full) => ("data in full", behind(FULL_BYTES)),
-            Some(FrameKind::Repair) => ("repair", behind(REPAIR_BYTES)),
-            Some(FrameKind::Mack) => ("MACK", behind(MACK_BYTES)),
-            Some(FrameKind::Nack) => ("NACK", behind(NACK_BYTES)),
-            Some(FrameKind::Long) => {
-                let kind = parse(frame.fields()).expect("sound").kind();
-                let carries = matches!(kind, TpduKind::Data { .. } | TpduKind::Repair);
-                assert!(!carries, "data in the long form");
-                ("long", self.packet)
-            }
-            other => panic!("{other:?} is for the session"),
-        }
-    }
-
-    /// Octets of the application.
-    fn payload(&self) -> usize {
-        match self.frame().kind() {
-            Some(FrameKind::Data) => self.content.len() - NAMED_BYTES,
-            Some(FrameKind::Full) => self.content.len() - FULL_BYTES,
-            _ => 0,
-        }
-    }
-}
-
-type Application<M> = Box<dyn FnMut(usize, Instant, &mut M, <M as Machine>::Event)>;
-
-/// Two ends on a medium of constant delay, which loses with a probability.
-struct Ends<M: Carried> {
-    now: Instant,
-    ends: [Session<Noting<M>>; 2],
-    application: Application<M>,
-    flying: VecDeque<(Instant, usize, Vec<u8>)>,
-    loss: f64,
-    rng: Rng,
-    arrived: Vec<Arrived>,
-}
-
-fn address() -> SocketAddr {
-    ([198, 51, 100, 7], 4_914).into()
-}
-
-impl<M: Carried> Ends<M> {
-    fn new(
-        configs: [SessionConfig; 2],
-        machine: impl Fn(u64) -> M,
-        loss: f64,
-        application: Application<M>,
-    ) -> Self {
-        let mut seed = 0;
-        let ends = configs.map(|config| {
-            seed += 1;
-            let noting = Noting {
-                machine: machine(seed.into()),
-                content: None,
-            };
-            let entropy = Entropy::from_seed([seed; 32]);
-            Session::new(config, noting, entropy).expect("a sound configuration")
-        });
-        let mut world = Self {
-            now: Instant::START,
-            ends,
-            application,
-            flying: VecDeque::new(),
-            loss,
-            rng: Rng::from_seed(5).child("loss"),
-            arrived: Vec::new(),
-        };
-        world.settle();
-        world.run(Duration::from_secs(1));
-        world
-    }
-
-    fn machine(&mut self, end: usize) -> &mut M {
-        &mut self.ends[end].inner_mut().machine
-    }
-
-    fn settle(&mut self) {
-        for end in 0..2 {
-            let mut is_done = false;
-            while !is_done {
-                is_done = true;
-                while let Some(event) = self.ends[end].poll_event() {
-                    if let SessionEvent::Inner(event) = event {
-                        let machine = &mut self.ends[end].inner_mut().machine;
-                        (self.application)(end, self.now, machine, event);
-                    }
-                    is_done = false;
-                }
-                let mut octets = Vec::new();
-                while self.ends[end]
-                    .poll_transmit(self.now, &mut octets)
-                    .is_some()
-                {
-                    let octets = std::mem::take(&mut octets);
-                    if !self.rng.chance(self.loss) {
-                        self.flying.push_back((self.now + DELAY, 1 - end, octets));
-                    }
-                    is_done = false;
-                }
-            }
-        }
-    }
-
-    fn take(&mut self, end: usize, octets: &[u8]) {
-        let datagram = Datagram {
-            path: crate::session_pair::PATH,
-            octets,
-            ecn: Ecn::NotCapable,
-        };
-        self.ends[end].handle_datagram_from(self.now, datagram, &source_octets(address()));
-        let Some(content) = self.ends[end].inner_mut().content.take() else {
-            return;
-        };
-        // Three bits of the first octet are the path's place.
-        let parity = match octets[0] {
-            0x28..=0x2F => 0,
-            0x38..=0x3F => ARMOUR + 4 * usize::from(octets[1]),
-            other => panic!("{other:#x} is not data in wire 2"),
-        };
-        self.arrived.push(Arrived {
-            packet: IPV4_UDP + octets.len() - parity,
-            content,
-        });
-    }
-
-    fn run(&mut self, span: Duration) {
-        let until = self.now + span;
-        loop {
-            let arrival = self.flying.front().map(|(at, ..)| *at);
-            let deadlines = self.ends.iter().filter_map(Machine::next_deadline);
-            let deadline = deadlines.map(|deadline| deadline.at).min();
-            let next = arrival.into_iter().chain(deadline).min();
-            let Some(at) = next.filter(|at| *at <= until) else {
-                break;
-            };
-            self.now = self.now.max(at);
-            if arrival == Some(at) {
-                let (_, end, octets) = self.flying.pop_front().expect("looked at");
-                self.take(end, &octets);
-            } else {
-                for end in 0..2 {
-                    let due = self.ends[end].next_deadline();
-                    if due.is_some_and(|due| due.at <= self.now) {
-                        self.ends[end].handle_deadline(self.now);
-                    }
-                }
-            }
-            self.settle();
-        }
-        self.now = until;
-    }
-
-    /// The octets around each kind of datagram.
-    fn around(&self) -> BTreeMap<&'static str, BTreeSet<usize>> {
-        let mut all: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
-        for (kind, around) in self.arrived.iter().map(Arrived::counted) {
-            if kind != "long" {
-                all.entry(kind).or_default().insert(around);
-            }
-        }
-        all
-    }
-
-    /// Octets of the application in all that arrived.
-    fn payload(&self) -> usize {
-        self.arrived.iter().map(Arrived::payload).sum()
-    }
-}
 
 fn aes() -> Capability {
     Capability {
@@ -328,7 +58,7 @@ fn transferred(
     connection: ConnectionConfig,
     loss: f64,
     len: usize,
-) -> Ends<Endpoint> {
+) -> World<Endpoint> {
     let endpoint = move |seed| {
         let config = EndpointConfig {
             rate: Bitrate::from_bits_per_second(10_000_000),
@@ -359,7 +89,7 @@ fn transferred(
         Event::PeerFinished(id) if end == 1 => endpoint.close(now, id),
         _ => {}
     };
-    let mut world = Ends::new(configs, endpoint, loss, Box::new(application));
+    let mut world = World::new(configs, endpoint, loss, Box::new(application));
     let now = world.now;
     let id = world
         .machine(0)
@@ -391,11 +121,7 @@ fn with_blocks(mode: Mode) -> ConnectionConfig {
 }
 
 /// Each mode with feedback or repair, the loss, and what is around each kind of datagram without armour.
-fn transfers() -> [(
-    ConnectionConfig,
-    f64,
-    BTreeMap<&'static str, BTreeSet<usize>>,
-); 3] {
+fn transfers() -> [(ConnectionConfig, f64, Around); 3] {
     let common = [("data", 61), ("data in full", 63)];
     let with = |more: &[(&'static str, usize)]| {
         let all = common.iter().chain(more);
@@ -453,7 +179,7 @@ fn armoured_data_has_one_octet_more_that_is_no_parity() {
             let world = transferred(configs, connection, loss, 400_000);
             let one_more =
                 |all: BTreeSet<usize>| all.into_iter().map(|around| around + 1).collect();
-            let expected: BTreeMap<_, BTreeSet<usize>> = expected
+            let expected: Around = expected
                 .into_iter()
                 .map(|(kind, all)| (kind, one_more(all)))
                 .collect();
@@ -504,7 +230,7 @@ fn a_thin_write_through_a_gateway_s_splicer_has_64_octets_around_it_its_record_s
             }
             _ => {}
         };
-        let mut world = Ends::new(configs, splicer, 0.0, Box::new(application));
+        let mut world = World::new(configs, splicer, 0.0, Box::new(application));
         let (now, class) = (world.now, FlowClass::default());
         let destination = Destination::from(address());
         let peer = PEER.inner_path();
