@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`tcp`] | the TCP family: Reno, `NewReno`, SACK, CUBIC |
+//! | [`congestion`] | the rules for a TCP's window |
 //! | [`lt_tcp`] | loss-tolerant TCP |
 //! | [`datagram`] | UDP |
 //! | [`link`] | error control on one link: plain, stop-and-wait, go-back-N, selective repeat, LL-ARQ, LL-HARQ, SLACP |
@@ -26,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod congestion;
+pub mod congestion;
 pub mod datagram;
 pub mod link;
 pub mod lt_tcp;

@@ -28,17 +28,17 @@ pub enum Algorithm {
 
 /// Octets that were cumulatively acknowledged outside of fast recovery.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acked {
+pub struct Acked {
     /// The time.
-    pub(crate) now: Instant,
+    pub now: Instant,
     /// The number of octets.
-    pub(crate) octets: u64,
+    pub octets: u64,
     /// The smoothed round-trip time, if there is one.
-    pub(crate) rtt: Option<Duration>,
+    pub rtt: Option<Duration>,
 }
 
 /// A rule for the congestion window.
-pub(crate) trait CongestionControl: core::fmt::Debug + Send {
+pub trait CongestionControl: core::fmt::Debug + Send {
     /// The window.
     fn window(&self) -> u64;
     /// The slow start threshold; `u64::MAX` until a loss sets it.
@@ -62,17 +62,17 @@ pub(crate) trait CongestionControl: core::fmt::Debug + Send {
 
 /// The first window, and the rule for its growth.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Beginning {
+pub struct Beginning {
     /// Octets of a segment.
-    pub(crate) mss: u32,
+    pub mss: u32,
     /// The first window in segments.
-    pub(crate) segments: u16,
+    pub segments: u16,
     /// Whether octets that are acknowledged count, and not acknowledgements (RFC 3465).
-    pub(crate) byte_counting: bool,
+    pub byte_counting: bool,
 }
 
 /// The rule with that name.
-pub(crate) fn start(algorithm: Algorithm, beginning: Beginning) -> Box<dyn CongestionControl> {
+pub fn start(algorithm: Algorithm, beginning: Beginning) -> Box<dyn CongestionControl> {
     let mss = u64::from(beginning.mss);
     let window = mss * u64::from(beginning.segments);
     let counting = beginning.byte_counting;
