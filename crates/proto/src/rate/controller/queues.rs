@@ -1,0 +1,164 @@
+//! What windows of reports say: the share that arrives without a queue, and the link's rate while one
+//! stands.
+
+use super::super::epoch::EpochKind;
+use super::super::evidence::{Shares, Verdict};
+use super::super::window::Window;
+use super::{RATE_MIN, RateCause, RateController, RateSharing};
+use crate::units::Instant;
+
+/// The share of a new window in the estimate, and of one that says something else altogether.
+const GAIN: f64 = 0.3;
+const FAR: f64 = 0.12;
+/// Octets over which the share that arrives without a queue is averaged, in packets.
+const SHARE_PACKETS: f64 = 1_000.0;
+/// The factor by which less is sent while a delay stays for unknown reasons.
+const PRESSED: f64 = 0.7;
+
+/// Windows in which less was sent and the delay stayed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    windows: u32,
+    sent: f64,
+    arrived: f64,
+    seconds: f64,
+    /// The shares when it was first sent less, and the estimate before.
+    before: Option<Shares>,
+    capacity: Option<f64>,
+}
+
+impl RateController {
+    /// Judges the open window, as far as it came.
+    pub(super) fn close_window(&mut self, now: Instant) {
+        let Some(window) = self.window.filter(|window| window.reports > 0) else {
+            return;
+        };
+        let epoch = &mut self.epochs[0];
+        epoch.sent += window.sent();
+        epoch.arrived += window.arrived();
+        epoch.sending += window.sending();
+        let kind = epoch.kind;
+        if window.arriving() <= 0.0 || window.sending() <= 0.0 {
+            return;
+        }
+        if self.sharing == RateSharing::Fair {
+            self.note_cut(&window);
+        }
+        if self.others.compete() {
+            return;
+        }
+        let least = self.queue_least();
+        let queued = window.least > least && window.reports >= 2;
+        if !queued {
+            self.standing = Standing::default();
+        }
+        if queued {
+            self.epochs[0].queued = true;
+            self.on_queue(now, &window, least);
+        } else if kind != EpochKind::Up && window.sent_rate() < 1.05 * self.capacity {
+            let octets = window.sent();
+            let share = (window.arrived() / octets.max(1.0)).min(1.0);
+            self.evidence.on_window(share, octets / self.packet);
+            if self.found_more > 0 {
+                // While the rate grows, the share from before says whether what is more arrives.
+                return;
+            }
+            self.share_octets = (self.share_octets + octets).min(SHARE_PACKETS * self.packet);
+            self.share += (share - self.share) * octets / self.share_octets.max(octets);
+        }
+    }
+
+    /// Takes a window in which a queue stood from its beginning to its end.
+    fn on_queue(&mut self, now: Instant, window: &Window, least: f64) {
+        let sent = window.sent_rate();
+        let passed = window.passed_rate();
+        let slower = 1.0 - sent / self.capacity;
+        let steady = window.rise().abs() < 0.3 * slower * window.sending()
+            && (passed / sent - 1.0).abs() < 0.3 * slower;
+        if slower > 0.1 && steady {
+            self.on_standing(now, window, slower);
+            return;
+        }
+        self.standing = Standing::default();
+        let datagrams = window.sent() / self.packet;
+        let mut found = passed;
+        let share = self.share.clamp(0.02, 0.999);
+        let deviation = self.deviation(datagrams);
+        let arrived = window.arrived() / (window.sent() * share);
+        if arrived < 1.0 - 2.5 * deviation {
+            found = window.arrived_rate() / share;
+        }
+        // While more is sent than passes, some may be dropped before the queue: that is no more than a
+        // bound. While the queue drains it is what the link carries.
+        if found > self.capacity && sent > 0.97 * found {
+            found = self.capacity;
+        }
+        let ratio = found / self.capacity;
+        let far = (ratio - 1.0).abs() > FAR && window.least > 2.0 * least;
+        let gain = if far && ratio < 1.0 { 1.0 } else { GAIN };
+        let found = self.capacity * (1.0 + (ratio - 1.0) * gain);
+        self.capacity = found.clamp(RATE_MIN, self.bound);
+        self.cause = RateCause::Queue;
+        self.queue_shows = true;
+        self.cuts = 0;
+        self.found_more = 0;
+    }
+
+    /// Takes a window in which less was sent, and the delay stayed: the path is longer, or a short
+    /// queue is so full that still more is sent than it takes.
+    fn on_standing(&mut self, now: Instant, window: &Window, slower: f64) {
+        self.standing.windows += 1;
+        self.standing.sent += window.sent();
+        self.standing.arrived += window.arrived();
+        self.standing.seconds += window.arriving();
+        let standing = self.standing;
+        let datagrams = standing.sent / self.packet;
+        if standing.windows < 2 || datagrams < 8.0 {
+            return;
+        }
+        let shares = Shares {
+            rate: standing.sent / standing.seconds,
+            share: standing.arrived / standing.sent,
+            datagrams,
+            edges: self.delays.noise() / standing.seconds,
+        };
+        let usual = shares.share / self.share.clamp(0.02, 0.999);
+        let verdict = if 2.0 * self.deviation(datagrams) <= slower / 2.0 {
+            if usual > 1.0 - slower / 2.0 {
+                Verdict::Carried
+            } else {
+                Verdict::Full
+            }
+        } else {
+            let alone = |before| self.evidence.of_pair(before, shares);
+            standing.before.map_or(Verdict::Open, alone)
+        };
+        let capacity = standing.capacity.unwrap_or(self.capacity);
+        match verdict {
+            // A full queue of others looks the same: what stands still is told elsewhere.
+            Verdict::Carried if self.sharing == RateSharing::Fair => {}
+            Verdict::Carried => {
+                self.delays.raise_base(now, window.least);
+                self.recent = [0.0; 3];
+                self.capacity = capacity;
+                self.standing = Standing::default();
+            }
+            Verdict::Full => {
+                let found = shares.rate * shares.share / self.share.clamp(0.02, 0.999);
+                self.capacity = found.clamp(RATE_MIN, self.capacity);
+                self.cause = RateCause::Queue;
+                self.found_more = 0;
+                self.standing = Standing::default();
+            }
+            Verdict::Open => {
+                // Still less, to see what it does to the delay and to the share.
+                self.capacity = (self.capacity * PRESSED).max(RATE_MIN);
+                self.standing = Standing {
+                    before: standing.before.or(Some(shares)),
+                    capacity: Some(capacity),
+                    ..Standing::default()
+                };
+            }
+        }
+    }
+}

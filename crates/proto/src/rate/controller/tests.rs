@@ -1,0 +1,188 @@
+use super::*;
+use crate::rng::Rng;
+
+const PACKET: ByteCount = ByteCount(1500);
+
+fn at(milliseconds: u64) -> Instant {
+    Instant::START + Duration::from_millis(milliseconds)
+}
+
+/// A link without loss: a datagram leaves it `spacing` after the one before, and `delay` later its
+/// report is back.
+struct Pipe {
+    controller: RateController,
+    now: Instant,
+    next: u64,
+    free_at: Instant,
+    octets: u64,
+    reports: VecDeque<(Instant, ArrivalReport)>,
+}
+
+impl Pipe {
+    fn new(config: RateConfig) -> Self {
+        Self {
+            controller: RateController::new(config),
+            now: Instant::START,
+            next: 0,
+            free_at: Instant::START,
+            octets: 0,
+            reports: VecDeque::new(),
+        }
+    }
+
+    /// Sends until `end`, always with something to send.
+    fn run(&mut self, end: Instant, spacing: Duration, delay: Duration) {
+        while self.now < end {
+            let waits = self.controller.in_flight() >= self.controller.in_flight_max();
+            if let Some((when, report)) = self.reports.front().copied()
+                && (when <= self.now || waits)
+            {
+                self.reports.pop_front();
+                self.now = self.now.max(when);
+                self.controller.on_report(self.now, &report);
+                continue;
+            }
+            if waits {
+                let deadline = self
+                    .controller
+                    .next_deadline()
+                    .expect("something is under way");
+                self.now = self.now.max(deadline.at);
+                self.controller.handle_deadline(self.now);
+                continue;
+            }
+            let pace = self.controller.pacing(self.now).time_to_send(PACKET);
+            self.controller.on_sent(self.now, self.next, PACKET, true);
+            self.free_at = self.free_at.max(self.now) + spacing;
+            self.octets += PACKET.0;
+            let report = ArrivalReport {
+                newest: self.next,
+                arrived_at: self.free_at.saturating_since(Instant::START) + delay / 2,
+                hold: Duration::ZERO,
+                octets: ByteCount(self.octets),
+            };
+            self.reports.push_back((self.free_at + delay, report));
+            self.next += 1;
+            self.now += pace;
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        self.controller.belief().rate.as_bits_per_second() as f64
+    }
+}
+
+#[test]
+fn before_the_first_report_a_train_is_under_way_and_a_little_more_for_each_silence() {
+    let mut controller = RateController::new(RateConfig::default());
+    let train = 10;
+    for number in 0..train {
+        assert!(controller.in_flight() < controller.in_flight_max());
+        controller.on_sent(at(0), number, PACKET, true);
+    }
+    assert_eq!(controller.in_flight(), controller.in_flight_max());
+    let first = controller.next_deadline().expect("no report yet").at;
+    controller.handle_deadline(first);
+    assert_eq!(controller.in_flight_max().0, 13 * PACKET.0);
+    let second = controller.next_deadline().expect("no report yet").at;
+    assert!(second.saturating_since(first) > first.saturating_since(at(0)));
+}
+
+#[test]
+fn the_link_s_rate_is_found_and_kept() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    pipe.run(at(500), spacing, delay);
+    let found = pipe.rate() / 10e6;
+    assert!((0.85..1.1).contains(&found), "{found}");
+    for second in 1..20 {
+        pipe.run(at(1_000 * second), spacing, delay);
+        let found = pipe.rate() / 10e6;
+        assert!((0.93..1.1).contains(&found), "{found} at {second} s");
+        let queueing = pipe.controller.belief().queueing;
+        assert!(
+            queueing < Duration::from_millis(6),
+            "{queueing:?} at {second} s"
+        );
+    }
+}
+
+#[test]
+fn a_bound_is_never_passed_and_is_named_as_the_reason() {
+    let bound = Bitrate::from_bits_per_second(4_000_000);
+    let mut pipe = Pipe::new(RateConfig {
+        bound: Some(bound),
+        ..RateConfig::default()
+    });
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    pipe.run(at(1), spacing, delay);
+    let trained = pipe.next;
+    while pipe.now < at(5_000) {
+        let later = pipe.now + Duration::from_millis(100);
+        pipe.run(later, spacing, delay);
+        assert!(pipe.controller.pacing(pipe.now) <= bound);
+    }
+    let sent = (pipe.next - trained) as f64 * 12_000.0 / 5.0;
+    assert!((3.8e6..4.1e6).contains(&sent), "{sent}");
+    assert_eq!(pipe.controller.belief().cause, RateCause::Bound);
+}
+
+#[test]
+fn what_is_old_or_was_never_sent_is_not_believed() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    pipe.run(
+        at(2_000),
+        Duration::from_micros(1_200),
+        Duration::from_millis(40),
+    );
+    let before = pipe.controller.belief();
+    let wild = ArrivalReport {
+        newest: pipe.next + 1_000,
+        arrived_at: Duration::ZERO,
+        hold: Duration::from_secs(1),
+        octets: ByteCount(u64::MAX),
+    };
+    pipe.controller.on_report(at(2_000), &wild);
+    pipe.controller
+        .on_report(at(2_000), &ArrivalReport { newest: 0, ..wild });
+    assert_eq!(pipe.controller.belief(), before);
+}
+
+#[test]
+fn nonsense_breaks_nothing() {
+    for seed in 0..40 {
+        let mut rng = Rng::from_seed(seed);
+        let bound = Bitrate::from_bits_per_second(50_000_000);
+        let mut controller = RateController::new(RateConfig {
+            bound: Some(bound),
+            ..RateConfig::default()
+        });
+        let (mut now, mut next) = (Instant::START, 0);
+        for _ in 0..5_000 {
+            now += Duration::from_micros(rng.below(20_000));
+            match rng.below(4) {
+                0 => controller.handle_deadline(now),
+                1 => {
+                    let report = ArrivalReport {
+                        newest: rng.below(next + 2),
+                        arrived_at: Duration::from_micros(rng.below(1 << 34)),
+                        hold: Duration::from_micros(rng.below(1 << 20)),
+                        octets: ByteCount(rng.next_u64() >> rng.below(64)),
+                    };
+                    controller.on_report(now, &report);
+                }
+                _ => {
+                    next += 1 + rng.below(3);
+                    controller.on_sent(now, next, ByteCount(rng.below(9_000)), rng.chance(0.9));
+                }
+            }
+            assert!(controller.pacing(now) <= bound);
+            assert!(controller.in_flight_max().0 > 0);
+            assert!(
+                controller
+                    .next_deadline()
+                    .is_none_or(|deadline| deadline.why == "no report")
+            );
+        }
+    }
+}

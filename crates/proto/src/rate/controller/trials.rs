@@ -1,0 +1,136 @@
+//! What the stretches above and below the estimate say: whether more is carried.
+
+use super::super::epoch::{Epoch, EpochKind};
+use super::super::evidence::{Shares, Verdict};
+use super::{RATE_MIN, RateCause, RateController, seconds};
+use crate::units::Instant;
+
+/// Steps up in a row after which a queue is expected to show again.
+const FOUND_MORE: u32 = 3;
+/// Pairs that say nothing after which a queue is expected to show again; twice as many after each cut.
+const OPEN_PAIRS: u32 = 4;
+/// The time for which nothing is tried after more was not carried, at most.
+const HOLD: f64 = 0.5;
+
+impl RateController {
+    pub(super) fn judge(&mut self, now: Instant, epoch: &Epoch) {
+        if self.others.compete() {
+            return;
+        }
+        let useful = !epoch.broken && epoch.busy && epoch.sent > 4.0 * self.packet;
+        match epoch.kind {
+            EpochKind::Up => {
+                self.tried = None;
+                let least = self.queue_least();
+                if epoch.queued || epoch.tail > least {
+                    self.found_more = 0;
+                    self.queue_shows = true;
+                    self.cause = RateCause::Queue;
+                    self.hold(now);
+                } else if useful {
+                    self.tried = Some(*epoch);
+                    if !self.arrives(epoch) {
+                        self.found_more = 0;
+                    } else if self.queue_shows {
+                        self.raise(epoch, 1.0);
+                    }
+                }
+            }
+            EpochKind::Down => {
+                let tried = self.tried.take().filter(|_| useful);
+                if let Some(tried) = tried {
+                    self.compare(now, &tried, epoch);
+                }
+            }
+            EpochKind::Cruise | EpochKind::Start => {}
+        }
+    }
+
+    /// The standard deviation of the share of so many datagrams that arrives, as a part of it.
+    pub(super) fn deviation(&self, datagrams: f64) -> f64 {
+        let share = self.share.clamp(0.02, 0.999);
+        (self.evidence.together() * (1.0 - share) / (share * datagrams.max(1.0))).sqrt()
+    }
+
+    /// Whether as much of a stretch arrived as usual, as far as can be told.
+    fn arrives(&self, epoch: &Epoch) -> bool {
+        let share = self.share.clamp(0.02, 0.999);
+        let datagrams = epoch.sent / self.packet;
+        let deviation = self.deviation(datagrams);
+        self.evidence.sum() < 2.0 && epoch.share() / share > 1.0 - 0.02 - 3.0 * deviation
+    }
+
+    fn shares(&self, epoch: &Epoch) -> Shares {
+        Shares {
+            rate: epoch.sent_rate(),
+            share: epoch.share(),
+            datagrams: epoch.sent / self.packet,
+            edges: self.delays.noise() / epoch.sending.max(1e-3),
+        }
+    }
+
+    fn compare(&mut self, now: Instant, high: &Epoch, low: &Epoch) {
+        let (high_shares, low_shares) = (self.shares(high), self.shares(low));
+        // A share above one is what was late before, or a queue that drains.
+        let odd = high_shares.share.max(low_shares.share) > 1.02;
+        if odd || high_shares.rate < 1.01 * low_shares.rate {
+            return;
+        }
+        match self.evidence.on_pair(high_shares, low_shares) {
+            Verdict::Carried => {
+                if !self.queue_shows {
+                    // So much of the higher rate as arrives of it for what arrives of the lower one.
+                    let arrives = self.evidence.relative().min(1.0);
+                    self.raise(high, arrives);
+                    self.evidence.restart();
+                    // The link has changed: what it did before says nothing any more.
+                    self.queue_shows = self.found_more >= FOUND_MORE << self.cuts.min(4);
+                }
+            }
+            Verdict::Full => {
+                // Of the lower rate all arrived, or that is too much as well and comes down next.
+                let found = high_shares.rate * self.evidence.relative();
+                let found = found.clamp(0.5 * self.capacity, 0.99 * self.capacity);
+                self.capacity = found.clamp(RATE_MIN, self.bound);
+                self.queue_shows = false;
+                self.cuts += 1;
+                self.open_pairs = 0;
+                self.found_more = 0;
+                self.cause = RateCause::Cut;
+                self.evidence.restart();
+                self.hold(now);
+            }
+            Verdict::Open => {
+                if !self.queue_shows {
+                    self.hold(now);
+                }
+                self.open_pairs += 1;
+                if self.open_pairs >= OPEN_PAIRS << self.cuts.min(4) {
+                    // Losses hide the answer. More is tried, and the share from before is the guard.
+                    self.open_pairs = 0;
+                    self.queue_shows = true;
+                }
+            }
+        }
+    }
+
+    /// Tries nothing more for some time.
+    fn hold(&mut self, now: Instant) {
+        let (_, lasts) = self.step();
+        let times = if self.queue_shows { 2.0 } else { 8.0 };
+        self.hold_until = now + seconds(self.round_trip + (times * lasts).min(lasts.max(HOLD)));
+    }
+
+    fn raise(&mut self, tried: &Epoch, arrives: f64) {
+        let carried = (tried.sent_rate() * arrives).min(self.bound);
+        if carried > self.capacity {
+            self.capacity = carried;
+            self.found_more += 1;
+            self.cause = if carried >= 0.99 * self.bound {
+                RateCause::Bound
+            } else {
+                RateCause::Free
+            };
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The record of what was sent: the total of octets and the time, by a datagram's number.
+
+use crate::units::{ByteCount, Instant};
+use std::collections::VecDeque;
+
+/// Entries at most; with more, every second one goes.
+const ENTRIES_MAX: usize = 2_048;
+
+/// A point of the record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sent {
+    pub(super) number: u64,
+    /// Octets sent up to and including this datagram.
+    pub(super) octets: u64,
+    pub(super) at: Instant,
+}
+
+/// The datagrams that left and were not reported yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SentLog {
+    entries: VecDeque<Sent>,
+    total: u64,
+    /// Datagrams between two entries, at least.
+    stride: u64,
+}
+
+impl SentLog {
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, octets: ByteCount) {
+        self.total += octets.0;
+        let sent = Sent {
+            number,
+            octets: self.total,
+            at: now,
+        };
+        // The newest datagram always has its entry: the one before it goes if it is too near to the
+        // one before that.
+        if let (Some(last), Some(before)) = (self.entries.back(), self.before_last())
+            && last.number.saturating_sub(before.number) < self.stride
+        {
+            self.entries.pop_back();
+        }
+        if self.entries.len() == ENTRIES_MAX {
+            self.stride = (self.stride * 2).max(2);
+            let mut keep = false;
+            self.entries.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+        self.entries.push_back(sent);
+    }
+
+    fn before_last(&self) -> Option<&Sent> {
+        self.entries.get(self.entries.len().checked_sub(2)?)
+    }
+
+    /// Octets sent in all.
+    pub(super) const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The number of the datagram that left last.
+    pub(super) fn newest(&self) -> u64 {
+        self.entries.back().map_or(0, |sent| sent.number)
+    }
+
+    /// The state of the record when datagram `number` left, between two entries by their line.
+    /// `None` if it was forgotten, or never sent.
+    pub(super) fn at(&self, number: u64) -> Option<Sent> {
+        let after = self.entries.partition_point(|sent| sent.number < number);
+        let upper = *self.entries.get(after)?;
+        if upper.number == number {
+            return Some(upper);
+        }
+        let lower = *self.entries.get(after.checked_sub(1)?)?;
+        let share = (number - lower.number) as f64 / (upper.number - lower.number) as f64;
+        let octets = (upper.octets - lower.octets) as f64 * share;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a count that fits"
+        )]
+        let octets = lower.octets + octets as u64;
+        let at = lower.at + upper.at.saturating_since(lower.at).mul_f64(share);
+        Some(Sent { number, octets, at })
+    }
+
+    /// Forgets what lies before datagram `number`, which may still be asked for.
+    pub(super) fn forget_before(&mut self, number: u64) {
+        while self
+            .entries
+            .get(1)
+            .is_some_and(|sent| sent.number <= number)
+        {
+            self.entries.pop_front();
+        }
+        if self.entries.len() < ENTRIES_MAX / 8 {
+            self.stride /= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Duration;
+
+    #[test]
+    fn a_long_flight_is_kept_with_fewer_entries_and_read_between_them() {
+        let mut log = SentLog::default();
+        let at = |number: u64| Instant::START + Duration::from_micros(10 * number);
+        for number in 0..100_000 {
+            log.on_sent(at(number), number, ByteCount(1_000));
+        }
+        assert!(log.entries.len() <= ENTRIES_MAX);
+        for number in [1, 999, 54_321, 99_998, 99_999] {
+            let sent = log.at(number).expect("not reported yet");
+            assert_eq!(sent.octets, 1_000 * (number + 1));
+            assert_eq!(sent.at, at(number));
+        }
+        assert_eq!(log.at(100_000), None, "never sent");
+        log.forget_before(50_000);
+        assert!(log.at(50_000).is_some());
+        assert_eq!(log.at(10_000), None, "forgotten");
+    }
+}

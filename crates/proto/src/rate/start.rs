@@ -1,0 +1,163 @@
+//! The first search: a short train shows the link's rate by the spacing in which it arrives; then the
+//! rate grows fourfold a round trip until it is there, or until a queue or a cut share shows sooner.
+
+use super::delay_gauge::DelayGauge;
+use super::evidence::{Evidence, Shares, Verdict};
+use super::window::{Point, Window};
+
+/// Datagrams in the first train: the first window of RFC 6928.
+pub(super) const TRAIN_DATAGRAMS: u64 = 10;
+/// The growth in a round trip.
+const GROWTH: f64 = 4.0;
+/// The share of the train's rate with which the search ends: trains err.
+const OF_TRAIN: f64 = 0.9;
+/// Datagrams that must arrive in a round.
+const ROUND_ARRIVED: f64 = 12.0;
+/// Reports that a round needs.
+const REPORTS_MIN: u32 = 3;
+
+/// The result of a report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Step {
+    /// It goes on at this rate, in octets a second.
+    At(f64),
+    /// It ends: the link carries this.
+    Found {
+        /// The rate.
+        rate: f64,
+        /// Whether less of it arrived, and no queue showed.
+        cut: bool,
+    },
+}
+
+/// The circumstances of a report.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) delays: &'a DelayGauge,
+    /// The number of the last datagram that left.
+    pub(super) sent_last: u64,
+    /// The least round trip in seconds.
+    pub(super) round_trip: f64,
+    /// The octets of a datagram.
+    pub(super) packet: f64,
+    /// The most octets in a second.
+    pub(super) bound: f64,
+}
+
+/// The state of the search.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    /// The number of the train's last datagram.
+    train_last: u64,
+    train_first: Option<Point>,
+    by_train: Option<f64>,
+    /// The rate of this round.
+    pub(super) rate: f64,
+    /// The last datagram before the round's.
+    round_after: u64,
+    round: Option<Window>,
+    /// The shares of the round before.
+    before: Option<Shares>,
+}
+
+impl Start {
+    /// A search whose train begins with datagram `first`.
+    pub(super) const fn new(first: u64) -> Self {
+        let train_last = first + TRAIN_DATAGRAMS - 1;
+        Self {
+            train_last,
+            train_first: None,
+            by_train: None,
+            rate: 0.0,
+            round_after: train_last,
+            round: None,
+            before: None,
+        }
+    }
+
+    /// Takes a report.
+    pub(super) fn on_point(&mut self, point: Point, known: &Known<'_>) -> Step {
+        let Known {
+            packet,
+            round_trip,
+            bound,
+            ..
+        } = *known;
+        if point.sent.number <= self.train_last {
+            self.on_train(point);
+            let most = GROWTH * TRAIN_DATAGRAMS as f64 * packet / round_trip;
+            let known = self.by_train.unwrap_or(most / GROWTH) * OF_TRAIN;
+            self.rate = known.min(most).min(bound);
+            return Step::At(self.rate);
+        }
+        if self.rate <= 0.0 {
+            // The whole train was lost.
+            self.rate = (TRAIN_DATAGRAMS as f64 * packet / round_trip).min(bound);
+        }
+        if point.sent.number <= self.round_after {
+            return Step::At(self.rate);
+        }
+        let Some(round) = &mut self.round else {
+            self.round = Some(Window::begin(point));
+            self.round_after = point.sent.number;
+            return Step::At(self.rate);
+        };
+        round.add(point);
+        let round = *round;
+        let datagrams = round.sent() / packet;
+        let long = datagrams >= 8.0 && round.arrived() >= ROUND_ARRIVED * packet;
+        let least = known.delays.queue_least(packet, self.rate);
+        let queued = round.rise() > 2.0 * least || (long && round.least > least);
+        if round.reports < REPORTS_MIN || !(long || queued) {
+            return Step::At(self.rate);
+        }
+        self.end_round(&round, known, queued)
+    }
+
+    fn on_train(&mut self, point: Point) {
+        let Some(first) = self.train_first else {
+            self.train_first = Some(point);
+            return;
+        };
+        let apart = point.sent.number - first.sent.number;
+        let seconds = point.arrived_at - first.arrived_at;
+        if apart >= 2 && seconds > 0.0 {
+            self.by_train = Some((point.sent.octets - first.sent.octets) as f64 / seconds);
+        }
+    }
+
+    fn end_round(&mut self, round: &Window, known: &Known<'_>, queued: bool) -> Step {
+        self.round = None;
+        self.round_after = known.sent_last;
+        let shares = Shares {
+            rate: round.sent_rate(),
+            share: round.arrived() / round.sent().max(1.0),
+            datagrams: round.sent() / known.packet,
+            edges: 0.0,
+        };
+        let before = self.before.replace(shares);
+        let cut = before.filter(|before| {
+            shares.rate > 1.3 * before.rate
+                && Evidence::default().of_pair(shares, *before) == Verdict::Full
+        });
+        if let Some(before) = cut {
+            let carried = round.arrived_rate() / before.share.max(0.05);
+            let rate = carried.min(round.passed_rate());
+            return Step::Found { rate, cut: !queued };
+        }
+        if queued {
+            let rate = round.passed_rate();
+            return Step::Found { rate, cut: false };
+        }
+        let top = self
+            .by_train
+            .map_or(f64::MAX, |rate| rate * OF_TRAIN)
+            .min(known.bound);
+        if self.rate >= 0.99 * top {
+            let rate = self.rate;
+            return Step::Found { rate, cut: false };
+        }
+        self.rate = (GROWTH * self.rate).min(top);
+        Step::At(self.rate)
+    }
+}
