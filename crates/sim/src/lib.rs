@@ -5,7 +5,7 @@
 //! A scenario says which hops, channels, flows and sweeps ([`scenario`]); an experiment runs each point
 //! with several seeds ([`experiment`]); a world is one run ([`world`]): nodes and hops, the same protocol
 //! machines that run over sockets, and applications whose every octet is verified ([`measure`]). Closed
-//! forms for repetition stand in [`theory`]. Results are records with parameters, seed and confidence
+//! forms for repetition stand in [`theory`], and one queue that senders share, without their transports, in [`bottleneck`]. Results are records with parameters, seed and confidence
 //! intervals ([`report`]).
 //!
 //! ```
@@ -28,6 +28,7 @@
 //! - No clock, socket, file or entropy; the threads of an experiment share nothing but a counter.
 
 pub mod app;
+pub mod bottleneck;
 pub mod event_queue;
 pub mod experiment;
 mod flow;

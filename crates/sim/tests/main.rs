@@ -14,6 +14,7 @@ mod links;
 mod lt_tcp_blocks;
 #[path = "fixture/ns3.rs"]
 mod ns3;
+mod rate_found;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;
 mod scenario_errors;

@@ -1,0 +1,345 @@
+//! One bottleneck and the senders that share it, without a transport: datagrams, reports, and paces.
+//! A minute of a link costs milliseconds, so that thousands of links can be tried.
+//!
+//! The media are [`Channel`](fulmar_channel::Channel)s and the controller is that of `fulmar-proto`, as they are. What arrives
+//! counts; repetition and parity are not modelled, since they change nothing of the rate.
+
+mod cubic;
+mod found;
+mod link;
+mod links;
+
+pub use link::{BottleneckPlan, Policer};
+pub use links::{LinkRange, random_link};
+
+use cubic::CubicFlow;
+use found::FoundFlow;
+use fulmar_proto::rate::{ArrivalReport, RateBelief, RateConfig};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use link::{Fate, Link};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The octets of every datagram, headers included.
+pub const DATAGRAM: ByteCount = ByteCount(1500);
+/// The least time between two reports of a receiver.
+const REPORT_GAP: Duration = Duration::from_millis(10);
+/// The first datagrams of a flow, each of which is reported.
+const REPORTED_FIRST: u64 = 32;
+
+/// The way in which a flow finds its rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SenderPlan {
+    /// The controller finds it.
+    Found(RateConfig),
+    /// It is told: a constant rate.
+    Told(Bitrate),
+    /// CUBIC's window, with perfect knowledge of what was lost.
+    Cubic,
+}
+
+/// A flow and its beginning; all go on to the end of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderStart {
+    /// The way in which it finds its rate.
+    pub plan: SenderPlan,
+    /// Its beginning.
+    pub at: Instant,
+}
+
+/// The result of a sender.
+#[derive(Clone, Debug, Default)]
+pub struct SenderOutcome {
+    /// Octets sent.
+    pub sent: u64,
+    /// Octets that arrived.
+    pub arrived: u64,
+    /// Octets for which there was no room, in a queue or in a policer's bucket.
+    pub dropped: u64,
+    /// Octets that arrived in each tenth of a second.
+    pub tenths: Vec<u64>,
+    /// Octets sent in each tenth of a second.
+    pub sent_tenths: Vec<u64>,
+    /// The mean wait in the queue.
+    pub queue_mean: Duration,
+    /// The controller's belief at the end, if there was one.
+    pub belief: Option<RateBelief>,
+    waits: f64,
+    passed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The flow may have something to send.
+    Turn(usize),
+    /// A datagram arrives.
+    Arrival(usize, u64),
+    /// A report, or for CUBIC an acknowledgement of one datagram, arrives.
+    Report(usize, u64, Duration, u64),
+    /// The flow's deadline.
+    Deadline(usize),
+}
+
+/// A sender.
+#[derive(Debug)]
+enum Sender {
+    Found(Box<FoundFlow>),
+    Told(Bitrate),
+    Cubic(Box<CubicFlow>),
+}
+
+#[derive(Debug, Default)]
+struct Receiver {
+    newest: Option<u64>,
+    octets: u64,
+    datagrams: u64,
+    reported_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Flow {
+    sender: Sender,
+    receiver: Receiver,
+    outcome: SenderOutcome,
+    next_number: u64,
+    /// The time at which the pace allows the next datagram.
+    due: Instant,
+    /// Whether a turn is on the way.
+    turning: bool,
+    timer: Option<Instant>,
+}
+
+struct Run {
+    now: Instant,
+    link: Link,
+    flows: Vec<Flow>,
+    events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
+    count: u64,
+}
+
+/// Runs `flows` over `link` until `end`. The same arguments give the same outcome.
+///
+/// # Errors
+/// The first field of the plan's channels that is out of range.
+pub fn run(
+    link: &BottleneckPlan,
+    flows: &[SenderStart],
+    end: Instant,
+    rng: &Rng,
+) -> Result<Vec<SenderOutcome>, fulmar_channel::ChannelConfigError> {
+    let mut run = Run {
+        now: Instant::START,
+        link: Link::new(link, rng)?,
+        flows: flows.iter().map(Flow::new).collect(),
+        events: BinaryHeap::new(),
+        count: 0,
+    };
+    for (index, flow) in flows.iter().enumerate() {
+        run.flows[index].turning = true;
+        run.push(flow.at, Event::Turn(index));
+    }
+    while let Some(Reverse((at, _, event))) = run.events.pop() {
+        if at >= end {
+            break;
+        }
+        run.now = at;
+        run.handle(event);
+    }
+    let finished = run.flows.into_iter().map(Flow::finish);
+    Ok(finished.collect())
+}
+
+impl Flow {
+    fn new(start: &SenderStart) -> Self {
+        let sender = match start.plan {
+            SenderPlan::Found(config) => Sender::Found(Box::new(FoundFlow::new(config))),
+            SenderPlan::Told(rate) => Sender::Told(rate),
+            SenderPlan::Cubic => Sender::Cubic(Box::new(CubicFlow::new())),
+        };
+        Self {
+            sender,
+            receiver: Receiver::default(),
+            outcome: SenderOutcome::default(),
+            next_number: 0,
+            due: start.at,
+            turning: false,
+            timer: None,
+        }
+    }
+
+    fn finish(self) -> SenderOutcome {
+        let mut outcome = self.outcome;
+        outcome.queue_mean = Duration::from_secs_f64(outcome.waits / outcome.passed.max(1) as f64);
+        if let Sender::Found(found) = &self.sender {
+            outcome.belief = Some(found.controller.belief());
+        }
+        outcome
+    }
+}
+
+fn count(tenths: &mut Vec<u64>, now: Instant) {
+    let tenth = usize::try_from(now.as_nanos() / 100_000_000).unwrap_or(usize::MAX);
+    if tenths.len() <= tenth {
+        tenths.resize(tenth + 1, 0);
+    }
+    tenths[tenth] += DATAGRAM.0;
+}
+
+impl Run {
+    fn push(&mut self, at: Instant, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((at, self.count, event)));
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Turn(index) => {
+                self.flows[index].turning = false;
+                self.send(index);
+            }
+            Event::Arrival(index, number) => self.on_arrival(index, number),
+            Event::Report(index, number, clock, octets) => {
+                self.on_report(index, number, clock, octets);
+            }
+            Event::Deadline(index) => self.on_deadline(index),
+        }
+    }
+
+    /// Sends what the flow may send now, and arranges its next turn.
+    fn send(&mut self, index: usize) {
+        let now = self.now;
+        loop {
+            let flow = &mut self.flows[index];
+            let may = match &flow.sender {
+                Sender::Found(found) => found.may_send(),
+                Sender::Told(_) => true,
+                Sender::Cubic(cubic) => cubic.may_send(),
+            };
+            if !may {
+                break;
+            }
+            if flow.due > now {
+                if !flow.turning {
+                    flow.turning = true;
+                    let due = flow.due;
+                    self.push(due, Event::Turn(index));
+                }
+                break;
+            }
+            let number = flow.next_number;
+            flow.next_number += 1;
+            let rate = match &mut flow.sender {
+                Sender::Found(found) => {
+                    let rate = found.controller.pacing(now);
+                    found.controller.on_sent(now, number, DATAGRAM, true);
+                    Some(rate)
+                }
+                Sender::Told(rate) => Some(*rate),
+                Sender::Cubic(cubic) => {
+                    cubic.on_sent(now, number);
+                    None
+                }
+            };
+            if let Some(rate) = rate {
+                flow.due = flow.due.max(now) + rate.time_to_send(DATAGRAM);
+            }
+            flow.outcome.sent += DATAGRAM.0;
+            count(&mut flow.outcome.sent_tenths, now);
+            match self.link.forward(now, DATAGRAM) {
+                Fate::Arrives { at, waited } => {
+                    let outcome = &mut self.flows[index].outcome;
+                    outcome.waits += waited.as_secs_f64();
+                    outcome.passed += 1;
+                    self.push(at, Event::Arrival(index, number));
+                }
+                Fate::NoRoom => self.flows[index].outcome.dropped += DATAGRAM.0,
+                Fate::Lost => {}
+            }
+        }
+        self.arm(index);
+    }
+
+    fn arm(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        let deadline = match &flow.sender {
+            Sender::Found(found) => found.controller.next_deadline().map(|deadline| deadline.at),
+            Sender::Told(_) => None,
+            Sender::Cubic(cubic) => cubic.next_deadline(),
+        };
+        if let Some(at) = deadline
+            && flow.timer.is_none()
+        {
+            let at = at.max(now);
+            flow.timer = Some(at);
+            self.push(at, Event::Deadline(index));
+        }
+    }
+
+    fn on_deadline(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        flow.timer = None;
+        match &mut flow.sender {
+            Sender::Found(found) => found.controller.handle_deadline(now),
+            Sender::Told(_) => {}
+            Sender::Cubic(cubic) => cubic.handle_deadline(now),
+        }
+        self.send(index);
+    }
+
+    fn on_arrival(&mut self, index: usize, number: u64) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        flow.outcome.arrived += DATAGRAM.0;
+        count(&mut flow.outcome.tenths, now);
+        let receiver = &mut flow.receiver;
+        receiver.octets += DATAGRAM.0;
+        receiver.datagrams += 1;
+        let is_newest = receiver.newest.is_none_or(|newest| newest < number);
+        if is_newest {
+            receiver.newest = Some(number);
+        }
+        match &flow.sender {
+            Sender::Found(_) => {
+                let due = receiver.datagrams <= REPORTED_FIRST
+                    || receiver
+                        .reported_at
+                        .is_none_or(|at| now.saturating_since(at) >= REPORT_GAP);
+                if !due || !is_newest {
+                    return;
+                }
+                receiver.reported_at = Some(now);
+                let clock = now.saturating_since(Instant::START);
+                let octets = receiver.octets;
+                if let Some(at) = self.link.back(now) {
+                    self.push(at, Event::Report(index, number, clock, octets));
+                }
+            }
+            Sender::Cubic(_) => {
+                let at = self.link.back_surely(now);
+                self.push(at, Event::Report(index, number, Duration::ZERO, 0));
+            }
+            Sender::Told(_) => {}
+        }
+    }
+
+    fn on_report(&mut self, index: usize, number: u64, clock: Duration, octets: u64) {
+        let now = self.now;
+        match &mut self.flows[index].sender {
+            Sender::Found(found) => {
+                let report = ArrivalReport {
+                    newest: number,
+                    arrived_at: clock,
+                    hold: Duration::ZERO,
+                    octets: ByteCount(octets),
+                };
+                found.controller.on_report(now, &report);
+            }
+            Sender::Cubic(cubic) => cubic.on_ack(now, number),
+            Sender::Told(_) => {}
+        }
+        self.send(index);
+    }
+}
