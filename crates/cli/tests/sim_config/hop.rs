@@ -10,7 +10,7 @@ const MISTAKES: &[Mistake<'_>] = &[
         r#"rate = "5mbps""#,
         10,
         "hop.0.rate",
-        "write 400kbit/s, 5Mbit/s or 1Gbit/s",
+        "write 5Mbit/s, or 40Mbit/s for bytes",
     ),
     (
         r#"rate = "5mbit""#,

@@ -37,6 +37,16 @@ pub enum UnitError {
         /// The forms accepted.
         expected: &'static str,
     },
+    /// The unit counts octets, or may count them, where bits are counted.
+    #[error("`{text}` {why}; rates are in bits per second here: write {instead}")]
+    BitsOrBytes {
+        /// The text given.
+        text: String,
+        /// The doubt about its unit.
+        why: &'static str,
+        /// The rate that it means.
+        instead: String,
+    },
     /// The value lies outside the quantity's range.
     #[error("`{text}` is out of range: {expected}")]
     OutOfRange {
@@ -49,8 +59,9 @@ pub enum UnitError {
 
 const DURATION: &str = "write a time such as 250us, 10ms, 1.5s, 2min or 1h";
 const BITRATE: &str = "write a rate such as 400kbit/s, 5Mbit/s or 1Gbit/s (powers of 1000; 5M and 5mbit mean the same)";
-const BITRATE_BPS: &str = "`bps` means bytes per second to tc and bits to others; write \
-                           400kbit/s, 5Mbit/s or 1Gbit/s";
+const OCTETS: &str = "counts bytes";
+const BITS_OR_OCTETS: &str =
+    "may count bits or bytes (`bps` means bytes per second to tc and bits to others)";
 const BYTES: &str = "write an amount such as 1500B, 20kB, 1MB, 64KiB or 2MiB";
 const DISTANCE: &str = "write a distance such as 500m or 61km";
 const POWER: &str = "write an optical power such as -44.3dBm, 37.2nW, 1uW or 0W";
@@ -160,15 +171,50 @@ pub fn format_duration(span: Duration) -> String {
     format!("{nanos}ns")
 }
 
+/// The error about a rate in octets a second, such as `10 MB/s`, or in a unit that leaves open what it counts; `None` if
+/// `text` is neither.
+fn counts_octets(text: &str) -> Option<UnitError> {
+    let (value, unit) = split(text, BITRATE).ok()?;
+    let letters = ["/sec", "/s", "ps"]
+        .iter()
+        .find_map(|end| unit.strip_suffix(end));
+    let (of_a_second, letters) = (letters.is_some(), letters.unwrap_or(unit));
+    let prefix = letters.strip_suffix(['B', 'b'])?;
+    let factor = match prefix {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "M" | "m" => 1e6,
+        "G" | "g" => 1e9,
+        "Ki" => 1024.0,
+        "Mi" => 1024.0 * 1024.0,
+        "Gi" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    // `5mb` may be anything, and is no rate.
+    let is_of_octets = letters.ends_with('B') && !unit.ends_with("ps");
+    if !is_of_octets && !of_a_second {
+        return None;
+    }
+    let bits = value * factor;
+    if !(0.0..=1e18).contains(&bits) {
+        return None;
+    }
+    let of = |bits: f64| Bitrate::from_bits_per_second(whole(bits)).to_string();
+    let (why, instead) = if is_of_octets {
+        (OCTETS, of(bits * 8.0))
+    } else {
+        let instead = format!("{}, or {} for bytes", of(bits), of(bits * 8.0));
+        (BITS_OR_OCTETS, instead)
+    };
+    let text = text.to_owned();
+    Some(UnitError::BitsOrBytes { text, why, instead })
+}
+
 impl FromStr for Bitrate {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let lower = text.to_ascii_lowercase();
-        if lower.trim_end().ends_with("bps") || lower.contains("b/s") {
-            return Err(UnitError::NoUnit {
-                text: text.to_owned(),
-                expected: BITRATE_BPS,
-            });
+        if let Some(error) = counts_octets(text) {
+            return Err(error);
         }
         let bits = scaled(text, BITRATE, |unit| match unit {
             "bit" | "bit/s" => Some(1.0),
@@ -387,6 +433,29 @@ mod tests {
         }
         for text in ["5", "5MB/s", "5Mb/s", "5 MBit/s/s", "5M/s", "5Mibit"] {
             assert!(text.parse::<Bitrate>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rate_in_bytes_is_refused_with_what_it_is_in_bits() {
+        for (text, instead) in [
+            ("10 MB/s", "write 80Mbit/s"),
+            ("10MB", "write 80Mbit/s"),
+            ("1.5kB/s", "write 12kbit/s"),
+            ("1 MiB/s", "write 8388.608kbit/s"),
+            ("200B/s", "write 1.6kbit/s"),
+            ("5Mbps", "write 5Mbit/s, or 40Mbit/s for bytes"),
+            ("5MBps", "write 5Mbit/s, or 40Mbit/s for bytes"),
+            ("5Mb/s", "write 5Mbit/s, or 40Mbit/s for bytes"),
+        ] {
+            let refused = text.parse::<Bitrate>().unwrap_err().to_string();
+            assert!(refused.ends_with(instead), "{refused}");
+            assert!(!refused.contains("no unit"), "{refused}");
+        }
+        // Neither is a rate, and nobody knows which was meant.
+        for text in ["5Mb", "5 MB/h", "5"] {
+            let refused = text.parse::<Bitrate>().unwrap_err().to_string();
+            assert!(refused.contains("400kbit/s"), "{refused}");
         }
     }
 
