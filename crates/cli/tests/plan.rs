@@ -19,7 +19,9 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn the_best_length_for_selective_repeat_is_that_of_equation_11() {
     for (ber, octets) in [("1e-6", 1571), ("1e-5", 490), ("1e-4", 148)] {
-        let plan = json(&format!("--rate 622mbit --distance 61km --ber {ber}"));
+        let plan = json(&format!(
+            "--rate 622mbit --distance 61km --ber {ber} --longest 65535B"
+        ));
         let kinds = plan["kinds"].as_array().expect("three classes");
         let names: Vec<_> = kinds.iter().map(|kind| kind["arq"].as_str()).collect();
         assert_eq!(
@@ -81,6 +83,20 @@ fn without_bit_errors_the_longest_packet_is_the_best_and_the_table_says_so() {
     }
     assert!(json("--rate 5mbit --rtt 20ms --loss 10%")["ber"].is_null());
     assert!(json("--rate 5mbit --rtt 20ms --loss 100%")["blocks"].is_null());
+}
+
+#[test]
+fn no_packet_is_advised_that_is_longer_than_usual_unless_that_is_told() {
+    let best = |arguments: &str| {
+        let plan = json(&format!("--rate 5mbit --rtt 20ms {arguments}"));
+        let kinds = plan["kinds"].as_array().expect("three classes").iter();
+        let best = kinds.map(|kind| kind["best_data_bytes"].as_u64().expect("a number"));
+        best.collect::<Vec<_>>()
+    };
+    assert_eq!(best("--loss 20%"), [1_480; 3]);
+    assert_eq!(best("--ber 1e-9"), [1_480; 3]);
+    assert_eq!(best("--loss 20% --longest 9000B"), [8_980; 3]);
+    assert_eq!(best("--loss 20% --data 4000B"), [4_000; 3]);
 }
 
 #[test]

@@ -30,6 +30,9 @@ Closed forms are bounds: no fading, a link that is always busy, ideal timers (do
 /// The longest packet: IP's length field has 16 bits.
 const LONGEST: ByteCount = ByteCount(65_535);
 
+/// The longest packet that is advised unless told otherwise: Ethernet's, which nearly every path carries.
+const USUAL_MTU: ByteCount = ByteCount(1_500);
+
 /// The arguments of `fulmar plan`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
@@ -67,9 +70,10 @@ pub(crate) struct PlanArgs {
     /// User data of each packet; without it the best length of each class.
     #[arg(long, value_name = "BYTES")]
     data: Option<ByteCount>,
-    /// The longest packet that may be advised, headers included.
-    #[arg(long, value_name = "BYTES", default_value = "65535B")]
-    longest: ByteCount,
+    /// The longest packet that may be advised, headers included; without it 1500B, the usual MTU, or what --data
+    /// needs.
+    #[arg(long, value_name = "BYTES")]
+    longest: Option<ByteCount>,
     /// An acknowledgement, one for each packet.
     #[arg(long, value_name = "BYTES", default_value = "40B")]
     ack: ByteCount,
@@ -100,24 +104,26 @@ impl PlanArgs {
                 self.confidence
             ));
         }
-        if self.longest > LONGEST {
-            return wrong(format!("--longest {}: at most {LONGEST}", self.longest));
-        }
         if self.ack == ByteCount::ZERO || self.ack > LONGEST {
             return wrong(format!("--ack {}: 1B to {LONGEST}", self.ack));
         }
         let selective = self.selective_header.unwrap_or(self.header);
         let header = self.header.max(selective);
-        if header + ByteCount(1) > self.longest {
+        let told = self.data.map(|data| data + header);
+        let usual = told.unwrap_or_default().max(USUAL_MTU).min(LONGEST);
+        let longest = self.longest.unwrap_or(usual);
+        if longest > LONGEST {
+            return wrong(format!("--longest {longest}: at most {LONGEST}"));
+        }
+        if header + ByteCount(1) > longest {
             return wrong(format!(
-                "--longest {}: leaves no octet for data behind headers of {header}",
-                self.longest
+                "--longest {longest}: leaves no octet for data behind headers of {header}"
             ));
         }
         if let Some(data) = self.data
-            && (data == ByteCount::ZERO || data + header > self.longest)
+            && (data == ByteCount::ZERO || data + header > longest)
         {
-            let most = self.longest.saturating_sub(header);
+            let most = longest.saturating_sub(header);
             return wrong(format!("--data {data}: 1B to {most} beside the headers"));
         }
         Ok(Question {
@@ -130,7 +136,7 @@ impl PlanArgs {
             header: self.header,
             selective_header: selective,
             data: self.data,
-            longest: self.longest,
+            longest,
             acknowledgement: self.ack,
             back: self.back_ber,
             confidence: self.confidence,
