@@ -36,6 +36,39 @@ fn refused_without(capabilities: &[&str], file: &Path) -> (Option<i32>, String) 
 }
 
 #[test]
+fn our_own_public_key_as_a_peers_is_told_with_line_field_and_our_key_file() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    let public = |name: &str| {
+        let path = place.path().join(name);
+        let output = run(&format!("keygen {}", path.display()));
+        assert!(output.status.success(), "{}", said(&output));
+        let public = String::from_utf8(output.stdout).expect("base64");
+        (path.display().to_string(), public.trim().to_owned())
+    };
+    let ((ours, own), (former, old), (_, theirs)) = (public("a"), public("b"), public("c"));
+    let keys = format!(
+        "kind = \"noise\"\nprivate_key_file = \"{ours}\"\nformer_private_key_file = \"{former}\""
+    );
+    for (listed, file_told) in [
+        (format!("\"{own}\""), &ours),
+        (format!("[\"{theirs}\", \"{own}\"]"), &ours),
+        (format!("\"{old}\""), &former),
+    ] {
+        let peer = format!("name = \"there\"\npublic_key = {listed}");
+        let text = BASE.replacen("kind = \"none\"", &keys, 1);
+        fs::write(&file, text.replacen("name = \"there\"", &peer, 1)).unwrap();
+        let (code, _, said) = check(&file);
+        assert_eq!(code, Some(2), "{said}");
+        let place = format!("{}:12: `peer.0.public_key`", file.display());
+        assert!(
+            said.contains(&place) && said.contains(file_told.as_str()),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_taken_port_is_told_with_its_address_and_code_5() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("gateway.toml");

@@ -38,6 +38,18 @@ pub enum GatewayError {
     /// A key cannot be read.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
+    /// A peer has our own public key.
+    #[error(
+        "{place}: is our own public key, whose secret half is in {}; write the one that `fulmar keygen --public \
+         FILE` prints at the other end",
+        file.display()
+    )]
+    OwnPublicKey {
+        /// The place in the configuration, with the field.
+        place: String,
+        /// The file with our key.
+        file: PathBuf,
+    },
     /// A password cannot be read.
     #[error("cannot read the password in {}", path.display())]
     Password {
@@ -119,6 +131,7 @@ impl GatewayError {
             Self::KeyFile(KeyFileError::Key { .. } | KeyFileError::Count { .. })
                 // The start waits for no name's resolution, so the fault is in the configuration.
                 | Self::PeerAddress { .. }
+                | Self::OwnPublicKey { .. }
                 | Self::Session(_)
                 | Self::Splice(_)
         )

@@ -64,7 +64,7 @@ pub(crate) fn key_question(
     config: &GatewayConfig,
     index: usize,
 ) -> Result<Option<KeyQuestion>, GatewayError> {
-    let keys = read_keys(&config.security)?;
+    let keys = read_keys(config)?;
     let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let question = config.peers.get(index).and_then(|peer| {
         let (security, _) = security_of(&keys, index, peer);

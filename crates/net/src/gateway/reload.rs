@@ -52,7 +52,7 @@ impl Reload {
     /// # Errors
     /// [`GatewayError`]: a key or password cannot be read, or two peers could not be told apart.
     pub fn prepare(config: GatewayConfig, by: Asker) -> Result<Self, GatewayError> {
-        let keys = read_keys(&config.security)?;
+        let keys = read_keys(&config)?;
         entry::rules(&config)?;
         session_settings(&config, &keys, Vec::new(), 0).check()?;
         for index in 0..config.peers.len() {

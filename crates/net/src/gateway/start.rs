@@ -57,7 +57,7 @@ pub struct Gateway {
 /// # Errors
 /// [`GatewayError`] for a key that cannot be read or used.
 pub fn check(config: &GatewayConfig) -> Result<(), GatewayError> {
-    let keys = read_keys(&config.security)?;
+    let keys = read_keys(config)?;
     entry::rules(config)?;
     session_settings(config, &keys, Vec::new(), 0).check()?;
     Ok(())
@@ -179,7 +179,7 @@ impl Gateway {
         ports_are_open: impl FnOnce(&GatewayConfig) -> Result<(), GatewayError>,
     ) -> Result<Self, GatewayError> {
         descriptors::raise_limit();
-        let keys = read_keys(&config.security)?;
+        let keys = read_keys(&config)?;
         let rules = entry::rules(&config)?;
         let (waker, wake_up): (_, WakeUp) = waker().map_err(system("making a waker"))?;
         let fastest = config.peers.iter().map(|peer| peer.rate).max();

@@ -284,7 +284,9 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         );
         return Err(reader.wrong("public_key", problem));
     }
+    let place = reader.wrong("public_key", "");
     Ok(PeerSettings {
+        key_place: format!("{}: `{}`", place.origin, place.field),
         name,
         address: reader.value::<Place>("address")?.map(|place| place.0),
         public_key,

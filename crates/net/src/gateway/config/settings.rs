@@ -67,6 +67,8 @@ pub struct PeerSettings {
     pub public_key: Option<String>,
     /// A second public key of it, while it changes its key.
     pub other_public_key: Option<String>,
+    /// The place of its public key in the file, and the field, for errors.
+    pub key_place: String,
     /// The most that the link towards it carries, IP headers included.
     pub rate: Bitrate,
     /// The largest IP packet towards it.

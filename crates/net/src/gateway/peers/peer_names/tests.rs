@@ -96,6 +96,7 @@ fn peer(name: &str) -> PeerSettings {
         address: Some(Destination { host, port: 4_914 }),
         public_key: None,
         other_public_key: None,
+        key_place: String::new(),
         rate: Bitrate::from_bits_per_second(1_000_000),
         mtu: ByteCount(1_500),
         mtu_discovery: false,
