@@ -348,6 +348,8 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
     if args.check {
         check(&config).map_err(failure)?;
         output::line(explain::explain(&config).trim_end())?;
+        let file = args.config.display();
+        eprintln!("fulmar: {file} can be used; whether its ports are free was not tried");
         return Ok(Exit::Done);
     }
     let clock = Clock::start();

@@ -7,7 +7,7 @@ use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
 use core::fmt::Write;
 use fulmar_proto::transport::aerotp::ModeRules;
-use fulmar_proto::units::{ByteCount, format_duration};
+use fulmar_proto::units::{ByteCount, Duration, format_duration};
 use fulmar_proto::wire::Mode;
 
 /// The whole configuration, a line for each thing it does.
@@ -21,14 +21,14 @@ pub fn explain(config: &GatewayConfig) -> String {
 fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     writeln!(
         out,
-        "gateway `{}` speaks with its peers over UDP port {}",
+        "gateway `{}` sends to its peers, and hears them, at UDP address {}",
         config.name, config.listen
     )?;
     security(config, out)?;
     for peer in &config.peers {
         let place = match &peer.address {
             Some(address) => format!("is called at {address}"),
-            None => "calls us, from anywhere".to_owned(),
+            None => "calls us, from any address".to_owned(),
         };
         let keys = match peer.public_keys().count() {
             2 => ", under either of its two keys",
@@ -36,7 +36,7 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         };
         writeln!(
             out,
-            "peer `{}` {place}{keys}; at most {} towards it, in packets of {}",
+            "peer `{}` {place}{keys}; it is sent at most {}, in packets of {}",
             peer.name,
             peer.rate,
             packets(peer)
@@ -47,19 +47,22 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     }
     entries(config, out)?;
     if config.egress.allow.is_empty() {
-        writeln!(out, "peers' clients may connect to nothing from here")?;
+        writeln!(
+            out,
+            "clients of the peers may connect to nothing from here ([egress] allows nothing)"
+        )?;
     } else {
         let allowed: Vec<String> = config
             .egress
             .allow
             .iter()
-            .map(ToString::to_string)
+            .map(|allow| in_words(&allow.to_string()))
             .collect();
         writeln!(
             out,
-            "peers' clients may connect from here to {}; a destination has {} to answer",
+            "clients of the peers may connect from here to {}; a destination must answer within {}",
             allowed.join(", "),
-            format_duration(config.egress.connect_timeout)
+            span(config.egress.connect_timeout)
         )?;
     }
     limits(config, out)
@@ -68,7 +71,7 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
 fn packets(peer: &PeerSettings) -> String {
     if peer.mtu_discovery && peer.mtu > MTU_MIN {
         format!(
-            "{MTU_MIN} at first, and as large as the path is found to carry, {} at most",
+            "{MTU_MIN} at first and then as large as the path is found to carry, up to {}",
             peer.mtu
         )
     } else {
@@ -115,6 +118,25 @@ fn security(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     }
 }
 
+/// A permission, with all ports in words.
+fn in_words(allow: &str) -> String {
+    match allow.strip_suffix(":1-65535") {
+        Some(hosts) => format!("{hosts} (every port)"),
+        None => allow.to_owned(),
+    }
+}
+
+/// A time in the largest unit that keeps it exact.
+fn span(time: Duration) -> String {
+    for (unit, seconds) in [("h", 3_600), ("min", 60)] {
+        let whole = time.as_secs();
+        if time.subsec_nanos() == 0 && whole > 0 && whole.is_multiple_of(seconds) {
+            return format!("{} {unit}", whole / seconds);
+        }
+    }
+    format_duration(time)
+}
+
 /// In the unit that keeps it exact.
 fn size(amount: ByteCount) -> String {
     for (unit, octets) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
@@ -130,9 +152,11 @@ pub fn describe_class(class: &ClassSettings) -> String {
     let flow = &class.flow;
     let promise = match flow.mode {
         Mode::Reliable | Mode::HybridNackMack => {
-            "everything arrives; the client's end waits for the destination's acknowledgement"
+            "everything arrives; a client sees its connection end in order only after the destination has all of it"
         }
-        Mode::NearReliable => "everything arrives; the client is acknowledged at once",
+        Mode::NearReliable => {
+            "everything arrives; the client is told so at once, before the destination has it"
+        }
         // A session drops datagrams whose tag does not fit, so no damaged TPDU is left to be asked for.
         Mode::HybridNack => {
             "between gateways no more assurance than mode unreliable: a damaged datagram is dropped \
@@ -168,7 +192,7 @@ pub fn describe_class(class: &ClassSettings) -> String {
     if ModeRules::of(flow.mode).complete {
         let _ = write!(
             text,
-            ", at most {} ahead of the destination",
+            ", a client may be at most {} ahead of its destination",
             size(flow.window)
         );
     }
@@ -213,24 +237,27 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             .map_or("?", |peer| peer.name.as_str())
     };
     for forward in &config.forwards {
+        let what = match forward.protocol {
+            Protocol::Tcp => "TCP connections",
+            Protocol::Udp => "UDP datagrams",
+        };
         writeln!(
             out,
-            "{} port {} stands for {} at `{}`; {}",
-            forward.protocol.name(),
+            "{what} to {} go on from `{}` to {}; {}",
             forward.listen,
-            forward.to,
             peer(forward.peer),
+            forward.to,
             classes(config, &forward.classes)
         )?;
     }
     for socks in &config.socks {
         let who = match &socks.login {
-            Some(login) => format!("for user `{}`", login.user),
-            None => "for everybody who reaches it".to_owned(),
+            Some(login) => format!("for user `{}` with a password", login.user),
+            None => "for everybody who reaches it, without a password".to_owned(),
         };
         writeln!(
             out,
-            "SOCKS5 proxy at {} {who}, out at `{}`; TCP: {}; UDP: {}",
+            "SOCKS5 proxy at {} {who}; its connections go on from `{}`; TCP: {}; UDP: {}",
             socks.listen,
             peer(socks.peer),
             classes(config, &socks.tcp),
@@ -240,7 +267,7 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     for entry in &config.transparent {
         writeln!(
             out,
-            "{} that the kernel diverts to {} goes out at `{}`; {} (see --print-rules)",
+            "{} that the kernel diverts to {} goes on from `{}`; {} (--print-rules prints the kernel's rules)",
             entry.protocol.name(),
             entry.listen,
             peer(entry.peer),
@@ -267,14 +294,21 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     let limits = &config.limits;
     writeln!(
         out,
-        "at most {} flows, shared among peers and their clients, and {} of memory for them; idle TCP ends after {}, \
-         after {} if its client never spoke, idle UDP after {}; flows outlive a link that is down for {}",
+        "at most {} flows at once, shared among the peers and their clients, in at most {} of memory",
         limits.flows,
         size(limits.memory),
-        format_duration(limits.tcp_idle),
-        format_duration(limits.tcp_silent),
-        format_duration(limits.udp_idle),
-        format_duration(limits.outage)
+    )?;
+    writeln!(
+        out,
+        "a flow without traffic ends: TCP after {}, or after {} if its client has sent nothing at all; UDP after {}",
+        span(limits.tcp_idle),
+        span(limits.tcp_silent),
+        span(limits.udp_idle),
+    )?;
+    writeln!(
+        out,
+        "while the link is down, flows wait for up to {}",
+        span(limits.outage)
     )?;
     let keeps = config
         .classes
@@ -287,13 +321,13 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             (Some(directory), sync) => {
                 let when = match sync {
                     SyncPolicy::Always => "synced before it counts".to_owned(),
-                    SyncPolicy::Every(span) => format!("synced every {}", format_duration(span)),
+                    SyncPolicy::Every(pause) => format!("synced every {}", span(pause)),
                     SyncPolicy::Never => "not synced".to_owned(),
                 };
                 let kept = match custody.keep_for {
-                    Some(span) => format!(
-                        "; connections stand for {} after the gateway was killed",
-                        format_duration(span)
+                    Some(time) => format!(
+                        "; for {} after the gateway was killed, connections wait for the next one",
+                        span(time)
                     ),
                     None => "; connections end with the gateway".to_owned(),
                 };
@@ -309,7 +343,7 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     match (config.metrics, &config.state_dir) {
         (Some(metrics), _) => writeln!(
             out,
-            "metrics at http://{metrics}/metrics, status at /status"
+            "live page at http://{metrics}/, figures at /metrics and /status"
         ),
         (None, _) => Ok(()),
     }?;
@@ -340,7 +374,6 @@ mod tests {
     use super::super::class::built_in;
     use super::*;
     use core::num::NonZeroU8;
-    use core::time::Duration;
     use fulmar_proto::fec::block::BlockPlan;
 
     fn told(mode: Mode, block: Option<BlockPlan>) -> String {
@@ -364,6 +397,28 @@ mod tests {
         let block = told(Mode::QuasiReliable, plan);
         assert!(block.contains("repair symbols stand in"), "{block}");
         assert!(block.contains("4 repair symbols for every 20"), "{block}");
+    }
+
+    #[test]
+    fn times_ports_and_sizes_are_said_as_people_say_them() {
+        for (seconds, said) in [
+            (86_400, "24 h"),
+            (14_400, "4 h"),
+            (300, "5 min"),
+            (90, "90s"),
+        ] {
+            assert_eq!(span(Duration::from_secs(seconds)), said);
+        }
+        assert_eq!(span(Duration::from_millis(1_500)), "1500ms");
+        assert_eq!(in_words("localhost:1-65535"), "localhost (every port)");
+        assert_eq!(in_words("10.0.0.0/8:443"), "10.0.0.0/8:443");
+        let text = "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n\
+                    rate = \"5mbit\"\n[egress]\nallow = [\"localhost:1-65535\"]\n";
+        let config = GatewayConfig::read("a.toml", text).expect("it is sound");
+        let told = explain(&config);
+        for unsaid in ["86400", "14400", "65535", "300s"] {
+            assert!(!told.contains(unsaid), "{unsaid} in {told}");
+        }
     }
 
     #[test]
