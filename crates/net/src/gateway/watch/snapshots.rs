@@ -121,14 +121,22 @@ impl Snapshots {
     /// # Errors
     /// The system gives no thread.
     pub(in crate::gateway) fn begin(source: Box<dyn Source>) -> io::Result<Arc<Self>> {
+        Self::begin_every(source, SAMPLE_EVERY)
+    }
+
+    fn begin_every(source: Box<dyn Source>, pause: Duration) -> io::Result<Arc<Self>> {
         let snapshots = Arc::new(Self::new(source));
         let sampled = Arc::clone(&snapshots);
         let sample = move || {
-            while wait(&[], Some(SAMPLE_EVERY), &mut Vec::new()).is_ok() {
+            // The first one at once: rates can be told as soon as there is something before.
+            loop {
                 match sampled.source.ask() {
                     Ok(status) => sampled.kept().history.push(Tally::of(&status)),
                     Err(Silence::Busy) => {}
                     Err(Silence::Ended) => break,
+                }
+                if wait(&[], Some(pause), &mut Vec::new()).is_err() {
+                    break;
                 }
             }
         };
@@ -200,6 +208,30 @@ mod tests {
         asked.snapshot = None;
         assert!(asked.serves(at(12)), "nobody waits for a silent loop twice");
         assert!(!asked.serves(at(16)));
+    }
+
+    /// A gateway whose clock goes on by a second with every question.
+    #[derive(Debug, Default)]
+    struct Ageing(Mutex<f64>);
+
+    impl Source for Ageing {
+        fn ask(&self) -> Result<Status, Silence> {
+            let mut age = self.0.lock().expect("nothing panics with it");
+            *age += 1.0;
+            Ok(status(*age, 0))
+        }
+    }
+
+    #[test]
+    fn rates_can_be_told_before_the_pause_between_two_samples_is_over() {
+        let hour = Duration::from_secs(3_600);
+        let snapshots = Snapshots::begin_every(Box::<Ageing>::default(), hour).expect("a thread");
+        let has_window = || snapshots.take().expect("it answers").window.is_some();
+        // Each look takes 50 ms.
+        assert!(
+            (0..200).any(|_| has_window()),
+            "it waits for the second sample"
+        );
     }
 
     #[test]
