@@ -1,7 +1,10 @@
 //! The session's peers by their keys, and how they are.
 
 use crate::relay::Link;
-use fulmar_net::session::{MtuConfig, PeerConfig, PeerIndex, PublicKey, Security, SessionEvent};
+use fulmar_net::session::{
+    Hint, Mismatch, MtuConfig, PeerConfig, PeerIndex, PublicKey, RefuseReason, Security,
+    SecurityKinds, SessionEvent,
+};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::BTreeMap;
@@ -32,6 +35,58 @@ pub(crate) fn settings(name: &str, security: Security, rate: Bitrate) -> PeerCon
         security,
         endpoints: Vec::new(),
         mtu,
+    }
+}
+
+/// A key that two processes use.
+const ONE_KEY_TWICE: &str = "another process that started later uses the same key: give each its own \
+(new_secret_key), or a clock was set back";
+
+/// A hint in the words of this crate: the session speaks of a gateway's file.
+fn turned_away(hint: &Hint) -> String {
+    match hint {
+        Hint::WrongPublicKey(key) => {
+            format!("its public key is not {key}: connect with the one that it has")
+        }
+        Hint::UnknownCaller(own) => {
+            format!("it was not given our public key {own}: there, name it with Config::peer")
+        }
+        Hint::Superseded => ONE_KEY_TWICE.to_owned(),
+        Hint::Mismatch(mismatch) => differ(*mismatch),
+    }
+}
+
+/// A refusal in the words of this crate.
+fn refusal(reason: &RefuseReason) -> String {
+    match reason {
+        RefuseReason::OldEpoch => ONE_KEY_TWICE.to_owned(),
+        RefuseReason::Mismatch(mismatch) => differ(*mismatch),
+        other => other.to_string(),
+    }
+}
+
+fn differ(mismatch: Mismatch) -> String {
+    let made_by = |kinds: SecurityKinds| {
+        if kinds.contains(SecurityKinds::NOISE) {
+            "Config::new"
+        } else if kinds.contains(SecurityKinds::PRESET) {
+            "Config::with_shared_key"
+        } else {
+            "Config::insecure_for_tests"
+        }
+    };
+    match mismatch {
+        Mismatch::PresetKey => {
+            "its shared key is another than ours: give both ends the same".to_owned()
+        }
+        Mismatch::Label => {
+            "without security only two ends find each other: it is another one's".to_owned()
+        }
+        Mismatch::Security { ours, theirs } => format!(
+            "it is configured by {}, and we by {}: use the same at both ends",
+            made_by(theirs),
+            made_by(ours)
+        ),
     }
 }
 
@@ -100,7 +155,7 @@ impl Peers {
                 self.down.insert(*peer, since);
             }
             SessionEvent::TurnedAway { peer, hint, .. } => {
-                let text = format!("the other end says, without proof: {hint}");
+                let text = format!("the other end says, without proof: {}", turned_away(hint));
                 self.troubles.insert(*peer, text);
             }
             SessionEvent::Refused {
@@ -108,7 +163,7 @@ impl Peers {
                 reason,
                 ..
             } => {
-                self.troubles.insert(*peer, reason.to_string());
+                self.troubles.insert(*peer, refusal(reason));
             }
             _ => {}
         }
@@ -140,5 +195,41 @@ impl Peers {
     /// When the next peer will have been gone for `patience`.
     pub(crate) fn next_end(&self, patience: Duration) -> Option<Instant> {
         self.down.values().min().map(|since| *since + patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn troubles_are_in_the_words_of_this_crate_and_not_of_a_gateways_file() {
+        let key = PublicKey::from_octets([1; 32]);
+        let kinds = [
+            SecurityKinds::NOISE,
+            SecurityKinds::PRESET,
+            SecurityKinds::NONE,
+        ];
+        let mut mismatches = vec![Mismatch::PresetKey, Mismatch::Label];
+        for ours in kinds {
+            let with = |theirs| Mismatch::Security { ours, theirs };
+            mismatches.extend(kinds.map(with));
+        }
+        let hints = [
+            Hint::WrongPublicKey(key),
+            Hint::UnknownCaller(key),
+            Hint::Superseded,
+        ];
+        let mut texts: Vec<String> = hints.iter().map(turned_away).collect();
+        texts.push(refusal(&RefuseReason::OldEpoch));
+        for mismatch in mismatches {
+            texts.push(turned_away(&Hint::Mismatch(mismatch)));
+            texts.push(refusal(&RefuseReason::Mismatch(mismatch)));
+        }
+        for text in texts {
+            for of_gateways in ["[[", "public_key", "state_dir", "gateway", "security kind"] {
+                assert!(!text.contains(of_gateways), "{of_gateways}: {text}");
+            }
+        }
     }
 }
