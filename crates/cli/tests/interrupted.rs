@@ -89,6 +89,24 @@ fn an_interrupted_demonstration_keeps_the_rows_that_were_finished() {
 }
 
 #[test]
+fn a_demonstration_that_finished_nothing_prints_no_table_and_leaves_an_earlier_result() {
+    let place = Place::with(1_000_000);
+    let (file, out) = (place.file(), place.path("out"));
+    std::fs::create_dir(&out).expect("room");
+    std::fs::write(out.join("result.json"), "earlier").expect("room");
+    let flags = format!("--modes reliable --file {file} --out {}", out.display());
+    let mut demo = Running::start(fulmar(&format!("demo {flags}")));
+    until("the mode", || out.join("reliable-clean").exists());
+    demo.signal(Signal::INT);
+    let (status, said) = demo.end();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted; no row was finished"), "{said}");
+    assert!(!said.contains("written to"), "{said}");
+    assert_eq!(demo.rest(), "", "a table of nothing");
+    assert_eq!(read(&out.join("result.json")), b"earlier");
+}
+
+#[test]
 fn two_demonstrations_in_one_directory_do_not_break_each_other() {
     let place = Place::with(1_000_000);
     let (file, out) = (place.file(), place.path("out"));

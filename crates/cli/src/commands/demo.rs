@@ -204,6 +204,18 @@ fn write_result(out: &Path, rows: &[Row]) -> Result<(), Failure> {
         .or_exit(Exit::Device)
 }
 
+/// Writes the rows to `result.json` and prints them.
+fn report(args: &DemoArgs, rows: &[Row]) -> Result<(), Failure> {
+    write_result(&args.out, rows)?;
+    if args.json {
+        return rows.iter().try_for_each(output::record);
+    }
+    output::line(&table(rows).chosen(&args.columns)?.to_string())?;
+    let file = args.out.join("result.json");
+    eprintln!("fulmar: written to {}", file.display());
+    Ok(())
+}
+
 /// Runs everything, prints the table and writes `result.json`.
 ///
 /// # Errors
@@ -250,20 +262,17 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     }
     // Clean first, as two tables in one.
     rows.sort_by_key(|row| row.link != Condition::Clean.name());
-    write_result(&args.out, &rows)?;
-    if args.json {
-        for row in &rows {
-            output::record(row)?;
-        }
-    } else {
-        output::line(&table(&rows).chosen(&args.columns)?.to_string())?;
-        eprintln!(
-            "fulmar: written to {}",
-            args.out.join("result.json").display()
-        );
+    // Of no row there is no table, and no result that would stand in the place of an earlier one.
+    if !rows.is_empty() {
+        report(args, &rows)?;
     }
     if let Some(exit) = signals.exit() {
-        eprintln!("fulmar: interrupted; {} rows were finished", rows.len());
+        let finished = match rows.len() {
+            0 => "no row was".to_owned(),
+            1 => "1 row was".to_owned(),
+            count => format!("{count} rows were"),
+        };
+        eprintln!("fulmar: interrupted; {finished} finished");
         return Ok(exit);
     }
     let broken: Vec<String> = rows

@@ -159,6 +159,13 @@ impl Running {
         all.expect("it runs").count()
     }
 
+    /// The rest of its stdout.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut text = String::new();
+        self.stdout.read_to_string(&mut text).expect("it is text");
+        text
+    }
+
     /// The address in the first record.
     pub(crate) fn address(&mut self) -> String {
         let record = self.record();
