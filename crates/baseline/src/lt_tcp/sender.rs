@@ -108,6 +108,7 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 fn rto_limits(config: &LtTcpConfig) -> RtoLimits {
     RtoLimits {
         initial: config.rto.initial,
+        probe_millis: None,
         margin: GRANULARITY,
         variations: 4,
         round_trips: 0,

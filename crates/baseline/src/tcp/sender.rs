@@ -143,6 +143,7 @@ pub(super) struct TcpSender {
 pub(super) fn rto_limits(config: &TcpConfig) -> RtoLimits {
     RtoLimits {
         initial: config.rto.initial,
+        probe_millis: None,
         margin: config.rto_rule.granularity,
         variations: config.rto_rule.variations,
         round_trips: config.rto_rule.round_trips,

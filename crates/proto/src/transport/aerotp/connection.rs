@@ -199,6 +199,16 @@ impl Connection {
         self.sender.rtt().smoothed()
     }
 
+    /// Takes the round trip of the path, which was learned elsewhere.
+    pub(super) fn expect_round_trip(&mut self, now: Instant, round_trip: Duration) {
+        self.sender.expect_round_trip(now, round_trip);
+    }
+
+    /// Takes the peer's first word, which is no answer to a TPDU.
+    pub(super) fn on_challenge(&mut self, now: Instant) {
+        self.sender.on_challenge(now);
+    }
+
     pub(super) fn unsent_bytes(&self) -> u64 {
         self.sender.unsent()
     }

@@ -42,10 +42,11 @@ pub(super) struct Unit {
 enum SenderTimer {
     Retransmission,
     Retention,
+    FirstAnswer,
 }
 
 impl TimerKind for SenderTimer {
-    const COUNT: usize = 2;
+    const COUNT: usize = 3;
     fn index(self) -> usize {
         self as usize
     }
@@ -53,6 +54,7 @@ impl TimerKind for SenderTimer {
         match self {
             Self::Retransmission => "retransmission timeout",
             Self::Retention => "retention of sent TPDUs",
+            Self::FirstAnswer => "probe for a first answer",
         }
     }
 }
@@ -100,6 +102,8 @@ pub(super) struct Sender {
     stalled: bool,
     silences: u32,
     probe: Option<TpduSeq>,
+    /// The probes for a first answer so far.
+    first_probes: u32,
     window_probe: bool,
     /// The time since when TPDUs are in flight and nothing at all was heard.
     unanswered_since: Option<Instant>,
@@ -138,6 +142,7 @@ impl Sender {
             stalled: false,
             silences: 0,
             probe: None,
+            first_probes: 0,
             window_probe: false,
             unanswered_since: None,
             confirmed: config.first_seq,

@@ -4,13 +4,23 @@
 //! that its links ask for: the minimum is not one second but follows the link, and the timeout
 //! backs off only while nothing at all comes back.
 
-use crate::units::Duration;
+use crate::units::{Bitrate, ByteCount, Duration};
+use core::num::NonZeroU16;
+
+/// The pause between probes for a first answer. Sessions repeat their first message as often.
+const PROBE_EVERY: Duration = Duration::from_millis(250);
+/// A probe for a first answer takes at most one part in so many of the rate.
+const PROBE_RATE_PART: u32 = 16;
 
 /// Bounds of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
     /// The timeout before the first sample.
     pub initial: Duration,
+    /// The pause between probes before the first sample, in milliseconds, on a path of which nothing is known. A probe
+    /// is one TPDU in flight once more: on a short path with loss it brings the first answer long before the timeout.
+    /// Nothing is held for lost by it, so that a long path costs a few repetitions and no more.
+    pub probe_millis: Option<NonZeroU16>,
     /// The least time added to the round trip, for serialization and timers (the G of RFC 6298).
     pub margin: Duration,
     /// The number of variations added (the K of RFC 6298, 4).
@@ -28,6 +38,7 @@ impl Default for RtoLimits {
     fn default() -> Self {
         Self {
             initial: Duration::from_secs(1),
+            probe_millis: None,
             margin: Duration::from_millis(10),
             variations: 4,
             round_trips: 0,
@@ -35,6 +46,38 @@ impl Default for RtoLimits {
             // A path that comes back is found within this time, or within a second when every other
             // probe is lost.
             max: Duration::from_millis(500),
+        }
+    }
+}
+
+impl RtoLimits {
+    /// The defaults, with probes for a first answer four times a second. Where packets of `packet` octets take long at
+    /// `rate` they are rarer, and where the timeout comes as soon there are none.
+    pub fn asking_early(rate: Bitrate, packet: ByteCount) -> Self {
+        let limits = Self::default();
+        let pause = rate
+            .time_to_send(packet)
+            .saturating_mul(PROBE_RATE_PART)
+            .max(PROBE_EVERY);
+        let millis = u16::try_from(pause.as_millis()).ok();
+        Self {
+            probe_millis: millis
+                .filter(|_| pause < limits.initial)
+                .and_then(NonZeroU16::new),
+            ..limits
+        }
+    }
+}
+
+impl RtoLimits {
+    /// These limits on a path whose round trip is known to be `rtt`. The timeout is computed as after one sample of it
+    /// (RFC 6298, 2.2), and is no longer than that of an unknown path, unless the round trip is.
+    #[must_use]
+    pub fn expecting(self, rtt: Duration) -> Self {
+        Self {
+            initial: (rtt * 3).min(self.initial).max(rtt + self.margin),
+            probe_millis: None,
+            ..self
         }
     }
 }
@@ -92,6 +135,13 @@ impl RttEstimator {
         }
     }
 
+    /// Takes a round trip that was learned without a TPDU's answer, if there is no sample and early answers are wanted.
+    pub fn expect(&mut self, rtt: Duration) {
+        if self.probe_pause().is_some() {
+            self.limits = self.limits.expecting(rtt);
+        }
+    }
+
     /// Raises the timeout to `rto` if it would be less and there is no sample.
     pub fn at_least(&mut self, rto: Duration) {
         if self.smoothed.is_none() && self.rto() < rto {
@@ -123,6 +173,13 @@ impl RttEstimator {
             .min(self.limits.max.max(base))
     }
 
+    /// The pause before the next probe for a first answer, while there is no sample.
+    pub fn probe_pause(&self) -> Option<Duration> {
+        let millis = self.limits.probe_millis;
+        let millis = millis.filter(|_| self.smoothed.is_none())?;
+        Some(Duration::from_millis(millis.get().into()))
+    }
+
     /// The smoothed round-trip time, if there was a sample.
     pub const fn smoothed(&self) -> Option<Duration> {
         self.smoothed
@@ -146,6 +203,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const LIMITS: RtoLimits = RtoLimits {
         initial: Duration::from_secs(1),
+        probe_millis: None,
         margin: Duration::from_millis(10),
         variations: 4,
         round_trips: 0,
@@ -183,6 +241,39 @@ mod tests {
             ..bold
         };
         assert!((2 * low..=2 * high).contains(&steady(cautious)));
+    }
+
+    #[test]
+    fn a_first_answer_is_probed_for_until_there_is_one_and_not_where_packets_take_long() {
+        let pause = |bits| {
+            let rate = Bitrate::from_bits_per_second(bits);
+            RttEstimator::new(RtoLimits::asking_early(rate, ByteCount(1_500))).probe_pause()
+        };
+        assert_eq!(pause(5_000_000), Some(250 * MS));
+        assert_eq!(pause(256_000), Some(750 * MS), "1500 octets take 47 ms");
+        assert_eq!(pause(64_000), None, "they take 188 ms");
+        assert_eq!(pause(0), None);
+        let limits = RtoLimits::asking_early(Bitrate::ZERO, ByteCount(1_500));
+        assert_eq!(limits, RtoLimits::default());
+        let fast = Bitrate::from_bits_per_second(5_000_000);
+        let mut rtt = RttEstimator::new(RtoLimits::asking_early(fast, ByteCount(1_500)));
+        rtt.on_sample(10 * MS);
+        assert_eq!(rtt.probe_pause(), None);
+    }
+
+    #[test]
+    fn a_round_trip_that_is_expected_shortens_the_first_timeout_of_who_asks_early() {
+        let early = RtoLimits::asking_early(Bitrate::from_bits_per_second(5_000_000), ByteCount(1));
+        let mut rtt = RttEstimator::new(early);
+        rtt.expect(20 * MS);
+        assert_eq!((rtt.rto(), rtt.probe_pause()), (60 * MS, None));
+        let mut patient = RttEstimator::new(LIMITS);
+        patient.expect(20 * MS);
+        assert_eq!(patient.rto(), LIMITS.initial);
+        // What was measured counts.
+        rtt.on_sample(100 * MS);
+        rtt.expect(20 * MS);
+        assert_eq!(rtt.rto(), 300 * MS);
     }
 
     #[test]

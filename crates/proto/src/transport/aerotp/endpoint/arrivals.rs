@@ -83,6 +83,13 @@ impl Endpoint {
         };
         match tpdu.kind() {
             TpduKind::Challenge if self.keys.contains_key(&key) => {
+                let id = self.keys.get(&key).copied();
+                if let Some(entry) = id.and_then(|id| self.connections.get_mut(&id)) {
+                    entry.connection.on_challenge(now);
+                }
+                if let Some(id) = id {
+                    self.settle(now, id);
+                }
                 return self.answer_challenge(path, header);
             }
             // An address that was shown need not be shown again.

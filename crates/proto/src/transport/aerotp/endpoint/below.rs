@@ -29,17 +29,28 @@ impl Endpoint {
         self.round_trips.insert(path, round_trip);
     }
 
-    /// The timeout before a connection's first sample. It is computed as after one sample of the
-    /// path's known round trip (RFC 6298, 2.2). It is no longer than that of an unknown path,
-    /// unless the round trip is.
+    /// Does the same, also for connections on the path that [ask early](RtoLimits::asking_early) and have no answer yet:
+    /// they may have begun while the path was [held](Endpoint::hold).
+    pub fn learn_round_trip(&mut self, now: Instant, path: PathId, round_trip: Duration) {
+        self.expect_round_trip(path, round_trip);
+        let ids: Vec<ConnectionId> = self.connections_on(path).collect();
+        for id in ids {
+            self.with(now, id, |connection| {
+                connection.expect_round_trip(now, round_trip);
+            });
+        }
+    }
+
+    /// The limits of the timeout of a connection that begins on `path`, by what is known of the round trip there.
     pub(super) fn first_rto(&self, path: PathId, limits: RtoLimits) -> RtoLimits {
         let known = self
             .path_rtt(path)
-            .or_else(|| self.round_trips.get(&path).copied());
-        known.map_or(limits, |rtt| RtoLimits {
-            initial: (rtt * 3).min(limits.initial).max(rtt + limits.margin),
-            ..limits
-        })
+            .or_else(|| self.round_trips.get(&path).copied())
+            .or_else(|| {
+                self.shown_in(path)
+                    .filter(|_| limits.probe_millis.is_some())
+            });
+        known.map_or(limits, |rtt| limits.expecting(rtt))
     }
 
     pub(super) fn path_rtt(&self, path: PathId) -> Option<Duration> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::machine::Machine;
 use crate::transport::aerotp::AckPolicy;
 use crate::transport::parts::RtoLimits;
-use crate::units::ByteCount;
+use crate::units::{Bitrate, ByteCount};
 
 #[test]
 fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
@@ -179,4 +179,64 @@ fn notes_outlive_their_connection_and_say_whose_they_are() {
     let (kept, missed) = notes_of_a_short_life(1);
     assert_eq!((kept.len(), missed), (1, notes.len() as u64 - 1));
     assert_eq!(notes_of_a_short_life(0), (Vec::new(), 0));
+}
+
+/// The times, in milliseconds, at which an endpoint that nobody answers sends something, up to `until`; the numbers of
+/// what it sends; and its counters then.
+fn sent_in_vain(
+    endpoint: &mut Endpoint,
+    id: ConnectionId,
+    until: u64,
+) -> (Vec<(u64, TpduSeq)>, Counters) {
+    let mut sent = Vec::new();
+    for millis in 0..=until {
+        let now = Instant::START + Duration::from_millis(millis);
+        endpoint.handle_deadline(now);
+        let mut out = Vec::new();
+        while endpoint.poll_transmit(now, &mut out).is_some() {
+            let octets = core::mem::take(&mut out);
+            let seq = crate::wire::aerotp::parse(&octets)
+                .expect("it is whole")
+                .header
+                .seq;
+            sent.push((millis, seq));
+        }
+    }
+    (sent, *endpoint.counters(id).expect("it is open"))
+}
+
+#[test]
+fn who_asks_early_repeats_one_tpdu_after_the_other_and_holds_nothing_for_lost() {
+    let rate = Bitrate::from_bits_per_second(1_000_000_000);
+    let config = ConnectionConfig {
+        rto: RtoLimits::asking_early(rate, ByteCount(1_500)),
+        ..ConnectionConfig::default()
+    };
+    let flight = |known: Option<Duration>, config: ConnectionConfig| {
+        let settings = EndpointConfig {
+            rate,
+            ..EndpointConfig::default()
+        };
+        let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+        if let Some(rtt) = known {
+            endpoint.expect_round_trip(PathId(0), rtt);
+        }
+        let id = endpoint.connect(Instant::START, PathId(0), Port(1), config);
+        let id = id.expect("room");
+        let written = endpoint.write(Instant::START, id, &[7; 4_000]);
+        assert_eq!(written, Ok(4_000));
+        sent_in_vain(&mut endpoint, id, 1_000)
+    };
+    let (sent, counters) = flight(None, config);
+    let first = sent.iter().filter(|(at, _)| *at < 250).count();
+    assert_eq!(first, 3, "the flight: {sent:?}");
+    let probes: Vec<(u64, u32)> = sent[first..].iter().map(|(at, seq)| (*at, seq.0)).collect();
+    assert_eq!(probes, [(250, 0), (500, 1), (750, 2), (1_000, 0)]);
+    assert_eq!(counters.held_lost_timeout, 0);
+    assert_eq!(counters.stalls, 0);
+    // Where nobody wants that, or the round trip is known to be longer, nothing is sent before the timeout.
+    let (sent, _) = flight(None, ConnectionConfig::default());
+    assert_eq!(sent.len(), first, "{sent:?}");
+    let (sent, _) = flight(Some(Duration::from_millis(600)), config);
+    assert_eq!(sent.len(), first, "{sent:?}");
 }

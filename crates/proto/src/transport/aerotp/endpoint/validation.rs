@@ -40,10 +40,13 @@ const ENTRY_BYTES: usize = 64;
 const VISITOR_BYTES: usize = 352;
 /// The time after which a stranger's attempt counts as failed, and its datagrams are dropped.
 const WAITING_MAX: Duration = Duration::from_secs(3);
-/// The first TPDUs of a stranger that are all answered, since any may be lost. Of later ones, one in
-/// so many is answered.
+/// The first TPDUs of a stranger that are all answered, since any may be lost. Of later ones that follow closely, one
+/// in so many is answered.
 const ALL_CHALLENGED: u32 = 4;
 const CHALLENGED_EVERY: u32 = 16;
+/// One that comes so long after the last challenge is answered, too: it asks again, since the challenges or the answers
+/// to them were lost.
+const CHALLENGED_AGAIN: Duration = Duration::from_millis(200);
 
 /// The secret of the tokens: 256 bits that nobody else can know, for the time of one run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +75,9 @@ struct Visitor {
     /// The stranger's place in the order of arrival.
     place: u64,
     arrived: u32,
+    challenged_at: Instant,
+    /// Whether it was challenged again after a while, so that nobody knows which challenge it answers.
+    is_slow: bool,
     bytes: usize,
     datagrams: Vec<(Vec<u8>, Ecn)>,
 }
@@ -120,9 +126,8 @@ impl WaitingRoom {
         self.bytes + bytes <= WAITING_BYTES_MAX
     }
 
-    /// Keeps a datagram if there is room. Returns its number among its sender's datagrams, from 1
-    /// on.
-    fn keep(&mut self, now: Instant, source: &[u8], datagram: Datagram<'_>) -> u32 {
+    /// Keeps a datagram if there is room. Returns whether it is to be answered.
+    fn keep(&mut self, now: Instant, source: &[u8], datagram: Datagram<'_>) -> bool {
         let taken = datagram.octets.len() + ENTRY_BYTES;
         let has_room = self.make_room(now, source, VISITOR_BYTES + taken);
         if !self.visitors.contains_key(source) {
@@ -134,13 +139,15 @@ impl WaitingRoom {
                 since: now,
                 place,
                 arrived: 0,
+                challenged_at: now,
+                is_slow: false,
                 bytes: VISITOR_BYTES,
                 datagrams: Vec::new(),
             };
             self.visitors.insert(source.into(), visitor);
         }
         let Some(visitor) = self.visitors.get_mut(source) else {
-            return 0;
+            return false;
         };
         visitor.arrived = visitor.arrived.saturating_add(1);
         if has_room && visitor.bytes + taken <= WAITING_BYTES_EACH_MAX {
@@ -149,7 +156,15 @@ impl WaitingRoom {
             let octets = datagram.octets.to_vec();
             visitor.datagrams.push((octets, datagram.ecn));
         }
-        visitor.arrived
+        let asks_again = now.saturating_since(visitor.challenged_at) >= CHALLENGED_AGAIN;
+        visitor.is_slow |= asks_again;
+        let is_answered = visitor.arrived <= ALL_CHALLENGED
+            || visitor.arrived.is_multiple_of(CHALLENGED_EVERY)
+            || asks_again;
+        if is_answered {
+            visitor.challenged_at = now;
+        }
+        is_answered
     }
 }
 
@@ -160,6 +175,8 @@ struct Shown {
     path: PathId,
     /// The time of its last use.
     at: Instant,
+    /// The time that it took to show it: a round trip.
+    took: Option<Duration>,
 }
 
 impl Shown {
@@ -252,6 +269,12 @@ impl Endpoint {
         self.connections_on(path).next().is_some()
     }
 
+    /// The round trip that it took whoever is at `path` to show its address.
+    pub(super) fn shown_in(&self, path: PathId) -> Option<Duration> {
+        let mut shown = self.validation.as_ref()?.shown.values();
+        shown.find(|shown| shown.path == path)?.took
+    }
+
     /// Notes that the last connection of a path may have gone.
     pub(super) fn on_path_used(&mut self, now: Instant, path: PathId) {
         if let Some(validation) = &mut self.validation
@@ -299,8 +322,7 @@ impl Endpoint {
         let Some(validation) = &mut self.validation else {
             return;
         };
-        let nth = validation.waiting.keep(now, source, datagram);
-        if nth > ALL_CHALLENGED && !nth.is_multiple_of(CHALLENGED_EVERY) {
+        if !validation.waiting.keep(now, source, datagram) {
             return;
         }
         let token = validation.token(source, period(now));
@@ -332,9 +354,15 @@ impl Endpoint {
         let Some(validation) = &mut self.validation else {
             return;
         };
-        let shown = Shown { path, at: now };
-        validation.shown.insert(source.into(), shown);
         let visitor = validation.waiting.remove(source);
+        let prompt = visitor.as_ref().filter(|visitor| !visitor.is_slow);
+        let took = prompt.map(|visitor| now.saturating_since(visitor.since));
+        let shown = Shown {
+            path,
+            at: now,
+            took,
+        };
+        validation.shown.insert(source.into(), shown);
         let is_recent = |visitor: &Visitor| now.saturating_since(visitor.since) < WAITING_MAX;
         for (octets, ecn) in visitor
             .filter(is_recent)

@@ -377,3 +377,19 @@ fn paths_are_in_use_while_they_have_connections_and_their_addresses_count_as_sho
         Some(vec![PathId(1), PathId(9)])
     );
 }
+
+#[test]
+fn who_asks_again_a_while_after_the_last_challenge_is_challenged_again() {
+    let mut listener = listener();
+    let mut asked = |millis: u64| {
+        let now = Instant::START + Duration::from_millis(millis);
+        give(&mut listener, now, CLIENT, &opening(50_000, b"x"));
+        sent(&mut listener, now).len()
+    };
+    let flight: usize = (0..9).map(|_| asked(0)).sum();
+    assert_eq!(flight, 4, "the first four");
+    assert_eq!(asked(199), 0);
+    assert_eq!(asked(200), 1, "all challenges, or the answers, were lost");
+    assert_eq!((asked(201), asked(399)), (0, 0));
+    assert_eq!(asked(400), 1);
+}
