@@ -39,7 +39,7 @@ use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{
     Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit,
 };
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The most own datagrams that wait to be sent; more are dropped and counted.
@@ -186,6 +186,12 @@ impl<M: Carried> Session<M> {
             wire: state.keys.wire(),
             secure: state.config.security.is_secure(),
         })
+    }
+
+    /// The round trip to a peer: smoothed, or that of its handshake as long as nothing else was measured.
+    pub fn round_trip(&self, peer: PeerIndex) -> Option<Duration> {
+        let state = self.peer(peer)?;
+        state.liveness.rtt().or(state.set_up_in)
     }
 
     /// The peer's index, by its configured name.

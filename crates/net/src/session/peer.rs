@@ -253,6 +253,8 @@ pub(super) struct Peer {
     pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
     pub(super) round_trips: RoundTrips,
+    /// The round trip of the handshake that led to the keys, if none of its messages was repeated.
+    pub(super) set_up_in: Option<Duration>,
     pub(super) reports: Reports,
     pub(super) mtu: PathMtu,
     /// The headers around each datagram on the path in use.
@@ -315,6 +317,7 @@ impl Peer {
             epoch_said: epoch_seen,
             liveness: Liveness::new(session.liveness, Instant::START),
             round_trips: RoundTrips::default(),
+            set_up_in: None,
             reports: Reports::new(config.mtu.rate),
             mtu: PathMtu::new(config.mtu),
             headers: NetworkHeaders::UNKNOWN,

@@ -467,10 +467,13 @@ impl<M: Carried> Session<M> {
         if slot == Slot::Next {
             state.keys.promote(now);
             state.pending = None;
+            let answers = state.answered.as_ref().map(|answered| answered.count);
             if let Some(answered) = state.answered.as_mut() {
                 answered.settle(now);
             }
             if let Some(offer) = state.offer.take() {
+                let took = now.saturating_since(offer.since);
+                state.set_up_in = (answers == Some(1)).then_some(took);
                 state.use_key(offer.key);
                 state.epoch_seen = state.epoch_seen.max(offer.epoch);
                 state.early_intake.raise(offer.epoch);

@@ -166,6 +166,9 @@ impl<M: Carried> Session<M> {
             }
             return Err(DropReason::Forged);
         };
+        let was_repeated = pending.tries > 1;
+        let took = now.saturating_since(pending.began);
+        state.set_up_in = (!was_repeated).then_some(took);
         let open = state.is_open(now);
         state.pending = None;
         if theirs.boot == self.boot {
