@@ -62,3 +62,11 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
         part as f64 / whole as f64
     }
 }
+
+/// The octets of a transfer of which `before` were there before, in words: those whose time is told.
+pub(crate) fn moved(size: u64, before: u64) -> String {
+    match size.saturating_sub(before) {
+        rest if before > 0 => format!("the last {rest} of {size} bytes"),
+        _ => format!("{size} bytes"),
+    }
+}

@@ -88,6 +88,28 @@ fn a_command_on_the_page_gives_the_numbers_of_its_figure(page: &str, out: &str) 
 }
 
 #[test]
+fn a_list_without_a_paper_has_every_figure_of_every_paper() {
+    let output = reproduce(&["--list"])
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let text = String::from_utf8(output.stdout).expect("text");
+    let mut figures = 0;
+    for paper in fulmar_reproduce::PAPERS {
+        for name in paper.figure_names() {
+            let mut lines = text.lines().map(|line| line.split_whitespace());
+            let is_listed = |mut words: std::str::SplitWhitespace<'_>| {
+                (words.next(), words.next()) == (Some(paper.name), Some(name))
+            };
+            assert!(lines.any(is_listed), "{} {name} in {text}", paper.name);
+            figures += 1;
+        }
+    }
+    assert_eq!(text.lines().count(), figures);
+}
+
+#[test]
 fn the_help_names_every_paper() {
     let output = reproduce(&["--help"])
         .assert()

@@ -12,6 +12,7 @@ use fulmar_proto::units::FecStrength;
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{EcnField, Flags, Header, Outgoing, TpduKind, encode, parse};
 use fulmar_proto::wire::{Mode, Port};
+use rustix::process::Signal;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -183,6 +184,126 @@ fn with_keys_a_file_arrives_from_the_named_sender_and_from_nobody_else() {
     assert_eq!(files.record()["verified"], true);
     assert_eq!(files.code(), Some(0));
     assert!(place.arrived() == place.octets);
+}
+
+/// A port that is free now.
+fn free() -> SocketAddr {
+    let socket = bound(Ipv4Addr::LOCALHOST);
+    socket.local_addr().expect("it is bound")
+}
+
+/// Whether somebody listens at a UDP port (proc(5): `/proc/net/udp`).
+fn listens(at: SocketAddr) -> bool {
+    let port = format!(":{:04X} ", at.port());
+    std::fs::read_to_string("/proc/net/udp").is_ok_and(|all| all.contains(&port))
+}
+
+/// The words of an end that waits at `at`, while `calls` runs and fails; and those of that.
+fn told(at: SocketAddr, waits: &str, calls: &str) -> (String, String) {
+    let mut waiting = Running::start(fulmar(waits));
+    until("it to listen", || listens(at));
+    let output = run(calls);
+    assert_eq!(output.status.code(), Some(3), "{calls}: {}", said(&output));
+    waiting.signal(Signal::INT);
+    (waiting.end().1, said(&output))
+}
+
+#[test]
+fn keys_at_one_end_alone_are_told_of_at_the_end_that_sees_it_and_guessed_at_the_other() {
+    let place = Place::with(10);
+    let ((ours, public), (theirs, their_public)) = (key(&place, "a.key"), key(&place, "b.key"));
+    let preset = place.path("link.preset").display().to_string();
+    assert!(run(&format!("keygen --preset {preset}")).status.success());
+    let with = format!("--key {ours} --peer {their_public}");
+    let there = format!("--key {theirs} --peer {public}");
+    let presets = format!("--preset {preset}");
+    for (waits, calls, expected) in [
+        (
+            "",
+            with.as_str(),
+            "calls with --key and --peer, and this end has no keys",
+        ),
+        (
+            "",
+            &presets,
+            "calls with --preset alone, and this end has no keys",
+        ),
+        (&there, "", "calls without keys, and this end has some"),
+        (&presets, "", "calls without keys, and this end has some"),
+    ] {
+        let to = free();
+        let files = (
+            format!("recv {} --listen {to} {waits}", place.inbox()),
+            format!("send {} {to} --connect-timeout 2s {calls}", place.file()),
+        );
+        let tests = (
+            format!("perf -s -B {to} {waits}"),
+            format!("perf -c {to} -t 1 --connect-timeout 2s {calls}"),
+        );
+        for (waits, calls) in [files, tests] {
+            let (heard, gave_up) = told(to, &waits, &calls);
+            until("the port to be free again", || !listens(to));
+            let lines = heard.lines().filter(|line| line.contains(expected));
+            assert_eq!(lines.count(), 1, "{waits}: {heard}");
+            assert!(gave_up.contains("nobody answers"), "{calls}: {gave_up}");
+            assert!(
+                gave_up.contains("keys (--key, --preset) at one end only"),
+                "{gave_up}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_key_that_the_other_end_does_not_have_is_told_of_in_the_words_of_the_options() {
+    let place = Place::with(10);
+    let ((ours, public), (theirs, their_public)) = (key(&place, "a.key"), key(&place, "b.key"));
+    let (stranger, stranger_public) = key(&place, "c.key");
+    for (calls, heard_word, said_word) in [
+        (
+            format!("--key {stranger} --peer {their_public}"),
+            format!("add --peer {stranger_public}"),
+            format!("there, add --peer {stranger_public}"),
+        ),
+        (
+            format!("--key {ours} --peer {stranger_public}"),
+            format!("give it --peer {their_public}"),
+            "give --peer what `fulmar keygen --public FILE` prints there".to_owned(),
+        ),
+    ] {
+        let to = free();
+        let (heard, gave_up) = told(
+            to,
+            &format!(
+                "recv {} --listen {to} --key {theirs} --peer {public}",
+                place.inbox()
+            ),
+            &format!("send {} {to} --connect-timeout 3s {calls}", place.file()),
+        );
+        assert!(heard.contains(&heard_word), "{heard}");
+        assert!(gave_up.contains(&said_word), "{gave_up}");
+        for words in [heard, gave_up] {
+            assert!(!words.contains("[[peer]]"), "{words}");
+            assert!(!words.contains("public_key"), "{words}");
+        }
+    }
+}
+
+#[test]
+fn our_own_key_as_the_peers_is_refused_with_the_option_and_the_file() {
+    let place = Place::with(10);
+    let (ours, public) = key(&place, "a.key");
+    for command in [
+        format!("send {} 127.0.0.1:9", place.file()),
+        format!("recv {} --listen 127.0.0.1:0", place.inbox()),
+        "perf -c 127.0.0.1:9".to_owned(),
+    ] {
+        let output = run(&format!("{command} --key {ours} --peer {public}"));
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        for word in ["--peer", ours.as_str(), "keygen --public"] {
+            assert!(said(&output).contains(word), "{command}: {}", said(&output));
+        }
+    }
 }
 
 #[test]

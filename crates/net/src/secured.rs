@@ -1,4 +1,5 @@
-//! An application on an AeroTP endpoint, run inside a session, which secures file transfers and tests.
+//! An application on an AeroTP endpoint, run inside a session, which secures file transfers and tests; and one that is
+//! run without, which notices that others call with keys.
 //!
 //! The application knows a peer by its place in the list of peers
 //! ([`PeerIndex::inner_path`](crate::session::PeerIndex::inner_path)) instead of by its address, and sees
@@ -10,13 +11,15 @@
 
 use crate::clock::unix_time;
 use crate::session::{
-    Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey, SecretKey, Security, Session,
-    SessionConfig, SessionConfigError, SessionEvent, fast_cipher, source_octets, wire_2,
+    Entropy, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey, RefuseReason, SecretKey,
+    Security, SecurityKinds, Session, SessionConfig, SessionConfigError, SessionEvent, fast_cipher,
+    initiation_kind, source_octets, wire_2,
 };
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{Endpoint, Event};
-use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use fulmar_proto::wire::aerotp::{BodyCheck, TpduKind, parse};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -67,11 +70,27 @@ pub fn boot_epoch() -> u64 {
 /// # Errors
 /// [`SecuredError`].
 pub fn secured(
-    mut endpoint: Endpoint,
+    endpoint: Endpoint,
     credentials: Credentials,
     mtu: ByteCount,
     calls: Option<PathId>,
 ) -> Result<SecuredEndpoint, SecuredError> {
+    let entropy = Entropy::from_system().map_err(SecuredError::Entropy)?;
+    Ok(secured_by(
+        endpoint,
+        credentials,
+        (mtu, calls),
+        (boot_epoch(), entropy),
+    )?)
+}
+
+/// The same at a start of this epoch, with this entropy.
+pub(crate) fn secured_by(
+    mut endpoint: Endpoint,
+    credentials: Credentials,
+    (mtu, calls): (ByteCount, Option<PathId>),
+    (boot_epoch, entropy): (u64, Entropy),
+) -> Result<SecuredEndpoint, SessionConfigError> {
     let peer = |index: usize, security| PeerConfig {
         name: format!("peer {}", index + 1),
         security,
@@ -98,10 +117,136 @@ pub fn secured(
     }
     let config = SessionConfig {
         capabilities: fast_cipher().into_iter().chain([wire_2()]).collect(),
-        ..SessionConfig::new(identity, peers, boot_epoch())
+        ..SessionConfig::new(identity, peers, boot_epoch)
     };
-    let entropy = Entropy::from_system().map_err(SecuredError::Entropy)?;
-    Ok(Session::new(config, endpoint, entropy)?)
+    Session::new(config, endpoint, entropy)
+}
+
+/// Something about the keys of the two ends that their users should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecurityNote {
+    /// Somebody calls with keys of this kind, and this end has none.
+    CallsWithKeys(SocketAddr, SecurityKinds),
+    /// Somebody calls without keys, and this end takes only those who have some.
+    CallsWithoutKeys(SocketAddr),
+    /// A handshake was refused here.
+    Refused(RefuseReason),
+    /// Somebody who saw our handshake says, without proof, why it is refused.
+    TurnedAway(Hint),
+    /// The ends have the right keys and differ in something else.
+    Mismatch {
+        /// The capability on which they do not agree.
+        what: String,
+        /// Our value.
+        ours: String,
+        /// The other end's value.
+        theirs: String,
+    },
+    /// Packets go in pieces: the session's words on their sizes.
+    TooNarrow(String),
+}
+
+/// The time in which one line tells of datagrams of the other kind, however many come.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// The limit on lines about datagrams of the other kind.
+#[derive(Debug, Default)]
+struct Overheard {
+    told: Option<Instant>,
+}
+
+impl Overheard {
+    /// Notes that something may be told of at `now`; returns `note` if it is.
+    fn once<N>(&mut self, now: Instant, note: impl FnOnce() -> Option<N>) -> Option<N> {
+        let recent = |told| now.saturating_since(told) < TOLD_EVERY;
+        if self.told.is_some_and(recent) {
+            return None;
+        }
+        let note = note()?;
+        self.told = Some(now);
+        Some(note)
+    }
+}
+
+/// Whether a datagram would open a connection of AeroTP without a session around it.
+fn opens_bare(octets: &[u8]) -> bool {
+    let tpdu = parse(octets).ok();
+    // Without its check, a sealed datagram may look so by chance.
+    let tpdu = tpdu.filter(|tpdu| tpdu.check == BodyCheck::Intact);
+    tpdu.is_some_and(|tpdu| matches!(tpdu.kind(), TpduKind::Asyn | TpduKind::Data { asyn: true }))
+}
+
+/// An application that is run without a session, and the function that hears of callers with keys.
+#[derive(Debug)]
+pub struct Unsecured<'a, A, T> {
+    application: &'a mut A,
+    tell: T,
+    overheard: Overheard,
+}
+
+impl<'a, A: Application<Endpoint>, T: FnMut(SecurityNote)> Unsecured<'a, A, T> {
+    /// Wraps `application`; `tell` hears of callers with keys, once a minute at most. They get no answer.
+    pub fn new(application: &'a mut A, tell: T) -> Self {
+        Self {
+            application,
+            tell,
+            overheard: Overheard::default(),
+        }
+    }
+}
+
+impl<A: Application<Endpoint>, T: FnMut(SecurityNote)> Application<Endpoint>
+    for Unsecured<'_, A, T>
+{
+    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+        self.application.deliver(now, machine, event);
+    }
+
+    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+        self.application.work(now, machine)
+    }
+
+    fn unreachable(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+        self.application.unreachable(now, machine, path);
+    }
+
+    fn arrived(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        datagram: Datagram<'_>,
+        from: SocketAddr,
+    ) {
+        let kind = || initiation_kind(datagram.octets);
+        if let Some(kind) = self.overheard.once(now, kind) {
+            (self.tell)(SecurityNote::CallsWithKeys(from, kind));
+        }
+        self.application.arrived(now, machine, datagram, from);
+    }
+
+    fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
+        self.application.departing(now, to, octets);
+    }
+
+    fn too_large(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+        self.application.too_large(now, machine, path);
+    }
+
+    fn paths_in_use(&self, now: Instant, machine: &Endpoint) -> Option<Vec<PathId>> {
+        self.application.paths_in_use(now, machine)
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        self.application.next_deadline()
+    }
+
+    fn source(&self) -> Option<BorrowedFd<'_>> {
+        self.application.source()
+    }
+
+    fn source_ready(&mut self) {
+        self.application.source_ready();
+    }
 }
 
 /// The application, and the function that hears of the session's refusals.
@@ -109,15 +254,18 @@ pub fn secured(
 pub struct Secured<'a, A, T> {
     application: &'a mut A,
     tell: T,
+    overheard: Overheard,
     leaving: bool,
 }
 
-impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
-    /// Wraps `application`; `tell` hears why an end is turned away.
-    pub const fn new(application: &'a mut A, tell: T) -> Self {
+impl<'a, A: Application<Endpoint>, T: FnMut(SecurityNote)> Secured<'a, A, T> {
+    /// Wraps `application`; `tell` hears why an end is turned away, and, once a minute at most, of callers without
+    /// keys. They get no answer.
+    pub fn new(application: &'a mut A, tell: T) -> Self {
         Self {
             application,
             tell,
+            overheard: Overheard::default(),
             leaving: false,
         }
     }
@@ -130,25 +278,24 @@ impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
     ) -> Option<Event> {
         match event {
             // Its packets are sent in pieces.
-            SessionEvent::TooNarrow { why, .. } => (self.tell)(&why),
-            SessionEvent::Refused { reason, .. } => {
-                (self.tell)(&format!("a handshake was refused: {reason}"));
-            }
-            SessionEvent::TurnedAway { hint, .. } => {
-                (self.tell)(&format!("the other end says, without proof: {hint}"));
-            }
+            SessionEvent::TooNarrow { why, .. } => (self.tell)(SecurityNote::TooNarrow(why)),
+            SessionEvent::Refused { reason, .. } => (self.tell)(SecurityNote::Refused(reason)),
+            SessionEvent::TurnedAway { hint, .. } => (self.tell)(SecurityNote::TurnedAway(hint)),
             SessionEvent::Mismatch {
                 what, ours, theirs, ..
-            } => {
-                let text = format!("the ends differ in {what}: {ours} here, {theirs} there");
-                (self.tell)(&text);
-            }
+            } => (self.tell)(SecurityNote::Mismatch { what, ours, theirs }),
             SessionEvent::PeerRestarted(peer) => {
                 let path = peer.inner_path();
                 self.application.peer_restarted(now, link.inner_mut(), path);
             }
-            SessionEvent::Up { .. }
-            | SessionEvent::LinkUp { .. }
+            SessionEvent::Up { peer, .. } => {
+                // What begins now need not measure it again.
+                if let Some(round_trip) = link.round_trip(peer) {
+                    let path = peer.inner_path();
+                    link.inner_mut().learn_round_trip(now, path, round_trip);
+                }
+            }
+            SessionEvent::LinkUp { .. }
             | SessionEvent::LinkDown { .. }
             | SessionEvent::Closed(_)
             | SessionEvent::MtuChanged { .. }
@@ -164,7 +311,9 @@ impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
     }
 }
 
-impl<A: Application<Endpoint>, T: FnMut(&str)> Application<SecuredEndpoint> for Secured<'_, A, T> {
+impl<A: Application<Endpoint>, T: FnMut(SecurityNote)> Application<SecuredEndpoint>
+    for Secured<'_, A, T>
+{
     fn deliver(&mut self, now: Instant, link: &mut SecuredEndpoint, event: SessionEvent<Event>) {
         if let Some(event) = self.follow(now, link, event) {
             self.application.deliver(now, link.inner_mut(), event);
@@ -200,6 +349,10 @@ impl<A: Application<Endpoint>, T: FnMut(&str)> Application<SecuredEndpoint> for 
         datagram: Datagram<'_>,
         from: SocketAddr,
     ) {
+        let bare = || opens_bare(datagram.octets).then_some(from);
+        if let Some(from) = self.overheard.once(now, bare) {
+            (self.tell)(SecurityNote::CallsWithoutKeys(from));
+        }
         link.handle_datagram_from(now, datagram, &source_octets(from));
     }
 

@@ -10,7 +10,7 @@ use crate::session_pair::{PATH, PEER, connection_config, endpoint_config, noise}
 use fulmar_net::perf::{
     Client, ClientPlan, Direction, Limit, Observer, PerfError, Server, ServerPlan, Test,
 };
-use fulmar_net::secured::{Secured, SecuredEndpoint};
+use fulmar_net::secured::{Secured, SecuredEndpoint, SecurityNote};
 use fulmar_net::session::{Entropy, MtuConfig, Session, SessionConfig, SessionEvent};
 use fulmar_net::transfer::{
     Destination, ReceiveObserver, ReceivePlan, Receiver, SendPlan, SendReport, Sender, Source, Stop,
@@ -50,7 +50,9 @@ struct Turn<'a, 'b, A, T> {
     told: bool,
 }
 
-impl<A: Application<Endpoint>, T: FnMut(&str)> Driver<SecuredEndpoint> for Turn<'_, '_, A, T> {
+impl<A: Application<Endpoint>, T: FnMut(SecurityNote)> Driver<SecuredEndpoint>
+    for Turn<'_, '_, A, T>
+{
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -86,7 +88,7 @@ impl<A: Application<Endpoint>> End<A> {
 
     /// Does all that can be done now. Returns the datagrams sent, and the time of the next turn.
     fn settle(&mut self, now: Instant) -> (Vec<Vec<u8>>, Option<Deadline>) {
-        let mut app = Secured::new(&mut self.app, |text: &str| panic!("{text}"));
+        let mut app = Secured::new(&mut self.app, |note: SecurityNote| panic!("{note:?}"));
         let mut turn = Turn {
             app: &mut app,
             buffer: Vec::new(),
@@ -110,7 +112,7 @@ impl<A: Application<Endpoint>> End<A> {
 
     /// Tells the end that nobody listens, as the network does.
     fn unreachable(&mut self, now: Instant) {
-        let mut app = Secured::new(&mut self.app, |text: &str| panic!("{text}"));
+        let mut app = Secured::new(&mut self.app, |note: SecurityNote| panic!("{note:?}"));
         app.unreachable(now, &mut self.link, PATH);
     }
 

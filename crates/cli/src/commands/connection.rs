@@ -1,5 +1,6 @@
 //! The flags that describe an AeroTP connection, and the settings that follow from them.
 
+use super::secure::in_options;
 use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -7,7 +8,9 @@ use core::num::NonZeroU8;
 use fulmar_net::clock::Clock;
 use fulmar_net::event_trace::{EventTrace, Traced};
 use fulmar_net::recording::{EndOfRecording, RecordingConfig};
-use fulmar_net::secured::{Credentials, Secured, SecuredEndpoint, SecuredError, secured};
+use fulmar_net::secured::{
+    Credentials, Secured, SecuredEndpoint, SecuredError, SecurityNote, Unsecured, secured,
+};
 use fulmar_net::session::{Entropy, PeerIndex, SESSION_OVERHEAD};
 use fulmar_net::udp::{Application, BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait;
@@ -18,6 +21,7 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AddressKey, ConfigError, ConnectionConfig, Counters, Endpoint, EndpointConfig,
 };
+use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -134,9 +138,14 @@ pub(crate) fn lower_overhead(peer: SocketAddr, secured: bool) -> ByteCount {
     }
 }
 
-/// Connection settings for datagrams of at most `mtu` octets over `overhead`.
-pub(crate) fn settings(mtu: ByteCount, overhead: ByteCount, give_up: Duration) -> ConnectionConfig {
+/// Connection settings for datagrams of at most `mtu` octets over `overhead`, sent at `rate`.
+pub(crate) fn settings(
+    (mtu, rate): (ByteCount, Bitrate),
+    overhead: ByteCount,
+    give_up: Duration,
+) -> ConnectionConfig {
     ConnectionConfig {
+        rto: RtoLimits::asking_early(rate, mtu),
         tpdu_bytes_max: mtu.saturating_sub(overhead).as_usize(),
         window_tpdus: WINDOW_TPDUS,
         give_up_after: give_up,
@@ -248,16 +257,16 @@ impl EndpointCarrier {
         application: &mut impl Application<Endpoint>,
         quiet: bool,
     ) -> Result<(), Failure> {
-        let ran = match self {
-            Self::Open(endpoint) => driver.run(endpoint.as_mut(), application),
-            Self::Secured(link) => {
-                let tell = |text: &str| {
-                    if !quiet {
-                        eprintln!("fulmar: {text}");
-                    }
-                };
-                driver.run(link.as_mut(), &mut Secured::new(application, tell))
+        let tell = |note: SecurityNote| {
+            if !quiet {
+                eprintln!("fulmar: {}", in_options(&note));
             }
+        };
+        let ran = match self {
+            Self::Open(endpoint) => {
+                driver.run(endpoint.as_mut(), &mut Unsecured::new(application, tell))
+            }
+            Self::Secured(link) => driver.run(link.as_mut(), &mut Secured::new(application, tell)),
         };
         ran.context("the socket").or_exit(Exit::Device)
     }

@@ -25,3 +25,4 @@ pub(crate) mod sim;
 pub(crate) mod top;
 mod traces;
 mod watch;
+mod writable;

@@ -60,13 +60,13 @@ pub(crate) struct PerfArgs {
     #[arg(short, long)]
     server: bool,
     /// Measure the path to the server there.
-    #[arg(short, long, value_name = "HOST")]
+    #[arg(short, long, value_name = "HOST[:PORT]")]
     client: Option<String>,
-    /// The server's UDP port; of a server, 0 takes a free one.
-    #[arg(short, long, default_value_t = 4_917)]
-    port: u16,
+    /// The server's UDP port [default: 4917]; of a server, 0 takes a free one.
+    #[arg(short, long)]
+    port: Option<u16>,
     /// Server: the address to listen at, if not every one.
-    #[arg(short = 'B', long, value_name = "HOST", requires = "server")]
+    #[arg(short = 'B', long, value_name = "HOST[:PORT]", requires = "server")]
     bind: Option<String>,
     /// Server: end after one test.
     #[arg(short = '1', long, requires = "server")]
@@ -122,6 +122,8 @@ pub(crate) struct PerfArgs {
     security: SecurityArgs,
 }
 
+/// The UDP port of tests.
+const PORT: u16 = 4_917;
 /// A link's rate if none was named.
 const CLIENT_RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);
 const SERVER_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000_000);
@@ -143,7 +145,7 @@ impl PerfArgs {
             mode: self.mode(),
             fec_words: self.fec_words,
             send_buffer_bytes: connection::send_buffer_bytes(self.link_rate()),
-            ..connection::settings(self.mtu, overhead, self.give_up)
+            ..connection::settings((self.mtu, self.link_rate()), overhead, self.give_up)
         }
     }
 
@@ -306,18 +308,31 @@ impl Observer for Watcher {
     }
 }
 
+/// The address `HOST:PORT` of a host given by `flag`, with its port or without, and of `port`, if that is given by `-p`.
+fn address(flag: &str, host: &str, port: Option<u16>) -> Result<String, Failure> {
+    let is_bare_v6 = !host.starts_with('[') && host.matches(':').count() > 1;
+    if is_bare_v6 {
+        return Ok(format!("[{host}]:{}", port.unwrap_or(PORT)));
+    }
+    match (host.rsplit_once(':'), port) {
+        // The colons of `[::1]` are its own.
+        (Some((_, own)), _) if own.ends_with(']') => Ok(format!("{host}:{}", port.unwrap_or(PORT))),
+        (Some((_, own)), Some(port)) if own.parse() != Ok(port) => {
+            let problem = format!("{flag} {host} and -p {port} name two ports; give one of them");
+            Err(anyhow!(problem)).or_exit(Exit::Usage)
+        }
+        (Some(_), _) => Ok(host.to_owned()),
+        (None, port) => Ok(format!("{host}:{}", port.unwrap_or(PORT))),
+    }
+}
+
 fn measure(
     args: &PerfArgs,
     host: &str,
     verbose: u8,
 ) -> Result<(SocketAddr, Report, Exit), Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
-    let address = if host.contains(':') && !host.starts_with('[') {
-        format!("[{host}]:{}", args.port)
-    } else {
-        format!("{host}:{}", args.port)
-    };
-    let peer = resolve_remote("--client", &address)?;
+    let peer = resolve_remote("--client", &address("-c", host, args.port)?)?;
     let credentials = args.security.read(true)?;
     let overhead = connection::lower_overhead(peer, credentials.is_some());
     let connection = args.connection(overhead);
@@ -366,7 +381,7 @@ fn measure(
 fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let bind = args.bind.as_deref().unwrap_or_default();
-    let listen = resolve("--bind", &format!("{bind}:{}", args.port))?;
+    let listen = resolve("--bind", &address("-B", bind, args.port)?)?;
     let signals = Signals::catch(&[&waker])?;
     let port = PortConfig::for_rate(args.link_rate());
     let talk = (verbose, args.json);
@@ -399,4 +414,31 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
         return Err(failure);
     }
     Ok(signals.exit().unwrap_or(Exit::Done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_may_stand_with_the_host_or_alone() {
+        for (host, port, whole) in [
+            ("a.example", None, "a.example:4917"),
+            ("a.example", Some(9), "a.example:9"),
+            ("a.example:9", None, "a.example:9"),
+            ("a.example:9", Some(9), "a.example:9"),
+            ("192.0.2.1", None, "192.0.2.1:4917"),
+            ("::1", None, "[::1]:4917"),
+            ("::1", Some(9), "[::1]:9"),
+            ("[::1]", Some(9), "[::1]:9"),
+            ("[::1]:9", None, "[::1]:9"),
+            ("", Some(0), ":0"),
+        ] {
+            let made = address("-c", host, port).expect("an address");
+            assert_eq!(made, whole, "{host} {port:?}");
+        }
+        let problem = address("-c", "a.example:9", Some(8)).expect_err("two ports");
+        assert_eq!(problem.exit, Exit::Usage);
+        assert!(problem.line().contains("-p 8"), "{}", problem.line());
+    }
 }

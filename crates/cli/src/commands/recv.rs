@@ -4,12 +4,13 @@ use super::address::resolve;
 use super::connection::{self, CarrierPlan, EndpointCarrier, WireReport};
 use super::progress::TransferBar;
 use super::secure::SecurityArgs;
+use super::writable::writable;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
 use anyhow::Context;
 use fulmar_net::transfer::{
-    Destination, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver, Verdict,
+    Destination, ReceiveError, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver, Verdict,
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::{Waker, waker};
@@ -38,6 +39,9 @@ Without --key and --peer, or --preset, anyone who reaches the port may send.
 ";
 
 const SCHEMA: &str = "fulmar.recv/1";
+
+/// The rate of answers, which are few.
+const RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000_000);
 
 /// The arguments of `fulmar recv`.
 #[derive(clap::Args, Debug)]
@@ -132,6 +136,8 @@ struct Watcher {
     progress: TransferBar,
     json: bool,
     once: bool,
+    /// Whether files go to a directory.
+    is_kept: bool,
     last: Option<(Exit, Option<String>)>,
     broken: Option<Failure>,
 }
@@ -155,9 +161,9 @@ impl ReceiveObserver for Watcher {
             Verdict::Vanished => Exit::LinkLost,
             Verdict::Failed => Exit::Device,
         };
-        let line = describe(report);
+        let line = describe(report, self.is_kept);
         if self.json {
-            self.broken = output::record(&record(report)).err();
+            self.broken = output::record(&record(report, self.is_kept)).err();
         } else if report.verdict == Verdict::Complete {
             self.progress.say(&line);
         }
@@ -186,7 +192,14 @@ impl Watcher {
     }
 }
 
-fn describe(report: &ReceiveReport) -> String {
+/// A file's end in words; `is_kept` is set where octets go to a directory, where a later sender finds them.
+fn describe(report: &ReceiveReport, is_kept: bool) -> String {
+    let continues = is_kept && ModeRules::of(report.mode).complete && report.size.is_some();
+    let go_on = if continues {
+        "one that starts again continues there"
+    } else {
+        "one that starts again begins anew"
+    };
     let name = if report.name.is_empty() {
         "a sender"
     } else {
@@ -208,8 +221,8 @@ fn describe(report: &ReceiveReport) -> String {
             let moved = ByteCount(report.delivered.saturating_sub(report.resumed_at));
             let goodput = Bitrate::of(moved, report.elapsed).as_bits_per_second() as f64 / 1e6;
             format!(
-                "{name}: {} bytes in {:.2} s, {goodput:.3} Mbit/s, BLAKE3 verified",
-                report.delivered,
+                "{name}: {} in {:.2} s, {goodput:.3} Mbit/s, BLAKE3 verified",
+                output::moved(report.delivered, report.resumed_at),
                 report.elapsed.as_secs_f64()
             )
         }
@@ -224,28 +237,39 @@ fn describe(report: &ReceiveReport) -> String {
         }
         Verdict::Abandoned => {
             format!(
-                "{name}: the sender ended the transfer after {} bytes",
+                "{name}: the sender ended the transfer after {} bytes; {go_on}",
                 report.delivered
             )
         }
         Verdict::Vanished => {
-            let go_on = if ModeRules::of(report.mode).complete && report.size.is_some() {
-                "one that starts again continues there"
-            } else {
-                "one that starts again begins anew"
-            };
             format!(
                 "{name}: the sender was not heard any more after {} bytes; {go_on}",
                 report.delivered
             )
         }
         Verdict::Stopped => {
+            let go_on = if continues {
+                "continues there"
+            } else {
+                "begins anew"
+            };
             format!(
-                "{name}: stopped after {} bytes; a sender that starts again continues there",
+                "{name}: stopped after {} bytes; a sender that starts again {go_on}",
                 report.delivered
             )
         }
         Verdict::Failed => match &report.error {
+            Some(error @ ReceiveError::Storage(_)) => {
+                let go_on = if continues {
+                    "continues with what was synced"
+                } else {
+                    "begins anew"
+                };
+                format!(
+                    "{name}: {}; once that is mended, a sender that starts again {go_on}",
+                    chain(error)
+                )
+            }
             Some(error) => format!("{name}: {}", chain(error)),
             None => format!("{name}: failed"),
         },
@@ -264,7 +288,7 @@ fn residual_loss(report: &ReceiveReport) -> Option<f64> {
     Some(output::share(missing, missing + report.delivered))
 }
 
-fn record(report: &ReceiveReport) -> Received<'_> {
+fn record(report: &ReceiveReport, is_kept: bool) -> Received<'_> {
     Received {
         schema: SCHEMA,
         kind: "file",
@@ -284,7 +308,7 @@ fn record(report: &ReceiveReport) -> Received<'_> {
         residual_loss: residual_loss(report),
         verified: report.verdict == Verdict::Complete,
         elapsed_s: report.elapsed.as_secs_f64(),
-        error: (report.verdict != Verdict::Complete).then(|| describe(report)),
+        error: (report.verdict != Verdict::Complete).then(|| describe(report, is_kept)),
         wire: WireReport::of_receiver(report.counters.as_ref()),
     }
 }
@@ -295,7 +319,9 @@ fn destination(args: &RecvArgs, waker: Waker) -> Result<Destination, Failure> {
     }
     let dir = args.dir.display();
     match std::fs::metadata(&args.dir) {
-        Ok(metadata) if metadata.is_dir() => {}
+        Ok(metadata) if metadata.is_dir() => {
+            writable(&args.dir, "the files that arrive").or_exit(Exit::Device)?;
+        }
         Ok(_) => {
             let cause = anyhow::anyhow!("{dir} is not a directory");
             return Err(Failure {
@@ -379,7 +405,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     let overhead = connection::lower_overhead(listening, credentials.is_some());
     let settings = ConnectionConfig {
         ack: connection::acknowledge_every(args.mack),
-        ..connection::settings(args.mtu, overhead, args.give_up)
+        ..connection::settings((args.mtu, RATE), overhead, args.give_up)
     };
     let plan = ReceivePlan {
         destination,
@@ -388,7 +414,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         checkpoint_every: args.checkpoint,
     };
     let mut carrier = EndpointCarrier::new(CarrierPlan {
-        rate: Bitrate::from_bits_per_second(1_000_000_000),
+        rate: RATE,
         overhead,
         mtu: args.mtu,
         credentials,
@@ -398,6 +424,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         progress: TransferBar::none(args.json),
         json: args.json,
         once: args.once || into_stdout,
+        is_kept: !into_stdout,
         last: None,
         broken: None,
     };

@@ -1,6 +1,7 @@
 //! `fulmar reproduce PAPER`, `fulmar reproduce all`: the papers' figures and claims, run again.
 
 use super::watch::{Total, stoppable, watch};
+use super::writable::writable;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
@@ -31,8 +32,8 @@ Examples:
       the same with fewer runs for each point, for a quick look: verdicts are not to be relied on
   fulmar reproduce aerotp-hybrid --figure modes-goodput --out figure/
       figure/modes-goodput.svg and .csv, from the runs of that figure alone
-  fulmar reproduce aerotp-hybrid --list
-      the names of its figures
+  fulmar reproduce --list
+      the names of the papers and of their figures
 
 What a paper describes and Fulmar has not is listed on its page (\"Not here\"). An interrupt leaves
 the papers that are finished, and no overview over half of them.
@@ -42,16 +43,16 @@ the papers that are finished, and no overview over half of them.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
-    /// The paper, or all of them.
-    #[arg(value_parser = choices())]
-    paper: Choice,
+    /// The paper, or all of them; --list needs none.
+    #[arg(value_parser = choices(), required_unless_present = "list")]
+    paper: Option<Choice>,
     /// The directory for the pages; it is made. Files of the same names are replaced.
     #[arg(long, value_name = "DIR", required_unless_present = "list")]
     out: Option<PathBuf>,
     /// Only this figure, as the page names its data: a picture (SVG) and a CSV, from the runs it needs.
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
-    /// Name the figures with their titles, and run nothing.
+    /// Name the figures with their titles, those of all papers if none is named, and run nothing.
     #[arg(long, conflicts_with_all = ["out", "figure"])]
     list: bool,
     /// Runs for each point, instead of each figure's own number. With fewer, page, claims.json and
@@ -63,6 +64,10 @@ pub(crate) struct ReproduceArgs {
 }
 
 impl ReproduceArgs {
+    fn paper(&self) -> Choice {
+        self.paper.unwrap_or(Choice::All)
+    }
+
     fn out(&self) -> &Path {
         let out = self.out.as_deref();
         out.expect("the arguments' parser asks for it unless figures are listed")
@@ -102,7 +107,7 @@ fn choices() -> impl TypedValueParser<Value = Choice> {
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
     // Planning the runs of all papers takes a moment, too.
     let signals = Signals::catch(&[])?;
-    let papers: Vec<&'static Paper> = match args.paper {
+    let papers: Vec<&'static Paper> = match args.paper() {
         Choice::One(paper) => vec![paper],
         Choice::All if args.figure.is_some() => {
             let problem =
@@ -188,7 +193,7 @@ impl Place {
                 .or_exit(Exit::Usage)?,
         };
         let reproduction = reproduction.or_exit(Exit::Usage)?;
-        let directory = match args.paper {
+        let directory = match args.paper() {
             Choice::One(_) => args.out().to_path_buf(),
             Choice::All => args.out().join(paper.name),
         };
@@ -200,7 +205,12 @@ impl Place {
             );
             return Err(problem).or_exit(Exit::Usage);
         }
-        writable(&directory).or_exit(Exit::Device)?;
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("--out: making the directory {}", directory.display()))
+            .or_exit(Exit::Device)?;
+        writable(&directory, "the pages")
+            .context("--out")
+            .or_exit(Exit::Device)?;
         Ok(Self {
             reproduction,
             directory,
@@ -251,7 +261,7 @@ impl Place {
     /// Writes the files, the page last. Earlier pages are removed first, the overview too: after an
     /// interrupt, all that is there is whole.
     fn write(&self, args: &ReproduceArgs, files: &[OutputFile]) -> anyhow::Result<()> {
-        if matches!(args.paper, Choice::All) {
+        if matches!(args.paper(), Choice::All) {
             OVERVIEW
                 .iter()
                 .try_for_each(|name| remove(&args.out().join(name)))?;
@@ -297,8 +307,8 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
         eprintln!("fulmar: warning: {few}: {what}; leave out --runs");
     }
     let whole = attempts.iter().any(|attempt| attempt.outcome.is_ok());
-    if matches!(args.paper, Choice::All) && whole {
-        let files = overview(&attempts, &command(args.paper.name(), args.runs));
+    if matches!(args.paper(), Choice::All) && whole {
+        let files = overview(&attempts, &command(args.paper().name(), args.runs));
         for file in files.or_exit(Exit::Failed)? {
             write(args.out(), &file).or_exit(Exit::Device)?;
         }
@@ -324,19 +334,8 @@ fn command(name: &str, runs: Option<usize>) -> String {
     )
 }
 
-/// The suffix of a file while it is written, and of the one that tries whether a directory can be written
-/// to.
+/// The suffix of a file while it is written.
 const PART: &str = ".part";
-
-/// Makes the directory, and a file in it that is removed again.
-fn writable(directory: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("--out: making the directory {}", directory.display()))?;
-    let probe = directory.join(PART);
-    std::fs::write(&probe, "")
-        .and_then(|()| std::fs::remove_file(&probe))
-        .with_context(|| format!("--out: writing to the directory {}", directory.display()))
-}
 
 /// The whole file or none of it, whenever the command is ended.
 fn write(directory: &Path, file: &OutputFile) -> anyhow::Result<()> {
@@ -376,7 +375,7 @@ mod tests {
     fn when_writing_fails_no_page_of_an_earlier_time_stands_beside_the_new_data() {
         let directory = tempfile::tempdir().expect("a directory");
         let args = ReproduceArgs {
-            paper: Choice::All,
+            paper: Some(Choice::All),
             out: Some(directory.path().to_owned()),
             figure: None,
             list: false,

@@ -11,7 +11,7 @@ use crate::signals::Signals;
 use anyhow::Context;
 use fulmar_net::entropy;
 use fulmar_net::transfer::{
-    SendError, SendPlan, SendReport, Sender, SentSoFar, Source, check_name,
+    RefuseReason, SendError, SendPlan, SendReport, Sender, SentSoFar, Source, check_name,
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::{Interest, WakeUp, Waker, wait, waker};
@@ -239,7 +239,7 @@ fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Fa
         block: args.block.map(|plan| plan.at_rate(args.rate, args.mtu)),
         ack: connection::acknowledge_every(args.mack),
         send_buffer_bytes: connection::send_buffer_bytes(args.rate),
-        ..connection::settings(args.mtu, overhead, args.give_up)
+        ..connection::settings((args.mtu, args.rate), overhead, args.give_up)
     };
     config
         .payload_bytes()
@@ -379,31 +379,41 @@ fn attempt(
             SendError::Stopped => signals.exit().unwrap_or(Exit::Failed),
             _ => Exit::Failed,
         };
+        let cure = cure(args, &error);
         let mut cause = anyhow::Error::new(error).context(format!("{name} to {peer}"));
-        if exit == Exit::LinkLost {
-            cause = anyhow::anyhow!("{}; {}", chain_of(&cause), how_to_go_on(args));
+        if let Some(cure) = cure {
+            cause = anyhow::anyhow!("{cause:#}; {cure}");
         }
         Failure { exit, cause }
     })
 }
 
-fn chain_of(cause: &anyhow::Error) -> String {
-    format!("{cause:#}")
-}
-
-/// Advice on what to do once the link was lost.
-fn how_to_go_on(args: &SendArgs) -> &'static str {
-    if is_pipe(&args.file) {
+/// The way to go on after a transfer that was cut off; `None` where that was not begun, or its error says it.
+fn cure(args: &SendArgs, error: &SendError) -> Option<String> {
+    let again = if is_pipe(&args.file) {
         "a pipe cannot be continued: send it again from its start"
     } else if ModeRules::of(args.mode).complete {
-        "send it again to continue where it was cut off, or with --wait to try for ever"
+        "send it again to continue where it was cut off"
     } else {
         "send it again: in this mode it begins anew; --mode reliable continues"
-    }
+    };
+    let continues = !is_pipe(&args.file) && ModeRules::of(args.mode).complete;
+    Some(match error {
+        SendError::Vanished(_) | SendError::Unsteady(_) if continues => {
+            format!("{again}, or with --wait to try for ever")
+        }
+        SendError::Vanished(_) | SendError::Unsteady(_) | SendError::Stopped => again.to_owned(),
+        SendError::ReceiverStopped => format!("once it runs again, {again}"),
+        SendError::Refused {
+            reason: RefuseReason::Storage,
+            ..
+        } => format!("once that is mended there, {again}"),
+        _ => return None,
+    })
 }
 
 fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Failure> {
-    let moved = ByteCount(report.delivered.saturating_sub(report.resumed_at));
+    let moved = ByteCount(report.delivered.saturating_sub(report.present_before));
     let goodput = Bitrate::of(moved, report.elapsed);
     let complaint = if report.intact {
         None
@@ -459,29 +469,40 @@ fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Fa
 
 /// The last line about a whole file: its result, and the time and octets that it took.
 fn last_line(name: &str, report: &SendReport, goodput: Bitrate) -> String {
-    if report.size > 0 && report.resumed_at == report.size {
+    if report.size > 0 && report.present_before == report.size {
         return format!(
             "{name}: all {} bytes were there already, BLAKE3 verified; nothing was sent again",
             report.size
         );
     }
     let mbit = |rate: Bitrate| rate.as_bits_per_second() as f64 / 1e6;
-    let used = allowed(report).map(|allowed| {
-        let share = output::share(goodput.as_bits_per_second(), allowed.as_bits_per_second());
+    let used = share_of_link(report, goodput).map(|(share, allowed)| {
         let (percent, rate) = (share * 100.0, mbit(allowed));
         format!(" ({percent:.0} % of the {rate:.3} Mbit/s that the link allows)")
     });
     let lost =
         held_lost(report).map(|lost| format!("; {:.1} % held lost on the way", lost * 100.0));
     format!(
-        "{name}: {} bytes in {:.2} s, {:.3} Mbit/s{}, BLAKE3 verified{}; repair took {:.1} % of what was sent",
-        report.size,
+        "{name}: {} in {:.2} s, {:.3} Mbit/s{}, BLAKE3 verified{}; repair took {:.1} % of what was sent",
+        output::moved(report.size, report.present_before),
         report.elapsed.as_secs_f64(),
         mbit(goodput),
         used.unwrap_or_default(),
         lost.unwrap_or_default(),
         repair_share(report) * 100.0
     )
+}
+
+/// The shortest transfer whose goodput is compared with the link's rate: round trips make up most of a shorter one, and
+/// its first packets leave without waiting for the rate.
+const COMPARED_FROM: Duration = Duration::from_secs(1);
+
+/// The goodput as a share of what the link allows, and that. The rate that was found is the last one: if more than that
+/// went over the link, it was not the rate of the whole time, and nothing is compared.
+fn share_of_link(report: &SendReport, goodput: Bitrate) -> Option<(f64, Bitrate)> {
+    let allowed = allowed(report).filter(|allowed| goodput <= *allowed)?;
+    let share = output::share(goodput.as_bits_per_second(), allowed.as_bits_per_second());
+    (report.elapsed >= COMPARED_FROM).then_some((share, allowed))
 }
 
 /// The rate that the link was found to allow, or the configured one if that is lower.
@@ -507,4 +528,70 @@ fn repair_share(report: &SendReport) -> f64 {
     let [_, repair, again, _] = report.counters.sent_bytes;
     let all = report.counters.sent_bytes.iter().sum();
     output::share(repair + again, all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_proto::transport::aerotp::{Counters, PathRate, RateReason};
+
+    const LINK: Bitrate = Bitrate::from_bits_per_second(5_000_000);
+
+    fn report(size: u64, present_before: u64, elapsed: Duration, link: Bitrate) -> SendReport {
+        SendReport {
+            mode: Mode::Reliable,
+            size,
+            resumed_at: size,
+            present_before,
+            delivered: size,
+            missing: 0,
+            intact: true,
+            elapsed,
+            counters: Counters::default(),
+            path_rate: Some(PathRate {
+                declared: LINK,
+                marked: LINK,
+                link: Some(link),
+                delivered: None,
+                current: LINK,
+                reason: RateReason::Declared,
+                queues_tried: 0,
+                declared_wrong: false,
+            }),
+            reconnections: 0,
+        }
+    }
+
+    fn line(report: &SendReport) -> String {
+        let moved = ByteCount(report.delivered - report.present_before);
+        last_line("file", report, Bitrate::of(moved, report.elapsed))
+    }
+
+    #[test]
+    fn a_share_of_the_link_is_told_where_it_means_something_and_never_above_all_of_it() {
+        let told = line(&report(1_000_000, 0, Duration::from_secs(2), LINK));
+        assert!(told.contains("(80 % of the 5.000 Mbit/s"), "{told}");
+        // A file of one burst, and a link that was found to be slower only at the end.
+        for report in [
+            report(5_770, 0, Duration::from_millis(8), LINK),
+            report(1_000, 0, Duration::from_millis(8), LINK),
+            report(1_000_000, 0, Duration::from_secs(2), LINK.scaled(0.5)),
+        ] {
+            let told = line(&report);
+            assert!(!told.contains("that the link allows"), "{told}");
+            assert!(told.contains("Mbit/s, BLAKE3 verified"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_continued_transfers_rate_is_of_the_octets_that_the_line_names() {
+        let whole = line(&report(1_000_000, 0, Duration::from_secs(2), LINK));
+        assert!(
+            whole.contains(" 1000000 bytes in 2.00 s, 4.000 Mbit/s"),
+            "{whole}"
+        );
+        let rest = line(&report(1_000_000, 750_000, Duration::from_secs(2), LINK));
+        let said = "the last 250000 of 1000000 bytes in 2.00 s, 1.000 Mbit/s";
+        assert!(rest.contains(said), "{rest}");
+    }
 }

@@ -113,6 +113,22 @@ fn a_file_that_cannot_be_read_is_a_usage_error_that_names_it() {
 }
 
 #[test]
+fn a_directory_that_takes_no_files_is_refused_before_anyone_sends() {
+    fails(
+        "recv /proc --listen 127.0.0.1:0",
+        5,
+        &["/proc", "does not take"],
+    );
+    fails("demo --out /proc/none", 5, &["/proc/none"]);
+    fails("demo --out /proc", 5, &["/proc"]);
+    fails(
+        "reproduce aerotp-hybrid --out /proc",
+        5,
+        &["--out", "/proc"],
+    );
+}
+
+#[test]
 fn a_name_that_would_leave_the_directory_is_refused_before_anything_is_sent() {
     let place = Place::with(10);
     fails(
@@ -139,12 +155,21 @@ fn a_full_disk_fails_both_ends_in_one_line() {
     fails(
         &arguments,
         1,
-        &["the receiver refuses", "writing", "File too large"],
+        &[
+            "the receiver refuses",
+            "writing",
+            "File too large",
+            "once that is mended there, send it again to continue",
+        ],
     );
     let told = receiver.record();
     let error = told["error"].as_str().unwrap();
     assert!(
         error.contains("file.fulmar-part") && error.contains("too large"),
+        "{told}"
+    );
+    assert!(
+        error.contains("once that is mended, a sender that starts again"),
         "{told}"
     );
     assert_eq!(receiver.code(), Some(5));

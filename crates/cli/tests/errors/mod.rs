@@ -48,8 +48,19 @@ fn signals_end_every_command_with_their_code() {
             place.path("in/file.fulmar-part").exists()
         });
         sender.signal(signal);
-        assert_eq!(sender.code(), Some(code));
-        assert_eq!(receiver.record()["verdict"], "abandoned");
+        let (status, said) = sender.end();
+        assert_eq!(status.code(), Some(code), "{said}");
+        assert!(
+            said.contains("stopped; send it again to continue"),
+            "{said}"
+        );
+        let told = receiver.record();
+        assert_eq!(told["verdict"], "abandoned");
+        let error = told["error"].as_str().expect("it is no success");
+        assert!(
+            error.contains("one that starts again continues there"),
+            "{told}"
+        );
         receiver.signal(signal);
         assert_eq!(receiver.code(), Some(code));
         std::fs::remove_file(place.path("in/file.fulmar-part")).unwrap();

@@ -32,7 +32,7 @@ mod streams;
 mod test;
 
 #[cfg(test)]
-mod pair;
+pub(crate) mod pair;
 #[cfg(test)]
 mod samples;
 

@@ -10,9 +10,7 @@ use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, Endpoint, EndpointConfig, Event, ModeRules,
-};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, ModeRules};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::{Mode, Port};
 use proptest::prelude::*;
@@ -55,7 +53,7 @@ struct Turn<'a, A> {
     told: bool,
 }
 
-impl<A: Application<Endpoint>> Driver<Endpoint> for Turn<'_, A> {
+impl<M: Machine, A: Application<M>> Driver<M> for Turn<'_, A> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -64,17 +62,17 @@ impl<A: Application<Endpoint>> Driver<Endpoint> for Turn<'_, A> {
         self.sent.push(std::mem::take(&mut self.buffer));
     }
 
-    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+    fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event) {
         self.told = true;
         self.app.deliver(now, machine, event);
     }
 }
 
 /// Lets an end do all that it can do now. Returns its datagrams, the time of its next turn, and whether it is done.
-fn settle(
+pub(crate) fn settle<M: Machine>(
     now: Instant,
-    machine: &mut Endpoint,
-    app: &mut impl Application<Endpoint>,
+    machine: &mut M,
+    app: &mut impl Application<M>,
 ) -> (Vec<Vec<u8>>, Option<Deadline>, bool) {
     let mut turn = Turn {
         app,

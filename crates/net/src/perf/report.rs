@@ -58,7 +58,8 @@ impl Report {
 pub enum PerfError {
     /// Nobody answers.
     #[error(
-        "nobody answers: silence for {}; check the address, and that nothing on the way drops UDP",
+        "nobody answers: silence for {}; the likely causes: another address or port than `fulmar perf -s` has, \
+         something on the way that drops UDP, or keys (--key, --preset) at one end only",
         fulmar_proto::units::format_duration(*.0)
     )]
     Unreachable(Duration),

@@ -12,8 +12,10 @@ use super::cipher::{Cipher, Suite};
 use super::config::Security;
 use super::dialect::Wire;
 use super::entropy::Entropy;
+use super::guard::MAC_BYTES;
 use super::keys::{KEY_BYTES, PresetKey, PublicKey, SecretKey};
-use super::wire::{HELLO_BYTES, Hello};
+use super::kinds::SecurityKinds;
+use super::wire::{DatagramType, HEADER_BYTES, HELLO_BYTES, Header, Hello};
 use super::work::KeyMeter;
 use fulmar_proto::wire::checksum::crc32;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
@@ -35,6 +37,27 @@ pub(super) const IK_INITIATION_BYTES: usize =
     KEY_BYTES + (KEY_BYTES + TAG_BYTES) + HELLO_BYTES + TAG_BYTES;
 pub(super) const NN_INITIATION_BYTES: usize = KEY_BYTES + HELLO_BYTES + TAG_BYTES;
 pub(super) const CLEAR_INITIATION_BYTES: usize = HELLO_BYTES + CRC_BYTES;
+
+/// The kind of security of an initiation with so many octets behind the header, its two checks left out.
+pub(super) const fn kind_of_initiation(octets: usize) -> Option<SecurityKinds> {
+    Some(match octets {
+        IK_INITIATION_BYTES => SecurityKinds::NOISE,
+        NN_INITIATION_BYTES => SecurityKinds::PRESET,
+        CLEAR_INITIATION_BYTES => SecurityKinds::NONE,
+        _ => return None,
+    })
+}
+
+/// The kind of security with which a datagram calls, if it is an initiation by its header and its length. Nothing else
+/// of it is looked at.
+pub(crate) fn initiation_kind(octets: &[u8]) -> Option<SecurityKinds> {
+    let header = Header::parse(octets).ok()?;
+    if header.kind != DatagramType::Initiation {
+        return None;
+    }
+    let around = HEADER_BYTES + 2 * MAC_BYTES + header.fec.parity_bytes();
+    kind_of_initiation(octets.len().checked_sub(around)?)
+}
 
 /// The place of the pre-shared key, in the pattern's counting.
 const IK_PSK: u8 = 2;

@@ -16,6 +16,8 @@
 mod coverage;
 mod incoming;
 mod name;
+#[cfg(test)]
+mod pair;
 mod part;
 mod pipe;
 mod present;

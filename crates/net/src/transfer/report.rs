@@ -16,8 +16,10 @@ pub struct SendReport {
     pub mode: Mode,
     /// Octets of the file.
     pub size: u64,
-    /// Octets of them that the receiver had before.
+    /// Octets of them that the receiver had when the last connection began.
     pub resumed_at: u64,
+    /// Octets of them that the receiver had before the transfer began: `elapsed` is the time of the others.
+    pub present_before: u64,
     /// Octets of them that the receiver has.
     pub delivered: u64,
     /// Octets of them that the receiver lacks.
@@ -56,7 +58,8 @@ pub struct SentSoFar {
 pub enum SendError {
     /// Nobody answers.
     #[error(
-        "nobody answers: silence for {}; check the address, and that nothing on the way drops UDP",
+        "nobody answers: silence for {}; the likely causes: another address or port than `fulmar recv` has, \
+         something on the way that drops UDP, or keys (--key, --preset) at one end only",
         fulmar_proto::units::format_duration(*.0)
     )]
     Unreachable(Duration),
@@ -70,7 +73,7 @@ pub enum SendError {
     #[error("the receiver ended every connection for {}", fulmar_proto::units::format_duration(*.0))]
     Unsteady(Duration),
     /// The receiver was told to stop.
-    #[error("the receiver was stopped; once it runs again, send again to continue")]
+    #[error("the receiver was stopped")]
     ReceiverStopped,
     /// The receiver has forgotten the transfer, and a pipe cannot be read again.
     #[error("the receiver was restarted, and a pipe cannot be sent again from its start")]

@@ -109,6 +109,8 @@ pub struct Sender<O> {
     first_submitted: Option<Instant>,
     heard: bool,
     resumed_at: u64,
+    /// The octets that the receiver had at the first offer; `None` before that.
+    present_before: Option<u64>,
     reconnections: u32,
     patience: Patience,
     verdict: Option<(Instant, u64, u64, bool)>,
@@ -147,6 +149,7 @@ impl<O: SendObserver> Sender<O> {
             first_submitted: None,
             heard: false,
             resumed_at: 0,
+            present_before: None,
             reconnections: 0,
             patience: Patience::default(),
             verdict: None,
@@ -327,6 +330,7 @@ impl<O: SendObserver> Sender<O> {
     fn on_offer(&mut self, offset: u64, digest: Digest) {
         if offset == 0 || !self.source.is_seekable() {
             self.offered = true;
+            self.present_before.get_or_insert(0);
         } else if matches!(self.phase, Phase::Talking) && !self.offered {
             self.phase = Phase::Verifying(Box::new(Prefix::new(offset, digest)));
         }
@@ -350,6 +354,8 @@ impl<O: SendObserver> Sender<O> {
         };
         self.offered = true;
         self.source_ended = false;
+        let present = if same { prefix.wanted() } else { 0 };
+        self.present_before.get_or_insert(present);
         if same {
             self.resumed_at = prefix.wanted();
             if Some(self.resumed_at) != self.source.size() {
@@ -412,6 +418,7 @@ impl<O: SendObserver> Sender<O> {
             mode: self.mode(),
             size: self.source.position(),
             resumed_at: self.resumed_at,
+            present_before: self.present_before.unwrap_or_default(),
             delivered,
             missing,
             intact,

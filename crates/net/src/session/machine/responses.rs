@@ -5,9 +5,7 @@ use super::arrivals::Origin;
 use crate::session::counters::DropReason;
 use crate::session::event::{Mismatch, RefuseReason, SessionEvent};
 use crate::session::guard::{Admission, Call, GuardKeys, MAC_BYTES, Mac};
-use crate::session::handshake::{
-    CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES, Responder,
-};
+use crate::session::handshake::{IK_INITIATION_BYTES, Responder, kind_of_initiation};
 use crate::session::key_question::QUESTION_EPOCH;
 use crate::session::keys::SecretKey;
 use crate::session::kinds::SecurityKinds;
@@ -71,12 +69,7 @@ impl<'a> Parts<'a> {
 
     /// The kind of security, by the length of the initiation.
     const fn kind(&self) -> Option<SecurityKinds> {
-        Some(match self.body.len() {
-            IK_INITIATION_BYTES => SecurityKinds::NOISE,
-            NN_INITIATION_BYTES => SecurityKinds::PRESET,
-            CLEAR_INITIATION_BYTES => SecurityKinds::NONE,
-            _ => return None,
-        })
+        kind_of_initiation(self.body.len())
     }
 }
 
