@@ -313,6 +313,35 @@ fn a_keeper_that_dies_is_replaced_and_given_every_connection() {
 }
 
 #[test]
+fn a_keeper_that_dies_beside_a_gateway_that_nobody_speaks_to_is_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let at = place.display();
+    // No peer calls, none is called and no page is read: nothing but the keeper's end wakes it.
+    let text = format!(
+        "[gateway]\nname = \"air\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{at}\"\n\
+         [security]\nkind = \"none\"\n[[peer]]\nname = \"ground\"\nrate = \"50mbit\"\n\
+         [class.bulk]\nmode = \"near-reliable\"\ncustody = \"disk\"\n\
+         [custody]\ndirectory = \"{at}/store\"\n{KEPT}\
+         [egress]\nallow = [\"127.0.0.1:1-65535\"]\n"
+    );
+    std::fs::write(place.join("air.toml"), text).unwrap();
+    let (gateway, _) = start(place, AIR);
+    let keeper = || gateway.children("gateway-keeper").first().copied();
+    let mut first = None;
+    until("a keeper", || {
+        first = keeper();
+        first.is_some()
+    });
+    let first = first.expect("it was seen");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(first).unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    until("another keeper", || {
+        keeper().is_some_and(|now| now != first)
+    });
+}
+
+#[test]
 fn many_connections_outlive_kills_together() {
     const FLOWS: u64 = 100;
     const LEN: usize = 100_000;

@@ -88,6 +88,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The time that a keeper has to answer while the gateway's traffic waits.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(1);
 
+/// The time that a keeper has to answer a gateway that starts. A silent keeper is still there, and its sockets are lost
+/// when another takes its place. Its clients wait that long in any case.
+fn patience(config: KeeperConfig) -> Duration {
+    PATIENCE.max(config.keep_for)
+}
+
 impl Keeper {
     /// Finds the keeper that listens at `path` and takes its sockets, or starts one by `command`,
     /// which gets the listening socket as its standard input and calls [`run`](super::run) on it.
@@ -99,9 +105,7 @@ impl Keeper {
         config: KeeperConfig,
         command: Command,
     ) -> Result<(Self, Vec<Taken>), KeeperError> {
-        // A silent keeper is still there, and its sockets are lost when another takes its place. Its clients wait that
-        // long in any case.
-        let patience = PATIENCE.max(config.keep_for);
+        let patience = patience(config);
         let clock = Clock::start();
         loop {
             match Self::found(patience, path, config)? {
@@ -465,6 +469,21 @@ fn take_all(connection: &OwnedFd, config: KeeperConfig, patience: Duration) -> A
             (Ok(Message::Busy), _) => return Answer::Busy,
             (Err(NoMessage::Version(found)), _) => return Answer::Version(found),
             (Ok(_) | Err(NoMessage::Malformed), _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_keeper_is_not_given_up_before_it_would_let_its_connections_go() {
+        for seconds in [0, 5, 60, 600] {
+            let keep_for = Duration::from_secs(seconds);
+            let patience = patience(KeeperConfig { keep_for });
+            assert!(patience >= keep_for, "{seconds}");
+            assert!(patience >= PATIENCE, "{seconds}");
         }
     }
 }

@@ -10,6 +10,34 @@ use crate::keeper::{Baseline, SocketRecord};
 use fulmar_proto::splice::{FlowId, Role};
 use std::io;
 
+/// The place in a connection from which the keeper's record counts.
+#[derive(Debug)]
+enum Begins {
+    /// Here.
+    At(Baseline),
+    /// Unknown now: ask again.
+    Later,
+    /// Unknown for ever.
+    Never(io::Error),
+}
+
+/// The place that a reading of the kernel's counters gives. They do not stand still while a client sends all the time.
+/// Of a flow of no proxy nothing was read yet. A proxy's client is silenced by its full window, for nothing is read while it
+/// waits for the reply.
+fn begins(read: io::Result<Baseline>, role: Role, proxied: bool) -> Begins {
+    match read {
+        Ok(baseline) => Begins::At(baseline),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            if proxied {
+                Begins::Later
+            } else {
+                Begins::At(Baseline::fresh(role))
+            }
+        }
+        Err(error) => Begins::Never(error),
+    }
+}
+
 impl Traffic {
     /// Gives the keeper the socket of a flow that may outlive this gateway, before the flow's first
     /// octet passes. `preface` is what we are about to say to the client, which then is held no more. `false` if it is
@@ -44,15 +72,10 @@ impl Traffic {
             held: stream.is_held() && preface.is_empty(),
             preface,
         };
-        let baseline = match Baseline::of(socket, role) {
-            Ok(baseline) => baseline,
-            // The counters do not stand still: its client sends all the time, and nothing was read yet.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !flow.proxied => {
-                Baseline::fresh(role)
-            }
-            // Try again, until the client's window is full: nothing is read while it waits for the reply.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-            Err(error) => {
+        let baseline = match begins(Baseline::of(socket, role), role, flow.proxied) {
+            Begins::At(baseline) => baseline,
+            Begins::Later => return false,
+            Begins::Never(error) => {
                 tracing::error!(event = "not_kept", %id, %error);
                 return true;
             }
@@ -92,5 +115,25 @@ impl Traffic {
             kernel::reset(socket);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_sends_all_the_time_is_kept_all_the_same() {
+        let restless = || Err(io::Error::from(io::ErrorKind::WouldBlock));
+        let plain = begins(restless(), Role::Opener, false);
+        assert!(
+            matches!(plain, Begins::At(from) if from == Baseline::fresh(Role::Opener)),
+            "{plain:?}"
+        );
+        let proxied = begins(restless(), Role::Opener, true);
+        assert!(matches!(proxied, Begins::Later), "{proxied:?}");
+        let broken = Err(io::Error::from(io::ErrorKind::NotConnected));
+        let broken = begins(broken, Role::Opener, false);
+        assert!(matches!(broken, Begins::Never(_)), "{broken:?}");
     }
 }
