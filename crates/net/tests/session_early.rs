@@ -62,6 +62,18 @@ fn between_public_keys_data_arrives_after_one_way_too_and_nobody_else_opens_it()
 }
 
 #[test]
+fn an_end_that_has_another_key_opens_no_early_data_for_the_one_before() {
+    let mut pair = Pair::new(early_between(noise()), lossy(DELAY, 0.0, 1));
+    pair.call(Way::Back, |session, now| {
+        assert!(session.set_identity(now, Some(secret(9)), None));
+    });
+    pair.send(&octets(5_000));
+    pair.run(Duration::from_secs(2));
+    assert!(pair.session(Way::Forward).counters().sent_early > 0);
+    assert_eq!(pair.session(Way::Back).counters().received_early, 0);
+}
+
+#[test]
 fn early_data_that_is_sent_back_to_its_sender_opens_nothing() {
     let recorded: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     let record = Rc::clone(&recorded);

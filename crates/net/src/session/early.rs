@@ -69,7 +69,7 @@ pub(super) fn root(
                 _ => (&ours, peer),
             };
             let preset = preset.as_ref().map_or(&[0; KEY_BYTES], PresetKey::octets);
-            let parts = [*common.octets(), *preset, *from.octets(), *to.octets()];
+            let parts = Zeroizing::new([*common.octets(), *preset, *from.octets(), *to.octets()]);
             let material = Zeroizing::new(parts.concat());
             let context = "fulmar 2026-11-23 session early root of public keys";
             Some(PresetKey::derived(blake3::derive_key(context, &material)))
@@ -101,7 +101,7 @@ fn nonce(counter: u32) -> Nonce {
 
 impl EarlyKey {
     pub(super) fn new(preset: &PresetKey, salt: Salt) -> Self {
-        let material = [&preset.octets()[..], salt.octets()].concat();
+        let material = Zeroizing::new([&preset.octets()[..], salt.octets()].concat());
         let key = blake3::derive_key("fulmar 2026-11-21 session early data", &material);
         Self {
             salt,
@@ -169,6 +169,13 @@ impl EarlyIntake {
         Self {
             key: None,
             floor: epoch_seen.saturating_add(1),
+        }
+    }
+
+    /// Forgets the key, and takes nothing more of what came or could have come under it: the key may be configured again.
+    pub(super) fn forget_key(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.raise(key.salt.epoch().saturating_add(1));
         }
     }
 
@@ -254,6 +261,25 @@ mod tests {
         let (salt, octets) = sealed(5, 1, 1);
         assert_eq!(intake.open(&preset(), salt, 1, &octets, &mut out), Ok(()));
         assert_eq!(out, b"hello");
+    }
+
+    #[test]
+    fn recordings_under_a_key_that_comes_back_are_refused() {
+        let mut intake = EarlyIntake::new(3);
+        let mut open = |intake: &mut EarlyIntake, epoch, counter| {
+            let (salt, octets) = sealed(epoch, 1, counter);
+            intake.open(&preset(), salt, counter, &octets, &mut Vec::new())
+        };
+        assert_eq!(open(&mut intake, 8, 0), Ok(()));
+        intake.forget_key();
+        for epoch in [4, 7, 8] {
+            assert_eq!(
+                open(&mut intake, epoch, 0),
+                Err(Sealed::Replayed),
+                "{epoch}"
+            );
+        }
+        assert_eq!(open(&mut intake, 9, 0), Ok(()));
     }
 
     #[test]

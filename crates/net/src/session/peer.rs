@@ -426,11 +426,11 @@ impl Peer {
         is_void
     }
 
-    /// Sends and takes no more early data under the keys before. Between public keys there is none any more until
+    /// Sends and takes no more early data under the keys before, nor recordings of it if they come back. Between public keys there is none any more until
     /// the next start.
-    fn forget_early(&mut self) {
+    pub(super) fn forget_early(&mut self) {
         self.early = None;
-        self.early_intake = EarlyIntake::new(0);
+        self.early_intake.forget_key();
         self.early_root = match (&self.config.security, &self.early_root) {
             (Security::Preset { key }, Some(_)) => Some(key.clone()),
             _ => None,

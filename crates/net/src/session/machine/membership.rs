@@ -96,6 +96,10 @@ impl<M: Carried> Session<M> {
         self.former_guard_keys = guard_keys(&self.former_identity);
         for state in self.peers.iter_mut().filter(|_| is_news) {
             state.forget_handshakes();
+            // The keys of early data are made of both ends' keys, ours among them.
+            if matches!(state.config.security, Security::Noise { .. }) {
+                state.forget_early();
+            }
             state.not_before = now;
             if state.keys.is_usable(now) {
                 state.doubt.raise(now);

@@ -32,7 +32,8 @@ pub const fn has_named_form(header: &Header) -> bool {
     header.ecn.bits() == EcnField::NONE.bits() && !header.flags.beyond(carried)
 }
 
-/// Whether data with this header can be written by [`write_full`]: neither PSH nor URG, and no word on congestion.
+/// Whether data with this header can be written by [`write_full`]: neither PSH nor URG, and no word on congestion. Set-up
+/// without data has the long form alone: a reader refuses one without a payload.
 pub const fn has_full_form(header: &Header) -> bool {
     header.ecn.bits() == EcnField::NONE.bits() && !header.flags.beyond(Flags::ASYN)
 }
