@@ -80,6 +80,7 @@ struct State {
     plan: Option<(u64, Fault)>,
     fired: Option<u64>,
     fired_among_deletions: bool,
+    fired_at_reading: bool,
     is_dead: bool,
     capacity: usize,
     destroyed: Vec<Destroyed>,
@@ -115,6 +116,7 @@ impl SimulatedDisk {
             plan: None,
             fired: None,
             fired_among_deletions: false,
+            fired_at_reading: false,
             is_dead: false,
             capacity: usize::MAX,
             destroyed: Vec::new(),
@@ -132,6 +134,7 @@ impl SimulatedDisk {
         state.calls = 0;
         state.fired = None;
         state.fired_among_deletions = false;
+        state.fired_at_reading = false;
         state.plan = plan;
     }
 
@@ -147,6 +150,11 @@ impl SimulatedDisk {
     /// Whether it came at the deletion of a file when another of the same flow was deleted just before.
     pub(super) fn has_fired_among_deletions(&self) -> bool {
         self.state().fired_among_deletions
+    }
+
+    /// Whether it came at a call that reads: names, lengths or octets. A store that cannot read takes files for damaged.
+    pub(super) fn has_fired_at_reading(&self) -> bool {
+        self.state().fired_at_reading
     }
 
     pub(super) fn set_capacity(&self, octets: usize) {
@@ -242,6 +250,15 @@ impl SimulatedDisk {
         }
     }
 
+    /// Makes a call that reads.
+    fn reading<T>(&self, call: impl FnOnce(&Self) -> io::Result<T>) -> io::Result<T> {
+        let fired = self.state().fired;
+        let done = call(self);
+        let mut state = self.state();
+        state.fired_at_reading |= state.fired != fired;
+        done
+    }
+
     /// Makes a call that is done as a whole or not at all.
     fn whole<T>(&self, work: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         self.call(|state, todo| {
@@ -305,7 +322,7 @@ impl State {
 
 impl Disk for SimulatedDisk {
     fn list(&self) -> io::Result<Vec<String>> {
-        self.whole(|state| Ok(state.names.files.keys().cloned().collect()))
+        self.reading(|disk| disk.whole(|state| Ok(state.names.files.keys().cloned().collect())))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
@@ -327,7 +344,7 @@ impl Disk for SimulatedDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let inode = self.whole(|state| state.find(name))?;
+        let inode = self.reading(|disk| disk.whole(|state| state.find(name)))?;
         let disk = self.clone();
         Ok(Arc::new(File { disk, inode }))
     }
@@ -416,7 +433,7 @@ impl DiskFile for File {
     }
 
     fn read_at(&self, into: &mut [u8], place: u64) -> io::Result<usize> {
-        self.disk.call(|state, todo| {
+        let read = |state: &mut State, todo: &Todo| {
             let content = &state.inodes[self.inode].content;
             let place = usize::try_from(place).unwrap();
             let rest = content.get(place..).unwrap_or(&[]);
@@ -426,12 +443,13 @@ impl DiskFile for File {
             }
             into[..len].copy_from_slice(&rest[..len]);
             Ok(len)
-        })
+        };
+        self.disk.reading(|disk| disk.call(read))
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.disk
-            .whole(|state| Ok(state.inodes[self.inode].content.len() as u64))
+        let len = |state: &mut State| Ok(state.inodes[self.inode].content.len() as u64);
+        self.disk.reading(|disk| disk.whole(len))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -287,7 +287,8 @@ impl History {
         for damaged in &recovery.damaged {
             self.happened.damaged += 1;
             let model = self.models.entry(damaged.flow).or_default();
-            let excused = model.hit || self.disk.has_fired() || !model.begun || model.forgotten;
+            let is_unread = self.disk.has_fired_at_reading();
+            let excused = model.hit || is_unread || !model.begun || model.forgotten;
             let unsynced = model.synced <= model.released;
             let ok = excused || (end == End::PowerCut && unsynced);
             assert!(ok, "seed {seed}, {end:?}: {damaged} {model:?}");
@@ -295,7 +296,7 @@ impl History {
         for mut found in recovery.flows {
             let id = found.store.flow();
             let model = self.models.entry(id).or_default();
-            let excused = model.hit || self.disk.has_fired() || model.forgotten;
+            let excused = model.hit || self.disk.has_fired_at_reading() || model.forgotten;
             let told = format!(
                 "seed {seed}, {end:?}: {id} {}..{} finished {:?} damage {:?} {model:?}",
                 found.store.start(),
@@ -353,7 +354,8 @@ impl History {
             if flows.contains_key(id) {
                 continue;
             }
-            let excused = model.hit || self.disk.has_fired() || !model.begun || model.forgotten;
+            let is_unread = self.disk.has_fired_at_reading();
+            let excused = model.hit || is_unread || !model.begun || model.forgotten;
             let unsynced = model.synced <= model.released;
             let ok = excused || (end == End::PowerCut && unsynced);
             assert!(ok, "seed {seed}, {end:?}: {id} is lost: {model:?}");
@@ -365,12 +367,16 @@ impl History {
 
     /// Checks that every octet that the store gives back is the one that was put there.
     fn compare(&mut self, id: FlowId, flow: &mut FlowStore) {
+        self.compare_all(id, flow, true);
+    }
+
+    fn compare_all(&mut self, id: FlowId, flow: &mut FlowStore, may_fail: bool) {
         let mut at = flow.start();
         while at < flow.end() {
             let piece = match flow.read(at, usize::MAX) {
                 Ok(piece) => piece,
                 Err(fault) => {
-                    let excused = self.disk.has_fired();
+                    let excused = may_fail && self.disk.has_fired();
                     assert!(excused, "seed {}: {id} at {at}: {fault}", self.seed);
                     return;
                 }
@@ -478,13 +484,27 @@ impl History {
         }
     }
 
-    /// Ends a flow as a gateway does: both ends are reset, and the kept octets are evidence.
+    /// Ends a flow as a gateway does: what is kept is delivered, then both ends are reset, and the files are evidence.
     fn ended_by_fault(&mut self, life: &mut Life, id: FlowId) {
         assert!(self.disk.has_fired(), "seed {}: no reason", self.seed);
         if self.rng.chance(0.5) && !self.disk.is_dead() {
+            let mut flow = life.flows.remove(&id).unwrap();
+            self.check_deliverable(id, &mut flow);
             self.models.get_mut(&id).unwrap().hit = true;
-            drop(life.flows.remove(&id).unwrap().forget());
+            drop(flow.forget());
         }
+    }
+
+    /// Checks that a failed append has cost nothing that was acknowledged before it.
+    fn check_deliverable(&mut self, id: FlowId, flow: &mut FlowStore) {
+        let model = &self.models[&id];
+        if model.hit {
+            return;
+        }
+        let told = format!("seed {}: {id} {}..{}", self.seed, flow.start(), flow.end());
+        assert!(flow.start() <= model.released, "{told}: {model:?}");
+        assert_eq!(flow.end(), model.acknowledged, "{told}");
+        self.compare_all(id, flow, false);
     }
 
     fn compare_some(&mut self, life: &mut Life, id: FlowId) {

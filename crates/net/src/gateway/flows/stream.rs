@@ -62,8 +62,10 @@ pub(in crate::gateway) struct Stream {
     far_finished: bool,
     /// Whether the local host was told of that end.
     shut: bool,
-    /// The socket is broken; custody drains first.
+    /// The socket is broken, or left alone; custody drains first.
     broken: bool,
+    /// The reason for the reset that follows.
+    over: ResetCode,
     /// The far side's host is gone: octets from our host reach nobody.
     unheard: bool,
     /// Something could be read, but custody is full, perhaps of other flows' octets.
@@ -102,6 +104,7 @@ impl Stream {
             far_finished: false,
             shut: false,
             broken: false,
+            over: ResetCode::Reset,
             unheard: false,
             starved: false,
             written: 0,
@@ -246,7 +249,7 @@ impl Stream {
             match self.take_in(now, flow, splicer, scratch) {
                 Ok(again) => more |= again,
                 Err(Fault::Socket(error)) => self.fail(&error),
-                Err(Fault::Custody(error)) => return custody_lost(flow, &error),
+                Err(Fault::Custody(error)) => self.end_with_custody(flow, &error),
             }
         }
         if let Err(error) = self.feed(now, flow, splicer) {
@@ -261,7 +264,10 @@ impl Stream {
                 self.fail(&error);
                 return self.drain_custody(now, flow, splicer);
             }
-            Err(Fault::Custody(error)) => return custody_lost(flow, &error),
+            Err(Fault::Custody(error)) => {
+                self.end_with_custody(flow, &error);
+                return self.drain_custody(now, flow, splicer);
+            }
         }
         if self.unheard && self.ended && self.shut && self.delivered == self.written {
             // Both directions have ended, and one of the ends reached nobody.
@@ -272,6 +278,17 @@ impl Stream {
 
     fn fail(&mut self, error: &io::Error) {
         tracing::debug!(%error, "local connection broke");
+        self.leave_socket();
+    }
+
+    /// Ends the stream because custody takes no more. What it has is carried on, then both ends are reset.
+    fn end_with_custody(&mut self, flow: FlowId, error: &io::Error) {
+        tracing::error!(event = "custody_failed", %flow, %error);
+        self.over = ResetCode::CustodyLost;
+        self.leave_socket();
+    }
+
+    const fn leave_socket(&mut self) {
         self.broken = true;
         self.readable = false;
         self.writable = false;
@@ -317,7 +334,7 @@ impl Stream {
     /// Drains custody after the socket is gone: kept octets are carried on, and octets that come back are dropped.
     fn drain_custody(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> Turn {
         if self.kept() == 0 && !self.is_lost_after_end() {
-            return Turn::Over(ResetCode::Reset);
+            return Turn::Over(self.over);
         }
         splicer.stop(now, flow);
         while let Some(len) = splicer.peek(flow).map(<[u8]>::len) {

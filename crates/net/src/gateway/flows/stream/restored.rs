@@ -3,6 +3,7 @@
 use super::{CHECK_MIN, Stream};
 use crate::gateway::flows::{custody::Custody, flow_record::FlowRecord};
 use crate::keeper::Position;
+use fulmar_proto::splice::ResetCode;
 use std::io;
 use std::net::TcpStream;
 
@@ -40,6 +41,7 @@ impl Stream {
             far_finished: false,
             shut: false,
             broken: !is_there,
+            over: ResetCode::Reset,
             unheard: false,
             starved: false,
             written: record.received,

@@ -50,6 +50,8 @@ struct Failing {
     append: bool,
     finish: bool,
     note: bool,
+    kept: &'static [u8],
+    released: u64,
 }
 
 impl Failing {
@@ -65,18 +67,22 @@ impl Custody for Failing {
     fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
         Self::when(self.append).map(|()| octets.len())
     }
-    fn read(&mut self, _: u64, _: usize) -> io::Result<&[u8]> {
-        Ok(&[])
+    fn read(&mut self, from: u64, max: usize) -> io::Result<&[u8]> {
+        let from = usize::try_from(from).unwrap();
+        let rest = &self.kept[from..];
+        Ok(&rest[..rest.len().min(max)])
     }
-    fn release(&mut self, _: u64) {}
+    fn release(&mut self, to: u64) {
+        self.released = to;
+    }
     fn room(&self) -> usize {
         100
     }
     fn start(&self) -> u64 {
-        0
+        self.released
     }
     fn end(&self) -> u64 {
-        0
+        self.kept.len() as u64
     }
     fn finish(&mut self) -> io::Result<()> {
         Self::when(self.finish)
@@ -108,4 +114,34 @@ fn a_store_that_fails_ends_the_flow_as_such_and_not_as_a_broken_host() {
         let turn = (0..1_000).map(|_| stream.pump(now, flow, &mut splicer, &mut [0; 100]));
         assert!(turn.into_iter().any(|turn| turn == over), "end {ends}");
     }
+}
+
+#[test]
+fn what_is_in_a_store_that_takes_no_more_is_carried_on_before_the_flow_ends() {
+    let (mut splicer, flow, now) = (splicer(), FlowId([1; 16]), Instant::START);
+    let (mut client, socket) = connection();
+    let failing = Failing {
+        append: true,
+        kept: b"early",
+        ..Failing::default()
+    };
+    let mut stream = Stream::new(socket, Some(Box::new(failing)));
+    stream.begin(Vec::new());
+    client.write_all(b"late").unwrap();
+    let mut pump = |stream: &mut Stream| {
+        stream.ready(true, true);
+        stream.pump(now, flow, &mut splicer, &mut [0; 100])
+    };
+    while !stream.broken {
+        assert_ne!(
+            pump(&mut stream),
+            Turn::Over(ResetCode::CustodyLost),
+            "octets are kept"
+        );
+    }
+    assert_eq!(pump(&mut stream), Turn::Rest);
+    stream.far_delivered(4);
+    assert_eq!(pump(&mut stream), Turn::Rest, "one octet is on its way");
+    stream.far_delivered(5);
+    assert_eq!(pump(&mut stream), Turn::Over(ResetCode::CustodyLost));
 }
