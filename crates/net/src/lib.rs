@@ -5,7 +5,7 @@
 //! [`clock`], entropy through [`entropy`], and a thread sleeps only in [`wait`].
 //!
 //! ```
-//! use fulmar_net::udp::{PortConfig, UdpPort};
+//! use fulmar_net::{PortConfig, UdpPort};
 //! # fn main() -> std::io::Result<()> {
 //! let rate = fulmar_proto::units::Bitrate::from_bits_per_second(10_000_000);
 //! let port = UdpPort::bind(([127, 0, 0, 1], 0).into(), PortConfig::for_rate(rate))?;
@@ -40,6 +40,16 @@ pub mod transfer;
 pub mod tun;
 pub mod udp;
 pub mod wait;
+
+pub use clock::Clock;
+pub use emulator::{Emulator, EmulatorConfig};
+pub use gateway::config::GatewayConfig;
+pub use gateway::{Gateway, GatewayError};
+pub use secured::{Credentials, SecuredEndpoint};
+pub use session::{PeerIndex, PublicKey, SecretKey, Session, SessionConfig, SessionEvent};
+pub use transfer::{Receiver, Sender};
+pub use udp::{Application, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
+pub use wait::{WakeUp, Waker, waker};
 
 #[cfg(test)]
 #[path = "../../proto/tests/wire_samples/sample.rs"]

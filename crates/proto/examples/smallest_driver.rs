@@ -3,11 +3,10 @@
 //! The whole contract is here: feed a machine one thing, drain it completely, wait for the deadline that it names.
 //! A real driver has a socket where [`Wire`] has a queue, and sleeps where [`transfer`] moves its clock on.
 
-use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Transmit, drain};
-use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
-use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::Port;
+use fulmar_proto::{
+    ConnectionConfig, Datagram, Driver, Duration, Ecn, Endpoint, EndpointConfig, Event, Instant,
+    Machine, PathId, Port, Rng, Transmit, drain,
+};
 use std::collections::VecDeque;
 
 const ONE_WAY: Duration = Duration::from_millis(10);

@@ -12,9 +12,7 @@
 //! in [`machine`].
 //!
 //! ```
-//! use fulmar_proto::machine::{Machine, PathId};
-//! use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
-//! use fulmar_proto::{rng::Rng, units::Instant, wire::Port};
+//! use fulmar_proto::{ConnectionConfig, Endpoint, EndpointConfig, Instant, Machine, PathId, Port, Rng};
 //! let mut end = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
 //! let now = Instant::START;
 //! let id = end.connect(now, PathId(0), Port(7), ConnectionConfig::default()).unwrap();
@@ -38,3 +36,9 @@ pub mod trace;
 pub mod transport;
 pub mod units;
 pub mod wire;
+
+pub use machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Priority, Transmit, drain};
+pub use rng::Rng;
+pub use transport::aerotp::{ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event};
+pub use units::{Bitrate, ByteCount, Duration, Instant};
+pub use wire::{Mode, Port};
