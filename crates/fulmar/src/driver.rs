@@ -1,7 +1,6 @@
 //! One turn at a time, for whoever has a loop.
 
 use crate::board::{Failure, Shared};
-use crate::carried::Carried;
 use crate::config::{Config, Identity};
 use crate::peers::{Peers, by_key, settings};
 use crate::relay::{LOWER_OVERHEAD, Link, Relay};
@@ -117,7 +116,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
         early_floor: config.epoch_seen.unwrap_or(boot),
         ..SessionConfig::new(identity, peers, boot)
     };
-    let link = Session::new(session, Carried::new(machine), Entropy::from_system()?);
+    let link = Session::new(session, machine, Entropy::from_system()?);
     let link = link.map_err(|error| invalid(error.to_string()))?;
     let shared = Arc::new(Shared::new(waker, clock));
     let sends_early = config.early_data == EarlyData::Send;

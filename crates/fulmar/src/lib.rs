@@ -86,10 +86,10 @@
 //! Whatever arrives, the worst that it does is to be counted and dropped.
 
 mod board;
-mod carried;
 mod config;
 mod driver;
 mod endpoint;
+mod epochs;
 mod lateness;
 mod letter;
 mod limits;

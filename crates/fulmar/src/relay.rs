@@ -3,15 +3,15 @@
 use crate::board::{
     BACKLOG_MAX, Board, Failure, LINE_BYTES_MAX, Line, LineId, Order, Post, Shared,
 };
-use crate::carried::Carried;
 use crate::config::Config;
+use crate::epochs::Epochs;
 use crate::limits::Limits;
 use crate::peers::Peers;
 use crate::pumping;
 use fulmar_net::session::{PeerIndex, SESSION_OVERHEAD, Session};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, CloseReason, ConnectionConfig, ConnectionId, Event,
+    AckPolicy, CloseReason, ConnectionConfig, ConnectionId, Endpoint, Event,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_secs(3);
 /// The time that a dropped stream's peer has to finish its direction.
 const HALF_OPEN_MAX: Duration = Duration::from_secs(60);
 
-pub(crate) type Link = Session<Carried>;
+pub(crate) type Link = Session<Endpoint>;
 
 /// The settings of a connection.
 pub(crate) fn connection(config: &Config, messages: bool) -> ConnectionConfig {
@@ -73,6 +73,7 @@ pub(crate) struct Relay {
     /// Lines whose octets the program is slow to read.
     behind: BTreeSet<LineId>,
     peers: Peers,
+    epochs: Epochs,
     /// Addresses to which there is no path yet, each with what waits for it.
     wanted: VecDeque<(SocketAddr, LineId, PeerIndex, u8)>,
     leave_by: Option<Instant>,
@@ -89,6 +90,7 @@ impl Relay {
             room: Limits::new(),
             behind: BTreeSet::new(),
             peers,
+            epochs: Epochs::new(),
             wanted: VecDeque::new(),
             leave_by: None,
             has_left: false,

@@ -6,9 +6,8 @@ use crate::sorting;
 use fulmar_net::session::{SessionEvent, source_octets};
 use fulmar_net::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId, Priority};
-use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, Event};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, Event};
 use fulmar_proto::units::Instant;
-use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,28 +23,27 @@ impl Application<Link> for Relay {
                 let key = self.peers.key_of(peer);
                 let theirs = board.lines.values().filter(|line| line.peer == key);
                 let theirs = theirs.filter_map(|line| line.connection).collect();
-                link.inner_mut().note_epoch(peer.inner_path(), theirs);
+                self.epochs.note(peer.inner_path(), theirs);
             }
             SessionEvent::PeerRestarted(peer) => {
                 let text = "the peer has restarted";
                 let failure = Failure::new(ErrorKind::ConnectionReset, text);
-                let path = peer.inner_path();
-                let stale: BTreeSet<ConnectionId> = (self.lines.keys().copied())
-                    .filter(|id| link.inner().is_stale(path, *id))
-                    .collect();
-                self.fail_peer(now, link, &mut board, (peer, &failure), |id| {
-                    stale.contains(&id)
-                });
+                let stale = self.epochs.take(peer.inner_path());
+                let is_stale = |id| stale.as_ref().is_none_or(|stale| stale.contains(&id));
+                self.fail_peer(now, link, &mut board, (peer, &failure), is_stale);
+                if let Some(stale) = stale {
+                    link.inner_mut().end_with_restart(peer.inner_path(), stale);
+                }
             }
             SessionEvent::Closed(peer) => {
                 let text = "the peer's endpoint was closed";
                 let failure = Failure::new(ErrorKind::ConnectionReset, text);
                 self.fail_peer(now, link, &mut board, (peer, &failure), |_| true);
-                link.inner_mut().forget_epoch(peer.inner_path());
+                self.epochs.take(peer.inner_path());
             }
             other => {
                 if let SessionEvent::Up { peer, .. } | SessionEvent::Rekeyed(peer) = &other {
-                    link.inner_mut().forget_epoch(peer.inner_path());
+                    self.epochs.take(peer.inner_path());
                 }
                 self.peers.follow(now, &other);
             }

@@ -51,6 +51,12 @@ impl<M: Machine> Strict<M> {
         &self.machine
     }
 
+    /// The machine, for what the session around it says at `now`.
+    fn told(&mut self, now: Instant) -> &mut M {
+        self.advance(now);
+        self.app()
+    }
+
     fn touch(&mut self) {
         self.events_drained = false;
         self.transmits_drained = false;
@@ -158,8 +164,7 @@ impl<M: Carried> Carried for Strict<M> {
     const SHORT: bool = M::SHORT;
 
     fn hold(&mut self, now: Instant, path: PathId, held: bool) {
-        self.advance(now);
-        self.app().hold(now, path, held);
+        self.told(now).hold(now, path, held);
     }
 
     fn set_path_sizes(
@@ -168,23 +173,19 @@ impl<M: Carried> Carried for Strict<M> {
         path: PathId,
         sizes: PathSizes,
     ) -> Result<(), String> {
-        self.advance(now);
-        self.app().set_path_sizes(now, path, sizes)
+        self.told(now).set_path_sizes(now, path, sizes)
     }
 
     fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
-        self.advance(now);
-        self.app().on_sent_below(now, path, wire);
+        self.told(now).on_sent_below(now, path, wire);
     }
 
     fn peer_restarted(&mut self, now: Instant, path: PathId) {
-        self.advance(now);
-        self.app().peer_restarted(now, path);
+        self.told(now).peer_restarted(now, path);
     }
 
     fn speak(&mut self, now: Instant, path: PathId, form: TpduForm) {
-        self.advance(now);
-        self.app().speak(now, path, form);
+        self.told(now).speak(now, path, form);
     }
 
     fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {

@@ -104,7 +104,7 @@ fn acknowledgements() -> Vec<(String, Vec<u8>)> {
                     };
                     let mut octets = Vec::new();
                     let next = TpduSeq(1_001);
-                    feedback.cumulative_with(handshake, next, words, numbers(count), &mut octets);
+                    feedback.cumulative(handshake, next, words, numbers(count), &mut octets);
                     PacketCode::new().append_parity(&mut octets, 0, feedback.fec_words);
                     all.push((format!("{name} cumulative{with} {count}{of}"), octets));
                 }

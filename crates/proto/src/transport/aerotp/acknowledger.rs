@@ -189,8 +189,8 @@ impl Acknowledger {
         } else {
             EcnField::NONE
         };
-        answer.mark(ecn);
-        answer.echo(self.echo());
+        answer.template.ecn = ecn;
+        answer.template.echo = self.echo();
         let handshake = self.handshake.take();
         self.due = false;
         self.pending = 0;
@@ -205,7 +205,7 @@ impl Acknowledger {
                 .get(room)
                 .filter(|_| self.recent.len() > room + 1);
             if let Some(last) = answered {
-                answer.echo(last.stamp);
+                answer.template.echo = last.stamp;
             }
             let further = self
                 .recent

@@ -5,8 +5,7 @@ use super::packing::Packing;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{self, Named, ShortFeedback};
 use crate::wire::aerotp::{
-    CumulativeWords, EcnField, Feedback, Handshake, NackCause, cumulative_numbers_max,
-    listed_numbers_max,
+    CumulativeWords, Feedback, Handshake, NackCause, cumulative_numbers_max, listed_numbers_max,
 };
 
 /// A way to write one answer. Each method appends a TPDU up to its CRC-32, as those of [`Feedback`] do.
@@ -37,16 +36,6 @@ impl Answer {
     const fn long_bytes_max(&self) -> usize {
         self.bytes_max
             .saturating_sub(self.packing.long_type_bytes())
-    }
-
-    /// Sets what is echoed.
-    pub(super) const fn echo(&mut self, stamp: u32) {
-        self.template.echo = stamp;
-    }
-
-    /// Sets the congestion seen.
-    pub(super) const fn mark(&mut self, ecn: EcnField) {
-        self.template.ecn = ecn;
     }
 
     /// The further numbers that a MACK of the papers' style may list.
@@ -99,7 +88,7 @@ impl Answer {
         } else {
             self.packing.begin_long(out);
             self.template
-                .cumulative_with(handshake, next_expected, words, above, out);
+                .cumulative(handshake, next_expected, words, above, out);
         }
     }
 

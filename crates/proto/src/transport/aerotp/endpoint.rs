@@ -103,6 +103,8 @@ pub struct Endpoint {
     short_paths: BTreeSet<PathId>,
     /// Paths that are down, each with the time since when.
     held: BTreeMap<PathId, Instant>,
+    /// The connections that end with their peer's restart, if not all do.
+    stale: BTreeMap<PathId, BTreeSet<ConnectionId>>,
     orphans: VecDeque<(PathId, Orphan)>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
     /// Deadlines being served; the vector is kept for its memory.
@@ -143,6 +145,7 @@ impl Endpoint {
             path_sizes: BTreeMap::new(),
             short_paths: BTreeSet::new(),
             held: BTreeMap::new(),
+            stale: BTreeMap::new(),
             orphans: VecDeque::new(),
             deadlines: BTreeSet::new(),
             due: Vec::new(),
@@ -315,6 +318,12 @@ impl Endpoint {
     /// Ends a connection at once and tells the peer.
     pub fn abort(&mut self, now: Instant, id: ConnectionId) {
         self.with(now, id, |c| c.abort(now));
+    }
+
+    /// Names the connections that end when the peer at `path` turns out to have restarted, next time: its new start has
+    /// opened others already.
+    pub fn end_with_restart(&mut self, path: PathId, stale: BTreeSet<ConnectionId>) {
+        self.stale.insert(path, stale);
     }
 
     /// Forgets the past of the peer at `path`, which has restarted. The layer below lets nothing

@@ -32,7 +32,6 @@ pub enum Handshake {
 /// how many of the offered numbers it took: all, unless they are more than the format's bound. To
 /// stay inside a smaller TPDU, offer no more than [`listed_numbers_max`](super::listed_numbers_max)
 /// or [`cumulative_numbers_max`](super::cumulative_numbers_max).
-/// [`cumulative_numbers_max`](super::cumulative_numbers_max).
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback {
     /// The port of the end that acknowledges.
@@ -104,28 +103,17 @@ impl Feedback {
     }
 
     /// Appends a MACK in the cumulative style: everything before `next_expected` is settled, and
-    /// `above` arrived beyond it. Takes at most 364 numbers.
+    /// `above` arrived beyond it. Takes at most 364 numbers, and [`CumulativeWords::numbers`] less
+    /// with more words than the receiver's.
     pub fn cumulative(
         &self,
         handshake: Handshake,
         next_expected: TpduSeq,
-        receiver: ReceiverWord,
+        words: impl Into<CumulativeWords>,
         above: impl IntoIterator<Item = TpduSeq>,
         out: &mut Vec<u8>,
     ) -> usize {
-        self.cumulative_with(handshake, next_expected, receiver.into(), above, out)
-    }
-
-    /// Appends such a MACK with more words, in whose place fewer numbers fit:
-    /// [`CumulativeWords::numbers`] less.
-    pub fn cumulative_with(
-        &self,
-        handshake: Handshake,
-        next_expected: TpduSeq,
-        words: CumulativeWords,
-        above: impl IntoIterator<Item = TpduSeq>,
-        out: &mut Vec<u8>,
-    ) -> usize {
+        let words = words.into();
         let mut flags = Flags::MACK.with(Flags::CUMULATIVE).with(handshake.flags());
         if words.channel.is_some() {
             flags = flags.with(Flags::CHANNEL);

@@ -152,7 +152,7 @@ fn answer_encoded(name: &str, out: &mut Vec<u8>) {
             };
             let above = seqs(&[1004, 1002]);
             let (none, next) = (Handshake::None, TpduSeq(1001));
-            feedback.cumulative_with(none, next, words, above, out);
+            feedback.cumulative(none, next, words, above, out);
         }
         "mack-channel" => {
             let feedback = Feedback {
@@ -169,7 +169,7 @@ fn answer_encoded(name: &str, out: &mut Vec<u8>) {
             };
             let above = seqs(&[1004, 1002]);
             let (none, next) = (Handshake::None, TpduSeq(1001));
-            feedback.cumulative_with(none, next, words, above, out);
+            feedback.cumulative(none, next, words, above, out);
         }
         "afinack" => {
             let word = receiver(4096, 160);

@@ -149,7 +149,7 @@ proptest! {
             ..CumulativeWords::default()
         };
         let mut out = Vec::new();
-        let taken = feedback(0, 1, true).cumulative_with(
+        let taken = feedback(0, 1, true).cumulative(
             Handshake::Afin, TpduSeq(next), words, above.iter().copied(), &mut out,
         );
         prop_assert_eq!(taken, above.len().min(CUMULATIVE_NUMBERS_MAX - REPORT_NUMBERS));
@@ -173,7 +173,7 @@ proptest! {
             ..CumulativeWords::default()
         };
         let mut out = Vec::new();
-        let taken = feedback(0, 1, true).cumulative_with(
+        let taken = feedback(0, 1, true).cumulative(
             Handshake::None, TpduSeq(7), words, above.iter().copied(), &mut out,
         );
         prop_assert_eq!(taken, above.len().min(CUMULATIVE_NUMBERS_MAX - words.numbers()));

@@ -26,17 +26,23 @@ pub(super) struct Arriving {
     pub(super) connection: Option<ConnectionId>,
 }
 
-impl Endpoint {
-    pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.count_arrival(&datagram);
-        let arriving = Arriving {
+impl Arriving {
+    /// The circumstances of what `datagram` brings; of the rest nothing is known yet.
+    pub(super) fn of(datagram: &Datagram<'_>, sealed: bool) -> Self {
+        Self {
             path: datagram.path,
             marked: datagram.ecn == Ecn::Congested,
             corrected_symbols: 0,
-            sealed: false,
+            sealed,
             connection: None,
-        };
-        self.receive_long(now, datagram.octets, arriving);
+        }
+    }
+}
+
+impl Endpoint {
+    pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.count_arrival(&datagram);
+        self.receive_long(now, datagram.octets, Arriving::of(&datagram, false));
     }
 
     /// Counts the octets of a datagram for its path.

@@ -5,7 +5,7 @@ use super::super::key::Key;
 use super::super::tombstones::{Past, Tombstone};
 use super::arrivals::Arriving;
 use super::{Endpoint, Orphan};
-use crate::machine::{Datagram, Ecn, PathId, TpduForm};
+use crate::machine::{Datagram, PathId, TpduForm};
 use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;
 use crate::wire::aerotp::Reject;
@@ -136,13 +136,7 @@ impl Endpoint {
     pub fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.now = now;
         self.count_arrival(&datagram);
-        let arriving = Arriving {
-            path: datagram.path,
-            marked: datagram.ecn == Ecn::Congested,
-            corrected_symbols: 0,
-            sealed: true,
-            connection: None,
-        };
+        let arriving = Arriving::of(&datagram, true);
         for frame in Content::of(datagram.octets) {
             match frame {
                 Ok(frame) => self.receive_frame(now, &frame, arriving),

@@ -97,8 +97,10 @@ impl Carried for Endpoint {
         Self::handle_frames(self, now, datagram);
     }
 
-    /// Every connection with the peer ends: none of its new start is here yet.
+    /// Every connection with the peer ends, or those that [`Endpoint::end_with_restart`] named.
     fn peer_restarted(&mut self, now: Instant, path: PathId) {
-        self.forget_peer(now, path, |_| true);
+        let stale = self.stale.remove(&path);
+        let is_stale = |id| stale.as_ref().is_none_or(|stale| stale.contains(&id));
+        self.forget_peer(now, path, is_stale);
     }
 }

@@ -1,7 +1,7 @@
 //! The bounds and indexes of an endpoint.
 
 use super::*;
-use crate::machine::Machine;
+use crate::machine::{Carried, Machine};
 use crate::transport::aerotp::AckPolicy;
 use crate::transport::parts::RtoLimits;
 use crate::units::{Bitrate, ByteCount};
@@ -21,6 +21,20 @@ fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
     endpoint.handle_deadline(later);
     let after = endpoint.connections[&second].deadline;
     assert!(after.is_none_or(|deadline| deadline.at > later));
+}
+
+#[test]
+fn a_peers_restart_ends_the_connections_that_were_named_or_else_all() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let (now, path, config) = (Instant::START, PathId(0), ConnectionConfig::default());
+    let mut connect = || endpoint.connect(now, path, Port(1), config).expect("room");
+    let (old, early) = (connect(), connect());
+    endpoint.end_with_restart(path, BTreeSet::from([old]));
+    endpoint.peer_restarted(now, path);
+    let left: Vec<ConnectionId> = endpoint.connections.keys().copied().collect();
+    assert_eq!(left, [early]);
+    endpoint.peer_restarted(now, path);
+    assert!(endpoint.connections.is_empty());
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl Receiver {
         report: Option<PathReport>,
         out: &mut Vec<u8>,
     ) -> bool {
-        answer.echo(self.acks.echo());
+        answer.template.echo = self.acks.echo();
         let room = answer.asked_max();
         if let Some(first) = self.asked_damaged.pop_front() {
             let further = self.asked_damaged.iter().copied().take(room);
