@@ -178,13 +178,13 @@ fn opens_bare(octets: &[u8]) -> bool {
 
 /// An application that is run without a session, and the function that hears of callers with keys.
 #[derive(Debug)]
-pub struct Unsecured<'a, A, T> {
+pub struct Unsecured<'a, A: ?Sized, T> {
     application: &'a mut A,
     tell: T,
     overheard: Overheard,
 }
 
-impl<'a, A: Application<Endpoint>, T: FnMut(SecurityNote)> Unsecured<'a, A, T> {
+impl<'a, A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Unsecured<'a, A, T> {
     /// Wraps `application`; `tell` hears of callers with keys, once a minute at most. They get no answer.
     pub fn new(application: &'a mut A, tell: T) -> Self {
         Self {
@@ -195,7 +195,7 @@ impl<'a, A: Application<Endpoint>, T: FnMut(SecurityNote)> Unsecured<'a, A, T> {
     }
 }
 
-impl<A: Application<Endpoint>, T: FnMut(SecurityNote)> Application<Endpoint>
+impl<A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Application<Endpoint>
     for Unsecured<'_, A, T>
 {
     fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
@@ -251,14 +251,14 @@ impl<A: Application<Endpoint>, T: FnMut(SecurityNote)> Application<Endpoint>
 
 /// The application, and the function that hears of the session's refusals.
 #[derive(Debug)]
-pub struct Secured<'a, A, T> {
+pub struct Secured<'a, A: ?Sized, T> {
     application: &'a mut A,
     tell: T,
     overheard: Overheard,
     leaving: bool,
 }
 
-impl<'a, A: Application<Endpoint>, T: FnMut(SecurityNote)> Secured<'a, A, T> {
+impl<'a, A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Secured<'a, A, T> {
     /// Wraps `application`; `tell` hears why an end is turned away, and, once a minute at most, of callers without
     /// keys. They get no answer.
     pub fn new(application: &'a mut A, tell: T) -> Self {
@@ -311,7 +311,7 @@ impl<'a, A: Application<Endpoint>, T: FnMut(SecurityNote)> Secured<'a, A, T> {
     }
 }
 
-impl<A: Application<Endpoint>, T: FnMut(SecurityNote)> Application<SecuredEndpoint>
+impl<A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Application<SecuredEndpoint>
     for Secured<'_, A, T>
 {
     fn deliver(&mut self, now: Instant, link: &mut SecuredEndpoint, event: SessionEvent<Event>) {

@@ -254,7 +254,7 @@ impl EndpointCarrier {
     pub(crate) fn run(
         &mut self,
         driver: &mut UdpDriver,
-        application: &mut impl Application<Endpoint>,
+        application: &mut dyn Application<Endpoint>,
         quiet: bool,
     ) -> Result<(), Failure> {
         let tell = |note: SecurityNote| {
@@ -340,7 +340,7 @@ pub(crate) struct TraceTo<'a> {
 pub(crate) fn run(
     driver: &mut UdpDriver,
     carrier: &mut EndpointCarrier,
-    application: &mut impl Application<Endpoint>,
+    application: &mut dyn Application<Endpoint>,
     (trace, quiet): (TraceTo<'_>, bool),
 ) -> Result<(), Failure> {
     let Some(file) = trace.file else {
@@ -361,14 +361,19 @@ pub(crate) fn run(
     ran
 }
 
+/// Asks for precise timers, and warns if there are none.
+pub(super) fn wait_precisely() {
+    if let Err(error) = wait::precise_timers() {
+        eprintln!("fulmar: timing will be coarser by 50 us: {error}");
+    }
+}
+
 /// Warns of what could be better about the machine, with more lines if `verbose`; none if `quiet`.
 fn complain(port: &UdpPort, verbose: u8, quiet: bool) {
     if quiet {
         return;
     }
-    if let Err(error) = wait::precise_timers() {
-        eprintln!("fulmar: timing will be coarser by 50 us: {error}");
-    }
+    wait_precisely();
     let buffers = port.buffers();
     if verbose > 0 && buffers.is_limited() {
         eprintln!(

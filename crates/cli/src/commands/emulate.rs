@@ -3,7 +3,7 @@
 mod tun;
 
 use super::address::{resolve, resolve_remote};
-use super::connection::span;
+use super::connection::{span, wait_precisely};
 use super::link::{LinkArgs, describe};
 use super::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
@@ -17,7 +17,7 @@ use fulmar_net::emulator::{
 };
 use fulmar_net::recording::{EndOfRecording, RecordingConfig, RecordingCounters};
 use fulmar_net::tun::TunError;
-use fulmar_net::wait::{precise_timers, waker};
+use fulmar_net::wait::waker;
 use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
 use serde::Serialize;
 use std::net::{SocketAddr, UdpSocket};
@@ -183,9 +183,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     )? {
         emulator.set_tap(tap);
     }
-    if let Err(error) = precise_timers() {
-        eprintln!("fulmar: timing will be coarser by 50 us: {error}");
-    }
+    wait_precisely();
     let listening = emulator.local().context("--listen").or_exit(Exit::Device)?;
     if leads_to(to, listening) {
         let problem =
@@ -212,17 +210,8 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     let mut watch = ticks(args.stats, &clock, &signals, &mut broken);
     let outcome = emulator.run(&wake_up, &mut watch);
     drop(watch);
-    if let Some(failure) = broken {
-        return Err(failure);
-    }
-    // The counters until then are worth knowing, however it ended.
-    output::record(&Counted {
-        kind: "end",
-        report: emulator.report(),
-    })?;
-    tell_of_capture(args, emulator.tap());
-    outcome.map_err(failure)?;
-    Ok(signals.exit().unwrap_or(Exit::Done))
+    broken.map_or(Ok(()), Err)?;
+    end(args, &signals, outcome, emulator.report(), emulator.tap())
 }
 
 /// Begins a capture, if one is asked for.
@@ -247,6 +236,21 @@ fn tap(
     let tell = |ended: EndOfRecording| eprintln!("fulmar: {ended}; the link goes on");
     let tap = EmulatorTap::start(clock, config, &about, tell).or_exit(Exit::Device)?;
     Ok(Some(tap))
+}
+
+/// Prints the last record: the counters until then are worth knowing, however it ended.
+fn end<R: Serialize>(
+    args: &EmulateArgs,
+    signals: &Signals,
+    outcome: Result<(), EmulatorError>,
+    report: R,
+    tap: Option<&EmulatorTap>,
+) -> Result<Exit, Failure> {
+    let kind = "end";
+    output::record(&Counted { kind, report })?;
+    tell_of_capture(args, tap);
+    outcome.map_err(failure)?;
+    Ok(signals.exit().unwrap_or(Exit::Done))
 }
 
 fn tell_of_capture(args: &EmulateArgs, tap: Option<&EmulatorTap>) {

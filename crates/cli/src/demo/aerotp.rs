@@ -11,7 +11,7 @@ use fulmar_net::entropy;
 use fulmar_net::transfer::{
     Destination, ReceivePlan, ReceiveReport, Receiver, SendError, SendPlan, Sender, Source, Stop,
 };
-use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::udp::{Application, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, precise_timers, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, HoleWaits};
@@ -98,8 +98,9 @@ fn receive(
     let thread = std::thread::spawn(move || {
         drop(precise_timers());
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
+        let application: &mut dyn Application<_> = &mut receiver;
         driver
-            .run(&mut machine, &mut receiver)
+            .run(&mut machine, application)
             .context("the receiver")?;
         Ok(receiver.take_report())
     });
@@ -144,8 +145,9 @@ pub(crate) fn run(
     let observer = Submissions(Arc::clone(timeline));
     let mut sender = Sender::new(plan, path, source, stop.clone(), observer);
     drop(precise_timers());
+    let application: &mut dyn Application<_> = &mut sender;
     driver
-        .run(&mut endpoint(condition)?, &mut sender)
+        .run(&mut endpoint(condition)?, application)
         .context("the sender")?;
     let sent = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
 

@@ -14,12 +14,12 @@ pub(crate) const NOTES_MAX: usize = 1 << 16;
 
 /// The application, and the trace beside it.
 #[derive(Debug)]
-pub struct Traced<'a, A> {
+pub struct Traced<'a, A: ?Sized> {
     application: &'a mut A,
     events: EventTrace,
 }
 
-impl<'a, A> Traced<'a, A> {
+impl<'a, A: ?Sized> Traced<'a, A> {
     /// Traces the connections that begin on `machine` from here on.
     pub fn new(application: &'a mut A, machine: &mut Endpoint, events: EventTrace) -> Self {
         machine.keep_notes(NOTES_MAX);
@@ -50,7 +50,7 @@ impl<'a, A> Traced<'a, A> {
     }
 }
 
-impl<A: Application<Endpoint>> Application<Endpoint> for Traced<'_, A> {
+impl<A: Application<Endpoint> + ?Sized> Application<Endpoint> for Traced<'_, A> {
     fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
         self.application.deliver(now, machine, event);
     }

@@ -138,7 +138,7 @@ pub struct UdpDriver {
 }
 
 /// The driver's side of one drain.
-struct Turn<'a, A> {
+struct Turn<'a, A: ?Sized> {
     port: &'a mut UdpPort,
     paths: &'a mut PathTable,
     app: &'a mut A,
@@ -146,7 +146,7 @@ struct Turn<'a, A> {
     events: bool,
 }
 
-impl<M: Machine, A: Application<M>> Driver<M> for Turn<'_, A> {
+impl<M: Machine, A: Application<M> + ?Sized> Driver<M> for Turn<'_, A> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.port.buffer()
     }
@@ -221,7 +221,7 @@ impl UdpDriver {
     ///
     /// # Errors
     /// [`DriverError`]: the operating system no longer lets us receive or wait.
-    pub fn run<M: Machine, A: Application<M>>(
+    pub fn run<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
         app: &mut A,
@@ -245,7 +245,7 @@ impl UdpDriver {
     ///
     /// # Errors
     /// [`DriverError`]: the operating system no longer lets us receive or wait.
-    pub fn turn<M: Machine, A: Application<M>>(
+    pub fn turn<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
         app: &mut A,
@@ -262,7 +262,7 @@ impl UdpDriver {
         Ok((step, deadline))
     }
 
-    fn settle_with_paths<M: Machine, A: Application<M>>(
+    fn settle_with_paths<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
         app: &mut A,
@@ -276,7 +276,11 @@ impl UdpDriver {
     }
 
     /// Makes the paths that the application wants. `false`: it wants none.
-    fn make_paths<M: Machine, A: Application<M>>(&mut self, machine: &mut M, app: &mut A) -> bool {
+    fn make_paths<M: Machine, A: Application<M> + ?Sized>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+    ) -> bool {
         let mut made = false;
         while let now = self.clock.now()
             && let Some(remote) = app.wants_path(now)
@@ -290,7 +294,7 @@ impl UdpDriver {
     }
 
     /// Sleeps until something comes or `deadline`, and takes what came.
-    fn take_input<M: Machine, A: Application<M>>(
+    fn take_input<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
         app: &mut A,
@@ -329,7 +333,7 @@ impl UdpDriver {
 
     /// Fires the machine's deadline if it is due, then drains and lets the application work until
     /// neither has more to do.
-    fn settle<M: Machine, A: Application<M>>(
+    fn settle<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
         app: &mut A,
@@ -353,7 +357,7 @@ impl UdpDriver {
     }
 
     /// Drains completely; also says whether the application was told something.
-    fn drain<M: Machine, A: Application<M>>(
+    fn drain<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
         app: &mut A,
@@ -368,7 +372,7 @@ impl UdpDriver {
         (deadline, turn.events)
     }
 
-    fn sleep<M: Machine, A: Application<M>>(
+    fn sleep<M: Machine, A: Application<M> + ?Sized>(
         &self,
         deadline: Option<Deadline>,
         app: &A,
@@ -395,7 +399,7 @@ impl UdpDriver {
         .map_err(DriverError::Wait)
     }
 
-    fn receive<M: Machine, A: Application<M>>(
+    fn receive<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
         app: &mut A,

@@ -1,6 +1,7 @@
 //! `fulmar emulate --tun`: the link between two TUN devices.
 
-use super::{Counted, EmulateArgs, failure, tap, tell_of_capture, ticks};
+use super::{EmulateArgs, end, failure, tap, ticks};
+use crate::commands::connection::wait_precisely;
 use crate::commands::link::describe;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -11,7 +12,7 @@ use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{TunLink, TunLinkConfig};
 use fulmar_net::priority::real_time;
 use fulmar_net::tun::{AddressError, InterfaceAddress, TunEnd, TunPort};
-use fulmar_net::wait::{precise_timers, waker};
+use fulmar_net::wait::waker;
 use fulmar_proto::units::ByteCount;
 use serde::Serialize;
 
@@ -116,9 +117,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     if let Some(tap) = tap(args, clock, &ends, &link.traces)? {
         emulator.set_tap(tap);
     }
-    if let Err(error) = precise_timers() {
-        eprintln!("fulmar: timing will be coarser by 50 us: {error}");
-    }
+    wait_precisely();
     if let Err(error) = real_time() {
         eprintln!("fulmar: packets will be late while the machine is busy: {error}");
     }
@@ -152,17 +151,8 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     let mut watch = ticks(args.stats, &clock, &signals, &mut broken);
     let outcome = emulator.run(&wake_up, &mut watch);
     drop(watch);
-    if let Some(failure) = broken {
-        return Err(failure);
-    }
-    // The counters until then are worth knowing, however it ended.
-    output::record(&Counted {
-        kind: "end",
-        report: emulator.report(),
-    })?;
-    tell_of_capture(args, emulator.tap());
-    outcome.map_err(failure)?;
-    Ok(signals.exit().unwrap_or(Exit::Done))
+    broken.map_or(Ok(()), Err)?;
+    end(args, &signals, outcome, emulator.report(), emulator.tap())
 }
 
 /// Both ends, with defaults for what was not typed.
