@@ -218,7 +218,8 @@ fn an_interrupt_ends_it_cleanly_and_leaves_what_was_there() {
 fn a_figure_alone_is_a_picture_and_its_data() {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().to_str().expect("a text");
-    let figure = ["--figure", "stop-delay", "--runs", "2", "--out", out];
+    // Another paper has another figure of this name.
+    let figure = ["--figure", "strength-goodput", "--runs", "2", "--out", out];
     let output = reproduce(&["aerotp-hybrid"])
         .args(figure)
         .assert()
@@ -228,7 +229,9 @@ fn a_figure_alone_is_a_picture_and_its_data() {
     let told = String::from_utf8(output.stdout).expect("text");
     assert_eq!(
         told,
-        format!("{out}/stop-delay.svg\n{out}/stop-delay.csv\n")
+        format!(
+            "{out}/aerotp-hybrid-strength-goodput.svg\n{out}/aerotp-hybrid-strength-goodput.csv\n"
+        )
     );
     let warned = String::from_utf8(output.stderr).expect("text");
     assert!(
@@ -240,7 +243,11 @@ fn a_figure_alone_is_a_picture_and_its_data() {
         .map(|entry| entry.expect("a file").file_name())
         .collect();
     names.sort_unstable();
-    assert_eq!(names, ["stop-delay.csv", "stop-delay.svg"]);
+    let files = [
+        "aerotp-hybrid-strength-goodput.csv",
+        "aerotp-hybrid-strength-goodput.svg",
+    ];
+    assert_eq!(names, files);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::family::Family;
 use crate::figure::Figure;
-use crate::measure::{Measure, Statistic};
+use crate::measure::{Measure, Quantity, Statistic};
 use crate::overlay::Overlay;
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
@@ -37,6 +37,7 @@ pub(crate) const GOODPUT: Measure = Measure {
     unit_name: AxisUnit::MBIT_PER_S,
     label: "goodput",
     statistic: Statistic::Median,
+    quantity: Quantity::Goodput,
 };
 
 pub(crate) const DELAY: Measure = Measure {
@@ -45,6 +46,7 @@ pub(crate) const DELAY: Measure = Measure {
     unit_name: AxisUnit::MS,
     label: "mean delay",
     statistic: Statistic::Median,
+    quantity: Quantity::Delay,
 };
 
 pub(crate) const DELIVERED: Measure = Measure {
@@ -53,6 +55,7 @@ pub(crate) const DELIVERED: Measure = Measure {
     unit_name: AxisUnit::KB,
     label: "delivered",
     statistic: Statistic::Mean,
+    quantity: Quantity::Other,
 };
 
 pub(crate) const OVERHEAD: Measure = Measure {
@@ -61,6 +64,7 @@ pub(crate) const OVERHEAD: Measure = Measure {
     unit_name: AxisUnit::KB,
     label: "overhead, both ways",
     statistic: Statistic::Mean,
+    quantity: Quantity::Other,
 };
 
 /// The time of the last delivery, from the start of the run.
@@ -70,6 +74,7 @@ pub(crate) const LAST: Measure = Measure {
     unit_name: AxisUnit::S,
     label: "time of the last delivery",
     statistic: Statistic::Mean,
+    quantity: Quantity::Other,
 };
 
 /// The time from the request to connect to the first data at the receiving transport.
@@ -148,17 +153,20 @@ impl Figure {
         family: &Family,
         measure: Measure,
     ) -> Self {
-        let goodput = measure.unit == GOODPUT.unit;
-        let delay = measure.unit == DELAY.unit;
+        let (bounds, logarithmic): (&[_], bool) = match measure.quantity {
+            Quantity::Goodput => (BOUNDS, false),
+            Quantity::Delay => (&[], true),
+            Quantity::Other => (&[], false),
+        };
         Self {
             id,
             place,
             title,
             family: family.id,
             measure,
-            bounds: if goodput { BOUNDS } else { &[] },
+            bounds,
             overlays: &[],
-            logarithmic: delay,
+            logarithmic,
         }
     }
 

@@ -72,12 +72,10 @@ impl Exhibit {
             h3 id=(self.id) { (self.title) }
             p { (self.intro) " " a href=(format!("{}.csv", self.id)) { "Data" } "." }
             div.wide {
-                @match &self.cells {
-                    Cells::Beside { family, line, columns } => (beside(data, family, line, columns)),
-                    Cells::Rows { families, columns } => (rows(data, families, columns)),
-                    Cells::Curves(_) => {},
-                    Cells::Heat { families, measure } => (heat(data, families, measure)),
+                @if let Cells::Heat { families, measure } = &self.cells {
+                    (heat(data, families, measure))
                 }
+                @if let Some(table) = self.table(data) { (table.markup()) }
             }
         }
     }
@@ -93,19 +91,99 @@ impl Exhibit {
     /// The table as comma-separated values; `None` if it is a picture.
     pub(crate) fn table_file(&self, data: &Data) -> Option<OutputFile> {
         let text = match &self.cells {
-            Cells::Beside {
-                family,
-                line,
-                columns,
-            } => beside_csv(data, family, line, columns),
-            Cells::Rows { families, columns } => rows_csv(data, families, columns),
             Cells::Curves(_) => return None,
             Cells::Heat { families, measure } => heat_csv(data, families, measure),
+            Cells::Beside { .. } | Cells::Rows { .. } => {
+                let table = self.table(data);
+                table.map_or_else(String::new, |table| table.csv())
+            }
         };
         Some(OutputFile {
             name: format!("{}.csv", self.id),
             text,
         })
+    }
+
+    /// Our values beside published ones, if it has such.
+    fn table(&self, data: &Data) -> Option<Table> {
+        match &self.cells {
+            Cells::Beside {
+                family,
+                line,
+                columns,
+            } => Some(beside(data.family(family)?, line, columns)),
+            Cells::Rows { families, columns } => rows(data, families, columns),
+            Cells::Curves(_) | Cells::Heat { .. } => None,
+        }
+    }
+}
+
+/// Our values, and those that were published.
+struct Table {
+    /// The captions of what names a row, and the columns of the same in the data.
+    names: Vec<(String, String)>,
+    /// The captions of the values, each with whether published ones stand beside them.
+    columns: Vec<(String, bool)>,
+    rows: Vec<TableRow>,
+    /// The decimals of the values; by their size if there is none.
+    digits: Option<usize>,
+    /// Whether the data have column after column, instead of row after row.
+    by_column: bool,
+}
+
+struct TableRow {
+    names: Vec<String>,
+    /// For each column our value, and the published one.
+    values: Vec<[Option<CurvePoint>; 2]>,
+}
+
+impl Table {
+    fn markup(&self) -> Markup {
+        html! {
+            table {
+                thead { tr {
+                    @for (caption, _) in &self.names { th { (caption) } }
+                    @for (caption, is_beside) in &self.columns {
+                        th { (caption) }
+                        @if *is_beside { th { "published" } }
+                    }
+                } }
+                tbody {
+                    @for row in &self.rows {
+                        tr {
+                            @for ((caption, _), name) in self.names.iter().zip(&row.names) {
+                                td data-label=(caption) { (name) }
+                            }
+                            @for ((caption, is_beside), [ours, there]) in self.columns.iter().zip(&row.values) {
+                                td data-label=(caption) { (shown(*ours, self.digits)) }
+                                @if *is_beside { td data-label="published" { (shown(*there, self.digits)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn csv(&self) -> String {
+        let names = self.names.iter().map(|(_, column)| format!("{column},"));
+        let mut text: String = names.collect();
+        text += "measure,mean,ci95_low,ci95_high,n,published\r\n";
+        let lines = self.rows.iter().flat_map(|row| {
+            let name = row.names.join(",");
+            let columns = self.columns.iter().zip(&row.values).enumerate();
+            columns.map(move |(column, ((caption, _), [ours, there]))| {
+                let (caption, ours) = (caption.replace(',', ";"), values(*ours));
+                let there = number(there.map(|sample| sample.value));
+                (column, format!("{name},{caption},{ours},{there}\r\n"))
+            })
+        });
+        let mut lines: Vec<(usize, String)> = lines.collect();
+        if self.by_column {
+            lines.sort_by_key(|(column, _)| *column);
+        }
+        text.extend(lines.into_iter().map(|(_, line)| line));
+        text
     }
 }
 
@@ -126,17 +204,12 @@ fn at(along: &[(f64, Option<CurvePoint>)], x: f64) -> Option<CurvePoint> {
     *sample
 }
 
-fn line_of(data: &FamilyData, label: &str) -> Option<usize> {
-    let mut lines = data.family.lines.iter();
-    lines.position(|line| line.label == label)
-}
-
 /// A value and half its interval, in few digits.
-fn shown(sample: Option<CurvePoint>) -> String {
+fn shown(sample: Option<CurvePoint>, digits: Option<usize>) -> String {
     let Some(sample) = sample else {
         return "none".to_owned();
     };
-    let digits = if sample.value.abs() < 10.0 { 2 } else { 1 };
+    let digits = digits.unwrap_or(if sample.value.abs() < 10.0 { 2 } else { 1 });
     let half = sample.high.map(|high| high - sample.value);
     half.map_or_else(
         || format!("{:.digits$}", sample.value),
@@ -144,162 +217,73 @@ fn shown(sample: Option<CurvePoint>) -> String {
     )
 }
 
-/// The published value at the place of ours.
-fn published(column: &Beside, x: f64) -> Option<CurvePoint> {
-    column.published.point(x, &column.measure)
+/// The value of a family's line at a place.
+fn cell(family: &FamilyData, line: &str, measure: &Measure, x: f64) -> Option<CurvePoint> {
+    let mut lines = family.family.lines.iter();
+    let line = lines.position(|known| known.label == line)?;
+    at(&along(family, line, measure), x)
 }
 
-fn beside(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Markup {
-    let Some(family) = data.family(family) else {
-        return html! {};
+/// The table of one family's line.
+fn beside(family: &FamilyData, line: &str, columns: &[Beside]) -> Table {
+    let parameter = &family.family.x;
+    let row = |x| TableRow {
+        names: vec![parameter.value_at(x)],
+        values: columns
+            .iter()
+            .map(|Beside { measure, published }| {
+                [cell(family, line, measure, x), published.point(x, measure)]
+            })
+            .collect(),
     };
-    let line = line_of(family, line).unwrap_or(usize::MAX);
-    let x_caption = family.family.x.axis.caption();
-    let ours: Vec<_> = columns
-        .iter()
-        .map(|column| along(family, line, &column.measure))
-        .collect();
-    html! {
-        table {
-            thead { tr {
-                th { (x_caption) }
-                @for column in columns {
-                    th { (column.measure.caption()) }
-                    th { "published" }
-                }
-            } }
-            tbody {
-                @for x in family.family.x.places() {
-                    tr {
-                        td data-label=(x_caption) { (family.family.x.value_at(x)) }
-                        @for (column, ours) in columns.iter().zip(&ours) {
-                            td data-label=(column.measure.caption()) { (shown(at(ours, x))) }
-                            td data-label="published" { (shown(published(column, x))) }
-                        }
-                    }
-                }
-            }
-        }
+    let captions = columns.iter().map(|column| column.measure.caption());
+    Table {
+        names: vec![(parameter.axis.caption(), parameter.column())],
+        columns: captions.map(|caption| (caption, true)).collect(),
+        rows: parameter.places().into_iter().map(row).collect(),
+        digits: None,
+        by_column: true,
     }
 }
 
-fn beside_csv(data: &Data, family: &str, line: &str, columns: &[Beside]) -> String {
-    let Some(family) = data.family(family) else {
-        return String::new();
-    };
-    let x_column = family.family.x.column();
-    let mut text = format!("{x_column},measure,mean,ci95_low,ci95_high,n,published\r\n");
-    let line = line_of(family, line).unwrap_or(usize::MAX);
-    for column in columns {
-        for (x, sample) in along(family, line, &column.measure) {
-            let there = published(column, x).map(|sample| sample.value);
-            let name = column.measure.caption();
-            let (x, values) = (family.family.x.value_at(x), values(sample));
-            let _ = write!(text, "{x},{name},{values},{}\r\n", number(there));
-        }
-    }
-    text
-}
-
-/// The published value for a family's row.
-fn published_in(column: &ExhibitColumn, family: &str, x: f64) -> Option<f64> {
-    let mut tables = column.published.iter();
-    let (_, overlay) = tables.find(|(name, _)| *name == family)?;
-    Some(overlay.at(x)? / column.measure.unit)
-}
-
-/// Each row of an exhibit of many families: its family, the family's name, and the value's place.
-fn all_rows<'a>(
-    data: &'a Data,
-    families: &'a [(&'static str, &'static str)],
-) -> impl Iterator<Item = (&'a FamilyData, &'static str, f64)> {
-    families.iter().flat_map(|&(id, name)| {
-        let family = data.family(id);
-        family.into_iter().flat_map(move |family| {
-            let places = family.family.x.places().into_iter();
-            places.map(move |x| (family, name, x))
-        })
-    })
-}
-
-fn cell(family: &FamilyData, column: &ExhibitColumn, x: f64) -> Option<CurvePoint> {
-    let line = line_of(family, column.line)?;
-    at(&along(family, line, &column.measure), x)
-}
-
+/// The table of many families' lines, in as many digits as the papers have.
 fn rows(
     data: &Data,
-    families: &'static [(&'static str, &'static str)],
+    families: &[(&'static str, &str)],
     columns: &[ExhibitColumn],
-) -> Markup {
-    let x_caption = families
-        .first()
-        .and_then(|(id, _)| data.family(id))
-        .map_or_else(String::new, |family| family.family.x.axis.caption());
-    html! {
-        table {
-            thead { tr {
-                th { "channel" }
-                th { (x_caption) }
-                @for column in columns {
-                    th { (column.caption) }
-                    @if !column.published.is_empty() { th { "published" } }
-                }
-            } }
-            tbody {
-                @for (family, name, x) in all_rows(data, families) {
-                    tr {
-                        td data-label="channel" { (name) }
-                        td data-label=(x_caption) { (x) }
-                        @for column in columns {
-                            td data-label=(column.caption) { (fine(cell(family, column, x))) }
-                            @if !column.published.is_empty() {
-                                td data-label="published" {
-                                    @match published_in(column, family.family.id, x) {
-                                        Some(value) => (format!("{value:.4}")),
-                                        None => "none",
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// A share and half its interval, as the published tables write them.
-fn fine(sample: Option<CurvePoint>) -> String {
-    let Some(sample) = sample else {
-        return "none".to_owned();
+) -> Option<Table> {
+    let there = |&(id, name): &(&'static str, &str)| Some((data.family(id)?, name.to_owned()));
+    let families: Vec<(&FamilyData, String)> = families.iter().filter_map(there).collect();
+    let (first, _) = families.first()?;
+    let (caption, column) = (first.family.x.axis.caption(), first.family.x.column());
+    let values = |family: &FamilyData, x| {
+        let value = |column: &ExhibitColumn| {
+            let mut tables = column.published.iter();
+            let table = tables.find(|(name, _)| *name == family.family.id);
+            let published = table.and_then(|(_, overlay)| overlay.point(x, &column.measure));
+            [cell(family, column.line, &column.measure, x), published]
+        };
+        columns.iter().map(value).collect()
     };
-    let half = sample.high.map(|high| high - sample.value);
-    half.map_or_else(
-        || format!("{:.4}", sample.value),
-        |half| format!("{:.4} ± {half:.4}", sample.value),
-    )
-}
-
-fn rows_csv(
-    data: &Data,
-    families: &'static [(&'static str, &'static str)],
-    columns: &[ExhibitColumn],
-) -> String {
-    let mut families_there = families.iter().filter_map(|(id, _)| data.family(id));
-    let x_column = families_there
-        .next()
-        .map_or_else(String::new, |family| family.family.x.column());
-    let mut text = format!("channel,{x_column},measure,mean,ci95_low,ci95_high,n,published\r\n");
-    for (family, name, x) in all_rows(data, families) {
-        for column in columns {
-            let ours = values(cell(family, column, x));
-            let there = number(published_in(column, family.family.id, x));
-            let caption = column.caption.replace(',', ";");
-            let _ = write!(text, "{name},{x},{caption},{ours},{there}\r\n");
-        }
-    }
-    text
+    let row = |(family, name): &(&FamilyData, String)| {
+        let row = |x: f64| TableRow {
+            names: vec![name.clone(), x.to_string()],
+            values: values(family, x),
+        };
+        let rows: Vec<TableRow> = family.family.x.places().into_iter().map(row).collect();
+        rows
+    };
+    let beside = |column: &ExhibitColumn| (column.caption.to_owned(), !column.published.is_empty());
+    Some(Table {
+        names: vec![
+            ("channel".to_owned(), "channel".to_owned()),
+            (caption, column),
+        ],
+        columns: columns.iter().map(beside).collect(),
+        rows: families.iter().flat_map(row).collect(),
+        digits: Some(4),
+        by_column: false,
+    })
 }
 
 fn heat(data: &Data, families: &[(&str, &str)], measure: &Measure) -> Markup {
@@ -333,7 +317,7 @@ fn heat(data: &Data, families: &[(&str, &str)], measure: &Measure) -> Markup {
                             @let most = highest(family, measure);
                             @for (index, line) in family.family.lines.iter().enumerate() {
                                 @let sample = at(&along(family, index, measure), x);
-                                td style=(tint(sample, most)) data-label=(format!("{name}, {}", line.label)) { (shown(sample)) }
+                                td style=(tint(sample, most)) data-label=(format!("{name}, {}", line.label)) { (shown(sample, None)) }
                             }
                         }
                     }
@@ -394,7 +378,7 @@ fn number(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Statistic;
+    use crate::measure::{Quantity, Statistic};
     use crate::parameter::AxisUnit;
 
     const MEASURE: Measure = Measure {
@@ -403,6 +387,7 @@ mod tests {
         unit_name: AxisUnit::MBIT_PER_S,
         label: "goodput",
         statistic: Statistic::Mean,
+        quantity: Quantity::Goodput,
     };
 
     /// The rows of a table stand in any order, and some may be missing.
@@ -421,12 +406,9 @@ mod tests {
 
     #[test]
     fn what_was_published_stands_beside_the_same_value_of_the_parameter() {
-        let column = Beside {
-            measure: MEASURE,
-            published: &SHUFFLED,
-        };
-        assert_eq!(shown(published(&column, 10.0)), "9.00 ± 0.10");
-        assert_eq!(shown(published(&column, 30.0)), "3.00 ± 0.00");
-        assert_eq!(shown(published(&column, 20.0)), "none");
+        let published = |x| shown(SHUFFLED.point(x, &MEASURE), None);
+        assert_eq!(published(10.0), "9.00 ± 0.10");
+        assert_eq!(published(30.0), "3.00 ± 0.00");
+        assert_eq!(published(20.0), "none");
     }
 }

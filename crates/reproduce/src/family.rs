@@ -1,6 +1,7 @@
 //! Families of runs: a scenario, the parameter that is swept, and the lines in which it is run.
 
 use crate::parameter::SweptParameter;
+use fulmar_sim::scenario::Override;
 
 /// Runs of several lines over the same values of one parameter.
 #[derive(Debug)]
@@ -34,7 +35,12 @@ impl FamilyLine {
 impl Family {
     /// Whether some of its lines get damaged frames and others do not.
     pub(crate) fn gives_some_damaged(&self) -> bool {
-        let gets = |sets: &[&str]| sets.contains(&"hop.frame_check=false");
+        let damaged = Override {
+            path: "hop.frame_check",
+            value: "false",
+        };
+        let sets = |set: &&str| Override::parse(set) == Some(damaged);
+        let gets = |all: &[&str]| all.iter().any(sets);
         let all = gets(self.sets);
         let lines = || self.lines.iter();
         !all && lines().any(|line| gets(line.sets)) && !lines().all(|line| gets(line.sets))

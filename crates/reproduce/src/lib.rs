@@ -65,13 +65,13 @@ pub use reproduction::{PaperOutcome, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. A new paper is a new row.
-pub const PAPERS: [&Paper; 5] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP, &FSO];
+pub static PAPERS: [&Paper; 5] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP, &FSO];
 
 #[cfg(test)]
 mod tests {
     use super::family::Family;
     use super::{HYBRID, MULTI_MODE, PAPERS, Reproduction};
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn every_paper_has_valid_scenarios_and_its_tables_name_what_there_is() {
@@ -95,6 +95,22 @@ mod tests {
                 assert!(claim.see.iter().all(known), "{}: {:?}", claim.id, claim.see);
             }
         }
+    }
+
+    #[test]
+    fn figures_of_all_papers_have_room_in_one_directory_and_most_keep_their_names() {
+        let mut files = BTreeMap::new();
+        for paper in PAPERS {
+            for (name, title) in paper.figure_titles() {
+                let there = *files.entry(paper.lone_name(name)).or_insert(title);
+                assert_eq!(there, title, "{}: {name}", paper.name);
+            }
+        }
+        assert_eq!(HYBRID.lone_name("modes-goodput"), "modes-goodput");
+        // The same figure, in both papers.
+        assert_eq!(HYBRID.lone_name("tcp-goodput"), "tcp-goodput");
+        let name = HYBRID.lone_name("strength-goodput");
+        assert_eq!(name, "aerotp-hybrid-strength-goodput");
     }
 
     /// The reading to which a family's runs belong, of the readings under which every claim on figures is

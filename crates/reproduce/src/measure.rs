@@ -13,6 +13,18 @@ pub(crate) struct Measure {
     /// The axis' caption without the unit.
     pub(crate) label: &'static str,
     pub(crate) statistic: Statistic,
+    pub(crate) quantity: Quantity,
+}
+
+/// The quantity that a measure is of, by which its figures are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// Goodput, which bounds stand beside.
+    Goodput,
+    /// A time that spans orders of magnitude.
+    Delay,
+    /// Any other.
+    Other,
 }
 
 /// The statistic by which a figure's point stands for its runs.

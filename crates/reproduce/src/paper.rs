@@ -1,5 +1,6 @@
 //! The tables of which a paper's reproduction consists.
 
+use crate::PAPERS;
 use crate::claims::PaperClaim;
 use crate::exhibit::Exhibit;
 use crate::family::Family;
@@ -76,6 +77,22 @@ impl Paper {
         figures
             .map(|figure| (figure.id, figure.title))
             .chain(computed)
+    }
+
+    /// The name of the files of a figure that is made alone: the figure's, behind the paper's if that is another
+    /// figure in another paper, so that both have room in one directory.
+    pub(crate) fn lone_name(&self, figure: &str) -> String {
+        let title_in = |paper: &Self| {
+            let named = paper.figure_titles().find(|(name, _)| *name == figure);
+            named.map(|(_, title)| title)
+        };
+        let ours = title_in(self);
+        let mut theirs = PAPERS.into_iter().filter_map(title_in);
+        if theirs.any(|title| Some(title) != ours) {
+            format!("{}-{figure}", self.name)
+        } else {
+            figure.to_owned()
+        }
     }
 
     /// Every drawing of computed curves, in the order of the page.

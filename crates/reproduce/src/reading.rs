@@ -61,7 +61,7 @@ pub(crate) struct View<'a> {
 pub(crate) fn in_each(
     data: &Data,
     readings: &[Reading],
-    check: impl Fn(&View<'_>) -> Option<ClaimFinding>,
+    check: &dyn Fn(&View<'_>) -> Option<ClaimFinding>,
 ) -> Option<ClaimFinding> {
     let view = |reading: &Reading| View::of(data, *reading);
     let (first, others) = readings.split_first()?;
@@ -82,6 +82,14 @@ pub(crate) fn in_each(
     }
     Some(finding.beside(verdicts))
 }
+
+/// The check of a claim under each of some readings, see [`in_each`].
+macro_rules! under {
+    ($readings:expr, $check:expr) => {
+        |data| $crate::reading::in_each(data, $readings, &$check)
+    };
+}
+pub(crate) use under;
 
 /// The heading of the other readings in a comment; each has a line of its own.
 const OTHERS: &str = "\nUnder other readings:";
@@ -267,7 +275,7 @@ mod tests {
                 "It is not: partly.".to_owned(),
             ))
         };
-        in_each(&data, readings, check).expect("a value as printed")
+        in_each(&data, readings, &check).expect("a value as printed")
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::plot::DrawError;
 use crate::scenario::{document, own_runs};
 use crate::{csv, page, plot};
 use fulmar_sim::experiment::{Experiment, PointResult};
-use fulmar_sim::scenario::{ScenarioError, SweepPoint, points};
+use fulmar_sim::scenario::{SettingsError, SweepPoint, points};
 use fulmar_sim::world::WorldOptions;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -72,8 +72,8 @@ pub struct PaperOutcome {
     pub claims: Vec<Checked>,
     /// The number of figures.
     pub figures: usize,
-    /// The page, `claims.json`, and for each figure a picture and its data; only picture and data if one
-    /// figure was asked for.
+    /// The page, `claims.json`, and for each figure its data and a picture; only these two if one figure
+    /// was asked for.
     pub files: Vec<OutputFile>,
     /// A warning, if the runs are too few for the verdicts.
     pub few: Option<FewRuns>,
@@ -106,7 +106,7 @@ impl Reproduction {
     ///
     /// # Errors
     /// `runs` is out of range.
-    pub fn new(paper: &'static Paper, runs: Option<usize>) -> Result<Self, ScenarioError> {
+    pub fn new(paper: &'static Paper, runs: Option<usize>) -> Result<Self, SettingsError> {
         Self::of(paper, None, runs)
     }
 
@@ -119,7 +119,7 @@ impl Reproduction {
         paper: &'static Paper,
         name: &str,
         runs: Option<usize>,
-    ) -> Option<Result<Self, ScenarioError>> {
+    ) -> Option<Result<Self, SettingsError>> {
         let only = Only::named(paper, name)?;
         Some(Self::of(paper, Some(only), runs))
     }
@@ -128,7 +128,7 @@ impl Reproduction {
         paper: &'static Paper,
         only: Option<Only>,
         runs: Option<usize>,
-    ) -> Result<Self, ScenarioError> {
+    ) -> Result<Self, SettingsError> {
         let wanted = |family: &&Family| only.is_none_or(|only| only.shows(family));
         let families: Vec<_> = paper.families.iter().filter(wanted).collect();
         let mut all: Vec<SweepPoint> = Vec::new();
@@ -186,17 +186,26 @@ impl Reproduction {
         let mut files = Vec::new();
         let mut drawings = Drawings::default();
         let wanted = |id: &str| self.only.is_none_or(|only| only.id() == id);
+        let named = |id: &str| match self.only {
+            Some(_) => self.paper.lone_name(id),
+            None => id.to_owned(),
+        };
         for figure in self.paper.figures().filter(|figure| wanted(figure.id)) {
             let family = data
                 .family(figure.family)
                 .ok_or(ReproductionError::NoFamily(figure.id))?;
             let svg = plot::draw(figure, family)?;
-            both(&mut files, figure.id, csv::table(figure, family), &svg);
+            both(
+                &mut files,
+                &named(figure.id),
+                csv::table(figure, family),
+                &svg,
+            );
             drawings.of_runs.push((figure, svg));
         }
         for (exhibit, graph) in self.paper.computed().filter(|(of, _)| wanted(of.id)) {
             let svg = plot::draw_computed(exhibit.id, graph, &data)?;
-            both(&mut files, exhibit.id, graph.csv(&data), &svg);
+            both(&mut files, &named(exhibit.id), graph.csv(&data), &svg);
             drawings.computed.push((exhibit, svg));
         }
         let figures = drawings.of_runs.len() + drawings.computed.len();

@@ -31,6 +31,26 @@ pub enum Node {
     Table(BTreeMap<String, Tree>),
 }
 
+/// A value in place of what stands at a path, as `--set` takes it: `path=value`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Override<'a> {
+    /// The path of the key, with a dot between its steps.
+    pub path: &'a str,
+    /// The value, as a file would have it but for quotes.
+    pub value: &'a str,
+}
+
+impl<'a> Override<'a> {
+    /// Reads `path=value`; `None` if it has no `=`.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (path, value) = text.split_once('=')?;
+        Some(Self {
+            path: path.trim(),
+            value: value.trim(),
+        })
+    }
+}
+
 impl Node {
     fn describe(&self) -> &'static str {
         match self {
@@ -110,11 +130,10 @@ impl Document {
     /// There is no `=`, or the path runs through a value.
     pub fn set(&mut self, assignment: &str) -> Result<(), SettingsError> {
         let origin = Origin::Set(assignment.to_owned());
-        let Some((path, value)) = assignment.split_once('=') else {
+        let Some(Override { path, value }) = Override::parse(assignment) else {
             let problem = "write it as path=value, such as hop.ber=1e-4";
             return Err(SettingsError::new(origin, assignment, problem));
         };
-        let (path, value) = (path.trim(), value.trim());
         if value.starts_with('[') != value.ends_with(']') {
             let problem = format!("`{value}` is half a list; write it in brackets, as [1, 2]");
             return Err(SettingsError::new(origin, path, problem));

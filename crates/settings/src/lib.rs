@@ -19,7 +19,7 @@ pub mod error;
 mod fields;
 mod reader;
 
-pub use document::{Document, Node, Tree};
+pub use document::{Document, Node, Override, Tree};
 pub use error::{Origin, SettingsError, suggestion};
 pub use fields::{FieldKeys, key_of, with_keys};
 pub use reader::{Keys, TableReader};

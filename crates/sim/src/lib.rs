@@ -50,7 +50,7 @@ pub mod world;
 pub use experiment::{Experiment, ExperimentError, ExperimentProgress, PointResult};
 pub use report::aggregate::AggregateRecord;
 pub use report::record::RunRecord;
-pub use scenario::{Document, PointPlan, ScenarioError, SweepPoint, points};
+pub use scenario::{Document, PointPlan, SettingsError, SweepPoint, points};
 pub use stack::RecoveredTpdus;
 pub use tap::{Observed, Observers, Output};
 pub use world::{World, WorldOptions};

@@ -20,7 +20,7 @@ pub use links::{LinkFailure, LinkLayerTotals, LinkSwarmTotals, link_sessions};
 
 use crate::experiment::{ExperimentError, ExperimentProgress, pool};
 use crate::report::record::Metrics;
-use crate::scenario::{Document, PointPlan, ScenarioError};
+use crate::scenario::{Document, PointPlan, SettingsError};
 use crate::world::{EndReason, World, WorldOptions};
 use core::fmt::Write as _;
 use core::ops::Range;
@@ -70,7 +70,7 @@ pub struct SessionReport {
 ///
 /// # Panics
 /// A machine or its driver broke the contract, in builds that check it.
-pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, ScenarioError> {
+pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, SettingsError> {
     let document = Document::parse(&format!("swarm seed {seed}"), &scenario(seed))?;
     let plan = PointPlan::read(&document)?;
     let mut world = World::new(&plan, seed, &WorldOptions::default())

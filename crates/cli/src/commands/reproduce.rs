@@ -31,7 +31,8 @@ Examples:
   fulmar reproduce aerotp-hybrid --out quick/ --runs 5
       the same with fewer runs for each point, for a quick look: verdicts are not to be relied on
   fulmar reproduce aerotp-hybrid --figure modes-goodput --out figure/
-      figure/modes-goodput.svg and .csv, from the runs of that figure alone
+      figure/modes-goodput.svg and .csv, from the runs of that figure alone; where another paper has
+      another figure of that name, the paper's name comes before it
   fulmar reproduce --list
       the names of the papers and of their figures
 
@@ -316,13 +317,20 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
     if whole {
         let written = match &args.figure {
             None => vec![PAGE.to_owned()],
-            Some(figure) => vec![format!("{figure}.svg"), format!("{figure}.csv")],
+            // The picture, and its data.
+            Some(_) => attempts.iter().flat_map(files_of).rev().collect(),
         };
         for file in written {
             output::line(&args.out().join(file).display().to_string())?;
         }
     }
     Ok(worst)
+}
+
+/// The names of the files of a paper that went well.
+fn files_of(attempt: &Attempt) -> Vec<String> {
+    let files = attempt.outcome.iter().flat_map(|outcome| &outcome.files);
+    files.map(|file| file.name.clone()).collect()
 }
 
 /// The command as the page gives it: without arguments on which its content does not depend.

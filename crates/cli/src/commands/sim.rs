@@ -16,7 +16,7 @@ use anyhow::Context;
 use core::sync::atomic::Ordering;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::record::RunRecord;
-use fulmar_sim::scenario::{Document, NAMED_BY, Origin, RUNS_MAX, ScenarioError, points_with};
+use fulmar_sim::scenario::{Document, NAMED_BY, Origin, RUNS_MAX, SettingsError, points_with};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use store::Store;
@@ -232,7 +232,7 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.split(|&octet| octet == b'\n').count();
         let name = name.clone();
-        ScenarioError::new(
+        SettingsError::new(
             Origin::File { name, line },
             "",
             "is not UTF-8; a scenario is a text, TOML",

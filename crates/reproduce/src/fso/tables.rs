@@ -30,7 +30,7 @@ use crate::overlay::Overlay;
 use crate::paper::Paper;
 
 /// The reproduction of the paper.
-pub const FSO: Paper = Paper {
+pub static FSO: Paper = Paper {
     name: "fso",
     title: "Free-space optics: packet length, repetition and fades",
     families: &[

@@ -2,7 +2,7 @@
 
 use super::experiments::{CUMULATIVE, LISTED, LISTED_CLEAN, LISTED_SHORT, TAIL_LONG, TAIL_SHORT};
 use super::reading::{
-    ALL, HIGH, MACKS, View, WORST, falls, in_each, kilobytes, percent, rate, seconds,
+    ALL, HIGH, MACKS, View, WORST, falls, in_each, kilobytes, percent, rate, seconds, under,
 };
 use super::tables::{AGGREGATED, HUNDRED, ONE, TEN};
 use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
@@ -21,21 +21,19 @@ pub(super) const CLAIMS: [PaperClaim; 10] = [
         says: "On a channel with hardly any errors, aggregating acknowledgements saves much of the overhead on the way back.",
         criterion: "Reproduced if, at 0 and 1e-6, MACKs of ten take at most half of the octets of single ones; partly if at most nine tenths.",
         see: &["mack-overhead"],
-        check: |data| {
-            in_each(data, MACKS, |view| {
-                let control = |line, x| view.at(line, x, "wire_bytes.control");
-                let share = |x| Some(control(TEN, x)? / control(ONE, x)?);
-                let worse = share("0")?.max(share("1e-6")?);
-                Some(ClaimFinding::bare(
-                    ClaimVerdict::of(worse <= 0.5, worse <= 0.9),
-                    format!(
-                        "{} with ten, {} with one",
-                        kilobytes(control(TEN, "0")?),
-                        kilobytes(control(ONE, "0")?)
-                    ),
-                ))
-            })
-        },
+        check: under!(MACKS, |view| {
+            let control = |line, x| view.at(line, x, "wire_bytes.control");
+            let share = |x| Some(control(TEN, x)? / control(ONE, x)?);
+            let worse = share("0")?.max(share("1e-6")?);
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(worse <= 0.5, worse <= 0.9),
+                format!(
+                    "{} with ten, {} with one",
+                    kilobytes(control(TEN, "0")?),
+                    kilobytes(control(ONE, "0")?)
+                ),
+            ))
+        }),
     },
     PaperClaim {
         id: "mack-goodput-clean",
@@ -44,7 +42,7 @@ pub(super) const CLAIMS: [PaperClaim; 10] = [
         criterion: "Reproduced if, at 0 and 1e-6, some aggregation has 1 % more goodput than single acknowledgements; partly if the interval of the difference \
             is above 0.",
         see: &["mack-goodput", "narrow-goodput"],
-        check: goodput_clean,
+        check: under!(MACKS, goodput_clean),
     },
     PaperClaim {
         id: "mack-asymmetric",
@@ -84,7 +82,7 @@ pub(super) const CLAIMS: [PaperClaim; 10] = [
         says: "In the reliable mode, goodput falls as the error rate grows.",
         criterion: "Reproduced if, for every aggregation, it falls from 0 over 1e-5 to 1e-4; partly if it is lower at 1e-4 than at 0.",
         see: &["mack-goodput"],
-        check: |data| in_each(data, MACKS, |view| trend(view, "goodput_bps", true)),
+        check: under!(MACKS, |view| trend(view, "goodput_bps", true)),
     },
     PaperClaim {
         id: "mack-delay-grows",
@@ -92,7 +90,7 @@ pub(super) const CLAIMS: [PaperClaim; 10] = [
         says: "Delay grows with the error rate, because of retransmissions.",
         criterion: "Reproduced if, for every aggregation, it grows from 0 over 1e-5 to 1e-4; partly if it is higher at 1e-4 than at 0.",
         see: &["mack-delay"],
-        check: |data| in_each(data, MACKS, |view| trend(view, "delay_mean_s", false)),
+        check: under!(MACKS, |view| trend(view, "delay_mean_s", false)),
     },
     PaperClaim {
         id: "mack-indifferent",
@@ -100,7 +98,7 @@ pub(super) const CLAIMS: [PaperClaim; 10] = [
         says: "Goodput and delay hardly differ between the numbers of acknowledgements to a MACK.",
         criterion: "Reproduced if goodput differs by less than 10 % and delay by less than a factor of 1.5 at every rate; partly if so up to 1e-6.",
         see: &["mack-goodput", "mack-delay", "style-goodput", "style-delay"],
-        check: indifferent,
+        check: under!(MACKS, indifferent),
     },
     PaperClaim {
         id: "mack-too-little-data",
@@ -147,18 +145,16 @@ pub(super) const CLAIMS: [PaperClaim; 10] = [
         says: "All data is delivered whatever the aggregation and the error rate.",
         criterion: "Reproduced if every run is complete, partly if 95 % are.",
         see: &["mack-delivered"],
-        check: |data| {
-            in_each(data, MACKS, |view| {
-                let all = ALL.iter().map(|x| view.by_aggregation(x, "completed"));
-                let all: Option<Vec<_>> = all.collect();
-                let done = all?.into_iter().flatten().map(|(_, done)| done);
-                let least = done.reduce(f64::min)?;
-                Some(ClaimFinding::bare(
-                    ClaimVerdict::of(least >= 1.0, least >= 0.95),
-                    format!("{} of the runs at least", percent(least)),
-                ))
-            })
-        },
+        check: under!(MACKS, |view| {
+            let all = ALL.iter().map(|x| view.by_aggregation(x, "completed"));
+            let all: Option<Vec<_>> = all.collect();
+            let done = all?.into_iter().flatten().map(|(_, done)| done);
+            let least = done.reduce(f64::min)?;
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(least >= 1.0, least >= 0.95),
+                format!("{} of the runs at least", percent(least)),
+            ))
+        }),
     },
     PaperClaim {
         id: "mack-overhead-above",
@@ -167,7 +163,7 @@ pub(super) const CLAIMS: [PaperClaim; 10] = [
         criterion: "Reproduced if there is a threshold at 200: at every rate from 1e-5 on, overhead with 300 and with 365 is above that of every number from 10 to 200 by more than \
             the intervals, and by more than twice as much as those differ among each other. Partly if, at most of these rates, it is above that of 100 by more than the intervals, without such a threshold.",
         see: &["mack-overhead", "style-overhead"],
-        check: above,
+        check: under!(MACKS, above),
     },
 ];
 
@@ -178,42 +174,40 @@ fn ratio(values: &[f64]) -> Option<f64> {
     Some(most / least)
 }
 
-fn goodput_clean(data: &Data) -> Option<ClaimFinding> {
-    in_each(data, MACKS, |view| {
-        let at = |x: &str| {
-            let single = view.goodput(ONE, x)?;
-            let best = view.by_aggregation(x, "goodput_bps")?;
-            let best = best.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-            let halves = view.half(ONE, x, "goodput_bps")? + view.half(best.0, x, "goodput_bps")?;
-            let most = (best.1 + halves) / single;
-            Some((best.1 / single, best.1 - single > halves, most))
-        };
-        let ((clean, clear, high), (lossy, clearly, highest)) = (at("0")?, at("1e-6")?);
-        let most = high.min(highest);
-        let least = clean.min(lossy);
-        let found = ClaimFinding::new(
-            ClaimVerdict::of(least >= 1.01, least > 1.0 && clear && clearly),
+fn goodput_clean(view: &View<'_>) -> Option<ClaimFinding> {
+    let at = |x: &str| {
+        let single = view.goodput(ONE, x)?;
+        let best = view.by_aggregation(x, "goodput_bps")?;
+        let best = best.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let halves = view.half(ONE, x, "goodput_bps")? + view.half(best.0, x, "goodput_bps")?;
+        let most = (best.1 + halves) / single;
+        Some((best.1 / single, best.1 - single > halves, most))
+    };
+    let ((clean, clear, high), (lossy, clearly, highest)) = (at("0")?, at("1e-6")?);
+    let most = high.min(highest);
+    let least = clean.min(lossy);
+    let found = ClaimFinding::new(
+        ClaimVerdict::of(least >= 1.01, least > 1.0 && clear && clearly),
+        format!(
+            "{:+.2} % at 0, {:+.2} % at 1e-6",
+            100.0 * (clean - 1.0),
+            100.0 * (lossy - 1.0)
+        ),
+        if view.is_printed() {
+            let narrow = |line| view.data.mean("narrow", line, "50", "goodput_bps");
             format!(
-                "{:+.2} % at 0, {:+.2} % at 1e-6",
-                100.0 * (clean - 1.0),
-                100.0 * (lossy - 1.0)
-            ),
-            if view.is_printed() {
-                let narrow = |line| data.mean("narrow", line, "50", "goodput_bps");
-                format!(
-                    "The link carries each direction by itself and the source sends less than it could: acknowledgements take nothing from the data. \
-                     Goodput can only gain where the way back is too narrow for them; at 50 kbit/s it is {} with one and {} with ten.",
-                    rate(narrow(ONE)?),
-                    rate(narrow(TEN)?)
-                )
-            } else {
-                String::new()
-            },
-        );
-        // Refuted if even the interval's upper end is below the 1 % that the claim needs.
-        let open = most >= 1.01;
-        Some(found.open_if(open, "the intervals reach the 1 % that is asked for."))
-    })
+                "The link carries each direction by itself and the source sends less than it could: acknowledgements take nothing from the data. \
+                 Goodput can only gain where the way back is too narrow for them; at 50 kbit/s it is {} with one and {} with ten.",
+                rate(narrow(ONE)?),
+                rate(narrow(TEN)?)
+            )
+        } else {
+            String::new()
+        },
+    );
+    // Refuted if even the interval's upper end is below the 1 % that the claim needs.
+    let open = most >= 1.01;
+    Some(found.open_if(open, "the intervals reach the 1 % that is asked for."))
 }
 
 fn advantage(data: &Data) -> Option<ClaimFinding> {
@@ -221,7 +215,7 @@ fn advantage(data: &Data) -> Option<ClaimFinding> {
     let (lossy, whole) = (again(LISTED, "1")?, again(LISTED_CLEAN, "1")?);
     let (ten, ten_whole) = (again(LISTED, "10")?, again(LISTED_CLEAN, "10")?);
     let spares = ten - ten_whole < lossy - whole;
-    in_each(data, MACKS, |view| {
+    in_each(data, MACKS, &|view| {
         let saved = |x| Some(view.overhead(ONE, x)? - view.overhead(TEN, x)?);
         let (clean, worst) = (saved("0")?, saved(WORST)?);
         let more = worst > clean && worst > 0.0;
@@ -281,50 +275,48 @@ fn trend(view: &View<'_>, name: &str, down: bool) -> Option<ClaimFinding> {
     ))
 }
 
-fn indifferent(data: &Data) -> Option<ClaimFinding> {
-    in_each(data, MACKS, |view| {
-        let spread = |x: &str, name: &str| {
-            let all = view.by_aggregation(x, name)?;
-            ratio(&all.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
+fn indifferent(view: &View<'_>) -> Option<ClaimFinding> {
+    let spread = |x: &str, name: &str| {
+        let all = view.by_aggregation(x, name)?;
+        ratio(&all.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
+    };
+    let spreads = view.pairs(ALL, |_, x| {
+        Some((spread(x, "goodput_bps")?, spread(x, "delay_mean_s")?))
+    })?;
+    let alike = |pair: &&(&str, f64, f64)| pair.1 < 1.1 && pair.2 < 1.5;
+    let calm = spreads.iter().take_while(alike).count();
+    let (_, goodput, delay) = *spreads.last()?;
+    let comment = if view.is_printed() {
+        let worst = |line, name| view.data.mean(STYLE, line, "365", name);
+        let short = |name: &str| {
+            let sizes = ["1", "10", "50", "100", "200", "300", "365"];
+            let all = sizes.map(|size| view.data.mean(STYLE, LISTED_SHORT, size, name));
+            ratio(&all.into_iter().collect::<Option<Vec<f64>>>()?)
         };
-        let spreads = view.pairs(ALL, |_, x| {
-            Some((spread(x, "goodput_bps")?, spread(x, "delay_mean_s")?))
-        })?;
-        let alike = |pair: &&(&str, f64, f64)| pair.1 < 1.1 && pair.2 < 1.5;
-        let calm = spreads.iter().take_while(alike).count();
-        let (_, goodput, delay) = *spreads.last()?;
-        let comment = if view.is_printed() {
-            let worst = |line, name| data.mean(STYLE, line, "365", name);
-            let short = |name: &str| {
-                let sizes = ["1", "10", "50", "100", "200", "300", "365"];
-                let all = sizes.map(|size| data.mean(STYLE, LISTED_SHORT, size, name));
-                ratio(&all.into_iter().collect::<Option<Vec<f64>>>()?)
-            };
-            let (goodput, delay) = (short("goodput_bps")?, short("delay_mean_s")?);
-            format!(
-                "A lost packet is known as lost when a later one is acknowledged: a MACK that waits for company has the repair wait, and every \
-                 repair of a repair. At 1e-4 with 365 the mean delay is {}; {} if no MACK is lost, {} if a MACK waits for 20 ms at most, and {} with ours, which \
-                 waits 5 ms. Among MACKs of 1 to 365 that wait for 20 ms at most, goodput differs by a factor of {goodput:.2} and delay by {delay:.2}: \
-                 the paper's claim {} for MACKs that do not wait.",
-                seconds(worst(LISTED, "delay_mean_s")?),
-                seconds(worst(LISTED_CLEAN, "delay_mean_s")?),
-                seconds(worst(LISTED_SHORT, "delay_mean_s")?),
-                seconds(worst(CUMULATIVE, "delay_mean_s")?),
-                if goodput < 1.1 && delay < 1.5 {
-                    "holds"
-                } else {
-                    "does not hold even"
-                }
-            )
-        } else {
-            String::new()
-        };
-        Some(ClaimFinding::new(
-            ClaimVerdict::of(calm == spreads.len(), calm >= 2),
-            format!("at 1e-4 a factor of {goodput:.2} in goodput, {delay:.1} in delay"),
-            comment,
-        ))
-    })
+        let (goodput, delay) = (short("goodput_bps")?, short("delay_mean_s")?);
+        format!(
+            "A lost packet is known as lost when a later one is acknowledged: a MACK that waits for company has the repair wait, and every \
+             repair of a repair. At 1e-4 with 365 the mean delay is {}; {} if no MACK is lost, {} if a MACK waits for 20 ms at most, and {} with ours, which \
+             waits 5 ms. Among MACKs of 1 to 365 that wait for 20 ms at most, goodput differs by a factor of {goodput:.2} and delay by {delay:.2}: \
+             the paper's claim {} for MACKs that do not wait.",
+            seconds(worst(LISTED, "delay_mean_s")?),
+            seconds(worst(LISTED_CLEAN, "delay_mean_s")?),
+            seconds(worst(LISTED_SHORT, "delay_mean_s")?),
+            seconds(worst(CUMULATIVE, "delay_mean_s")?),
+            if goodput < 1.1 && delay < 1.5 {
+                "holds"
+            } else {
+                "does not hold even"
+            }
+        )
+    } else {
+        String::new()
+    };
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(calm == spreads.len(), calm >= 2),
+        format!("at 1e-4 a factor of {goodput:.2} in goodput, {delay:.1} in delay"),
+        comment,
+    ))
 }
 
 /// Overhead of MACKs of more than 200 and of MACKs up to 200, at a rate.
@@ -369,39 +361,40 @@ impl Step {
     }
 }
 
-fn above(data: &Data) -> Option<ClaimFinding> {
-    in_each(data, MACKS, |view| {
-        let steps = HIGH.iter().map(|rate| Step::at(view, rate));
-        let steps: Vec<Step> = steps.collect::<Option<_>>()?;
-        let of = |holds: fn(&Step) -> bool| steps.iter().filter(|step| holds(step)).count();
-        let (higher, threshold) = (of(Step::is_higher), of(Step::is_threshold));
-        let last = steps.last()?;
-        let comment = if view.is_printed() {
-            let again = |line| data.mean(STYLE, line, "365", "wire_bytes.retransmission");
-            let each = AGGREGATED.iter().map(|line| view.overhead(line, WORST));
-            let each: Vec<String> = (each.collect::<Option<Vec<f64>>>()?.into_iter())
-                .map(|octets| format!("{:.0}", octets / 1e3))
-                .collect();
-            format!(
-                "Above that of 100 at {higher} of {} rates, with a threshold at {threshold}. At 1e-4 overhead is {} kB with 1, 10, 50, 100, 200, 300 and 365. With 365, {} are \
-                 sent again there, and {} if no MACK is lost.",
-                steps.len(),
-                each.join(", "),
-                kilobytes(again(LISTED)?),
-                kilobytes(again(LISTED_CLEAN)?)
-            )
-        } else {
-            String::new()
+fn above(view: &View<'_>) -> Option<ClaimFinding> {
+    let steps = HIGH.iter().map(|rate| Step::at(view, rate));
+    let steps: Vec<Step> = steps.collect::<Option<_>>()?;
+    let of = |holds: fn(&Step) -> bool| steps.iter().filter(|step| holds(step)).count();
+    let (higher, threshold) = (of(Step::is_higher), of(Step::is_threshold));
+    let last = steps.last()?;
+    let comment = if view.is_printed() {
+        let again = |line| {
+            view.data
+                .mean(STYLE, line, "365", "wire_bytes.retransmission")
         };
-        Some(ClaimFinding::new(
-            ClaimVerdict::of(threshold == steps.len(), 2 * higher > steps.len()),
-            format!(
-                "{} above 200, {} to {} with 10 to 200 at 1e-4",
-                kilobytes(last.above.0),
-                kilobytes(last.least),
-                kilobytes(last.below.0)
-            ),
-            comment,
-        ))
-    })
+        let each = AGGREGATED.iter().map(|line| view.overhead(line, WORST));
+        let each: Vec<String> = (each.collect::<Option<Vec<f64>>>()?.into_iter())
+            .map(|octets| format!("{:.0}", octets / 1e3))
+            .collect();
+        format!(
+            "Above that of 100 at {higher} of {} rates, with a threshold at {threshold}. At 1e-4 overhead is {} kB with 1, 10, 50, 100, 200, 300 and 365. With 365, {} are \
+             sent again there, and {} if no MACK is lost.",
+            steps.len(),
+            each.join(", "),
+            kilobytes(again(LISTED)?),
+            kilobytes(again(LISTED_CLEAN)?)
+        )
+    } else {
+        String::new()
+    };
+    Some(ClaimFinding::new(
+        ClaimVerdict::of(threshold == steps.len(), 2 * higher > steps.len()),
+        format!(
+            "{} above 200, {} to {} with 10 to 200 at 1e-4",
+            kilobytes(last.above.0),
+            kilobytes(last.least),
+            kilobytes(last.below.0)
+        ),
+        comment,
+    ))
 }

@@ -4,7 +4,7 @@
 use super::experiments::QUASI_NO_WAIT;
 use super::reading::{
     ALL, BACKS_OFF, HIGH, LOSSY, MODES, View, WORST, backs_off, count, falls, in_each, kilobytes,
-    percent, rate, seconds,
+    percent, rate, seconds, under,
 };
 use super::tables::{BOTH, NACK, QUASI, RELIABLE, TCP, UDP};
 use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
@@ -20,7 +20,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "The quasi-reliable mode has a better goodput than the reliable mode.",
         criterion: "Reproduced if it is higher at every rate from 1e-5 on and nowhere 1 % lower; partly if it is at most rates from 1e-5 on.",
         see: &["modes-goodput", "strength-goodput"],
-        check: |data| in_each(data, MODES, |view| better(view, QUASI)),
+        check: under!(MODES, |view| better(view, QUASI)),
     },
     PaperClaim {
         id: "goodput-reliable-drops",
@@ -28,7 +28,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "The reliable mode's goodput drops significantly as the error rate grows.",
         criterion: "Reproduced if it falls to less than half at 1e-4, partly if to less than 90 %.",
         see: &["modes-goodput"],
-        check: |data| in_each(data, MODES, |view| drops(view, RELIABLE)),
+        check: under!(MODES, |view| drops(view, RELIABLE)),
     },
     PaperClaim {
         id: "goodput-nack",
@@ -36,7 +36,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "The hybrid mode with NACKs alone performs better than the reliable mode.",
         criterion: "Reproduced if its goodput is higher at every rate from 1e-5 on and nowhere 1 % lower; partly if it is at most rates from 1e-5 on.",
         see: &["modes-goodput", "strength-goodput"],
-        check: |data| in_each(data, MODES, |view| better(view, NACK)),
+        check: under!(MODES, |view| better(view, NACK)),
     },
     PaperClaim {
         id: "goodput-nack-mack",
@@ -44,7 +44,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "The hybrid mode with NACKs and MACKs performs better than the reliable mode.",
         criterion: "Reproduced if its goodput is higher at every rate from 1e-5 on and nowhere 1 % lower; partly if it is at most rates from 1e-5 on.",
         see: &["modes-goodput", "strength-goodput"],
-        check: |data| in_each(data, MODES, |view| better(view, BOTH)),
+        check: under!(MODES, |view| better(view, BOTH)),
     },
     PaperClaim {
         id: "goodput-tcp",
@@ -52,7 +52,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "TCP backs off significantly as the error rate grows.",
         criterion: BACKS_OFF,
         see: &["modes-goodput"],
-        check: |data| in_each(data, MODES, |view| backs_off(view, TCP)),
+        check: under!(MODES, |view| backs_off(view, TCP)),
     },
     PaperClaim {
         id: "goodput-udp-above",
@@ -60,7 +60,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "UDP has a better goodput than the reliable and the hybrid modes.",
         criterion: "Reproduced if UDP's is higher than that of all three at every rate above 0; partly if higher than the reliable mode's at most of them.",
         see: &["modes-goodput", "strength-goodput", "mack-goodput"],
-        check: |data| in_each(data, MODES, udp_above),
+        check: under!(MODES, udp_above),
     },
     PaperClaim {
         id: "goodput-udp-drops",
@@ -68,17 +68,15 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "UDP's goodput drops as the error rate grows, for data are damaged.",
         criterion: "Reproduced if it is lower at each rate than at the one before, partly if lower at 1e-4 than at 0.",
         see: &["modes-goodput"],
-        check: |data| {
-            in_each(data, MODES, |view| {
-                let all: Option<Vec<f64>> = ALL.iter().map(|x| view.goodput(UDP, x)).collect();
-                let all = all?;
-                let (first, last) = (*all.first()?, *all.last()?);
-                Some(ClaimFinding::bare(
-                    ClaimVerdict::of(falls(&all), last < first),
-                    format!("{} at 1e-4", rate(last)),
-                ))
-            })
-        },
+        check: under!(MODES, |view| {
+            let all: Option<Vec<f64>> = ALL.iter().map(|x| view.goodput(UDP, x)).collect();
+            let all = all?;
+            let (first, last) = (*all.first()?, *all.last()?);
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(falls(&all), last < first),
+                format!("{} at 1e-4", rate(last)),
+            ))
+        }),
     },
     PaperClaim {
         id: "delay-reliable",
@@ -89,7 +87,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         check: |data| {
             let waiting = |wait| data.mean("waits", super::experiments::NEAR, wait, "delay_mean_s");
             let (short, long) = (waiting("50")?, waiting("2000")?);
-            in_each(data, MODES, |view| {
+            in_each(data, MODES, &|view| {
                 let delay = |line| view.delay(line, WORST);
                 let (reliable, nack, both) = (delay(RELIABLE)?, delay(NACK)?, delay(BOTH)?);
                 let worse = nack.max(both);
@@ -121,7 +119,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "That is because the parity spares retransmissions.",
         criterion: "Reproduced if, at 1e-4, both hybrids send at most half of the reliable mode's octets again; partly if fewer.",
         see: &["modes-overhead", "strength-delay", "strength-overhead"],
-        check: |data| in_each(data, MODES, fewer_repeats),
+        check: under!(MODES, fewer_repeats),
     },
     PaperClaim {
         id: "delay-quasi-flat",
@@ -129,7 +127,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "The quasi-reliable mode has no extra delay, for it repeats nothing.",
         criterion: "Reproduced if its delay at 1e-4 is within 10 % of that at 0, partly if less than twice that. How it compares with the reliable mode's decides nothing.",
         see: &["modes-delay", "strength-delay"],
-        check: |data| in_each(data, MODES, |view| flat(view, QUASI)),
+        check: under!(MODES, |view| flat(view, QUASI)),
     },
     PaperClaim {
         id: "delay-udp-flat",
@@ -137,7 +135,7 @@ pub(super) const CLAIMS: [PaperClaim; 12] = [
         says: "UDP has no extra delay, for it repeats nothing.",
         criterion: "Reproduced if its delay at 1e-4 is within 10 % of that at 0, partly if less than twice that. How it compares with the reliable mode's decides nothing.",
         see: &["modes-delay"],
-        check: |data| in_each(data, MODES, |view| flat(view, UDP)),
+        check: under!(MODES, |view| flat(view, UDP)),
     },
     PaperClaim {
         id: "delay-tcp",
@@ -268,7 +266,7 @@ fn tcp_delay(data: &Data) -> Option<ClaimFinding> {
         Some(delay(TCP)? / delay(RELIABLE)?)
     };
     let (early, late) = (stopped("5")?, stopped("300")?);
-    in_each(data, MODES, |view| {
+    in_each(data, MODES, &|view| {
         let (tcp, reliable) = (view.delay(TCP, WORST)?, view.delay(RELIABLE, WORST)?);
         let ratio = tcp / reliable;
         let (again, ours) = (view.repeated(TCP, WORST)?, view.repeated(RELIABLE, WORST)?);

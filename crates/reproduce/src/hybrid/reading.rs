@@ -4,7 +4,7 @@ use super::tables::{AGGREGATED, RELIABLE};
 use crate::reading::PRINTED;
 pub(super) use crate::reading::{
     ALL, BACKS_OFF, HIGH, LOSSY, Reading, View, WORST, backs_off, count, falls, in_each, kilobytes,
-    percent, rate, seconds,
+    percent, rate, seconds, under,
 };
 
 /// The readings of Figures 8 to 11.

@@ -17,7 +17,7 @@ pub(super) const NACK: &str = "AeroTP NACK";
 pub(super) const BOTH: &str = "AeroTP NACK+MACK";
 
 /// The reproduction of `aerotp-hybrid`.
-pub const HYBRID: Paper = Paper {
+pub static HYBRID: Paper = Paper {
     name: "aerotp-hybrid",
     title: "AeroTP's error control: ARQ, FEC and both",
     families: &[

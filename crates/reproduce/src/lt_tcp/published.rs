@@ -2,7 +2,7 @@
 
 use super::families::{ARQ, HARQ, LT_HARQ};
 use crate::exhibit::{Beside, Cells, Exhibit};
-use crate::measure::{Measure, Statistic};
+use crate::measure::{Measure, Quantity, Statistic};
 use crate::overlay::Overlay;
 use crate::parameter::AxisUnit;
 
@@ -12,6 +12,7 @@ pub(super) const LATENCY: Measure = Measure {
     unit_name: AxisUnit::MS,
     label: "latency of a hop",
     statistic: Statistic::Mean,
+    quantity: Quantity::Delay,
 };
 
 pub(super) const ROUND_TRIP: Measure = Measure {
@@ -26,6 +27,7 @@ pub(super) const GOODPUT: Measure = Measure {
     unit_name: AxisUnit::MBIT_PER_S,
     label: "receiver goodput",
     statistic: Statistic::Mean,
+    quantity: Quantity::Goodput,
 };
 
 pub(super) const LINK_GOODPUT: Measure = Measure {
@@ -40,6 +42,7 @@ pub(super) const RESIDUAL: Measure = Measure {
     unit_name: AxisUnit::PERCENT,
     label: "residual loss of a hop",
     statistic: Statistic::Mean,
+    quantity: Quantity::Other,
 };
 
 const LATENCIES: (&str, &str) = (

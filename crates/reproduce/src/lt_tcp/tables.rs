@@ -8,7 +8,7 @@ use crate::figure::FigureSection;
 use crate::paper::{Absent, Paper};
 
 /// The reproduction of the slides.
-pub const LT_TCP: Paper = Paper {
+pub static LT_TCP: Paper = Paper {
     name: "lt-tcp",
     title: "Loss tolerance between link and transport: LT-TCP and LL-HARQ",
     families: &[

@@ -4,10 +4,11 @@ use super::causes::{
     CUT, HOLES, HOLES_PARITY, PATIENT, QUEUES, QUICK, SLOW, SLOW_PARITY, SLOWER, TCPS,
 };
 use super::overlays;
-use super::readings::{ALL, LOSSY, View, WORST, growth_of, judged, percent};
+use super::readings::{ALL, LOSSY, MODES, View, WORST, growth_of, percent};
 use super::tables::{PARITY, QUASI, RELIABLE, TCP, UDP};
 use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::overlay::Overlay;
+use crate::reading::under;
 use crate::reading::{BACKS_OFF, FULL, backs_off, falls};
 
 /// The rates below the one that the paper names.
@@ -29,7 +30,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         says: "Given time, the reliable mode brings every lost packet through.",
         criterion: "Reproduced if every run at every rate completed, partly if 95 % did.",
         see: &["ber-delivered"],
-        check: |data| judged(data, arq_complete),
+        check: under!(MODES, arq_complete),
     },
     PaperClaim {
         id: "goodput-reliable",
@@ -38,7 +39,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         criterion: "Reproduced if its goodput is at least twice TCP's at every rate from 1e-5 on and nowhere \
             1 % lower; partly if it is higher at most of the rates above 0.",
         see: &["ber-goodput"],
-        check: |data| judged(data, goodput_reliable),
+        check: under!(MODES, goodput_reliable),
     },
     PaperClaim {
         id: "goodput-tcp-backs-off",
@@ -46,7 +47,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         says: "TCP backs off substantially as the bit error rate grows.",
         criterion: BACKS_OFF,
         see: &["ber-goodput", "tcp-goodput"],
-        check: |data| judged(data, |view| backs_off(view, TCP)),
+        check: under!(MODES, |view| backs_off(view, TCP)),
     },
     PaperClaim {
         id: "goodput-tcp-unpredictable",
@@ -56,7 +57,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
             quarter of their mean (standard deviation, which unlike an interval does not shrink with the number of runs), \
             and, relative to the mean, five times as far as the reliable mode's; partly if twice as far.",
         see: &["ber-goodput"],
-        check: |data| judged(data, tcp_unpredictable),
+        check: under!(MODES, tcp_unpredictable),
     },
     PaperClaim {
         id: "delay-tcp",
@@ -64,7 +65,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         says: "TCP's delay grows by three orders of magnitude up to 1e-4.",
         criterion: "Reproduced if the growth from 0 to 1e-4 is 2.5 to 3.5 orders, partly if 2 to 4.",
         see: &["ber-delay", "tcp-delay", "ber-delay-octet-10s"],
-        check: |data| judged(data, delay_tcp),
+        check: under!(MODES, delay_tcp),
     },
     PaperClaim {
         id: "delay-reliable",
@@ -72,7 +73,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         says: "The reliable mode's delay grows by less than one order of magnitude.",
         criterion: "Reproduced below one order, partly below one and a half.",
         see: &["ber-delay", "queue-delay", "ber-delay-octet-10s-10ms"],
-        check: |data| judged(data, delay_reliable),
+        check: under!(MODES, delay_reliable),
     },
     PaperClaim {
         id: "delivered-low-rates",
@@ -80,7 +81,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         says: "Below 3.5e-5, TCP and AeroTP both deliver the full 1 MB.",
         criterion: "Reproduced if both deliver 99.9 % at each rate below, partly if 90 %.",
         see: &["ber-delivered", "tcp-delivered"],
-        check: |data| judged(data, delivered_low_rates),
+        check: under!(MODES, delivered_low_rates),
     },
     PaperClaim {
         id: "delivered-tcp-drops",
@@ -89,7 +90,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         criterion: "Reproduced if TCP delivers less than half from 5e-5 on, and ever less; partly if less \
             than half at 1e-4.",
         see: &["ber-delivered"],
-        check: |data| judged(data, delivered_tcp_drops),
+        check: under!(MODES, delivered_tcp_drops),
     },
     PaperClaim {
         id: "delivered-reliable",
@@ -97,15 +98,13 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         says: "At the highest rates, AeroTP's reliable mode still delivers nearly all.",
         criterion: "Reproduced if it delivers 99 % at each rate from 5e-5 on, partly if 90 %.",
         see: &["ber-delivered"],
-        check: |data| {
-            judged(data, |view| {
-                let share = view.least_share(RELIABLE, &["5e-5", "7.5e-5", WORST])?;
-                Some(ClaimFinding::bare(
-                    ClaimVerdict::of(share >= 0.99, share >= 0.9),
-                    format!("{} at least", percent(share)),
-                ))
-            })
-        },
+        check: under!(MODES, |view| {
+            let share = view.least_share(RELIABLE, &["5e-5", "7.5e-5", WORST])?;
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(share >= 0.99, share >= 0.9),
+                format!("{} at least", percent(share)),
+            ))
+        }),
     },
     PaperClaim {
         id: "delivered-udp",
@@ -114,7 +113,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         criterion: "Reproduced if UDP delivers less at each rate than at the one before, partly if less at \
             1e-4 than at 0.",
         see: &["ber-delivered"],
-        check: |data| judged(data, delivered_udp),
+        check: under!(MODES, delivered_udp),
     },
     PaperClaim {
         id: "delivered-quasi",
@@ -123,7 +122,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         criterion: "Reproduced if it loses at most a quarter of what UDP loses at each rate above 0, partly \
             if less than UDP.",
         see: &["ber-delivered", "header-delivered"],
-        check: |data| judged(data, delivered_quasi),
+        check: under!(MODES, delivered_quasi),
     },
     PaperClaim {
         id: "overhead-reliable",
@@ -132,7 +131,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         criterion: "Reproduced if its overhead is at most three quarters of TCP's at every rate at which TCP \
             delivers 90 %, partly if it is lower at every one.",
         see: &["ber-overhead", "tcp-overhead"],
-        check: |data| judged(data, overhead_reliable),
+        check: under!(MODES, overhead_reliable),
     },
     PaperClaim {
         id: "overhead-quasi",
@@ -141,7 +140,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         criterion: "Reproduced if, without bit errors, it costs at least one and a half times the reliable \
             mode's overhead, partly if more than it.",
         see: &["ber-overhead"],
-        check: |data| judged(data, overhead_quasi),
+        check: under!(MODES, overhead_quasi),
     },
     PaperClaim {
         id: "delay-quasi",
@@ -149,7 +148,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         says: "The quasi-reliable mode's delay does not grow with the bit error rate.",
         criterion: "Reproduced if the delay at 1e-4 is within 5 % of that at 0, partly if within 50 %.",
         see: &["ber-delay", "hole-delay"],
-        check: |data| judged(data, delay_quasi),
+        check: under!(MODES, delay_quasi),
     },
     PaperClaim {
         id: "advantage",
@@ -158,7 +157,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         criterion: "Reproduced if the reliable mode delivers at least what TCP and UDP do at each rate above 0 \
             with a higher goodput than TCP from 5e-6 on; partly if it delivers at least as much.",
         see: &["ber-goodput", "ber-delivered"],
-        check: |data| judged(data, advantage),
+        check: under!(MODES, advantage),
     },
     PaperClaim {
         id: "modes-trade",
@@ -168,7 +167,7 @@ pub(super) const CLAIMS: [PaperClaim; 16] = [
         criterion: "Reproduced if at 1e-4 the reliable mode delivers more and the quasi-reliable one is ten times as \
             fast, and without errors the latter costs more; partly if two of the three hold.",
         see: &["ber-delay", "ber-delivered", "ber-overhead"],
-        check: |data| judged(data, modes_trade),
+        check: under!(MODES, modes_trade),
     },
 ];
 

@@ -6,7 +6,7 @@ use super::design::{
     FEEDBACK, FEEDBACK_PARITY, RAMP, RAMP_10, RAMP_AEROTP, RAMP_PLAIN, REPORTS, REPORTS_ONE,
     REPORTS_TWO,
 };
-use super::readings::{ALL, LOSSY, View, WORST, as_printed, judged, percent};
+use super::readings::{ALL, LOSSY, MODES, View, WORST, as_printed, percent};
 use super::strength::{BY_AMOUNT, BY_RATE, STRENGTHS};
 use super::tables::{
     BER, DATAGRAM, NACK_MACK, NEAR, PARITY, QUASI, RELIABLE, SETUP, SETUP_AEROTP, SETUP_TCP, TCP,
@@ -14,6 +14,7 @@ use super::tables::{
 };
 use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
+use crate::reading::under;
 
 const GOODPUT: &str = "goodput_bps";
 const CONTROL: &str = "wire_bytes.control";
@@ -31,15 +32,13 @@ pub(super) const CLAIMS: [PaperClaim; 14] = [
         says: "TCP and UDP do not perform efficiently over a lossy wireless link.",
         criterion: "Reproduced if both deliver less than half at 1e-4, partly if one.",
         see: &["ber-goodput", "ber-delivered"],
-        check: |data| {
-            judged(data, |view| {
-                let (tcp, udp) = (view.share(TCP, WORST)?, view.share(UDP, WORST)?);
-                Some(ClaimFinding::bare(
-                    ClaimVerdict::of(tcp.max(udp) < 0.5, tcp.min(udp) < 0.5),
-                    format!("TCP delivers {}, UDP {}", percent(tcp), percent(udp)),
-                ))
-            })
-        },
+        check: under!(MODES, |view| {
+            let (tcp, udp) = (view.share(TCP, WORST)?, view.share(UDP, WORST)?);
+            Some(ClaimFinding::bare(
+                ClaimVerdict::of(tcp.max(udp) < 0.5, tcp.min(udp) < 0.5),
+                format!("TCP delivers {}, UDP {}", percent(tcp), percent(udp)),
+            ))
+        }),
     },
     PaperClaim {
         id: "split-helps",

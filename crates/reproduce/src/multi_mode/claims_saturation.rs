@@ -3,10 +3,11 @@
 use super::causes::{SLACK, SLACK_SLOW};
 use super::claims_strength::{CORRECTED, corrected, grows, over_strengths};
 use super::design::{FULL, PACKED};
-use super::readings::{View, WORST, by_strength};
+use super::readings::{BY_STRENGTH, View, WORST};
 use super::strength::{AMOUNTS, BY_AMOUNT, STRENGTHS};
 use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
+use crate::reading::under;
 
 const GOODPUT: &str = "goodput_bps";
 const DELAY: &str = "delay_mean_s";
@@ -28,7 +29,7 @@ pub(super) const CLAIMS: [PaperClaim; 6] = [
         criterion: "Reproduced if at each rate above 0 the best of the strengths is neither none nor 256 words, partly \
             if so at 1e-4.",
         see: &["rate-goodput"],
-        check: |data| by_strength(data, best_strength),
+        check: under!(BY_STRENGTH, best_strength),
     },
     PaperClaim {
         id: "fec17-down",
@@ -37,7 +38,7 @@ pub(super) const CLAIMS: [PaperClaim; 6] = [
         criterion: "Reproduced if at each rate both have at most 90 % of the best strength's goodput, partly if 256 \
             words have.",
         see: &["rate-goodput"],
-        check: |data| by_strength(data, saturated),
+        check: under!(BY_STRENGTH, saturated),
     },
     PaperClaim {
         id: "fec18-rises",
@@ -46,7 +47,7 @@ pub(super) const CLAIMS: [PaperClaim; 6] = [
         criterion: "Reproduced if at each rate the delay grows with each strength, tenfold at most; partly if 256 words \
             have the longest at each rate.",
         see: &["rate-delay", "slack-delay"],
-        check: |data| by_strength(data, delay_rises),
+        check: under!(BY_STRENGTH, delay_rises),
     },
     PaperClaim {
         id: "fec19-96",
@@ -54,7 +55,7 @@ pub(super) const CLAIMS: [PaperClaim; 6] = [
         says: "96 words a packet and more correct all errors at the tested rates.",
         criterion: CORRECTED,
         see: &["rate-delivered", "header-delivered"],
-        check: |data| by_strength(data, |view| corrected(view, &STRENGTHS[7..])),
+        check: under!(BY_STRENGTH, |view| corrected(view, &STRENGTHS[7..])),
     },
     PaperClaim {
         id: "fec20-exponential",

@@ -2,12 +2,13 @@
 
 use super::causes::{HOLES, HOLES_PLAIN};
 use super::design::{FULL, PACKED, WRITES};
-use super::readings::{View, WORST, by_strength, growth_of, percent};
+use super::readings::{BY_STRENGTH, View, WORST, growth_of, percent};
 use super::strength::STRENGTHS;
 use super::tables::QUASI;
 use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use crate::reading::falls;
+use crate::reading::under;
 
 const GOODPUT: &str = "goodput_bps";
 const DELAY: &str = "delay_mean_s";
@@ -36,7 +37,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         criterion: "Reproduced if every strength above 0 delivers more than none at 1e-4, and costs more without \
             errors, the more the stronger; partly if one of both holds.",
         see: &["strength-delivered", "strength-overhead"],
-        check: |data| by_strength(data, trade),
+        check: under!(BY_STRENGTH, trade),
     },
     PaperClaim {
         id: "fec-no-retransmission",
@@ -45,7 +46,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         criterion: "Reproduced if, with 32 words at 1e-4, packets are corrected, nothing is sent again, and the mean \
             delay stays below 10 ms; partly if nothing is sent again.",
         see: &["strength-delay"],
-        check: |data| by_strength(data, no_retransmission),
+        check: under!(BY_STRENGTH, no_retransmission),
     },
     PaperClaim {
         id: "fec-more-packets",
@@ -63,7 +64,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         criterion: "Reproduced if the goodput without parity falls at each step and by half at least, partly if it is \
             lower at 1e-4 than at 0.",
         see: &["strength-goodput"],
-        check: |data| by_strength(data, decreases),
+        check: under!(BY_STRENGTH, decreases),
     },
     PaperClaim {
         id: "fec13-mitigated",
@@ -72,7 +73,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         criterion: "Reproduced if up to 1e-4 each strength loses a smaller share of its goodput than the one before, as far \
             as 8 words, and from there on at most a tenth of what none loses; partly if every strength loses less than none.",
         see: &["strength-goodput"],
-        check: |data| by_strength(data, mitigated),
+        check: under!(BY_STRENGTH, mitigated),
     },
     PaperClaim {
         id: "fec13-strong-flat",
@@ -80,7 +81,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         says: "With 128 and 256 words the throughput hardly falls over all error rates.",
         criterion: "Reproduced if it falls by at most 1 %, partly if by 5 %.",
         see: &["strength-goodput", "header-delivered"],
-        check: |data| by_strength(data, strong_flat),
+        check: under!(BY_STRENGTH, strong_flat),
     },
     PaperClaim {
         id: "fec13-strong-costs",
@@ -88,7 +89,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         says: "At low error rates 128 and 256 words perform worse, for their overhead.",
         criterion: "Reproduced if without errors both have at most 90 % of the goodput without parity, partly if one.",
         see: &["strength-goodput"],
-        check: |data| by_strength(data, strong_costs),
+        check: under!(BY_STRENGTH, strong_costs),
     },
     PaperClaim {
         id: "fec14-flat",
@@ -97,7 +98,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         criterion: "Reproduced if at each strength the delay at 1e-4 is within 5 % of that at 0, partly if at half of \
             the strengths.",
         see: &["strength-delay", "hole-delay"],
-        check: |data| by_strength(data, delay_flat),
+        check: under!(BY_STRENGTH, delay_flat),
     },
     PaperClaim {
         id: "fec14-queue",
@@ -106,7 +107,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         criterion: "Reproduced if the delays of 128 and 256 words without errors are ten times that without parity, \
             partly if twice.",
         see: &["strength-delay"],
-        check: |data| by_strength(data, queue),
+        check: under!(BY_STRENGTH, queue),
     },
     PaperClaim {
         id: "fec15-decreases",
@@ -115,7 +116,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         criterion: "Reproduced if every strength below 128 loses more at 1e-4 than hit network headers account for, which are \
             no error that its parity could correct, and delivers ever less; partly if none does.",
         see: &["strength-delivered", "header-delivered"],
-        check: |data| by_strength(data, delivers_less),
+        check: under!(BY_STRENGTH, delivers_less),
     },
     PaperClaim {
         id: "fec15-all",
@@ -127,7 +128,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
             "header-delivered",
             "ber-delivered-octet",
         ],
-        check: |data| by_strength(data, |view| corrected(view, &STRENGTHS[8..])),
+        check: under!(BY_STRENGTH, |view| corrected(view, &STRENGTHS[8..])),
     },
     PaperClaim {
         id: "fec16-significant",
@@ -135,7 +136,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         says: "The overhead of FEC on the network is significant; its axis is logarithmic.",
         criterion: "Reproduced if without errors the strengths' overheads span a decade, partly if a factor of two.",
         see: &["strength-overhead"],
-        check: |data| by_strength(data, significant),
+        check: under!(BY_STRENGTH, significant),
     },
     PaperClaim {
         id: "fec16-flat",
@@ -144,7 +145,7 @@ pub(super) const CLAIMS: [PaperClaim; 13] = [
         criterion: "Reproduced if at each strength the overhead at 1e-4, which is what is put on the link less what is delivered, is within 5 % of that at 0, partly at most \
             strengths. Given if it is not, but what is put on the link is within 1 %.",
         see: &["strength-overhead"],
-        check: |data| by_strength(data, overhead_flat),
+        check: under!(BY_STRENGTH, overhead_flat),
     },
 ];
 

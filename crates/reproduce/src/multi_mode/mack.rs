@@ -1,12 +1,13 @@
 //! 1 to 365 acknowledgements in one packet, in reliable mode (section IV.B), with its claims.
 
-use super::readings::{View, by_aggregation, percent};
+use super::readings::{MACKS, View, percent};
 use super::tables::aerotp;
 use crate::airborne::{DELAY, GOODPUT, OVERHEAD, SCENARIO};
 use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::family::{Family, FamilyLine};
 use crate::figure::Figure;
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
+use crate::reading::under;
 
 const COUNTS: &[&str] = &["1", "2", "5", "10", "20", "50", "100", "200", "365"];
 const CLEAN: &str = "BER 0 until full";
@@ -132,7 +133,7 @@ pub(super) const CLAIMS: [PaperClaim; 3] = [
         criterion: "Reproduced if goodput and delay change by 10 % at most from 1 to 365, packets waiting until they are \
             full, at 0, 1e-5 and 1e-4; partly if so at 0 and 1e-5.",
         see: &["mack-goodput", "mack-delay"],
-        check: |data| by_aggregation(data, negligible),
+        check: under!(MACKS, negligible),
     },
     PaperClaim {
         id: "mack-bandwidth",
@@ -141,7 +142,7 @@ pub(super) const CLAIMS: [PaperClaim; 3] = [
         criterion: "Reproduced if without errors 100 to a packet take at most a tenth of the octets that single ones \
             take, partly if half.",
         see: &["mack-overhead"],
-        check: |data| by_aggregation(data, bandwidth),
+        check: under!(MACKS, bandwidth),
     },
     PaperClaim {
         id: "arq-trade",
@@ -150,7 +151,7 @@ pub(super) const CLAIMS: [PaperClaim; 3] = [
         criterion: "Reproduced if at 1e-5, with our defaults, the delay is longer than without errors, \
             acknowledgements are on the link, and every run completes; partly if one is missing.",
         see: &["mack-delay", "mack-overhead"],
-        check: |data| by_aggregation(data, trade),
+        check: under!(MACKS, trade),
     },
 ];
 

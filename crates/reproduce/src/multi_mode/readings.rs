@@ -1,13 +1,12 @@
 //! The readings of the conditions that this paper leaves open.
 
 use super::tables::BER;
-use crate::claims::ClaimFinding;
 use crate::data::Data;
 pub(super) use crate::reading::{ALL, LOSSY, View, WORST, growth_of, percent};
-use crate::reading::{PRINTED, Reading, in_each};
+use crate::reading::{PRINTED, Reading};
 
 /// The readings of Figures 21-24.
-const MODES: &[Reading] = &[
+pub(super) const MODES: &[Reading] = &[
     Reading::per_bit(BER, PRINTED),
     Reading::per_bit("ber-10ms", "10 ms"),
     Reading::per_octet("ber-octet", "rate per octet"),
@@ -17,7 +16,7 @@ const MODES: &[Reading] = &[
 ];
 
 /// The readings of Figures 13-20.
-const STRENGTHS: &[Reading] = &[
+pub(super) const BY_STRENGTH: &[Reading] = &[
     Reading::per_bit("strength-by-rate", PRINTED),
     Reading::per_bit("strength-10ms", "10 ms"),
     Reading::per_octet("strength-octet", "rate per octet"),
@@ -25,38 +24,14 @@ const STRENGTHS: &[Reading] = &[
 ];
 
 /// The readings of the plots that the paper leaves out.
-const MACKS: &[Reading] = &[
+pub(super) const MACKS: &[Reading] = &[
     Reading::per_bit("mack", PRINTED),
     Reading::per_bit("mack-10ms", "10 ms"),
     Reading::per_octet("mack-octet", "rate per octet"),
     Reading::per_bit("mack-20mb", "20 MB"),
 ];
 
-/// Judges a claim on modes.
-pub(super) fn judged(
-    data: &Data,
-    check: fn(&View<'_>) -> Option<ClaimFinding>,
-) -> Option<ClaimFinding> {
-    in_each(data, MODES, check)
-}
-
-/// Judges a claim on strengths.
-pub(super) fn by_strength(
-    data: &Data,
-    check: fn(&View<'_>) -> Option<ClaimFinding>,
-) -> Option<ClaimFinding> {
-    in_each(data, STRENGTHS, check)
-}
-
 /// The runs of Figures 13-20 under the conditions as printed.
 pub(super) fn as_printed(data: &Data) -> View<'_> {
-    View::of(data, STRENGTHS[0])
-}
-
-/// Judges a claim on the aggregation of acknowledgements.
-pub(super) fn by_aggregation(
-    data: &Data,
-    check: fn(&View<'_>) -> Option<ClaimFinding>,
-) -> Option<ClaimFinding> {
-    in_each(data, MACKS, check)
+    View::of(data, BY_STRENGTH[0])
 }

@@ -25,7 +25,7 @@ pub(super) const UNRELIABLE: &str = "AeroTP unreliable";
 pub(super) const DATAGRAM: &str = "AeroTP datagram";
 
 /// The reproduction of `aerotp-multi-mode`.
-pub const MULTI_MODE: Paper = Paper {
+pub static MULTI_MODE: Paper = Paper {
     name: "aerotp-multi-mode",
     title: "AeroTP's modes against TCP and UDP",
     families: &[

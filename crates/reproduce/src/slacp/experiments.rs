@@ -6,7 +6,7 @@ use super::tables::{
 };
 use crate::family::{Family, FamilyLine};
 use crate::figure::{Figure, FigureSection};
-use crate::measure::{Measure, Statistic};
+use crate::measure::{Measure, Quantity, Statistic};
 use crate::overlay::Overlay;
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
@@ -20,6 +20,7 @@ const LOST: Measure = Measure {
     unit_name: AxisUnit::PERCENT,
     label: "packets lost",
     statistic: Statistic::Mean,
+    quantity: Quantity::Other,
 };
 
 /// The number of packets in the runs of [`MODELS`].
@@ -31,6 +32,7 @@ const DROPPED: Measure = Measure {
     unit_name: AxisUnit::PACKETS,
     label: "dropped at full queues",
     statistic: Statistic::Mean,
+    quantity: Quantity::Other,
 };
 
 /// The packets that SLACP does not bring to the far end.
@@ -40,6 +42,7 @@ const RESIDUAL: Measure = Measure {
     unit_name: AxisUnit::PERCENT,
     label: "residual loss",
     statistic: Statistic::Mean,
+    quantity: Quantity::Other,
 };
 
 pub(super) const AT_128: &str = "90.6 ms a packet";

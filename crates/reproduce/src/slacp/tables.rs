@@ -4,7 +4,7 @@
 use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments};
 use crate::family::{Family, FamilyLine};
 use crate::figure::{Figure, FigureSection};
-use crate::measure::{Measure, Statistic};
+use crate::measure::{Measure, Quantity, Statistic};
 use crate::paper::{Absent, Paper};
 use crate::parameter::{AxisUnit, SweptParameter, ValueName};
 
@@ -14,7 +14,7 @@ pub(super) const REFERENCE_SLACP: &str = "reference TCP, SLACP";
 pub(super) const ENHANCED_SLACP: &str = "enhanced TCP, SLACP";
 
 /// The reproduction of the slides.
-pub const SLACP: Paper = Paper {
+pub static SLACP: Paper = Paper {
     name: "slacp",
     title: "SLACP: a link layer that spares TCP a satellite link's losses",
     families: &[
@@ -117,6 +117,7 @@ pub(super) const ELAPSED: Measure = Measure {
     unit_name: AxisUnit::S,
     label: "elapsed time",
     statistic: Statistic::Mean,
+    quantity: Quantity::Other,
 };
 
 pub(super) const fn elapsed(

@@ -1,6 +1,6 @@
 //! The keys of `[flow]` that belong to AeroTP.
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::read::{copies, narrow, set};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
@@ -75,7 +75,7 @@ const STYLES: [(&str, AckStyle); 2] = [
 ];
 
 /// The default mode is the one the papers recommend.
-fn mode(reader: &TableReader<'_>) -> Result<Mode, ScenarioError> {
+fn mode(reader: &TableReader<'_>) -> Result<Mode, SettingsError> {
     let names = Mode::ALL.map(|mode| (mode.name(), mode));
     Ok(reader
         .choice("mode", &names)?
@@ -83,7 +83,7 @@ fn mode(reader: &TableReader<'_>) -> Result<Mode, ScenarioError> {
 }
 
 impl AerotpPlan {
-    pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
+    pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, SettingsError> {
         let plan = Self::values(reader, mtu)?;
         let config = &plan.connection;
         let (mode, rules) = (config.mode, plan.rules());
@@ -109,7 +109,7 @@ impl AerotpPlan {
 
     /// The settings that the keys give; whether they go together is not checked. No more can be asked of
     /// them in a flow of another transport.
-    pub(super) fn values(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
+    pub(super) fn values(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, SettingsError> {
         let mut config = ConnectionConfig {
             mode: mode(reader)?,
             tpdu_bytes_max: mtu.as_usize().saturating_sub(NETWORK_HEADER_BYTES),
@@ -168,7 +168,7 @@ impl PartialEq for AerotpPlan {
     }
 }
 
-fn read_acks(config: &mut ConnectionConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+fn read_acks(config: &mut ConnectionConfig, reader: &TableReader<'_>) -> Result<(), SettingsError> {
     let ack = &mut config.ack;
     set(&mut ack.every, reader.whole("mack", 1..=365)?.map(narrow));
     let repeats = reader.whole("mack_repeats", 0..=u64::from(u16::MAX))?;
@@ -181,7 +181,7 @@ fn read_acks(config: &mut ConnectionConfig, reader: &TableReader<'_>) -> Result<
 fn read_waits(
     config: &mut ConnectionConfig,
     reader: &TableReader<'_>,
-) -> Result<(), ScenarioError> {
+) -> Result<(), SettingsError> {
     set(&mut config.rto.initial, reader.duration("rto_initial")?);
     set(&mut config.rto.margin, reader.duration("rto_margin")?);
     set(&mut config.rto.max, reader.duration("rto_max")?);
@@ -197,7 +197,7 @@ fn read_waits(
 }
 
 /// `adapt = "4ms"`: the channel's coherence time.
-fn adapt(reader: &TableReader<'_>) -> Result<Option<Duration>, ScenarioError> {
+fn adapt(reader: &TableReader<'_>) -> Result<Option<Duration>, SettingsError> {
     let text = reader.text("adapt")?.filter(|text| *text != "off");
     text.map(parse_duration).transpose().map_err(|error| {
         let problem = format!("{error}; write the channel's coherence time, such as 4ms, or off");
@@ -206,7 +206,7 @@ fn adapt(reader: &TableReader<'_>) -> Result<Option<Duration>, ScenarioError> {
 }
 
 /// `fec_block = "20+4"`: 4 repair symbols for every 20 TPDUs.
-fn block(reader: &TableReader<'_>) -> Result<Option<BlockPlan>, ScenarioError> {
+fn block(reader: &TableReader<'_>) -> Result<Option<BlockPlan>, SettingsError> {
     const FORM: &str = "write sources+repairs, such as 20+4, 256 together at most, or none";
     /// Half the round trip of a continental link: a block must not wait for a slow application.
     const CLOSE: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
 //! The keys of `[flow]`.
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::aerotp::{self, AerotpPlan};
 use super::gateway::{self, GatewayPlan};
 use super::lt_tcp::{self, LtTcpPlan};
@@ -143,7 +143,7 @@ impl FlowPlan {
         reader: &TableReader<'_>,
         tcp: Option<&TableReader<'_>>,
         lt_tcp: Option<&TableReader<'_>>,
-    ) -> Result<Self, ScenarioError> {
+    ) -> Result<Self, SettingsError> {
         let own_tcp = reader.table("tcp", tcp::KEYS)?;
         let own_lt_tcp = reader.table("lt_tcp", lt_tcp::KEYS)?;
         let transport = reader.choice("transport", &TRANSPORTS)?.ok_or_else(|| {
@@ -218,7 +218,7 @@ fn read_others(
     tcp: &[&TableReader<'_>],
     lt_tcp: &[&TableReader<'_>],
     mtu: ByteCount,
-) -> Result<(), ScenarioError> {
+) -> Result<(), SettingsError> {
     use TransportName::{Aerotp, Gateway, LtTcp, Tcp};
     if name != Tcp && !tcp.is_empty() {
         TcpPlan::read(tcp, mtu.max(MTU))?;
@@ -240,7 +240,7 @@ fn read_others(
     Ok(())
 }
 
-fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, ScenarioError> {
+fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, SettingsError> {
     let bytes: ByteCount = reader.required("bytes", "\"1MB\"")?;
     if bytes == ByteCount::ZERO {
         return Err(reader.wrong("bytes", "must be at least 1B"));

@@ -1,6 +1,6 @@
 //! The keys of `[flow]` that belong to a pair of gateways.
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::aerotp::AerotpPlan;
 use fulmar_proto::splice::{FlowClass, SplicerConfig};
 use fulmar_proto::units::{Bitrate, ByteCount};
@@ -23,7 +23,7 @@ pub(super) const KEYS: [&str; 2] = ["credit", "read_rate"];
 /// The values of the gateways' own keys, `credit` and `read_rate`, whichever transport the flow has.
 pub(super) fn values(
     reader: &TableReader<'_>,
-) -> Result<(ByteCount, Option<Bitrate>), ScenarioError> {
+) -> Result<(ByteCount, Option<Bitrate>), SettingsError> {
     let credit = reader.value_or("credit", FlowClass::default().window)?;
     if !(1..=u64::from(u32::MAX)).contains(&credit.0) {
         return Err(reader.wrong("credit", "must be 1B to 4294967295B"));
@@ -36,7 +36,7 @@ pub(super) fn values(
 }
 
 impl GatewayPlan {
-    pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
+    pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, SettingsError> {
         let aerotp = AerotpPlan::read(reader, mtu)?;
         if !aerotp.rules().complete {
             let problem = "must be one that delivers everything: a gateway carries a stream";

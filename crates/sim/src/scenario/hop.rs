@@ -1,6 +1,6 @@
 //! The keys of `[hop]` and `[lan]`.
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::link::LinkPlan;
 use core::fmt::Display;
 use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
@@ -106,7 +106,7 @@ impl HopPlan {
     pub(super) fn read(
         reader: &TableReader<'_>,
         recordings: &dyn Recordings,
-    ) -> Result<Self, ScenarioError> {
+    ) -> Result<Self, SettingsError> {
         let rate: Bitrate = reader.required("rate", "\"5Mbit/s\"")?;
         let plain = ChannelConfig {
             rate: Some(rate),
@@ -140,7 +140,7 @@ impl HopPlan {
         &self,
         longest: ByteCount,
         reader: &TableReader<'_>,
-    ) -> Result<(), ScenarioError> {
+    ) -> Result<(), SettingsError> {
         let Some(link) = &self.link else {
             return Ok(());
         };
@@ -169,7 +169,7 @@ impl HopPlan {
 }
 
 impl LanPlan {
-    pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
+    pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, SettingsError> {
         let config = ChannelConfig {
             rate: Some(reader.required("rate", "\"10Gbit/s\"")?),
             delay: reader.duration("delay")?.unwrap_or_default(),
@@ -185,7 +185,7 @@ impl LanPlan {
 /// More framing than any link has.
 const FRAMING_MAX: ByteCount = ByteCount(256);
 
-fn framing(reader: &TableReader<'_>) -> Result<ByteCount, ScenarioError> {
+fn framing(reader: &TableReader<'_>) -> Result<ByteCount, SettingsError> {
     let framing = reader.value_or("framing", ByteCount::ZERO)?;
     if framing > FRAMING_MAX {
         let problem = format!("`{framing}` must be at most {FRAMING_MAX}");
@@ -199,7 +199,7 @@ fn direction(
     base: &ChannelConfig,
     reader: &TableReader<'_>,
     recordings: &dyn Recordings,
-) -> Result<ChannelConfig, ScenarioError> {
+) -> Result<ChannelConfig, SettingsError> {
     let mut loss = reader.value_or("loss", base.loss.clone())?;
     if let LossModel::Replay(replay) = &mut loss
         && replay.trace.is_none()
@@ -217,7 +217,7 @@ fn direction(
         fading = whole.map_err(|error| problem(&error))?;
     }
     let span =
-        |key, default: Duration| Ok::<_, ScenarioError>(reader.duration(key)?.unwrap_or(default));
+        |key, default: Duration| Ok::<_, SettingsError>(reader.duration(key)?.unwrap_or(default));
     Ok(ChannelConfig {
         rate: reader.value("rate")?.or(base.rate),
         delay: span("delay", base.delay)?,
@@ -235,7 +235,7 @@ fn direction(
 }
 
 /// Runs the channel's own checks, and names the place of the key that they complain about.
-fn check(config: &ChannelConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+fn check(config: &ChannelConfig, reader: &TableReader<'_>) -> Result<(), SettingsError> {
     let Err(error) = fulmar_channel::Channel::new(config.clone(), &Rng::from_seed(0)) else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! The keys of `[hop.link]` and `[hop.red]`.
 
 use super::read::narrow;
-use super::{ScenarioError, slacp};
+use super::{SettingsError, slacp};
 use fulmar_baseline::link::{ArqConfig, HarqConfig, LinkLayer, SlacpConfig};
 use fulmar_channel::{QueueLimit, RedConfig};
 use fulmar_settings::{Keys, TableReader};
@@ -61,7 +61,7 @@ const QUEUE_PACKETS_MAX: u64 = 1 << 24;
 
 impl LinkPlan {
     /// Reads `link` and `red` of a hop: a name, or a table with the layer's settings.
-    pub(super) fn read(hop: &TableReader<'_>) -> Result<Option<Self>, ScenarioError> {
+    pub(super) fn read(hop: &TableReader<'_>) -> Result<Option<Self>, SettingsError> {
         let red = match hop.table("red", RED_KEYS)? {
             Some(red) => Some(read_red(&red)?),
             None => None,
@@ -104,7 +104,7 @@ impl Preset {
         })
     }
 
-    fn changed(self, link: &TableReader<'_>) -> Result<Option<LinkLayer>, ScenarioError> {
+    fn changed(self, link: &TableReader<'_>) -> Result<Option<LinkLayer>, SettingsError> {
         // A key of another layer has no effect but must be valid: every key is read.
         let window_max = match self {
             Self::LlHarq => HarqConfig::WINDOW_MAX,
@@ -133,7 +133,7 @@ fn read_arq(
     preset: ArqConfig,
     window: Option<u16>,
     link: &TableReader<'_>,
-) -> Result<ArqConfig, ScenarioError> {
+) -> Result<ArqConfig, SettingsError> {
     let retransmit_after = link.duration("retransmit_after")?;
     if retransmit_after.is_some_and(|span| span.is_zero()) {
         return Err(link.wrong("retransmit_after", "must be longer than 0"));
@@ -148,7 +148,7 @@ fn read_arq(
     })
 }
 
-fn read_harq(window: Option<u16>, link: &TableReader<'_>) -> Result<HarqConfig, ScenarioError> {
+fn read_harq(window: Option<u16>, link: &TableReader<'_>) -> Result<HarqConfig, SettingsError> {
     let preset = HarqConfig::default();
     let fragments = link.whole("fragments", 1..=u64::from(HarqConfig::FRAGMENTS_MAX))?;
     let units = link.whole("units", 1..=u64::from(HarqConfig::UNITS_MAX))?;
@@ -163,7 +163,7 @@ fn read_harq(window: Option<u16>, link: &TableReader<'_>) -> Result<HarqConfig, 
     })
 }
 
-fn read_red(red: &TableReader<'_>) -> Result<RedConfig, ScenarioError> {
+fn read_red(red: &TableReader<'_>) -> Result<RedConfig, SettingsError> {
     let length = |key, example| {
         let packets = red.whole(key, 0..=QUEUE_PACKETS_MAX)?;
         let packets = packets.and_then(|packets| u32::try_from(packets).ok());

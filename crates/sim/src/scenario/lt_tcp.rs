@@ -1,6 +1,6 @@
 //! The keys of `[lt_tcp]` and `[flow.lt_tcp]`.
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::read::{narrow, set};
 use fulmar_baseline::lt_tcp::LtTcpConfig;
 use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
@@ -67,7 +67,7 @@ impl LtTcpPlan {
         flow: &TableReader<'_>,
         tables: &[&TableReader<'_>],
         mtu: ByteCount,
-    ) -> Result<Self, ScenarioError> {
+    ) -> Result<Self, SettingsError> {
         if mtu.0 < MTU_MIN {
             let problem = format!("`{mtu}` must be at least {MTU_MIN}B with lt-tcp");
             return Err(flow.wrong("mtu", problem));
@@ -98,7 +98,7 @@ impl LtTcpPlan {
     }
 }
 
-fn read_blocks(config: &mut LtTcpConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+fn read_blocks(config: &mut LtTcpConfig, reader: &TableReader<'_>) -> Result<(), SettingsError> {
     if let Some(unit) = reader.value::<ByteCount>("unit_min")? {
         config.unit_min = u16::try_from(unit.0).unwrap_or(u16::MAX);
     }
@@ -115,7 +115,7 @@ fn read_blocks(config: &mut LtTcpConfig, reader: &TableReader<'_>) -> Result<(),
     Ok(())
 }
 
-fn read_rest(config: &mut LtTcpConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+fn read_rest(config: &mut LtTcpConfig, reader: &TableReader<'_>) -> Result<(), SettingsError> {
     let segments = reader.whole("initial_window", 1..=1000)?;
     set(&mut config.initial_window, segments.map(narrow));
     let every = reader.whole("ack_every", 1..=255)?;

@@ -23,8 +23,7 @@ pub const NAMED_BY: &[(&str, &str)] = &[("link", "layer")];
 
 pub use aerotp::AerotpPlan;
 pub use flow::{AppDirection, DatagramPlan, FlowPlan, TransportPlan};
-pub use fulmar_settings::Document;
-pub use fulmar_settings::{Origin, SettingsError as ScenarioError};
+pub use fulmar_settings::{Document, Origin, Override, SettingsError};
 pub use gateway::GatewayPlan;
 pub use hop::{HopPlan, LanPlan, NoRecordings, Recordings};
 pub use link::LinkPlan;

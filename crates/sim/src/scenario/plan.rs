@@ -1,6 +1,6 @@
 //! The plan that a scenario means: checked settings for one point of an experiment.
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::flow::{self, FlowPlan, TransportPlan};
 use super::hop::{self, HopPlan, LanPlan, NoRecordings, Recordings};
 use super::{lt_tcp, tcp};
@@ -52,7 +52,7 @@ impl PointPlan {
     ///
     /// # Errors
     /// As [`PointPlan::read_with`].
-    pub fn read(document: &Document) -> Result<Self, ScenarioError> {
+    pub fn read(document: &Document) -> Result<Self, SettingsError> {
         Self::read_with(document, &NoRecordings)
     }
 
@@ -64,7 +64,7 @@ impl PointPlan {
     pub fn read_with(
         document: &Document,
         recordings: &dyn Recordings,
-    ) -> Result<Self, ScenarioError> {
+    ) -> Result<Self, SettingsError> {
         let root = TableReader::root(&document.name, &document.root, KEYS)?;
         let run = Self::read_run(&root)?;
         // They are for people, but must be texts: a list would be a mistake.
@@ -118,7 +118,7 @@ impl PointPlan {
         root: &TableReader<'_>,
         readers: &[TableReader<'_>],
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
-    ) -> Result<Vec<FlowPlan>, ScenarioError> {
+    ) -> Result<Vec<FlowPlan>, SettingsError> {
         let mut flows: Vec<FlowPlan> = Vec::new();
         for reader in readers {
             let first = FlowPlan::read(reader, tcp, lt_tcp)?;
@@ -137,7 +137,7 @@ impl PointPlan {
         Ok(flows)
     }
 
-    fn read_run(root: &TableReader<'_>) -> Result<RunPlan, ScenarioError> {
+    fn read_run(root: &TableReader<'_>) -> Result<RunPlan, SettingsError> {
         let mut plan = RunPlan {
             seed: 1,
             runs: 1,

@@ -1,6 +1,6 @@
 //! Helpers that put values read from a document into settings.
 
-use super::ScenarioError;
+use super::SettingsError;
 use core::num::NonZeroU8;
 use fulmar_settings::TableReader;
 
@@ -20,7 +20,7 @@ pub(super) fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
 const COPIES_MAX: u64 = 100;
 
 /// `copies = 2`: the number of times that each packet with data is sent.
-pub(super) fn copies(reader: &TableReader<'_>) -> Result<NonZeroU8, ScenarioError> {
+pub(super) fn copies(reader: &TableReader<'_>) -> Result<NonZeroU8, SettingsError> {
     let copies = reader.whole("copies", 1..=COPIES_MAX)?.map(narrow);
     Ok(copies.and_then(NonZeroU8::new).unwrap_or(NonZeroU8::MIN))
 }

@@ -1,6 +1,6 @@
 //! The keys of `[hop.link]` that SLACP has.
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::read::narrow;
 use fulmar_baseline::link::{LaneSettings, SlacpConfig};
 use fulmar_settings::{FieldKeys, Keys, TableReader, key_of};
@@ -28,7 +28,7 @@ const FIELDS: &FieldKeys = &[
 ];
 
 /// The settings that `link` gives; the others have their defaults.
-pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, ScenarioError> {
+pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, SettingsError> {
     let plain = SlacpConfig::default();
     let urgent = match link.table("urgent", LANE_KEYS)? {
         Some(urgent) => lane(&urgent, plain.urgent)?,
@@ -51,7 +51,7 @@ pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, ScenarioError>
     }
 }
 
-fn lane(reader: &TableReader<'_>, plain: LaneSettings) -> Result<LaneSettings, ScenarioError> {
+fn lane(reader: &TableReader<'_>, plain: LaneSettings) -> Result<LaneSettings, SettingsError> {
     let persistence = reader.whole("persistence", 0..=4)?;
     Ok(LaneSettings {
         arq: reader.value_or("arq", plain.arq)?,

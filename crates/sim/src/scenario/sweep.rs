@@ -6,7 +6,7 @@
 //! "flow.mode, flow.fec_words" = [["reliable", 0], ["nack-mack", 24]]   # a pair of paths, zipped
 //! ```
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::hop::Recordings;
 use super::path::{covers, overlap, set_paths};
 use super::plan::PointPlan;
@@ -41,7 +41,7 @@ struct Axis {
 ///
 /// # Errors
 /// As [`points_with`].
-pub fn points(document: &Document) -> Result<Vec<SweepPoint>, ScenarioError> {
+pub fn points(document: &Document) -> Result<Vec<SweepPoint>, SettingsError> {
     points_of(document, &PointPlan::read)
 }
 
@@ -53,15 +53,15 @@ pub fn points(document: &Document) -> Result<Vec<SweepPoint>, ScenarioError> {
 pub fn points_with(
     document: &Document,
     recordings: &dyn Recordings,
-) -> Result<Vec<SweepPoint>, ScenarioError> {
+) -> Result<Vec<SweepPoint>, SettingsError> {
     points_of(document, &|document| {
         PointPlan::read_with(document, recordings)
     })
 }
 
-type ReadPlan<'a> = &'a dyn Fn(&Document) -> Result<PointPlan, ScenarioError>;
+type ReadPlan<'a> = &'a dyn Fn(&Document) -> Result<PointPlan, SettingsError>;
 
-fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<SweepPoint>, ScenarioError> {
+fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<SweepPoint>, SettingsError> {
     let axes = axes(document)?;
     let count = axes
         .iter()
@@ -78,7 +78,7 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<SweepPoint>,
              \"a, b\" = [[1, 2], [3, 4]]",
             factors.join(" x ")
         );
-        return Err(ScenarioError::new(origin, "sweep", problem));
+        return Err(SettingsError::new(origin, "sweep", problem));
     };
     let points: Vec<SweepPoint> = (0..count)
         .map(|index| point(document, &axes, index, read))
@@ -90,7 +90,7 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<SweepPoint>,
             "{runs} at each of {count} points are more than {RUNS_MAX} in all; take fewer runs or \
              split the sweep"
         );
-        return Err(ScenarioError::new(
+        return Err(SettingsError::new(
             document.origin_of("run.runs"),
             "run.runs",
             problem,
@@ -104,7 +104,7 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<SweepPoint>,
 }
 
 /// Refuses an axis that changes nothing: rows that differ in their label alone would pass for a result.
-fn refuse_idle(axes: &[Axis], points: &[SweepPoint]) -> Result<(), ScenarioError> {
+fn refuse_idle(axes: &[Axis], points: &[SweepPoint]) -> Result<(), SettingsError> {
     let mut stride = points.len();
     for axis in axes {
         let levels = axis.levels.len();
@@ -120,7 +120,7 @@ fn refuse_idle(axes: &[Axis], points: &[SweepPoint]) -> Result<(), ScenarioError
                            several notations, another key may stand over it, such as one of \
                            [flow.tcp] over [tcp], or the transport has no use for it";
             let field = format!("sweep.{}", axis.paths.join(", "));
-            return Err(ScenarioError::new(axis.origin.clone(), field, problem));
+            return Err(SettingsError::new(axis.origin.clone(), field, problem));
         }
     }
     Ok(())
@@ -133,7 +133,7 @@ fn check_replaced(
     axes: &[Axis],
     replaced: &Axis,
     read: ReadPlan<'_>,
-) -> Result<(), ScenarioError> {
+) -> Result<(), SettingsError> {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let written = replaced.paths.iter().filter(|path| document.has(path));
     let written: Vec<String> = written.map(|path| last(path)).collect();
@@ -158,7 +158,7 @@ fn point(
     axes: &[Axis],
     index: usize,
     read: ReadPlan<'_>,
-) -> Result<SweepPoint, ScenarioError> {
+) -> Result<SweepPoint, SettingsError> {
     let mut document = document.clone();
     let mut varied = Vec::new();
     let mut stride = axes.iter().map(|axis| axis.levels.len()).product::<usize>();
@@ -179,18 +179,18 @@ fn point(
     })
 }
 
-fn axes(document: &Document) -> Result<Vec<Axis>, ScenarioError> {
+fn axes(document: &Document) -> Result<Vec<Axis>, SettingsError> {
     let mut found = Vec::new();
     if let Some(sweep) = document.root.get("sweep") {
         if !matches!(sweep.node, Node::Table(_)) {
             let problem = "must be one table, [sweep], with a list of values for each path";
-            return Err(ScenarioError::new(sweep.origin.clone(), "sweep", problem));
+            return Err(SettingsError::new(sweep.origin.clone(), "sweep", problem));
         }
         collect("", sweep, &mut found)?;
         if found.is_empty() {
             let problem = "varies nothing; name what is to vary, such as \"hop.ber\" = [0, 1e-5], or \
                            leave [sweep] out";
-            return Err(ScenarioError::new(sweep.origin.clone(), "sweep", problem));
+            return Err(SettingsError::new(sweep.origin.clone(), "sweep", problem));
         }
     }
     refuse_overlaps(&found)?;
@@ -200,14 +200,14 @@ fn axes(document: &Document) -> Result<Vec<Axis>, ScenarioError> {
 }
 
 /// Refuses two axes over one value: only the second would have an effect, without a word.
-fn refuse_overlaps(axes: &[Axis]) -> Result<(), ScenarioError> {
+fn refuse_overlaps(axes: &[Axis]) -> Result<(), SettingsError> {
     let paths: Vec<(&str, &Origin)> = axes
         .iter()
         .flat_map(|axis| axis.paths.iter().map(|path| (path.as_str(), &axis.origin)))
         .collect();
     if let Some((_, origin)) = paths.get(PATHS_MAX) {
         let problem = format!("varies more than {PATHS_MAX} values; split the sweep");
-        return Err(ScenarioError::new((*origin).clone(), "sweep", problem));
+        return Err(SettingsError::new((*origin).clone(), "sweep", problem));
     }
     for (index, (path, origin)) in paths.iter().enumerate() {
         let earlier = paths[..index]
@@ -215,7 +215,7 @@ fn refuse_overlaps(axes: &[Axis]) -> Result<(), ScenarioError> {
             .find(|(earlier, _)| overlap(earlier, path));
         if let Some((earlier, _)) = earlier {
             let problem = format!("varies what `{earlier}` varies already; keep one of them");
-            return Err(ScenarioError::new(
+            return Err(SettingsError::new(
                 (*origin).clone(),
                 format!("sweep.{path}"),
                 problem,
@@ -226,7 +226,7 @@ fn refuse_overlaps(axes: &[Axis]) -> Result<(), ScenarioError> {
 }
 
 /// Refuses a value of the command line that the sweep replaces at every point: it would be ignored.
-fn refuse_unused(document: &Document, axes: &[Axis]) -> Result<(), ScenarioError> {
+fn refuse_unused(document: &Document, axes: &[Axis]) -> Result<(), SettingsError> {
     for (set, origin) in set_paths(document) {
         for axis in axes {
             let Some(swept) = axis.paths.iter().find(|swept| covers(swept, &set)) else {
@@ -238,14 +238,14 @@ fn refuse_unused(document: &Document, axes: &[Axis]) -> Result<(), ScenarioError
                  by --set 'sweep.{}=[...]'",
                 axis.paths.join(", ")
             );
-            return Err(ScenarioError::new(origin.clone(), set, problem));
+            return Err(SettingsError::new(origin.clone(), set, problem));
         }
     }
     Ok(())
 }
 
 /// Refuses two equal points: they would stand in a table as two results.
-fn refuse_repeated(axis: &Axis) -> Result<(), ScenarioError> {
+fn refuse_repeated(axis: &Axis) -> Result<(), SettingsError> {
     let mut known = BTreeSet::new();
     for level in &axis.levels {
         let written: Vec<String> = level.iter().map(|value| value.node.to_string()).collect();
@@ -253,15 +253,15 @@ fn refuse_repeated(axis: &Axis) -> Result<(), ScenarioError> {
         if !known.insert(written) {
             let field = format!("sweep.{}", axis.paths.join(", "));
             let problem = format!("takes `{shown}` twice; write each value once");
-            return Err(ScenarioError::new(axis.origin.clone(), field, problem));
+            return Err(SettingsError::new(axis.origin.clone(), field, problem));
         }
     }
     Ok(())
 }
 
-fn collect(path: &str, tree: &Tree, into: &mut Vec<Axis>) -> Result<(), ScenarioError> {
+fn collect(path: &str, tree: &Tree, into: &mut Vec<Axis>) -> Result<(), SettingsError> {
     let error =
-        |problem: &str| ScenarioError::new(tree.origin.clone(), format!("sweep.{path}"), problem);
+        |problem: &str| SettingsError::new(tree.origin.clone(), format!("sweep.{path}"), problem);
     match &tree.node {
         Node::Table(table) if table.is_empty() && !path.is_empty() => Err(error(
             "must be a list of the values to take, such as [0, 1e-5]",

@@ -1,6 +1,6 @@
 //! The keys of `[tcp]` and `[flow.tcp]`.
 
-use super::ScenarioError;
+use super::SettingsError;
 use super::read::{narrow, set};
 use core::num::NonZeroU8;
 use fulmar_baseline::tcp::{Algorithm, ReduceFrom, RtoRule, TcpConfig, TcpPreset};
@@ -89,7 +89,7 @@ const REDUCTIONS: [(&str, ReduceFrom); 3] = [
 impl TcpPlan {
     /// Reads the settings of a flow: those of its preset, then those of `[tcp]`, then those of
     /// `[flow.tcp]`; a preset named later begins anew.
-    pub(super) fn read(tables: &[&TableReader<'_>], mtu: ByteCount) -> Result<Self, ScenarioError> {
+    pub(super) fn read(tables: &[&TableReader<'_>], mtu: ByteCount) -> Result<Self, SettingsError> {
         let headers = NETWORK_HEADER_BYTES + TCP_HEADER_BYTES;
         // The shortest mtu leaves room for both headers.
         let mss = u16::try_from(mtu.as_usize().saturating_sub(headers)).unwrap_or(u16::MAX);
@@ -126,7 +126,7 @@ fn read_window(
     config: &mut TcpConfig,
     reader: &TableReader<'_>,
     mss_max: u16,
-) -> Result<(), ScenarioError> {
+) -> Result<(), SettingsError> {
     if let Some(mss) = reader.value::<ByteCount>("mss")? {
         if mss.0 > u64::from(mss_max) {
             let problem = format!("`{mss}` must be at most {mss_max}B, the mtu less 40B");
@@ -168,7 +168,7 @@ fn read_window(
     Ok(())
 }
 
-fn read_repair(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+fn read_repair(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), SettingsError> {
     let recovery = &mut config.recovery;
     set(&mut recovery.sack, reader.value("sack")?);
     let duplicates = reader.whole("duplicates", 0..=100)?;
@@ -207,7 +207,7 @@ fn read_repair(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), S
     Ok(())
 }
 
-fn read_options(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+fn read_options(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), SettingsError> {
     let acks = &mut config.acks;
     set(&mut acks.time, reader.duration("delayed_ack")?);
     let every = reader.whole("ack_every", 1..=255)?;

@@ -8,7 +8,7 @@ mod tcp;
 
 use super::{DURATION, Draw};
 use crate::report::record::Metrics;
-use crate::scenario::{Document, PointPlan, ScenarioError};
+use crate::scenario::{Document, PointPlan, SettingsError};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::AtomicBool;
 
@@ -37,7 +37,7 @@ impl Session {
 }
 
 /// Draws, runs and checks the sessions of `seed`.
-pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, ScenarioError> {
+pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, SettingsError> {
     let mut both = Session::default();
     both.add("lt-tcp", &lt_tcp::session(seed, cancel)?);
     both.add("tcp", &tcp::session(seed, cancel)?);
@@ -49,7 +49,7 @@ fn run(
     seed: u64,
     cancel: &AtomicBool,
     check: impl FnOnce(&PointPlan, &World, EndReason) -> Vec<String>,
-) -> Result<Session, ScenarioError> {
+) -> Result<Session, SettingsError> {
     let document = Document::parse(&format!("swarm seed {seed}"), text)?;
     let plan = PointPlan::read(&document)?;
     let options = WorldOptions {

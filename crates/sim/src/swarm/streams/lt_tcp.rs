@@ -3,12 +3,12 @@
 use super::{
     Draw, PATIENT, SYN_RETRIES_MAX, Session, draw_buffers, draw_flow_head, draw_path, run,
 };
-use crate::scenario::ScenarioError;
+use crate::scenario::SettingsError;
 use crate::swarm::broken;
 use core::sync::atomic::AtomicBool;
 
 /// Draws, runs and checks the session of `seed`.
-pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, ScenarioError> {
+pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, SettingsError> {
     run(&scenario(seed), seed, cancel, |_, world, end| {
         broken(world, end)
     })

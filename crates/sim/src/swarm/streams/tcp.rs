@@ -3,7 +3,7 @@
 use super::{
     Draw, PATIENT, SYN_RETRIES_MAX, Session, draw_buffers, draw_flow_head, draw_path, run,
 };
-use crate::scenario::{PointPlan, ScenarioError, TransportPlan};
+use crate::scenario::{PointPlan, SettingsError, TransportPlan};
 use crate::stack::stream::GAVE_UP;
 use crate::swarm::broken_but;
 use crate::world::{EndReason, World};
@@ -39,7 +39,7 @@ const PRESETS: [&str; 6] = [
     "sack-no-cc",
 ];
 /// Draws, runs and checks the session of `seed`.
-pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, ScenarioError> {
+pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, SettingsError> {
     run(&scenario(seed), seed, cancel, broken)
 }
 
