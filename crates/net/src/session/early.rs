@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn recordings_under_a_key_that_comes_back_are_refused() {
         let mut intake = EarlyIntake::new(3);
-        let mut open = |intake: &mut EarlyIntake, epoch, counter| {
+        let open = |intake: &mut EarlyIntake, epoch, counter| {
             let (salt, octets) = sealed(epoch, 1, counter);
             intake.open(&preset(), salt, counter, &octets, &mut Vec::new())
         };

@@ -5,10 +5,10 @@ mod short;
 
 use crate::short::{runs, short};
 use fulmar_reproduce::{
-    Attempt, Checked, ClaimVerdict, FSO, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, SLACP,
-    overview,
+    Attempt, ClaimVerdict, FSO, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, SLACP, overview,
 };
 use fulmar_sim::experiment::{ExperimentProgress, PointResult};
+use serde::Deserialize;
 use std::sync::OnceLock;
 
 /// The number of claims: none may vanish unnoticed.
@@ -33,7 +33,20 @@ fn text(name: &str) -> &'static str {
     &file.unwrap_or_else(|| panic!("no {name}")).text
 }
 
-fn claims(files: &[OutputFile]) -> Vec<Checked> {
+/// The schema of an object of `claims.json`: these fields, and no others.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenClaim {
+    id: String,
+    #[serde(rename = "where")]
+    place: String,
+    claim: String,
+    verdict: ClaimVerdict,
+    figure: String,
+    comment: String,
+}
+
+fn claims(files: &[OutputFile]) -> Vec<WrittenClaim> {
     let file = files.iter().find(|file| file.name == "claims.json");
     serde_json::from_str(&file.expect("claims.json").text).expect("the schema of claims")
 }
@@ -142,7 +155,7 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
 }
 
 /// These tests make fewer runs than the figures have; the criterion comes next.
-fn is_told_of_few_runs(claim: &Checked) -> bool {
+fn is_told_of_few_runs(claim: &WrittenClaim) -> bool {
     let mut lines = claim.comment.lines();
     let first = lines.next().unwrap_or_default();
     let next = lines.next().unwrap_or_default();
@@ -266,7 +279,11 @@ fn keeps_its_claims_and_its_octets(
 
 /// Checks that the page names the things that the paper has and Fulmar has not, and that a claim that our
 /// own settings make hold says so and does not count as reproduced.
-fn tells_what_is_absent_and_counts_nothing_given(paper: &Paper, page: &str, claims: &[Checked]) {
+fn tells_what_is_absent_and_counts_nothing_given(
+    paper: &Paper,
+    page: &str,
+    claims: &[WrittenClaim],
+) {
     let (_, list) = page
         .split_once("<h2 id=\"absent\">Not here</h2>")
         .expect("a list");
