@@ -12,7 +12,7 @@ mod second_wire;
 
 use crate::session_pair::by_hand::{sent, take};
 use forging::{random, with_hec};
-use fulmar_net::session::Work;
+use fulmar_net::session::{Work, performed};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Duration;
 use rows::{MOST_PARITY, Row, blind_rows, calling_rows, parity_rows, seeing_rows};
@@ -25,6 +25,8 @@ fn measured(row: &mut Row, claims_parity: bool) -> Work {
     let mut rng = Rng::from_seed(17).child(row.name);
     let step = Duration::from_secs(1) / row.rate;
     let mut before = row.victim.work();
+    // As the curve and the hash were called, not as the session says.
+    let (mut key_operations, mut hashes) = (0, 0);
     for n in 0..2 * row.rate {
         if n == row.rate {
             before = row.victim.work();
@@ -37,14 +39,30 @@ fn measured(row: &mut Row, claims_parity: bool) -> Work {
                 octets = with_hec(octets);
             }
         }
+        let began = performed();
         take(&mut row.victim, row.now, place, &octets);
         drop(sent(&mut row.victim, row.now));
         row.now += step;
+        if n >= row.rate {
+            let done = performed();
+            key_operations += done.key_operations - began.key_operations;
+            hashes += done.hashes - began.hashes;
+        }
     }
     let after = row.victim.work();
+    let counted = [
+        after.key_operations - before.key_operations,
+        after.hashes - before.hashes,
+    ];
+    assert_eq!(
+        counted,
+        [key_operations, hashes],
+        "{}: as the session counts",
+        row.name
+    );
     Work {
-        key_operations: after.key_operations - before.key_operations,
-        hashes: after.hashes - before.hashes,
+        key_operations,
+        hashes,
         openings: after.openings - before.openings,
         decodes: after.decodes - before.decodes,
         answers: after.answers - before.answers,

@@ -5,6 +5,7 @@
 //! AES-256-GCM with keys derived from those.
 
 use super::path_slot::PathSlot;
+use super::primitives::derive_key;
 use super::wire::{Capability, Hello};
 use fulmar_proto::wire::checksum::crc32;
 use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
@@ -83,7 +84,7 @@ impl Suite {
         let unbound = match self {
             Self::ChaCha20Poly1305 => UnboundKey::new(&CHACHA20_POLY1305, split),
             Self::Aes256Gcm => {
-                let derived = Zeroizing::new(blake3::derive_key(AES_CONTEXT, split));
+                let derived = Zeroizing::new(derive_key(AES_CONTEXT, split));
                 UnboundKey::new(&AES_256_GCM, derived.as_slice())
             }
         };

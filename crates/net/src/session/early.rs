@@ -10,8 +10,10 @@
 use super::cipher::TAG_BYTES;
 use super::config::{EarlyData, Security};
 use super::keys::{KEY_BYTES, PresetKey, SecretKey};
+use super::primitives::derive_key;
 use super::replay::ReplayWindow;
 use super::seal::Sealed;
+use super::work::Work;
 use chacha20poly1305::aead::AeadInPlace;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce, Tag};
 use zeroize::Zeroizing;
@@ -72,7 +74,7 @@ pub(super) fn root(
             let parts = Zeroizing::new([*common.octets(), *preset, *from.octets(), *to.octets()]);
             let material = Zeroizing::new(parts.concat());
             let context = "fulmar 2026-11-23 session early root of public keys";
-            Some(PresetKey::derived(blake3::derive_key(context, &material)))
+            Some(PresetKey::derived(derive_key(context, &material)))
         }
         Security::None { .. } | Security::Nobody => None,
     }
@@ -80,7 +82,7 @@ pub(super) fn root(
 
 /// The number of a root, which a header carries instead of a session index.
 pub(super) fn key_id(preset: &PresetKey) -> u32 {
-    let derived = blake3::derive_key("fulmar 2026-11-21 session early id", preset.octets());
+    let derived = derive_key("fulmar 2026-11-21 session early id", preset.octets());
     let [i0, i1, i2, i3, ..] = derived;
     u32::from_be_bytes([i0, i1, i2, i3])
 }
@@ -102,7 +104,7 @@ fn nonce(counter: u32) -> Nonce {
 impl EarlyKey {
     pub(super) fn new(preset: &PresetKey, salt: Salt) -> Self {
         let material = Zeroizing::new([&preset.octets()[..], salt.octets()].concat());
-        let key = blake3::derive_key("fulmar 2026-11-21 session early data", &material);
+        let key = derive_key("fulmar 2026-11-21 session early data", &material);
         Self {
             salt,
             cipher: ChaCha20Poly1305::new(&key.into()),
@@ -135,6 +137,7 @@ impl EarlyKey {
     /// Opens octets that were sealed under `counter`.
     pub(super) fn open(
         &mut self,
+        work: &mut Work,
         counter: u32,
         sealed: &[u8],
         out: &mut Vec<u8>,
@@ -143,6 +146,7 @@ impl EarlyKey {
         if !self.window.is_new(u64::from(counter)) {
             return Err(Sealed::Replayed);
         }
+        work.openings += 1;
         let (body, tag) = sealed
             .split_last_chunk::<TAG_BYTES>()
             .ok_or(Sealed::Forged)?;
@@ -187,6 +191,7 @@ impl EarlyIntake {
     /// Opens early data. A salt that is not known yet is kept once it opened something.
     pub(super) fn open(
         &mut self,
+        work: &mut Work,
         preset: &PresetKey,
         salt: Salt,
         counter: u32,
@@ -194,14 +199,15 @@ impl EarlyIntake {
         out: &mut Vec<u8>,
     ) -> Result<(), Sealed> {
         if let Some(key) = self.key.as_mut().filter(|key| key.salt == salt) {
-            return key.open(counter, sealed, out);
+            return key.open(work, counter, sealed, out);
         }
         let known = self.key.as_ref().map_or(0, |key| key.salt.epoch());
         if salt.epoch() < self.floor || salt.epoch() <= known {
             return Err(Sealed::Replayed);
         }
+        work.hashes += 1;
         let mut key = Box::new(EarlyKey::new(preset, salt));
-        key.open(counter, sealed, out)?;
+        key.open(work, counter, sealed, out)?;
         self.floor = salt.epoch();
         self.key = Some(key);
         Ok(())
@@ -230,7 +236,14 @@ mod tests {
         let mut out = Vec::new();
         let mut open = |epoch, random, counter| {
             let (salt, octets) = sealed(epoch, random, counter);
-            intake.open(&preset(), salt, counter, &octets, &mut out)
+            intake.open(
+                &mut Work::default(),
+                &preset(),
+                salt,
+                counter,
+                &octets,
+                &mut out,
+            )
         };
         assert_eq!(
             open(100, 1, 0),
@@ -254,12 +267,25 @@ mod tests {
         let mut intake = EarlyIntake::new(0);
         let mut out = Vec::new();
         let (salt, octets) = sealed(5, 1, 0);
-        assert_eq!(intake.open(&preset(), salt, 0, &octets, &mut out), Ok(()));
+        assert_eq!(
+            intake.open(&mut Work::default(), &preset(), salt, 0, &octets, &mut out),
+            Ok(())
+        );
         let forged = Salt::new(u64::MAX, [9; 16]);
-        let refused = intake.open(&preset(), forged, 0, &octets, &mut out);
+        let refused = intake.open(
+            &mut Work::default(),
+            &preset(),
+            forged,
+            0,
+            &octets,
+            &mut out,
+        );
         assert_eq!(refused, Err(Sealed::Forged));
         let (salt, octets) = sealed(5, 1, 1);
-        assert_eq!(intake.open(&preset(), salt, 1, &octets, &mut out), Ok(()));
+        assert_eq!(
+            intake.open(&mut Work::default(), &preset(), salt, 1, &octets, &mut out),
+            Ok(())
+        );
         assert_eq!(out, b"hello");
     }
 
@@ -268,7 +294,14 @@ mod tests {
         let mut intake = EarlyIntake::new(3);
         let open = |intake: &mut EarlyIntake, epoch, counter| {
             let (salt, octets) = sealed(epoch, 1, counter);
-            intake.open(&preset(), salt, counter, &octets, &mut Vec::new())
+            intake.open(
+                &mut Work::default(),
+                &preset(),
+                salt,
+                counter,
+                &octets,
+                &mut Vec::new(),
+            )
         };
         assert_eq!(open(&mut intake, 8, 0), Ok(()));
         intake.forget_key();
@@ -288,7 +321,14 @@ mod tests {
         intake.raise(7);
         let mut open = |epoch| {
             let (salt, octets) = sealed(epoch, 1, 0);
-            intake.open(&preset(), salt, 0, &octets, &mut Vec::new())
+            intake.open(
+                &mut Work::default(),
+                &preset(),
+                salt,
+                0,
+                &octets,
+                &mut Vec::new(),
+            )
         };
         assert_eq!(open(6), Err(Sealed::Replayed));
         assert_eq!(open(7), Ok(()));

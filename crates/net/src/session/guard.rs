@@ -8,6 +8,7 @@
 use super::config::Security;
 use super::entropy::Entropy;
 use super::keys::PublicKey;
+use super::primitives;
 use super::sources::{Bucket, Rate, SourceLimits};
 use super::work::Work;
 use chacha20poly1305::aead::AeadInPlace;
@@ -31,8 +32,8 @@ pub(super) type Mac = [u8; MAC_BYTES];
 fn hash(work: &mut Work, key: &[u8; 32], octets: &[u8]) -> Mac {
     work.hashes += 1;
     let mut mac = [0; MAC_BYTES];
-    let hash = blake3::keyed_hash(key, octets);
-    mac.copy_from_slice(&hash.as_bytes()[..MAC_BYTES]);
+    let hash = primitives::keyed_hash(key, octets);
+    mac.copy_from_slice(&hash[..MAC_BYTES]);
     mac
 }
 
@@ -51,8 +52,8 @@ pub(super) struct GuardKeys {
 impl GuardKeys {
     fn derive(material: &[u8]) -> Self {
         Self {
-            first: blake3::derive_key("fulmar 2026-11-21 session first check", material),
-            cookie: blake3::derive_key("fulmar 2026-11-21 session cookie", material),
+            first: primitives::derive_key("fulmar 2026-11-21 session first check", material),
+            cookie: primitives::derive_key("fulmar 2026-11-21 session cookie", material),
         }
     }
 

@@ -15,6 +15,7 @@ use super::entropy::Entropy;
 use super::guard::MAC_BYTES;
 use super::keys::{KEY_BYTES, PresetKey, PublicKey, SecretKey};
 use super::kinds::SecurityKinds;
+use super::primitives::{self, Counted};
 use super::wire::{DatagramType, HEADER_BYTES, HELLO_BYTES, Header, Hello};
 use super::work::KeyMeter;
 use fulmar_proto::wire::checksum::crc32;
@@ -73,9 +74,9 @@ impl Random for Drawn {
     }
 }
 
-/// The curve, with its multiplications counted.
+/// The curve, with its multiplications counted for the session.
 struct Metered {
-    curve: Box<dyn Dh>,
+    curve: Counted,
     meter: KeyMeter,
 }
 
@@ -126,10 +127,12 @@ impl CryptoResolver for Resolver {
         Some(Box::new(Drawn(entropy)))
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        Some(Box::new(Metered {
-            curve: DefaultResolver.resolve_dh(choice)?,
-            meter: self.meter.clone(),
-        }))
+        let curve = match choice {
+            DHChoice::Curve25519 => primitives::curve()?,
+            _ => return None,
+        };
+        let meter = self.meter.clone();
+        Some(Box::new(Metered { curve, meter }))
     }
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
         DefaultResolver.resolve_hash(choice)

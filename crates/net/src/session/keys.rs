@@ -4,11 +4,11 @@
 //! section 4). Secrets show nothing when printed for debugging and are wiped when dropped.
 
 use super::entropy::Entropy;
+use super::primitives;
 use base64ct::{Base64, Encoding};
 use core::fmt;
 use core::str::FromStr;
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::Dh;
 use zeroize::Zeroize;
 
 /// Octets of every key.
@@ -98,9 +98,7 @@ impl SecretKey {
     }
 
     fn of(secret: [u8; KEY_BYTES]) -> Self {
-        let mut dh = DefaultResolver
-            .resolve_dh(&DHChoice::Curve25519)
-            .expect("snow is built with Curve25519");
+        let mut dh = primitives::curve().expect("snow is built with Curve25519");
         dh.set(&secret);
         let mut public = [0; KEY_BYTES];
         public.copy_from_slice(dh.pubkey());
@@ -122,7 +120,7 @@ impl SecretKey {
     /// The secret that this key and the holder of `peer` have in common (X25519); `None` for a key that has the same
     /// with everybody.
     pub(super) fn in_common_with(&self, peer: &PublicKey) -> Option<PresetKey> {
-        let mut dh = DefaultResolver.resolve_dh(&DHChoice::Curve25519)?;
+        let mut dh = primitives::curve()?;
         dh.set(&self.secret);
         let mut common = PresetKey([0; KEY_BYTES]);
         dh.dh(peer.octets(), &mut common.0).ok()?;
@@ -175,7 +173,7 @@ impl PresetKey {
 
     /// A hash that tells keys apart and reveals nothing of the key.
     pub(crate) fn fingerprint(&self) -> [u8; KEY_BYTES] {
-        blake3::derive_key("fulmar 2026-11-21 session preset fingerprint", &self.0)
+        primitives::derive_key("fulmar 2026-11-21 session preset fingerprint", &self.0)
     }
 
     /// The key as text, as in a key file.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Work {
     /// Multiplications on Curve25519: a public key out of a secret one, or a secret that is shared.
     pub key_operations: u64,
-    /// BLAKE3 hashes of checks, cookies and sources.
+    /// BLAKE3 hashes of checks and cookies, and keys of early data derived with it.
     pub hashes: u64,
     /// Tags verified, of sealed datagrams, early data and cookies, genuine or not.
     pub openings: u64,

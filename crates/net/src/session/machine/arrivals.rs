@@ -395,10 +395,10 @@ impl<M: Carried> Session<M> {
         let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
         let key = state.early_root.as_ref().ok_or(DropReason::NoSession)?;
         let mut plain = core::mem::take(&mut self.scratch);
-        let opened = state
-            .early_intake
-            .open(key, salt, header.low, sealed, &mut plain);
-        self.work.openings += u64::from(opened != Err(Sealed::Replayed));
+        let opened =
+            state
+                .early_intake
+                .open(&mut self.work, key, salt, header.low, sealed, &mut plain);
         let message = Message::read(&plain);
         let taken = match (opened, message) {
             (Err(Sealed::Replayed), _) => Err(DropReason::Replayed),
