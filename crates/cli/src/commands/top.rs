@@ -50,8 +50,9 @@ pub(crate) struct TopArgs {
 
 fn failure(error: InquiryError) -> Failure {
     let exit = match error {
-        InquiryError::Resolve { .. } => Exit::Usage,
-        InquiryError::Connect { .. } | InquiryError::Broken { .. } => Exit::Unreachable,
+        InquiryError::Resolve { .. }
+        | InquiryError::Connect { .. }
+        | InquiryError::Broken { .. } => Exit::Unreachable,
         InquiryError::Refused { .. } | InquiryError::Foreign { .. } => Exit::Failed,
     };
     Failure {

@@ -201,13 +201,26 @@ fn an_address_that_is_none_is_a_usage_error() {
         );
     }
     fails(
-        &format!("send {} nosuch.invalid:4914", place.file()),
-        3,
-        &["no address is known for the host nosuch.invalid"],
-    );
-    fails(
         "emulate --listen 1.2.3 --to 127.0.0.1:9",
         2,
         &["--listen", "1.2.3"],
     );
+}
+
+#[test]
+fn a_host_without_an_address_is_unreachable_and_no_usage_error() {
+    let place = Place::with(10);
+    let send = format!("send {} nosuch.invalid:4914", place.file());
+    for command in [
+        send.as_str(),
+        "perf -c nosuch.invalid",
+        "emulate --listen 127.0.0.1:0 --to nosuch.invalid:4914",
+        "top nosuch.invalid:9100 --once",
+    ] {
+        fails(
+            command,
+            3,
+            &["no address is known for the host", "nosuch.invalid"],
+        );
+    }
 }

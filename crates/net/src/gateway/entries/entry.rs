@@ -212,3 +212,37 @@ pub(in crate::gateway) fn open(rule: Rule) -> Result<Entry, GatewayError> {
 fn is_denied(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_password_is_read_from_a_file_that_others_cannot_open_and_from_nothing_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("password");
+        fs::write(&path, "hush\n").expect("it is written");
+        for (mode, is_read) in [(0o600, true), (0o640, true), (0o644, false), (0o602, false)] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("it is ours");
+            let read = password_text(&path);
+            assert_eq!(read.is_ok(), is_read, "{mode:o}: {read:?}");
+            if let Err(error) = read {
+                let cure = format!("chmod 600 {}", path.display());
+                assert!(error.to_string().contains(&cure), "{error}");
+            }
+        }
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .expect("a pipe");
+        let error = password_text(&pipe).expect_err("nobody writes into it");
+        assert!(error.to_string().contains("no regular file"), "{error}");
+    }
+}

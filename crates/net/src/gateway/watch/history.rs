@@ -230,7 +230,7 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::tests::status;
+    use super::super::tally::{Loss, tests::status};
     use super::*;
 
     fn after(seconds: u32) -> History {
@@ -294,6 +294,68 @@ mod tests {
         let labels: Vec<_> = columns().into_iter().map(|column| column.label).collect();
         let each: std::collections::BTreeSet<_> = labels.iter().collect();
         assert_eq!(each.len(), labels.len(), "the page finds columns by them");
+    }
+
+    /// The labels of the columns that the page draws under `title`, as its script has them.
+    fn drawn_under(title: &str) -> Vec<&'static str> {
+        let script = include_str!("page/page.js");
+        let (_, charts) = script.split_once("const CHARTS = [").expect("a table");
+        let (charts, _) = charts.split_once("\n  ];").expect("its end");
+        let (_, chart) = charts.split_once(&format!("[\"{title}\"")).expect(title);
+        let (_, labels) = chart.split_once('[').expect("the unit, then labels");
+        let (labels, _) = labels.split_once(']').expect("their end");
+        labels.split('"').skip(1).step_by(2).collect()
+    }
+
+    #[test]
+    fn no_chart_of_the_page_mixes_directions() {
+        let to_here = PeerWindow {
+            payload_rate: 1.0,
+            fec_rate: 1.0,
+            residual_rate: 1.0,
+            inward: Loss {
+                share: Some(1.0),
+                rate: 1.0,
+            },
+            ..PeerWindow::default()
+        };
+        let from_here = PeerWindow {
+            wire_rate: 1.0,
+            confirmed_rate: 1.0,
+            arq_rate: 1.0,
+            far_fec_rate: 1.0,
+            far_residual_rate: 1.0,
+            outward: Loss {
+                share: Some(1.0),
+                rate: 1.0,
+            },
+            ..PeerWindow::default()
+        };
+        let nothing = PeerWindow::default();
+        for (moved, way) in [
+            (&from_here, "rom here to the peer"),
+            (&to_here, "rom the peer to here"),
+        ] {
+            let titles = [
+                format!("F{way}"),
+                format!("Loss and repair f{way}, a second"),
+            ];
+            for title in titles {
+                let drawn = drawn_under(&title);
+                assert!(!drawn.is_empty(), "{title}");
+                for label in drawn {
+                    let of_label = |column: &Column| column.label == label;
+                    let index = columns().iter().position(of_label).expect(label);
+                    let (_, _, read) = COLUMNS[index];
+                    let window = Window::default();
+                    assert_ne!(
+                        read(&window, moved),
+                        read(&window, &nothing),
+                        "{title}: {label}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]
