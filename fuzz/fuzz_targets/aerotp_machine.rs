@@ -8,11 +8,11 @@ use arbitrary::Arbitrary;
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::{
-    Carried, Datagram, Driver, Ecn, Machine, PathId, Strict, TpduForm, Transmit, drain,
+    Carried, Datagram, MachineDriver, Ecn, Machine, PathId, Strict, TpduForm, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AckStyle, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AckPolicy, AckStyle, ConnectionConfig, ConnectionId, AerotpEndpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::TpduSeq;
@@ -53,7 +53,7 @@ enum Step {
 const PORT: Port = Port(9);
 
 struct End {
-    machine: Strict<Endpoint>,
+    machine: Strict<AerotpEndpoint>,
     app: App,
 }
 
@@ -68,7 +68,7 @@ struct App {
     out: VecDeque<(TpduForm, Vec<u8>)>,
 }
 
-impl Driver<Strict<Endpoint>> for App {
+impl MachineDriver<Strict<AerotpEndpoint>> for App {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer
@@ -78,7 +78,7 @@ impl Driver<Strict<Endpoint>> for App {
             self.out.push_back((self.form, self.buffer.clone()));
         }
     }
-    fn deliver(&mut self, now: Instant, machine: &mut Strict<Endpoint>, event: Event) {
+    fn deliver(&mut self, now: Instant, machine: &mut Strict<AerotpEndpoint>, event: Event) {
         match event {
             Event::Incoming { id, .. } => {
                 self.id.get_or_insert(id);
@@ -171,7 +171,7 @@ fuzz_target!(|plan: Plan| {
         ..Default::default()
     };
     let end = |seed| End {
-        machine: Strict::new(Endpoint::new(endpoint, Rng::from_seed(seed))),
+        machine: Strict::new(AerotpEndpoint::new(endpoint, Rng::from_seed(seed))),
         app: App::default(),
     };
     let mut ends = [end(1), end(2)];

@@ -18,7 +18,7 @@ use fulmar_baseline::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, Missing,
 };
 use fulmar_baseline::wire::link::{Challenge, FrameNumber};
-use fulmar_proto::machine::{Kind, Priority};
+use fulmar_proto::machine::{TransmitKind, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use libfuzzer_sys::fuzz_target;
@@ -130,7 +130,7 @@ impl LinkDriver for Port {
             octets: &self.taken,
             flow: FlowHash(0),
             priority: Priority(0),
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             deadline: None,
         })
     }

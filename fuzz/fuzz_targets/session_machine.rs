@@ -9,7 +9,7 @@ use fulmar_net::session::{
     SessionConfig, SessionEvent, wire_2,
 };
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, PathSizes, Priority, Strict,
+    Carried, Datagram, Deadline, MachineDriver, Ecn, TransmitKind, Machine, PathId, PathSizes, Priority, Strict,
     TpduForm, Transmit, drain,
 };
 use fulmar_proto::units::{ByteCount, Duration, FecStrength, Instant};
@@ -141,7 +141,7 @@ impl Machine for Inner {
         Some(Transmit {
             path: PathId(0),
             len: out.len() - start,
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             priority: Priority(0),
             ecn: Ecn::Capable,
         })
@@ -168,7 +168,7 @@ struct Ends<'a> {
     arrived: Vec<Vec<u8>>,
 }
 
-impl Driver<Strict<Session<Inner>>> for Ends<'_> {
+impl MachineDriver<Strict<Session<Inner>>> for Ends<'_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer

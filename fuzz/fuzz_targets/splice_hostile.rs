@@ -5,15 +5,15 @@
 
 use arbitrary::Arbitrary;
 use core::net::SocketAddr;
-use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Strict, Transmit, drain};
+use fulmar_proto::machine::{Datagram, MachineDriver, Ecn, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::records::{Accepted, Delivered, Hearer, Message, Open, Record};
+use fulmar_proto::splice::records::{Accepted, Delivered, Hearer, MessageRecord, Open, SpliceRecord};
 use fulmar_proto::splice::{
     ClassId, Destination, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, Splicer,
     SplicerConfig,
 };
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    ConnectionConfig, ConnectionId, AerotpEndpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -144,7 +144,7 @@ struct Gateway {
     known: BTreeSet<FlowId>,
 }
 
-impl Driver<Strict<Splicer>> for Gateway {
+impl MachineDriver<Strict<Splicer>> for Gateway {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer
@@ -175,7 +175,7 @@ struct Peer {
     connections: Vec<ConnectionId>,
 }
 
-impl Driver<Strict<Endpoint>> for Peer {
+impl MachineDriver<Strict<AerotpEndpoint>> for Peer {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer
@@ -183,7 +183,7 @@ impl Driver<Strict<Endpoint>> for Peer {
     fn send(&mut self, _now: Instant, _transmit: Transmit) {
         self.out.push(self.buffer.clone());
     }
-    fn deliver(&mut self, now: Instant, machine: &mut Strict<Endpoint>, event: Event) {
+    fn deliver(&mut self, now: Instant, machine: &mut Strict<AerotpEndpoint>, event: Event) {
         match event {
             Event::Incoming { id, .. } => self.connections.push(id),
             Event::Readable(id) => while machine.app().read(now, id).is_some() {},
@@ -196,7 +196,7 @@ struct World {
     now: Instant,
     splicer: Strict<Splicer>,
     gateway: Gateway,
-    endpoint: Strict<Endpoint>,
+    endpoint: Strict<AerotpEndpoint>,
     peer: Peer,
 }
 
@@ -265,7 +265,7 @@ impl World {
             && self.gateway.known.is_empty()
     }
 
-    fn say(&mut self, on: u8, record: &Record<'_>) {
+    fn say(&mut self, on: u8, record: &SpliceRecord<'_>) {
         let mut octets = Vec::new();
         record.encode(&mut octets);
         self.put(on, &octets);
@@ -327,10 +327,10 @@ fuzz_target!(|plan: Plan| {
     };
     let splicer = Splicer::new(
         config(),
-        Endpoint::new(endpoint, Rng::from_seed(1)),
+        AerotpEndpoint::new(endpoint, Rng::from_seed(1)),
         Rng::from_seed(2),
     );
-    let mut hostile = Endpoint::new(endpoint, Rng::from_seed(3));
+    let mut hostile = AerotpEndpoint::new(endpoint, Rng::from_seed(3));
     hostile
         .listen(config().port, ConnectionConfig::default())
         .expect("sound");
@@ -380,14 +380,14 @@ fn act(world: &mut World, step: &Step) {
                 world.peer.connections.push(id);
             }
         }
-        Step::Open { on, open } => world.say(*on, &Record::Open(Box::new(open.record()))),
+        Step::Open { on, open } => world.say(*on, &SpliceRecord::Open(Box::new(open.record()))),
         Step::Data { on, octets } => {
             let octets = vec![7; usize::from(*octets).max(1)];
             for part in octets.chunks(1_300) {
-                world.say(*on, &Record::Data(part));
+                world.say(*on, &SpliceRecord::Data(part));
             }
         }
-        Step::End { on, total } => world.say(*on, &Record::End { total: *total }),
+        Step::End { on, total } => world.say(*on, &SpliceRecord::End { total: *total }),
         Step::Accepted {
             on,
             received,
@@ -398,18 +398,18 @@ fn act(world: &mut World, step: &Step) {
                 limit: *limit,
                 bound: SocketAddr::from(([192, 0, 2, 1], 80)),
             };
-            world.say(*on, &Record::Accepted(accepted));
+            world.say(*on, &SpliceRecord::Accepted(accepted));
         }
         Step::Delivered { on, offset, limit } => {
             let (offset, limit) = (*offset, *limit);
-            world.say(*on, &Record::Delivered(Delivered { offset, limit }));
+            world.say(*on, &SpliceRecord::Delivered(Delivered { offset, limit }));
         }
         Step::Refused { on, code } => {
-            world.say(*on, &Record::Refused(RefuseCode::from_number(*code)));
+            world.say(*on, &SpliceRecord::Refused(RefuseCode::from_number(*code)));
         }
-        Step::Reset { on, code } => world.say(*on, &Record::Reset(ResetCode::from_number(*code))),
-        Step::Finished { on } => world.say(*on, &Record::Finished),
-        Step::Stop { on } => world.say(*on, &Record::Stop),
+        Step::Reset { on, code } => world.say(*on, &SpliceRecord::Reset(ResetCode::from_number(*code))),
+        Step::Finished { on } => world.say(*on, &SpliceRecord::Finished),
+        Step::Stop { on } => world.say(*on, &SpliceRecord::Stop),
         Step::Message {
             on,
             number,
@@ -417,16 +417,16 @@ fn act(world: &mut World, step: &Step) {
             last,
             octets,
         } => {
-            let message = Message {
+            let message = MessageRecord {
                 number: u32::from(*number),
                 stamp: now.as_wrapping_micros(),
                 index: (*index).min(*last),
                 last: *last,
                 octets: &vec![3; usize::from(*octets)],
             };
-            world.say(*on, &Record::Message(message));
+            world.say(*on, &SpliceRecord::Message(message));
         }
-        Step::Flow { on, flow } => world.say(*on, &Record::Flow(name(*flow))),
+        Step::Flow { on, flow } => world.say(*on, &SpliceRecord::Flow(name(*flow))),
         Step::Octets { on, octets } => world.put(*on, octets),
         Step::Close { on } | Step::Abort { on } => {
             let count = world.peer.connections.len().max(1);

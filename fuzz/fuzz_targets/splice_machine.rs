@@ -5,13 +5,13 @@
 
 use arbitrary::Arbitrary;
 use core::net::SocketAddr;
-use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Strict, Transmit, drain};
+use fulmar_proto::machine::{Datagram, MachineDriver, Ecn, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, Restored, Role,
     Splicer, SplicerConfig,
 };
-use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Mode;
 use libfuzzer_sys::fuzz_target;
@@ -131,7 +131,7 @@ struct Gateway {
     over: Vec<FlowId>,
 }
 
-impl Driver<Strict<Splicer>> for Gateway {
+impl MachineDriver<Strict<Splicer>> for Gateway {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer
@@ -207,7 +207,7 @@ impl End {
         let rng = Rng::from_seed(seed);
         let splicer = Splicer::new(
             config,
-            Endpoint::new(endpoint, rng.child("ports")),
+            AerotpEndpoint::new(endpoint, rng.child("ports")),
             rng.child("flows"),
         );
         Self {

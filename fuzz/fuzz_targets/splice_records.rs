@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use fulmar_proto::splice::records::{BODY_BYTES_MAX, HEADER_BYTES, Piece, Record, RecordReader};
+use fulmar_proto::splice::records::{BODY_BYTES_MAX, HEADER_BYTES, RecordPiece, SpliceRecord, RecordReader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
@@ -27,20 +27,20 @@ const DATA: u8 = 4;
 fn records(octets: &[u8]) -> Vec<Vec<u8>> {
     let mut rest = octets;
     let mut records = Vec::new();
-    while let Ok(record) = Record::take(&mut rest) {
-        if record == Record::Ignored {
+    while let Ok(record) = SpliceRecord::take(&mut rest) {
+        if record == SpliceRecord::Ignored {
             continue;
         }
         let sent = sent(&record);
         let mut again = sent.as_slice();
-        assert_eq!(Record::take(&mut again).as_ref(), Ok(&record));
+        assert_eq!(SpliceRecord::take(&mut again).as_ref(), Ok(&record));
         assert!(again.is_empty());
         append(&mut records, sent);
     }
     records
 }
 
-fn sent(record: &Record<'_>) -> Vec<u8> {
+fn sent(record: &SpliceRecord<'_>) -> Vec<u8> {
     let mut octets = Vec::new();
     record.encode(&mut octets);
     octets
@@ -68,9 +68,9 @@ fn records_of_cuts(octets: &[u8], cuts: &[u8]) -> Vec<Vec<u8>> {
         rest = after;
         loop {
             match reader.next(&mut part) {
-                Ok(Piece::Wait) => break,
-                Ok(Piece::Record(Record::Ignored)) => {}
-                Ok(Piece::Record(record)) => append(&mut records, sent(&record)),
+                Ok(RecordPiece::Wait) => break,
+                Ok(RecordPiece::Record(SpliceRecord::Ignored)) => {}
+                Ok(RecordPiece::Record(record)) => append(&mut records, sent(&record)),
                 Err(_) => return records,
             }
         }

@@ -5,7 +5,7 @@ use arbitrary::Arbitrary;
 use fulmar_baseline::StreamEndpoint;
 use fulmar_baseline::tcp::{TcpConnectionId, TcpEndpointConfig, TcpEvent};
 use fulmar_baseline::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
-use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Strict, Transmit, drain};
+use fulmar_proto::machine::{Datagram, MachineDriver, Ecn, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -154,7 +154,7 @@ impl App {
     }
 }
 
-impl<E: Fuzzed> Driver<Strict<E>> for App {
+impl<E: Fuzzed> MachineDriver<Strict<E>> for App {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer

@@ -1,7 +1,7 @@
 //! Any octets as a request to a gateway's HTTP server, in one piece and in pieces: the same request, or
 //! none; a request that a web page could send is never taken for a request of this host's own.
 
-use fulmar_net::gateway::http::request::{Progress, REQUEST_BYTES_MAX, Request, RequestReader};
+use fulmar_net::gateway::http::request::{HttpRequest, Progress, REQUEST_BYTES_MAX, RequestReader};
 use std::net::IpAddr;
 
 /// The first octet says how long the pieces are; the rest is sent.
@@ -34,7 +34,7 @@ pub(crate) fn holds(octets: &[u8]) {
     assert_eq!(whole, Progress::More);
 }
 
-fn is_sound(request: &Request) {
+fn is_sound(request: &HttpRequest) {
     for word in [request.method(), request.path()] {
         assert!(
             !word.contains(|c: char| c.is_ascii_whitespace()),
@@ -63,7 +63,7 @@ fn is_sound(request: &Request) {
     }
 }
 
-fn hosts(request: &Request) -> Vec<String> {
+fn hosts(request: &HttpRequest) -> Vec<String> {
     let lines = request.head().lines().skip(1);
     let lines = lines.filter_map(|line| line.strip_prefix("Host:"));
     lines.map(|host| host.trim().to_owned()).collect()

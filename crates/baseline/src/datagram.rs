@@ -20,7 +20,9 @@
 
 use crate::wire::udp::{Between, UDP_HEADER_BYTES, UdpHeader, UdpReject};
 use core::num::NonZeroU8;
-use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Ecn, Machine, PathId, Priority, Transmit, TransmitKind,
+};
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
@@ -276,9 +278,9 @@ impl Machine for DatagramEndpoint {
             path: route.path,
             len,
             kind: if is_repeated {
-                Kind::Retransmission
+                TransmitKind::Retransmission
             } else {
-                Kind::Source
+                TransmitKind::Source
             },
             priority: Priority::default(),
             ecn: Ecn::NotCapable,
@@ -378,8 +380,13 @@ mod tests {
             now += Duration::from_millis(1);
             a.handle_deadline(now);
         }
-        let again = Kind::Retransmission;
-        let expected = [(7, Kind::Source), (7, again), (7, again), (9, Kind::Source)];
+        let again = TransmitKind::Retransmission;
+        let expected = [
+            (7, TransmitKind::Source),
+            (7, again),
+            (7, again),
+            (9, TransmitKind::Source),
+        ];
         assert_eq!(seen, expected);
         assert!(a.inner().is_idle());
         assert_eq!(a.inner().counters().sent, 4);

@@ -10,7 +10,7 @@ use fulmar_baseline::wire::lt_tcp::{
     Extension, LtSegment, LtTcpBlockReport, LtTcpFeedback, UnitHeader, write_segment,
 };
 use fulmar_baseline::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, TcpSeq};
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::Port;
@@ -286,7 +286,7 @@ fn what_is_not_believed_is_answered_ten_times_in_a_second_at_most() {
     };
     let with = |flags| TcpHeader { flags, ..far };
     let unit = Extension::Unit(UnitHeader::default(), &[]);
-    let control = |lab: &Lab<LtTcpEndpoint>| lab.sides[1].app.sent_kinds[&Kind::Control];
+    let control = |lab: &Lab<LtTcpEndpoint>| lab.sides[1].app.sent_kinds[&TransmitKind::Control];
     for (header, extension) in [
         (with(TcpFlags::SYN), Extension::None),
         (with(TcpFlags::RST), Extension::None),

@@ -3,7 +3,7 @@
 
 use crate::stream_lab::{Faults, Lab, content};
 use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration};
 
@@ -19,7 +19,7 @@ fn lab(seed: u64, faults: Faults, len: usize) -> Lab<LtTcpEndpoint> {
     Lab::<LtTcpEndpoint>::new(seed, faults, content(&mut rng, len), &configs)
 }
 
-fn count(lab: &Lab<LtTcpEndpoint>, kind: Kind) -> u64 {
+fn count(lab: &Lab<LtTcpEndpoint>, kind: TransmitKind) -> u64 {
     let kinds = &lab.sides[0].app.sent_kinds;
     kinds.get(&kind).copied().unwrap_or(0)
 }
@@ -28,8 +28,8 @@ fn count(lab: &Lab<LtTcpEndpoint>, kind: Kind) -> u64 {
 fn without_loss_there_is_no_parity_and_nothing_is_sent_twice() {
     let mut lab = lab(1, Faults::default(), 1_000_000);
     assert_eq!(lab.run(), Ok(()));
-    assert_eq!(count(&lab, Kind::Repair), 0);
-    assert_eq!(count(&lab, Kind::Retransmission), 0);
+    assert_eq!(count(&lab, TransmitKind::Repair), 0);
+    assert_eq!(count(&lab, TransmitKind::Retransmission), 0);
     assert_eq!(lab.counters(0).timeouts, 0);
 }
 
@@ -112,7 +112,7 @@ fn a_silence_is_survived_and_the_window_comes_back_with_the_path() {
     lab.run_for(Duration::from_secs(30));
     assert!(lab.counters(0).timeouts >= 3);
     // Each timeout lets a few units out, not a window.
-    assert!(count(&lab, Kind::Repair) + count(&lab, Kind::Retransmission) < 100);
+    assert!(count(&lab, TransmitKind::Repair) + count(&lab, TransmitKind::Retransmission) < 100);
     lab.faults.loss = 0.0;
     // The longest timeout, and half of it for answers to the segments sent then.
     let mut after = 0;

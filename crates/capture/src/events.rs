@@ -5,7 +5,7 @@
 //! docs/guide/captures.md, lists every event with its fields; a test compares the two.
 
 use crate::gateway_events::GatewayEvent;
-use fulmar_proto::trace::{LossSign, Record};
+use fulmar_proto::trace::{LossSign, TraceRecord};
 use fulmar_proto::units::{Duration, Instant};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -75,7 +75,7 @@ pub struct Started<'a> {
     pub origin: Duration,
 }
 
-/// An event as it is written. The variants of [`Record`] under the names of the schema.
+/// An event as it is written. The variants of [`TraceRecord`] under the names of the schema.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
@@ -137,10 +137,10 @@ enum Event<'a> {
     },
 }
 
-impl From<Record> for Event<'static> {
-    fn from(record: Record) -> Self {
+impl From<TraceRecord> for Event<'static> {
+    fn from(record: TraceRecord) -> Self {
         match record {
-            Record::Sent {
+            TraceRecord::Sent {
                 seq,
                 position,
                 len,
@@ -151,11 +151,11 @@ impl From<Record> for Event<'static> {
                 payload_bytes: len,
                 again,
             },
-            Record::RepairSent { first, index } => Self::RepairSent {
+            TraceRecord::RepairSent { first, index } => Self::RepairSent {
                 first_seq: first.0,
                 index,
             },
-            Record::HeldLost { seq, sign } => Self::HeldLost {
+            TraceRecord::HeldLost { seq, sign } => Self::HeldLost {
                 seq: seq.0,
                 sign: match sign {
                     LossSign::Overtaken => "overtaken",
@@ -163,14 +163,14 @@ impl From<Record> for Event<'static> {
                     LossSign::Timeout => "timeout",
                 },
             },
-            Record::Accepted {
+            TraceRecord::Accepted {
                 seq,
                 corrected_symbols,
             } => Self::Accepted {
                 seq: seq.0,
                 corrected_symbols,
             },
-            Record::Adapted {
+            TraceRecord::Adapted {
                 payload,
                 words,
                 rate_octaves,
@@ -179,12 +179,12 @@ impl From<Record> for Event<'static> {
                 parity_words: words,
                 rate_octaves,
             },
-            Record::Rebuilt { seq } => Self::Rebuilt { seq: seq.0 },
-            Record::Damaged { seq } => Self::Damaged { seq: seq.0 },
-            Record::GivenUp { seq } => Self::GivenUp { seq: seq.0 },
-            Record::Stalled => Self::Stalled,
-            Record::Resumed => Self::Resumed,
-            Record::State { to } => Self::State { to },
+            TraceRecord::Rebuilt { seq } => Self::Rebuilt { seq: seq.0 },
+            TraceRecord::Damaged { seq } => Self::Damaged { seq: seq.0 },
+            TraceRecord::GivenUp { seq } => Self::GivenUp { seq: seq.0 },
+            TraceRecord::Stalled => Self::Stalled,
+            TraceRecord::Resumed => Self::Resumed,
+            TraceRecord::State { to } => Self::State { to },
         }
     }
 }
@@ -263,7 +263,12 @@ impl<W: Write> EventLines<W> {
     ///
     /// # Errors
     /// The errors of the writer.
-    pub fn record(&mut self, at: Instant, place: EventPlace<'_>, record: Record) -> io::Result<()> {
+    pub fn record(
+        &mut self,
+        at: Instant,
+        place: EventPlace<'_>,
+        record: TraceRecord,
+    ) -> io::Result<()> {
         self.write(Some(at), place, Event::from(record))
     }
 

@@ -13,7 +13,7 @@ use fulmar_net::session::{
 use fulmar_net::wait::wait;
 use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::checksum::hec;
 use std::collections::VecDeque;
@@ -185,7 +185,7 @@ fn calls(key: &str, count: u64) -> Vec<Vec<u8>> {
     let made = (0..count).map(|n| {
         let mut seed = [7; 32];
         seed[..8].copy_from_slice(&n.to_le_bytes());
-        let inner = Endpoint::new(EndpointConfig::default(), Rng::from_seed(0));
+        let inner = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(0));
         let session = Session::new(config.clone(), inner, Entropy::from_seed(seed));
         let mut octets = Vec::new();
         let call = session

@@ -12,7 +12,7 @@ use fulmar_net::session::{
 };
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::Duration;
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
@@ -26,7 +26,7 @@ fn wire(server: SocketAddr) -> Option<u64> {
 struct Older {
     socket: UdpSocket,
     to: SocketAddr,
-    session: Session<Endpoint>,
+    session: Session<AerotpEndpoint>,
     clock: Clock,
 }
 
@@ -43,7 +43,7 @@ impl Older {
         };
         // Above every epoch of the gateway that had the key before.
         let config = SessionConfig::new(Some(own), vec![peer], boot_epoch() + (1 << 40));
-        let inner = Endpoint::new(EndpointConfig::default(), Rng::from_seed(0));
+        let inner = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(0));
         let entropy = Entropy::from_system().expect("entropy");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let patience = Duration::from_millis(20);

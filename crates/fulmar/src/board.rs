@@ -7,7 +7,7 @@
 use crate::letter::{Outbox, Preamble, Reader};
 use crate::signal::Signal;
 #[cfg(feature = "tokio")]
-use crate::signal::{Bell, Ring, Seat};
+use crate::signal::{Bell, Ring, TaskSeat};
 use fulmar_net::clock::Clock;
 use fulmar_net::session::PublicKey;
 use fulmar_net::wait::Waker;
@@ -38,12 +38,12 @@ pub(crate) type GroupId = u64;
 
 /// The reason why a line is over, as often as it is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct LineFailure {
     pub(crate) kind: ErrorKind,
     pub(crate) text: String,
 }
 
-impl Failure {
+impl LineFailure {
     pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { kind, text }
@@ -93,7 +93,7 @@ pub(crate) struct Line {
     pub(crate) abandoned: bool,
     /// Something came that the program will never read.
     pub(crate) unwanted: bool,
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<LineFailure>,
     pub(crate) post: Option<Post>,
 }
 
@@ -131,7 +131,7 @@ impl Line {
     pub(crate) fn refuse(&mut self) {
         self.abandoned = true;
         let text = "nobody accepted the stream";
-        let failure = Failure::new(ErrorKind::ConnectionAborted, text);
+        let failure = LineFailure::new(ErrorKind::ConnectionAborted, text);
         self.failure.get_or_insert(failure);
     }
 
@@ -216,7 +216,7 @@ pub(crate) struct Board {
     /// The endpoint was dropped.
     pub(crate) leaving: bool,
     /// The driver runs no more.
-    pub(crate) over: Option<Failure>,
+    pub(crate) over: Option<LineFailure>,
     /// The driver was called and has not come yet.
     pub(crate) called: bool,
 }
@@ -259,7 +259,7 @@ impl Board {
     }
 
     /// Ends a line, and tells whoever waits.
-    pub(crate) fn fail(&mut self, id: LineId, failure: Failure) {
+    pub(crate) fn fail(&mut self, id: LineId, failure: LineFailure) {
         let Some(line) = self.lines.get_mut(&id) else {
             return;
         };
@@ -295,7 +295,7 @@ impl Board {
     }
 
     /// Ends everything: the driver runs no more.
-    pub(crate) fn end(&mut self, failure: &Failure) {
+    pub(crate) fn end(&mut self, failure: &LineFailure) {
         self.over.get_or_insert_with(|| failure.clone());
         let ids: Vec<LineId> = self.lines.keys().copied().collect();
         for id in ids {
@@ -395,7 +395,7 @@ impl Shared {
     pub(crate) fn poll<T>(
         &self,
         task: &std::task::Context<'_>,
-        seat: &Seat,
+        seat: &TaskSeat,
         ready: impl FnOnce(&mut Board) -> Option<io::Result<T>>,
     ) -> std::task::Poll<io::Result<T>> {
         let mut board = self.lock();
@@ -465,14 +465,20 @@ mod tests {
         for n in 0..1_000 {
             let id = board.add_line(Line::new(None, post(None)));
             if n % 2 == 0 {
-                board.fail(id, Failure::new(ErrorKind::TimedOut, "no preamble came"));
+                board.fail(
+                    id,
+                    LineFailure::new(ErrorKind::TimedOut, "no preamble came"),
+                );
             } else if let Some(line) = board.lines.get_mut(&id) {
                 (line.all_sent, line.peer_finished) = (true, true);
                 board.forget_if_done(id);
             }
         }
         // A handle has the other, and is told why it is over.
-        board.fail(held, Failure::new(ErrorKind::TimedOut, "nobody answered"));
+        board.fail(
+            held,
+            LineFailure::new(ErrorKind::TimedOut, "nobody answered"),
+        );
         assert!(board.lines.keys().eq([&held]));
     }
 

@@ -1,6 +1,6 @@
 //! One turn at a time, for whoever has a loop.
 
-use crate::board::{Failure, Shared};
+use crate::board::{LineFailure, Shared};
 use crate::config::{Config, Identity};
 use crate::peers::{Peers, by_key, settings};
 use crate::relay::{LOWER_OVERHEAD, Link, Relay};
@@ -14,7 +14,7 @@ use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver,
 use fulmar_net::wait::waker;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{Endpoint as Machine, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint as Machine, EndpointConfig};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use rustix::event::epoll;
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl Driver {
         self.is_over = true;
         let source =
             std::error::Error::source(error).map_or_else(String::new, |why| format!(": {why}"));
-        let failure = Failure::new(
+        let failure = LineFailure::new(
             ErrorKind::Other,
             format!("the socket failed: {error}{source}"),
         );
@@ -203,6 +203,6 @@ impl Drop for Driver {
         let text = "the driver was dropped";
         self.shared
             .lock()
-            .end(&Failure::new(ErrorKind::NotConnected, text));
+            .end(&LineFailure::new(ErrorKind::NotConnected, text));
     }
 }

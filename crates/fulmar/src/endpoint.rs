@@ -1,6 +1,6 @@
 //! A socket, its thread or none, and whom it talks to.
 
-use crate::board::{BACKLOG_MAX, Board, Failure, Group, Line, LineId, Order, Patience, Shared};
+use crate::board::{BACKLOG_MAX, Board, Group, Line, LineFailure, LineId, Order, Patience, Shared};
 use crate::config::Config;
 use crate::driver::{Driver, new_driver};
 use crate::messages::{Messages, open_line};
@@ -232,7 +232,7 @@ impl Drop for Endpoint {
                 let text = "the driver's thread is gone";
                 self.shared
                     .lock()
-                    .end(&Failure::new(ErrorKind::Other, text));
+                    .end(&LineFailure::new(ErrorKind::Other, text));
             }
         }
     }

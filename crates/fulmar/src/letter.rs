@@ -131,7 +131,7 @@ impl Outbox {
 
 /// The part of a line that was read.
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub(crate) enum LetterPiece {
     Preamble(Preamble),
     /// A message, and when it is worth nothing any more, had it taken no time on the quickest way.
     Message(Vec<u8>, Instant),
@@ -141,7 +141,7 @@ pub(crate) enum Piece {
 
 /// The error about octets that are no messages.
 #[derive(Debug)]
-pub(crate) struct Malformed;
+pub(crate) struct MalformedLetter;
 
 /// Cuts a line into messages.
 #[derive(Debug, Default)]
@@ -165,27 +165,27 @@ impl Reader {
         &mut self,
         now: Instant,
         octets: &mut &[u8],
-    ) -> Result<Option<Piece>, Malformed> {
+    ) -> Result<Option<LetterPiece>, MalformedLetter> {
         if !self.begun {
             if !self.fill(PREAMBLE_BYTES, octets) {
                 return Ok(None);
             }
-            let first = self.pending.first_chunk().copied().ok_or(Malformed)?;
+            let first = self.pending.first_chunk().copied().ok_or(MalformedLetter)?;
             self.begun = true;
             self.pending.clear();
-            return Ok(Some(Piece::Preamble(Preamble::read(first))));
+            return Ok(Some(LetterPiece::Preamble(Preamble::read(first))));
         }
         if !self.fill(HEAD_BYTES, octets) {
             return Ok(None);
         }
-        let [len, stamp, lifetime] = self.head().ok_or(Malformed)?;
+        let [len, stamp, lifetime] = self.head().ok_or(MalformedLetter)?;
         if len == END {
             self.pending.clear();
-            return Ok(Some(Piece::End(stamp)));
+            return Ok(Some(LetterPiece::End(stamp)));
         }
-        let len = usize::try_from(len).map_err(|_| Malformed)?;
+        let len = usize::try_from(len).map_err(|_| MalformedLetter)?;
         if len > MESSAGE_BYTES_MAX {
-            return Err(Malformed);
+            return Err(MalformedLetter);
         }
         if !self.fill(HEAD_BYTES + len, octets) {
             return Ok(None);
@@ -194,7 +194,7 @@ impl Reader {
         self.pending.clear();
         let late = self.lateness.of(now, stamp);
         let left = Duration::from_micros(lifetime.into()).saturating_sub(late);
-        Ok(Some(Piece::Message(content, now + left)))
+        Ok(Some(LetterPiece::Message(content, now + left)))
     }
 
     fn head(&self) -> Option<[u32; 3]> {
@@ -251,9 +251,9 @@ mod tests {
             for mut part in octets.chunks(cut) {
                 while let Some(piece) = reader.next(at(10), &mut part).unwrap() {
                     match piece {
-                        Piece::Preamble(preamble) => assert_eq!(preamble.id, 7),
-                        Piece::Message(content, _) => read.push(content),
-                        Piece::End(_) => panic!("no end was written"),
+                        LetterPiece::Preamble(preamble) => assert_eq!(preamble.id, 7),
+                        LetterPiece::Message(content, _) => read.push(content),
+                        LetterPiece::End(_) => panic!("no end was written"),
                     }
                 }
             }
@@ -281,11 +281,13 @@ mod tests {
             }
             last.expect("a whole piece")
         };
-        assert!(matches!(ends(0, first), Piece::Message(_, until) if until == at(far + 1_000)));
+        assert!(
+            matches!(ends(0, first), LetterPiece::Message(_, until) if until == at(far + 1_000))
+        );
         // It took 300 ms longer than the first, and has 700 ms left.
         let second = ends(400, second);
         assert!(
-            matches!(second, Piece::Message(_, until) if until == at(far + 1_100)),
+            matches!(second, LetterPiece::Message(_, until) if until == at(far + 1_100)),
             "{second:?}"
         );
     }

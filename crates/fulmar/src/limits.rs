@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 /// One time for each line that has a limit.
 #[derive(Debug)]
-pub(crate) struct Limits(BTreeMap<LineId, Instant>);
+pub(crate) struct LineLimits(BTreeMap<LineId, Instant>);
 
-impl Limits {
+impl LineLimits {
     pub(crate) const fn new() -> Self {
         Self(BTreeMap::new())
     }
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn a_line_keeps_its_first_limit_and_is_due_once() {
         let at = |seconds| Instant::START + Duration::from_secs(seconds);
-        let mut limits = Limits::new();
+        let mut limits = LineLimits::new();
         limits.start(1, at(2));
         limits.start(1, at(9));
         limits.start(2, at(3));

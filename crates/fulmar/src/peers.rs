@@ -2,7 +2,7 @@
 
 use crate::relay::Link;
 use fulmar_net::session::{
-    Hint, Mismatch, MtuConfig, PeerConfig, PeerIndex, PublicKey, RefuseReason, Security,
+    HandshakeRefusal, Hint, Mismatch, MtuConfig, PeerConfig, PeerIndex, PublicKey, Security,
     SecurityKinds, SessionEvent,
 };
 use fulmar_proto::machine::PathId;
@@ -57,10 +57,10 @@ fn turned_away(hint: &Hint) -> String {
 }
 
 /// A refusal in the words of this crate.
-fn refusal(reason: &RefuseReason) -> String {
+fn refusal(reason: &HandshakeRefusal) -> String {
     match reason {
-        RefuseReason::OldEpoch => ONE_KEY_TWICE.to_owned(),
-        RefuseReason::Mismatch(mismatch) => differ(*mismatch),
+        HandshakeRefusal::OldEpoch => ONE_KEY_TWICE.to_owned(),
+        HandshakeRefusal::Mismatch(mismatch) => differ(*mismatch),
         other => other.to_string(),
     }
 }
@@ -221,10 +221,10 @@ mod tests {
             Hint::Superseded,
         ];
         let mut texts: Vec<String> = hints.iter().map(turned_away).collect();
-        texts.push(refusal(&RefuseReason::OldEpoch));
+        texts.push(refusal(&HandshakeRefusal::OldEpoch));
         for mismatch in mismatches {
             texts.push(turned_away(&Hint::Mismatch(mismatch)));
-            texts.push(refusal(&RefuseReason::Mismatch(mismatch)));
+            texts.push(refusal(&HandshakeRefusal::Mismatch(mismatch)));
         }
         for text in texts {
             for of_gateways in ["[[", "public_key", "state_dir", "gateway", "security kind"] {

@@ -1,6 +1,6 @@
 //! Octets between a line and its connection.
 
-use crate::board::{Board, Failure, Group, LINE_BYTES_MAX, LineId, UNREAD_BYTES_MAX};
+use crate::board::{Board, Group, LINE_BYTES_MAX, LineFailure, LineId, UNREAD_BYTES_MAX};
 use crate::peers::Peers;
 use crate::relay::Link;
 use crate::sorting;
@@ -13,7 +13,7 @@ pub(crate) fn receive(
     now: Instant,
     (link, board): (&mut Link, &mut Board),
     (id, from): (LineId, ConnectionId),
-) -> Result<(), Failure> {
+) -> Result<(), LineFailure> {
     let is_post = board.lines.get(&id).is_some_and(|line| line.post.is_some());
     if is_post {
         return sorting::receive(peers, now, (link, board), (id, from), Group::is_full);

@@ -1,17 +1,17 @@
 //! The application on the machine: carries out orders, and tells lines what becomes of their connections.
 
 use crate::board::{
-    BACKLOG_MAX, Board, Failure, LINE_BYTES_MAX, Line, LineId, Order, Post, Shared,
+    BACKLOG_MAX, Board, LINE_BYTES_MAX, Line, LineFailure, LineId, Order, Post, Shared,
 };
 use crate::config::Config;
 use crate::epochs::Epochs;
-use crate::limits::Limits;
+use crate::limits::LineLimits;
 use crate::peers::Peers;
 use crate::pumping;
 use fulmar_net::session::{PeerIndex, SESSION_OVERHEAD, Session};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, CloseReason, ConnectionConfig, ConnectionId, Endpoint, Event,
+    AckPolicy, AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, Event,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_secs(3);
 /// The time that a dropped stream's peer has to finish its direction.
 const HALF_OPEN_MAX: Duration = Duration::from_secs(60);
 
-pub(crate) type Link = Session<Endpoint>;
+pub(crate) type Link = Session<AerotpEndpoint>;
 
 /// The settings of a connection.
 pub(crate) fn connection(config: &Config, messages: bool) -> ConnectionConfig {
@@ -67,9 +67,9 @@ pub(crate) struct Relay {
     config: Config,
     lines: BTreeMap<ConnectionId, LineId>,
     /// When lines are given up, unless their peer answers, or finishes.
-    limits: Limits,
+    limits: LineLimits,
     /// When messages that wait end, so that a line has room again for one that it had to refuse.
-    room: Limits,
+    room: LineLimits,
     /// Lines whose octets the program is slow to read.
     behind: BTreeSet<LineId>,
     peers: Peers,
@@ -86,8 +86,8 @@ impl Relay {
             shared,
             config,
             lines: BTreeMap::new(),
-            limits: Limits::new(),
-            room: Limits::new(),
+            limits: LineLimits::new(),
+            room: LineLimits::new(),
             behind: BTreeSet::new(),
             peers,
             epochs: Epochs::new(),
@@ -106,7 +106,7 @@ impl Relay {
                         .listen(port, connection(&self.config, messages))
                     {
                         let text = format!("listening: {error}");
-                        board.end(&Failure::new(ErrorKind::InvalidInput, text));
+                        board.end(&LineFailure::new(ErrorKind::InvalidInput, text));
                     }
                 }
             }
@@ -121,7 +121,7 @@ impl Relay {
                     self.wanted.push_back((remote, line, index, priority));
                 } else {
                     let text = "256 peers are known, which is the limit";
-                    let failure = Failure::new(ErrorKind::QuotaExceeded, text);
+                    let failure = LineFailure::new(ErrorKind::QuotaExceeded, text);
                     self.give_up(now, link, board, line, &failure);
                 }
             }
@@ -176,7 +176,7 @@ impl Relay {
         }
         if line.unwanted {
             let text = "the program let go of octets that it had not read";
-            let failure = Failure::new(ErrorKind::ConnectionAborted, text);
+            let failure = LineFailure::new(ErrorKind::ConnectionAborted, text);
             self.give_up(now, link, board, id, &failure);
         } else {
             self.limits.start(id, now + HALF_OPEN_MAX);
@@ -285,13 +285,13 @@ impl Relay {
                 return;
             }
             CloseReason::Aborted => {
-                Failure::new(ErrorKind::ConnectionAborted, "the stream was given up")
+                LineFailure::new(ErrorKind::ConnectionAborted, "the stream was given up")
             }
-            CloseReason::Reset => Failure::new(
+            CloseReason::Reset => LineFailure::new(
                 ErrorKind::ConnectionReset,
                 "the peer ended the stream: it dropped it, has restarted, or does not listen",
             ),
-            CloseReason::PeerVanished => Failure::new(
+            CloseReason::PeerVanished => LineFailure::new(
                 ErrorKind::TimedOut,
                 format!("the peer was silent for {:?}", self.config.give_up_after),
             ),
@@ -305,7 +305,7 @@ impl Relay {
         now: Instant,
         link: &mut Link,
         board: &mut Board,
-        (peer, failure): (PeerIndex, &Failure),
+        (peer, failure): (PeerIndex, &LineFailure),
         ends: impl Fn(ConnectionId) -> bool,
     ) {
         let key = self.peers.key_of(peer);
@@ -328,7 +328,7 @@ impl Relay {
         link: &mut Link,
         board: &mut Board,
         id: LineId,
-        failure: &Failure,
+        failure: &LineFailure,
     ) {
         let others = board.siblings(id);
         for id in core::iter::once(id).chain(others) {
@@ -354,12 +354,12 @@ impl Relay {
             let waited = self.config.connect_timeout;
             let failure = trouble.map_or_else(
                 || {
-                    Failure::new(
+                    LineFailure::new(
                         ErrorKind::TimedOut,
                         format!("the peer did not answer for {waited:?}"),
                     )
                 },
-                |trouble| Failure::new(ErrorKind::ConnectionRefused, trouble.to_owned()),
+                |trouble| LineFailure::new(ErrorKind::ConnectionRefused, trouble.to_owned()),
             );
             self.give_up(now, link, board, id, &failure);
         }
@@ -373,7 +373,7 @@ impl Relay {
         let patience = self.config.give_up_after;
         for peer in self.peers.down_for(now, patience) {
             let text = format!("nothing was heard of the peer for {patience:?}");
-            let failure = Failure::new(ErrorKind::TimedOut, text);
+            let failure = LineFailure::new(ErrorKind::TimedOut, text);
             self.fail_peer(now, link, board, (peer, &failure), |_| true);
         }
     }

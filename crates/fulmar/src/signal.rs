@@ -47,10 +47,10 @@ struct Tasks {
 
 #[cfg(feature = "tokio")]
 impl Signal {
-    pub(crate) fn seat(&self) -> Seat {
+    pub(crate) fn seat(&self) -> TaskSeat {
         let mut tasks = self.tasks();
         tasks.seats += 1;
-        Seat {
+        TaskSeat {
             signal: self.clone(),
             id: tasks.seats,
         }
@@ -65,13 +65,13 @@ impl Signal {
 /// as there are, and none stays after it was dropped.
 #[cfg(feature = "tokio")]
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct TaskSeat {
     signal: Signal,
     id: u64,
 }
 
 #[cfg(feature = "tokio")]
-impl Seat {
+impl TaskSeat {
     /// Wakes `task` with the next signal, and whoever was to be woken before no more: the caller drops it when the
     /// board is unlocked, since a task may go with it. Called with the board locked, so that no signal is missed.
     pub(crate) fn wait(&self, task: &Waker, bell: &Bell) -> Option<Waker> {
@@ -82,7 +82,7 @@ impl Seat {
 }
 
 #[cfg(feature = "tokio")]
-impl Drop for Seat {
+impl Drop for TaskSeat {
     fn drop(&mut self) {
         // What goes with the waker goes when the lock is free again.
         let former = self.signal.tasks().waiting.remove(&self.id);

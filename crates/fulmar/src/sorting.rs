@@ -1,7 +1,7 @@
 //! Messages that come, sorted by whom they are for.
 
-use crate::board::{BACKLOG_MAX, Board, Failure, Group, LineId};
-use crate::letter::Piece;
+use crate::board::{BACKLOG_MAX, Board, Group, LineFailure, LineId};
+use crate::letter::LetterPiece;
 use crate::messages::PRIORITIES_MAX;
 use crate::peers::Peers;
 use crate::relay::{Link, UNSENT_MESSAGES};
@@ -17,7 +17,7 @@ pub(crate) fn receive(
     (link, board): (&mut Link, &mut Board),
     (id, from): (LineId, ConnectionId),
     is_full: impl Fn(&Group) -> bool,
-) -> Result<(), Failure> {
+) -> Result<(), LineFailure> {
     let group = board
         .lines
         .get(&id)
@@ -46,7 +46,7 @@ pub(crate) fn receive(
             };
             let fits = match post.reader.next(now, &mut octets) {
                 Ok(None) => break,
-                Ok(Some(Piece::Preamble(preamble))) => {
+                Ok(Some(LetterPiece::Preamble(preamble))) => {
                     let treatment = Treatment {
                         priority: Priority(preamble.priority),
                         share: Share::default(),
@@ -57,7 +57,7 @@ pub(crate) fn receive(
                     let treated = link.inner_mut().treat(now, from, treatment);
                     treated.is_ok() && join(board, id, preamble.id, preamble.priority)
                 }
-                Ok(Some(Piece::Message(message, until))) => {
+                Ok(Some(LetterPiece::Message(message, until))) => {
                     let group = post.group.and_then(|group| board.groups.get_mut(&group));
                     match group {
                         Some(group) => group.push(message, until),
@@ -65,7 +65,7 @@ pub(crate) fn receive(
                     }
                     true
                 }
-                Ok(Some(Piece::End(lines))) => {
+                Ok(Some(LetterPiece::End(lines))) => {
                     post.ended = true;
                     let group = post.group.and_then(|group| board.groups.get_mut(&group));
                     if let Some(group) = group {
@@ -78,7 +78,7 @@ pub(crate) fn receive(
             };
             if !fits {
                 let text = "the peer sent what are no messages, more than fit, or some for a handle that was dropped";
-                return Err(Failure::new(ErrorKind::InvalidData, text));
+                return Err(LineFailure::new(ErrorKind::InvalidData, text));
             }
         }
         link.inner_mut().recycle(from, chunk.octets);

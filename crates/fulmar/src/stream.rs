@@ -1,9 +1,9 @@
 //! A stream of octets, used as a `TcpStream` is.
 
 use crate::board::{Board, LINE_BYTES_MAX, LineId, Patience, Shared};
-#[cfg(feature = "tokio")]
-use crate::signal::Seat;
 use crate::signal::Signal;
+#[cfg(feature = "tokio")]
+use crate::signal::TaskSeat;
 use fulmar_net::session::PublicKey;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -47,9 +47,9 @@ pub struct Stream {
     line: LineId,
     signal: Signal,
     #[cfg(feature = "tokio")]
-    pub(crate) reading: Seat,
+    pub(crate) reading: TaskSeat,
     #[cfg(feature = "tokio")]
-    pub(crate) writing: Seat,
+    pub(crate) writing: TaskSeat,
     peer: Option<PublicKey>,
     waits: Mutex<Waits>,
 }

@@ -3,7 +3,7 @@
 use fulmar::{Config, Endpoint, SecretKey};
 use fulmar_channel::{ChannelConfig, LossModel};
 use fulmar_net::clock::Clock;
-use fulmar_net::emulator::{Emulator, EmulatorConfig, Report, Watch};
+use fulmar_net::emulator::{Emulator, EmulatorConfig, EmulatorReport, Watch};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::units::{Bitrate, Duration, Instant, PacketErrorRate};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub(crate) struct Link {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
     waker: Waker,
-    thread: Option<JoinHandle<Report>>,
+    thread: Option<JoinHandle<EmulatorReport>>,
 }
 
 pub(crate) fn lossy(loss: f64, delay: Duration) -> ChannelConfig {
@@ -42,7 +42,7 @@ impl Link {
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut watch = |_: Instant, _: Report| {
+            let mut watch = |_: Instant, _: EmulatorReport| {
                 if stopping.load(Ordering::SeqCst) {
                     Watch::Stop
                 } else {
@@ -63,7 +63,7 @@ impl Link {
     }
 
     /// Cuts the link for good, and says what it carried.
-    pub(crate) fn cut(&mut self) -> Option<Report> {
+    pub(crate) fn cut(&mut self) -> Option<EmulatorReport> {
         self.stop.store(true, Ordering::SeqCst);
         let thread = self.thread.take()?;
         self.waker.wake().expect("a pipe");

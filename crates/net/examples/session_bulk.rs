@@ -18,7 +18,7 @@ use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AckPolicy, AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -38,7 +38,7 @@ const PEER: PeerIndex = PeerIndex(0);
 /// The time that a sink waits after the end, so that the source hears of it.
 const FAREWELL: Duration = Duration::from_millis(50);
 
-type Link = Session<Endpoint>;
+type Link = Session<AerotpEndpoint>;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
@@ -90,7 +90,7 @@ fn link(keys: [u8; 2], endpoints: Vec<PathId>, rate: Bitrate) -> Outcome<Link> {
         lower_overhead: lower_overhead(),
         ..EndpointConfig::default()
     };
-    let mut inner = Endpoint::new(endpoint, Rng::from_seed(1));
+    let mut inner = AerotpEndpoint::new(endpoint, Rng::from_seed(1));
     inner.listen(PORT, connection())?;
     inner.hold(Instant::START, PEER.inner_path(), true);
     let config = SessionConfig {

@@ -7,7 +7,7 @@ use crate::recording::{
     EndOfRecording, Format, Recording, RecordingConfig, RecordingCounters, RecordingError,
 };
 use fulmar_capture::{EventLines, EventPlace, GatewayEvent, Started};
-use fulmar_proto::trace::Record;
+use fulmar_proto::trace::TraceRecord;
 use fulmar_proto::units::Instant;
 use std::io;
 pub(crate) use traced::NOTES_MAX;
@@ -97,7 +97,7 @@ impl EventTrace {
     }
 
     /// Writes a machine's note, or counts it as missed.
-    pub fn record(&self, at: Instant, place: EventPlace<'_>, record: Record) {
+    pub fn record(&self, at: Instant, place: EventPlace<'_>, record: TraceRecord) {
         self.0.spool().record(LINE_OCTETS_MAX, |lines, missed| {
             lines.write(at, missed, |lines| lines.record(at, place, record))
         });

@@ -32,12 +32,12 @@ pub(crate) const BUSY: &str = "503 Busy";
 
 /// The address of a gateway's HTTP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct InquiryServer {
     host: String,
     port: u16,
 }
 
-/// The reason why a text is no [`Server`].
+/// The reason why a text is no [`InquiryServer`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
     /// It names another protocol.
@@ -53,7 +53,7 @@ pub enum ServerError {
     Address,
 }
 
-impl FromStr for Server {
+impl FromStr for InquiryServer {
     type Err = ServerError;
 
     fn from_str(text: &str) -> Result<Self, ServerError> {
@@ -93,7 +93,7 @@ impl FromStr for Server {
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for InquiryServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
             write!(f, "http://[{}]:{}", self.host, self.port)
@@ -110,7 +110,7 @@ pub enum InquiryError {
     #[error("no address is known for the host of {server}")]
     Resolve {
         /// The server that was asked.
-        server: Server,
+        server: InquiryServer,
         /// The system's reason.
         source: io::Error,
     },
@@ -120,7 +120,7 @@ pub enum InquiryError {
     )]
     Connect {
         /// The server that was asked.
-        server: Server,
+        server: InquiryServer,
         /// The system's reason.
         source: io::Error,
     },
@@ -128,7 +128,7 @@ pub enum InquiryError {
     #[error("{server} broke off or fell silent before its answer was whole")]
     Broken {
         /// The server that was asked.
-        server: Server,
+        server: InquiryServer,
         /// The system's reason.
         source: io::Error,
     },
@@ -136,7 +136,7 @@ pub enum InquiryError {
     #[error("{server} says: {status}: {problem}")]
     Refused {
         /// The server that was asked.
-        server: Server,
+        server: InquiryServer,
         /// The HTTP status.
         status: String,
         /// The server's own words.
@@ -146,7 +146,7 @@ pub enum InquiryError {
     #[error("what answers at {server} is no gateway's HTTP server")]
     Foreign {
         /// The server that was asked.
-        server: Server,
+        server: InquiryServer,
     },
 }
 
@@ -195,7 +195,7 @@ impl Deadline {
     }
 }
 
-impl Server {
+impl InquiryServer {
     /// The addresses of the host's name. The system's resolver has no limit of ours: a thread waits for it, and ends
     /// when the resolver does.
     fn addresses(&self, deadline: Deadline) -> io::Result<Vec<SocketAddr>> {
@@ -343,7 +343,7 @@ mod tests {
     use std::thread;
 
     fn at(text: &str) -> String {
-        let server: Server = text.parse().unwrap();
+        let server: InquiryServer = text.parse().unwrap();
         server.to_string()
     }
 
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused_with_the_remedy() {
-        let wrong = |text: &str| text.parse::<Server>().unwrap_err();
+        let wrong = |text: &str| text.parse::<InquiryServer>().unwrap_err();
         assert_eq!(wrong("https://a"), ServerError::Scheme);
         assert_eq!(wrong("http://a/status"), ServerError::Path);
         assert_eq!(wrong("a@b"), ServerError::Path);
@@ -372,7 +372,7 @@ mod tests {
     /// The result for a server that says `answer`.
     fn told(answer: &'static [u8]) -> Result<String, InquiryError> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let server: Server = listener.local_addr().unwrap().to_string().parse().unwrap();
+        let server: InquiryServer = listener.local_addr().unwrap().to_string().parse().unwrap();
         let talk = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut asked = String::new();
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn a_server_without_a_place_is_asked_again() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let server: Server = listener.local_addr().unwrap().to_string().parse().unwrap();
+        let server: InquiryServer = listener.local_addr().unwrap().to_string().parse().unwrap();
         let talk = thread::spawn(move || {
             for answer in ["503 Busy", "503 Busy", "200 OK"] {
                 let (mut stream, _) = listener.accept().unwrap();

@@ -82,7 +82,7 @@ impl Latest {
 
 /// A place that is taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken<K> {
+pub(crate) struct TakenPlace<K> {
     pub(crate) id: K,
     pub(crate) guest: Guest,
     /// Whether nothing is agreed with it yet.
@@ -99,7 +99,7 @@ pub(crate) enum Seat<K> {
 }
 
 /// The seat for `newcomer` among `places`, of which those in `taken` are taken, the oldest first.
-pub(crate) fn seat<K: Copy>(places: usize, newcomer: Guest, taken: &[Taken<K>]) -> Seat<K> {
+pub(crate) fn seat<K: Copy>(places: usize, newcomer: Guest, taken: &[TakenPlace<K>]) -> Seat<K> {
     let room = places.saturating_sub(taken.len());
     let is_scarce = room <= places / OPEN_PART;
     let has = |guest: Guest| {
@@ -137,7 +137,7 @@ mod tests {
     /// The places that newcomers have taken, and the number of the latest newcomer.
     #[derive(Default)]
     struct House {
-        taken: Vec<Taken<usize>>,
+        taken: Vec<TakenPlace<usize>>,
         last: usize,
     }
 
@@ -150,7 +150,7 @@ mod tests {
             if seat != Seat::Nowhere {
                 self.last += 1;
                 let id = self.last;
-                self.taken.push(Taken {
+                self.taken.push(TakenPlace {
                     id,
                     guest,
                     gives_way,

@@ -11,13 +11,13 @@
 
 use crate::clock::unix_time;
 use crate::session::{
-    Entropy, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey, RefuseReason, SecretKey,
-    Security, SecurityKinds, Session, SessionConfig, SessionConfigError, SessionEvent, fast_cipher,
-    initiation_kind, source_octets, wire_2,
+    Entropy, HandshakeRefusal, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey,
+    SecretKey, Security, SecurityKinds, Session, SessionConfig, SessionConfigError, SessionEvent,
+    fast_cipher, initiation_kind, source_octets, wire_2,
 };
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
-use fulmar_proto::transport::aerotp::{Endpoint, Event};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, Event};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::{BodyCheck, TpduKind, parse};
 use std::io;
@@ -52,7 +52,7 @@ pub enum SecuredError {
 }
 
 /// The machine of a secured application.
-pub type SecuredEndpoint = Session<Endpoint>;
+pub type SecuredEndpoint = Session<AerotpEndpoint>;
 
 /// Octets of the fraction of an epoch.
 const FRACTION_BITS: u32 = 24;
@@ -70,7 +70,7 @@ pub fn boot_epoch() -> u64 {
 /// # Errors
 /// [`SecuredError`].
 pub fn secured(
-    endpoint: Endpoint,
+    endpoint: AerotpEndpoint,
     credentials: Credentials,
     mtu: ByteCount,
     calls: Option<PathId>,
@@ -86,7 +86,7 @@ pub fn secured(
 
 /// The same at a start of this epoch, with this entropy.
 pub(crate) fn secured_by(
-    mut endpoint: Endpoint,
+    mut endpoint: AerotpEndpoint,
     credentials: Credentials,
     (mtu, calls): (ByteCount, Option<PathId>),
     (boot_epoch, entropy): (u64, Entropy),
@@ -130,7 +130,7 @@ pub enum SecurityNote {
     /// Somebody calls without keys, and this end takes only those who have some.
     CallsWithoutKeys(SocketAddr),
     /// A handshake was refused here.
-    Refused(RefuseReason),
+    Refused(HandshakeRefusal),
     /// Somebody who saw our handshake says, without proof, why it is refused.
     TurnedAway(Hint),
     /// The ends have the right keys and differ in something else.
@@ -184,7 +184,7 @@ pub struct Unsecured<'a, A: ?Sized, T> {
     overheard: Overheard,
 }
 
-impl<'a, A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Unsecured<'a, A, T> {
+impl<'a, A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Unsecured<'a, A, T> {
     /// Wraps `application`; `tell` hears of callers with keys, once a minute at most. They get no answer.
     pub fn new(application: &'a mut A, tell: T) -> Self {
         Self {
@@ -195,25 +195,25 @@ impl<'a, A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Unsecured<'a
     }
 }
 
-impl<A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Application<Endpoint>
+impl<A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Application<AerotpEndpoint>
     for Unsecured<'_, A, T>
 {
-    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+    fn deliver(&mut self, now: Instant, machine: &mut AerotpEndpoint, event: Event) {
         self.application.deliver(now, machine, event);
     }
 
-    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+    fn work(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Step {
         self.application.work(now, machine)
     }
 
-    fn unreachable(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+    fn unreachable(&mut self, now: Instant, machine: &mut AerotpEndpoint, path: PathId) {
         self.application.unreachable(now, machine, path);
     }
 
     fn arrived(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
         from: SocketAddr,
     ) {
@@ -228,11 +228,11 @@ impl<A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Application<Endp
         self.application.departing(now, to, octets);
     }
 
-    fn too_large(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+    fn too_large(&mut self, now: Instant, machine: &mut AerotpEndpoint, path: PathId) {
         self.application.too_large(now, machine, path);
     }
 
-    fn paths_in_use(&self, now: Instant, machine: &Endpoint) -> Option<Vec<PathId>> {
+    fn paths_in_use(&self, now: Instant, machine: &AerotpEndpoint) -> Option<Vec<PathId>> {
         self.application.paths_in_use(now, machine)
     }
 
@@ -258,7 +258,7 @@ pub struct Secured<'a, A: ?Sized, T> {
     leaving: bool,
 }
 
-impl<'a, A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Secured<'a, A, T> {
+impl<'a, A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Secured<'a, A, T> {
     /// Wraps `application`; `tell` hears why an end is turned away, and, once a minute at most, of callers without
     /// keys. They get no answer.
     pub fn new(application: &'a mut A, tell: T) -> Self {
@@ -311,7 +311,7 @@ impl<'a, A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Secured<'a, 
     }
 }
 
-impl<A: Application<Endpoint> + ?Sized, T: FnMut(SecurityNote)> Application<SecuredEndpoint>
+impl<A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Application<SecuredEndpoint>
     for Secured<'_, A, T>
 {
     fn deliver(&mut self, now: Instant, link: &mut SecuredEndpoint, event: SessionEvent<Event>) {

@@ -7,7 +7,9 @@
 use crate::reader;
 use fulmar_channel::{BitErrors, ChannelConfig, LossModel, QueueLimit};
 use fulmar_net::clock::Clock;
-use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorTap, Report, Watch};
+use fulmar_net::emulator::{
+    DamagePolicy, Emulator, EmulatorConfig, EmulatorReport, EmulatorTap, Watch,
+};
 use fulmar_net::recording::RecordingConfig;
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
@@ -23,7 +25,7 @@ struct Running {
     address: SocketAddr,
     waker: Waker,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Report>,
+    thread: JoinHandle<EmulatorReport>,
 }
 
 impl Running {
@@ -43,7 +45,7 @@ impl Running {
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut watch = |_: Instant, _: Report| {
+            let mut watch = |_: Instant, _: EmulatorReport| {
                 if stopping.load(Ordering::SeqCst) {
                     Watch::Stop
                 } else {
@@ -63,7 +65,7 @@ impl Running {
         }
     }
 
-    fn end(self) -> Report {
+    fn end(self) -> EmulatorReport {
         self.stop.store(true, Ordering::SeqCst);
         self.waker.wake().expect("the emulator listens");
         self.thread.join().expect("the emulator did not panic")
@@ -101,7 +103,7 @@ fn through(
     damage: DamagePolicy,
     count: u64,
     payload: &[u8],
-) -> (Vec<Vec<u8>>, Report) {
+) -> (Vec<Vec<u8>>, EmulatorReport) {
     let (client, target) = (socket(), socket());
     let running = Running::start(EmulatorConfig {
         damage,

@@ -8,7 +8,7 @@ use fulmar_net::udp::{Path, PathTable, PathTableConfig};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AddressKey, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AddressKey, AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -34,20 +34,20 @@ fn forged(n: u32) -> SocketAddr {
 }
 
 /// The server's table and endpoint, joined as `UdpDriver` does it for an application like `recv`.
-struct Server {
+struct PerfServer {
     paths: PathTable,
-    endpoint: Endpoint,
+    endpoint: AerotpEndpoint,
     read: usize,
     lane: Option<ConnectionId>,
 }
 
-impl Server {
+impl PerfServer {
     fn new() -> Self {
         let config = EndpointConfig {
             address_key: Some(AddressKey::new([7; 32])),
             ..EndpointConfig::default()
         };
-        let mut endpoint = Endpoint::new(config, Rng::from_seed(1));
+        let mut endpoint = AerotpEndpoint::new(config, Rng::from_seed(1));
         let listened = endpoint.listen(PORT, ConnectionConfig::default());
         listened.expect("the defaults work");
         Self {
@@ -101,7 +101,7 @@ impl Server {
 
 /// A TPDU that opens a connection and carries `body` octets.
 fn opening(body: usize) -> Vec<u8> {
-    let mut caller = Endpoint::new(EndpointConfig::default(), Rng::from_seed(3));
+    let mut caller = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(3));
     let id = caller.connect(Instant::START, PathId(0), PORT, ConnectionConfig::default());
     let id = id.expect("there is room");
     let written = caller.write(Instant::START, id, &vec![1; body]);
@@ -131,8 +131,8 @@ struct Flood {
 
 /// The time until `octets` of a caller had all been read beside a flood that filled the table before.
 fn until_read(octets: usize, flood: Flood) -> Duration {
-    let mut server = Server::new();
-    let mut client = Endpoint::new(EndpointConfig::default(), Rng::from_seed(2));
+    let mut server = PerfServer::new();
+    let mut client = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(2));
     let forgery = flood.body.map_or_else(|| vec![0x5A; 60], opening);
     let mut now = Instant::START;
     let mut count = 0;

@@ -7,7 +7,7 @@
 use fulmar_net::clock::Clock;
 use fulmar_net::gateway::config::GatewayConfig;
 use fulmar_net::gateway::{Control, Gateway};
-use fulmar_net::inquiry::Server;
+use fulmar_net::inquiry::InquiryServer;
 use fulmar_net::wait::wait;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -286,7 +286,7 @@ fn a_client_that_says_nothing_is_reset_and_one_that_listens_or_has_spoken_is_not
 fn a_hundred_slow_readers_of_the_page_keep_nobody_from_an_answer() {
     let three = Three::start(&limits(FLOWS, ""), "", "");
     let metrics = three.hub.metrics.expect("it is configured");
-    let server: Server = metrics.to_string().parse().expect("an address");
+    let server: InquiryServer = metrics.to_string().parse().expect("an address");
     let mut readers = Vec::new();
     for n in 0..100 {
         let mut reader = client(metrics);

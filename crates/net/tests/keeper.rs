@@ -8,7 +8,9 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use fulmar_net::custody::{FlowStore, Store, StoreConfig, SyncPolicy};
-use fulmar_net::keeper::{Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken, run};
+use fulmar_net::keeper::{
+    Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, TakenSocket, run,
+};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{FlowId, Role};
 use fulmar_proto::units::ByteCount;
@@ -40,7 +42,7 @@ fn command(name: &str) -> Command {
     command
 }
 
-fn start(directory: &Path, keep_for: Duration) -> Result<(Keeper, Vec<Taken>), KeeperError> {
+fn start(directory: &Path, keep_for: Duration) -> Result<(Keeper, Vec<TakenSocket>), KeeperError> {
     Keeper::start(
         &directory.join("keeper"),
         KeeperConfig { keep_for },
@@ -350,7 +352,7 @@ fn a_client_that_the_keeper_accepted_outlives_its_gateway_from_the_first_moment(
     keeper.forget(forgotten.client).unwrap();
     drop((keeper, unnamed, claimed, forgotten));
     let (keeper, taken) = start(directory.path(), Duration::from_secs(60)).unwrap();
-    let taken: Vec<Taken> = taken.into_iter().filter(|t| t.flow != PORT).collect();
+    let taken: Vec<TakenSocket> = taken.into_iter().filter(|t| t.flow != PORT).collect();
     let [first, second] = taken.try_into().unwrap();
     assert_eq!((first.flow, second.flow), (names[0], IN));
     for (mut kept, client) in [(first, &clients[0]), (second, &clients[1])] {

@@ -8,17 +8,18 @@
 
 use crate::session_pair::{PATH, PEER, connection_config, endpoint_config, noise};
 use fulmar_net::perf::{
-    Client, ClientPlan, Direction, Limit, Observer, PerfError, Server, ServerPlan, Test,
+    Client, ClientPlan, Limit, Observer, PerfError, PerfServer, ServerPlan, Test, TestDirection,
 };
 use fulmar_net::secured::{Secured, SecuredEndpoint, SecurityNote};
 use fulmar_net::session::{Entropy, MtuConfig, Session, SessionConfig, SessionEvent};
 use fulmar_net::transfer::{
-    Destination, ReceiveObserver, ReceivePlan, Receiver, SendPlan, SendReport, Sender, Source, Stop,
+    FileDestination, ReceiveObserver, ReceivePlan, Receiver, SendPlan, SendReport, Sender, Source,
+    Stop,
 };
 use fulmar_net::udp::{Application, Step};
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, Transmit, drain};
+use fulmar_proto::machine::{Datagram, Deadline, Ecn, Machine, MachineDriver, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{Endpoint, Event};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, Event};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Mode;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ struct Turn<'a, 'b, A, T> {
     told: bool,
 }
 
-impl<A: Application<Endpoint>, T: FnMut(SecurityNote)> Driver<SecuredEndpoint>
+impl<A: Application<AerotpEndpoint>, T: FnMut(SecurityNote)> MachineDriver<SecuredEndpoint>
     for Turn<'_, '_, A, T>
 {
     fn buffer(&mut self) -> &mut Vec<u8> {
@@ -73,9 +74,9 @@ struct End<A> {
     app: A,
 }
 
-impl<A: Application<Endpoint>> End<A> {
-    fn new(config: SessionConfig, seed: u8, app: impl FnOnce(&mut Endpoint) -> A) -> Self {
-        let mut endpoint = Endpoint::new(endpoint_config(), Rng::from_seed(seed.into()));
+impl<A: Application<AerotpEndpoint>> End<A> {
+    fn new(config: SessionConfig, seed: u8, app: impl FnOnce(&mut AerotpEndpoint) -> A) -> Self {
+        let mut endpoint = AerotpEndpoint::new(endpoint_config(), Rng::from_seed(seed.into()));
         endpoint.hold(Instant::START, PEER.inner_path(), true);
         let app = app(&mut endpoint);
         let entropy = Entropy::from_seed([seed; 32]);
@@ -137,7 +138,7 @@ struct Line<A, B> {
     due: Option<Deadline>,
 }
 
-impl<A: Application<Endpoint>, B: Application<Endpoint>> Line<A, B> {
+impl<A: Application<AerotpEndpoint>, B: Application<AerotpEndpoint>> Line<A, B> {
     fn new(call: End<A>, called: End<B>) -> Self {
         Self {
             now: Instant::START,
@@ -191,7 +192,7 @@ impl<A: Application<Endpoint>, B: Application<Endpoint>> Line<A, B> {
 }
 
 /// The time that the second of two callers waits until it is served, the second time that `asked` counts.
-fn served_after<A: Application<Endpoint>, B: Application<Endpoint>>(
+fn served_after<A: Application<AerotpEndpoint>, B: Application<AerotpEndpoint>>(
     server: End<B>,
     caller: impl Fn(u8) -> End<A>,
     asked: impl Fn(&B) -> u32,
@@ -227,7 +228,7 @@ fn served_after<A: Application<Endpoint>, B: Application<Endpoint>>(
 
 /// The first word of `ends` about a caller and the end it calls, after that was killed `after` the start and started
 /// again `away` later.
-fn after_restart<A: Application<Endpoint>, B: Application<Endpoint>, R>(
+fn after_restart<A: Application<AerotpEndpoint>, B: Application<AerotpEndpoint>, R>(
     call: End<A>,
     called: impl Fn(u8) -> End<B>,
     (after, away): (Duration, Duration),
@@ -271,7 +272,7 @@ fn config(lives: [u8; 2]) -> [SessionConfig; 2] {
 fn receiver(directory: &Path, life: u8) -> End<Receiver<Asked>> {
     let [_, config] = config([0, life]);
     let plan = ReceivePlan {
-        destination: Destination::Directory {
+        destination: FileDestination::Directory {
             path: directory.to_owned(),
             replace: false,
         },
@@ -300,7 +301,7 @@ fn sender(file: &Path, life: u8) -> End<Sender<()>> {
     })
 }
 
-fn server(life: u8) -> End<Server<Asked>> {
+fn server(life: u8) -> End<PerfServer<Asked>> {
     let [_, config] = config([0, life]);
     End::new(config, 11 + life, |endpoint| {
         let plan = ServerPlan {
@@ -308,13 +309,13 @@ fn server(life: u8) -> End<Server<Asked>> {
             rate_max: Bitrate::from_bits_per_second(10_000_000),
             once: false,
         };
-        let made = Server::new(plan, endpoint, Stop::default(), Asked::default());
+        let made = PerfServer::new(plan, endpoint, Stop::default(), Asked::default());
         made.expect("sound settings")
     })
 }
 
 /// A client that asks for a test of 20 s, in its life `life`.
-fn client(life: u8, direction: Direction) -> End<Client<Asked>> {
+fn client(life: u8, direction: TestDirection) -> End<Client<Asked>> {
     let [config, _] = config([life, 0]);
     End::new(config, life, |_| {
         let mut test = Test::new(life.into(), Mode::Reliable, direction);
@@ -355,7 +356,7 @@ fn a_sender_that_starts_anew_is_heard_at_once_though_its_first_datagram_is_lost(
 #[test]
 fn a_test_that_is_asked_for_anew_begins_at_once_though_the_first_datagram_is_lost() {
     let waits = [false, true].map(|loses_probe| {
-        let caller = |life| client(life, Direction::Up);
+        let caller = |life| client(life, TestDirection::Up);
         served_after(server(0), caller, |app| app.observer.0, loses_probe)
     });
     assert_eq!(waits[0], waits[1]);
@@ -405,8 +406,8 @@ fn a_receiver_that_starts_anew_before_it_has_answered_gets_the_file() {
 #[test]
 fn a_server_that_starts_anew_before_it_has_answered_is_asked_again() {
     for after in BEFORE_AN_ANSWER {
-        for direction in [Direction::Up, Direction::Down] {
-            let served = |client: &mut Client<Asked>, server: &Server<Asked>| {
+        for direction in [TestDirection::Up, TestDirection::Down] {
+            let served = |client: &mut Client<Asked>, server: &PerfServer<Asked>| {
                 let outcome = client.take_outcome().map(|outcome| outcome.map(drop));
                 outcome.or((server.observer.0 == 1).then_some(Ok(())))
             };
@@ -419,9 +420,9 @@ fn a_server_that_starts_anew_before_it_has_answered_is_asked_again() {
 
 #[test]
 fn a_server_that_starts_anew_in_the_middle_of_a_test_ends_it() {
-    for direction in [Direction::Up, Direction::Down] {
+    for direction in [TestDirection::Up, TestDirection::Down] {
         for away in AWAY {
-            let ends = |client: &mut Client<Asked>, _: &Server<Asked>| client.take_outcome();
+            let ends = |client: &mut Client<Asked>, _: &PerfServer<Asked>| client.take_outcome();
             let killed = (IN_THE_MIDDLE, away);
             let outcome = after_restart(client(21, direction), server, killed, ends);
             assert!(matches!(outcome, Err(PerfError::Ended)), "{outcome:?}");

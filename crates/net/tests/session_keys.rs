@@ -8,7 +8,7 @@ use super::session_pair::{
     secret,
 };
 use fulmar_net::session::{
-    Capability, EarlyData, Hint, LinkState, MtuConfig, PeerConfig, PublicKey, RefuseReason,
+    Capability, EarlyData, HandshakeRefusal, Hint, LinkState, MtuConfig, PeerConfig, PublicKey,
     Security, SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::PathId;
@@ -112,7 +112,7 @@ fn a_key_that_is_taken_away_has_no_session_any_more_and_gets_none() {
     assert!(pair.app(Way::Back).received.is_empty());
     // A caller with the former key calls in vain.
     let unknown = |event: &SessionEvent<()>| {
-        matches!(event, SessionEvent::Refused { reason: RefuseReason::UnknownPeer(key), .. }
+        matches!(event, SessionEvent::Refused { reason: HandshakeRefusal::UnknownPeer(key), .. }
             if *key == public(2))
     };
     let told = |event: &SessionEvent<()>| {

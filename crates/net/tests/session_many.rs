@@ -7,8 +7,8 @@ use fulmar_net::session::{
     SessionConfig, SessionConfigError, SessionEvent, wire_2,
 };
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, PathSizes, Priority, Strict,
-    TpduForm, Transmit, drain,
+    Carried, Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, PathSizes, Priority, Strict,
+    TpduForm, Transmit, TransmitKind, drain,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,7 +44,7 @@ impl<const SHORT: bool> Machine for Post<SHORT> {
         Some(Transmit {
             path,
             len: out.len() - start,
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             priority: Priority(3),
             ecn: Ecn::Capable,
         })
@@ -94,7 +94,7 @@ struct Ends {
     events: Vec<SessionEvent<()>>,
 }
 
-impl Driver<Node> for Ends {
+impl MachineDriver<Node> for Ends {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer

@@ -16,7 +16,7 @@ use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig,
 };
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, FecStrength, Instant};
 use fulmar_proto::wire::{Mode, Port};
@@ -58,19 +58,19 @@ fn transferred(
     connection: ConnectionConfig,
     loss: f64,
     len: usize,
-) -> World<Endpoint> {
+) -> World<AerotpEndpoint> {
     let endpoint = move |seed| {
         let config = EndpointConfig {
             rate: Bitrate::from_bits_per_second(10_000_000),
             lower_overhead: ByteCount(28 + 29),
             ..EndpointConfig::default()
         };
-        let mut endpoint = Endpoint::new(config, Rng::from_seed(seed));
+        let mut endpoint = AerotpEndpoint::new(config, Rng::from_seed(seed));
         endpoint.listen(PORT, connection).expect("sound");
         endpoint
     };
     let mut left = len;
-    let mut write = move |endpoint: &mut Endpoint, now, id: ConnectionId| {
+    let mut write = move |endpoint: &mut AerotpEndpoint, now, id: ConnectionId| {
         while left > 0 {
             match endpoint.write(now, id, &vec![0x5A; left.min(40_000)]) {
                 Ok(0) | Err(_) => return,
@@ -79,7 +79,7 @@ fn transferred(
         }
         endpoint.close(now, id);
     };
-    let application = move |end, now, endpoint: &mut Endpoint, event| match event {
+    let application = move |end, now, endpoint: &mut AerotpEndpoint, event| match event {
         Event::Connected(id) | Event::Writable(id) if end == 0 => write(endpoint, now, id),
         Event::Readable(id) => {
             while let Some(chunk) = endpoint.read(now, id) {
@@ -211,7 +211,7 @@ fn a_thin_write_through_a_gateway_s_splicer_has_64_octets_around_it_its_record_s
                 rate: Bitrate::from_bits_per_second(10_000_000),
                 ..EndpointConfig::default()
             };
-            let endpoint = Endpoint::new(endpoint, Rng::from_seed(seed));
+            let endpoint = AerotpEndpoint::new(endpoint, Rng::from_seed(seed));
             let config = SplicerConfig {
                 connection: connection(Mode::NearReliable),
                 ..SplicerConfig::default()

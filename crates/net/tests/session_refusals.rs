@@ -2,7 +2,7 @@
 
 use crate::session_pair::{PATH, PEER, Pair, Way, configs, lossy, noise, preset, secret};
 use fulmar_net::session::{
-    Capability, Hint, LinkState, Mismatch, PeerIndex, RefuseReason, Security, SecurityKinds,
+    Capability, HandshakeRefusal, Hint, LinkState, Mismatch, PeerIndex, Security, SecurityKinds,
     SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::PathId;
@@ -30,7 +30,7 @@ fn turned_away(hint: Hint) -> Vec<SessionEvent<()>> {
     }]
 }
 
-fn refused(peer: Option<PeerIndex>, reason: RefuseReason) -> Vec<SessionEvent<()>> {
+fn refused(peer: Option<PeerIndex>, reason: HandshakeRefusal) -> Vec<SessionEvent<()>> {
     vec![SessionEvent::Refused {
         path: PATH,
         peer,
@@ -53,7 +53,7 @@ fn a_wrong_public_key_of_the_peer_is_said_once_at_both_ends() {
         caller,
         turned_away(Hint::WrongPublicKey(secret(9).public()))
     );
-    let wrong = RefuseReason::WrongPublicKey(secret(2).public());
+    let wrong = HandshakeRefusal::WrongPublicKey(secret(2).public());
     assert_eq!(listener, refused(None, wrong));
 }
 
@@ -61,7 +61,7 @@ fn a_wrong_public_key_of_the_peer_is_said_once_at_both_ends() {
 fn a_caller_that_is_not_configured_is_named_by_its_key() {
     let [caller, listener] = said(configs([to(2), to(8)], [Some(secret(1)), Some(secret(2))]));
     assert_eq!(caller, turned_away(Hint::UnknownCaller(secret(1).public())));
-    let unknown = RefuseReason::UnknownPeer(secret(1).public());
+    let unknown = HandshakeRefusal::UnknownPeer(secret(1).public());
     assert_eq!(listener, refused(None, unknown));
 }
 
@@ -72,7 +72,7 @@ fn different_preset_keys_are_said_once_at_both_ends() {
     assert_eq!(caller, turned_away(Hint::Mismatch(Mismatch::PresetKey)));
     assert_eq!(
         listener,
-        refused(None, RefuseReason::Mismatch(Mismatch::PresetKey))
+        refused(None, HandshakeRefusal::Mismatch(Mismatch::PresetKey))
     );
 }
 
@@ -87,12 +87,15 @@ fn different_presets_on_top_of_right_keys_are_said_once_at_both_ends() {
     let forged = SessionEvent::Refused {
         path: PATH,
         peer: Some(PEER),
-        reason: RefuseReason::ResponseForged(SecurityKinds::NOISE),
+        reason: HandshakeRefusal::ResponseForged(SecurityKinds::NOISE),
     };
     assert_eq!(caller, [forged]);
     assert_eq!(
         listener,
-        refused(Some(PEER), RefuseReason::Unconfirmed(SecurityKinds::NOISE))
+        refused(
+            Some(PEER),
+            HandshakeRefusal::Unconfirmed(SecurityKinds::NOISE)
+        )
     );
 }
 
@@ -121,7 +124,7 @@ fn kinds_of_security_that_differ_are_said_at_both_ends() {
             let told = differ(*calls, *takes);
             assert_eq!(caller, turned_away(Hint::Mismatch(told)));
             let told = differ(*takes, *calls);
-            assert_eq!(listener, refused(None, RefuseReason::Mismatch(told)));
+            assert_eq!(listener, refused(None, HandshakeRefusal::Mismatch(told)));
         }
     }
 }
@@ -180,7 +183,7 @@ fn another_version_is_said_at_both_ends() {
         }),
     );
     pair.run(Duration::from_secs(50));
-    let version = |theirs| RefuseReason::Version { ours: 1, theirs };
+    let version = |theirs| HandshakeRefusal::Version { ours: 1, theirs };
     assert_eq!(pair.events(Way::Back), refused(None, version(2)));
     // The answer names the listener's version; here it is the same, since only the datagram lies.
     assert_eq!(pair.events(Way::Forward), refused(Some(PEER), version(1)));
@@ -193,7 +196,7 @@ fn ends_without_security_in_other_places_of_their_lists_say_so() {
     assert_eq!(caller, turned_away(Hint::Mismatch(Mismatch::Label)));
     assert_eq!(
         listener,
-        refused(None, RefuseReason::Mismatch(Mismatch::Label))
+        refused(None, HandshakeRefusal::Mismatch(Mismatch::Label))
     );
 }
 
@@ -220,7 +223,7 @@ fn of_two_gateways_with_one_key_the_later_has_it_and_the_earlier_is_told() {
         matches!(
             event,
             SessionEvent::Refused {
-                reason: RefuseReason::OldEpoch,
+                reason: HandshakeRefusal::OldEpoch,
                 ..
             }
         )

@@ -15,7 +15,7 @@ use fulmar_net::session::{
 };
 use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::checksum::hec;
 use session_pair::sight::data;
@@ -64,7 +64,7 @@ fn strange_initiations(count: usize) -> Vec<Vec<u8>> {
     };
     let config = SessionConfig::new(Some(secret(66)), vec![peer], 1);
     let made = (0..count).map(|n| {
-        let inner = Endpoint::new(EndpointConfig::default(), Rng::from_seed(0));
+        let inner = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(0));
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&(n as u64).to_le_bytes());
         let entropy = Entropy::from_seed(seed);

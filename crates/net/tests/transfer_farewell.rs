@@ -6,13 +6,15 @@
 //! of this test's own, so that a seed repeats everything but the octets' way to the disk.
 
 use fulmar_net::transfer::{
-    Destination, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver, SendError, SendPlan,
-    Sender, Source, Stop, Verdict,
+    FileDestination, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver, SendError, SendPlan,
+    Sender, Source, Stop, TransferVerdict,
 };
 use fulmar_net::udp::{Application, Step};
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Transmit, drain};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Transmit, drain,
+};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::Mode;
 use std::collections::BTreeMap;
@@ -51,7 +53,7 @@ struct Turn<'a, A> {
     events: bool,
 }
 
-impl<A: Application<Endpoint>> Driver<Endpoint> for Turn<'_, A> {
+impl<A: Application<AerotpEndpoint>> MachineDriver<AerotpEndpoint> for Turn<'_, A> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -65,7 +67,7 @@ impl<A: Application<Endpoint>> Driver<Endpoint> for Turn<'_, A> {
         }
     }
 
-    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+    fn deliver(&mut self, now: Instant, machine: &mut AerotpEndpoint, event: Event) {
         self.events = true;
         self.app.deliver(now, machine, event);
     }
@@ -73,12 +75,12 @@ impl<A: Application<Endpoint>> Driver<Endpoint> for Turn<'_, A> {
 
 /// A machine with its application, until that stops.
 struct Side<A> {
-    machine: Endpoint,
+    machine: AerotpEndpoint,
     app: A,
     is_over: bool,
 }
 
-impl<A: Application<Endpoint>> Side<A> {
+impl<A: Application<AerotpEndpoint>> Side<A> {
     fn settle(&mut self, now: Instant, air: &mut Air, rng: &mut Rng, to: usize) -> Option<Instant> {
         if self.is_over {
             return None;
@@ -129,12 +131,12 @@ impl<A: Application<Endpoint>> Side<A> {
     }
 }
 
-fn endpoint(rng: &Rng) -> Endpoint {
+fn endpoint(rng: &Rng) -> AerotpEndpoint {
     let config = EndpointConfig {
         rate: Bitrate::from_bits_per_second(5_000_000),
         ..EndpointConfig::default()
     };
-    Endpoint::new(config, rng.child("endpoint"))
+    AerotpEndpoint::new(config, rng.child("endpoint"))
 }
 
 fn connection(mode: Mode) -> ConnectionConfig {
@@ -173,7 +175,7 @@ fn stopped_transfer(directory: &Path, mode: Mode, seed: u64, further: Duration) 
         is_over: false,
     };
     let plan = ReceivePlan {
-        destination: Destination::Directory {
+        destination: FileDestination::Directory {
             path: inbox,
             replace: false,
         },
@@ -240,7 +242,7 @@ fn a_stopped_sender_is_heard_on_a_link_that_loses_two_packets_of_five() {
             // The first packets of some transfers are lost for so long that there is nobody to tell.
             introduced += u64::from(ends.introduced);
             let verdict = ends.receiver.map(|report| report.verdict);
-            let wanted = ends.introduced.then_some(Verdict::Abandoned);
+            let wanted = ends.introduced.then_some(TransferVerdict::Abandoned);
             assert_eq!(verdict, wanted, "{mode}, seed {seed}");
         }
     }

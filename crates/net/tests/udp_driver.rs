@@ -8,7 +8,7 @@ use fulmar_net::clock::Clock;
 use fulmar_net::udp::{Application, Path, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::machine::{
-    Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Strict, Transmit,
+    Datagram, Deadline, Ecn, Machine, PathId, Priority, Strict, Transmit, TransmitKind,
 };
 use fulmar_proto::units::{Duration, Instant};
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ impl Machine for Flood {
         Some(Transmit {
             path: self.to,
             len: self.len,
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             priority: Priority(0),
             ecn: Ecn::Capable,
         })
@@ -206,7 +206,7 @@ impl Machine for Echo {
         Some(Transmit {
             path,
             len: 1,
-            kind: Kind::Control,
+            kind: TransmitKind::Control,
             priority: Priority(0),
             ecn: Ecn::NotCapable,
         })

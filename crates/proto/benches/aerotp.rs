@@ -5,9 +5,11 @@
 
 use core::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, TpduForm, Transmit, drain};
+use fulmar_proto::machine::{
+    Datagram, Ecn, Machine, MachineDriver, PathId, TpduForm, Transmit, drain,
+};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{EcnField, FecStrength, Flags, Header, Outgoing, encode, parse};
@@ -59,7 +61,7 @@ struct Wire {
 
 static CHUNK: [u8; 65_536] = [9; 65_536];
 
-impl Driver<Endpoint> for Wire {
+impl MachineDriver<AerotpEndpoint> for Wire {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer
@@ -70,7 +72,7 @@ impl Driver<Endpoint> for Wire {
         copy.extend_from_slice(&self.buffer);
         self.sent.push(copy);
     }
-    fn deliver(&mut self, now: Instant, endpoint: &mut Endpoint, event: Event) {
+    fn deliver(&mut self, now: Instant, endpoint: &mut AerotpEndpoint, event: Event) {
         match event {
             Event::Readable(id) => {
                 while let Some(chunk) = endpoint.read(now, id) {
@@ -107,7 +109,8 @@ fn transfer(criterion: &mut Criterion) {
     for (name, form) in forms {
         group.bench_function(name, |b| {
             b.iter(|| {
-                let mut ends = [1, 2].map(|seed| Endpoint::new(settings, Rng::from_seed(seed)));
+                let mut ends =
+                    [1, 2].map(|seed| AerotpEndpoint::new(settings, Rng::from_seed(seed)));
                 for end in &mut ends {
                     end.speak(Instant::START, PathId(0), form);
                 }

@@ -11,7 +11,7 @@ use fulmar_proto::wire::aerotp::{
     Acks, EcnField, FecStrength, Feedback, Flags, Handshake, Header, LISTED_NUMBERS_MAX, Mack,
     Outgoing, encode, parse, payload_max,
 };
-use fulmar_proto::wire::network::{NetworkHeader, NodeAddress, Protocol, count_hop};
+use fulmar_proto::wire::network::{NetworkHeader, NetworkProtocol, NodeAddress, count_hop};
 use fulmar_proto::wire::{Mode, Port};
 
 const TPDU_BYTES: usize = 1480;
@@ -82,7 +82,7 @@ fn hop(criterion: &mut Criterion) {
     let header = NetworkHeader {
         source: NodeAddress(1),
         destination: NodeAddress(2),
-        protocol: Protocol::AEROTP,
+        protocol: NetworkProtocol::AEROTP,
         priority: Priority(0),
         ecn: Ecn::Capable,
         hops_left: u8::MAX,

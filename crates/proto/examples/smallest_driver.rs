@@ -4,8 +4,8 @@
 //! A real driver has a socket where [`Wire`] has a queue, and sleeps where [`transfer`] moves its clock on.
 
 use fulmar_proto::{
-    ConnectionConfig, Datagram, Driver, Duration, Ecn, Endpoint, EndpointConfig, Event, Instant,
-    Machine, PathId, Port, Rng, Transmit, drain,
+    AerotpEndpoint, ConnectionConfig, Datagram, Duration, Ecn, EndpointConfig, Event, Instant,
+    Machine, MachineDriver, PathId, Port, Rng, Transmit, drain,
 };
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ struct Wire {
     is_over: bool,
 }
 
-impl Driver<Endpoint> for Wire {
+impl MachineDriver<AerotpEndpoint> for Wire {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -34,7 +34,7 @@ impl Driver<Endpoint> for Wire {
         }
     }
 
-    fn deliver(&mut self, now: Instant, end: &mut Endpoint, event: Event) {
+    fn deliver(&mut self, now: Instant, end: &mut AerotpEndpoint, event: Event) {
         match event {
             Event::Readable(id) => {
                 while let Some(chunk) = end.read(now, id) {
@@ -50,7 +50,7 @@ impl Driver<Endpoint> for Wire {
 
 /// Carries `octets` from one end to the other; returns what arrived, and when both ends had finished.
 pub(crate) fn transfer(octets: &[u8]) -> (Vec<u8>, Instant) {
-    let end = |seed| Endpoint::new(EndpointConfig::default(), Rng::from_seed(seed));
+    let end = |seed| AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(seed));
     let (mut ends, mut wires) = ([end(1), end(2)], [Wire::default(), Wire::default()]);
     let (mut now, config) = (Instant::START, ConnectionConfig::default());
     ends[1].listen(Port(7), config).expect("the defaults work");

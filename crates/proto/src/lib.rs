@@ -12,8 +12,8 @@
 //! in [`machine`].
 //!
 //! ```
-//! use fulmar_proto::{ConnectionConfig, Endpoint, EndpointConfig, Instant, Machine, PathId, Port, Rng};
-//! let mut end = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+//! use fulmar_proto::{ConnectionConfig, AerotpEndpoint, EndpointConfig, Instant, Machine, PathId, Port, Rng};
+//! let mut end = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
 //! let now = Instant::START;
 //! let id = end.connect(now, PathId(0), Port(7), ConnectionConfig::default()).unwrap();
 //! end.write(now, id, b"hello").unwrap();
@@ -37,8 +37,12 @@ pub mod transport;
 pub mod units;
 pub mod wire;
 
-pub use machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Priority, Transmit, drain};
+pub use machine::{
+    Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Priority, Transmit, drain,
+};
 pub use rng::Rng;
-pub use transport::aerotp::{ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event};
+pub use transport::aerotp::{
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
+};
 pub use units::{Bitrate, ByteCount, Duration, Instant};
 pub use wire::{Mode, Port};

@@ -20,7 +20,7 @@ pub enum LossSign {
 
 /// An event, in the protocol's own terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum TraceRecord {
     /// A data TPDU left.
     Sent {
         /// The TPDU's number.
@@ -91,7 +91,7 @@ pub enum Record {
 /// A bounded queue of records; the default keeps none.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    records: VecDeque<(Instant, Record)>,
+    records: VecDeque<(Instant, TraceRecord)>,
     capacity: usize,
     dropped: u64,
 }
@@ -107,7 +107,7 @@ impl Trace {
     }
 
     /// Notes a record, or counts it as dropped when the queue is full.
-    pub fn note(&mut self, now: Instant, record: Record) {
+    pub fn note(&mut self, now: Instant, record: TraceRecord) {
         if self.records.len() < self.capacity {
             self.records.push_back((now, record));
         } else if self.capacity > 0 {
@@ -116,7 +116,7 @@ impl Trace {
     }
 
     /// Takes the oldest record.
-    pub fn take(&mut self) -> Option<(Instant, Record)> {
+    pub fn take(&mut self) -> Option<(Instant, TraceRecord)> {
         self.records.pop_front()
     }
 
@@ -133,13 +133,13 @@ mod tests {
     #[test]
     fn a_full_trace_counts_what_it_drops_and_an_absent_one_keeps_nothing() {
         let mut off = Trace::default();
-        off.note(Instant::START, Record::Stalled);
+        off.note(Instant::START, TraceRecord::Stalled);
         assert_eq!((off.take(), off.take_dropped()), (None, 0));
 
         let mut one = Trace::bounded(1);
-        one.note(Instant::START, Record::Stalled);
-        one.note(Instant::START, Record::Resumed);
-        assert_eq!(one.take(), Some((Instant::START, Record::Stalled)));
+        one.note(Instant::START, TraceRecord::Stalled);
+        one.note(Instant::START, TraceRecord::Resumed);
+        assert_eq!(one.take(), Some((Instant::START, TraceRecord::Stalled)));
         assert_eq!((one.take(), one.take_dropped()), (None, 1));
         assert_eq!(one.take_dropped(), 0, "it is told once");
     }

@@ -9,7 +9,7 @@ use super::FORM;
 use super::pair::{Pair, Script, Way, clean, octets};
 use super::sight::tpdu;
 use core::num::NonZeroU8;
-use fulmar_proto::machine::{Kind, PathId, TpduForm};
+use fulmar_proto::machine::{PathId, TpduForm, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, CloseReason, ConnectionConfig, Counters, EndpointConfig, Event,
@@ -158,9 +158,9 @@ fn on_a_clean_pipe_every_tpdu_leaves_n_times_and_is_delivered_once_in_every_mode
             let extra = u64::from(copies - 1);
             assert!(finished(&pair), "{mode}, {copies}");
             assert!(pair.received() == sent, "{mode}, {copies}");
-            assert_eq!(pair.sent(Kind::Source), TPDUS, "{mode}, {copies}");
+            assert_eq!(pair.sent(TransmitKind::Source), TPDUS, "{mode}, {copies}");
             assert_eq!(
-                pair.sent(Kind::Retransmission),
+                pair.sent(TransmitKind::Retransmission),
                 extra * TPDUS,
                 "{mode}, {copies}"
             );
@@ -215,7 +215,7 @@ fn while_one_copy_of_each_comes_through_nothing_is_asked_for_again() {
             let sender = counters(&pair, Way::Forward);
             assert_eq!(held_lost(&sender), 0, "{name}");
             let all = u64::from(copies - 1) * TPDUS;
-            assert_eq!(pair.sent(Kind::Retransmission), all, "{name}");
+            assert_eq!(pair.sent(TransmitKind::Retransmission), all, "{name}");
             let receiver = counters(&pair, Way::Back);
             assert_eq!(
                 (receiver.wire_lost, receiver.residual_lost),
@@ -235,7 +235,7 @@ fn retransmissions_are_counted_by_attempts_and_not_by_copies() {
         let pair = run(without_tail(config(mode, 2)), lose, &sent);
         assert!(finished(&pair) && pair.received() == sent, "{mode}");
         let sender = counters(&pair, Way::Forward);
-        let tpdus = pair.sent(Kind::Source);
+        let tpdus = pair.sent(TransmitKind::Source);
         assert_eq!(sender.recovered_arq, [tpdus, 0, 0], "{mode}");
     }
 }
@@ -314,7 +314,7 @@ fn without_retransmissions_what_is_missing_falls_with_the_power_of_the_copies() 
         for (copies, seed) in [(1, 21), (2, 22), (3, 23)] {
             let loss = 0.3_f64;
             let pair = run(config(mode, copies), lossy(seed, loss, 0.0), &sent);
-            let tpdus = pair.sent(Kind::Source) as f64;
+            let tpdus = pair.sent(TransmitKind::Source) as f64;
             let expected = loss.powi(i32::from(copies));
             // Four standard deviations of independent losses.
             let allowed = 4.0 * (expected * (1.0 - expected) / tpdus).sqrt();

@@ -7,7 +7,7 @@ use super::aerotp_copies::{
 };
 use super::pair::{Pair, Script, Way, octets};
 use super::{aerotp_faults as faults, aerotp_modes as modes};
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::{FecStrength, Flags, Header, Outgoing, encode, parse};
@@ -53,7 +53,7 @@ fn nack_mode_recovers_damage_but_not_loss() {
     );
     damage.send(modes::config(Mode::HybridNack), &sent);
     damage.run(modes::LONG);
-    assert!(damage.sent(Kind::Retransmission) > 0);
+    assert!(damage.sent(TransmitKind::Retransmission) > 0);
     assert_eq!(damage.missing(), 0);
 
     let mut loss = Pair::new(
@@ -63,7 +63,7 @@ fn nack_mode_recovers_damage_but_not_loss() {
     );
     loss.send(modes::config(Mode::HybridNack), &sent);
     loss.run(modes::LONG);
-    assert_eq!(loss.sent(Kind::Retransmission), 0);
+    assert_eq!(loss.sent(TransmitKind::Retransmission), 0);
     assert!(loss.missing() > 10);
 }
 
@@ -86,7 +86,7 @@ fn a_damaged_copy_before_a_whole_one_costs_no_retransmission() {
         let pair = run_at(rate, without_tail(config(mode, 2)), damage, &sent);
         let name = format!("{mode}, {rate:?}");
         assert!(finished(&pair) && pair.received() == sent, "{name}");
-        let again = pair.sent(Kind::Retransmission);
+        let again = pair.sent(TransmitKind::Retransmission);
         assert_eq!(again, TPDUS, "{name}: the copies alone");
         assert_eq!(held_lost(&counters(&pair, Way::Forward)), 0, "{name}");
         let receiver = counters(&pair, Way::Back);
@@ -111,7 +111,7 @@ fn a_tpdu_whose_copies_are_all_damaged_is_asked_for_and_sent_n_times_again() {
         let sender = counters(&pair, Way::Forward);
         assert_eq!(held_lost(&sender), TPDUS, "{mode}: each once");
         assert_eq!(sender.copied_tpdus, 2 * TPDUS, "{mode}");
-        assert_eq!(pair.sent(Kind::Retransmission), 3 * TPDUS, "{mode}");
+        assert_eq!(pair.sent(TransmitKind::Retransmission), 3 * TPDUS, "{mode}");
     }
 }
 

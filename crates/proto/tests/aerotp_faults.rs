@@ -2,7 +2,7 @@
 
 use super::pair::{Pair, Script, Way, octets};
 use super::sight::tpdu;
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
@@ -75,7 +75,8 @@ fn during_an_outage_only_probes_go_out_and_afterwards_sending_resumes_within_a_s
         pair.send(config, &sent);
         // Until its timeout the sender cannot know of the outage.
         pair.run_until(from + Duration::from_millis(500));
-        let tpdus = |pair: &Pair| pair.sent(Kind::Source) + pair.sent(Kind::Retransmission);
+        let tpdus =
+            |pair: &Pair| pair.sent(TransmitKind::Source) + pair.sent(TransmitKind::Retransmission);
         let before = tpdus(&pair);
         pair.run_until(until);
         let probes = tpdus(&pair) - before;
@@ -92,7 +93,7 @@ fn during_an_outage_only_probes_go_out_and_afterwards_sending_resumes_within_a_s
         assert_eq!(in_burst.get(), 1, "the pacer spaces what is sent again");
         pair.run(Duration::from_secs(60));
         assert!(finished(&pair) && pair.received() == sent);
-        let probes_lost = pair.sent(Kind::Retransmission) - probes;
+        let probes_lost = pair.sent(TransmitKind::Retransmission) - probes;
         assert!(probes_lost < 200, "{probes_lost} beside the probes");
     }
 }
@@ -118,7 +119,7 @@ fn reordering_is_learned_and_then_costs_no_retransmissions() {
     pair.send(config, &sent);
     pair.run(Duration::from_secs(60));
     assert!(finished(&pair) && pair.received() == sent);
-    let spurious = pair.sent(Kind::Retransmission);
+    let spurious = pair.sent(TransmitKind::Retransmission);
     assert!(
         spurious < 20,
         "{spurious} of about 137 late TPDUs were sent again"
@@ -250,7 +251,7 @@ fn forty_minutes_of_silence_do_not_make_fresh_timestamps_look_old() {
         pair.run(Duration::from_secs(40 * 60));
     }
     assert_eq!(pair.received().len(), 2 * more.len());
-    assert_eq!(pair.sent(Kind::Retransmission), 0);
+    assert_eq!(pair.sent(TransmitKind::Retransmission), 0);
 }
 
 const AFINACK: TpduKind = TpduKind::Mack {
@@ -365,7 +366,7 @@ fn a_listed_acknowledgement_in_two_datagrams_holds_nothing_for_lost() {
     pair.send(listed, &sent);
     pair.run(Duration::from_secs(60));
     assert!(finished(&pair) && pair.received() == sent);
-    assert_eq!(pair.sent(Kind::Retransmission), 0);
+    assert_eq!(pair.sent(TransmitKind::Retransmission), 0);
 }
 
 #[test]

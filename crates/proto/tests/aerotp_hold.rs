@@ -5,7 +5,7 @@ use super::sight::hand_over;
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::{Mode, Port};
@@ -19,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A hub, number 0, and peers; each peer is at the hub's path of its number less one.
 struct Star {
     now: Instant,
-    ends: Vec<Endpoint>,
+    ends: Vec<AerotpEndpoint>,
     losses: Vec<Rng>,
     /// The peer that nothing reaches and that reaches nobody.
     cut: Option<usize>,
@@ -42,8 +42,8 @@ impl Star {
             lower_overhead: ByteCount(20),
             ..EndpointConfig::default()
         };
-        let new = |seed| Endpoint::new(config, Rng::from_seed(seed));
-        let mut ends: Vec<Endpoint> = (0..=peers as u64).map(new).collect();
+        let new = |seed| AerotpEndpoint::new(config, Rng::from_seed(seed));
+        let mut ends: Vec<AerotpEndpoint> = (0..=peers as u64).map(new).collect();
         for end in &mut ends {
             for path in 0..peers {
                 let path = PathId(u32::try_from(path).expect("small"));
@@ -69,7 +69,7 @@ impl Star {
         }
     }
 
-    fn hub<T>(&mut self, call: impl FnOnce(&mut Endpoint, Instant) -> T) -> T {
+    fn hub<T>(&mut self, call: impl FnOnce(&mut AerotpEndpoint, Instant) -> T) -> T {
         let result = call(&mut self.ends[0], self.now);
         self.settle(0);
         result

@@ -7,7 +7,7 @@ use super::FORM;
 use super::pair::{Pair, Script, Way, clean, octets};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::machine::{Kind, TpduForm};
+use fulmar_proto::machine::{TpduForm, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
@@ -97,9 +97,9 @@ fn every_mode_delivers_everything_on_a_clean_pipe_without_any_redundancy() {
             TpduForm::Long => 206,
             TpduForm::Short => 204,
         };
-        assert_eq!(pair.sent(Kind::Source), tpdus, "{mode}");
+        assert_eq!(pair.sent(TransmitKind::Source), tpdus, "{mode}");
         assert_eq!(
-            pair.sent(Kind::Retransmission) + pair.sent(Kind::Repair),
+            pair.sent(TransmitKind::Retransmission) + pair.sent(TransmitKind::Repair),
             0,
             "{mode}"
         );
@@ -209,14 +209,14 @@ fn repair_symbols_bring_back_what_a_quasi_reliable_block_lost() {
     assert!(pair.received() == sent);
     // TPDUs of 1454 octets. In the short form they have 1457, and 1467 once the peer was heard; it may take a while at
     // 5 % loss.
-    let tpdus = pair.sent(Kind::Source);
+    let tpdus = pair.sent(TransmitKind::Source);
     match FORM {
         TpduForm::Long => assert_eq!(tpdus, 413),
         TpduForm::Short => assert!((409..=412).contains(&tpdus), "{tpdus}"),
     }
     // 20 full blocks, and ceil(n * 10 / 20) repairs for the n sources of the last.
     let last = (tpdus - 20 * 20).div_ceil(2);
-    assert_eq!(pair.sent(Kind::Repair), 20 * 10 + last);
+    assert_eq!(pair.sent(TransmitKind::Repair), 20 * 10 + last);
 }
 
 /// The residual share of TPDUs under independent loss `p`, from the code alone: a block of `k + r`
@@ -251,7 +251,7 @@ fn a_listener_waits_for_the_parity_of_a_slow_link_and_loses_what_the_code_loses(
     let mut pair = Pair::new(slow, config(Mode::QuasiReliable), lossy_only(11, 0.2));
     pair.send(coded, &sent);
     pair.run(LONG);
-    let tpdus = pair.sent(Kind::Source) as f64;
+    let tpdus = pair.sent(TransmitKind::Source) as f64;
     let share = f64::from(pair.missing()) / tpdus;
     let expected = residual_of_code(32, 16, 0.2);
     // Failed blocks are independent: about 430 blocks, each failing with probability q and then

@@ -2,10 +2,10 @@
 
 use super::frame_link::{DELAY, Link, PATH, PORT, listening, only};
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::machine::{Kind, Machine, TpduForm};
+use fulmar_proto::machine::{Machine, TpduForm, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::short::{FrameKind, Name, Named, write_full, write_named};
@@ -73,7 +73,7 @@ fn data_has_its_ports_until_the_peer_was_heard_and_its_name_from_then_on() {
     let data: Vec<_> = link
         .carried
         .iter()
-        .filter(|sent| sent.kind == Kind::Source)
+        .filter(|sent| sent.kind == TransmitKind::Source)
         .collect();
     let kinds = || data.iter().map(|sent| only(&sent.octets).kind());
     let in_full = kinds().take_while(|kind| !heard(*kind)).count();
@@ -109,7 +109,10 @@ fn repair_symbols_go_by_the_name_and_fit() {
     link.run(SECOND);
     assert_eq!(link.ends[0].payload_bytes(id), Some(987));
     assert_eq!(link.received[1].len(), 200_000);
-    let repairs = link.carried.iter().filter(|sent| sent.kind == Kind::Repair);
+    let repairs = link
+        .carried
+        .iter()
+        .filter(|sent| sent.kind == TransmitKind::Repair);
     let repairs: Vec<_> = repairs.map(|sent| sent.octets.as_slice()).collect();
     assert!(repairs.len() > 40);
     assert!(repairs.iter().all(|content| content.len() <= 1_000));
@@ -233,7 +236,7 @@ fn connections_to_ports_of_one_remainder_have_names_of_their_own() {
         connections_max: 4_000,
         ..EndpointConfig::default()
     };
-    let mut endpoint = Endpoint::new(settings, Rng::from_seed(9));
+    let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(9));
     endpoint.speak(Instant::START, PATH, TpduForm::Short);
     let mut names = BTreeSet::new();
     // Of 3,000 ports drawn at random from 16,384, some 250 come twice.
@@ -354,7 +357,7 @@ fn the_ends_change_forms_one_after_the_other_in_mid_transfer() {
         let again = link
             .carried
             .iter()
-            .filter(|sent| sent.kind == Kind::Retransmission);
+            .filter(|sent| sent.kind == TransmitKind::Retransmission);
         assert_eq!(again.count(), 0, "{mode}, {first} first");
         let rtt = link.ends[0].rtt(id).expect("measured");
         assert!((2 * DELAY..3 * DELAY).contains(&rtt), "{rtt:?}");
@@ -381,7 +384,7 @@ fn long_silence_neither_ends_a_connection_nor_spoils_its_round_trip() {
         let again = link
             .carried
             .iter()
-            .filter(|sent| sent.kind == Kind::Retransmission);
+            .filter(|sent| sent.kind == TransmitKind::Retransmission);
         assert_eq!(again.count(), 0, "{mode}");
     }
 }

@@ -4,10 +4,10 @@
 
 use super::pair::{PORT, Pair, Script, Way, clean, octets};
 use super::sight::tpdu;
-use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId};
+use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionConfig, Endpoint, EndpointConfig, Event, State,
+    AerotpEndpoint, CloseReason, ConnectionConfig, EndpointConfig, Event, State,
 };
 use fulmar_proto::units::{Bitrate, Duration, FecStrength, Instant};
 use fulmar_proto::wire::Mode;
@@ -83,7 +83,7 @@ fn without_data_a_pure_asyn_opens_the_connection_and_is_repeated_until_answered(
         pair.endpoint(Way::Forward).state(id),
         Some(State::Established)
     );
-    assert_eq!(pair.sent(Kind::Control), 3);
+    assert_eq!(pair.sent(TransmitKind::Control), 3);
 }
 
 #[test]
@@ -172,7 +172,10 @@ fn an_idle_connection_lives_on_keep_alives() {
         pair.endpoint(Way::Forward).state(id),
         Some(State::Established)
     );
-    assert!(pair.sent(Kind::Control) < 200, "a few keep-alives a minute");
+    assert!(
+        pair.sent(TransmitKind::Control) < 200,
+        "a few keep-alives a minute"
+    );
 }
 
 #[test]
@@ -245,7 +248,7 @@ fn an_end_before_what_was_received_is_a_restarted_peers_and_both_sides_let_go() 
 
 #[test]
 fn a_connection_under_ports_that_the_peer_remembers_from_before_a_restart_ends_at_once() {
-    let mut sender = Endpoint::new(endpoint(), Rng::from_seed(1));
+    let mut sender = AerotpEndpoint::new(endpoint(), Rng::from_seed(1));
     let now = Instant::START;
     let id = sender
         .connect(now, PathId(0), PORT, config())

@@ -2,7 +2,7 @@
 
 use super::bottleneck;
 use super::bottleneck::{Bottleneck, Medium};
-use fulmar_proto::machine::{Kind, PathId, PathSizes, Priority};
+use fulmar_proto::machine::{PathId, PathSizes, Priority, TransmitKind};
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Share};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 
@@ -35,7 +35,7 @@ fn a_message_of_higher_priority_is_delayed_by_two_packet_times_at_most_under_ful
         link.write(urgent, 100);
         link.run(2 * PACKET_TIME);
         let is_it = |sent: &&bottleneck::Sent| {
-            sent.at >= written && sent.priority == Priority(7) && sent.kind == Kind::Source
+            sent.at >= written && sent.priority == Priority(7) && sent.kind == TransmitKind::Source
         };
         let sent = link.sent.iter().find(is_it);
         let sent = sent.unwrap_or_else(|| panic!("round {round}: still waiting"));
@@ -95,7 +95,8 @@ fn tpdus_of_a_short_flow(beside: bool) -> usize {
     link.run(Duration::from_secs(6));
     let own = link.sent.iter();
     let own = own.filter(|sent| !beside || Some(sent.port) != port_of_other);
-    own.filter(|sent| sent.kind != Kind::Control).count()
+    own.filter(|sent| sent.kind != TransmitKind::Control)
+        .count()
 }
 
 #[test]
@@ -119,7 +120,9 @@ fn tpdus_become_smaller_at_once_when_the_path_does_and_nothing_is_lost() {
     link.run(Duration::from_secs(10));
     assert_eq!(link.received_bytes(), 1_000_000);
     let after = &link.sent[before..];
-    let new = after.iter().filter(|sent| sent.kind == Kind::Source);
+    let new = after
+        .iter()
+        .filter(|sent| sent.kind == TransmitKind::Source);
     assert_eq!(new.map(|sent| sent.octets).max(), Some(1000));
     let again = after.iter().map(|sent| sent.octets).max();
     assert_eq!(again, Some(1480), "what was lost before keeps its octets");
@@ -140,7 +143,10 @@ fn a_path_tells_its_connections_of_now_and_later_how_large_tpdus_may_be() {
         link.write(id, 1_000_000);
     }
     link.run(Duration::from_secs(2));
-    let source = link.sent.iter().filter(|sent| sent.kind == Kind::Source);
+    let source = link
+        .sent
+        .iter()
+        .filter(|sent| sent.kind == TransmitKind::Source);
     assert_eq!(source.map(|sent| sent.octets).max(), Some(700));
     // The budget counts the declared overhead around each datagram: 5 mbit for 2 s.
     let wire: usize = link.sent.iter().map(|sent| sent.octets + 300).sum();

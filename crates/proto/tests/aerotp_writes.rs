@@ -1,9 +1,9 @@
 //! The octets that an application may have waiting in a connection, and the connection's treatment.
 
-use fulmar_proto::machine::{Kind, Machine, PathId, Priority};
+use fulmar_proto::machine::{Machine, PathId, Priority, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, Endpoint, EndpointConfig, Event, Share, Treatment,
+    AerotpEndpoint, ConnectionConfig, EndpointConfig, Event, Share, Treatment,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -11,8 +11,8 @@ use fulmar_proto::wire::{Mode, Port};
 
 const PATH: PathId = PathId(1);
 
-fn endpoint() -> Endpoint {
-    Endpoint::new(EndpointConfig::default(), Rng::from_seed(1))
+fn endpoint() -> AerotpEndpoint {
+    AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1))
 }
 
 fn config(unsent_bytes_max: usize) -> ConnectionConfig {
@@ -23,14 +23,14 @@ fn config(unsent_bytes_max: usize) -> ConnectionConfig {
 }
 
 /// Sends for `span`. Returns the number of source TPDUs that left.
-fn send(endpoint: &mut Endpoint, span: Duration) -> usize {
+fn send(endpoint: &mut AerotpEndpoint, span: Duration) -> usize {
     let now = Instant::START + span;
     let mut out = Vec::new();
     let mut sources = 0;
     let mut clock = Instant::START;
     while clock <= now {
         while let Some(transmit) = endpoint.poll_transmit(clock, &mut out) {
-            sources += usize::from(transmit.kind == Kind::Source);
+            sources += usize::from(transmit.kind == TransmitKind::Source);
         }
         clock += Duration::from_millis(1);
     }

@@ -1,10 +1,10 @@
 //! Two endpoints on a pipe of constant delay that keeps what it has carried, so that a test can carry it again or put
 //! frames of its own in.
 
-use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId, TpduForm};
+use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, TpduForm, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -20,14 +20,14 @@ pub(crate) const DELAY: Duration = Duration::from_millis(10);
 pub(crate) struct Sent {
     pub(crate) from: usize,
     pub(crate) form: TpduForm,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TransmitKind,
     pub(crate) octets: Vec<u8>,
 }
 
 /// Side 0 opens connections to side 1.
 pub(crate) struct Link {
     pub(crate) now: Instant,
-    pub(crate) ends: [Endpoint; 2],
+    pub(crate) ends: [AerotpEndpoint; 2],
     pub(crate) forms: [TpduForm; 2],
     pub(crate) flying: VecDeque<(Instant, Sent)>,
     /// All that has left, oldest first.
@@ -38,12 +38,12 @@ pub(crate) struct Link {
     pub(crate) closes: bool,
 }
 
-pub(crate) fn listening(seed: u64, config: ConnectionConfig) -> Endpoint {
+pub(crate) fn listening(seed: u64, config: ConnectionConfig) -> AerotpEndpoint {
     let settings = EndpointConfig {
         rate: Bitrate::from_bits_per_second(20_000_000),
         ..EndpointConfig::default()
     };
-    let mut endpoint = Endpoint::new(settings, Rng::from_seed(seed));
+    let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(seed));
     endpoint
         .listen(PORT, config)
         .expect("a sound configuration");
@@ -76,7 +76,7 @@ impl Link {
     pub(crate) fn call<T>(
         &mut self,
         side: usize,
-        call: impl FnOnce(&mut Endpoint, Instant) -> T,
+        call: impl FnOnce(&mut AerotpEndpoint, Instant) -> T,
     ) -> T {
         let result = call(&mut self.ends[side], self.now);
         self.settle(side);

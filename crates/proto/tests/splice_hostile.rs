@@ -3,11 +3,11 @@
 use super::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::records::{Delivered, Hearer, Open, Record};
+use fulmar_proto::splice::records::{Delivered, Hearer, Open, SpliceRecord};
 use fulmar_proto::splice::{
     ClassId, Destination, FlowClass, FlowEvent, FlowId, FlowKind, ResetCode, SplicerConfig,
 };
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::FecStrength;
 use fulmar_proto::wire::{Mode, Port};
@@ -41,7 +41,7 @@ fn open(name: u8, presumed: u32) -> Open {
     }
 }
 
-fn encoded(records: &[Record<'_>]) -> Vec<u8> {
+fn encoded(records: &[SpliceRecord<'_>]) -> Vec<u8> {
     let mut octets = Vec::new();
     for record in records {
         record.encode(&mut octets);
@@ -72,7 +72,7 @@ fn inject(pair: &mut Pair, mode: Mode, octets: &[u8]) {
     });
 }
 
-fn reset_after(records: &[Record<'_>]) -> Option<ResetCode> {
+fn reset_after(records: &[SpliceRecord<'_>]) -> Option<ResetCode> {
     let mut pair = Pair::new(&SplicerConfig::default(), clean(DELAY));
     let octets = pattern(300_000);
     let class = FlowClass::default();
@@ -94,21 +94,38 @@ fn reset_after(records: &[Record<'_>]) -> Option<ResetCode> {
 
 #[test]
 fn records_that_break_the_protocol_reset_their_own_flow_alone() {
-    let begin = Record::Open(Box::new(open(7, 1_000)));
-    let data = Record::Data(&[1; 1_000]);
+    let begin = SpliceRecord::Open(Box::new(open(7, 1_000)));
+    let data = SpliceRecord::Data(&[1; 1_000]);
     let (protocol, credit) = (Some(ResetCode::Protocol), Some(ResetCode::Credit));
     let with = |record| reset_after(&[begin.clone(), record]);
-    assert_eq!(with(Record::Data(&[1; 1_001])), credit);
-    assert_eq!(with(Record::End { total: 1 }), protocol, "not what came");
-    assert_eq!(with(Record::Finished), protocol, "not an opener's word");
+    assert_eq!(with(SpliceRecord::Data(&[1; 1_001])), credit);
+    assert_eq!(
+        with(SpliceRecord::End { total: 1 }),
+        protocol,
+        "not what came"
+    );
+    assert_eq!(
+        with(SpliceRecord::Finished),
+        protocol,
+        "not an opener's word"
+    );
     assert_eq!(with(begin.clone()), protocol, "opened already");
     let delivered = Delivered {
         offset: 1,
         limit: 5,
     };
-    assert_eq!(with(Record::Delivered(delivered)), protocol, "nothing sent");
-    let end = Record::End { total: 1_000 };
-    let after = [begin.clone(), data.clone(), end, Record::Data(b"more")];
+    assert_eq!(
+        with(SpliceRecord::Delivered(delivered)),
+        protocol,
+        "nothing sent"
+    );
+    let end = SpliceRecord::End { total: 1_000 };
+    let after = [
+        begin.clone(),
+        data.clone(),
+        end,
+        SpliceRecord::Data(b"more"),
+    ];
     assert_eq!(reset_after(&after), protocol, "data after the end");
     assert_eq!(reset_after(&[data]), None, "no flow yet: refused");
 }
@@ -129,7 +146,7 @@ fn garbage_never_becomes_a_flow_and_leaves_nothing() {
         rng.fill(&mut octets);
         if rng.chance(0.5) {
             // A right beginning, then damage.
-            let mut right = encoded(&[Record::Open(Box::new(open(9, 10)))]);
+            let mut right = encoded(&[SpliceRecord::Open(Box::new(open(9, 10)))]);
             let at = usize::try_from(rng.below(right.len() as u64)).expect("small");
             right[at] ^= 1 << rng.below(8);
             right.extend_from_slice(&octets);
@@ -161,14 +178,14 @@ fn a_flow_of_another_peer_cannot_be_taken_over() {
         again: Some(Hearer::Present),
         ..open(0, 0)
     };
-    let mut thief = Endpoint::new(EndpointConfig::default(), Rng::from_seed(5));
+    let mut thief = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(5));
     let now = pair.now;
     let config = ConnectionConfig::default();
     let connection = thief.connect(now, stranger, Port(7_070), config);
     let connection = connection.expect("the first");
     let stolen = encoded(&[
-        Record::Open(Box::new(theft)),
-        Record::Reset(ResetCode::Reset),
+        SpliceRecord::Open(Box::new(theft)),
+        SpliceRecord::Reset(ResetCode::Reset),
     ]);
     thief.write(now, connection, &stolen).expect("it is open");
     let mut out = Vec::new();

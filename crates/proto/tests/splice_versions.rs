@@ -3,10 +3,10 @@
 use super::splicers::{PEER, Pair, SINK, pattern};
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::records::{Accepted, Hearer, Piece, Record, RecordReader};
+use fulmar_proto::splice::records::{Accepted, Hearer, RecordPiece, RecordReader, SpliceRecord};
 use fulmar_proto::splice::{FlowClass, FlowKind, RefuseCode, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -37,7 +37,7 @@ fn class() -> FlowClass {
 /// An acceptor of version 2, as far as one flow needs it: it refuses flags that it does not know, has the flow, and
 /// keeps octets that come.
 struct OfVersion2 {
-    endpoint: Endpoint,
+    endpoint: AerotpEndpoint,
     refused: u32,
     received: Vec<u8>,
     readers: BTreeMap<ConnectionId, RecordReader>,
@@ -46,7 +46,7 @@ struct OfVersion2 {
 impl OfVersion2 {
     fn new() -> Self {
         let rng = Rng::from_seed(3).child("ports");
-        let mut endpoint = Endpoint::new(EndpointConfig::default(), rng);
+        let mut endpoint = AerotpEndpoint::new(EndpointConfig::default(), rng);
         let config = ConnectionConfig::default();
         for port in 7_070..7_074 {
             endpoint.listen(Port(port), config).expect("it is free");
@@ -67,8 +67,8 @@ impl OfVersion2 {
             let reader = self.readers.entry(id).or_default();
             loop {
                 match reader.next(&mut input).expect("what a splicer sends") {
-                    Piece::Wait => break,
-                    Piece::Record(Record::Open(open)) => {
+                    RecordPiece::Wait => break,
+                    RecordPiece::Record(SpliceRecord::Open(open)) => {
                         refused = !matches!(open.again, None | Some(Hearer::Present));
                         let accepted = Accepted {
                             received: self.received.len() as u64,
@@ -76,14 +76,14 @@ impl OfVersion2 {
                             bound: SocketAddr::from(([10, 0, 0, 1], SINK)),
                         };
                         let answer = if refused {
-                            Record::Refused(RefuseCode::Invalid)
+                            SpliceRecord::Refused(RefuseCode::Invalid)
                         } else {
-                            Record::Accepted(accepted)
+                            SpliceRecord::Accepted(accepted)
                         };
                         answer.encode(&mut answers);
                     }
-                    Piece::Record(Record::Data(octets)) => self.received.extend(octets),
-                    Piece::Record(_) => {}
+                    RecordPiece::Record(SpliceRecord::Data(octets)) => self.received.extend(octets),
+                    RecordPiece::Record(_) => {}
                 }
             }
         }

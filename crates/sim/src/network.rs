@@ -16,7 +16,7 @@ use fulmar_channel::{Channel, ChannelDropReason, ChannelVerdict, Flips, UsedUp, 
 use fulmar_proto::machine::{PathId, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::{
-    NETWORK_HEADER_BYTES, NetworkHeader, NetworkReject, NodeAddress, Protocol, count_hop,
+    NETWORK_HEADER_BYTES, NetworkHeader, NetworkProtocol, NetworkReject, NodeAddress, count_hop,
     mark_congested,
 };
 use link_end::{LinkEnd, LinkId};
@@ -133,7 +133,7 @@ impl Network {
         &mut self,
         now: Instant,
         node: NodeId,
-        protocol: Protocol,
+        protocol: NetworkProtocol,
         transmit: Transmit,
         tag: u64,
     ) {
@@ -317,10 +317,10 @@ impl Network {
             Ok(parsed) if parsed.header.destination == here.address => {
                 let header = parsed.header;
                 let stack = match header.protocol {
-                    Protocol::UDP => here.datagram,
-                    Protocol::AEROTP => here.aerotp,
-                    Protocol::TCP => here.tcp,
-                    Protocol::LT_TCP => here.lt_tcp,
+                    NetworkProtocol::UDP => here.datagram,
+                    NetworkProtocol::AEROTP => here.aerotp,
+                    NetworkProtocol::TCP => here.tcp,
+                    NetworkProtocol::LT_TCP => here.lt_tcp,
                     _ => None,
                 };
                 match stack {

@@ -1,7 +1,7 @@
 //! Packets in flight, in buffers that are used again.
 
 use crate::tap::Came;
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::units::BitErrorRate;
 
 /// A packet's place in the pool, valid until it is released.
@@ -14,7 +14,7 @@ pub(crate) struct PooledPacket {
     /// Network header and everything behind it.
     pub(crate) octets: Vec<u8>,
     /// The reason why the transport sent it.
-    pub(crate) kind: Kind,
+    pub(crate) kind: TransmitKind,
     /// The application write that it carries, where a transport's octets do not say so.
     pub(crate) tag: u64,
     /// The short-term bit error rate at the end of the last hop that it crossed, if that hop fades: the
@@ -33,7 +33,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Takes over `octets`, and leaves an empty buffer for the next packet in its place.
-    pub(crate) fn admit(&mut self, octets: &mut Vec<u8>, kind: Kind, tag: u64) -> PacketId {
+    pub(crate) fn admit(&mut self, octets: &mut Vec<u8>, kind: TransmitKind, tag: u64) -> PacketId {
         let id = self.free.pop().unwrap_or_else(|| {
             let index = u32::try_from(self.packets.len()).expect("fewer than 2^32 in flight");
             self.packets.push(PooledPacket {

@@ -21,7 +21,7 @@ use fulmar_capture::{
     PacketEnds, Pcapng, Section,
 };
 use fulmar_channel::{ChannelVerdict, Delivery};
-use fulmar_proto::transport::aerotp::{Endpoint, Note};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, Note};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::NodeAddress;
 use std::io::{self, Write};
@@ -315,7 +315,7 @@ impl EventLog {
         &mut self,
         now: Instant,
         node: NodeAddress,
-        endpoint: &mut Endpoint,
+        endpoint: &mut AerotpEndpoint,
         mut whose: impl for<'a> FnMut(&Note, EventPlace<'a>) -> EventPlace<'a>,
     ) {
         let node = ip(node).to_string();

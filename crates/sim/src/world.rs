@@ -24,7 +24,7 @@ use core::time::Duration;
 use fulmar_baseline::link::LinkCounters;
 use fulmar_capture::About;
 use fulmar_channel::ChannelConfigError;
-use fulmar_proto::machine::{Datagram, Deadline, Kind};
+use fulmar_proto::machine::{Datagram, Deadline, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use placement::Placement;
@@ -300,7 +300,7 @@ impl World {
             }
         }
         let octets = self.network.payload(packet);
-        if kind != Kind::Control {
+        if kind != TransmitKind::Control {
             note_arrival(&mut self.flows, id, octets, self.now);
         }
         let datagram = Datagram {

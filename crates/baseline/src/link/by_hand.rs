@@ -2,7 +2,7 @@
 //! released.
 
 use super::{FlowHash, FrameTransmit, LinkMachine, LinkPacket, StrictLink};
-use fulmar_proto::machine::{Kind, Priority};
+use fulmar_proto::machine::{Priority, TransmitKind};
 use fulmar_proto::units::Instant;
 
 /// A packet of a thousand octets that show its number.
@@ -16,7 +16,7 @@ pub(super) fn offer<M: LinkMachine>(machine: &mut M, now: Instant, octets: &[u8]
         octets,
         flow: FlowHash(0),
         priority: Priority(0),
-        kind: Kind::Source,
+        kind: TransmitKind::Source,
         deadline: None,
     };
     machine.offer(now, packet);

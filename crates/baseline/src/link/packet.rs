@@ -1,7 +1,7 @@
 //! The packets that go into a link machine and come out of it, and its frames.
 
 use super::{FrameClass, LinkCounters};
-use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::machine::{Deadline, Priority, TransmitKind};
 use fulmar_proto::units::{ByteCount, Instant};
 
 /// One end of one hop: owns no clock, socket, thread or entropy source.
@@ -53,7 +53,7 @@ pub struct LinkPacket<'a> {
     pub priority: Priority,
     /// The transport's reason to send it: the share of the wire to which its first transmission
     /// counts.
-    pub kind: Kind,
+    pub kind: TransmitKind,
     /// The time from which on it is not worth sending, if that is known.
     pub deadline: Option<Instant>,
 }
@@ -66,7 +66,7 @@ pub struct FrameTransmit {
     /// The class of the frame.
     pub class: FrameClass,
     /// The share of the wire to which it counts: the packet's own for [`FrameClass::Data`].
-    pub kind: Kind,
+    pub kind: TransmitKind,
     /// The precedence, for a medium that queues frames.
     pub priority: Priority,
 }
@@ -77,7 +77,7 @@ impl FrameTransmit {
         Self {
             len,
             class: FrameClass::Control,
-            kind: Kind::Control,
+            kind: TransmitKind::Control,
             priority: Priority(u8::MAX),
         }
     }

@@ -6,7 +6,7 @@
 
 use super::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use crate::wire::link::plain;
-use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::machine::{Deadline, Priority, TransmitKind};
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ pub struct Plain {
 #[derive(Clone, Debug)]
 struct Waiting {
     octets: Vec<u8>,
-    kind: Kind,
+    kind: TransmitKind,
     priority: Priority,
 }
 

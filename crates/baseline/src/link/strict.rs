@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::link::{FlowHash, Plain};
     use crate::wire::link::plain;
-    use fulmar_proto::machine::{Kind, Priority};
+    use fulmar_proto::machine::{Priority, TransmitKind};
 
     const LATER: Instant = Instant::from_nanos(1_000);
 
@@ -171,7 +171,7 @@ mod tests {
             octets,
             flow: FlowHash(0),
             priority: Priority(0),
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             deadline: None,
         }
     }

@@ -3,7 +3,7 @@
 use super::{StreamKey, StreamStates};
 use crate::tcp::{TcpConnectError, TcpConnectionId, TcpEvent};
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpSeq};
-use fulmar_proto::machine::{Deadline, Ecn, Kind, PathId, Priority, Transmit};
+use fulmar_proto::machine::{Deadline, Ecn, PathId, Priority, Transmit, TransmitKind};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::Port;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamDeparture {
     pub(crate) len: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TransmitKind,
     pub(crate) ecn: Ecn,
 }
 
@@ -21,7 +21,7 @@ impl StreamDeparture {
     pub(crate) const fn control(len: usize) -> Self {
         Self {
             len,
-            kind: Kind::Control,
+            kind: TransmitKind::Control,
             ecn: Ecn::NotCapable,
         }
     }

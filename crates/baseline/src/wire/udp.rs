@@ -6,7 +6,7 @@
 
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::checksum::InternetSum;
-use fulmar_proto::wire::network::{NodeAddress, Protocol};
+use fulmar_proto::wire::network::{NetworkProtocol, NodeAddress};
 
 /// The header's length.
 pub const UDP_HEADER_BYTES: usize = 8;
@@ -122,7 +122,7 @@ impl Between {
         InternetSum::default()
             .and(&self.source.0.to_be_bytes())
             .and(&self.destination.0.to_be_bytes())
-            .and_word(u16::from(Protocol::UDP.0))
+            .and_word(u16::from(NetworkProtocol::UDP.0))
             .and_word(length)
     }
 }

@@ -5,7 +5,7 @@ use fulmar_baseline::StreamEndpoint;
 use fulmar_baseline::lt_tcp::{LtTcpCounters, LtTcpEndpoint, LtTcpStatus};
 use fulmar_baseline::tcp::{TcpCloseReason, TcpConnectionId, TcpEndpointConfig, TcpEvent};
 use fulmar_proto::machine::{
-    Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Strict, Transmit, drain,
+    Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Strict, Transmit, TransmitKind, drain,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant};
@@ -48,7 +48,7 @@ pub(crate) struct App {
     pub(crate) received: Vec<u8>,
     pub(crate) closed: Option<TcpCloseReason>,
     /// Segments sent, by kind.
-    pub(crate) sent_kinds: BTreeMap<Kind, u64>,
+    pub(crate) sent_kinds: BTreeMap<TransmitKind, u64>,
     /// Whether the application does not read.
     pub(crate) deaf: bool,
     /// The last segment sent.
@@ -82,7 +82,7 @@ impl App {
     }
 }
 
-impl<E: StreamEndpoint> Driver<Strict<E>> for App {
+impl<E: StreamEndpoint> MachineDriver<Strict<E>> for App {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }

@@ -8,7 +8,7 @@ use fulmar_baseline::wire::tcp::{
 use fulmar_baseline::wire::udp::{Between, UdpHeader};
 use fulmar_proto::machine::{Ecn, Priority};
 use fulmar_proto::wire::Port;
-use fulmar_proto::wire::network::{NetworkHeader, NodeAddress, Protocol};
+use fulmar_proto::wire::network::{NetworkHeader, NetworkProtocol, NodeAddress};
 
 const SOURCE: NodeAddress = NodeAddress(1);
 const DESTINATION: NodeAddress = NodeAddress(0x0A00_0002);
@@ -18,7 +18,7 @@ const BETWEEN: Between = Between {
     destination: DESTINATION,
 };
 
-fn packet(protocol: Protocol, priority: u8, ecn: Ecn, payload: &[u8]) -> Vec<u8> {
+fn packet(protocol: NetworkProtocol, priority: u8, ecn: Ecn, payload: &[u8]) -> Vec<u8> {
     let header = NetworkHeader {
         source: SOURCE,
         destination: DESTINATION,
@@ -59,12 +59,18 @@ fn all() -> Vec<(&'static str, Vec<u8>)> {
     let head = udp.to_octets(BETWEEN, payload).expect("samples are valid");
     let datagram = [&head[..], payload].concat();
     vec![
-        ("tcp", packet(Protocol::TCP, 0, Ecn::NotCapable, &segment)),
+        (
+            "tcp",
+            packet(NetworkProtocol::TCP, 0, Ecn::NotCapable, &segment),
+        ),
         (
             "tcp with octets",
-            packet(Protocol::TCP, 63, Ecn::Capable, &with_octets),
+            packet(NetworkProtocol::TCP, 63, Ecn::Capable, &with_octets),
         ),
-        ("udp", packet(Protocol::UDP, 5, Ecn::Congested, &datagram)),
+        (
+            "udp",
+            packet(NetworkProtocol::UDP, 5, Ecn::Congested, &datagram),
+        ),
     ]
 }
 
@@ -92,7 +98,7 @@ fn read(name: &str, octets: &[u8]) -> Sample {
     sample.field("fulmar.network.hops_left", hops_left);
     sample.field("fulmar.network.length", octets.len());
     sample.field("fulmar.network.checksum.status", 1);
-    if protocol == Protocol::UDP {
+    if protocol == NetworkProtocol::UDP {
         let datagram = UdpHeader::parse(BETWEEN, parsed.payload).expect("samples are valid");
         sample.field("udp.srcport", datagram.header.source);
         sample.field("udp.dstport", datagram.header.destination);

@@ -8,38 +8,38 @@ use std::collections::BTreeSet;
 const SEQ: TpduSeq = TpduSeq(7);
 const PAGE: &str = include_str!("../../../../docs/guide/captures.md");
 
-/// One record of each kind; a new variant of `Record` does not compile in `From` until it has a
+/// One record of each kind; a new variant of `TraceRecord` does not compile in `From` until it has a
 /// name.
-const RECORDS: [Record; 11] = [
-    Record::Sent {
+const RECORDS: [TraceRecord; 11] = [
+    TraceRecord::Sent {
         seq: SEQ,
         position: 1_000,
         len: 500,
         again: true,
     },
-    Record::RepairSent {
+    TraceRecord::RepairSent {
         first: SEQ,
         index: 2,
     },
-    Record::HeldLost {
+    TraceRecord::HeldLost {
         seq: SEQ,
         sign: LossSign::Overtaken,
     },
-    Record::Accepted {
+    TraceRecord::Accepted {
         seq: SEQ,
         corrected_symbols: 3,
     },
-    Record::Adapted {
+    TraceRecord::Adapted {
         payload: 400,
         words: 5,
         rate_octaves: 13,
     },
-    Record::Rebuilt { seq: SEQ },
-    Record::Damaged { seq: SEQ },
-    Record::GivenUp { seq: SEQ },
-    Record::Stalled,
-    Record::Resumed,
-    Record::State { to: "ESTABLISHED" },
+    TraceRecord::Rebuilt { seq: SEQ },
+    TraceRecord::Damaged { seq: SEQ },
+    TraceRecord::GivenUp { seq: SEQ },
+    TraceRecord::Stalled,
+    TraceRecord::Resumed,
+    TraceRecord::State { to: "ESTABLISHED" },
 ];
 
 fn text(octets: Vec<u8>) -> Vec<String> {

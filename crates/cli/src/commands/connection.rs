@@ -19,7 +19,7 @@ use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AddressKey, ConfigError, ConnectionConfig, Counters, Endpoint, EndpointConfig,
+    AckPolicy, AddressKey, AerotpEndpoint, ConfigError, ConnectionConfig, Counters, EndpointConfig,
 };
 use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
@@ -170,7 +170,7 @@ pub(crate) fn acknowledge_every(tpdus: u16) -> AckPolicy {
 
 /// An endpoint, by itself or in a session.
 pub(crate) enum EndpointCarrier {
-    Open(Box<Endpoint>),
+    Open(Box<AerotpEndpoint>),
     Secured(Box<SecuredEndpoint>),
 }
 
@@ -215,7 +215,7 @@ impl EndpointCarrier {
             ..EndpointConfig::default()
         };
         let rng = Rng::from_seed(u64::from_le_bytes(entropy.array()));
-        let endpoint = Endpoint::new(config, rng);
+        let endpoint = AerotpEndpoint::new(config, rng);
         let Some(credentials) = credentials else {
             return Ok(Self::Open(Box::new(endpoint)));
         };
@@ -232,7 +232,7 @@ impl EndpointCarrier {
     }
 
     /// The endpoint.
-    pub(crate) fn endpoint_mut(&mut self) -> &mut Endpoint {
+    pub(crate) fn endpoint_mut(&mut self) -> &mut AerotpEndpoint {
         match self {
             Self::Open(endpoint) => endpoint,
             Self::Secured(link) => link.inner_mut(),
@@ -254,7 +254,7 @@ impl EndpointCarrier {
     pub(crate) fn run(
         &mut self,
         driver: &mut UdpDriver,
-        application: &mut dyn Application<Endpoint>,
+        application: &mut dyn Application<AerotpEndpoint>,
         quiet: bool,
     ) -> Result<(), Failure> {
         let tell = |note: SecurityNote| {
@@ -340,7 +340,7 @@ pub(crate) struct TraceTo<'a> {
 pub(crate) fn run(
     driver: &mut UdpDriver,
     carrier: &mut EndpointCarrier,
-    application: &mut dyn Application<Endpoint>,
+    application: &mut dyn Application<AerotpEndpoint>,
     (trace, quiet): (TraceTo<'_>, bool),
 ) -> Result<(), Failure> {
     let Some(file) = trace.file else {

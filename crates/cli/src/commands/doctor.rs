@@ -4,7 +4,7 @@ use crate::commands::gateway;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::table::Listing;
-use fulmar_net::doctor::{self, Finding, Verdict};
+use fulmar_net::doctor::{self, Finding, FindingVerdict};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
     }
     let is_bad = findings
         .iter()
-        .any(|finding| finding.verdict == Verdict::Bad);
+        .any(|finding| finding.verdict == FindingVerdict::Bad);
     Ok(if is_bad { Exit::Failed } else { Exit::Done })
 }
 
@@ -76,9 +76,9 @@ fn table(findings: &[Finding]) -> String {
     let mut table = Listing::new(headings, headings.len());
     for finding in findings {
         let verdict = match finding.verdict {
-            Verdict::Good => "good",
-            Verdict::Poor => "poor",
-            Verdict::Bad => "BAD",
+            FindingVerdict::Good => "good",
+            FindingVerdict::Poor => "poor",
+            FindingVerdict::Bad => "BAD",
         };
         table.row([verdict, &finding.check, &finding.found]);
     }

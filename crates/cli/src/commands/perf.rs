@@ -13,8 +13,8 @@ use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use fulmar_net::entropy;
 use fulmar_net::perf::{
-    Client, ClientPlan, Direction, Interval, Limit, Observer, PerfError, Report, Sent, Server,
-    ServerPlan, Test,
+    Client, ClientPlan, Interval, Limit, Observer, PerfError, PerfReport, PerfServer, Sent,
+    ServerPlan, Test, TestDirection,
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::waker;
@@ -191,9 +191,9 @@ impl PerfArgs {
             .context("asking for entropy")
             .or_exit(Exit::Device)?;
         let direction = if self.reverse {
-            Direction::Down
+            TestDirection::Down
         } else {
-            Direction::Up
+            TestDirection::Up
         };
         let rate = self.bitrate.or(self.udp.then_some(UDP_RATE));
         let mut test = Test::new((id & 0xFFFF_FFFF) as u32, self.mode(), direction);
@@ -294,7 +294,7 @@ impl Observer for Watcher {
         );
     }
 
-    fn ended(&mut self, outcome: &Result<Report, PerfError>) {
+    fn ended(&mut self, outcome: &Result<PerfReport, PerfError>) {
         let printed = match outcome {
             Ok(report) if self.json => output::record(&json::Record::of(None, report, Exit::Done)),
             Ok(report) => output::line(&text::report(report)),
@@ -330,7 +330,7 @@ fn measure(
     args: &PerfArgs,
     host: &str,
     verbose: u8,
-) -> Result<(SocketAddr, Report, Exit), Failure> {
+) -> Result<(SocketAddr, PerfReport, Exit), Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let peer = resolve_remote("--client", &address("-c", host, args.port)?)?;
     let credentials = args.security.read(true)?;
@@ -401,7 +401,7 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
         once: args.one_off,
     };
     let watcher = Watcher::new(args.json);
-    let mut server = Server::new(plan, carrier.endpoint_mut(), signals.stop(), watcher)
+    let mut server = PerfServer::new(plan, carrier.endpoint_mut(), signals.stop(), watcher)
         .map_err(|error| connection::wrong_options(&error))?;
     if args.json {
         output::record(&json::Listening::at(listening))?;

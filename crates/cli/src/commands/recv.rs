@@ -10,7 +10,8 @@ use crate::output;
 use crate::signals::Signals;
 use anyhow::Context;
 use fulmar_net::transfer::{
-    Destination, ReceiveError, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver, Verdict,
+    FileDestination, ReceiveError, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver,
+    TransferVerdict,
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::{Waker, waker};
@@ -118,15 +119,15 @@ struct End {
     exit_code: u8,
 }
 
-const fn verdict_name(verdict: Verdict) -> &'static str {
+const fn verdict_name(verdict: TransferVerdict) -> &'static str {
     match verdict {
-        Verdict::Complete => "complete",
-        Verdict::Incomplete => "incomplete",
-        Verdict::Corrupt => "corrupt",
-        Verdict::Abandoned => "abandoned",
-        Verdict::Vanished => "vanished",
-        Verdict::Stopped => "stopped",
-        Verdict::Failed => "failed",
+        TransferVerdict::Complete => "complete",
+        TransferVerdict::Incomplete => "incomplete",
+        TransferVerdict::Corrupt => "corrupt",
+        TransferVerdict::Abandoned => "abandoned",
+        TransferVerdict::Vanished => "vanished",
+        TransferVerdict::Stopped => "stopped",
+        TransferVerdict::Failed => "failed",
     }
 }
 
@@ -154,20 +155,21 @@ impl ReceiveObserver for Watcher {
     fn finished(&mut self, report: &ReceiveReport) {
         self.progress.finished(report);
         let exit = match report.verdict {
-            Verdict::Complete => Exit::Done,
-            Verdict::Incomplete | Verdict::Corrupt | Verdict::Abandoned | Verdict::Stopped => {
-                Exit::Failed
-            }
-            Verdict::Vanished => Exit::LinkLost,
-            Verdict::Failed => Exit::Device,
+            TransferVerdict::Complete => Exit::Done,
+            TransferVerdict::Incomplete
+            | TransferVerdict::Corrupt
+            | TransferVerdict::Abandoned
+            | TransferVerdict::Stopped => Exit::Failed,
+            TransferVerdict::Vanished => Exit::LinkLost,
+            TransferVerdict::Failed => Exit::Device,
         };
         let line = describe(report, self.is_kept);
         if self.json {
             self.broken = output::record(&record(report, self.is_kept)).err();
-        } else if report.verdict == Verdict::Complete {
+        } else if report.verdict == TransferVerdict::Complete {
             self.progress.say(&line);
         }
-        let complaint = (report.verdict != Verdict::Complete).then_some(line);
+        let complaint = (report.verdict != TransferVerdict::Complete).then_some(line);
         if let Some((_, Some(earlier))) = self.last.replace((exit, complaint))
             && !self.json
         {
@@ -211,13 +213,15 @@ fn describe(report: &ReceiveReport, is_kept: bool) -> String {
         .map(|path| path.display().to_string())
         .unwrap_or_default();
     match report.verdict {
-        Verdict::Complete if report.delivered > 0 && report.resumed_at == report.delivered => {
+        TransferVerdict::Complete
+            if report.delivered > 0 && report.resumed_at == report.delivered =>
+        {
             format!(
                 "{name}: all {} bytes were here already, BLAKE3 verified",
                 report.delivered
             )
         }
-        Verdict::Complete => {
+        TransferVerdict::Complete => {
             let moved = ByteCount(report.delivered.saturating_sub(report.resumed_at));
             let goodput = Bitrate::of(moved, report.elapsed).as_bits_per_second() as f64 / 1e6;
             format!(
@@ -226,28 +230,28 @@ fn describe(report: &ReceiveReport, is_kept: bool) -> String {
                 report.elapsed.as_secs_f64()
             )
         }
-        Verdict::Incomplete => format!(
+        TransferVerdict::Incomplete => format!(
             "{name}: {} bytes in {} ranges are missing ({:.3} %); kept as {kept}",
             report.missing.unwrap_or_default(),
             report.missing_range_count.unwrap_or_default(),
             residual_loss(report).unwrap_or_default() * 100.0
         ),
-        Verdict::Corrupt => {
+        TransferVerdict::Corrupt => {
             format!("{name}: the octets have another BLAKE3 digest than the sender's")
         }
-        Verdict::Abandoned => {
+        TransferVerdict::Abandoned => {
             format!(
                 "{name}: the sender ended the transfer after {} bytes; {go_on}",
                 report.delivered
             )
         }
-        Verdict::Vanished => {
+        TransferVerdict::Vanished => {
             format!(
                 "{name}: the sender was not heard any more after {} bytes; {go_on}",
                 report.delivered
             )
         }
-        Verdict::Stopped => {
+        TransferVerdict::Stopped => {
             let go_on = if continues {
                 "continues there"
             } else {
@@ -258,7 +262,7 @@ fn describe(report: &ReceiveReport, is_kept: bool) -> String {
                 report.delivered
             )
         }
-        Verdict::Failed => match &report.error {
+        TransferVerdict::Failed => match &report.error {
             Some(error @ ReceiveError::Storage(_)) => {
                 let go_on = if continues {
                     "continues with what was synced"
@@ -283,7 +287,10 @@ fn chain(error: &(impl std::error::Error + 'static)) -> String {
 
 /// The share that the link took for good; `None` for a transfer that was cut off.
 fn residual_loss(report: &ReceiveReport) -> Option<f64> {
-    let is_over = matches!(report.verdict, Verdict::Complete | Verdict::Incomplete);
+    let is_over = matches!(
+        report.verdict,
+        TransferVerdict::Complete | TransferVerdict::Incomplete
+    );
     let missing = report.missing.filter(|_| is_over)?;
     Some(output::share(missing, missing + report.delivered))
 }
@@ -306,16 +313,16 @@ fn record(report: &ReceiveReport, is_kept: bool) -> Received<'_> {
             .as_ref()
             .map(|ranges| ranges.iter().map(|r| [r.start, r.end]).collect()),
         residual_loss: residual_loss(report),
-        verified: report.verdict == Verdict::Complete,
+        verified: report.verdict == TransferVerdict::Complete,
         elapsed_s: report.elapsed.as_secs_f64(),
-        error: (report.verdict != Verdict::Complete).then(|| describe(report, is_kept)),
+        error: (report.verdict != TransferVerdict::Complete).then(|| describe(report, is_kept)),
         wire: WireReport::of_receiver(report.counters.as_ref()),
     }
 }
 
-fn destination(args: &RecvArgs, waker: Waker) -> Result<Destination, Failure> {
+fn destination(args: &RecvArgs, waker: Waker) -> Result<FileDestination, Failure> {
     if is_stdout(args) {
-        return Ok(Destination::Stdout(waker));
+        return Ok(FileDestination::Stdout(waker));
     }
     let dir = args.dir.display();
     match std::fs::metadata(&args.dir) {
@@ -346,7 +353,7 @@ fn destination(args: &RecvArgs, waker: Waker) -> Result<Destination, Failure> {
             });
         }
     }
-    Ok(Destination::Directory {
+    Ok(FileDestination::Directory {
         path: args.dir.clone(),
         replace: args.force,
     })
@@ -386,7 +393,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         .context("making a waker")
         .or_exit(Exit::Device)?;
     let destination = destination(args, own_waker)?;
-    let into_stdout = matches!(destination, Destination::Stdout(_));
+    let into_stdout = matches!(destination, FileDestination::Stdout(_));
     if into_stdout && args.json {
         let cause = anyhow::anyhow!("--json and the file cannot both go to stdout");
         return Err(Failure {

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure, OrExit};
 use anyhow::anyhow;
 use fulmar_net::secured::{Credentials, SecurityNote};
 use fulmar_net::session::{
-    Hint, KeyFileError, Mismatch, PresetKey, PublicKey, RefuseReason, SecretKey, SecurityKinds,
+    HandshakeRefusal, Hint, KeyFileError, Mismatch, PresetKey, PublicKey, SecretKey, SecurityKinds,
     read_preset_key, read_secret_key,
 };
 use std::path::{Path, PathBuf};
@@ -139,19 +139,19 @@ pub(crate) fn in_options(note: &SecurityNote) -> String {
     }
 }
 
-fn refusal(reason: &RefuseReason) -> String {
+fn refusal(reason: &HandshakeRefusal) -> String {
     match reason {
-        RefuseReason::WrongPublicKey(own) => {
+        HandshakeRefusal::WrongPublicKey(own) => {
             format!("it calls another public key than ours; give it --peer {own}, which is ours")
         }
-        RefuseReason::UnknownPeer(key) => format!(
+        HandshakeRefusal::UnknownPeer(key) => format!(
             "its public key {key} is none that was given here: if it is to come in, add --peer {key}"
         ),
-        RefuseReason::OldEpoch => "it is older than the last one under its key: another process started \
+        HandshakeRefusal::OldEpoch => "it is older than the last one under its key: another process started \
              later with a copy of that key (give each its own by `fulmar keygen`), or its clock was \
              set back, or somebody replays"
             .to_owned(),
-        RefuseReason::Mismatch(mismatch) => differ(*mismatch),
+        HandshakeRefusal::Mismatch(mismatch) => differ(*mismatch),
         other => other.to_string(),
     }
 }
@@ -233,18 +233,18 @@ mod tests {
         let mismatches = pairs.chain([Mismatch::PresetKey, Mismatch::Label]);
         let both = mismatches.flat_map(|mismatch| {
             [
-                SecurityNote::Refused(RefuseReason::Mismatch(mismatch)),
+                SecurityNote::Refused(HandshakeRefusal::Mismatch(mismatch)),
                 SecurityNote::TurnedAway(Hint::Mismatch(mismatch)),
             ]
         });
         let refusals = [
-            RefuseReason::WrongPublicKey(key),
-            RefuseReason::UnknownPeer(key),
-            RefuseReason::OldEpoch,
-            RefuseReason::Reflected,
-            RefuseReason::ResponseForged(SecurityKinds::NOISE),
-            RefuseReason::Unconfirmed(SecurityKinds::PRESET),
-            RefuseReason::Version { ours: 1, theirs: 2 },
+            HandshakeRefusal::WrongPublicKey(key),
+            HandshakeRefusal::UnknownPeer(key),
+            HandshakeRefusal::OldEpoch,
+            HandshakeRefusal::Reflected,
+            HandshakeRefusal::ResponseForged(SecurityKinds::NOISE),
+            HandshakeRefusal::Unconfirmed(SecurityKinds::PRESET),
+            HandshakeRefusal::Version { ours: 1, theirs: 2 },
         ];
         let hints = [
             Hint::WrongPublicKey(key),
@@ -274,7 +274,7 @@ mod tests {
         let key = SecretKey::generate(&mut Entropy::from_seed([1; 32])).public();
         for (note, said) in [
             (
-                SecurityNote::Refused(RefuseReason::UnknownPeer(key)),
+                SecurityNote::Refused(HandshakeRefusal::UnknownPeer(key)),
                 format!("add --peer {key}"),
             ),
             (
@@ -286,7 +286,7 @@ mod tests {
                 "--preset is another".to_owned(),
             ),
             (
-                SecurityNote::Refused(RefuseReason::Mismatch(Mismatch::Security {
+                SecurityNote::Refused(HandshakeRefusal::Mismatch(Mismatch::Security {
                     ours: SecurityKinds::NOISE,
                     theirs: SecurityKinds::PRESET,
                 })),

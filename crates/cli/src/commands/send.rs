@@ -11,7 +11,7 @@ use crate::signals::Signals;
 use anyhow::Context;
 use fulmar_net::entropy;
 use fulmar_net::transfer::{
-    RefuseReason, SendError, SendPlan, SendReport, Sender, SentSoFar, Source, check_name,
+    SendError, SendPlan, SendReport, Sender, SentSoFar, Source, TransferRefusal, check_name,
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::{Interest, WakeUp, Waker, wait, waker};
@@ -405,7 +405,7 @@ fn cure(args: &SendArgs, error: &SendError) -> Option<String> {
         SendError::Vanished(_) | SendError::Unsteady(_) | SendError::Stopped => again.to_owned(),
         SendError::ReceiverStopped => format!("once it runs again, {again}"),
         SendError::Refused {
-            reason: RefuseReason::Storage,
+            reason: TransferRefusal::Storage,
             ..
         } => format!("once that is mended there, {again}"),
         _ => return None,

@@ -7,7 +7,7 @@ use crate::output::{self, StdoutReader};
 use crate::signals::Signals;
 use anyhow::Context;
 use console::Term;
-use fulmar_net::inquiry::{InquiryError, Server};
+use fulmar_net::inquiry::{InquiryError, InquiryServer};
 use fulmar_net::wait::{Interest, WakeUp, wait, waker};
 use fulmar_proto::units::Duration;
 use picture::{Paint, Size, View};
@@ -33,7 +33,7 @@ The same picture in a browser: open the URL itself. docs/guide/metrics.md says w
 pub(crate) struct TopArgs {
     /// The gateway's HTTP server: the `listen` of its `[metrics]`, as `HOST:PORT` or HOST.
     #[arg(value_name = "URL", default_value = "http://127.0.0.1:9490")]
-    url: Server,
+    url: InquiryServer,
     /// Show it once and end.
     #[arg(long)]
     once: bool,

@@ -9,12 +9,15 @@ use fulmar_net::clock::Clock;
 use fulmar_net::emulator::DamagePolicy;
 use fulmar_net::entropy;
 use fulmar_net::transfer::{
-    Destination, ReceivePlan, ReceiveReport, Receiver, SendError, SendPlan, Sender, Source, Stop,
+    FileDestination, ReceivePlan, ReceiveReport, Receiver, SendError, SendPlan, Sender, Source,
+    Stop,
 };
 use fulmar_net::udp::{Application, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, precise_timers, waker};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, HoleWaits};
+use fulmar_proto::transport::aerotp::{
+    AerotpEndpoint, ConnectionConfig, EndpointConfig, HoleWaits,
+};
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Mode;
 use std::path::Path;
@@ -56,14 +59,17 @@ fn connection(carrier: DemoCarrier, mode: Mode, rate: Bitrate) -> ConnectionConf
     }
 }
 
-fn endpoint(condition: Condition) -> Result<Endpoint> {
+fn endpoint(condition: Condition) -> Result<AerotpEndpoint> {
     let rate = condition.config().rate.context("the preset has a rate")?;
     let config = EndpointConfig {
         rate,
         lower_overhead: OVERHEAD,
         ..EndpointConfig::default()
     };
-    Ok(Endpoint::new(config, Rng::from_seed(entropy::seed()?)))
+    Ok(AerotpEndpoint::new(
+        config,
+        Rng::from_seed(entropy::seed()?),
+    ))
 }
 
 struct Receiving {
@@ -83,7 +89,7 @@ fn receive(
     let port = UdpPort::bind(LOOPBACK, PortConfig::default()).context("a port")?;
     let address = port.local().context("the receiver's address")?;
     let plan = ReceivePlan {
-        destination: Destination::Directory {
+        destination: FileDestination::Directory {
             path: directory.to_owned(),
             replace: true,
         },

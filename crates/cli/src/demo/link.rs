@@ -3,7 +3,7 @@
 use super::plan::{Condition, OVERHEAD, SEED};
 use anyhow::{Context, Result, anyhow};
 use fulmar_net::clock::Clock;
-use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, Report, Watch};
+use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorReport, Watch};
 use fulmar_net::transfer::Stop;
 use fulmar_net::wait::{Waker, precise_timers, waker};
 use fulmar_proto::units::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(crate) struct DemoLink {
     address: SocketAddr,
     stop: Stop,
     waker: Waker,
-    thread: JoinHandle<Result<Report>>,
+    thread: JoinHandle<Result<EmulatorReport>>,
 }
 
 impl DemoLink {
@@ -48,7 +48,7 @@ impl DemoLink {
         let thread = std::thread::spawn(move || {
             // Without it, packets are late by up to 50 us, which the report shows.
             drop(precise_timers());
-            let mut watch = |now: Instant, _report: Report| {
+            let mut watch = |now: Instant, _report: EmulatorReport| {
                 if stopping.is_requested() {
                     Watch::Stop
                 } else {
@@ -72,7 +72,7 @@ impl DemoLink {
     }
 
     /// Ends the link and returns its counters.
-    pub(crate) fn end(self) -> Result<Report> {
+    pub(crate) fn end(self) -> Result<EmulatorReport> {
         self.stop.request();
         self.waker.wake().context("stopping the emulator")?;
         self.thread

@@ -5,7 +5,7 @@ use super::timeline::Timeline;
 use crate::output;
 use crate::table::{HEAVIEST, Listing};
 use anyhow::{Context, Result};
-use fulmar_net::emulator::{DirectionReport, Report};
+use fulmar_net::emulator::{DirectionReport, EmulatorReport};
 use fulmar_net::transfer::Coverage;
 use fulmar_proto::units::{Bitrate, ByteCount};
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub(crate) struct Row {
 #[derive(Debug)]
 pub(crate) struct Moved {
     /// The link's counters.
-    pub(crate) link: Report,
+    pub(crate) link: EmulatorReport,
     /// The received file, if anything was received.
     pub(crate) copy: Option<PathBuf>,
     /// The reason why the transfer ended early.

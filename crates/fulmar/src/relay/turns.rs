@@ -1,7 +1,7 @@
 //! The relay's part in each turn of the driver: events, orders, new paths, deadlines.
 
 use super::{Link, MESSAGES, Relay, STREAMS, connection};
-use crate::board::Failure;
+use crate::board::LineFailure;
 use crate::sorting;
 use fulmar_net::session::{SessionEvent, source_octets};
 use fulmar_net::udp::{Application, Step};
@@ -27,7 +27,7 @@ impl Application<Link> for Relay {
             }
             SessionEvent::PeerRestarted(peer) => {
                 let text = "the peer has restarted";
-                let failure = Failure::new(ErrorKind::ConnectionReset, text);
+                let failure = LineFailure::new(ErrorKind::ConnectionReset, text);
                 let stale = self.epochs.take(peer.inner_path());
                 let is_stale = |id| stale.as_ref().is_none_or(|stale| stale.contains(&id));
                 self.fail_peer(now, link, &mut board, (peer, &failure), is_stale);
@@ -37,7 +37,7 @@ impl Application<Link> for Relay {
             }
             SessionEvent::Closed(peer) => {
                 let text = "the peer's endpoint was closed";
-                let failure = Failure::new(ErrorKind::ConnectionReset, text);
+                let failure = LineFailure::new(ErrorKind::ConnectionReset, text);
                 self.fail_peer(now, link, &mut board, (peer, &failure), |_| true);
                 self.epochs.take(peer.inner_path());
             }
@@ -75,7 +75,7 @@ impl Application<Link> for Relay {
         if board.leaving && self.may_leave(now, &board) {
             self.has_left = true;
             let text = "the endpoint was dropped";
-            board.end(&Failure::new(ErrorKind::NotConnected, text));
+            board.end(&LineFailure::new(ErrorKind::NotConnected, text));
             link.close(now);
             return Step::Again;
         }
@@ -116,7 +116,7 @@ impl Application<Link> for Relay {
         let mut board = shared.lock();
         let Some(path) = path else {
             let text = "every place for an address is in use";
-            let failure = Failure::new(ErrorKind::QuotaExceeded, text);
+            let failure = LineFailure::new(ErrorKind::QuotaExceeded, text);
             self.give_up(now, link, &mut board, line, &failure);
             return;
         };
@@ -142,7 +142,7 @@ impl Application<Link> for Relay {
                 self.pump(now, link, &mut board, line);
             }
             Err(error) => {
-                let failure = Failure::new(ErrorKind::QuotaExceeded, error.to_string());
+                let failure = LineFailure::new(ErrorKind::QuotaExceeded, error.to_string());
                 self.give_up(now, link, &mut board, line, &failure);
             }
         }

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// The quality of the machine for a purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum FindingVerdict {
     /// As it should be.
     Good,
     /// It works, but slower or less exactly, or some other use would not work.
@@ -21,7 +21,7 @@ pub struct Finding {
     /// The thing that was looked at.
     pub check: String,
     /// Its quality.
-    pub verdict: Verdict,
+    pub verdict: FindingVerdict,
     /// The value seen, with its unit.
     pub found: String,
     /// The cure; present unless the verdict is good.
@@ -33,7 +33,7 @@ impl Finding {
     pub(super) fn good(check: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             check: check.into(),
-            verdict: Verdict::Good,
+            verdict: FindingVerdict::Good,
             found: found.into(),
             remedy: None,
         }
@@ -45,7 +45,7 @@ impl Finding {
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            verdict: Verdict::Poor,
+            verdict: FindingVerdict::Poor,
             remedy: Some(remedy.into()),
             ..Self::good(check, found)
         }
@@ -57,7 +57,7 @@ impl Finding {
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            verdict: Verdict::Bad,
+            verdict: FindingVerdict::Bad,
             ..Self::poor(check, found, remedy)
         }
     }

@@ -109,30 +109,39 @@ fn room(directory: &Path, limit: ByteCount) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::FindingVerdict;
 
     #[test]
     fn a_directory_that_can_be_made_is_good_and_stays_unmade() {
         let root = tempfile::tempdir().unwrap();
         let wanted = root.path().join("a/b");
-        assert_eq!(writable("state directory", &wanted).verdict, Verdict::Good);
+        assert_eq!(
+            writable("state directory", &wanted).verdict,
+            FindingVerdict::Good
+        );
         assert!(!wanted.exists());
         let relative = Path::new("no-such-directory/here");
-        assert_eq!(writable("state directory", relative).verdict, Verdict::Good);
+        assert_eq!(
+            writable("state directory", relative).verdict,
+            FindingVerdict::Good
+        );
         // A path that is no directory takes no directory.
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();
         let verdict = writable("state directory", &file.join("b")).verdict;
-        assert_eq!(verdict, Verdict::Bad);
+        assert_eq!(verdict, FindingVerdict::Bad);
     }
 
     #[test]
     fn less_room_than_custody_may_take_is_poor() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(room(root.path(), ByteCount(1)).verdict, Verdict::Good);
+        assert_eq!(
+            room(root.path(), ByteCount(1)).verdict,
+            FindingVerdict::Good
+        );
         assert_eq!(
             room(root.path(), ByteCount(u64::MAX)).verdict,
-            Verdict::Poor
+            FindingVerdict::Poor
         );
     }
 }

@@ -43,14 +43,14 @@ fn judge_open_files(hard: Option<u64>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::FindingVerdict;
 
     #[test]
     fn a_low_hard_limit_is_poor_and_says_how_many_flows_it_allows() {
         let finding = judge_open_files(Some(1_024));
-        assert_eq!(finding.verdict, Verdict::Poor);
+        assert_eq!(finding.verdict, FindingVerdict::Poor);
         assert!(finding.found.contains("512 flows"), "{finding:?}");
-        assert_eq!(judge_open_files(Some(8_192)).verdict, Verdict::Good);
-        assert_eq!(judge_open_files(None).verdict, Verdict::Good);
+        assert_eq!(judge_open_files(Some(8_192)).verdict, FindingVerdict::Good);
+        assert_eq!(judge_open_files(None).verdict, FindingVerdict::Good);
     }
 }

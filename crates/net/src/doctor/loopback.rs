@@ -103,7 +103,7 @@ fn passes(sender: &mut UdpPort, receiver: &mut UdpPort) -> io::Result<Option<Ecn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::FindingVerdict;
     use fulmar_proto::units::ByteCount;
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
             send: ByteCount(4_194_304),
         };
         let finding = buffers(cut);
-        assert_eq!(finding.verdict, Verdict::Poor);
+        assert_eq!(finding.verdict, FindingVerdict::Poor);
         let remedy = finding.remedy.unwrap();
         assert!(remedy.contains("rmem_max=4194304 net.core.wmem_max=4194304"));
     }
@@ -132,6 +132,6 @@ mod tests {
             send_segments: 64,
             receive_segments: 1,
         };
-        assert_eq!(offloads(half).verdict, Verdict::Poor);
+        assert_eq!(offloads(half).verdict, FindingVerdict::Poor);
     }
 }

@@ -12,7 +12,7 @@ mod peers;
 mod privileges;
 mod timing;
 
-pub use finding::{Finding, Verdict};
+pub use finding::{Finding, FindingVerdict};
 pub use gateway::gateway;
 
 /// The findings that hold for every use of this machine.

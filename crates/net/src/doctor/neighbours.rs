@@ -52,7 +52,7 @@ fn judge(name: &str, mtu: ByteCount) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::FindingVerdict;
 
     #[test]
     fn interfaces_that_are_up_are_judged_by_their_mtu() {
@@ -75,8 +75,8 @@ mod tests {
         assert_eq!(
             verdicts,
             [
-                ("interface eth0".to_owned(), Verdict::Good),
-                ("interface slow0".to_owned(), Verdict::Poor),
+                ("interface eth0".to_owned(), FindingVerdict::Good),
+                ("interface slow0".to_owned(), FindingVerdict::Poor),
             ]
         );
     }

@@ -237,7 +237,7 @@ fn is_refusal(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::FindingVerdict;
 
     #[test]
     fn a_closed_port_is_told_from_silence() {
@@ -252,7 +252,7 @@ mod tests {
         let address = "192.0.2.1:4914".parse().unwrap();
         let heard = Heard::Answer(9, Duration::ZERO);
         let finding = judge("peer sat".to_owned(), address, heard);
-        assert_eq!(finding.verdict, Verdict::Bad);
+        assert_eq!(finding.verdict, FindingVerdict::Bad);
         assert!(finding.found.contains("version 9") && finding.found.ends_with("fulmar 1"));
     }
 }

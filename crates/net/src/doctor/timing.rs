@@ -51,13 +51,13 @@ fn judge(late: Duration, source: &str) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::doctor::FindingVerdict;
 
     #[test]
     fn lateness_is_judged_by_the_bound_and_the_clock_source_is_named() {
         let finding = judge(Duration::from_millis(4), "hpet");
-        assert_eq!(finding.verdict, Verdict::Poor);
+        assert_eq!(finding.verdict, FindingVerdict::Poor);
         assert!(finding.found.contains("4000 us") && finding.found.contains("hpet"));
-        assert_eq!(judge(LATE_MAX, "").verdict, Verdict::Good);
+        assert_eq!(judge(LATE_MAX, "").verdict, FindingVerdict::Good);
     }
 }

@@ -16,7 +16,7 @@
 //! # Promises
 //! - The order of verdicts depends on the seed and the arrivals alone.
 //! - Memory is bounded: flows, and octets in flight.
-//! - [`Report`] and [`TunReport`] tell the fate of packets and the emulator's lateness.
+//! - [`EmulatorReport`] and [`TunReport`] tell the fate of packets and the emulator's lateness.
 //!
 //! # Does not
 //! - Let a relay see the packets' real lower headers. [`EmulatorConfig::overhead`] octets stand for
@@ -40,7 +40,7 @@ pub use config::{DamagePolicy, EmulatorConfig, LargestPacket, TunLinkConfig};
 pub use direction::{Arrival, Arrivals, Direction};
 pub use error::EmulatorError;
 pub use relay::Emulator;
-pub use report::{DirectionReport, DropReport, FlowReport, Punctuality, Report, TunReport};
+pub use report::{DirectionReport, DropReport, EmulatorReport, FlowReport, Punctuality, TunReport};
 pub use tap::EmulatorTap;
 pub use tun_link::TunLink;
 pub use watch::Watch;

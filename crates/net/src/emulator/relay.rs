@@ -5,7 +5,7 @@ use super::direction::{Arrival, Direction};
 use super::error::EmulatorError;
 use super::flows::{FlowId, Flows};
 use super::in_flight::InFlight;
-use super::report::{Report, SCHEMA};
+use super::report::{EmulatorReport, SCHEMA};
 use super::tap::{EmulatorTap, Passing, Way};
 use super::watch::Watch;
 use crate::clock::Clock;
@@ -96,7 +96,7 @@ impl Emulator {
     pub fn run(
         &mut self,
         wake_up: &WakeUp,
-        watch: &mut dyn FnMut(Instant, Report) -> Watch,
+        watch: &mut dyn FnMut(Instant, EmulatorReport) -> Watch,
     ) -> Result<(), EmulatorError> {
         let mut next_watch = watch(self.clock.now(), self.report());
         let mut ready = Vec::new();
@@ -123,8 +123,8 @@ impl Emulator {
     }
 
     /// The report so far.
-    pub fn report(&self) -> Report {
-        Report {
+    pub fn report(&self) -> EmulatorReport {
+        EmulatorReport {
             schema: SCHEMA,
             t_s: self.clock.now().as_secs_f64(),
             seed: self.seed,

@@ -81,7 +81,7 @@ pub struct Punctuality {
 
 /// Everything that a relay did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct EmulatorReport {
     /// The version of these records: `fulmar.emulate/1`.
     pub schema: &'static str,
     /// Seconds since the start.

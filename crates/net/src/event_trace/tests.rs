@@ -4,7 +4,7 @@ use super::EventTrace;
 use crate::clock::Clock;
 use crate::recording::{EndOfRecording, RecordingConfig, RecordingCounters, RecordingEnd};
 use fulmar_capture::EventPlace;
-use fulmar_proto::trace::Record;
+use fulmar_proto::trace::TraceRecord;
 use fulmar_proto::units::{ByteCount, Instant};
 use serde_json::Value;
 use std::fs;
@@ -24,7 +24,7 @@ fn start(file: PathBuf, max_size: u64) -> (EventTrace, mpsc::Receiver<EndOfRecor
 }
 
 fn stall(trace: &EventTrace) {
-    trace.record(Instant::START, EventPlace::default(), Record::Stalled);
+    trace.record(Instant::START, EventPlace::default(), TraceRecord::Stalled);
 }
 
 fn lines(file: &Path) -> Vec<Value> {

@@ -4,7 +4,7 @@ use super::EventTrace;
 use crate::udp::{Application, Step};
 use fulmar_capture::EventPlace;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
-use fulmar_proto::transport::aerotp::{Endpoint, Event};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, Event};
 use fulmar_proto::units::Instant;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -21,7 +21,7 @@ pub struct Traced<'a, A: ?Sized> {
 
 impl<'a, A: ?Sized> Traced<'a, A> {
     /// Traces the connections that begin on `machine` from here on.
-    pub fn new(application: &'a mut A, machine: &mut Endpoint, events: EventTrace) -> Self {
+    pub fn new(application: &'a mut A, machine: &mut AerotpEndpoint, events: EventTrace) -> Self {
         machine.keep_notes(NOTES_MAX);
         Self {
             application,
@@ -29,7 +29,7 @@ impl<'a, A: ?Sized> Traced<'a, A> {
         }
     }
 
-    fn take_notes(&self, machine: &mut Endpoint) {
+    fn take_notes(&self, machine: &mut AerotpEndpoint) {
         while let Some(note) = machine.take_note() {
             let place = EventPlace {
                 connection: Some(note.connection.0),
@@ -44,30 +44,30 @@ impl<'a, A: ?Sized> Traced<'a, A> {
     }
 
     /// Writes the remaining notes, and the last line.
-    pub fn end(self, now: Instant, machine: &mut Endpoint) {
+    pub fn end(self, now: Instant, machine: &mut AerotpEndpoint) {
         self.take_notes(machine);
         self.events.end(now, "stopped");
     }
 }
 
-impl<A: Application<Endpoint> + ?Sized> Application<Endpoint> for Traced<'_, A> {
-    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+impl<A: Application<AerotpEndpoint> + ?Sized> Application<AerotpEndpoint> for Traced<'_, A> {
+    fn deliver(&mut self, now: Instant, machine: &mut AerotpEndpoint, event: Event) {
         self.application.deliver(now, machine, event);
     }
 
-    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+    fn work(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Step {
         self.take_notes(machine);
         self.application.work(now, machine)
     }
 
-    fn unreachable(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+    fn unreachable(&mut self, now: Instant, machine: &mut AerotpEndpoint, path: PathId) {
         self.application.unreachable(now, machine, path);
     }
 
     fn arrived(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
         from: SocketAddr,
     ) {
@@ -78,15 +78,15 @@ impl<A: Application<Endpoint> + ?Sized> Application<Endpoint> for Traced<'_, A> 
         self.application.departing(now, to, octets);
     }
 
-    fn too_large(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+    fn too_large(&mut self, now: Instant, machine: &mut AerotpEndpoint, path: PathId) {
         self.application.too_large(now, machine, path);
     }
 
-    fn paths_in_use(&self, now: Instant, machine: &Endpoint) -> Option<Vec<PathId>> {
+    fn paths_in_use(&self, now: Instant, machine: &AerotpEndpoint) -> Option<Vec<PathId>> {
         self.application.paths_in_use(now, machine)
     }
 
-    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+    fn peer_restarted(&mut self, now: Instant, machine: &mut AerotpEndpoint, path: PathId) {
         self.application.peer_restarted(now, machine, path);
     }
 
@@ -97,7 +97,7 @@ impl<A: Application<Endpoint> + ?Sized> Application<Endpoint> for Traced<'_, A> 
     fn path_made(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         remote: SocketAddr,
         path: Option<PathId>,
     ) {

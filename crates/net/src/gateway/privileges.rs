@@ -4,7 +4,7 @@
 //! - No thread of the gateway, and no process that it starts, has more: they are made afterwards, and a capability
 //!   that was taken from the bounding set cannot be had again.
 
-use super::config::{GatewayConfig, Protocol};
+use super::config::{EntryProtocol, GatewayConfig};
 use super::error::GatewayError;
 use rustix::process::geteuid;
 use rustix::thread::{
@@ -18,7 +18,7 @@ use std::io;
 fn needed(config: &GatewayConfig, is_root: bool) -> CapabilitySet {
     let mut needed = CapabilitySet::empty();
     let mut transparent = config.transparent.iter();
-    if transparent.any(|entry| entry.protocol == Protocol::Udp) {
+    if transparent.any(|entry| entry.protocol == EntryProtocol::Udp) {
         // Each client is answered by a socket of its own under a foreign address and its port, which may
         // be a low one: 53 is.
         needed |= CapabilitySet::NET_ADMIN | CapabilitySet::NET_BIND_SERVICE;

@@ -18,7 +18,9 @@ use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
-use fulmar_proto::transport::aerotp::{AckPolicy, ConnectionConfig, Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{
+    AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig,
+};
 use fulmar_proto::units::{Bitrate, Instant};
 use std::io;
 use std::net::SocketAddr;
@@ -77,7 +79,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
         connections_max: limits.flows.saturating_mul(4),
         ..EndpointConfig::default()
     };
-    let mut endpoint = Endpoint::new(endpoint, rng.child("ports"));
+    let mut endpoint = AerotpEndpoint::new(endpoint, rng.child("ports"));
     endpoint.share_among(inner_paths(config));
     let settings = SplicerConfig {
         connection: ConnectionConfig {

@@ -1,6 +1,6 @@
 //! The gateway's end: finds a keeper or starts one, and hands sockets over.
 
-use super::message::{Message, NoMessage, VERSION};
+use super::message::{KeeperMessage, NoMessage, VERSION};
 use super::process::KeeperConfig;
 use super::record::{NOTE_BYTES_MAX, SocketRecord};
 use super::seqpacket;
@@ -46,7 +46,7 @@ pub enum KeeperError {
 
 /// A socket that the gateway before had.
 #[derive(Debug)]
-pub struct Taken {
+pub struct TakenSocket {
     /// Its flow.
     pub flow: FlowId,
     /// The record about it.
@@ -66,7 +66,7 @@ pub struct Keeper {
     pending: VecDeque<(Vec<u8>, Option<OwnedFd>)>,
     /// The keeper's process, if we started it.
     child: Option<Child>,
-    /// The number of [`Message::All`] still to come: answers to the first message of a keeper that we started.
+    /// The number of [`KeeperMessage::All`] still to come: answers to the first message of a keeper that we started.
     alls: u32,
     /// Whether it accepts clients, as far as is known: a keeper of an older program does not.
     accepts: bool,
@@ -74,7 +74,7 @@ pub struct Keeper {
 
 /// A client that a keeper accepted.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedClient {
     /// The keeper's name for it, for [`Keeper::claim`] or [`Keeper::forget`].
     pub client: FlowId,
     /// The connection, which the keeper has too.
@@ -104,7 +104,7 @@ impl Keeper {
         path: &Path,
         config: KeeperConfig,
         command: Command,
-    ) -> Result<(Self, Vec<Taken>), KeeperError> {
+    ) -> Result<(Self, Vec<TakenSocket>), KeeperError> {
         let patience = patience(config);
         let clock = Clock::start();
         loop {
@@ -177,7 +177,7 @@ impl Keeper {
         let listener = seqpacket::listen(path).map_err(|error| ("listen at", error))?;
         // We connect before it runs, so there is nothing to wait for and nobody else is first.
         let connection = seqpacket::connect(path).map_err(|error| ("connect to", error))?;
-        let hello = Message::Take {
+        let hello = KeeperMessage::Take {
             keep_for: config.keep_for,
         };
         let sent = seqpacket::send(&connection, &hello.encode(), None);
@@ -214,7 +214,7 @@ impl Keeper {
         record: &SocketRecord,
     ) -> io::Result<()> {
         let record = cut_note(record);
-        let message = Message::Socket { flow, record };
+        let message = KeeperMessage::Socket { flow, record };
         self.send(&message, Some(socket.as_fd()))
     }
 
@@ -225,25 +225,29 @@ impl Keeper {
     /// # Errors
     /// `accept`'s error, with [`ErrorKind::WouldBlock`] where nobody waits there; [`ErrorKind::BrokenPipe`]
     /// if the keeper is gone or does not answer.
-    pub fn accept(&mut self, port: FlowId, record: &SocketRecord) -> io::Result<Option<Accepted>> {
+    pub fn accept(
+        &mut self,
+        port: FlowId,
+        record: &SocketRecord,
+    ) -> io::Result<Option<AcceptedClient>> {
         if !self.accepts {
             return Ok(None);
         }
         let gone = |_| io::Error::from(ErrorKind::BrokenPipe);
         let record = cut_note(record);
-        let asked = self.send(&Message::Accept { port, record }, None);
+        let asked = self.send(&KeeperMessage::Accept { port, record }, None);
         asked.map_err(gone)?;
         let clock = Clock::start();
         let mut ready = Vec::new();
         loop {
             let still_waits = self.flush().map_err(gone)?;
             match seqpacket::receive(&self.connection) {
-                Ok(Some((octets, socket))) => match (Message::decode(&octets), socket) {
-                    (Ok(Message::Socket { flow: client, .. }), Some(socket)) => {
+                Ok(Some((octets, socket))) => match (KeeperMessage::decode(&octets), socket) {
+                    (Ok(KeeperMessage::Socket { flow: client, .. }), Some(socket)) => {
                         let socket = TcpStream::from(socket);
-                        return Ok(Some(Accepted { client, socket }));
+                        return Ok(Some(AcceptedClient { client, socket }));
                     }
-                    (Ok(Message::NoClient { error }), _) => {
+                    (Ok(KeeperMessage::NoClient { error }), _) => {
                         let error = io::Error::from_raw_os_error(error);
                         let is_of_the_client = matches!(
                             error.kind(),
@@ -258,13 +262,13 @@ impl Keeper {
                             Ok(None)
                         };
                     }
-                    (Ok(Message::All), _) if self.alls == 0 => {
+                    (Ok(KeeperMessage::All), _) if self.alls == 0 => {
                         self.accepts = false;
                         return Ok(None);
                     }
-                    (Ok(Message::All), _) => self.alls -= 1,
+                    (Ok(KeeperMessage::All), _) => self.alls -= 1,
                     // A socket for which we have no descriptor left: the keeper has it, and resets it at our word.
-                    (Ok(Message::Socket { flow: client, .. }), None) => {
+                    (Ok(KeeperMessage::Socket { flow: client, .. }), None) => {
                         self.forget(client).map_err(gone)?;
                         return Err(rustix::io::Errno::MFILE.into());
                     }
@@ -294,7 +298,7 @@ impl Keeper {
     /// The keeper is gone.
     pub fn claim(&mut self, client: FlowId, flow: FlowId, record: &SocketRecord) -> io::Result<()> {
         let record = cut_note(record);
-        let message = Message::Claim {
+        let message = KeeperMessage::Claim {
             client,
             flow,
             record,
@@ -308,7 +312,7 @@ impl Keeper {
     /// The keeper is gone.
     pub fn note(&mut self, flow: FlowId, record: &SocketRecord) -> io::Result<()> {
         let record = cut_note(record);
-        self.send(&Message::Record { flow, record }, None)
+        self.send(&KeeperMessage::Record { flow, record }, None)
     }
 
     /// Makes the keeper close its duplicate.
@@ -316,7 +320,7 @@ impl Keeper {
     /// # Errors
     /// The keeper is gone, and its duplicate with it.
     pub fn forget(&mut self, flow: FlowId) -> io::Result<()> {
-        self.send(&Message::Forget { flow }, None)
+        self.send(&KeeperMessage::Forget { flow }, None)
     }
 
     /// Sends the waiting messages, and returns whether some still wait. Never waits itself.
@@ -363,7 +367,7 @@ impl Keeper {
     pub fn stop(mut self) {
         let clock = Clock::start();
         let mut ready = Vec::new();
-        let leave = self.send(&Message::Leave, None);
+        let leave = self.send(&KeeperMessage::Leave, None);
         while leave.is_ok() && matches!(self.flush(), Ok(true)) {
             let left = (Instant::START + PATIENCE).saturating_since(clock.now());
             let source = (self.connection.as_fd(), Interest::ReadableOrWritable);
@@ -384,7 +388,7 @@ impl Keeper {
         }
     }
 
-    fn send(&mut self, message: &Message, socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    fn send(&mut self, message: &KeeperMessage, socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let octets = message.encode();
         if !self.flush()? {
             match seqpacket::send(&self.connection, &octets, socket) {
@@ -424,20 +428,20 @@ fn cut_note(record: &SocketRecord) -> SocketRecord {
 /// A keeper at a path.
 enum Found {
     Nobody,
-    Ours(Keeper, Vec<Taken>),
+    Ours(Keeper, Vec<TakenSocket>),
     /// Another gateway has it.
     Busy,
 }
 
 enum Answer {
-    All(Vec<Taken>),
+    All(Vec<TakenSocket>),
     Busy,
     Version(u8),
     Gone,
 }
 
 fn take_all(connection: &OwnedFd, config: KeeperConfig, patience: Duration) -> Answer {
-    let hello = Message::Take {
+    let hello = KeeperMessage::Take {
         keep_for: config.keep_for,
     };
     // A keeper that has a gateway may have said so and closed before this leaves: what it said is
@@ -459,14 +463,14 @@ fn take_all(connection: &OwnedFd, config: KeeperConfig, patience: Duration) -> A
             }
             Ok(None) | Err(_) => return Answer::Gone,
         };
-        match (Message::decode(&octets), socket) {
-            (Ok(Message::Socket { flow, record }), Some(socket)) => taken.push(Taken {
+        match (KeeperMessage::decode(&octets), socket) {
+            (Ok(KeeperMessage::Socket { flow, record }), Some(socket)) => taken.push(TakenSocket {
                 flow,
                 record,
                 socket: TcpStream::from(socket),
             }),
-            (Ok(Message::All), _) => return Answer::All(taken),
-            (Ok(Message::Busy), _) => return Answer::Busy,
+            (Ok(KeeperMessage::All), _) => return Answer::All(taken),
+            (Ok(KeeperMessage::Busy), _) => return Answer::Busy,
             (Err(NoMessage::Version(found)), _) => return Answer::Version(found),
             (Ok(_) | Err(NoMessage::Malformed), _) => {}
         }

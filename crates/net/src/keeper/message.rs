@@ -14,7 +14,7 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 2 + 2 * 16 + RECORD_BYTES_MAX;
 
 /// One packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum KeeperMessage {
     /// Gateway: give me all that you have. Stay for this long when I am gone.
     Take {
         /// The time to stay.
@@ -45,8 +45,8 @@ pub enum Message {
     All,
     /// Keeper: another gateway is here.
     Busy,
-    /// Gateway: accept a client at a port of yours. Keeper: its [`Message::Socket`] under a name of the keeper's, or
-    /// [`Message::NoClient`].
+    /// Gateway: accept a client at a port of yours. Keeper: its [`KeeperMessage::Socket`] under a name of the keeper's, or
+    /// [`KeeperMessage::NoClient`].
     Accept {
         /// The port's name.
         port: FlowId,
@@ -78,7 +78,7 @@ pub enum NoMessage {
     Malformed,
 }
 
-impl Message {
+impl KeeperMessage {
     const fn kind(&self) -> u8 {
         match self {
             Self::Take { .. } => 1,
@@ -188,27 +188,27 @@ mod tests {
             note: vec![4; super::super::NOTE_BYTES_MAX],
         };
         let all = [
-            Message::Take {
+            KeeperMessage::Take {
                 keep_for: Duration::from_secs(60),
             },
-            Message::Socket {
+            KeeperMessage::Socket {
                 flow,
                 record: record.clone(),
             },
-            Message::Record {
+            KeeperMessage::Record {
                 flow,
                 record: record.clone(),
             },
-            Message::Forget { flow },
-            Message::Leave,
-            Message::All,
-            Message::Busy,
-            Message::Accept {
+            KeeperMessage::Forget { flow },
+            KeeperMessage::Leave,
+            KeeperMessage::All,
+            KeeperMessage::Busy,
+            KeeperMessage::Accept {
                 port: flow,
                 record: record.clone(),
             },
-            Message::NoClient { error: -7 },
-            Message::Claim {
+            KeeperMessage::NoClient { error: -7 },
+            KeeperMessage::Claim {
                 client: FlowId([8; 16]),
                 flow,
                 record,
@@ -217,15 +217,15 @@ mod tests {
         for message in all {
             let octets = message.encode();
             assert!(octets.len() <= MESSAGE_BYTES_MAX);
-            assert_eq!(Message::decode(&octets), Ok(message.clone()));
+            assert_eq!(KeeperMessage::decode(&octets), Ok(message.clone()));
             for len in 0..octets.len().min(43) {
                 // Only a record's note has no end of its own.
-                let cut = Message::decode(&octets[..len]);
+                let cut = KeeperMessage::decode(&octets[..len]);
                 assert!(cut.is_err(), "{message:?} cut to {len}");
             }
             let newer = [&[2], &octets[1..]].concat();
-            assert_eq!(Message::decode(&newer), Err(NoMessage::Version(2)));
+            assert_eq!(KeeperMessage::decode(&newer), Err(NoMessage::Version(2)));
         }
-        assert_eq!(Message::decode(&[1, 99]), Err(NoMessage::Malformed));
+        assert_eq!(KeeperMessage::decode(&[1, 99]), Err(NoMessage::Malformed));
     }
 }

@@ -31,8 +31,8 @@ mod record;
 mod seqpacket;
 mod tcp_info;
 
-pub use client::{Accepted, Keeper, KeeperError, Taken};
-pub use message::{Message, NoMessage};
+pub use client::{AcceptedClient, Keeper, KeeperError, TakenSocket};
+pub use message::{KeeperMessage, NoMessage};
 pub use position::{Baseline, Position};
 pub use process::{KeeperConfig, run};
 pub use record::{NOTE_BYTES_MAX, SocketRecord};

@@ -1,6 +1,6 @@
 //! The keeper itself: a loop that holds sockets until a gateway takes them, or until no gateway has come in time.
 
-use super::message::Message;
+use super::message::KeeperMessage;
 use super::record::SocketRecord;
 use super::seqpacket;
 use super::tcp_info::{State, TcpInfo};
@@ -122,7 +122,11 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
         }
         if let Some(second) = caller {
             // A gateway that does not get the message sees the end of the line.
-            drop(seqpacket::send(&second, &Message::Busy.encode(), None));
+            drop(seqpacket::send(
+                &second,
+                &KeeperMessage::Busy.encode(),
+                None,
+            ));
         }
     }
     for held in keeper.held.into_values() {
@@ -141,30 +145,36 @@ impl Keeper {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Ok(None) | Err(_) => return Heard::Gone,
             };
-            let message = Message::decode(&octets);
+            let message = KeeperMessage::decode(&octets);
             *was_understood |= message.is_ok();
             match (message, socket) {
-                (Ok(Message::Socket { flow, record }), Some(socket)) => {
+                (Ok(KeeperMessage::Socket { flow, record }), Some(socket)) => {
                     self.held.insert(flow, Held { socket, record });
                 }
                 // A socket for which there was no descriptor left has a record all the same.
-                (Ok(Message::Record { flow, record } | Message::Socket { flow, record }), _) => {
+                (
+                    Ok(
+                        KeeperMessage::Record { flow, record }
+                        | KeeperMessage::Socket { flow, record },
+                    ),
+                    _,
+                ) => {
                     if let Some(held) = self.held.get_mut(&flow) {
                         held.record = record;
                     }
                 }
-                (Ok(Message::Forget { flow }), _) => drop(self.held.remove(&flow)),
-                (Ok(Message::Take { keep_for }), _) => {
+                (Ok(KeeperMessage::Forget { flow }), _) => drop(self.held.remove(&flow)),
+                (Ok(KeeperMessage::Take { keep_for }), _) => {
                     self.keep_for = keep_for;
                     // A gateway that died meanwhile has sent more before its end.
                     let _ = self.give_all(gateway);
                 }
-                (Ok(Message::Accept { port, record }), _) => {
+                (Ok(KeeperMessage::Accept { port, record }), _) => {
                     // A gateway that died meanwhile has sent more before its end.
                     let _ = self.accept(gateway, port, record);
                 }
                 (
-                    Ok(Message::Claim {
+                    Ok(KeeperMessage::Claim {
                         client,
                         flow,
                         record,
@@ -175,12 +185,15 @@ impl Keeper {
                         self.held.insert(flow, Held { socket, record });
                     }
                 }
-                (Ok(Message::Leave), _) => return Heard::Left,
+                (Ok(KeeperMessage::Leave), _) => return Heard::Left,
                 // Another version: our answer tells it ours.
                 (Err(_), _) => {
-                    let _ = send(gateway, &Message::All, None);
+                    let _ = send(gateway, &KeeperMessage::All, None);
                 }
-                (Ok(Message::All | Message::Busy | Message::NoClient { .. }), _) => {}
+                (
+                    Ok(KeeperMessage::All | KeeperMessage::Busy | KeeperMessage::NoClient { .. }),
+                    _,
+                ) => {}
             }
         }
         Heard::Here
@@ -195,12 +208,12 @@ impl Keeper {
             Ok(socket) => socket,
             Err(error) => {
                 let error = error.raw_os_error();
-                return send(gateway, &Message::NoClient { error }, None);
+                return send(gateway, &KeeperMessage::NoClient { error }, None);
             }
         };
         let client = FlowId(u128::from(FIRST_CLIENT + self.accepted).to_be_bytes());
         self.accepted += 1;
-        let message = Message::Socket {
+        let message = KeeperMessage::Socket {
             flow: client,
             record: record.clone(),
         };
@@ -211,18 +224,18 @@ impl Keeper {
 
     fn give_all(&self, gateway: &OwnedFd) -> io::Result<()> {
         for (flow, held) in &self.held {
-            let message = Message::Socket {
+            let message = KeeperMessage::Socket {
                 flow: *flow,
                 record: held.record.clone(),
             };
             send(gateway, &message, Some(&held.socket))?;
         }
-        send(gateway, &Message::All, None)
+        send(gateway, &KeeperMessage::All, None)
     }
 }
 
 /// Sends a message, and waits for room if there is none.
-fn send(gateway: &OwnedFd, message: &Message, socket: Option<&OwnedFd>) -> io::Result<()> {
+fn send(gateway: &OwnedFd, message: &KeeperMessage, socket: Option<&OwnedFd>) -> io::Result<()> {
     let octets = message.encode();
     let clock = Clock::start();
     let mut ready = Vec::new();

@@ -13,7 +13,7 @@ use super::flows::Flows;
 use super::incoming::Incoming;
 use super::outgoing::control_config;
 use super::record::{Record, Records};
-use super::report::{PerfError, Report};
+use super::report::{PerfError, PerfReport};
 use super::streams::PerStream;
 use super::test::Test;
 use super::{Observer, PERF_PORT};
@@ -21,7 +21,7 @@ use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Deadline, PathId};
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionConfig, ConnectionId, Endpoint, Event,
+    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, Event,
 };
 use fulmar_proto::units::{Duration, Instant};
 
@@ -87,7 +87,7 @@ pub struct Client<O> {
     result: Option<Measured>,
     intervals: Vec<Interval>,
     stopped: bool,
-    outcome: Option<Result<Report, PerfError>>,
+    outcome: Option<Result<PerfReport, PerfError>>,
 }
 
 impl<O: Observer> Client<O> {
@@ -118,11 +118,11 @@ impl<O: Observer> Client<O> {
     }
 
     /// The outcome; `None` while the test runs.
-    pub fn take_outcome(&mut self) -> Option<Result<Report, PerfError>> {
+    pub fn take_outcome(&mut self) -> Option<Result<PerfReport, PerfError>> {
         self.outcome.take()
     }
 
-    fn fail(&mut self, now: Instant, machine: &mut Endpoint, error: PerfError) {
+    fn fail(&mut self, now: Instant, machine: &mut AerotpEndpoint, error: PerfError) {
         self.flows.abort(now, machine);
         if let Some(control) = self.control {
             machine.abort(now, control);
@@ -131,7 +131,7 @@ impl<O: Observer> Client<O> {
         self.outcome.get_or_insert(Err(error));
     }
 
-    fn begin(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
+    fn begin(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<(), PerfError> {
         let config = control_config(self.plan.connection);
         let control = machine.connect(now, self.path, PERF_PORT, config)?;
         self.control = Some(control);
@@ -147,7 +147,7 @@ impl<O: Observer> Client<O> {
         record.encode(&mut self.outbox);
     }
 
-    fn write_outbox(&mut self, now: Instant, machine: &mut Endpoint) {
+    fn write_outbox(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         if let Some(control) = self.control
             && !self.outbox.is_empty()
             && let Ok(taken) = machine.write(now, control, &self.outbox)
@@ -157,7 +157,7 @@ impl<O: Observer> Client<O> {
     }
 
     /// Stops early: the messages until now are the result.
-    fn hurry(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
+    fn hurry(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<(), PerfError> {
         self.stopped = true;
         if let Some(outgoing) = &mut self.flows.outgoing {
             outgoing.finish(now, machine);
@@ -169,7 +169,7 @@ impl<O: Observer> Client<O> {
         Ok(())
     }
 
-    fn step(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, PerfError> {
+    fn step(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<Step, PerfError> {
         if self.stop.is_requested()
             && !self.stopped
             && !matches!(self.phase, Phase::Leaving { .. } | Phase::Ended)
@@ -239,7 +239,7 @@ impl<O: Observer> Client<O> {
     }
 
     /// Sends further messages, and tells their number at the end; or watches the server's messages come.
-    fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn advance(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let mut busy = false;
         if let Some(outgoing) = &mut self.flows.outgoing {
             busy |= outgoing.work(now, machine);
@@ -283,15 +283,15 @@ impl<O: Observer> Client<O> {
     }
 
     /// The report on what we sent, once the server has told what it received.
-    fn told(&self) -> Option<Report> {
+    fn told(&self) -> Option<PerfReport> {
         let sent = self.sent.iter().flatten().copied().map(Some);
         let received = self.results.all()?;
         let test = self.plan.test.clone();
-        Some(Report::new(test, sent.zip(received), self.result?))
+        Some(PerfReport::new(test, sent.zip(received), self.result?))
     }
 
     /// Ends with what we received.
-    fn measured(&mut self, now: Instant, machine: &mut Endpoint, mut incoming: Incoming) {
+    fn measured(&mut self, now: Instant, machine: &mut AerotpEndpoint, mut incoming: Incoming) {
         if let Some(last) = incoming.take_last_interval() {
             self.on_interval(last);
         }
@@ -299,8 +299,8 @@ impl<O: Observer> Client<O> {
         self.conclude(now, machine, incoming.report(machine));
     }
 
-    fn conclude(&mut self, now: Instant, machine: &mut Endpoint, report: Report) {
-        self.outcome.get_or_insert(Ok(Report {
+    fn conclude(&mut self, now: Instant, machine: &mut AerotpEndpoint, report: PerfReport) {
+        self.outcome.get_or_insert(Ok(PerfReport {
             clocks: self.clocks,
             intervals: std::mem::take(&mut self.intervals),
             stopped: self.stopped,
@@ -315,7 +315,7 @@ impl<O: Observer> Client<O> {
         };
     }
 
-    fn on_closed(&mut self, now: Instant, machine: &mut Endpoint, why: CloseReason) {
+    fn on_closed(&mut self, now: Instant, machine: &mut AerotpEndpoint, why: CloseReason) {
         if self.outcome.is_some() {
             self.phase = Phase::Ended;
             return;
@@ -331,8 +331,8 @@ impl<O: Observer> Client<O> {
     }
 }
 
-impl<O: Observer> Application<Endpoint> for Client<O> {
-    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+impl<O: Observer> Application<AerotpEndpoint> for Client<O> {
+    fn deliver(&mut self, now: Instant, machine: &mut AerotpEndpoint, event: Event) {
         match event {
             Event::Incoming {
                 id, local, mode, ..
@@ -354,7 +354,7 @@ impl<O: Observer> Application<Endpoint> for Client<O> {
         }
     }
 
-    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+    fn work(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Step {
         match self.step(now, machine) {
             Ok(step) => step,
             Err(error) => {
@@ -364,14 +364,14 @@ impl<O: Observer> Application<Endpoint> for Client<O> {
         }
     }
 
-    fn unreachable(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
+    fn unreachable(&mut self, now: Instant, machine: &mut AerotpEndpoint, _path: PathId) {
         // Later the refusal may hold for a moment only.
         if !self.heard {
             self.fail(now, machine, PerfError::PortClosed);
         }
     }
 
-    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
+    fn peer_restarted(&mut self, now: Instant, machine: &mut AerotpEndpoint, _path: PathId) {
         // A question without an answer is asked again. A test that was agreed on ends with its connections.
         if !self.heard
             && let Some(control) = self.control.take()

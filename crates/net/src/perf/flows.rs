@@ -3,7 +3,7 @@
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use fulmar_proto::machine::Deadline;
-use fulmar_proto::transport::aerotp::{Endpoint, Event};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, Event};
 use fulmar_proto::units::Instant;
 
 /// The messages that go out and those that come in, while they do.
@@ -20,7 +20,7 @@ impl Flows {
     }
 
     /// Takes what happened to a connection, if it is one of theirs.
-    pub(super) fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: &Event) {
+    pub(super) fn deliver(&mut self, now: Instant, machine: &mut AerotpEndpoint, event: &Event) {
         if let Some(outgoing) = &mut self.outgoing {
             match *event {
                 Event::AllSent(id) => outgoing.on_all_sent(id),
@@ -40,7 +40,7 @@ impl Flows {
     }
 
     /// Drops the connections, with all that waits on them.
-    pub(super) fn abort(&self, now: Instant, machine: &mut Endpoint) {
+    pub(super) fn abort(&self, now: Instant, machine: &mut AerotpEndpoint) {
         if let Some(outgoing) = &self.outgoing {
             outgoing.abort(now, machine);
         }

@@ -2,12 +2,12 @@
 
 use super::figures::{Interval, Measured, Sent};
 use super::meter::Meter;
-use super::report::{PerfError, Report};
+use super::report::{PerfError, PerfReport};
 use super::streams::{PerStream, lane_config, port_of, stream_at};
 use super::test::Test;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::transport::aerotp::{
-    ConfigError, ConnectionConfig, ConnectionId, Counters, Endpoint,
+    AerotpEndpoint, ConfigError, ConnectionConfig, ConnectionId, Counters,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::{Mode, Port};
@@ -51,7 +51,7 @@ struct Stream {
 
 impl Stream {
     /// Reads all messages that have come; returns whether there were any.
-    fn read(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn read(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let Some(lane) = self.lane else {
             return false;
         };
@@ -65,7 +65,7 @@ impl Stream {
         busy
     }
 
-    fn counters(&self, machine: &Endpoint) -> Counters {
+    fn counters(&self, machine: &AerotpEndpoint) -> Counters {
         let live = self.lane.and_then(|lane| machine.counters(lane));
         live.copied().or(self.counters).unwrap_or_default()
     }
@@ -78,7 +78,7 @@ impl Incoming {
     /// # Errors
     /// The settings cannot work.
     pub(super) fn open(
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         test: Test,
         base: ConnectionConfig,
         ahead: i64,
@@ -131,7 +131,7 @@ impl Incoming {
     }
 
     /// Reads all messages that have come; returns whether there were any.
-    pub(super) fn read(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    pub(super) fn read(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let mut busy = false;
         for stream in self.streams.iter_mut().filter(|stream| stream.readable) {
             busy |= stream.read(now, machine);
@@ -152,7 +152,12 @@ impl Incoming {
     }
 
     /// Notes that the connection `lane` will bring no more, or is over, if it is one of ours.
-    pub(super) fn on_over(&mut self, now: Instant, machine: &mut Endpoint, lane: ConnectionId) {
+    pub(super) fn on_over(
+        &mut self,
+        now: Instant,
+        machine: &mut AerotpEndpoint,
+        lane: ConnectionId,
+    ) {
         if let Some(stream) = self.of(lane) {
             stream.read(now, machine);
             stream.is_over = true;
@@ -237,7 +242,7 @@ impl Incoming {
     }
 
     /// The figures of what came: of each stream, and of all together.
-    pub(super) fn measured(&self, machine: &Endpoint) -> (Vec<Measured>, Measured) {
+    pub(super) fn measured(&self, machine: &AerotpEndpoint) -> (Vec<Measured>, Measured) {
         let (mut sum, mut counters) = (Meter::new(self.test.clone(), 0), Counters::default());
         let each = self.streams.iter().map(|stream| {
             let its = stream.counters(machine);
@@ -250,9 +255,9 @@ impl Incoming {
     }
 
     /// The report on the test, as far as this end knows.
-    pub(super) fn report(&self, machine: &Endpoint) -> Report {
+    pub(super) fn report(&self, machine: &AerotpEndpoint) -> PerfReport {
         let (each, sum) = self.measured(machine);
-        Report::new(self.test.clone(), self.ends.each().zip(each), sum)
+        PerfReport::new(self.test.clone(), self.ends.each().zip(each), sum)
     }
 
     /// The connection of `stream`, once it came.
@@ -262,7 +267,7 @@ impl Incoming {
     }
 
     /// Drops the connections that are not over.
-    pub(super) fn abort(&self, now: Instant, machine: &mut Endpoint) {
+    pub(super) fn abort(&self, now: Instant, machine: &mut AerotpEndpoint) {
         let open = self.streams.iter().filter(|stream| !stream.is_over);
         for lane in open.filter_map(|stream| stream.lane) {
             machine.abort(now, lane);

@@ -155,14 +155,14 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test::Direction;
+    use super::super::test::TestDirection;
     use super::*;
     use fulmar_proto::wire::Mode;
 
     fn test(mode: Mode) -> Test {
         Test {
             message_bytes: 100,
-            ..Test::new(7, mode, Direction::Up)
+            ..Test::new(7, mode, TestDirection::Up)
         }
     }
 

@@ -1,7 +1,7 @@
 //! The measuring of a path with a flow of numbered, timed messages, as `fulmar perf` does at both ends.
 //!
-//! [`Client`] and [`Server`] are applications for [`crate::udp::UdpDriver`] on an
-//! [`Endpoint`](fulmar_proto::transport::aerotp::Endpoint). Their records go on a reliable connection.
+//! [`Client`] and [`PerfServer`] are applications for [`crate::udp::UdpDriver`] on an
+//! [`AerotpEndpoint`](fulmar_proto::transport::aerotp::AerotpEndpoint). Their records go on a reliable connection.
 //! The messages go on connections of the mode under test, one for each stream, in either direction. The end that
 //! receives them measures, and both ends get the figures.
 //!
@@ -40,9 +40,9 @@ pub use client::{Client, ClientPlan};
 pub use clocks::ClockOffset;
 pub use figures::{Interval, Measured, Outcome, Sent, Spread};
 pub use record::BadPerfRecord;
-pub use report::{PerfError, Report};
-pub use server::{Server, ServerPlan};
-pub use test::{Direction, Limit, STREAMS_MAX, Test};
+pub use report::{PerfError, PerfReport};
+pub use server::{PerfServer, ServerPlan};
+pub use test::{Limit, STREAMS_MAX, Test, TestDirection};
 
 use fulmar_proto::wire::Port;
 
@@ -60,7 +60,7 @@ pub trait Observer {
     /// A server has sent the messages of a test, so many of each stream. The client knows how many arrived.
     fn sent(&mut self, _streams: &[Sent]) {}
     /// A server has measured, or a test ended before its time.
-    fn ended(&mut self, _outcome: &Result<Report, PerfError>) {}
+    fn ended(&mut self, _outcome: &Result<PerfReport, PerfError>) {}
 }
 
 impl Observer for () {}

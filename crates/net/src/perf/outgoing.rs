@@ -6,7 +6,7 @@ use super::streams::{lane_config, port_of};
 use super::test::{Limit, Test};
 use fulmar_proto::machine::{Deadline, PathId, Priority};
 use fulmar_proto::transport::aerotp::{
-    ConnectError, ConnectionConfig, ConnectionId, Counters, Endpoint, ModeRules,
+    AerotpEndpoint, ConnectError, ConnectionConfig, ConnectionId, Counters, ModeRules,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 
@@ -72,7 +72,7 @@ impl Outgoing {
     /// The connections cannot be opened; then there are none.
     pub(super) fn open(
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         path: PathId,
         (test, rate): (Test, Bitrate),
         base: ConnectionConfig,
@@ -104,7 +104,7 @@ impl Outgoing {
     }
 
     /// Writes messages that are due and have room; returns whether it did anything.
-    pub(super) fn work(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    pub(super) fn work(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let each = (MESSAGES_PER_TURN / self.streams.len().max(1)).max(1);
         // No stream is always first.
         self.turn = (self.turn + 1) % self.streams.len().max(1);
@@ -117,14 +117,14 @@ impl Outgoing {
     }
 
     /// Begins no further message; written ones are sent to their end.
-    pub(super) fn finish(&mut self, now: Instant, machine: &mut Endpoint) {
+    pub(super) fn finish(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         for stream in &mut self.streams {
             stream.finish(now, machine);
         }
     }
 
     /// Drops the connections, with all that waits on them.
-    pub(super) fn abort(&self, now: Instant, machine: &mut Endpoint) {
+    pub(super) fn abort(&self, now: Instant, machine: &mut AerotpEndpoint) {
         for stream in &self.streams {
             machine.abort(now, stream.lane);
         }
@@ -144,7 +144,7 @@ impl Outgoing {
     }
 
     /// Notes that the connection `lane` is over, if that is one of ours. The other streams go on.
-    pub(super) fn on_closed(&mut self, machine: &Endpoint, lane: ConnectionId) {
+    pub(super) fn on_closed(&mut self, machine: &AerotpEndpoint, lane: ConnectionId) {
         if let Some(stream) = self.of(lane) {
             stream.phase = Phase::Over;
             stream.counters = machine.counters(lane).copied();
@@ -159,7 +159,7 @@ impl Outgoing {
     }
 
     /// The figures of what each stream sent.
-    pub(super) fn sent(&self, machine: &Endpoint) -> Vec<Sent> {
+    pub(super) fn sent(&self, machine: &AerotpEndpoint) -> Vec<Sent> {
         let bytes = self.schedule.test.message_bytes;
         let sent = |stream: &Stream| {
             let counters = machine.counters(stream.lane);
@@ -229,7 +229,7 @@ impl Stream {
     fn work(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         schedule: &mut Schedule,
         most: usize,
     ) -> bool {
@@ -263,7 +263,12 @@ impl Stream {
     }
 
     /// Writes the current message, or more of it; returns whether it is written whole.
-    fn write(&mut self, now: Instant, machine: &mut Endpoint, schedule: &mut Schedule) -> bool {
+    fn write(
+        &mut self,
+        now: Instant,
+        machine: &mut AerotpEndpoint,
+        schedule: &mut Schedule,
+    ) -> bool {
         let is_new = self.taken == 0;
         if is_new {
             let head = Head {
@@ -299,7 +304,7 @@ impl Stream {
         is_whole
     }
 
-    fn finish(&mut self, now: Instant, machine: &mut Endpoint) {
+    fn finish(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         if self.phase == Phase::Writing {
             machine.close(now, self.lane);
             // Where everything is confirmed, only the connection's own patience ends the wait.

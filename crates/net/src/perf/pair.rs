@@ -1,16 +1,20 @@
 //! Client and server over a lossy link, in virtual time: whatever is asked for, the figures of both ends add up.
 
 use super::figures::{Interval, Sent};
-use super::test::{Direction, Limit, Test};
+use super::test::{Limit, Test, TestDirection};
 use super::{
-    Client, ClientPlan, Observer, PERF_DATA_PORT, PerfError, Report, STREAMS_MAX, Server,
+    Client, ClientPlan, Observer, PERF_DATA_PORT, PerfError, PerfReport, PerfServer, STREAMS_MAX,
     ServerPlan,
 };
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Transmit, drain};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Transmit, drain,
+};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, ModeRules};
+use fulmar_proto::transport::aerotp::{
+    AerotpEndpoint, ConnectionConfig, EndpointConfig, ModeRules,
+};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::{Mode, Port};
 use proptest::prelude::*;
@@ -27,7 +31,7 @@ const STEPS_MAX: u32 = 1_000_000;
 struct Told {
     intervals: Vec<Interval>,
     sent: Vec<Sent>,
-    ended: Vec<Result<Report, PerfError>>,
+    ended: Vec<Result<PerfReport, PerfError>>,
 }
 
 impl Observer for Told {
@@ -39,7 +43,7 @@ impl Observer for Told {
         self.sent = streams.to_vec();
     }
 
-    fn ended(&mut self, outcome: &Result<Report, PerfError>) {
+    fn ended(&mut self, outcome: &Result<PerfReport, PerfError>) {
         self.ended.push(outcome.clone());
     }
 }
@@ -53,7 +57,7 @@ struct Turn<'a, A> {
     told: bool,
 }
 
-impl<M: Machine, A: Application<M>> Driver<M> for Turn<'_, A> {
+impl<M: Machine, A: Application<M>> MachineDriver<M> for Turn<'_, A> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -99,9 +103,9 @@ pub(crate) fn settle<M: Machine>(
 /// Both ends, and the datagrams between them, in the order of arrival.
 struct Pair {
     now: Instant,
-    machines: [Endpoint; 2],
+    machines: [AerotpEndpoint; 2],
     client: Client<Told>,
-    server: Server<Told>,
+    server: PerfServer<Told>,
     /// The time of arrival, the end, and the octets.
     underway: Vec<(Instant, usize, Vec<u8>)>,
     loss: f64,
@@ -118,7 +122,8 @@ impl Pair {
             rate: RATE,
             ..EndpointConfig::default()
         };
-        let mut machines = ["client", "server"].map(|end| Endpoint::new(config, rng.child(end)));
+        let mut machines =
+            ["client", "server"].map(|end| AerotpEndpoint::new(config, rng.child(end)));
         let connection = ConnectionConfig {
             give_up_after: Duration::from_secs(10),
             ..ConnectionConfig::default()
@@ -133,7 +138,7 @@ impl Pair {
             rate_max: RATE,
             once: true,
         };
-        let server = Server::new(serve, &mut machines[1], Stop::default(), Told::default());
+        let server = PerfServer::new(serve, &mut machines[1], Stop::default(), Told::default());
         Self {
             now: Instant::START,
             machines,
@@ -190,7 +195,7 @@ impl Pair {
     }
 
     /// Runs the test to the client's end.
-    fn run(mut self) -> (Result<Report, PerfError>, Self) {
+    fn run(mut self) -> (Result<PerfReport, PerfError>, Self) {
         let mut steps = 0;
         while !self.is_over {
             self.step();
@@ -203,7 +208,7 @@ impl Pair {
 }
 
 /// Checks the sums that must hold, whatever was lost.
-fn assert_adds_up(report: &Report) {
+fn assert_adds_up(report: &PerfReport) {
     let count = |of: fn(&super::Outcome) -> u64| report.streams.iter().map(of).sum::<u64>();
     let sum = &report.sum;
     assert_eq!(report.streams.len(), usize::from(report.test.streams));
@@ -269,9 +274,9 @@ fn tests() -> impl Strategy<Value = Test> {
     )
         .prop_map(|(mode, streams, is_down, message_bytes, rate_bps, limit)| {
             let direction = if is_down {
-                Direction::Down
+                TestDirection::Down
             } else {
-                Direction::Up
+                TestDirection::Up
             };
             Test {
                 streams,
@@ -307,13 +312,13 @@ proptest! {
         }
         // The end that measured told its own user the same.
         match test.direction {
-            Direction::Up => {
+            TestDirection::Up => {
                 let theirs = pair.server.observer.ended.first().expect("it ended").as_ref();
                 let theirs = theirs.expect("well");
                 assert_eq!(theirs.streams, report.streams);
                 assert_eq!(theirs.sum, report.sum);
             }
-            Direction::Down => {
+            TestDirection::Down => {
                 let each: Vec<Sent> = report.streams.iter().filter_map(|one| one.sent).collect();
                 assert_eq!(pair.server.observer.sent, each);
             }
@@ -322,7 +327,7 @@ proptest! {
     }
 }
 
-fn sixteen(direction: Direction) -> Test {
+fn sixteen(direction: TestDirection) -> Test {
     Test {
         streams: 16,
         link_bps: RATE.as_bits_per_second(),
@@ -334,7 +339,7 @@ fn sixteen(direction: Direction) -> Test {
 
 #[test]
 fn streams_share_the_link_fairly_and_leave_none_of_it_unused() {
-    for direction in [Direction::Up, Direction::Down] {
+    for direction in [TestDirection::Up, TestDirection::Down] {
         let (outcome, _) = Pair::new(sixteen(direction), 0.02, 1).run();
         let report = outcome.expect("it comes to its end");
         let index = report.fairness().expect("something came");
@@ -349,18 +354,18 @@ fn streams_share_the_link_fairly_and_leave_none_of_it_unused() {
 
 #[test]
 fn a_stream_that_ends_early_does_not_end_the_others() {
-    for direction in [Direction::Up, Direction::Down] {
+    for direction in [TestDirection::Up, TestDirection::Down] {
         let mut pair = Pair::new(sixteen(direction), 0.0, 1);
         while pair.now < Instant::START + Duration::from_secs(1) {
             pair.step();
         }
         // The receiver's end of one stream breaks.
         let (machine, incoming) = match direction {
-            Direction::Up => {
+            TestDirection::Up => {
                 let running = pair.server.running.as_ref().expect("it runs");
                 (&mut pair.machines[1], running.flows.incoming.as_ref())
             }
-            Direction::Down => (&mut pair.machines[0], pair.client.flows.incoming.as_ref()),
+            TestDirection::Down => (&mut pair.machines[0], pair.client.flows.incoming.as_ref()),
         };
         let broken = incoming.expect("it receives").lane(5).expect("it began");
         machine.abort(pair.now, broken);
@@ -378,7 +383,7 @@ fn a_stream_that_ends_early_does_not_end_the_others() {
 
 #[test]
 fn a_stream_that_was_not_announced_brings_nothing() {
-    let mut pair = Pair::new(sixteen(Direction::Up), 0.0, 1);
+    let mut pair = Pair::new(sixteen(TestDirection::Up), 0.0, 1);
     while pair.now < Instant::START + Duration::from_millis(500) {
         pair.step();
     }
@@ -421,7 +426,7 @@ fn a_stream_that_was_not_announced_brings_nothing() {
 
 #[test]
 fn a_test_of_one_message_has_an_interval_with_it() {
-    for direction in [Direction::Up, Direction::Down] {
+    for direction in [TestDirection::Up, TestDirection::Down] {
         let test = Test {
             limit: Limit::Bytes(1),
             interval: Some(Duration::from_millis(100)),
@@ -443,7 +448,7 @@ fn a_client_leaves_by_itself_when_the_server_has_ended() {
         limit: Limit::Time(Duration::from_millis(319)),
         link_bps: RATE.as_bits_per_second(),
         interval: Some(Duration::from_millis(100)),
-        ..Test::new(7, Mode::HybridNackMack, Direction::Up)
+        ..Test::new(7, Mode::HybridNackMack, TestDirection::Up)
     };
     let (outcome, pair) = Pair::new(test, 0.2, 14_360_543_737_220_109_053).run();
     assert_adds_up(&outcome.expect("it comes to its end"));

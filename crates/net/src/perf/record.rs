@@ -165,14 +165,14 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test::Direction;
+    use super::super::test::TestDirection;
     use super::*;
     use fulmar_proto::units::Duration;
     use fulmar_proto::wire::Mode;
     use proptest::prelude::*;
 
     fn examples() -> Vec<Record> {
-        let test = Test::new(7, Mode::Reliable, Direction::Down);
+        let test = Test::new(7, Mode::Reliable, TestDirection::Down);
         vec![
             Record::Hello(test),
             Record::Accept { token: u64::MAX },

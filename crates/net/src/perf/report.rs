@@ -9,7 +9,7 @@ use fulmar_proto::units::Duration;
 
 /// The knowledge of both ends of a test.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct PerfReport {
     /// The test that was asked for.
     pub test: Test,
     /// The outcome of each stream.
@@ -24,7 +24,7 @@ pub struct Report {
     pub stopped: bool,
 }
 
-impl Report {
+impl PerfReport {
     /// The report of the streams, each with what was sent, where that is known, and what was received; and of what was
     /// received of all.
     pub(super) fn new(

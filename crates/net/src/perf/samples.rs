@@ -3,14 +3,14 @@
 use super::figures::{Interval, Measured, Sent, Spread};
 use super::message::Head;
 use super::record::{BadPerfRecord, Record, Records};
-use super::test::{Direction, Limit, Test};
+use super::test::{Limit, Test, TestDirection};
 use crate::wire_sample::{Sample, hold};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Mode;
 use std::collections::BTreeSet;
 
 fn introductions() -> Vec<(&'static str, Record)> {
-    let plain = Test::new(0x8765_4321, Mode::Reliable, Direction::Up);
+    let plain = Test::new(0x8765_4321, Mode::Reliable, TestDirection::Up);
     let full = Test {
         rate_bps: Some(u64::MAX),
         interval: Some(Duration::from_millis(1_500)),
@@ -18,7 +18,7 @@ fn introductions() -> Vec<(&'static str, Record)> {
         fec_words: 256,
         message_bytes: 65_000,
         streams: 128,
-        ..Test::new(7, Mode::HybridNack, Direction::Down)
+        ..Test::new(7, Mode::HybridNack, TestDirection::Down)
     };
     vec![
         ("hello", Record::Hello(plain)),
@@ -120,8 +120,8 @@ fn read_test(sample: &mut Sample, test: &Test) {
     sample.field("fulmar.perf.test", format!("0x{id:08x}"));
     sample.field("fulmar.perf.mode", mode);
     let direction = match direction {
-        Direction::Up => 0,
-        Direction::Down => 1,
+        TestDirection::Up => 0,
+        TestDirection::Down => 1,
     };
     sample.field("fulmar.perf.direction", direction);
     sample.field("fulmar.perf.message_bytes", message_bytes);

@@ -9,13 +9,13 @@ use super::record::{Record, Records};
 use super::report::PerfError;
 use super::test::Test;
 use super::{Observer, PERF_PORT};
-use crate::places::{Guest, Latest, Seat, Taken, seat};
+use crate::places::{Guest, Latest, Seat, TakenPlace, seat};
 use crate::session::source_octets;
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event,
+    AerotpEndpoint, CloseReason, ConfigError, ConnectionConfig, ConnectionId, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ pub(super) struct Running {
 
 /// Serves until it is stopped.
 #[derive(Debug)]
-pub struct Server<O> {
+pub struct PerfServer<O> {
     plan: ServerPlan,
     stop: Stop,
     /// The observer of the tests.
@@ -95,14 +95,14 @@ pub struct Server<O> {
     latest: Latest,
 }
 
-impl<O: Observer> Server<O> {
+impl<O: Observer> PerfServer<O> {
     /// Listens on `machine`.
     ///
     /// # Errors
     /// The settings cannot work.
     pub fn new(
         plan: ServerPlan,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         stop: Stop,
         observer: O,
     ) -> Result<Self, ConfigError> {
@@ -118,7 +118,7 @@ impl<O: Observer> Server<O> {
         })
     }
 
-    fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn listen(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let mut busy = false;
         if let Some(running) = &mut self.running
             && let Some(incoming) = &mut running.flows.incoming
@@ -149,7 +149,7 @@ impl<O: Observer> Server<O> {
     }
 
     /// Lets the test do what is due; returns whether it did anything.
-    fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn advance(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let Some(running) = &mut self.running else {
             return false;
         };
@@ -199,7 +199,7 @@ impl<O: Observer> Server<O> {
     }
 
     /// Writes the waiting records; returns whether there were any.
-    fn write(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn write(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let mut busy = false;
         for (control, conversation) in &mut self.conversations {
             if conversation.outbox.is_empty() {
@@ -223,7 +223,7 @@ impl<O: Observer> Server<O> {
     }
 
     /// Forgets conversations that came to nothing.
-    fn expire(&mut self, now: Instant, machine: &mut Endpoint) {
+    fn expire(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         let running = self.running.as_ref().map(|running| running.control);
         let idle = |(id, conversation): (&ConnectionId, &Conversation)| {
             let is_old = conversation.since + INTRODUCTION_MAX <= now;
@@ -244,11 +244,11 @@ impl<O: Observer> Server<O> {
     }
 
     /// Whether there is room for a conversation with `guest`; another without a test may have to go.
-    fn make_room(&mut self, now: Instant, machine: &mut Endpoint, guest: Guest) -> bool {
+    fn make_room(&mut self, now: Instant, machine: &mut AerotpEndpoint, guest: Guest) -> bool {
         let running = self.running.as_ref().map(|running| running.control);
         let mut by_age: Vec<_> = self.conversations.iter().collect();
         by_age.sort_by_key(|(_, conversation)| conversation.since);
-        let taken = by_age.into_iter().map(|(id, conversation)| Taken {
+        let taken = by_age.into_iter().map(|(id, conversation)| TakenPlace {
             id: *id,
             guest: conversation.guest,
             gives_way: Some(*id) != running,
@@ -268,7 +268,7 @@ impl<O: Observer> Server<O> {
     fn drop_conversation(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
         error: PerfError,
     ) {
@@ -281,7 +281,7 @@ impl<O: Observer> Server<O> {
     fn end_test(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
         error: PerfError,
     ) {
@@ -298,8 +298,8 @@ impl<O: Observer> Server<O> {
     }
 }
 
-impl<O: Observer> Application<Endpoint> for Server<O> {
-    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+impl<O: Observer> Application<AerotpEndpoint> for PerfServer<O> {
+    fn deliver(&mut self, now: Instant, machine: &mut AerotpEndpoint, event: Event) {
         match event {
             Event::Incoming {
                 id, path, local, ..
@@ -366,7 +366,7 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
         }
     }
 
-    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+    fn work(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Step {
         if self.stop.is_requested() && self.stop_at.is_none() {
             let controls: Vec<ConnectionId> = self.conversations.keys().copied().collect();
             for control in controls {
@@ -388,12 +388,12 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
         }
     }
 
-    fn unreachable(&mut self, _now: Instant, _machine: &mut Endpoint, _path: PathId) {}
+    fn unreachable(&mut self, _now: Instant, _machine: &mut AerotpEndpoint, _path: PathId) {}
 
     fn arrived(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
         from: SocketAddr,
     ) {
@@ -401,7 +401,7 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
         machine.handle_datagram_from(now, datagram, &source_octets(from));
     }
 
-    fn paths_in_use(&self, now: Instant, machine: &Endpoint) -> Option<Vec<PathId>> {
+    fn paths_in_use(&self, now: Instant, machine: &AerotpEndpoint) -> Option<Vec<PathId>> {
         machine.paths_in_use(now)
     }
 

@@ -90,7 +90,7 @@ impl<T: Copy> PerStream<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test::{Direction, STREAMS};
+    use super::super::test::{STREAMS, TestDirection};
     use super::*;
     use fulmar_proto::wire::Mode;
 
@@ -118,7 +118,7 @@ mod tests {
         for streams in STREAMS {
             let test = Test {
                 streams,
-                ..Test::new(1, Mode::Reliable, Direction::Up)
+                ..Test::new(1, Mode::Reliable, TestDirection::Up)
             };
             let lane = lane_config(&test, rate, base);
             let count = usize::from(streams);
@@ -132,7 +132,7 @@ mod tests {
             let ahead = 250_000.max(count * 2 * base.tpdu_bytes_max);
             assert!(lane.unsent_bytes_max * count <= ahead, "{streams}");
         }
-        let one = lane_config(&Test::new(1, Mode::Reliable, Direction::Up), rate, base);
+        let one = lane_config(&Test::new(1, Mode::Reliable, TestDirection::Up), rate, base);
         assert_eq!((one.window_tpdus, one.send_buffer_bytes), (8_192, 64 << 20));
     }
 

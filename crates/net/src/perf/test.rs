@@ -15,7 +15,7 @@ pub(super) const VERSION: u8 = 2;
 
 /// The end that sends the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Direction {
+pub enum TestDirection {
     /// The client.
     Up,
     /// The server.
@@ -39,7 +39,7 @@ pub struct Test {
     pub(super) id: u32,
     pub(super) mode: u8,
     /// The direction of the messages.
-    pub direction: Direction,
+    pub direction: TestDirection,
     /// Octets of one message.
     pub message_bytes: u32,
     /// The rate of the messages in bit/s; without it, as much as the transport takes.
@@ -65,7 +65,7 @@ const BYTES_MAX: u64 = 1 << 50;
 
 impl Test {
     /// A test of `mode`, with an id that tells its messages from those of another.
-    pub fn new(id: u32, mode: Mode, direction: Direction) -> Self {
+    pub fn new(id: u32, mode: Mode, direction: TestDirection) -> Self {
         Self {
             version: VERSION,
             id,
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn tests_that_cannot_be_done_are_refused_with_the_bound() {
-        let good = Test::new(7, Mode::Reliable, Direction::Up);
+        let good = Test::new(7, Mode::Reliable, TestDirection::Up);
         assert_eq!(good.check(), Ok(()));
         let wrong: [(Change, &str); 9] = [
             (|test| test.mode = Mode::Datagram.code(), "no connection"),
@@ -212,7 +212,7 @@ mod tests {
         let test = Test {
             rate_bps: Some(8_000_000),
             streams: 4,
-            ..Test::new(7, Mode::Reliable, Direction::Up)
+            ..Test::new(7, Mode::Reliable, TestDirection::Up)
         };
         let due = |stream, sequence| test.due(stream, sequence).as_millis();
         assert_eq!([0, 1, 2, 3].map(|stream| due(stream, 0)), [0, 1, 2, 3]);

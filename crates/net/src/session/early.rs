@@ -188,14 +188,12 @@ impl EarlyIntake {
         self.floor = self.floor.max(epoch);
     }
 
-    /// Opens early data. A salt that is not known yet is kept once it opened something.
+    /// Opens early data: octets sealed under a salt and a counter. A salt that is not known yet is kept once it opened something.
     pub(super) fn open(
         &mut self,
         work: &mut Work,
         preset: &PresetKey,
-        salt: Salt,
-        counter: u32,
-        sealed: &[u8],
+        (salt, counter, sealed): (Salt, u32, &[u8]),
         out: &mut Vec<u8>,
     ) -> Result<(), Sealed> {
         if let Some(key) = self.key.as_mut().filter(|key| key.salt == salt) {
@@ -239,9 +237,7 @@ mod tests {
             intake.open(
                 &mut Work::default(),
                 &preset(),
-                salt,
-                counter,
-                &octets,
+                (salt, counter, &octets),
                 &mut out,
             )
         };
@@ -268,22 +264,30 @@ mod tests {
         let mut out = Vec::new();
         let (salt, octets) = sealed(5, 1, 0);
         assert_eq!(
-            intake.open(&mut Work::default(), &preset(), salt, 0, &octets, &mut out),
+            intake.open(
+                &mut Work::default(),
+                &preset(),
+                (salt, 0, &octets),
+                &mut out
+            ),
             Ok(())
         );
         let forged = Salt::new(u64::MAX, [9; 16]);
         let refused = intake.open(
             &mut Work::default(),
             &preset(),
-            forged,
-            0,
-            &octets,
+            (forged, 0, &octets),
             &mut out,
         );
         assert_eq!(refused, Err(Sealed::Forged));
         let (salt, octets) = sealed(5, 1, 1);
         assert_eq!(
-            intake.open(&mut Work::default(), &preset(), salt, 1, &octets, &mut out),
+            intake.open(
+                &mut Work::default(),
+                &preset(),
+                (salt, 1, &octets),
+                &mut out
+            ),
             Ok(())
         );
         assert_eq!(out, b"hello");
@@ -297,9 +301,7 @@ mod tests {
             intake.open(
                 &mut Work::default(),
                 &preset(),
-                salt,
-                counter,
-                &octets,
+                (salt, counter, &octets),
                 &mut Vec::new(),
             )
         };
@@ -324,9 +326,7 @@ mod tests {
             intake.open(
                 &mut Work::default(),
                 &preset(),
-                salt,
-                0,
-                &octets,
+                (salt, 0, &octets),
                 &mut Vec::new(),
             )
         };

@@ -103,7 +103,7 @@ pub enum SessionEvent<E> {
         /// The peer, as far as it is known.
         peer: Option<PeerIndex>,
         /// The reason.
-        reason: RefuseReason,
+        reason: HandshakeRefusal,
     },
     /// Somebody who saw our initiation tells why the peer does not answer it. Nobody vouches for that:
     /// the attempts go on. Told at most once a minute for each hint.
@@ -167,7 +167,7 @@ fn why_unconfirmed(kind: SecurityKinds) -> &'static str {
 
 /// The reason for a refused handshake, in words that help at the end that reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RefuseReason {
+pub enum HandshakeRefusal {
     /// Its first check was made with another public key than this, which is ours.
     #[error(
         "it calls under another public key than ours; ours is {0}: write that as public_key of this \
@@ -209,8 +209,8 @@ pub enum RefuseReason {
     },
 }
 
-impl RefuseReason {
-    /// A number below [`RefuseReason::COUNT`] for each reason.
+impl HandshakeRefusal {
+    /// A number below [`HandshakeRefusal::COUNT`] for each reason.
     pub(super) const fn kind(self) -> usize {
         match self {
             Self::WrongPublicKey(_) => 0,
@@ -255,9 +255,9 @@ pub enum Hint {
 }
 
 impl Hint {
-    /// A number for each hint, after those of [`RefuseReason::kind`].
+    /// A number for each hint, after those of [`HandshakeRefusal::kind`].
     pub(super) const fn kind(self) -> usize {
-        RefuseReason::COUNT
+        HandshakeRefusal::COUNT
             + match self {
                 Self::WrongPublicKey(_) => 0,
                 Self::Mismatch(Mismatch::PresetKey) => 1,
@@ -283,8 +283,8 @@ mod tests {
             SecurityKinds::NONE,
         ] {
             for reason in [
-                RefuseReason::ResponseForged(kind),
-                RefuseReason::Unconfirmed(kind),
+                HandshakeRefusal::ResponseForged(kind),
+                HandshakeRefusal::Unconfirmed(kind),
             ] {
                 let said = reason.to_string();
                 assert_eq!(said.contains("key"), kind != SecurityKinds::NONE, "{said}");

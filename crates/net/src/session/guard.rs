@@ -9,14 +9,13 @@ use super::config::Security;
 use super::entropy::Entropy;
 use super::keys::PublicKey;
 use super::primitives;
+pub(super) use super::primitives::MAC_BYTES;
 use super::sources::{Bucket, Rate, SourceLimits};
 use super::work::Work;
 use chacha20poly1305::aead::AeadInPlace;
 use chacha20poly1305::{KeyInit, Tag, XChaCha20Poly1305, XNonce};
 use fulmar_proto::units::{Duration, Instant};
 
-/// Octets of each of the two checks behind an initiation.
-pub(super) const MAC_BYTES: usize = 16;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
 /// Octets behind the header in a cookie datagram.

@@ -12,10 +12,9 @@ use super::cipher::{Cipher, Suite};
 use super::config::Security;
 use super::dialect::Wire;
 use super::entropy::Entropy;
-use super::guard::MAC_BYTES;
 use super::keys::{KEY_BYTES, PresetKey, PublicKey, SecretKey};
 use super::kinds::SecurityKinds;
-use super::primitives::{self, Counted};
+use super::primitives::{self, Counted, MAC_BYTES};
 use super::wire::{DatagramType, HEADER_BYTES, HELLO_BYTES, Header, Hello};
 use super::work::KeyMeter;
 use fulmar_proto::wire::checksum::crc32;
@@ -129,7 +128,7 @@ impl CryptoResolver for Resolver {
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         let curve = match choice {
             DHChoice::Curve25519 => primitives::curve()?,
-            _ => return None,
+            DHChoice::Curve448 => return None,
         };
         let meter = self.meter.clone();
         Some(Box::new(Metered { curve, meter }))

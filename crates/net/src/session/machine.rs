@@ -19,7 +19,7 @@ use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
 use super::dialect::{Wire, speaks_two};
 use super::entropy::Entropy;
-use super::event::{RefuseReason, SessionEvent};
+use super::event::{HandshakeRefusal, SessionEvent};
 use super::guard::{Guard, GuardKeys};
 use super::handshake::Means;
 use super::keys::SecretKey;
@@ -37,7 +37,7 @@ use carrying::News;
 use contents::Held;
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit,
+    Carried, Datagram, Deadline, Ecn, Machine, PathId, Priority, Transmit, TransmitKind,
 };
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -360,7 +360,7 @@ impl<M: Carried> Session<M> {
             let transmit = Transmit {
                 path,
                 len: octets.len(),
-                kind: Kind::Control,
+                kind: TransmitKind::Control,
                 priority: Priority(u8::MAX),
                 ecn: Ecn::NotCapable,
             };
@@ -376,7 +376,7 @@ impl<M: Carried> Session<M> {
         now: Instant,
         path: PathId,
         peer: Option<PeerIndex>,
-        reason: RefuseReason,
+        reason: HandshakeRefusal,
     ) {
         let complaints = match peer.and_then(|peer| self.peers.get_mut(peer.0 as usize)) {
             Some(state) => &mut state.complaints,

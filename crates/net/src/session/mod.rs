@@ -70,7 +70,7 @@ pub use counters::{DropReason, SessionCounters};
 pub use dialect::{Wire, wire_2};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
-pub use event::{Hint, Mismatch, RefuseReason, SessionEvent};
+pub use event::{HandshakeRefusal, Hint, Mismatch, SessionEvent};
 pub(crate) use handshake::initiation_kind;
 pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,

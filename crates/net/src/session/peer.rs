@@ -4,7 +4,7 @@ use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
 use super::dialect::Wire;
 use super::early::{EarlyIntake, EarlyKey, key_id, root};
-use super::event::{Hint, RefuseReason};
+use super::event::{HandshakeRefusal, Hint};
 use super::fragments::Reassembly;
 use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
@@ -159,7 +159,7 @@ impl Doubt {
 
 /// The limit on complaints, so that an attacker cannot fill the log.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Complaints([Option<Instant>; RefuseReason::COUNT + Hint::COUNT]);
+pub(super) struct Complaints([Option<Instant>; HandshakeRefusal::COUNT + Hint::COUNT]);
 
 impl Complaints {
     pub(super) fn may(&mut self, now: Instant, kind: usize) -> bool {

@@ -6,6 +6,9 @@ use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Dh, Random};
 use std::cell::Cell;
 
+/// Octets of a hash that datagrams carry as a check or a cookie.
+pub(super) const MAC_BYTES: usize = 16;
+
 /// Operations of one thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -14,9 +14,9 @@ use super::part::Part;
 use super::pipe::PipeSink;
 use super::present::Present;
 use super::record::{Digest, Record, Records};
-use super::report::{ReceiveError, ReceiveReport, Verdict};
+use super::report::{ReceiveError, ReceiveReport, TransferVerdict};
 use fulmar_proto::machine::Deadline;
-use fulmar_proto::transport::aerotp::{ConnectionId, Counters, Endpoint, ModeRules};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionId, Counters, ModeRules};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Mode;
 use introduction::Contest;
@@ -95,7 +95,7 @@ pub(super) struct Transfer {
     resumed_at: u64,
     checkpointed: Instant,
     counters: Option<Counters>,
-    verdict: Option<Verdict>,
+    verdict: Option<TransferVerdict>,
     path: Option<PathBuf>,
     missing: u64,
     missing_ranges: Vec<Range<u64>>,
@@ -243,21 +243,26 @@ impl Transfer {
     }
 
     /// Ends without a word to the peer: it is gone, or ended it itself.
-    pub(super) fn abandon(&mut self, verdict: Verdict) {
+    pub(super) fn abandon(&mut self, verdict: TransferVerdict) {
         self.verdict.get_or_insert(verdict);
         self.phase = Phase::Over;
     }
 
     /// Tells the peer why this cannot go on, and ends.
-    pub(super) fn refuse(&mut self, now: Instant, machine: &mut Endpoint, error: ReceiveError) {
+    pub(super) fn refuse(
+        &mut self,
+        now: Instant,
+        machine: &mut AerotpEndpoint,
+        error: ReceiveError,
+    ) {
         if self.is_over() {
             return;
         }
         let record = refusal(&error);
         self.delivered = self.written();
-        self.verdict = Some(Verdict::Failed);
+        self.verdict = Some(TransferVerdict::Failed);
         if let ReceiveError::Stopped = error {
-            self.verdict = Some(Verdict::Stopped);
+            self.verdict = Some(TransferVerdict::Stopped);
             if let Some(Sink::Part(part)) = &mut self.sink
                 && let Err(error) = part.checkpoint()
             {
@@ -276,14 +281,14 @@ impl Transfer {
     pub(super) fn say_refused(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         error: &ReceiveError,
     ) {
         refusal(error).encode(&mut self.outbox);
         self.pump(now, machine);
     }
 
-    fn leave(&mut self, now: Instant, machine: &mut Endpoint, record: &Record) {
+    fn leave(&mut self, now: Instant, machine: &mut AerotpEndpoint, record: &Record) {
         self.take_counters(machine);
         self.decided = Some(now);
         record.encode(&mut self.outbox);
@@ -295,7 +300,7 @@ impl Transfer {
     }
 
     /// Takes the counters of the connection with the octets, once. Datagrams have none.
-    fn take_counters(&mut self, machine: &Endpoint) {
+    fn take_counters(&mut self, machine: &AerotpEndpoint) {
         let data = if self.is_lossy() {
             self.lane
         } else {
@@ -307,7 +312,7 @@ impl Transfer {
     }
 
     /// Our side of the conversation is short: it always fits the send buffer.
-    fn pump(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn pump(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         if self.outbox.is_empty() {
             return false;
         }
@@ -323,7 +328,7 @@ impl Transfer {
     pub(super) fn advance(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         checkpoint_every: Duration,
     ) -> Result<Progress, ReceiveError> {
         let touched = self.pump(now, machine);
@@ -436,7 +441,11 @@ impl Transfer {
     }
 
     /// The report; `None` if no file was ever introduced.
-    pub(super) fn conclude(mut self, now: Instant, machine: &Endpoint) -> Option<ReceiveReport> {
+    pub(super) fn conclude(
+        mut self,
+        now: Instant,
+        machine: &AerotpEndpoint,
+    ) -> Option<ReceiveReport> {
         self.take_counters(machine);
         if self.sink.is_some() {
             self.delivered = self.written();
@@ -455,11 +464,11 @@ impl Transfer {
             (None, Some(_)) => String::new(),
             (None, None) => return None,
         };
-        let verdict = self.verdict.unwrap_or(Verdict::Abandoned);
+        let verdict = self.verdict.unwrap_or(TransferVerdict::Abandoned);
         let size = self.file.as_ref().and_then(|file| file.size);
         let is_told = matches!(
             verdict,
-            Verdict::Complete | Verdict::Incomplete | Verdict::Corrupt
+            TransferVerdict::Complete | TransferVerdict::Incomplete | TransferVerdict::Corrupt
         );
         let missing = if is_told {
             Some(self.missing)

@@ -1,7 +1,7 @@
 //! Files over AeroTP: one end sends, the other receives, and both know for certain how it ended.
 //!
 //! [`Sender`] and [`Receiver`] are applications for [`crate::udp::UdpDriver`] on an
-//! [`Endpoint`](fulmar_proto::transport::aerotp::Endpoint). In modes that deliver everything, the
+//! [`AerotpEndpoint`](fulmar_proto::transport::aerotp::AerotpEndpoint). In modes that deliver everything, the
 //! file and the records about it share one connection. In the other modes the file goes in messages on a
 //! connection (or in datagrams) of its mode, and the records go on a reliable connection beside it.
 //! The octets are verified by BLAKE3 at the end. In modes that deliver everything, a transfer continues after
@@ -32,9 +32,9 @@ mod verified;
 pub use coverage::Coverage;
 pub use name::{UnsafeName, check_name};
 pub use part::StorageError;
-pub use receiver::{Destination, ReceiveObserver, ReceivePlan, Receiver};
-pub use record::{BadRecord, RefuseReason, rewrite_conversation};
-pub use report::{ReceiveError, ReceiveReport, SendError, SendReport, SentSoFar, Verdict};
+pub use receiver::{FileDestination, ReceiveObserver, ReceivePlan, Receiver};
+pub use record::{BadRecord, TransferRefusal, rewrite_conversation};
+pub use report::{ReceiveError, ReceiveReport, SendError, SendReport, SentSoFar, TransferVerdict};
 pub use sender::{SendObserver, SendPlan, Sender};
 pub use source::Source;
 pub use stop::Stop;

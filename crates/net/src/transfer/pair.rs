@@ -1,13 +1,15 @@
 //! The time that a small file takes over a link that loses a fifth, in virtual time.
 
-use super::{Destination, ReceivePlan, Receiver, SendPlan, Sender, Source, Stop};
+use super::{FileDestination, ReceivePlan, Receiver, SendPlan, Sender, Source, Stop};
 use crate::perf::pair::settle;
 use crate::secured::{Credentials, Secured, SecurityNote, secured_by};
 use crate::session::{Entropy, PeerIndex, PresetKey, SESSION_OVERHEAD};
 use crate::udp::{Application, BURST_TIME};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{AddressKey, ConnectionConfig, Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{
+    AddressKey, AerotpEndpoint, ConnectionConfig, EndpointConfig,
+};
 use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use std::collections::VecDeque;
@@ -105,7 +107,7 @@ fn plans(place: &Path, connection: ConnectionConfig) -> (SendPlan, ReceivePlan) 
         id: 1,
     };
     let receive = ReceivePlan {
-        destination: Destination::Directory {
+        destination: FileDestination::Directory {
             path: place.join("in"),
             replace: false,
         },
@@ -118,7 +120,7 @@ fn plans(place: &Path, connection: ConnectionConfig) -> (SendPlan, ReceivePlan) 
 }
 
 /// An endpoint, which asks strangers to show their addresses or not.
-fn endpoint(rng: Rng, (rate, lower_overhead): (Bitrate, ByteCount), asks: bool) -> Endpoint {
+fn endpoint(rng: Rng, (rate, lower_overhead): (Bitrate, ByteCount), asks: bool) -> AerotpEndpoint {
     let config = EndpointConfig {
         rate,
         lower_overhead,
@@ -126,7 +128,7 @@ fn endpoint(rng: Rng, (rate, lower_overhead): (Bitrate, ByteCount), asks: bool) 
         address_key: asks.then(|| AddressKey::new([7; 32])),
         ..EndpointConfig::default()
     };
-    Endpoint::new(config, rng)
+    AerotpEndpoint::new(config, rng)
 }
 
 fn run(

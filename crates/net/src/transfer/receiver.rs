@@ -15,7 +15,7 @@ mod newcomers;
 
 use super::incoming::{Progress, Transfer};
 use super::record::{Item, Record, decode_message, message_id};
-use super::report::{ReceiveError, ReceiveReport, Verdict};
+use super::report::{ReceiveError, ReceiveReport, TransferVerdict};
 use super::verified::Verified;
 use super::{FILE_PORT, Stop};
 use crate::places::{Guest, Latest};
@@ -24,7 +24,7 @@ use crate::udp::{Application, Step};
 use crate::wait::Waker;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event, ModeRules,
+    AerotpEndpoint, CloseReason, ConfigError, ConnectionConfig, ConnectionId, Event, ModeRules,
 };
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -40,7 +40,7 @@ const LAST_ACKNOWLEDGEMENTS: Duration = Duration::from_millis(100);
 
 /// The place where files go.
 #[derive(Debug)]
-pub enum Destination {
+pub enum FileDestination {
     /// Into a directory.
     Directory {
         /// The directory, which must exist.
@@ -56,7 +56,7 @@ pub enum Destination {
 #[derive(Debug)]
 pub struct ReceivePlan {
     /// The place where files go.
-    pub destination: Destination,
+    pub destination: FileDestination,
     /// Settings for arriving connections; the mode is theirs.
     pub connection: ConnectionConfig,
     /// Whether to stop after the first file, whatever became of it.
@@ -104,7 +104,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     /// The connection settings cannot work.
     pub fn new(
         plan: ReceivePlan,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         stop: Stop,
         observer: O,
     ) -> Result<Self, ConfigError> {
@@ -135,7 +135,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     }
 
     /// Reads the peers' octets; returns whether anything was read.
-    fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn listen(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let mut busy = false;
         let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
         for control in controls {
@@ -182,7 +182,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     fn take_octets(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
         mut octets: &[u8],
     ) -> Result<(), ReceiveError> {
@@ -215,7 +215,7 @@ impl<O: ReceiveObserver> Receiver<O> {
                 }
                 Item::Record(Record::Start { offset }) => transfer.on_start(offset)?,
                 Item::Record(Record::End { size, digest }) => transfer.on_end(now, size, digest)?,
-                Item::Record(Record::Refuse { .. }) => transfer.abandon(Verdict::Abandoned),
+                Item::Record(Record::Refuse { .. }) => transfer.abandon(TransferVerdict::Abandoned),
                 Item::Record(Record::Leave { id }) => {
                     transfer.only_leaves()?;
                     self.on_leave(now, machine, control, id);
@@ -231,7 +231,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     fn take_message(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         message: &[u8],
         lane: Option<ConnectionId>,
     ) {
@@ -257,7 +257,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     fn refuse(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
         error: ReceiveError,
     ) {
@@ -267,7 +267,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     }
 
     /// Lets every transfer do what is due; returns whether the machine was touched.
-    fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn advance(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let mut busy = false;
         let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
         for control in controls {
@@ -300,7 +300,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         busy
     }
 
-    fn conclude(&mut self, now: Instant, machine: &mut Endpoint, control: ConnectionId) {
+    fn conclude(&mut self, now: Instant, machine: &mut AerotpEndpoint, control: ConnectionId) {
         let Some(transfer) = self.transfers.remove(&control) else {
             return;
         };
@@ -319,7 +319,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     fn on_closed(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         id: ConnectionId,
         why: CloseReason,
     ) {
@@ -331,9 +331,9 @@ impl<O: ReceiveObserver> Receiver<O> {
         }
         if let Some(transfer) = self.transfers.get_mut(&id) {
             transfer.abandon(match why {
-                CloseReason::PeerVanished => Verdict::Vanished,
+                CloseReason::PeerVanished => TransferVerdict::Vanished,
                 CloseReason::Finished | CloseReason::Aborted | CloseReason::Reset => {
-                    Verdict::Abandoned
+                    TransferVerdict::Abandoned
                 }
             });
             self.conclude(now, machine, id);
@@ -341,8 +341,8 @@ impl<O: ReceiveObserver> Receiver<O> {
     }
 }
 
-impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
-    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+impl<O: ReceiveObserver> Application<AerotpEndpoint> for Receiver<O> {
+    fn deliver(&mut self, now: Instant, machine: &mut AerotpEndpoint, event: Event) {
         match event {
             Event::Incoming { id, mode, path, .. } => {
                 let lossy = !ModeRules::of(mode).complete;
@@ -373,7 +373,7 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
         }
     }
 
-    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+    fn work(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Step {
         if self.stop.is_requested() && !self.stopping {
             self.stopping = true;
             let patience = self.begin_stop(now, machine);
@@ -394,12 +394,12 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
         }
     }
 
-    fn unreachable(&mut self, _now: Instant, _machine: &mut Endpoint, _path: PathId) {}
+    fn unreachable(&mut self, _now: Instant, _machine: &mut AerotpEndpoint, _path: PathId) {}
 
     fn arrived(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
         from: SocketAddr,
     ) {
@@ -407,11 +407,11 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
         machine.handle_datagram_from(now, datagram, &source_octets(from));
     }
 
-    fn paths_in_use(&self, now: Instant, machine: &Endpoint) -> Option<Vec<PathId>> {
+    fn paths_in_use(&self, now: Instant, machine: &AerotpEndpoint) -> Option<Vec<PathId>> {
         machine.paths_in_use(now)
     }
 
-    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+    fn peer_restarted(&mut self, now: Instant, machine: &mut AerotpEndpoint, path: PathId) {
         self.forget_peer(now, machine, path);
     }
 

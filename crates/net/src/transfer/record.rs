@@ -49,7 +49,7 @@ pub(super) type Digest = [u8; 32];
 
 /// Why one side refuses to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefuseReason {
+pub enum TransferRefusal {
     /// There is a file of that name, and it may not be replaced.
     Exists,
     /// The name cannot be a file's name here.
@@ -64,7 +64,7 @@ pub enum RefuseReason {
     Stopped,
 }
 
-impl RefuseReason {
+impl TransferRefusal {
     const ALL: [Self; 6] = [
         Self::Exists,
         Self::Name,
@@ -112,7 +112,10 @@ pub(super) enum Record {
         intact: bool,
     },
     /// One side gives up.
-    Refuse { reason: RefuseReason, text: String },
+    Refuse {
+        reason: TransferRefusal,
+        text: String,
+    },
     /// The sender of the transfer `id` has ended it. The only record of its connection.
     Leave { id: u64 },
     /// A record without content: its confirmation shows that the peer is there.
@@ -271,7 +274,7 @@ impl Record {
             },
             REFUSE => {
                 let [code] = fields.take::<1>()?;
-                let reason = RefuseReason::ALL
+                let reason = TransferRefusal::ALL
                     .into_iter()
                     .find(|reason| reason.code() == code);
                 Self::Refuse {

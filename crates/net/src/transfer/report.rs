@@ -1,7 +1,7 @@
 //! The outcome of a transfer.
 
 use super::part::StorageError;
-use super::record::{BadRecord, RefuseReason};
+use super::record::{BadRecord, TransferRefusal};
 use fulmar_proto::transport::aerotp::{ConnectError, Counters, PathRate};
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::Mode;
@@ -85,7 +85,7 @@ pub enum SendError {
     #[error("the receiver refuses: {text}")]
     Refused {
         /// The class of the reason.
-        reason: RefuseReason,
+        reason: TransferRefusal,
         /// The reason, in the receiver's words.
         text: String,
     },
@@ -111,7 +111,7 @@ pub enum SendError {
 
 /// The outcome for a received file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TransferVerdict {
     /// Every octet is there and the digest is right.
     Complete,
     /// Octets are missing, in a mode that may lose some.
@@ -132,7 +132,7 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct ReceiveReport {
     /// The outcome.
-    pub verdict: Verdict,
+    pub verdict: TransferVerdict,
     /// The name that the sender gave, safe to print.
     pub name: String,
     /// The mode.
@@ -155,7 +155,7 @@ pub struct ReceiveReport {
     pub elapsed: Duration,
     /// The counters of the connection with the octets; `None` if there was none, as for datagrams.
     pub counters: Option<Counters>,
-    /// The fault here, for [`Verdict::Failed`].
+    /// The fault here, for [`TransferVerdict::Failed`].
     pub error: Option<ReceiveError>,
 }
 
@@ -216,14 +216,14 @@ impl ReceiveError {
     }
 
     /// The class told to the sender.
-    pub(super) const fn reason(&self) -> RefuseReason {
+    pub(super) const fn reason(&self) -> TransferRefusal {
         match self {
-            Self::Storage(_) | Self::Pipe(_) => RefuseReason::Storage,
-            Self::Name { .. } => RefuseReason::Name,
-            Self::Exists(_) => RefuseReason::Exists,
-            Self::Busy(_) | Self::TakenOver(_) => RefuseReason::Busy,
-            Self::Stopped => RefuseReason::Stopped,
-            Self::Protocol(_) | Self::Sequence(_) => RefuseReason::Protocol,
+            Self::Storage(_) | Self::Pipe(_) => TransferRefusal::Storage,
+            Self::Name { .. } => TransferRefusal::Name,
+            Self::Exists(_) => TransferRefusal::Exists,
+            Self::Busy(_) | Self::TakenOver(_) => TransferRefusal::Busy,
+            Self::Stopped => TransferRefusal::Stopped,
+            Self::Protocol(_) | Self::Sequence(_) => TransferRefusal::Protocol,
         }
     }
 }

@@ -19,7 +19,7 @@ mod farewell;
 mod patience;
 mod talk;
 
-use super::record::{Digest, Item, Record, Records, RefuseReason};
+use super::record::{Digest, Item, Record, Records, TransferRefusal};
 use super::report::{SendError, SendReport, SentSoFar};
 use super::source::{Prefix, Source};
 use super::{FILE_PORT, Stop};
@@ -27,7 +27,7 @@ use crate::udp::{Application, Step};
 use farewell::Farewell;
 use fulmar_proto::machine::{Deadline, PathId, Priority};
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Counters, Endpoint, Event, ModeRules, PathRate,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, Counters, Event, ModeRules, PathRate,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Mode;
@@ -194,7 +194,7 @@ impl<O: SendObserver> Sender<O> {
         self.outcome.get_or_insert(Err(error));
     }
 
-    fn connect(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), SendError> {
+    fn connect(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<(), SendError> {
         let mut config = self.plan.connection;
         if self.is_lossy() {
             config.mode = Mode::Reliable;
@@ -232,7 +232,7 @@ impl<O: SendObserver> Sender<O> {
     }
 
     /// Writes the queued octets; returns whether all were taken.
-    fn write_outbox(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    fn write_outbox(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> bool {
         let Some(control) = self.control else {
             return false;
         };
@@ -271,7 +271,7 @@ impl<O: SendObserver> Sender<O> {
         }
     }
 
-    fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), SendError> {
+    fn listen(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<(), SendError> {
         let Some(control) = self.control else {
             return Ok(());
         };
@@ -290,7 +290,7 @@ impl<O: SendObserver> Sender<O> {
     fn on_record(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         record: Record,
     ) -> Result<(), SendError> {
         match record {
@@ -315,7 +315,7 @@ impl<O: SendObserver> Sender<O> {
                 Ok(())
             }
             Record::Refuse {
-                reason: RefuseReason::Stopped,
+                reason: TransferRefusal::Stopped,
                 ..
             } => Err(SendError::ReceiverStopped),
             Record::Refuse { reason, text } => Err(SendError::Refused { reason, text }),
@@ -336,7 +336,7 @@ impl<O: SendObserver> Sender<O> {
         }
     }
 
-    fn verify(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+    fn verify(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<Step, SendError> {
         // A record that was begun must be ended before anything else is said.
         self.write_outbox(now, machine);
         let Phase::Verifying(prefix) = &mut self.phase else {
@@ -371,7 +371,7 @@ impl<O: SendObserver> Sender<O> {
 
     /// Reports how much of the file is confirmed, if that is more than before. All unconfirmed octets are taken for
     /// the file's, though some belong to records.
-    fn note_confirmed(&mut self, now: Instant, machine: &Endpoint) {
+    fn note_confirmed(&mut self, now: Instant, machine: &AerotpEndpoint) {
         let data = match self.lane {
             Some(Lane::Open(data) | Lane::Closing(data)) => Some(data),
             Some(Lane::Empty) => None,
@@ -392,11 +392,11 @@ impl<O: SendObserver> Sender<O> {
         }
     }
 
-    fn take_counters(&mut self, machine: &Endpoint) {
+    fn take_counters(&mut self, machine: &AerotpEndpoint) {
         self.take_counters_of(machine, self.control);
     }
 
-    fn take_counters_of(&mut self, machine: &Endpoint, control: Option<ConnectionId>) {
+    fn take_counters_of(&mut self, machine: &AerotpEndpoint, control: Option<ConnectionId>) {
         let data = match self.lane {
             Some(Lane::Open(data) | Lane::Closing(data)) => Some(data),
             Some(Lane::Empty) => None,
@@ -429,7 +429,7 @@ impl<O: SendObserver> Sender<O> {
         }));
     }
 
-    fn step(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+    fn step(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<Step, SendError> {
         if let Phase::Ended = self.phase {
             return Ok(Step::Stop);
         }
@@ -470,8 +470,8 @@ impl<O: SendObserver> Sender<O> {
     }
 }
 
-impl<O: SendObserver> Application<Endpoint> for Sender<O> {
-    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+impl<O: SendObserver> Application<AerotpEndpoint> for Sender<O> {
+    fn deliver(&mut self, now: Instant, machine: &mut AerotpEndpoint, event: Event) {
         match event {
             Event::Connected(_) => self.heard = true,
             // At once, since a reset that follows would discard the peer's last words.
@@ -505,7 +505,7 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
         }
     }
 
-    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+    fn work(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Step {
         let is_undecided = self.outcome.is_none() && self.verdict.is_none();
         let is_said = matches!(self.phase, Phase::Farewell(_));
         let stopped = self.stop.is_requested() && is_undecided && !is_said;
@@ -523,11 +523,11 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
         }
     }
 
-    fn unreachable(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
+    fn unreachable(&mut self, now: Instant, machine: &mut AerotpEndpoint, _path: PathId) {
         self.on_port_closed(now, machine);
     }
 
-    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
+    fn peer_restarted(&mut self, now: Instant, machine: &mut AerotpEndpoint, _path: PathId) {
         // This comes before its connections end: their end would be taken for the receiver's own.
         self.connect_anew(now, machine);
     }

@@ -18,7 +18,7 @@ use super::port::UdpPort;
 use crate::clock::Clock;
 use crate::wait::{Interest, Ready, WakeUp, wait};
 use fulmar_proto::machine::{
-    Datagram, Deadline, Driver, Machine, PathId, Transmit, drain, drain_between_inputs,
+    Datagram, Deadline, Machine, MachineDriver, PathId, Transmit, drain, drain_between_inputs,
 };
 use fulmar_proto::units::{Duration, Instant};
 use std::io;
@@ -146,7 +146,7 @@ struct Turn<'a, A: ?Sized> {
     events: bool,
 }
 
-impl<M: Machine, A: Application<M> + ?Sized> Driver<M> for Turn<'_, A> {
+impl<M: Machine, A: Application<M> + ?Sized> MachineDriver<M> for Turn<'_, A> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.port.buffer()
     }

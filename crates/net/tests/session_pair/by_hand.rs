@@ -3,8 +3,8 @@
 use super::{PATH, PEER};
 use fulmar_net::session::{Entropy, LinkState, Session, SessionConfig, source_octets};
 use fulmar_proto::machine::{
-    Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, PathSizes, Priority, TpduForm,
-    Transmit,
+    Carried, Datagram, Deadline, Ecn, Machine, PathId, PathSizes, Priority, TpduForm, Transmit,
+    TransmitKind,
 };
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::aerotp::short::{Content, FrameKind};
@@ -70,7 +70,7 @@ impl Machine for Source {
         Some(Transmit {
             path: PEER.inner_path(),
             len: out.len() - start,
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             priority: Priority(0),
             ecn: Ecn::Capable,
         })

@@ -16,11 +16,11 @@ use fulmar_net::session::{
     SessionConfig, SessionEvent, Wire, wire_2,
 };
 use fulmar_proto::machine::{
-    Datagram, Deadline, Driver, Ecn, Machine, PathId, Strict, Transmit, drain,
+    Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Strict, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -34,7 +34,7 @@ pub(crate) const PATH: PathId = PathId(7);
 /// The report of each end's application.
 pub(crate) const REPORT: &[u8] = b"so it is";
 
-pub(crate) type Inner = Session<Endpoint>;
+pub(crate) type Inner = Session<AerotpEndpoint>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -81,7 +81,7 @@ struct Ends<'a> {
     app: &'a mut App,
 }
 
-impl Driver<Strict<Inner>> for Ends<'_> {
+impl MachineDriver<Strict<Inner>> for Ends<'_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         self.buffer
@@ -147,7 +147,7 @@ impl Driver<Strict<Inner>> for Ends<'_> {
 }
 
 impl App {
-    fn inner(&mut self, now: Instant, endpoint: &mut Endpoint, event: &Event) {
+    fn inner(&mut self, now: Instant, endpoint: &mut AerotpEndpoint, event: &Event) {
         match event {
             Event::Incoming { id, .. } => self.id = Some(*id),
             Event::Readable(id) => {
@@ -165,7 +165,7 @@ impl App {
         }
     }
 
-    fn write(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    fn write(&mut self, now: Instant, endpoint: &mut AerotpEndpoint) {
         let Some(id) = self.id else { return };
         while self.written < self.to_write.len() {
             match endpoint.write(now, id, &self.to_write[self.written..]) {
@@ -255,8 +255,8 @@ pub(crate) fn connection_config() -> ConnectionConfig {
     }
 }
 
-fn endpoint(seed: u64) -> Endpoint {
-    let mut endpoint = Endpoint::new(endpoint_config(), Rng::from_seed(seed));
+fn endpoint(seed: u64) -> AerotpEndpoint {
+    let mut endpoint = AerotpEndpoint::new(endpoint_config(), Rng::from_seed(seed));
     endpoint.listen(PORT, connection_config()).expect("sound");
     endpoint
 }

@@ -12,7 +12,9 @@ use fulmar_channel::{Channel, ChannelConfig, ChannelCounters, ChannelVerdict, ap
 use fulmar_net::clock::Clock;
 use fulmar_net::tun::TunPort;
 use fulmar_net::wait::{Interest, wait};
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, PathId, Strict, Transmit, drain};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Machine, MachineDriver, PathId, Strict, Transmit, drain,
+};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -140,7 +142,7 @@ struct Ends {
     flow: Flow,
 }
 
-impl Driver<Tcp> for Ends {
+impl MachineDriver<Tcp> for Ends {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer

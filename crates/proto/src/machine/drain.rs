@@ -5,11 +5,11 @@ use crate::units::Instant;
 
 /// The parts that a driver provides: a buffer to write datagrams into, a way out, and the
 /// application.
-pub trait Driver<M: Machine> {
+pub trait MachineDriver<M: Machine> {
     /// The buffer that the next datagram is appended to.
     fn buffer(&mut self) -> &mut Vec<u8>;
 
-    /// Takes the datagram that was appended to [`Driver::buffer`] last.
+    /// Takes the datagram that was appended to [`MachineDriver::buffer`] last.
     fn send(&mut self, now: Instant, transmit: Transmit);
 
     /// Gives the application an event. It may call the machine (`read`, `write`, ...).
@@ -33,7 +33,7 @@ const DRAIN_ROUNDS_MAX: usize = 100_000;
 pub fn drain<M: Machine>(
     machine: &mut M,
     now: Instant,
-    driver: &mut impl Driver<M>,
+    driver: &mut impl MachineDriver<M>,
 ) -> Option<Deadline> {
     drain_between_inputs(machine, now, driver);
     machine.next_deadline()
@@ -47,7 +47,7 @@ pub fn drain<M: Machine>(
 pub fn drain_between_inputs<M: Machine>(
     machine: &mut M,
     now: Instant,
-    driver: &mut impl Driver<M>,
+    driver: &mut impl MachineDriver<M>,
 ) {
     for _round in 0..DRAIN_ROUNDS_MAX {
         let mut busy = false;

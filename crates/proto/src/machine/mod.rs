@@ -5,7 +5,7 @@
 //! > what it cannot use it counts, traces and drops.
 //!
 //! Application calls (`write`, `read`, `close`) are inherent methods of the concrete machine.
-//! A driver implements [`Driver`] once and calls [`drain()`], the only drain loop in the project.
+//! A driver implements [`MachineDriver`] once and calls [`drain()`], the only drain loop in the project.
 //! [`Strict`] wraps a machine and panics when a driver, or the machine, breaks the contract.
 
 mod carried;
@@ -13,7 +13,7 @@ mod drain;
 mod strict;
 
 pub use carried::{Carried, PathSizes, TpduForm};
-pub use drain::{Driver, drain, drain_between_inputs};
+pub use drain::{MachineDriver, drain, drain_between_inputs};
 pub use strict::Strict;
 
 use crate::units::Instant;
@@ -71,7 +71,7 @@ pub struct Datagram<'a> {
 
 /// The kind of a datagram: the four shares of wire octets in every report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum TransmitKind {
     /// Application octets for the first time.
     Source,
     /// Parity across datagrams.
@@ -82,7 +82,7 @@ pub enum Kind {
     Control,
 }
 
-impl Kind {
+impl TransmitKind {
     /// All kinds, in report order.
     pub const ALL: [Self; 4] = [
         Self::Source,
@@ -115,7 +115,7 @@ pub struct Transmit {
     /// The number of octets appended.
     pub len: usize,
     /// The kind of datagram.
-    pub kind: Kind,
+    pub kind: TransmitKind,
     /// The precedence, which the link may use.
     pub priority: Priority,
     /// The value for the network header's ECN field.

@@ -198,7 +198,7 @@ impl<M: Carried> Carried for Strict<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Ecn, Kind, Priority};
+    use crate::machine::{Ecn, Priority, TransmitKind};
     use core::time::Duration;
 
     /// A machine that answers every datagram with one octet; the test sets its deadline.
@@ -220,7 +220,7 @@ mod tests {
             Some(Transmit {
                 path: PathId(0),
                 len: 1,
-                kind: Kind::Control,
+                kind: TransmitKind::Control,
                 priority: Priority(0),
                 ecn: Ecn::NotCapable,
             })

@@ -26,7 +26,7 @@ use super::codes::{RefuseCode, ResetCode};
 use super::event::FlowEvent;
 use super::graves::Outcome;
 use super::link::Link;
-use super::records::{Delivered, Hearer, Record};
+use super::records::{Delivered, Hearer, SpliceRecord};
 use super::restored::Role;
 use super::shared::Shared;
 use super::stream::Stream;
@@ -147,7 +147,7 @@ impl Flow {
         self.timers.next_deadline()
     }
 
-    fn send(&mut self, now: Instant, shared: &mut Shared, record: &Record<'_>) {
+    fn send(&mut self, now: Instant, shared: &mut Shared, record: &SpliceRecord<'_>) {
         if let Some(link) = &mut self.link {
             link.send(now, &mut shared.endpoint, record);
         }
@@ -158,7 +158,11 @@ impl Flow {
         self.timers.stop(FlowTimer::Report);
         let window = self.class.window.0;
         let (offset, limit) = self.stream.incoming.credit.grant(&mut shared.pool, window);
-        self.send(now, shared, &Record::Delivered(Delivered { offset, limit }));
+        self.send(
+            now,
+            shared,
+            &SpliceRecord::Delivered(Delivered { offset, limit }),
+        );
     }
 
     /// Continues now that AeroTP has room again.
@@ -170,13 +174,13 @@ impl Flow {
 
     fn say_end(&mut self, now: Instant, shared: &mut Shared) {
         if let Some(total) = self.stream.out.take_end() {
-            self.send(now, shared, &Record::End { total });
+            self.send(now, shared, &SpliceRecord::End { total });
         }
     }
 
     fn say_stop(&mut self, now: Instant, shared: &mut Shared) {
         if self.stopped {
-            self.send(now, shared, &Record::Stop);
+            self.send(now, shared, &SpliceRecord::Stop);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A flow's connection over AeroTP while it has one: records in and out.
 
-use super::records::{BODY_BYTES_MAX, Record, RecordReader, data_header};
-use crate::transport::aerotp::{ConnectionId, Endpoint};
+use super::records::{BODY_BYTES_MAX, RecordReader, SpliceRecord, data_header};
+use crate::transport::aerotp::{AerotpEndpoint, ConnectionId};
 use crate::units::Instant;
 
 /// One connection that carries a flow's records as a stream.
@@ -38,12 +38,17 @@ impl Link {
     }
 
     /// Sends a record, behind those that wait.
-    pub(super) fn send(&mut self, now: Instant, endpoint: &mut Endpoint, record: &Record<'_>) {
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        endpoint: &mut AerotpEndpoint,
+        record: &SpliceRecord<'_>,
+    ) {
         if self.closing {
             return;
         }
-        self.ended |= matches!(record, Record::End { .. });
-        if let Record::Data(octets) = record
+        self.ended |= matches!(record, SpliceRecord::End { .. });
+        if let SpliceRecord::Data(octets) = record
             && self.pending.is_empty()
         {
             self.write_data(now, endpoint, octets);
@@ -54,7 +59,7 @@ impl Link {
     }
 
     /// Sends a record with data. The connection has room for most of it: only the rest is copied.
-    fn write_data(&mut self, now: Instant, endpoint: &mut Endpoint, octets: &[u8]) {
+    fn write_data(&mut self, now: Instant, endpoint: &mut AerotpEndpoint, octets: &[u8]) {
         let octets = &octets[..octets.len().min(BODY_BYTES_MAX)];
         for part in [&data_header(octets.len()), octets] {
             let taken = if self.pending.is_empty() {
@@ -67,7 +72,7 @@ impl Link {
     }
 
     /// Hands waiting octets to AeroTP, as far as there is room; AeroTP tells when there is more.
-    pub(super) fn flush(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    pub(super) fn flush(&mut self, now: Instant, endpoint: &mut AerotpEndpoint) {
         if !self.pending.is_empty() {
             // A connection that takes no more octets says so with an event of its own.
             let taken = endpoint.write(now, self.id, &self.pending).unwrap_or(0);
@@ -84,13 +89,13 @@ impl Link {
     }
 
     /// Closes the connection behind the octets that wait.
-    pub(super) fn close(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    pub(super) fn close(&mut self, now: Instant, endpoint: &mut AerotpEndpoint) {
         self.closing = true;
         self.flush(now, endpoint);
     }
 
     /// Closes the connection; octets that wait are of no use to anybody.
-    pub(super) fn close_at_once(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    pub(super) fn close_at_once(&mut self, now: Instant, endpoint: &mut AerotpEndpoint) {
         self.pending.clear();
         self.close(now, endpoint);
     }

@@ -1,7 +1,7 @@
 //! The splice: flows of ordinary TCP and UDP traffic, carried over AeroTP between two gateways.
 //!
 //! A [`Splicer`] is the machine that a gateway runs. It owns an AeroTP
-//! [`Endpoint`](crate::transport::aerotp::Endpoint) and gives every **flow** - one proxied TCP
+//! [`AerotpEndpoint`](crate::transport::aerotp::AerotpEndpoint) and gives every **flow** - one proxied TCP
 //! connection, or one UDP association - a connection of its own, in which it speaks a small record
 //! protocol: open, data, end, reset, delivered. It holds no socket: a driver moves octets between
 //! sockets and flows, and the same splicer runs in the simulator.

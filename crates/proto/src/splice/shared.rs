@@ -7,14 +7,14 @@ use super::counters::{ClassCounters, SplicerCounters};
 use super::credit::CreditPool;
 use super::event::FlowEvent;
 use super::report::Reports;
-use crate::transport::aerotp::Endpoint;
+use crate::transport::aerotp::AerotpEndpoint;
 use std::collections::VecDeque;
 
 /// The endpoint below, the driver above, and the counters and memory between them.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: SplicerConfig,
-    pub(super) endpoint: Endpoint,
+    pub(super) endpoint: AerotpEndpoint,
     pub(super) pool: CreditPool,
     pub(super) counters: SplicerCounters,
     pub(super) events: VecDeque<FlowEvent>,

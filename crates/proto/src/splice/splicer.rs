@@ -21,7 +21,7 @@ use super::restored::{Restored, Role};
 use super::shared::Shared;
 use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::rng::Rng;
-use crate::transport::aerotp::{ConnectionId, Endpoint, ModeRules};
+use crate::transport::aerotp::{AerotpEndpoint, ConnectionId, ModeRules};
 use crate::units::Instant;
 use crate::wire::{Mode, Port};
 use arrivals::Orphan;
@@ -65,7 +65,7 @@ impl Splicer {
     /// [`SplicerConfigError`] if the settings cannot work.
     pub fn new(
         config: SplicerConfig,
-        mut endpoint: Endpoint,
+        mut endpoint: AerotpEndpoint,
         rng: Rng,
     ) -> Result<Self, SplicerConfigError> {
         let (config, pool) = config.checked()?;
@@ -100,18 +100,18 @@ impl Splicer {
     }
 
     /// The AeroTP endpoint, for reading.
-    pub const fn endpoint(&self) -> &Endpoint {
+    pub const fn endpoint(&self) -> &AerotpEndpoint {
         &self.shared.endpoint
     }
 
     /// The AeroTP endpoint, on which the layer below reports on paths. Its connections belong to
     /// the splicer.
-    pub const fn endpoint_mut(&mut self) -> &mut Endpoint {
+    pub const fn endpoint_mut(&mut self) -> &mut AerotpEndpoint {
         &mut self.shared.endpoint
     }
 
     /// Tells whether `peer` is out of reach, as the layer below knows. While it is, flows with it
-    /// wait; see [`Endpoint::hold`].
+    /// wait; see [`AerotpEndpoint::hold`].
     pub fn hold(&mut self, now: Instant, peer: PathId, held: bool) {
         self.now = now;
         let is_news = self.shared.endpoint.is_held(peer) && !held;

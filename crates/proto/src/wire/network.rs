@@ -35,9 +35,9 @@ pub struct NodeAddress(pub u32);
 
 /// The protocol of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Protocol(pub u8);
+pub struct NetworkProtocol(pub u8);
 
-impl Protocol {
+impl NetworkProtocol {
     /// TCP (RFC 9293).
     pub const TCP: Self = Self(6);
     /// UDP (RFC 768).
@@ -87,7 +87,7 @@ pub struct NetworkHeader {
     /// The node it goes to.
     pub destination: NodeAddress,
     /// The protocol of the payload.
-    pub protocol: Protocol,
+    pub protocol: NetworkProtocol,
     /// Precedence, carried as the DSCP; saturates at 63.
     pub priority: Priority,
     /// The ECN codepoint. Both capable codepoints, ECT(0) and ECT(1), read as capable.
@@ -142,7 +142,7 @@ impl NetworkHeader {
             header: Self {
                 source: NodeAddress(u32::from_be_bytes([s0, s1, s2, s3])),
                 destination: NodeAddress(u32::from_be_bytes([d0, d1, d2, d3])),
-                protocol: Protocol(head[9]),
+                protocol: NetworkProtocol(head[9]),
                 priority: Priority(class >> 2),
                 ecn: ecn_of(class),
                 hops_left: head[8],
@@ -228,7 +228,7 @@ mod tests {
     const HEADER: NetworkHeader = NetworkHeader {
         source: NodeAddress(0x0A00_0001),
         destination: NodeAddress(0x0A00_0002),
-        protocol: Protocol::AEROTP,
+        protocol: NetworkProtocol::AEROTP,
         priority: Priority(5),
         ecn: Ecn::Capable,
         hops_left: 8,
@@ -319,7 +319,7 @@ mod tests {
             let header = NetworkHeader {
                 source: NodeAddress(source),
                 destination: NodeAddress(destination),
-                protocol: Protocol(protocol),
+                protocol: NetworkProtocol(protocol),
                 priority: Priority(priority),
                 ecn,
                 hops_left,

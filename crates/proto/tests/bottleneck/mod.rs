@@ -3,10 +3,10 @@
 
 use super::FORM;
 use super::sight::{hand_over, tpdu};
-use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId, Priority};
+use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Priority, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -32,7 +32,7 @@ pub(crate) struct Medium {
 pub(crate) struct Sent {
     pub(crate) at: Instant,
     pub(crate) port: u16,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TransmitKind,
     pub(crate) priority: Priority,
     pub(crate) octets: usize,
     /// The time for which it waited for the transmitter.
@@ -45,7 +45,7 @@ pub(crate) struct Bottleneck {
     pub(crate) sent: Vec<Sent>,
     pub(crate) received: BTreeMap<ConnectionId, u64>,
     pub(crate) events: Vec<Event>,
-    ends: [Endpoint; 2],
+    ends: [AerotpEndpoint; 2],
     rng: Rng,
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     flown: u64,
@@ -60,7 +60,7 @@ impl Bottleneck {
             lower_overhead: ByteCount(20),
             ..EndpointConfig::default()
         };
-        let mut ends = [1, 2].map(|seed| Endpoint::new(config, Rng::from_seed(seed)));
+        let mut ends = [1, 2].map(|seed| AerotpEndpoint::new(config, Rng::from_seed(seed)));
         for end in &mut ends {
             end.speak(Instant::START, PATH, FORM);
         }
@@ -99,13 +99,13 @@ impl Bottleneck {
     }
 
     /// Lets a test call the sending end's interface.
-    pub(crate) fn sender<T>(&mut self, call: impl FnOnce(&mut Endpoint, Instant) -> T) -> T {
+    pub(crate) fn sender<T>(&mut self, call: impl FnOnce(&mut AerotpEndpoint, Instant) -> T) -> T {
         let result = call(&mut self.ends[0], self.now);
         self.settle(0);
         result
     }
 
-    pub(crate) fn end(&self, side: usize) -> &Endpoint {
+    pub(crate) fn end(&self, side: usize) -> &AerotpEndpoint {
         &self.ends[side]
     }
 

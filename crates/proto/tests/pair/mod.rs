@@ -3,11 +3,11 @@
 use super::FORM;
 use super::sight::{hand_over, passes_seal};
 use fulmar_proto::machine::{
-    Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Strict, Transmit, drain,
+    Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Strict, Transmit, TransmitKind, drain,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -30,14 +30,14 @@ pub(crate) type Script = Box<dyn FnMut(Way, u64, Instant, &[u8]) -> Fate>;
 
 /// A side's machine, and the driver's state for it.
 struct Side {
-    machine: Strict<Endpoint>,
+    machine: Strict<AerotpEndpoint>,
     deadline: Option<Deadline>,
     app: App,
 }
 
 impl Side {
     fn new(endpoint: EndpointConfig, seed: u64) -> Self {
-        let mut endpoint = Endpoint::new(endpoint, Rng::from_seed(seed));
+        let mut endpoint = AerotpEndpoint::new(endpoint, Rng::from_seed(seed));
         endpoint.speak(Instant::START, PathId(0), FORM);
         Self {
             machine: Strict::new(endpoint),
@@ -78,7 +78,7 @@ struct Ends<'a> {
     app: &'a mut App,
 }
 
-impl Driver<Strict<Endpoint>> for Ends<'_> {
+impl MachineDriver<Strict<AerotpEndpoint>> for Ends<'_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         self.buffer
@@ -87,7 +87,7 @@ impl Driver<Strict<Endpoint>> for Ends<'_> {
         *self.app.sent.entry(transmit.kind.name()).or_default() += 1;
         self.sent.push((transmit, self.buffer.clone()));
     }
-    fn deliver(&mut self, now: Instant, machine: &mut Strict<Endpoint>, event: Event) {
+    fn deliver(&mut self, now: Instant, machine: &mut Strict<AerotpEndpoint>, event: Event) {
         let side = &mut *self.app;
         match &event {
             Event::Incoming { id, .. } => side.id = Some(*id),
@@ -107,7 +107,7 @@ impl Driver<Strict<Endpoint>> for Ends<'_> {
 }
 
 impl App {
-    fn write(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    fn write(&mut self, now: Instant, endpoint: &mut AerotpEndpoint) {
         let Some(id) = self.id else { return };
         while self.written < self.to_write.len() {
             let rest = &self.to_write[self.written..];
@@ -201,7 +201,7 @@ impl Pair {
     pub(crate) fn app(
         &mut self,
         way: Way,
-        call: impl FnOnce(&mut Endpoint, Instant, ConnectionId),
+        call: impl FnOnce(&mut AerotpEndpoint, Instant, ConnectionId),
     ) {
         let index = way as usize;
         let now = self.now;
@@ -297,7 +297,7 @@ impl Pair {
         &self.sides[way as usize].app.events
     }
 
-    pub(crate) fn endpoint(&self, way: Way) -> &Endpoint {
+    pub(crate) fn endpoint(&self, way: Way) -> &AerotpEndpoint {
         self.sides[way as usize].machine.inner()
     }
 
@@ -310,7 +310,7 @@ impl Pair {
     }
 
     /// Counts the datagrams of a kind that the sending side has sent.
-    pub(crate) fn sent(&self, kind: Kind) -> u64 {
+    pub(crate) fn sent(&self, kind: TransmitKind) -> u64 {
         self.sides[0]
             .app
             .sent

@@ -2,10 +2,10 @@
 
 use super::super::FORM;
 use super::{App, ECHO, PEER, REFUSES, SILENT};
-use fulmar_proto::machine::{Deadline, Driver, Strict, Transmit, drain};
+use fulmar_proto::machine::{Deadline, MachineDriver, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, Role, Splicer, SplicerConfig};
-use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ struct Ends<'a> {
     hold: bool,
 }
 
-impl Driver<Strict<Splicer>> for Ends<'_> {
+impl MachineDriver<Strict<Splicer>> for Ends<'_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer
@@ -165,7 +165,7 @@ impl Side {
             ..EndpointConfig::default()
         };
         let rng = Rng::from_seed(seed);
-        let mut endpoint = Endpoint::new(endpoint, rng.child("ports"));
+        let mut endpoint = AerotpEndpoint::new(endpoint, rng.child("ports"));
         endpoint.speak(Instant::START, PEER, FORM);
         let splicer = Splicer::new(*config, endpoint, rng.child("flows"));
         Self {

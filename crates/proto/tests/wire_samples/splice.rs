@@ -6,7 +6,8 @@ use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
 use fulmar_proto::splice::records::{
-    Accepted, Delivered, HEADER_BYTES, Hearer, Malformed, Message, Open, Question, Record,
+    Accepted, Delivered, HEADER_BYTES, Hearer, MalformedRecord, MessageRecord, Open, Question,
+    SpliceRecord,
 };
 use fulmar_proto::splice::{ClassId, Destination, FlowId, FlowKind, Host, RefuseCode, ResetCode};
 use fulmar_proto::units::Duration;
@@ -45,7 +46,7 @@ fn open(destination: Destination) -> Open {
     }
 }
 
-fn opens() -> Vec<(String, Record<'static>)> {
+fn opens() -> Vec<(String, SpliceRecord<'static>)> {
     let name = Destination {
         host: Host::Name("host-1.example".parse().expect("samples are valid")),
         port: 443,
@@ -67,20 +68,20 @@ fn opens() -> Vec<(String, Record<'static>)> {
         ..open(name)
     };
     assert!(all.block.is_some());
-    let plain = |at| Record::Open(Box::new(open(destination(at))));
+    let plain = |at| SpliceRecord::Open(Box::new(open(destination(at))));
     vec![
         ("open, IPv4".to_owned(), plain("10.20.0.5:5000")),
         ("open, IPv6".to_owned(), plain("[2001:db8::1]:5000")),
         (
             "open, a name and every option".to_owned(),
-            Record::Open(Box::new(all)),
+            SpliceRecord::Open(Box::new(all)),
         ),
     ]
 }
 
-fn all() -> Vec<(String, Record<'static>)> {
+fn all() -> Vec<(String, SpliceRecord<'static>)> {
     let accepted = |bound: &str| {
-        Record::Accepted(Accepted {
+        SpliceRecord::Accepted(Accepted {
             received: 1 << 33,
             limit: 9,
             bound: bound.parse().expect("samples are valid"),
@@ -91,43 +92,52 @@ fn all() -> Vec<(String, Record<'static>)> {
     add("accepted, IPv4", accepted("192.0.2.1:40000"));
     add("accepted, IPv6", accepted("[2001:db8::2]:40000"));
     for code in RefuseCode::ALL {
-        add(&format!("refused, {}", code.name()), Record::Refused(code));
+        add(
+            &format!("refused, {}", code.name()),
+            SpliceRecord::Refused(code),
+        );
     }
-    add("data", Record::Data(b"octets of a stream"));
-    add("end", Record::End { total: 1 << 50 });
+    add("data", SpliceRecord::Data(b"octets of a stream"));
+    add("end", SpliceRecord::End { total: 1 << 50 });
     for code in ResetCode::ALL {
-        add(&format!("reset, {}", code.name()), Record::Reset(code));
+        add(
+            &format!("reset, {}", code.name()),
+            SpliceRecord::Reset(code),
+        );
     }
     let delivered = Delivered {
         offset: 5,
         limit: u64::MAX,
     };
-    add("delivered", Record::Delivered(delivered));
+    add("delivered", SpliceRecord::Delivered(delivered));
     for (name, octets) in [("message", &b"a datagram"[..]), ("an empty message", b"")] {
-        let message = Message {
+        let message = MessageRecord {
             number: 4_000_000_000,
             stamp: 123_456,
             index: 1,
             last: 3,
             octets,
         };
-        add(name, Record::Message(message));
+        add(name, SpliceRecord::Message(message));
     }
-    add("flow", Record::Flow(FLOW));
-    add("finished", Record::Finished);
-    add("stop", Record::Stop);
+    add("flow", SpliceRecord::Flow(FLOW));
+    add("finished", SpliceRecord::Finished);
+    add("stop", SpliceRecord::Stop);
     let question = |attempt| Question {
         flow: FLOW,
         attempt,
     };
-    add("ask", Record::Ask(vec![question(1 << 32 | 7), question(0)]));
-    add("gone, two", Record::Gone(vec![FLOW, FlowId([7; 16])]));
-    add("gone, none", Record::Gone(Vec::new()));
-    add("ignored", Record::Ignored);
+    add(
+        "ask",
+        SpliceRecord::Ask(vec![question(1 << 32 | 7), question(0)]),
+    );
+    add("gone, two", SpliceRecord::Gone(vec![FLOW, FlowId([7; 16])]));
+    add("gone, none", SpliceRecord::Gone(Vec::new()));
+    add("ignored", SpliceRecord::Ignored);
     all
 }
 
-fn written(record: &Record<'_>) -> Vec<u8> {
+fn written(record: &SpliceRecord<'_>) -> Vec<u8> {
     let mut octets = Vec::new();
     record.encode(&mut octets);
     octets
@@ -214,9 +224,9 @@ fn read(name: &str, octets: &[u8]) -> Sample {
     let mut sample = Sample::new(name, octets);
     sample.field("fulmar.splice.type", octets[0]);
     sample.field("fulmar.splice.length", octets.len() - HEADER_BYTES);
-    match Record::take(&mut &octets[..]).expect("samples are valid") {
-        Record::Open(open) => read_open(&mut sample, &open),
-        Record::Accepted(Accepted {
+    match SpliceRecord::take(&mut &octets[..]).expect("samples are valid") {
+        SpliceRecord::Open(open) => read_open(&mut sample, &open),
+        SpliceRecord::Accepted(Accepted {
             received,
             limit,
             bound,
@@ -225,15 +235,15 @@ fn read(name: &str, octets: &[u8]) -> Sample {
             sample.field("fulmar.splice.limit", limit);
             read_host(&mut sample, &Host::Address(bound.ip()), bound.port());
         }
-        Record::Refused(code) => sample.field("fulmar.splice.refused", code.number()),
-        Record::Data(octets) => sample.octets("fulmar.splice.data", octets),
-        Record::End { total } => sample.field("fulmar.splice.total", total),
-        Record::Reset(code) => sample.field("fulmar.splice.reset", code.number()),
-        Record::Delivered(Delivered { offset, limit }) => {
+        SpliceRecord::Refused(code) => sample.field("fulmar.splice.refused", code.number()),
+        SpliceRecord::Data(octets) => sample.octets("fulmar.splice.data", octets),
+        SpliceRecord::End { total } => sample.field("fulmar.splice.total", total),
+        SpliceRecord::Reset(code) => sample.field("fulmar.splice.reset", code.number()),
+        SpliceRecord::Delivered(Delivered { offset, limit }) => {
             sample.field("fulmar.splice.offset", offset);
             sample.field("fulmar.splice.limit", limit);
         }
-        Record::Message(Message {
+        SpliceRecord::Message(MessageRecord {
             number,
             stamp,
             index,
@@ -246,26 +256,26 @@ fn read(name: &str, octets: &[u8]) -> Sample {
             sample.field("fulmar.splice.last", last);
             sample.octets("fulmar.splice.message", octets);
         }
-        Record::Flow(flow) => sample.octets("fulmar.splice.flow", &flow.0),
-        Record::Ask(questions) => {
+        SpliceRecord::Flow(flow) => sample.octets("fulmar.splice.flow", &flow.0),
+        SpliceRecord::Ask(questions) => {
             for Question { flow, attempt } in questions {
                 sample.octets("fulmar.splice.flow", &flow.0);
                 sample.field("fulmar.splice.attempt", attempt);
             }
         }
-        Record::Gone(flows) => {
+        SpliceRecord::Gone(flows) => {
             for flow in flows {
                 sample.octets("fulmar.splice.flow", &flow.0);
             }
         }
-        Record::Finished | Record::Stop | Record::Ignored => {}
+        SpliceRecord::Finished | SpliceRecord::Stop | SpliceRecord::Ignored => {}
     }
     sample
 }
 
 #[test]
 fn the_samples_of_records_are_what_the_codec_writes_and_reads() {
-    let read = |(name, record): &(String, Record<'_>)| read(name, &written(record));
+    let read = |(name, record): &(String, SpliceRecord<'_>)| read(name, &written(record));
     let samples: Vec<Sample> = all().iter().map(read).collect();
     hold("splice", &samples);
 }
@@ -274,7 +284,8 @@ fn the_samples_of_records_are_what_the_codec_writes_and_reads() {
 fn every_kind_of_record_that_the_codec_knows_has_a_sample() {
     let kind = |record| written(record)[0].min(128);
     let sampled: BTreeSet<u8> = all().iter().map(|(_, record)| kind(record)).collect();
-    let is_known = |kind: &u8| Record::decode(*kind, b"") != Err(Malformed::UnknownType(*kind));
+    let is_known =
+        |kind: &u8| SpliceRecord::decode(*kind, b"") != Err(MalformedRecord::UnknownType(*kind));
     let known: BTreeSet<u8> = (0..=128).filter(is_known).collect();
     assert_eq!(known, sampled);
 }

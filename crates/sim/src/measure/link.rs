@@ -6,7 +6,7 @@
 //! lost; one that was not overtaken yet is still under way.
 
 use core::time::Duration;
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -19,7 +19,7 @@ const OVERTAKEN_MAX: u64 = 4_096;
 /// The properties of a packet that only the measurement knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketIdentity {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TransmitKind,
     pub(crate) tag: u64,
 }
 
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     const ID: PacketIdentity = PacketIdentity {
-        kind: Kind::Source,
+        kind: TransmitKind::Source,
         tag: 7,
     };
 

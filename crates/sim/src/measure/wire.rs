@@ -1,6 +1,6 @@
 //! Counts of the packets put on the links, and of their losses.
 
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use serde::{Deserialize, Serialize};
 
 /// The reason why a packet did not reach the node at the other end of a hop, or was refused there.
@@ -45,7 +45,7 @@ impl WireLoss {
     }
 }
 
-/// Octets by [`Kind`].
+/// Octets by [`TransmitKind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByKind {
     /// Application octets sent for the first time.
@@ -60,12 +60,12 @@ pub struct ByKind {
 
 impl ByKind {
     /// Adds `octets` of `kind`.
-    pub fn add(&mut self, kind: Kind, octets: u64) {
+    pub fn add(&mut self, kind: TransmitKind, octets: u64) {
         *match kind {
-            Kind::Source => &mut self.source,
-            Kind::Repair => &mut self.repair,
-            Kind::Retransmission => &mut self.retransmission,
-            Kind::Control => &mut self.control,
+            TransmitKind::Source => &mut self.source,
+            TransmitKind::Repair => &mut self.repair,
+            TransmitKind::Retransmission => &mut self.retransmission,
+            TransmitKind::Control => &mut self.control,
         } += octets;
     }
 

@@ -254,7 +254,7 @@ impl LinkDriver for Port<'_> {
         } = links[self.link.0];
         let known = links[peer.0].meter.release(now, ascending);
         let PacketIdentity { kind, tag } = known.unwrap_or(PacketIdentity {
-            kind: fulmar_proto::machine::Kind::Source,
+            kind: fulmar_proto::machine::TransmitKind::Source,
             tag: 0,
         });
         let packet = pool.admit(ascending, kind, tag);

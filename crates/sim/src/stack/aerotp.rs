@@ -11,21 +11,22 @@ use crate::guard::Guarded;
 use crate::tap::EventLog;
 use fulmar_capture::{EventPlace, FlowEnd};
 use fulmar_proto::bytes::Chunk;
-use fulmar_proto::machine::{Deadline, Driver, PathId, Transmit, drain};
+use fulmar_proto::machine::{Deadline, MachineDriver, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::trace::Record;
+use fulmar_proto::trace::TraceRecord;
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionConfig, ConnectionId, Counters, Endpoint, EndpointConfig, Event, Note,
+    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, Counters, EndpointConfig, Event,
+    Note,
 };
 use fulmar_proto::units::{BitErrorRate, Instant};
-use fulmar_proto::wire::network::{NodeAddress, Protocol};
+use fulmar_proto::wire::network::{NetworkProtocol, NodeAddress};
 use fulmar_proto::wire::{Mode, Port, TpduSeq};
 use std::collections::BTreeMap;
 
 /// A node's AeroTP endpoint and its applications.
 #[derive(Debug)]
 pub(crate) struct AerotpStack {
-    pub(super) machine: Guarded<Endpoint>,
+    pub(super) machine: Guarded<AerotpEndpoint>,
     ends: Ends,
     /// The settings of flows that will be sent from here.
     outgoing: BTreeMap<usize, ConnectionConfig>,
@@ -64,7 +65,7 @@ const WRITE_MAX: u64 = 64 * 1024;
 impl AerotpStack {
     pub(crate) fn new(config: EndpointConfig, hears_power: bool, rng: Rng) -> Self {
         Self {
-            machine: Guarded::new(Endpoint::new(config, rng)),
+            machine: Guarded::new(AerotpEndpoint::new(config, rng)),
             ends: Ends::default(),
             outgoing: BTreeMap::new(),
             hears_power,
@@ -140,7 +141,7 @@ impl AerotpStack {
         let ends = &self.ends.flows;
         let mut keep = |note: &Note| {
             let end = ends.get(&note.connection);
-            if let Record::Sent { seq, position, .. } = note.record
+            if let TraceRecord::Sent { seq, position, .. } = note.record
                 && let Some(flow) = end.and_then(|end| flows.get_mut(end.flow))
                 && let Some(positions) = &mut flow.positions
             {
@@ -203,7 +204,7 @@ impl Ends {
     }
 
     /// Writes the application's octets until the machine accepts no more; closes after the last.
-    fn write(&mut self, now: Instant, machine: &mut Endpoint, index: usize, flow: &mut Flow) {
+    fn write(&mut self, now: Instant, machine: &mut AerotpEndpoint, index: usize, flow: &mut Flow) {
         let Some(&(id, message)) = self.senders.get(&index) else {
             return;
         };
@@ -238,7 +239,7 @@ impl Ends {
     }
 
     /// Hands everything readable to the application, which compares it.
-    fn read(now: Instant, machine: &mut Endpoint, id: ConnectionId, flow: &mut Flow) {
+    fn read(now: Instant, machine: &mut AerotpEndpoint, id: ConnectionId, flow: &mut Flow) {
         while let Some(Chunk { seq, octets, .. }) = machine.read(now, id) {
             let offset = flow.position_of(seq);
             flow.meter.deliver(now, offset, &octets);
@@ -252,7 +253,7 @@ struct StackDriver<'a, 'b> {
     ends: &'a mut Ends,
 }
 
-impl Driver<Guarded<Endpoint>> for StackDriver<'_, '_> {
+impl MachineDriver<Guarded<AerotpEndpoint>> for StackDriver<'_, '_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.context.network.buffer()
     }
@@ -260,10 +261,10 @@ impl Driver<Guarded<Endpoint>> for StackDriver<'_, '_> {
     fn send(&mut self, now: Instant, transmit: Transmit) {
         let node = self.context.node;
         let network = &mut *self.context.network;
-        network.send(now, node, Protocol::AEROTP, transmit, 0);
+        network.send(now, node, NetworkProtocol::AEROTP, transmit, 0);
     }
 
-    fn deliver(&mut self, now: Instant, machine: &mut Guarded<Endpoint>, event: Event) {
+    fn deliver(&mut self, now: Instant, machine: &mut Guarded<AerotpEndpoint>, event: Event) {
         match event {
             Event::Incoming { id, local, .. } => {
                 if let Some(index) = flow_of(local) {
@@ -310,9 +311,9 @@ impl StackDriver<'_, '_> {
     /// Runs `call` for the flow of connection `id`, and remembers its counters.
     fn with(
         &mut self,
-        machine: &mut Guarded<Endpoint>,
+        machine: &mut Guarded<AerotpEndpoint>,
         id: ConnectionId,
-        call: impl FnOnce(&mut Ends, &mut Endpoint, &mut Flow, End),
+        call: impl FnOnce(&mut Ends, &mut AerotpEndpoint, &mut Flow, End),
     ) {
         let Some(&end) = self.ends.flows.get(&id) else {
             return;

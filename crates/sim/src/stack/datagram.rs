@@ -9,9 +9,9 @@ use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use core::num::NonZeroU8;
 use fulmar_baseline::datagram::{DatagramConfig, DatagramEndpoint, DatagramEvent, Route};
-use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
+use fulmar_proto::machine::{Deadline, MachineDriver, Transmit, drain};
 use fulmar_proto::units::Instant;
-use fulmar_proto::wire::network::Protocol;
+use fulmar_proto::wire::network::NetworkProtocol;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A node's UDP and its applications.
@@ -107,7 +107,7 @@ struct StackDriver<'a, 'b> {
     writes: &'a mut WriteSide,
 }
 
-impl Driver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
+impl MachineDriver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.context.network.buffer()
     }
@@ -116,7 +116,7 @@ impl Driver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
         let tag = self.writes.tags.pop_front().unwrap_or_default();
         let node = self.context.node;
         let network = &mut *self.context.network;
-        network.send(now, node, Protocol::UDP, transmit, tag);
+        network.send(now, node, NetworkProtocol::UDP, transmit, tag);
     }
 
     fn deliver(

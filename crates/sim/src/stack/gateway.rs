@@ -10,15 +10,15 @@ use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use crate::tap::EventLog;
 use fulmar_capture::{EventPlace, FlowEnd};
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, Transmit, drain};
+use fulmar_proto::machine::{Datagram, Deadline, Machine, MachineDriver, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig,
 };
-use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::Port;
-use fulmar_proto::wire::network::{NodeAddress, Protocol};
+use fulmar_proto::wire::network::{NetworkProtocol, NodeAddress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -65,7 +65,7 @@ impl GatewayStack {
     /// # Panics
     /// The settings cannot work; reading a plan checks those that can be written.
     pub(crate) fn new(config: &SplicerConfig, endpoint: EndpointConfig, rng: &Rng) -> Self {
-        let endpoint = Endpoint::new(endpoint, rng.child("ports"));
+        let endpoint = AerotpEndpoint::new(endpoint, rng.child("ports"));
         let splicer = Splicer::new(*config, endpoint, rng.child("flows"));
         Self {
             machine: Guarded::new(splicer.expect("reading a plan checks its connections")),
@@ -238,7 +238,7 @@ struct StackDriver<'a, 'b> {
     pumps: &'a mut Pumps,
 }
 
-impl Driver<Guarded<Splicer>> for StackDriver<'_, '_> {
+impl MachineDriver<Guarded<Splicer>> for StackDriver<'_, '_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.context.network.buffer()
     }
@@ -246,7 +246,7 @@ impl Driver<Guarded<Splicer>> for StackDriver<'_, '_> {
     fn send(&mut self, now: Instant, transmit: Transmit) {
         let node = self.context.node;
         let network = &mut *self.context.network;
-        network.send(now, node, Protocol::AEROTP, transmit, 0);
+        network.send(now, node, NetworkProtocol::AEROTP, transmit, 0);
     }
 
     fn deliver(&mut self, now: Instant, machine: &mut Guarded<Splicer>, event: FlowEvent) {

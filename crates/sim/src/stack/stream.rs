@@ -9,23 +9,23 @@ use fulmar_baseline::lt_tcp::LtTcpEndpoint;
 use fulmar_baseline::tcp::{
     TcpCloseReason, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
 };
-use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
+use fulmar_proto::machine::{Deadline, MachineDriver, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::Port;
-use fulmar_proto::wire::network::{NodeAddress, Protocol};
+use fulmar_proto::wire::network::{NetworkProtocol, NodeAddress};
 use std::collections::BTreeMap;
 
 /// A stream endpoint with the properties that its stack needs.
 pub(crate) trait SimulatedStream: StreamEndpoint {
     /// The protocol number in the network header.
-    const PROTOCOL: Protocol;
+    const PROTOCOL: NetworkProtocol;
 
     fn counts(&self) -> StackCounts;
 }
 
 impl SimulatedStream for TcpEndpoint {
-    const PROTOCOL: Protocol = Protocol::TCP;
+    const PROTOCOL: NetworkProtocol = NetworkProtocol::TCP;
 
     fn counts(&self) -> StackCounts {
         let counters = self.counters();
@@ -39,7 +39,7 @@ impl SimulatedStream for TcpEndpoint {
 }
 
 impl SimulatedStream for LtTcpEndpoint {
-    const PROTOCOL: Protocol = Protocol::LT_TCP;
+    const PROTOCOL: NetworkProtocol = NetworkProtocol::LT_TCP;
 
     fn counts(&self) -> StackCounts {
         let counters = self.counters();
@@ -189,7 +189,7 @@ struct StackDriver<'a, 'b> {
     ends: &'a mut Ends,
 }
 
-impl<E: SimulatedStream> Driver<Guarded<E>> for StackDriver<'_, '_> {
+impl<E: SimulatedStream> MachineDriver<Guarded<E>> for StackDriver<'_, '_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.context.network.buffer()
     }

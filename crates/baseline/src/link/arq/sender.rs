@@ -4,7 +4,7 @@ use super::{ArqConfig, ArqScheme};
 use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkPacket};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::{ArqFrame, Epoch};
-use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::machine::{Deadline, Priority, TransmitKind};
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ enum State {
 #[derive(Clone, Debug)]
 struct Fresh {
     octets: Vec<u8>,
-    kind: Kind,
+    kind: TransmitKind,
     priority: Priority,
 }
 
@@ -241,7 +241,7 @@ impl ArqSender {
         now: Instant,
         timeout: Duration,
         out: &mut Vec<u8>,
-    ) -> Option<(FrameClass, Kind, Priority)> {
+    ) -> Option<(FrameClass, TransmitKind, Priority)> {
         while let Some(number) = self.due.pop_front() {
             let (epoch, base) = (self.epoch, self.base);
             let Some(frame) = self.frame(number).filter(|f| f.state == State::Due) else {
@@ -259,7 +259,7 @@ impl ArqSender {
             }
             .encode(out);
             self.start_timer(now + timeout, number, sent);
-            return Some((FrameClass::Again, Kind::Retransmission, priority));
+            return Some((FrameClass::Again, TransmitKind::Retransmission, priority));
         }
         None
     }
@@ -269,7 +269,7 @@ impl ArqSender {
         now: Instant,
         timeout: Duration,
         out: &mut Vec<u8>,
-    ) -> Option<(FrameClass, Kind, Priority)> {
+    ) -> Option<(FrameClass, TransmitKind, Priority)> {
         let Fresh {
             octets,
             kind,
@@ -301,7 +301,7 @@ impl ArqSender {
         now: Instant,
         timeout: Duration,
         out: &mut Vec<u8>,
-    ) -> Option<(FrameClass, Kind, Priority)> {
+    ) -> Option<(FrameClass, TransmitKind, Priority)> {
         let announcement = self.announcement.as_mut()?;
         if announcement.next.is_some() {
             return None;
@@ -313,7 +313,11 @@ impl ArqSender {
             base: self.base,
         }
         .encode(out);
-        Some((FrameClass::Control, Kind::Control, Priority(u8::MAX)))
+        Some((
+            FrameClass::Control,
+            TransmitKind::Control,
+            Priority(u8::MAX),
+        ))
     }
 
     /// Starts a frame's timer. Every frame carries the base, so an announcement counts as made with

@@ -9,7 +9,7 @@ use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::{HarqBlockReport, HarqFeedback, HarqUnit, UnitKind};
 use fulmar_proto::fec::block::{ROWS_MAX, SpanEncoder};
-use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::machine::{Deadline, Priority, TransmitKind};
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 use fulmar_proto::wire::checksum::crc32;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ struct Block {
     packets: u8,
     /// Rows that were sent, or are about to be.
     rows: u8,
-    kind: Kind,
+    kind: TransmitKind,
     priority: Priority,
     state: State,
     /// The time before which feedback cannot know of the first round's end.
@@ -406,7 +406,7 @@ impl HarqSender {
         Some(FrameTransmit {
             len: out.len() - start,
             class: FrameClass::Parity,
-            kind: Kind::Repair,
+            kind: TransmitKind::Repair,
             priority,
         })
     }

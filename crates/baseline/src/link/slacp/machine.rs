@@ -13,7 +13,7 @@ use crate::wire::link::slacp::{
     self, Ack, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
 };
 use crate::wire::link::{Challenge, FrameReject};
-use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::machine::{Deadline, Priority, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ const PACKET_MAX: usize = 65_533;
 struct Waiting {
     octets: Vec<u8>,
     lane: Lane,
-    kind: Kind,
+    kind: TransmitKind,
     priority: Priority,
 }
 
@@ -382,7 +382,7 @@ impl LinkMachine for Slacp {
             return None;
         }
         let start = out.len();
-        let mut kind = Kind::Control;
+        let mut kind = TransmitKind::Control;
         let mut priority = Priority(u8::MAX);
         let class = if self.introduction.due {
             self.write_hello(now, out);
@@ -391,8 +391,8 @@ impl LinkMachine for Slacp {
             FrameClass::Control
         } else if let Some(class) = self.write_again(now, out) {
             kind = match class {
-                FrameClass::Parity => Kind::Repair,
-                _ => Kind::Retransmission,
+                FrameClass::Parity => TransmitKind::Repair,
+                _ => TransmitKind::Retransmission,
             };
             class
         } else {

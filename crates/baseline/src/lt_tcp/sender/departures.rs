@@ -9,7 +9,7 @@ use super::super::granulation::{grain, shape};
 use super::{LtTcpSender, Silence};
 use crate::wire::lt_tcp::UnitHeader;
 use fulmar_proto::fec::block::encode_repair;
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::units::Instant;
 
 /// A segment to send.
@@ -19,7 +19,7 @@ pub(in crate::lt_tcp) struct Planned {
     pub(in crate::lt_tcp) position: u64,
     pub(in crate::lt_tcp) unit: UnitHeader,
     pub(in crate::lt_tcp) fin: bool,
-    pub(in crate::lt_tcp) kind: Kind,
+    pub(in crate::lt_tcp) kind: TransmitKind,
     /// Whether it tells that the window was reduced.
     pub(in crate::lt_tcp) reduced: bool,
 }
@@ -110,14 +110,14 @@ impl LtTcpSender {
         };
         let source = unit_index < self.blocks.get(index)?.shape.k;
         let kind = match (source, again) {
-            (true, false) => Kind::Source,
-            (true, true) => Kind::Retransmission,
-            (false, _) => Kind::Repair,
+            (true, false) => TransmitKind::Source,
+            (true, true) => TransmitKind::Retransmission,
+            (false, _) => TransmitKind::Repair,
         };
         match (kind, proactive) {
-            (Kind::Retransmission, _) => self.counts.resent += 1,
-            (Kind::Repair, true) => self.counts.proactive += 1,
-            (Kind::Repair, false) => self.counts.reactive += 1,
+            (TransmitKind::Retransmission, _) => self.counts.resent += 1,
+            (TransmitKind::Repair, true) => self.counts.proactive += 1,
+            (TransmitKind::Repair, false) => self.counts.reactive += 1,
             _ => {}
         }
         self.send_unit(now, index, unit_index, (kind, !proactive), out)
@@ -129,7 +129,7 @@ impl LtTcpSender {
         now: Instant,
         index: usize,
         unit_index: u8,
-        (kind, reactive): (Kind, bool),
+        (kind, reactive): (TransmitKind, bool),
         out: &mut Vec<u8>,
     ) -> Option<Planned> {
         let block = self.blocks.get_mut(index)?;
@@ -176,7 +176,7 @@ impl LtTcpSender {
         }
         let unit = block.missing_source(0, |position| position >= una)?;
         self.counts.resent += 1;
-        self.send_unit(now, 0, unit, (Kind::Retransmission, true), out)
+        self.send_unit(now, 0, unit, (TransmitKind::Retransmission, true), out)
     }
 
     /// The FIN, once everything before it left.
@@ -203,7 +203,7 @@ impl LtTcpSender {
                 ..UnitHeader::default()
             },
             fin,
-            kind: Kind::Control,
+            kind: TransmitKind::Control,
             reduced: false,
         }
     }

@@ -5,7 +5,7 @@ use crate::stream::{Owed, StreamDeparture, shift_for, wire};
 use crate::tcp::event::TcpState;
 use crate::tcp::sender::SegmentPlan;
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps};
-use fulmar_proto::machine::{Ecn, Kind};
+use fulmar_proto::machine::{Ecn, TransmitKind};
 use fulmar_proto::units::Instant;
 
 impl TcpConnection {
@@ -161,9 +161,9 @@ impl TcpConnection {
         StreamDeparture {
             len,
             kind: match (carries, plan.again) {
-                (false, _) => Kind::Control,
-                (true, false) => Kind::Source,
-                (true, true) => Kind::Retransmission,
+                (false, _) => TransmitKind::Control,
+                (true, false) => TransmitKind::Source,
+                (true, true) => TransmitKind::Retransmission,
             },
             ecn: if capable {
                 Ecn::Capable

@@ -1,7 +1,7 @@
 //! The network header's share of the checksum.
 
 use fulmar_proto::wire::checksum::InternetSum;
-use fulmar_proto::wire::network::{NodeAddress, Protocol};
+use fulmar_proto::wire::network::{NetworkProtocol, NodeAddress};
 
 /// The addresses of a segment, as the pseudo header needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,6 @@ impl AddressPair {
         };
         // The words sum up the same whether a field has two octets or four.
         sum.and(&length.to_be_bytes())
-            .and_word(u16::from(Protocol::TCP.0))
+            .and_word(u16::from(NetworkProtocol::TCP.0))
     }
 }

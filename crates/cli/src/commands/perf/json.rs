@@ -3,7 +3,7 @@
 use super::{ASSUMPTION, text};
 use crate::exit::{Exit, Failure};
 use fulmar_net::perf::{
-    ClockOffset, Direction, Interval, Limit, Outcome, PerfError, Report, Sent, Spread, Test,
+    ClockOffset, Interval, Limit, Outcome, PerfError, PerfReport, Sent, Spread, Test, TestDirection,
 };
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -244,7 +244,7 @@ pub(super) struct Record {
 
 impl Record {
     /// The record of a test; only the client knows `server`.
-    pub(super) fn of(server: Option<SocketAddr>, report: &Report, exit: Exit) -> Self {
+    pub(super) fn of(server: Option<SocketAddr>, report: &PerfReport, exit: Exit) -> Self {
         let test = &report.test;
         let (limit_s, limit_bytes) = match test.limit {
             Limit::Time(span) => (Some(span.as_secs_f64()), None),
@@ -258,8 +258,8 @@ impl Record {
             server,
             mode: test.mode().map_or("", fulmar_proto::wire::Mode::name),
             direction: match test.direction {
-                Direction::Up => "to-server",
-                Direction::Down => "to-client",
+                TestDirection::Up => "to-server",
+                TestDirection::Down => "to-client",
             },
             message_bytes: test.message_bytes,
             rate_bps: test.rate_bps,

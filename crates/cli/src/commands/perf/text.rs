@@ -1,7 +1,7 @@
 //! A test's result for people.
 
 use super::ASSUMPTION;
-use fulmar_net::perf::{Direction, Interval, Limit, Outcome, Report, Spread, Test};
+use fulmar_net::perf::{Interval, Limit, Outcome, PerfReport, Spread, Test, TestDirection};
 use fulmar_proto::units::{Bitrate, ByteCount, format_duration};
 use std::fmt::Write as _;
 
@@ -56,8 +56,8 @@ fn mbit(rate: Bitrate) -> String {
 pub(super) fn asked(test: &Test) -> String {
     let mode = test.mode().map_or("?", fulmar_proto::wire::Mode::name);
     let way = match test.direction {
-        Direction::Up => "from the client",
-        Direction::Down => "to the client",
+        TestDirection::Up => "from the client",
+        TestDirection::Down => "to the client",
     };
     let rate = match test.rate_bps {
         Some(rate) => Bitrate::from_bits_per_second(rate).to_string(),
@@ -112,7 +112,7 @@ fn repairs(outcome: &Outcome) -> Vec<(&'static str, String)> {
 }
 
 /// A line for each stream and one for all, if there are several.
-fn table(report: &Report) -> String {
+fn table(report: &PerfReport) -> String {
     let mut table = String::new();
     if report.streams.len() < 2 {
         return table;
@@ -162,7 +162,7 @@ fn table(report: &Report) -> String {
 }
 
 /// The figures for a person.
-pub(super) fn report(report: &Report) -> String {
+pub(super) fn report(report: &PerfReport) -> String {
     let mut text = table(report);
     let outcome = &report.sum;
     let received = &outcome.received;

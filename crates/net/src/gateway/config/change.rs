@@ -1,12 +1,12 @@
 //! Changes that a reload takes up, and those that need a restart.
 
-use super::class::Custody;
+use super::class::CustodyPlace;
 use super::settings::{GatewayConfig, PeerSettings};
 
 /// Whether a class keeps octets on disk, for which the store is opened at the start.
 fn keeps_on_disk(config: &GatewayConfig) -> bool {
     let mut classes = config.classes.iter();
-    classes.any(|class| class.custody == Custody::Disk)
+    classes.any(|class| class.custody == CustodyPlace::Disk)
 }
 
 /// The fields that differ and cannot change while the gateway runs, by their names in the file.

@@ -17,7 +17,7 @@ pub const DEFAULT_CLASS: &str = "default";
 
 /// The place where octets are kept until the destination has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Custody {
+pub enum CustodyPlace {
     /// Nothing is kept beyond the window.
     None,
     /// Octets in memory survive outages.
@@ -34,7 +34,7 @@ pub struct ClassSettings {
     /// The settings that travel with every flow of it.
     pub flow: FlowClass,
     /// The place where the ingress keeps octets.
-    pub custody: Custody,
+    pub custody: CustodyPlace,
     /// The most octets of one flow in custody.
     pub keep: ByteCount,
 }
@@ -97,10 +97,10 @@ pub(super) const KEYS: &[&str] = &[
     "keep",
 ];
 
-const CUSTODIES: [(&str, Custody); 3] = [
-    ("none", Custody::None),
-    ("memory", Custody::Memory),
-    ("disk", Custody::Disk),
+const CUSTODIES: [(&str, CustodyPlace); 3] = [
+    ("none", CustodyPlace::None),
+    ("memory", CustodyPlace::Memory),
+    ("disk", CustodyPlace::Disk),
 ];
 
 /// The octets by which a stream may run ahead of its destination: a geostationary round trip at 50 mbit.
@@ -119,7 +119,7 @@ pub(super) fn built_in() -> ClassSettings {
             window: WINDOW,
             ..FlowClass::default()
         },
-        custody: Custody::None,
+        custody: CustodyPlace::None,
         keep: WINDOW,
     }
 }
@@ -136,9 +136,9 @@ pub(super) fn read(
     let rules = ModeRules::of(mode);
     let custody = reader.choice("custody", &CUSTODIES)?;
     let custody = match custody {
-        None if rules.custody => Custody::Memory,
-        None => Custody::None,
-        Some(custody) if custody != Custody::None && !rules.custody => {
+        None if rules.custody => CustodyPlace::Memory,
+        None => CustodyPlace::None,
+        Some(custody) if custody != CustodyPlace::None && !rules.custody => {
             let problem = format!(
                 "mode {mode} leaves the octets with the client until the destination has them; \
                  write custody = \"none\", or mode = \"near-reliable\""
@@ -176,8 +176,8 @@ pub(super) fn read(
         fec_words: FecStrength::NONE,
         block: block(reader, mode)?,
         window,
-        resume: custody != Custody::None,
-        durable: custody == Custody::Disk,
+        resume: custody != CustodyPlace::None,
+        durable: custody == CustodyPlace::Disk,
     };
     Ok(ClassSettings {
         name: name.to_owned(),

@@ -1,8 +1,8 @@
 //! A configuration said back in words, so that a slip shows before traffic does.
 
-use super::class::{ClassRules, ClassSettings, Custody};
+use super::class::{ClassRules, ClassSettings, CustodyPlace};
 use super::read::MTU_MIN;
-use super::settings::{GatewayConfig, PeerSettings, Protocol, SecurityKind};
+use super::settings::{EntryProtocol, GatewayConfig, PeerSettings, SecurityKind};
 use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
 use core::fmt::Write;
@@ -197,15 +197,15 @@ pub fn describe_class(class: &ClassSettings) -> String {
         );
     }
     match class.custody {
-        Custody::None => {}
-        Custody::Memory => {
+        CustodyPlace::None => {}
+        CustodyPlace::Memory => {
             let _ = write!(
                 text,
                 ", up to {} of a flow kept in memory, which are lost with the gateway",
                 size(class.keep)
             );
         }
-        Custody::Disk => {
+        CustodyPlace::Disk => {
             let _ = write!(text, ", up to {} of a flow kept on disk", size(class.keep));
         }
     }
@@ -238,8 +238,8 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     };
     for forward in &config.forwards {
         let what = match forward.protocol {
-            Protocol::Tcp => "TCP connections",
-            Protocol::Udp => "UDP datagrams",
+            EntryProtocol::Tcp => "TCP connections",
+            EntryProtocol::Udp => "UDP datagrams",
         };
         writeln!(
             out,
@@ -277,7 +277,7 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     let tcp_dscp = config
         .forwards
         .iter()
-        .filter(|forward| forward.protocol == Protocol::Tcp)
+        .filter(|forward| forward.protocol == EntryProtocol::Tcp)
         .map(|forward| &forward.classes)
         .chain(config.socks.iter().map(|socks| &socks.tcp))
         .any(ClassRules::needs_dscp);
@@ -313,7 +313,7 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     let keeps = config
         .classes
         .iter()
-        .any(|class| class.custody != Custody::None);
+        .any(|class| class.custody != CustodyPlace::None);
     if keeps {
         let custody = &config.custody;
         let limit = size(custody.limit);
@@ -425,10 +425,10 @@ mod tests {
     fn what_memory_keeps_is_said_to_go_with_the_gateway() {
         let mut class = built_in();
         class.flow.mode = Mode::NearReliable;
-        class.custody = Custody::Memory;
+        class.custody = CustodyPlace::Memory;
         let memory = describe_class(&class);
         assert!(memory.contains("lost with the gateway"), "{memory}");
-        class.custody = Custody::Disk;
+        class.custody = CustodyPlace::Disk;
         let disk = describe_class(&class);
         assert!(!disk.contains("lost with the gateway"), "{disk}");
     }

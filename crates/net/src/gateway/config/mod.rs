@@ -15,13 +15,13 @@ pub mod rules;
 mod settings;
 pub(super) mod state_place;
 
-pub use class::{ClassRules, ClassSettings, Custody, DEFAULT_CLASS};
+pub use class::{ClassRules, ClassSettings, CustodyPlace, DEFAULT_CLASS};
 pub(super) use keys::{Keys, read_keys};
 pub use notation::{Allow, Dscp, Listen, NotationError, Place, Ports, reachable};
 pub use read::RECORDING_MAX;
 #[cfg(test)]
 pub(super) use settings::PEER_NAME_BYTES_MAX;
 pub use settings::{
-    CustodySettings, Egress, Forward, GatewayConfig, Limits, LogLevel, PeerSettings, Protocol,
+    CustodySettings, Egress, EntryProtocol, Forward, GatewayConfig, Limits, LogLevel, PeerSettings,
     SecurityKind, Socks, SocksLogin, Transparent,
 };

@@ -1,6 +1,6 @@
 //! From the file to checked values.
 
-use super::class::{self, ClassSettings, Custody, DEFAULT_CLASS};
+use super::class::{self, ClassSettings, CustodyPlace, DEFAULT_CLASS};
 use super::notation::{Allow, Listen, Place};
 use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent};
 use super::settings::{
@@ -374,7 +374,7 @@ fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySet
     for (name, reader) in &root.named_tables("class", &[class::KEYS])? {
         let is_it = |class: &&ClassSettings| class.name == *name;
         let class = classes.iter().find(is_it);
-        if class.is_some_and(|class| class.custody == Custody::Disk) {
+        if class.is_some_and(|class| class.custody == CustodyPlace::Disk) {
             let problem = "on disk needs a place: write [custody] directory = \
                            \"/var/lib/fulmar/custody\", or write custody = \"memory\" here";
             return Err(reader.wrong("custody", problem));

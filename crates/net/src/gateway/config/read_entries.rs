@@ -2,7 +2,7 @@
 
 use super::class::{ClassRules, ClassSettings, DEFAULT_CLASS};
 use super::notation::{Dscp, Listen, NotationError, Place, Ports};
-use super::settings::{Forward, PeerSettings, Protocol, Socks, SocksLogin, Transparent};
+use super::settings::{EntryProtocol, Forward, PeerSettings, Socks, SocksLogin, Transparent};
 use fulmar_settings::{Keys, SettingsError, TableReader, suggestion};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,7 +14,8 @@ const ROUTE: &[&str] = &["listen", "peer", "class", "class_by_port", "class_by_d
 const FORWARD: Keys = &[ROUTE, &["protocol", "to"]];
 const SOCKS: Keys = &[ROUTE, &["udp_class", "user", "password_file"]];
 const TRANSPARENT: Keys = &[ROUTE, &["protocol", "only_dscp"]];
-const PROTOCOLS: [(&str, Protocol); 2] = [("tcp", Protocol::Tcp), ("udp", Protocol::Udp)];
+const PROTOCOLS: [(&str, EntryProtocol); 2] =
+    [("tcp", EntryProtocol::Tcp), ("udp", EntryProtocol::Udp)];
 
 /// The names that rules may refer to.
 pub(super) struct Names<'a> {
@@ -44,7 +45,7 @@ impl Names<'_> {
         })
     }
 
-    fn class(&self, given: &str, protocol: Protocol) -> Result<usize, String> {
+    fn class(&self, given: &str, protocol: EntryProtocol) -> Result<usize, String> {
         let found = self.classes.iter().position(|class| class.name == given);
         let index = found.ok_or_else(|| {
             let known = self.classes.iter().map(|class| class.name.as_str());
@@ -58,14 +59,14 @@ impl Names<'_> {
         &self,
         reader: &TableReader<'_>,
         key: &'static str,
-        protocol: Protocol,
+        protocol: EntryProtocol,
     ) -> Read<usize> {
         let given = reader.text(key)?.unwrap_or(DEFAULT_CLASS);
         self.class(given, protocol)
             .map_err(|problem| reader.wrong(key, problem))
     }
 
-    fn rules(&self, reader: &TableReader<'_>, protocol: Protocol) -> Read<ClassRules> {
+    fn rules(&self, reader: &TableReader<'_>, protocol: EntryProtocol) -> Read<ClassRules> {
         let ports = reader.pairs("class_by_port", |ports, class| {
             let ports: Ports = ports.parse().map_err(|e: NotationError| e.to_string())?;
             self.class(class, protocol).map(|class| (ports, class))
@@ -86,7 +87,7 @@ pub(super) fn forwards(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Fo
     let one = |reader: &TableReader<'_>| {
         let protocol = reader
             .choice("protocol", &PROTOCOLS)?
-            .unwrap_or(Protocol::Tcp);
+            .unwrap_or(EntryProtocol::Tcp);
         Ok(Forward {
             protocol,
             listen: reader.required::<Listen>("listen", "\"127.0.0.1:8080\"")?.0,
@@ -100,7 +101,7 @@ pub(super) fn forwards(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Fo
 
 pub(super) fn socks(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Socks>> {
     let one = |reader: &TableReader<'_>| {
-        let tcp = names.rules(reader, Protocol::Tcp)?;
+        let tcp = names.rules(reader, EntryProtocol::Tcp)?;
         // Ports and code points are the streams'; a UDP association has one class.
         let key = if reader.has("udp_class") {
             "udp_class"
@@ -108,7 +109,7 @@ pub(super) fn socks(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Socks
             "class"
         };
         let udp = ClassRules {
-            general: names.general(reader, key, Protocol::Udp)?,
+            general: names.general(reader, key, EntryProtocol::Udp)?,
             ..ClassRules::default()
         };
         let login = match (reader.text("user")?, reader.text("password_file")?) {
@@ -141,7 +142,7 @@ pub(super) fn transparent(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec
     let one = |reader: &TableReader<'_>| {
         let protocol = reader
             .choice("protocol", &PROTOCOLS)?
-            .unwrap_or(Protocol::Tcp);
+            .unwrap_or(EntryProtocol::Tcp);
         let only_dscp = reader.list("only_dscp", str::parse::<Dscp>)?;
         Ok(Transparent {
             protocol,
@@ -159,9 +160,9 @@ pub(super) fn transparent(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec
 
 /// Two entries at one port would be noticed only when the second is bound.
 pub(super) fn refuse_shared_ports(root: &TableReader<'_>, metrics: Option<SocketAddr>) -> Read<()> {
-    let mut taken: BTreeMap<(Protocol, SocketAddr), &str> = BTreeMap::new();
+    let mut taken: BTreeMap<(EntryProtocol, SocketAddr), &str> = BTreeMap::new();
     if let Some(metrics) = metrics {
-        taken.insert((Protocol::Tcp, metrics), "[metrics]");
+        taken.insert((EntryProtocol::Tcp, metrics), "[metrics]");
     }
     let entries = [
         ("forward", "[[forward]]", FORWARD),
@@ -177,9 +178,9 @@ pub(super) fn refuse_shared_ports(root: &TableReader<'_>, metrics: Option<Socket
             let protocol = if has_protocol {
                 reader
                     .choice("protocol", &PROTOCOLS)?
-                    .unwrap_or(Protocol::Tcp)
+                    .unwrap_or(EntryProtocol::Tcp)
             } else {
-                Protocol::Tcp
+                EntryProtocol::Tcp
             };
             let other = taken.insert((protocol, listen.0), name);
             if let Some(other) = other.filter(|_| listen.0.port() != 0) {
@@ -192,8 +193,8 @@ pub(super) fn refuse_shared_ports(root: &TableReader<'_>, metrics: Option<Socket
 }
 
 /// Whether `class` can carry `protocol`, or why not.
-fn carries(class: &ClassSettings, protocol: Protocol) -> Result<(), String> {
-    if protocol == Protocol::Udp || class.is_complete() {
+fn carries(class: &ClassSettings, protocol: EntryProtocol) -> Result<(), String> {
+    if protocol == EntryProtocol::Udp || class.is_complete() {
         return Ok(());
     }
     Err(format!(

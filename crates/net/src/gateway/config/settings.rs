@@ -89,14 +89,14 @@ impl PeerSettings {
 
 /// The protocol that is proxied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Protocol {
+pub enum EntryProtocol {
     /// Streams.
     Tcp,
     /// Datagrams.
     Udp,
 }
 
-impl Protocol {
+impl EntryProtocol {
     /// The name in the file.
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl Protocol {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// TCP or UDP.
-    pub protocol: Protocol,
+    pub protocol: EntryProtocol,
     /// The port here.
     pub listen: SocketAddr,
     /// The destination, resolved by the far gateway.
@@ -155,7 +155,7 @@ pub struct Socks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transparent {
     /// TCP or UDP.
-    pub protocol: Protocol,
+    pub protocol: EntryProtocol,
     /// The address that the kernel's rules divert to.
     pub listen: SocketAddr,
     /// Index of the peer.

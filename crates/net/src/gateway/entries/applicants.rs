@@ -13,7 +13,7 @@ use super::entry::{Rule, Way};
 use super::socks::{Moved, Negotiation, Step, codec};
 use crate::gateway::flows::{Floor, Newcomer, Permit, Traffic, Wish};
 use crate::gateway::sockets::{Target, Token, kernel};
-use crate::keeper::{Accepted, Baseline};
+use crate::keeper::{AcceptedClient, Baseline};
 use fulmar_proto::splice::FlowKind;
 use fulmar_proto::units::{Duration, Instant};
 
@@ -64,7 +64,7 @@ impl Entries {
         floor: &mut Floor<'_>,
         traffic: &mut Traffic,
     ) {
-        for (port, Accepted { client, socket }) in traffic.keeping.take_clients() {
+        for (port, AcceptedClient { client, socket }) in traffic.keeping.take_clients() {
             traffic.keeping.accepted_before(&port, client);
             let entry = self
                 .ports
@@ -123,7 +123,7 @@ impl Entries {
         floor: &mut Floor<'_>,
         traffic: &mut Traffic,
         applicant: Applicant,
-        (request, len): (codec::Request, usize),
+        (request, len): (codec::SocksRequest, usize),
     ) {
         let Applicant {
             negotiation,

@@ -2,11 +2,11 @@
 
 use super::socks::Credentials;
 use crate::gateway::GatewayError;
-use crate::gateway::config::{ClassRules, GatewayConfig, Protocol, SocksLogin};
+use crate::gateway::config::{ClassRules, EntryProtocol, GatewayConfig, SocksLogin};
 use crate::gateway::sockets::packets;
 use crate::ownership::{self, SECRET_FORBIDDEN};
 use fulmar_proto::splice::Destination;
-use socket2::{Domain, Protocol as IpProtocol, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::MetadataExt;
@@ -42,7 +42,7 @@ impl Way {
 /// An entry's rule for its clients.
 #[derive(Clone, Debug)]
 pub(in crate::gateway) struct Rule {
-    pub(in crate::gateway) protocol: Protocol,
+    pub(in crate::gateway) protocol: EntryProtocol,
     pub(in crate::gateway) listen: SocketAddr,
     pub(in crate::gateway) way: Way,
     pub(in crate::gateway) peer: usize,
@@ -58,7 +58,7 @@ impl Rule {
             Way::Transparent => "transparent",
             Way::Forward(_) | Way::Socks(_) => "own",
         };
-        (self.protocol == Protocol::Tcp).then(|| format!("{} {kind}", self.listen))
+        (self.protocol == EntryProtocol::Tcp).then(|| format!("{} {kind}", self.listen))
     }
 
     /// Whether a socket of one can serve the other.
@@ -147,7 +147,7 @@ pub(in crate::gateway) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, Gat
     let mut rules: Vec<Rule> = forwards.chain(transparent).collect();
     for socks in &config.socks {
         rules.push(Rule {
-            protocol: Protocol::Tcp,
+            protocol: EntryProtocol::Tcp,
             listen: socks.listen,
             way: Way::Socks(socks.login.as_ref().map(credentials).transpose()?),
             peer: socks.peer,
@@ -160,11 +160,11 @@ pub(in crate::gateway) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, Gat
 
 fn bind(rule: &Rule) -> io::Result<Port> {
     let transparent = rule.way == Way::Transparent;
-    if rule.protocol == Protocol::Udp {
+    if rule.protocol == EntryProtocol::Udp {
         return packets::listen(rule.listen, transparent).map(|socket| Port::Udp(Rc::new(socket)));
     }
     let domain = Domain::for_address(rule.listen);
-    let socket = Socket::new(domain, Type::STREAM, Some(IpProtocol::TCP))?;
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     if rule.listen.is_ipv6() {
         socket.set_only_v6(!rule.listen.ip().is_unspecified())?;
     }

@@ -9,8 +9,8 @@ use super::flow_record::FlowRecord;
 use super::kept_ports::{self, KeptPorts};
 use crate::custody::{FlowStore, Recovery, Store, StoreConfig, StoreNotice};
 use crate::gateway::GatewayError;
-use crate::gateway::config::{Custody as Keep, GatewayConfig};
-use crate::keeper::{Accepted, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
+use crate::gateway::config::{CustodyPlace, GatewayConfig};
+use crate::keeper::{AcceptedClient, Keeper, KeeperConfig, KeeperError, SocketRecord, TakenSocket};
 use crate::wait::{Interest, Waker, wait};
 use fulmar_proto::splice::{FlowId, Role};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
@@ -71,7 +71,7 @@ pub(in crate::gateway) struct KeptClient {
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct Found {
     pub(in crate::gateway) recovery: Recovery,
-    pub(in crate::gateway) taken: Vec<Taken>,
+    pub(in crate::gateway) taken: Vec<TakenSocket>,
 }
 
 impl Keeping {
@@ -82,7 +82,7 @@ impl Keeping {
         let on_disk = config
             .classes
             .iter()
-            .any(|class| class.custody == Keep::Disk);
+            .any(|class| class.custody == CustodyPlace::Disk);
         let Some(directory) = config.custody.directory.clone().filter(|_| on_disk) else {
             return Ok((Self::default(), Found::default()));
         };
@@ -201,7 +201,7 @@ impl Keeping {
     /// Takes out the clients that the gateway before had accepted and given no flow, each with its port's name.
     pub(in crate::gateway) fn take_clients(
         &mut self,
-    ) -> impl Iterator<Item = (String, Accepted)> + use<> {
+    ) -> impl Iterator<Item = (String, AcceptedClient)> + use<> {
         self.ports.take_clients()
     }
 

@@ -4,7 +4,7 @@
 //! Without the keeper, the kernel closes a dead gateway's port and resets every connection there that it had
 //! set up and the gateway had not accepted. Its client may have sent a request already.
 
-use crate::keeper::{Accepted, Baseline, SocketRecord, Taken};
+use crate::keeper::{AcceptedClient, Baseline, SocketRecord, TakenSocket};
 use fulmar_proto::splice::{FlowId, Role};
 use std::collections::BTreeMap;
 use std::io;
@@ -38,7 +38,7 @@ pub(in crate::gateway) struct KeptPorts {
 #[derive(Debug)]
 struct LeftClient {
     port: String,
-    accepted: Accepted,
+    accepted: AcceptedClient,
 }
 
 /// The name of the `number`th port with one beginning, counted from 1: entries at "any port" are alike.
@@ -79,7 +79,7 @@ pub(super) fn client_record(port: &str) -> SocketRecord {
 
 impl KeptPorts {
     /// Takes the ports out of what the keeper had, and returns the flows' sockets.
-    pub(super) fn take_over(&mut self, all: Vec<Taken>) -> Vec<Taken> {
+    pub(super) fn take_over(&mut self, all: Vec<TakenSocket>) -> Vec<TakenSocket> {
         let mut flows = Vec::new();
         for taken in all {
             let named = |beginning| {
@@ -92,7 +92,7 @@ impl KeptPorts {
                 self.left.insert(name, KeptPort { id, listener });
             } else if let Some(port) = named(CLIENT_NOTE) {
                 let (client, socket) = (taken.flow, taken.socket);
-                let accepted = Accepted { client, socket };
+                let accepted = AcceptedClient { client, socket };
                 self.clients.push(LeftClient { port, accepted });
             } else {
                 flows.push(taken);
@@ -154,7 +154,7 @@ impl KeptPorts {
     /// Takes out the clients that the gateway before had accepted, each with its port's name.
     pub(in crate::gateway) fn take_clients(
         &mut self,
-    ) -> impl Iterator<Item = (String, Accepted)> + use<> {
+    ) -> impl Iterator<Item = (String, AcceptedClient)> + use<> {
         let clients = core::mem::take(&mut self.clients).into_iter();
         clients.map(|client| (client.port, client.accepted))
     }
@@ -198,7 +198,7 @@ mod tests {
                 .add(&name, listener)
                 .unwrap()
                 .expect("a port of its own");
-            taken.push(Taken {
+            taken.push(TakenSocket {
                 flow,
                 record,
                 socket: std::net::TcpStream::from(OwnedFd::from(listener.try_clone().unwrap())),

@@ -20,7 +20,7 @@ use super::traffic::Traffic;
 use crate::custody::FlowStore;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::sockets::{Target, kernel};
-use crate::keeper::{Position, Taken};
+use crate::keeper::{Position, TakenSocket};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{FlowId, FlowKind, ResetCode, Restored, Role};
 use fulmar_proto::units::ByteCount;
@@ -41,7 +41,7 @@ struct Left {
 impl Traffic {
     /// Takes up all flows that were found. Flows that cannot go on are reset, each with a line in the log.
     pub(in crate::gateway) fn restore(&mut self, floor: &mut Floor<'_>, found: Found) {
-        let mut sockets: BTreeMap<FlowId, Taken> = BTreeMap::new();
+        let mut sockets: BTreeMap<FlowId, TakenSocket> = BTreeMap::new();
         for taken in found.taken {
             sockets.insert(taken.flow, taken);
         }
@@ -88,7 +88,7 @@ impl Traffic {
         floor: &mut Floor<'_>,
         id: FlowId,
         kept: Option<FlowStore>,
-        taken: Option<Taken>,
+        taken: Option<TakenSocket>,
     ) -> bool {
         let record = taken
             .as_ref()

@@ -8,7 +8,7 @@ use super::flow_record::FlowRecord;
 use super::keeping::Keeping;
 use super::news::{Happened, Newsbox};
 use super::stream::Stream;
-use crate::gateway::config::{ClassSettings, Custody as Keep, GatewayConfig};
+use crate::gateway::config::{ClassSettings, CustodyPlace, GatewayConfig};
 use crate::gateway::sockets::{Came, Token, kernel};
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, RefuseCode, ResetCode};
 use fulmar_proto::units::ByteCount;
@@ -65,9 +65,9 @@ impl Traffic {
         record: impl FnOnce() -> FlowRecord,
     ) -> Option<Box<dyn Custody>> {
         match class.custody {
-            Keep::None => None,
-            Keep::Memory => Some(self.memory(peer, class.keep)),
-            Keep::Disk => self.keeping.custody(id, record(), None, class.keep),
+            CustodyPlace::None => None,
+            CustodyPlace::Memory => Some(self.memory(peer, class.keep)),
+            CustodyPlace::Disk => self.keeping.custody(id, record(), None, class.keep),
         }
     }
 
@@ -234,7 +234,7 @@ impl Traffic {
         class: &FlowClass,
     ) -> bool {
         let known = config.classes.iter().find(|c| c.flow.id == class.id);
-        let on_disk = known.is_some_and(|known| known.custody == Keep::Disk);
+        let on_disk = known.is_some_and(|known| known.custody == CustodyPlace::Disk);
         class.resume && on_disk && self.keeping.has_store()
     }
 

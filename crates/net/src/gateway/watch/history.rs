@@ -141,7 +141,7 @@ fn confirmed_after(peer: &PeerWindow, share: f64) -> Option<f64> {
 fn columns() -> Vec<Column> {
     let column = |(name, label, _): &(&'static str, &'static str, Read)| {
         let entry = registry::find(name);
-        let is_counter = entry.is_some_and(|entry| entry.kind == registry::Kind::Counter);
+        let is_counter = entry.is_some_and(|entry| entry.kind == registry::MetricKind::Counter);
         Column {
             name: entry.map_or_else(String::new, registry::Entry::full_name),
             per_second: is_counter,

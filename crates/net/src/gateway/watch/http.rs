@@ -25,7 +25,7 @@ use crate::inquiry::BUSY;
 use crate::wait::wait;
 use fulmar_proto::units::Instant;
 use places::{Place, Places, Stage};
-use request::{Progress, Request, RequestReader};
+use request::{HttpRequest, Progress, RequestReader};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -192,7 +192,7 @@ fn talk(
     say(stream, arrival, request.method(), &answer, enter)
 }
 
-fn respond(request: &Request, snapshots: &Snapshots) -> Answer {
+fn respond(request: &HttpRequest, snapshots: &Snapshots) -> Answer {
     if !matches!(request.method(), "GET" | "HEAD") {
         return Answer {
             headers: "Allow: GET, HEAD\r\n".to_owned(),
@@ -217,13 +217,13 @@ fn respond(request: &Request, snapshots: &Snapshots) -> Answer {
 }
 
 /// The number that a query gives to `name`, if there is one.
-fn number(request: &Request, name: &str) -> Result<Option<u64>, Answer> {
+fn number(request: &HttpRequest, name: &str) -> Result<Option<u64>, Answer> {
     let wrong = |_| plain("400 Bad Request", &format!("{name} must be a whole number"));
     request.number(name).map_err(wrong)
 }
 
 /// The snapshot that a query asks for: the present one, if it names none.
-fn snapshot(request: &Request, snapshots: &Snapshots) -> Result<Arc<Snapshot>, Answer> {
+fn snapshot(request: &HttpRequest, snapshots: &Snapshots) -> Result<Arc<Snapshot>, Answer> {
     match number(request, "sequence")? {
         None => snapshots.take().ok_or_else(silent),
         Some(sequence) => snapshots.get(sequence).ok_or_else(|| {
@@ -233,7 +233,7 @@ fn snapshot(request: &Request, snapshots: &Snapshots) -> Result<Arc<Snapshot>, A
     }
 }
 
-fn history(request: &Request, snapshots: &Snapshots) -> Answer {
+fn history(request: &HttpRequest, snapshots: &Snapshots) -> Answer {
     let peer = match number(request, "peer") {
         Ok(peer) => usize::try_from(peer.unwrap_or(0)).unwrap_or(usize::MAX),
         Err(answer) => return answer,
@@ -258,7 +258,7 @@ fn page() -> Answer {
 }
 
 /// Reads a client's request; `None` if it is longer than allowed.
-fn request(mut stream: &TcpStream, arrival: Arrival) -> io::Result<Option<Request>> {
+fn request(mut stream: &TcpStream, arrival: Arrival) -> io::Result<Option<HttpRequest>> {
     let mut reader = RequestReader::default();
     let mut piece = [0; 1024];
     // Each piece brings an octet at least, so that this ends.

@@ -1,6 +1,6 @@
 //! A snapshot as `OpenMetrics` text: base units, `_total` on counters, labels of few values only.
 
-use super::registry::{self, Entry, Kind, Sample, Value};
+use super::registry::{self, Entry, MetricKind, Sample, Value};
 use super::snapshots::Snapshot;
 use core::sync::atomic::AtomicU64;
 use prometheus_client::encoding::text::encode;
@@ -24,19 +24,19 @@ pub(in crate::gateway) fn text(snapshot: &Snapshot) -> String {
             .iter()
             .all(|sample| matches!(sample.value, Value::Count(_)));
         match entry.kind {
-            Kind::Counter if is_whole => {
+            MetricKind::Counter if is_whole => {
                 register::<Whole>(&mut registry, entry, &samples, |metric, value| {
                     if let Value::Count(count) = value {
                         metric.inc_by(count);
                     }
                 });
             }
-            Kind::Counter => {
+            MetricKind::Counter => {
                 register::<Seconds>(&mut registry, entry, &samples, |metric, value| {
                     metric.inc_by(value.as_f64());
                 });
             }
-            Kind::Gauge => {
+            MetricKind::Gauge => {
                 register::<Float>(&mut registry, entry, &samples, |metric, value| {
                     metric.set(value.as_f64());
                 });

@@ -1,7 +1,7 @@
 //! The reports of a running gateway on itself.
 
 use super::status::{
-    self, CarrierReport, FLOWS_LISTED_MAX, FlowReport, PeerReport, Quantiles, REMOVED, Status,
+    self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, PeerReport, Quantiles, REMOVED, Status,
 };
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
@@ -115,13 +115,13 @@ impl Seen<'_> {
         }
     }
 
-    fn flow_list(&self, now: Instant) -> Vec<FlowReport> {
+    fn flow_list(&self, now: Instant) -> Vec<FlowStatus> {
         let mut flows: Vec<(FlowId, &Flow)> = self.traffic.flows.iter().collect();
         flows.sort_by_key(|(id, flow)| (flow.began, *id));
         flows.truncate(FLOWS_LISTED_MAX);
         let report = |(id, flow): (FlowId, &Flow)| {
             let (sent_bytes, received_bytes) = flow.moved_bytes();
-            FlowReport {
+            FlowStatus {
                 id: id.to_string(),
                 peer: self.config.peer_name(flow.peer).to_owned(),
                 class: self.config.class_name(flow.class_id().0).into_owned(),

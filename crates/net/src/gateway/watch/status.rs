@@ -4,7 +4,7 @@
 use crate::gateway::peers::Decision;
 pub use crate::gateway::peers::{OutageReport, RateReport};
 use crate::session::Passage;
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::splice::{RefuseCode, RepairTotals, ResetCode, SplicerCounters};
 use fulmar_proto::transport::aerotp::Counters;
 use fulmar_proto::transport::parts::{BurstLengths, DelaySpread};
@@ -37,9 +37,9 @@ pub struct PeerReport {
     /// The rate in use and why, while there are connections.
     pub rate: Option<RateReport>,
     /// Datagrams from here to it, as it told.
-    pub outward: DirectionReport,
+    pub outward: DirectionStatus,
     /// Datagrams from it to here.
-    pub inward: DirectionReport,
+    pub inward: DirectionStatus,
     /// TPDUs from here that it put right or gave up, as it told.
     pub told: ToldReport,
     /// The times that the link was held for down.
@@ -54,14 +54,14 @@ pub struct PeerReport {
 
 /// Datagrams of one direction up to the last report about it: TPDUs, pieces of them, and heartbeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct DirectionReport {
+pub struct DirectionStatus {
     /// Datagrams that left.
     pub sent_datagrams: u64,
     /// Datagrams of them that arrived.
     pub arrived_datagrams: u64,
 }
 
-impl From<Passage> for DirectionReport {
+impl From<Passage> for DirectionStatus {
     fn from(passage: Passage) -> Self {
         Self {
             sent_datagrams: passage.sent,
@@ -143,7 +143,7 @@ pub struct TransportReport {
 
 impl From<Counters> for TransportReport {
     fn from(counters: Counters) -> Self {
-        let kinds = Kind::ALL.map(Kind::name);
+        let kinds = TransmitKind::ALL.map(TransmitKind::name);
         let [once, twice, more] = counters.recovered_arq;
         Self {
             sent_bytes: kinds.into_iter().zip(counters.sent_bytes).collect(),
@@ -258,7 +258,7 @@ pub struct CarrierReport {
 
 /// One flow.
 #[derive(Clone, Debug, Serialize)]
-pub struct FlowReport {
+pub struct FlowStatus {
     /// Its name in logs.
     pub id: String,
     /// The peer's name.
@@ -306,7 +306,7 @@ pub struct Status {
     /// The records of peers that made no sense.
     pub malformed_records: u64,
     /// The oldest flows, at most [`FLOWS_LISTED_MAX`].
-    pub flow_list: Vec<FlowReport>,
+    pub flow_list: Vec<FlowStatus>,
     /// The latest decisions and their reasons, the last one last.
     pub decisions: Vec<Decision>,
 }

@@ -3,7 +3,7 @@
 //! # Promises
 //! - Every figure is finite. A figure that nothing was counted for is missing, rather than a zero or a NaN.
 
-use super::status::{DirectionReport, PeerReport, Status, ToldReport};
+use super::status::{DirectionStatus, PeerReport, Status, ToldReport};
 use fulmar_proto::transport::parts::DelaySpread;
 
 const BITS: f64 = 8.0;
@@ -39,8 +39,8 @@ struct PeerTally {
     recovered_arq: u64,
     residual: u64,
     /// From here to the peer, and from the peer to here.
-    outward: DirectionReport,
-    inward: DirectionReport,
+    outward: DirectionStatus,
+    inward: DirectionStatus,
     told: ToldReport,
     rtt: Option<f64>,
     is_up: bool,
@@ -151,7 +151,7 @@ pub(in crate::gateway) struct Loss {
 }
 
 impl Loss {
-    fn between(first: DirectionReport, last: DirectionReport, seconds: f64) -> Self {
+    fn between(first: DirectionStatus, last: DirectionStatus, seconds: f64) -> Self {
         let sent = last.sent_datagrams.saturating_sub(first.sent_datagrams);
         let arrived = last
             .arrived_datagrams
@@ -264,11 +264,11 @@ pub(in crate::gateway) mod tests {
             rtt_seconds: Some(0.02),
             packet_overhead_bytes: 60,
             rate_bits_per_second: 100_000,
-            outward: DirectionReport {
+            outward: DirectionStatus {
                 sent_datagrams: 100 * count,
                 arrived_datagrams: 75 * count,
             },
-            inward: DirectionReport {
+            inward: DirectionStatus {
                 sent_datagrams: 40 * count,
                 arrived_datagrams: 36 * count,
             },

@@ -4,7 +4,7 @@
 use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
 use super::status::REMOVED;
-use super::status::{FlowReport, PeerReport};
+use super::status::{FlowStatus, PeerReport};
 use crate::gateway::peers::Decision;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ struct ClassView {
 #[derive(Clone, Debug, Serialize)]
 struct FlowView {
     #[serde(flatten)]
-    flow: FlowReport,
+    flow: FlowStatus,
     sent_text: String,
     received_text: String,
     age_text: String,

@@ -7,15 +7,15 @@ use crate::perf::incoming::Incoming;
 use crate::perf::outgoing::Outgoing;
 use crate::perf::record::Record;
 use crate::perf::report::PerfError;
-use crate::perf::test::Direction;
-use fulmar_proto::transport::aerotp::{ConnectError, Endpoint};
+use crate::perf::test::TestDirection;
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectError};
 use fulmar_proto::units::Instant;
 
 impl<O: Observer> Client<O> {
     pub(super) fn listen(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
     ) -> Result<bool, PerfError> {
         let incoming = self.flows.incoming.as_mut();
         let mut busy = incoming.is_some_and(|incoming| incoming.read(now, machine));
@@ -38,7 +38,7 @@ impl<O: Observer> Client<O> {
     pub(super) fn on_record(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         record: Record,
     ) -> Result<(), PerfError> {
         let name = record.name();
@@ -112,11 +112,11 @@ impl<O: Observer> Client<O> {
     fn ask_to_begin(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         ahead: i64,
     ) -> Result<(), PerfError> {
         let test = self.plan.test.clone();
-        if test.direction == Direction::Down {
+        if test.direction == TestDirection::Down {
             // The server is the sender, and its clock is ahead of ours by that.
             let ahead = ahead.saturating_neg();
             let incoming = Incoming::open(machine, test, self.plan.connection, ahead);
@@ -131,9 +131,9 @@ impl<O: Observer> Client<O> {
     }
 
     /// The server expects the messages.
-    fn go(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
+    fn go(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<(), PerfError> {
         let test = self.plan.test.clone();
-        if test.direction == Direction::Up && !self.stopped {
+        if test.direction == TestDirection::Up && !self.stopped {
             let link = (test.link_rate(), self.plan.connection);
             let outgoing = Outgoing::open(now, machine, self.path, (test, link.0), link.1)?;
             self.flows.outgoing = Some(outgoing);

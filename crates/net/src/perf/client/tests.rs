@@ -1,7 +1,7 @@
 //! A client's promises towards servers that lie.
 
 use super::*;
-use crate::perf::test::Direction;
+use crate::perf::test::TestDirection;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
 use fulmar_proto::wire::Mode;
@@ -9,8 +9,8 @@ use fulmar_proto::wire::Mode;
 const NOW: Instant = Instant::START;
 
 /// A client in the midst of a test of two streams.
-fn running(direction: Direction) -> (Client<()>, Endpoint) {
-    let mut machine = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+fn running(direction: TestDirection) -> (Client<()>, AerotpEndpoint) {
+    let mut machine = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
     let plan = ClientPlan {
         test: Test {
             streams: 2,
@@ -60,31 +60,47 @@ fn interval(streams: usize) -> Record {
 fn a_server_that_counts_other_streams_is_not_believed() {
     let finished = |client: &mut Client<()>| client.sent = Some(vec![Sent::default(); 2]);
     for (direction, records, told) in [
-        (Direction::Up, vec![interval(3)], "3 streams in a test of 2"),
-        (Direction::Up, vec![interval(1)], "1 streams in a test of 2"),
-        (Direction::Up, vec![interval(0)], "0 streams in a test of 2"),
         (
-            Direction::Up,
+            TestDirection::Up,
+            vec![interval(3)],
+            "3 streams in a test of 2",
+        ),
+        (
+            TestDirection::Up,
+            vec![interval(1)],
+            "1 streams in a test of 2",
+        ),
+        (
+            TestDirection::Up,
+            vec![interval(0)],
+            "0 streams in a test of 2",
+        ),
+        (
+            TestDirection::Up,
             vec![result(Some(2))],
             "stream 3 in a test of 2",
         ),
         (
-            Direction::Up,
+            TestDirection::Up,
             vec![result(Some(1)), result(Some(1))],
             "RESULT out of turn",
         ),
         (
-            Direction::Up,
+            TestDirection::Up,
             vec![result(None), result(None)],
             "RESULT out of turn",
         ),
-        (Direction::Up, vec![end(0)], "END out of turn"),
-        (Direction::Down, vec![end(2)], "stream 3 in a test of 2"),
-        (Direction::Down, vec![end(1), end(1)], "END out of turn"),
-        (Direction::Down, vec![interval(2)], "INTERVAL out of turn"),
+        (TestDirection::Up, vec![end(0)], "END out of turn"),
+        (TestDirection::Down, vec![end(2)], "stream 3 in a test of 2"),
+        (TestDirection::Down, vec![end(1), end(1)], "END out of turn"),
+        (
+            TestDirection::Down,
+            vec![interval(2)],
+            "INTERVAL out of turn",
+        ),
     ] {
         let (mut client, mut machine) = running(direction);
-        if direction == Direction::Up {
+        if direction == TestDirection::Up {
             finished(&mut client);
         }
         let (last, sound) = records.split_last().expect("some");
@@ -101,7 +117,7 @@ fn a_server_that_counts_other_streams_is_not_believed() {
 
 #[test]
 fn results_before_the_end_of_the_messages_are_out_of_turn() {
-    let (mut client, mut machine) = running(Direction::Up);
+    let (mut client, mut machine) = running(TestDirection::Up);
     let early = client.on_record(NOW, &mut machine, result(None));
     assert!(
         matches!(early, Err(PerfError::Sequence("RESULT"))),
@@ -111,14 +127,14 @@ fn results_before_the_end_of_the_messages_are_out_of_turn() {
 
 #[test]
 fn a_server_that_drops_the_first_word_is_taken_for_one_of_another_version() {
-    let (mut client, mut machine) = running(Direction::Up);
+    let (mut client, mut machine) = running(TestDirection::Up);
     client.heard = false;
     client.phase = Phase::Asking;
     client.on_closed(NOW, &mut machine, CloseReason::Reset);
     let error = client.take_outcome().expect("it ended").unwrap_err();
     assert!(error.to_string().contains("another version"), "{error}");
     // Later on it was stopped.
-    let (mut client, mut machine) = running(Direction::Up);
+    let (mut client, mut machine) = running(TestDirection::Up);
     client.heard = true;
     client.on_closed(NOW, &mut machine, CloseReason::Reset);
     let error = client.take_outcome().expect("it ended").unwrap_err();
@@ -127,7 +143,7 @@ fn a_server_that_drops_the_first_word_is_taken_for_one_of_another_version() {
 
 #[test]
 fn each_result_renews_the_patience_with_the_next() {
-    let (mut client, mut machine) = running(Direction::Up);
+    let (mut client, mut machine) = running(TestDirection::Up);
     client.sent = Some(vec![Sent::default(); 2]);
     client.flows = Flows::default();
     client.settle(NOW);

@@ -1,6 +1,6 @@
 //! A server's reactions to the words of its clients.
 
-use super::{Running, Server, ServerPlan};
+use super::{PerfServer, Running, ServerPlan};
 use crate::entropy;
 use crate::perf::Observer;
 use crate::perf::flows::Flows;
@@ -9,9 +9,9 @@ use crate::perf::outgoing::Outgoing;
 use crate::perf::record::{BadPerfRecord, Record};
 use crate::perf::report::PerfError;
 use crate::perf::streams::lane_config;
-use crate::perf::test::{Direction, Test};
+use crate::perf::test::{Test, TestDirection};
 use fulmar_proto::machine::PathId;
-use fulmar_proto::transport::aerotp::{ConnectError, ConnectionId, Endpoint, ModeRules};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectError, ConnectionId, ModeRules};
 use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
 use fulmar_settings::{FieldKeys, with_keys};
@@ -33,7 +33,7 @@ fn refusal(test: &Test, plan: &ServerPlan) -> Result<(), String> {
     let lane = lane_config(test, plan.rate_max, plan.connection);
     let payload = lane.payload_bytes();
     let payload = payload.map_err(|error| with_keys(OPTIONS, &error.to_string()))?;
-    let sends_messages = test.direction == Direction::Down && !ModeRules::of(mode).complete;
+    let sends_messages = test.direction == TestDirection::Down && !ModeRules::of(mode).complete;
     if sends_messages && test.message_bytes as usize > payload {
         return Err(format!(
             "mode {mode} sends each message in one packet, and here that has {payload}B; ask with \
@@ -43,11 +43,11 @@ fn refusal(test: &Test, plan: &ServerPlan) -> Result<(), String> {
     Ok(())
 }
 
-impl<O: Observer> Server<O> {
+impl<O: Observer> PerfServer<O> {
     pub(super) fn take(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
         mut octets: &[u8],
     ) -> Result<(), PerfError> {
@@ -68,7 +68,7 @@ impl<O: Observer> Server<O> {
     pub(super) fn on_record(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
         record: Record,
     ) -> Result<(), PerfError> {
@@ -139,7 +139,7 @@ impl<O: Observer> Server<O> {
     fn start(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         (control, path): (ConnectionId, PathId),
         test: &Test,
         ahead: i64,
@@ -147,12 +147,12 @@ impl<O: Observer> Server<O> {
         let mut flows = Flows::default();
         match test.direction {
             // The client is the sender, and our clock is ahead of its clock by that.
-            Direction::Up => {
+            TestDirection::Up => {
                 let base = self.plan.connection;
                 let incoming = Incoming::open(machine, test.clone(), base, ahead);
                 flows.incoming = Some(incoming.map_err(ConnectError::from)?);
             }
-            Direction::Down => {
+            TestDirection::Down => {
                 let rate = test.link_rate().min(self.plan.rate_max);
                 let report = LinkReport {
                     available: Some(rate),

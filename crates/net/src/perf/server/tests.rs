@@ -3,7 +3,7 @@
 use super::*;
 use crate::perf::PERF_DATA_PORT;
 use crate::perf::message::Head;
-use crate::perf::test::Direction;
+use crate::perf::test::TestDirection;
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
@@ -12,8 +12,8 @@ use fulmar_proto::wire::Mode;
 const NOW: Instant = Instant::START;
 
 /// A server in conversation with a client that has said nothing yet.
-fn conversation() -> (Server<()>, Endpoint, ConnectionId) {
-    let mut machine = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+fn conversation() -> (PerfServer<()>, AerotpEndpoint, ConnectionId) {
+    let mut machine = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
     let plan = ServerPlan {
         connection: ConnectionConfig {
             // Less than the answers that would wait: the rest must not wait elsewhere.
@@ -23,7 +23,8 @@ fn conversation() -> (Server<()>, Endpoint, ConnectionId) {
         rate_max: Bitrate::from_bits_per_second(10_000_000),
         once: false,
     };
-    let mut server = Server::new(plan, &mut machine, Stop::default(), ()).expect("sound settings");
+    let mut server =
+        PerfServer::new(plan, &mut machine, Stop::default(), ()).expect("sound settings");
     let control = control_config(ConnectionConfig::default());
     let path = PathId(1);
     let id = machine
@@ -39,7 +40,7 @@ fn conversation() -> (Server<()>, Endpoint, ConnectionId) {
     (server, machine, id)
 }
 
-fn said(server: &mut Server<()>, control: ConnectionId) -> Vec<Record> {
+fn said(server: &mut PerfServer<()>, control: ConnectionId) -> Vec<Record> {
     let outbox = std::mem::take(&mut server.conversations.get_mut(&control).expect("it").outbox);
     let (mut octets, mut records, mut all) = (outbox.as_slice(), Records::default(), Vec::new());
     while let Some(record) = records.next(&mut octets).expect("ours") {
@@ -51,7 +52,7 @@ fn said(server: &mut Server<()>, control: ConnectionId) -> Vec<Record> {
 #[test]
 fn who_does_not_know_the_number_is_told_nothing_and_sent_nothing() {
     let (mut server, mut machine, id) = conversation();
-    let test = Test::new(1, Mode::Unreliable, Direction::Down);
+    let test = Test::new(1, Mode::Unreliable, TestDirection::Down);
     let hello = Record::Hello(test);
     server
         .on_record(NOW, &mut machine, id, hello)
@@ -85,7 +86,7 @@ fn who_does_not_know_the_number_is_told_nothing_and_sent_nothing() {
 #[test]
 fn a_client_that_was_refused_is_not_answered_again() {
     let (mut server, mut machine, id) = conversation();
-    let mut test = Test::new(1, Mode::Unreliable, Direction::Down);
+    let mut test = Test::new(1, Mode::Unreliable, TestDirection::Down);
     test.message_bytes = 9_000;
     let hello = Record::Hello(test);
     server
@@ -105,7 +106,7 @@ fn parity_that_fills_the_servers_packets_is_refused_by_the_servers_option() {
     server.plan.connection.tpdu_bytes_max = 100;
     let test = Test {
         fec_words: 24,
-        ..Test::new(1, Mode::Reliable, Direction::Up)
+        ..Test::new(1, Mode::Reliable, TestDirection::Up)
     };
     server
         .on_record(NOW, &mut machine, id, Record::Hello(test))
@@ -125,7 +126,7 @@ fn a_silent_client_is_forgotten() {
 }
 
 /// Hands over all that `from` wants to send now; none of it arrives without `to`.
-fn carry(now: Instant, from: &mut Endpoint, mut to: Option<&mut Endpoint>) {
+fn carry(now: Instant, from: &mut AerotpEndpoint, mut to: Option<&mut AerotpEndpoint>) {
     let mut octets = Vec::new();
     while from.poll_transmit(now, &mut octets).is_some() {
         if let Some(to) = &mut to {
@@ -138,7 +139,7 @@ fn carry(now: Instant, from: &mut Endpoint, mut to: Option<&mut Endpoint>) {
     }
 }
 
-fn serve(now: Instant, server: &mut Server<()>, machine: &mut Endpoint) {
+fn serve(now: Instant, server: &mut PerfServer<()>, machine: &mut AerotpEndpoint) {
     while let Some(event) = machine.poll_event() {
         server.deliver(now, machine, event);
     }
@@ -148,16 +149,16 @@ fn serve(now: Instant, server: &mut Server<()>, machine: &mut Endpoint) {
 /// A client that asked for `test` and hears nothing of the server, with the number that it was not told.
 fn deaf_client(
     test: Test,
-    server: &mut Server<()>,
-    machine: &mut Endpoint,
-) -> (Endpoint, ConnectionId, u64) {
+    server: &mut PerfServer<()>,
+    machine: &mut AerotpEndpoint,
+) -> (AerotpEndpoint, ConnectionId, u64) {
     let rate = Bitrate::from_bits_per_second(u64::from(u32::MAX));
     let config = EndpointConfig {
         rate,
         burst: Duration::from_secs(1),
         ..EndpointConfig::default()
     };
-    let mut client = Endpoint::new(config, Rng::from_seed(2));
+    let mut client = AerotpEndpoint::new(config, Rng::from_seed(2));
     let control = control_config(ConnectionConfig::default());
     let id = client
         .connect(NOW, PathId(1), PERF_PORT, control)
@@ -175,7 +176,7 @@ fn deaf_client(
 #[test]
 fn who_asks_without_end_and_confirms_nothing_is_not_read_without_end() {
     let (mut server, mut machine, _) = conversation();
-    let test = Test::new(1, Mode::Unreliable, Direction::Up);
+    let test = Test::new(1, Mode::Unreliable, TestDirection::Up);
     let (mut client, id, token) = deaf_client(test, &mut server, &mut machine);
     let mut octets = Vec::new();
     for sent in 0..100 {
@@ -202,7 +203,7 @@ fn who_sends_on_and_does_not_listen_is_not_told_intervals_without_end() {
     let (mut server, mut machine, _) = conversation();
     let test = Test {
         interval: Some(SPAN),
-        ..Test::new(1, Mode::Unreliable, Direction::Up)
+        ..Test::new(1, Mode::Unreliable, TestDirection::Up)
     };
     let mut message = vec![0; test.message_bytes as usize];
     let (mut client, id, token) = deaf_client(test, &mut server, &mut machine);
@@ -280,11 +281,11 @@ fn a_question_of_another_version_is_answered_with_both_versions() {
 }
 
 /// A server whose client was told to begin a test of `streams` from there to here.
-fn running(streams: u8) -> (Server<()>, Endpoint, ConnectionId) {
+fn running(streams: u8) -> (PerfServer<()>, AerotpEndpoint, ConnectionId) {
     let (mut server, mut machine, id) = conversation();
     let test = Test {
         streams,
-        ..Test::new(1, Mode::Reliable, Direction::Up)
+        ..Test::new(1, Mode::Reliable, TestDirection::Up)
     };
     let hello = Record::Hello(test);
     server
@@ -309,7 +310,7 @@ fn a_number_of_streams_out_of_range_is_refused_before_anything_is_held() {
         let held = (machine.connection_count(), machine.memory_bytes());
         let test = Test {
             streams,
-            ..Test::new(1, Mode::Reliable, Direction::Down)
+            ..Test::new(1, Mode::Reliable, TestDirection::Down)
         };
         server
             .on_record(NOW, &mut machine, id, Record::Hello(test))
@@ -368,7 +369,7 @@ fn a_test_without_messages_ends_with_results_of_nothing() {
 fn one_host_with_many_conversations_neither_ends_anothers_nor_keeps_it_out() {
     let (mut server, mut machine, _) = conversation();
     let mut next = 0;
-    let mut comes = |server: &mut Server<()>, machine: &mut Endpoint, path: PathId| {
+    let mut comes = |server: &mut PerfServer<()>, machine: &mut AerotpEndpoint, path: PathId| {
         let control = control_config(ConnectionConfig::default());
         let id = machine
             .connect(NOW, path, PERF_PORT, control)

@@ -6,7 +6,7 @@ use crate::session::correction::{Damage, STRANGERS};
 use crate::session::counters::DropReason;
 use crate::session::dialect::Wire;
 use crate::session::early::Salt;
-use crate::session::event::{RefuseReason, SessionEvent};
+use crate::session::event::{HandshakeRefusal, SessionEvent};
 use crate::session::keyring::Slot;
 use crate::session::peer::Peer;
 use crate::session::seal::{Sealed, Told};
@@ -231,7 +231,7 @@ impl<M: Carried> Session<M> {
                 let ours = SESSION_VERSION;
                 // A question is no caller that has to be turned away.
                 if theirs != QUESTION_VERSION {
-                    self.refuse(now, path, None, RefuseReason::Version { ours, theirs });
+                    self.refuse(now, path, None, HandshakeRefusal::Version { ours, theirs });
                 }
                 if let Some(receiver) = initiation_from
                     && self.guard.may_refuse(now)
@@ -291,7 +291,7 @@ impl<M: Carried> Session<M> {
             now,
             path,
             Some(index),
-            RefuseReason::Version { ours, theirs },
+            HandshakeRefusal::Version { ours, theirs },
         );
         Err(DropReason::Version)
     }
@@ -398,7 +398,7 @@ impl<M: Carried> Session<M> {
         let opened =
             state
                 .early_intake
-                .open(&mut self.work, key, salt, header.low, sealed, &mut plain);
+                .open(&mut self.work, key, (salt, header.low, sealed), &mut plain);
         let message = Message::read(&plain);
         let taken = match (opened, message) {
             (Err(Sealed::Replayed), _) => Err(DropReason::Replayed),

@@ -5,7 +5,7 @@ use super::arrivals::Origin;
 use crate::session::config::EarlyData;
 use crate::session::counters::DropReason;
 use crate::session::early::{EarlyKey, Salt};
-use crate::session::event::{RefuseReason, SessionEvent};
+use crate::session::event::{HandshakeRefusal, SessionEvent};
 use crate::session::guard::{COOKIE_LIFE, NO_PROOF, second};
 use crate::session::handshake::Initiator;
 use crate::session::kinds::SecurityKinds;
@@ -162,7 +162,12 @@ impl<M: Carried> Session<M> {
             if pending.forged >= FORGED_COUNT {
                 state.said_no_answer = true;
                 let kind = SecurityKinds::of(&state.config.security);
-                self.refuse(now, path, Some(index), RefuseReason::ResponseForged(kind));
+                self.refuse(
+                    now,
+                    path,
+                    Some(index),
+                    HandshakeRefusal::ResponseForged(kind),
+                );
             }
             return Err(DropReason::Forged);
         };

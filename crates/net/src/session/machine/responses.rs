@@ -3,7 +3,7 @@
 use super::Session;
 use super::arrivals::Origin;
 use crate::session::counters::DropReason;
-use crate::session::event::{Mismatch, RefuseReason, SessionEvent};
+use crate::session::event::{HandshakeRefusal, Mismatch, SessionEvent};
 use crate::session::guard::{Admission, Call, GuardKeys, MAC_BYTES, Mac};
 use crate::session::handshake::{IK_INITIATION_BYTES, Responder, kind_of_initiation};
 use crate::session::key_question::QUESTION_EPOCH;
@@ -128,7 +128,7 @@ impl<M: Carried> Session<M> {
                     let notice = Notice::UnknownCaller;
                     self.tell_refusal(now, origin.path, header.low, parts.first, notice);
                     if let Some(key) = key {
-                        let reason = RefuseReason::UnknownPeer(key);
+                        let reason = HandshakeRefusal::UnknownPeer(key);
                         self.refuse(now, origin.path, None, reason);
                     }
                     return Err(DropReason::UnknownPeer);
@@ -218,17 +218,20 @@ impl<M: Carried> Session<M> {
             let notice = Notice::OtherSecurity(ours);
             (
                 notice,
-                RefuseReason::Mismatch(Mismatch::Security { ours, theirs }),
+                HandshakeRefusal::Mismatch(Mismatch::Security { ours, theirs }),
             )
         } else if let Some(own) = own.filter(|_| theirs == SecurityKinds::NOISE) {
-            (Notice::WrongKey, RefuseReason::WrongPublicKey(own))
+            (Notice::WrongKey, HandshakeRefusal::WrongPublicKey(own))
         } else if theirs == SecurityKinds::PRESET {
             (
                 Notice::WrongKey,
-                RefuseReason::Mismatch(Mismatch::PresetKey),
+                HandshakeRefusal::Mismatch(Mismatch::PresetKey),
             )
         } else {
-            (Notice::WrongKey, RefuseReason::Mismatch(Mismatch::Label))
+            (
+                Notice::WrongKey,
+                HandshakeRefusal::Mismatch(Mismatch::Label),
+            )
         };
         self.send_notice(path, caller, notice, parts.first);
         if self.wrong_macs >= WRONG_MACS_COUNT {
@@ -276,11 +279,11 @@ impl<M: Carried> Session<M> {
         if theirs.boot == own_boot || theirs.epoch <= state.epoch_seen {
             let index = state.index;
             if theirs.boot == own_boot {
-                self.refuse(now, path, Some(index), RefuseReason::Reflected);
+                self.refuse(now, path, Some(index), HandshakeRefusal::Reflected);
                 return Err(DropReason::OldEpoch);
             }
             if theirs.epoch != QUESTION_EPOCH {
-                self.refuse(now, path, Some(index), RefuseReason::OldEpoch);
+                self.refuse(now, path, Some(index), HandshakeRefusal::OldEpoch);
             }
             self.tell_refusal(
                 now,
@@ -415,7 +418,7 @@ impl<M: Carried> Session<M> {
             self.counters.responses_sent += 1;
         }
         if unconfirmed {
-            self.refuse(now, path, Some(peer), RefuseReason::Unconfirmed(kind));
+            self.refuse(now, path, Some(peer), HandshakeRefusal::Unconfirmed(kind));
         }
     }
 }

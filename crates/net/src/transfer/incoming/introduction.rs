@@ -8,12 +8,12 @@ use super::super::name::check_name;
 use super::super::part::Part;
 use super::super::pipe::PipeSink;
 use super::super::present::Present;
-use super::super::receiver::{Destination, ReceivePlan};
+use super::super::receiver::{FileDestination, ReceivePlan};
 use super::super::record::Record;
 use super::super::report::ReceiveError;
 use super::super::verified::Verified;
 use super::{File, Phase, Sink, Transfer};
-use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionId};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Mode;
 
@@ -83,11 +83,11 @@ impl Transfer {
             return Ok(());
         };
         self.sink = Some(match &plan.destination {
-            Destination::Stdout(_) if lossy => {
+            FileDestination::Stdout(_) if lossy => {
                 let why = "uses a mode that cannot fill a pipe in order";
                 return Err(ReceiveError::Sequence(why));
             }
-            Destination::Stdout(waker) => {
+            FileDestination::Stdout(waker) => {
                 let waker = waker.try_clone().map_err(ReceiveError::Pipe)?;
                 Sink::Pipe {
                     pipe: PipeSink::new(std::io::stdout(), waker),
@@ -95,7 +95,7 @@ impl Transfer {
                     written: 0,
                 }
             }
-            Destination::Directory { path, replace } => {
+            FileDestination::Directory { path, replace } => {
                 file.replace = *replace;
                 let target = path.join(&file.name);
                 if !replace && target.symlink_metadata().is_ok() {
@@ -136,7 +136,7 @@ impl Transfer {
     }
 
     /// Asks the sender for a sign of life.
-    pub(in super::super) fn ping(&mut self, now: Instant, machine: &mut Endpoint) {
+    pub(in super::super) fn ping(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         Record::Ping.encode(&mut self.outbox);
         self.pump(now, machine);
     }
@@ -145,7 +145,7 @@ impl Transfer {
     pub(in super::super) fn is_alive(
         &self,
         now: Instant,
-        machine: &Endpoint,
+        machine: &AerotpEndpoint,
         contest: &Contest,
     ) -> Option<bool> {
         if self.outbox.is_empty() && machine.is_settled(self.control) == Some(true) {

@@ -1,9 +1,9 @@
 //! The end of a transfer: is all there, will more come, and what is the file then?
 
 use super::super::record::{Digest, Record};
-use super::super::report::{ReceiveError, Verdict};
+use super::super::report::{ReceiveError, TransferVerdict};
 use super::{Sink, Transfer};
-use fulmar_proto::transport::aerotp::Endpoint;
+use fulmar_proto::transport::aerotp::AerotpEndpoint;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Mode;
 
@@ -19,7 +19,7 @@ impl Transfer {
     pub(super) fn settle(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         size: u64,
         digest: Digest,
     ) -> Result<bool, ReceiveError> {
@@ -33,7 +33,7 @@ impl Transfer {
     fn settle_complete(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         size: u64,
         digest: Digest,
     ) -> Result<bool, ReceiveError> {
@@ -67,7 +67,7 @@ impl Transfer {
     fn finish(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         intact: bool,
     ) -> Result<(), ReceiveError> {
         let replace = self.file.as_ref().is_some_and(|file| file.replace);
@@ -78,9 +78,9 @@ impl Transfer {
             Some(Sink::Pipe { .. }) | None => {}
         }
         self.verdict = Some(if intact {
-            Verdict::Complete
+            TransferVerdict::Complete
         } else {
-            Verdict::Corrupt
+            TransferVerdict::Corrupt
         });
         let done = Record::Done {
             delivered: self.delivered,
@@ -94,7 +94,7 @@ impl Transfer {
     fn settle_lossy(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         size: u64,
         digest: Digest,
     ) -> Result<bool, ReceiveError> {
@@ -121,7 +121,7 @@ impl Transfer {
         if let Some(Sink::Part(part)) = self.sink.take() {
             self.path = Some(part.keep_incomplete(size)?);
         }
-        self.verdict = Some(Verdict::Incomplete);
+        self.verdict = Some(TransferVerdict::Incomplete);
         let done = Record::Done {
             delivered: self.delivered,
             missing: self.missing,

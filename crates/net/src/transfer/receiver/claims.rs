@@ -1,10 +1,10 @@
 //! The right to send a file of a name, and the last words to every sender.
 
 use super::super::incoming::Transfer;
-use super::super::report::{ReceiveError, Verdict};
+use super::super::report::{ReceiveError, TransferVerdict};
 use super::{ReceiveObserver, Receiver};
 use fulmar_proto::machine::PathId;
-use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionId};
 use fulmar_proto::units::{Duration, Instant};
 
 /// The round trips that a sender may take to confirm our end: some of the records, and some of the
@@ -20,7 +20,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     pub(super) fn claim(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
     ) -> Result<(), ReceiveError> {
         let Some(mut claimant) = self.transfers.remove(&control) else {
@@ -53,7 +53,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     pub(super) fn decide(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
     ) -> Result<bool, ReceiveError> {
         let Some(claimant) = self.transfers.get(&control) else {
@@ -87,14 +87,14 @@ impl<O: ReceiveObserver> Receiver<O> {
     pub(super) fn on_leave(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         word: ConnectionId,
         id: u64,
     ) {
         let mut ended = Vec::new();
         for (&control, transfer) in &mut self.transfers {
             if control != word && transfer.id() == Some(id) && transfer.is_undecided() {
-                transfer.abandon(Verdict::Abandoned);
+                transfer.abandon(TransferVerdict::Abandoned);
                 ended.push(control);
             }
         }
@@ -108,7 +108,7 @@ impl<O: ReceiveObserver> Receiver<O> {
 
     /// Forgets the peer at `path`, which has restarted. It will continue the undecided transfers, and hears no more of
     /// the others. Its connections end without a word of ours.
-    pub(super) fn forget_peer(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+    pub(super) fn forget_peer(&mut self, now: Instant, machine: &mut AerotpEndpoint, path: PathId) {
         let of_peer = self.origins.iter().filter(|(_, (of, _))| *of == path);
         let of_peer: Vec<ConnectionId> = of_peer.map(|(id, _)| *id).collect();
         for control in of_peer {
@@ -122,10 +122,10 @@ impl<O: ReceiveObserver> Receiver<O> {
 
     /// Forgets a transfer that another one continues: its octets are made durable and unlocked, and
     /// nothing is reported.
-    fn supersede(&mut self, now: Instant, machine: &mut Endpoint, control: ConnectionId) {
+    fn supersede(&mut self, now: Instant, machine: &mut AerotpEndpoint, control: ConnectionId) {
         self.drop_lanes(now, machine, control);
         if let Some(mut transfer) = self.transfers.remove(&control) {
-            transfer.abandon(Verdict::Abandoned);
+            transfer.abandon(TransferVerdict::Abandoned);
             drop(transfer.conclude(now, machine));
         }
     }
@@ -133,7 +133,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     pub(super) fn drop_lanes(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         control: ConnectionId,
     ) {
         self.lanes.retain(|&lane, owner| {
@@ -146,7 +146,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     }
 
     /// Tells every sender that is not done, and returns the time that they may take to confirm it.
-    pub(super) fn begin_stop(&mut self, now: Instant, machine: &mut Endpoint) -> Duration {
+    pub(super) fn begin_stop(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Duration {
         let mut patience = STOPPING_MIN;
         for transfer in self.transfers.values_mut() {
             let rtt = machine.rtt(transfer.control()).unwrap_or_default();
@@ -155,14 +155,14 @@ impl<O: ReceiveObserver> Receiver<O> {
                 transfer.refuse(now, machine, ReceiveError::Stopped);
             } else {
                 machine.abort(now, transfer.control());
-                transfer.abandon(Verdict::Abandoned);
+                transfer.abandon(TransferVerdict::Abandoned);
             }
         }
         patience.min(STOPPING_MAX)
     }
 
     /// Reports on everything, and leaves.
-    pub(super) fn conclude_all(&mut self, now: Instant, machine: &mut Endpoint) {
+    pub(super) fn conclude_all(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
         for control in controls {
             let is_confirmed = |transfer: &Transfer| transfer.is_confirmed();

@@ -2,9 +2,9 @@
 
 use super::super::incoming::Transfer;
 use super::{ReceiveObserver, Receiver};
-use crate::places::{Seat, Taken, seat};
+use crate::places::{Seat, TakenPlace, seat};
 use fulmar_proto::machine::PathId;
-use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionId};
 use fulmar_proto::units::Instant;
 
 /// The most connections at once. A connection that introduced no file gives way, and so does one whose octets belong
@@ -15,7 +15,7 @@ impl<O: ReceiveObserver> Receiver<O> {
     pub(super) fn on_incoming(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         (id, path): (ConnectionId, PathId),
         lossy: bool,
     ) {
@@ -26,7 +26,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         let lanes = self.lanes.iter().map(|(id, owner)| (*id, owner.is_none()));
         let taken = talk.chain(lanes).filter_map(|(id, gives_way)| {
             let (_, guest) = *self.origins.get(&id)?;
-            Some(Taken {
+            Some(TakenPlace {
                 id,
                 guest,
                 gives_way,

@@ -13,17 +13,17 @@ use std::path::Path;
 
 const STEP: Duration = Duration::from_millis(10);
 
-fn endpoint(seed: u64, address_key: Option<AddressKey>) -> Endpoint {
+fn endpoint(seed: u64, address_key: Option<AddressKey>) -> AerotpEndpoint {
     let config = EndpointConfig {
         address_key,
         ..EndpointConfig::default()
     };
-    Endpoint::new(config, Rng::from_seed(seed))
+    AerotpEndpoint::new(config, Rng::from_seed(seed))
 }
 
 /// A caller at one address.
 struct Caller {
-    machine: Endpoint,
+    machine: AerotpEndpoint,
     from: SocketAddr,
     /// Whether datagrams to it arrive.
     hears: bool,
@@ -31,7 +31,7 @@ struct Caller {
 
 struct World {
     now: Instant,
-    machine: Endpoint,
+    machine: AerotpEndpoint,
     receiver: Receiver<()>,
     callers: Vec<Caller>,
 }
@@ -40,7 +40,7 @@ impl World {
     fn new(directory: &Path) -> Self {
         let mut machine = endpoint(1, Some(AddressKey::new([5; 32])));
         let plan = ReceivePlan {
-            destination: Destination::Directory {
+            destination: FileDestination::Directory {
                 path: directory.to_owned(),
                 replace: false,
             },

@@ -55,7 +55,7 @@ fn all() -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<(String, Vec<u8>)> = (records.iter())
         .map(|(name, record)| ((*name).to_owned(), encoded(record)))
         .collect();
-    for reason in RefuseReason::ALL {
+    for reason in TransferRefusal::ALL {
         let text = "why".to_owned();
         all.push((
             format!("refuse, {reason:?}"),

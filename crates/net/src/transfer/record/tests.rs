@@ -32,7 +32,7 @@ fn records() -> Vec<Record> {
             intact: false,
         },
         Record::Refuse {
-            reason: RefuseReason::Storage,
+            reason: TransferRefusal::Storage,
             text: "disk full".to_owned(),
         },
         Record::Leave { id: u64::MAX - 1 },

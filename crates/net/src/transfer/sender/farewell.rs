@@ -9,7 +9,7 @@ use super::super::record::Record;
 use super::super::report::SendError;
 use super::{Lane, Phase, SendObserver, Sender};
 use fulmar_proto::machine::Priority;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, Endpoint};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, ConnectionId};
 use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Mode;
@@ -38,7 +38,7 @@ pub(super) struct Farewell {
 
 impl<O: SendObserver> Sender<O> {
     /// Ends, and tells the receiver: a drain follows. Returns whether the confirmation must be waited for.
-    pub(super) fn give_up(&mut self, now: Instant, machine: &mut Endpoint, error: SendError) {
+    pub(super) fn give_up(&mut self, now: Instant, machine: &mut AerotpEndpoint, error: SendError) {
         let control = self.control.take();
         let rtt = control.and_then(|control| machine.rtt(control));
         self.take_counters_of(machine, control);
@@ -75,7 +75,7 @@ impl<O: SendObserver> Sender<O> {
     fn say_farewell(
         &self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
         rtt: Option<Duration>,
     ) -> Option<ConnectionId> {
         let mut rto = RtoLimits::default();

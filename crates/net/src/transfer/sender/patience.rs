@@ -3,7 +3,7 @@
 use super::super::report::SendError;
 use super::{Phase, SendObserver, Sender};
 use fulmar_proto::machine::Deadline;
-use fulmar_proto::transport::aerotp::{CloseReason, Endpoint};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, CloseReason};
 use fulmar_proto::units::{Duration, Instant};
 
 /// The time after which the network's word that nobody listens is believed: a receiver may be just starting.
@@ -103,7 +103,7 @@ impl<O: SendObserver> Sender<O> {
 
     /// Handles the network's word that nobody listens. Once someone was heard, that means that the receiver has
     /// ended, and its knowledge of the connection with it.
-    pub(super) fn on_port_closed(&mut self, now: Instant, machine: &mut Endpoint) {
+    pub(super) fn on_port_closed(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         if let Phase::Farewell(_) = self.phase {
             // Nobody is left to tell.
             return self.leave_farewell();
@@ -120,7 +120,7 @@ impl<O: SendObserver> Sender<O> {
 
     /// Lets go of a connection that the receiver knows no more, if it still carries something, and opens another one
     /// after a pause.
-    pub(super) fn connect_anew(&mut self, now: Instant, machine: &mut Endpoint) {
+    pub(super) fn connect_anew(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         let is_under_way = matches!(
             self.phase,
             Phase::Talking | Phase::Verifying(_) | Phase::AwaitingVerdict

@@ -8,7 +8,7 @@ use super::super::report::SendError;
 use super::super::source::Filled;
 use super::{Lane, Phase, SendObserver, Sender};
 use crate::udp::Step;
-use fulmar_proto::transport::aerotp::Endpoint;
+use fulmar_proto::transport::aerotp::AerotpEndpoint;
 use fulmar_proto::units::Instant;
 
 /// DATA records written before the machine is drained again.
@@ -23,7 +23,11 @@ const DATA_BYTES_AHEAD: usize = 4_096;
 
 impl<O: SendObserver> Sender<O> {
     /// Moves octets from the source towards the machine.
-    pub(super) fn talk(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+    pub(super) fn talk(
+        &mut self,
+        now: Instant,
+        machine: &mut AerotpEndpoint,
+    ) -> Result<Step, SendError> {
         if self.is_lossy() {
             self.talk_in_messages(now, machine)
         } else {
@@ -31,7 +35,11 @@ impl<O: SendObserver> Sender<O> {
         }
     }
 
-    fn talk_in_records(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+    fn talk_in_records(
+        &mut self,
+        now: Instant,
+        machine: &mut AerotpEndpoint,
+    ) -> Result<Step, SendError> {
         let mut wrote = false;
         for _ in 0..RECORDS_PER_TURN {
             if !self.write_outbox(now, machine) {
@@ -75,7 +83,7 @@ impl<O: SendObserver> Sender<O> {
     }
 
     /// Whether enough waits to be sent, as long as the OFFER may still say where to continue.
-    fn is_ahead(&self, machine: &Endpoint) -> bool {
+    fn is_ahead(&self, machine: &AerotpEndpoint) -> bool {
         let waiting = self.control.and_then(|id| machine.unsent_bytes(id));
         !self.offered && waiting.unwrap_or_default() >= AHEAD_BYTES_MAX
     }
@@ -93,7 +101,7 @@ impl<O: SendObserver> Sender<O> {
     fn talk_in_messages(
         &mut self,
         now: Instant,
-        machine: &mut Endpoint,
+        machine: &mut AerotpEndpoint,
     ) -> Result<Step, SendError> {
         if !self.write_outbox(now, machine) || !self.offered {
             return Ok(Step::Wait);

@@ -6,11 +6,11 @@ use fulmar_proto::transport::aerotp::{CloseReason, EndpointConfig};
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// A sender of a small file, and the machine under it. Nobody answers; the test plays the receiver.
-fn sender() -> (Sender<()>, Endpoint) {
+fn sender() -> (Sender<()>, AerotpEndpoint) {
     sender_of(10_000, ())
 }
 
-fn sender_of<O: SendObserver>(octets: usize, observer: O) -> (Sender<O>, Endpoint) {
+fn sender_of<O: SendObserver>(octets: usize, observer: O) -> (Sender<O>, AerotpEndpoint) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, vec![7; octets]).unwrap();
@@ -25,7 +25,7 @@ fn sender_of<O: SendObserver>(octets: usize, observer: O) -> (Sender<O>, Endpoin
     };
     let source = Source::open(&path).unwrap();
     let sender = Sender::new(plan, PathId(0), source, Stop::default(), observer);
-    let machine = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let machine = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
     (sender, machine)
 }
 
@@ -141,7 +141,7 @@ impl SendObserver for Shown {
 }
 
 /// Hands one end's datagrams to the other, but for every seventh.
-fn carry(now: Instant, from: &mut Endpoint, to: &mut Endpoint, count: &mut u64) {
+fn carry(now: Instant, from: &mut AerotpEndpoint, to: &mut AerotpEndpoint, count: &mut u64) {
     let mut out = Vec::new();
     while from.poll_transmit(now, &mut out).is_some() {
         *count += 1;
@@ -157,7 +157,7 @@ fn carry(now: Instant, from: &mut Endpoint, to: &mut Endpoint, count: &mut u64) 
 fn no_more_is_shown_as_confirmed_than_the_receiver_has_and_all_of_it_in_the_end() {
     const SIZE: usize = 400_000;
     let (mut sender, mut machine) = sender_of(SIZE, Shown::default());
-    let mut peer = Endpoint::new(EndpointConfig::default(), Rng::from_seed(2));
+    let mut peer = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(2));
     peer.listen(FILE_PORT, ConnectionConfig::default()).unwrap();
     let (mut records, mut has, mut control, mut count) = (Records::default(), 0, None, 0);
     let mut now = Instant::START;

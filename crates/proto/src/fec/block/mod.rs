@@ -36,7 +36,7 @@ mod spanning;
 
 pub use decode::{BlockDecoder, RejectedUnit, Undecodable};
 pub use encode::{CannotEncode, encode_repair};
-pub use schedule::{BlockPlan, BlockSchedule, CloseReason, ClosedBlock};
+pub use schedule::{BlockCloseReason, BlockPlan, BlockSchedule, ClosedBlock};
 pub use spanning::{ROWS_MAX, SPAN_MAX, SpanDecoder, SpanEncoder};
 
 /// Octets of the length that stands before each payload in a symbol.

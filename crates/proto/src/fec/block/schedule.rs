@@ -64,7 +64,7 @@ impl BlockPlan {
 
 /// The reason why a block closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CloseReason {
+pub enum BlockCloseReason {
     /// The block has k sources.
     Count,
     /// The block's first source waited long enough.
@@ -83,7 +83,7 @@ pub struct ClosedBlock {
     /// The number of repair symbols that the plan gives it.
     pub repairs: u8,
     /// The reason why it closed.
-    pub why: CloseReason,
+    pub why: BlockCloseReason,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,9 +108,9 @@ impl OpenBlock {
         }
     }
 
-    fn close(self, otherwise: CloseReason) -> ClosedBlock {
+    fn close(self, otherwise: BlockCloseReason) -> ClosedBlock {
         let why = if self.is_full() {
-            CloseReason::Count
+            BlockCloseReason::Count
         } else {
             otherwise
         };
@@ -160,7 +160,7 @@ impl BlockSchedule {
             return self
                 .open
                 .take_if(|open| open.is_full())
-                .map(|open| open.close(CloseReason::Count));
+                .map(|open| open.close(BlockCloseReason::Count));
         }
         let displaced = self.open.replace(OpenBlock {
             first: ordinal,
@@ -171,23 +171,25 @@ impl BlockSchedule {
         // A call returns one block: where both are done, the new one closes by its deadline, which
         // is now.
         match displaced {
-            Some(open) => Some(open.close(CloseReason::Early)),
+            Some(open) => Some(open.close(BlockCloseReason::Early)),
             None => self
                 .open
                 .take_if(|open| open.is_full())
-                .map(|open| open.close(CloseReason::Count)),
+                .map(|open| open.close(BlockCloseReason::Count)),
         }
     }
 
     /// Notes that the deadline may have come. Returns the block whose time is up.
     pub fn on_deadline(&mut self, now: Instant) -> Option<ClosedBlock> {
         let due = self.open.take_if(|open| open.closes_at() <= now)?;
-        Some(due.close(CloseReason::Time))
+        Some(due.close(BlockCloseReason::Time))
     }
 
     /// Closes the open block, because the sender knows that no more sources follow.
     pub fn close(&mut self) -> Option<ClosedBlock> {
-        self.open.take().map(|open| open.close(CloseReason::Early))
+        self.open
+            .take()
+            .map(|open| open.close(BlockCloseReason::Early))
     }
 
     /// The time at which the open block's waiting ends.
@@ -248,7 +250,7 @@ mod tests {
             first: u32::MAX,
             k: k(3),
             repairs: 2,
-            why: CloseReason::Count,
+            why: BlockCloseReason::Count,
         };
         assert_eq!(closed, Some(expected));
         assert_eq!(schedule.next_deadline(), None);
@@ -269,7 +271,7 @@ mod tests {
         let closed = schedule.on_deadline(at(160)).unwrap();
         assert_eq!(
             (closed.first, closed.k, closed.why),
-            (10, k(5), CloseReason::Time)
+            (10, k(5), BlockCloseReason::Time)
         );
         // 2 · 5 / 8 = 1.25.
         assert_eq!(closed.repairs, 2);
@@ -283,7 +285,7 @@ mod tests {
         let closed = schedule.on_source(at(1), 7).unwrap();
         assert_eq!(
             (closed.first, closed.k, closed.why),
-            (1, k(1), CloseReason::Early)
+            (1, k(1), BlockCloseReason::Early)
         );
         assert_eq!(schedule.close().map(|block| block.first), Some(7));
         assert_eq!(schedule.close(), None);
@@ -301,7 +303,7 @@ mod tests {
         let single = schedule.on_source(at(2), 2).unwrap();
         assert_eq!(
             (single.first, single.repairs, single.why),
-            (2, 3, CloseReason::Count)
+            (2, 3, BlockCloseReason::Count)
         );
     }
 
@@ -311,12 +313,15 @@ mod tests {
         schedule.on_source(at(0), 0);
         schedule.set_plan(BlockPlan::new(k(1), 3, CLOSE_AFTER).unwrap());
         let displaced = schedule.on_source(at(1), 9).unwrap();
-        assert_eq!((displaced.first, displaced.why), (0, CloseReason::Early));
+        assert_eq!(
+            (displaced.first, displaced.why),
+            (0, BlockCloseReason::Early)
+        );
         assert_eq!(
             schedule.next_deadline().map(|deadline| deadline.at),
             Some(at(1))
         );
         let full = schedule.on_deadline(at(1)).unwrap();
-        assert_eq!((full.first, full.why), (9, CloseReason::Count));
+        assert_eq!((full.first, full.why), (9, BlockCloseReason::Count));
     }
 }

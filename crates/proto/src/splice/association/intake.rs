@@ -2,7 +2,7 @@
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
-use super::super::records::{Accepted, Piece, Record};
+use super::super::records::{Accepted, RecordPiece, SpliceRecord};
 use super::super::restored::Role;
 use super::super::shared::Shared;
 use super::{Association, Phase, Way};
@@ -22,8 +22,8 @@ impl Association {
             let mut input = octets;
             while self.is_alive() {
                 match reader.next(&mut input) {
-                    Ok(Piece::Wait) => break,
-                    Ok(Piece::Record(record)) => {
+                    Ok(RecordPiece::Wait) => break,
+                    Ok(RecordPiece::Record(record)) => {
                         if self.on_record(now, shared, &record).is_err() {
                             self.on_malformed(now, shared);
                         }
@@ -39,7 +39,7 @@ impl Association {
         } else {
             let mut rest = octets;
             while !rest.is_empty() && self.is_alive() {
-                let record = Record::take(&mut rest).map_err(|_| Misplaced);
+                let record = SpliceRecord::take(&mut rest).map_err(|_| Misplaced);
                 let used = record.and_then(|record| self.on_record(now, shared, &record));
                 if used.is_err() {
                     self.on_malformed(now, shared);
@@ -57,20 +57,20 @@ impl Association {
         &mut self,
         now: Instant,
         shared: &mut Shared,
-        record: &Record<'_>,
+        record: &SpliceRecord<'_>,
     ) -> Result<(), Misplaced> {
         if self.role == Role::Opener {
             self.answered = true;
         }
         match (record, self.role) {
             // The opening is repeated with the flow's messages; the splicer has compared it.
-            (Record::Open(open), Role::Acceptor) if open.flow == self.id => {
+            (SpliceRecord::Open(open), Role::Acceptor) if open.flow == self.id => {
                 self.owes_answer |= !open.refresh;
                 self.feed(now, shared);
             }
-            (Record::Flow(flow), _) if *flow == self.id => {}
-            (Record::Accepted(accepted), Role::Opener) => self.on_accepted(shared, accepted),
-            (Record::Message(message), _) => {
+            (SpliceRecord::Flow(flow), _) if *flow == self.id => {}
+            (SpliceRecord::Accepted(accepted), Role::Opener) => self.on_accepted(shared, accepted),
+            (SpliceRecord::Message(message), _) => {
                 self.note_activity(now);
                 let deadline = self.class.deadline;
                 let counters = shared.counters.classes.entry(self.class.id).or_default();
@@ -83,17 +83,17 @@ impl Association {
                     shared.tell(FlowEvent::Readable(self.id));
                 }
             }
-            (Record::End { .. }, _) => self.on_end(now, shared),
-            (Record::Refused(code), Role::Opener) => self.on_refused(now, shared, *code),
+            (SpliceRecord::End { .. }, _) => self.on_end(now, shared),
+            (SpliceRecord::Refused(code), Role::Opener) => self.on_refused(now, shared, *code),
             // The far side has restarted and does not know the flow of a message: the next message
             // asks again.
-            (Record::Reset(ResetCode::PeerLost), Role::Opener)
+            (SpliceRecord::Reset(ResetCode::PeerLost), Role::Opener)
                 if self.class.mode == Mode::Datagram =>
             {
                 self.answered = false;
             }
-            (Record::Reset(code), _) => self.on_reset(now, shared, *code),
-            (Record::Ignored, _) => {}
+            (SpliceRecord::Reset(code), _) => self.on_reset(now, shared, *code),
+            (SpliceRecord::Ignored, _) => {}
             _ => return Err(Misplaced),
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Records that are sent: the opening, the answer, messages, and the last word.
 
 use super::super::address::FlowKind;
-use super::super::records::{Accepted, HEADER_BYTES, MESSAGE_HEADER_BYTES, Open, Record};
+use super::super::records::{Accepted, HEADER_BYTES, MESSAGE_HEADER_BYTES, Open, SpliceRecord};
 use super::super::restored::Role;
 use super::super::shared::Shared;
 use super::{Association, LastWord, OPEN_EVERY, Phase, Way};
@@ -32,9 +32,9 @@ impl Association {
         taken
     }
 
-    fn open_record(&self) -> Record<'static> {
+    fn open_record(&self) -> SpliceRecord<'static> {
         let window = u32::try_from(self.class.window.0).unwrap_or(u32::MAX);
-        Record::Open(Box::new(Open {
+        SpliceRecord::Open(Box::new(Open {
             flow: self.id,
             attempt: self.attempt,
             kind: FlowKind::Datagrams,
@@ -58,8 +58,8 @@ impl Association {
         }))
     }
 
-    fn accepted_record(bound: SocketAddr) -> Record<'static> {
-        Record::Accepted(Accepted {
+    fn accepted_record(bound: SocketAddr) -> SpliceRecord<'static> {
+        SpliceRecord::Accepted(Accepted {
             received: 0,
             limit: 0,
             bound,
@@ -103,7 +103,7 @@ impl Association {
             let Some(message) = self.outbox.next(WHOLE_MESSAGE_MAX) else {
                 break;
             };
-            link.send(now, &mut shared.endpoint, &Record::Message(message));
+            link.send(now, &mut shared.endpoint, &SpliceRecord::Message(message));
             self.outbox.sent(WHOLE_MESSAGE_MAX);
         }
         if let Phase::Parting(word) = self.phase
@@ -127,7 +127,7 @@ impl Association {
     /// Puts the flow's name before the first record of the next TPDU.
     fn name_flow(&self, out: &mut Vec<u8>) {
         if self.class.mode == Mode::Datagram {
-            Record::Flow(self.id).encode(out);
+            SpliceRecord::Flow(self.id).encode(out);
         }
     }
 
@@ -162,7 +162,7 @@ impl Association {
                 break;
             };
             let mut message = Vec::new();
-            Record::Message(part).encode(&mut message);
+            SpliceRecord::Message(part).encode(&mut message);
             let mut tpdu = Vec::new();
             let opens = self.wants_open(now);
             if opens {
@@ -222,11 +222,11 @@ fn write(now: Instant, shared: &mut Shared, id: ConnectionId, tpdu: &[u8]) -> bo
 }
 
 impl LastWord {
-    const fn record(self) -> Record<'static> {
+    const fn record(self) -> SpliceRecord<'static> {
         match self {
-            Self::End => Record::End { total: 0 },
-            Self::Refused(code) => Record::Refused(code),
-            Self::Reset(code) => Record::Reset(code),
+            Self::End => SpliceRecord::End { total: 0 },
+            Self::Refused(code) => SpliceRecord::Refused(code),
+            Self::Reset(code) => SpliceRecord::Reset(code),
         }
     }
 }

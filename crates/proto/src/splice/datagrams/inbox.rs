@@ -2,7 +2,7 @@
 
 use super::super::counters::ClassCounters;
 use super::super::credit::{CreditPool, Reservation};
-use super::super::records::Message;
+use super::super::records::MessageRecord;
 use super::super::report::MessageTotals;
 use super::cost;
 use super::lateness::Lateness;
@@ -48,7 +48,7 @@ impl Inbox {
     pub(in super::super) fn on_message(
         &mut self,
         now: Instant,
-        message: &Message<'_>,
+        message: &MessageRecord<'_>,
         deadline: Option<Duration>,
         pool: &mut CreditPool,
         counters: &mut ClassCounters,
@@ -88,7 +88,7 @@ impl Inbox {
     fn add_part(
         &mut self,
         now: Instant,
-        message: &Message<'_>,
+        message: &MessageRecord<'_>,
         pool: &mut CreditPool,
         counters: &mut ClassCounters,
     ) -> Option<(u32, Whole)> {
@@ -225,7 +225,7 @@ mod tests {
         }
 
         fn part(&mut self, number: u32, index: u8, last: u8, octets: &[u8]) -> bool {
-            let message = Message {
+            let message = MessageRecord {
                 number,
                 stamp: 0,
                 index,

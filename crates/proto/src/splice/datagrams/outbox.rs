@@ -1,7 +1,7 @@
 //! Messages that wait to be sent.
 
 use super::super::counters::ClassCounters;
-use super::super::records::Message;
+use super::super::records::MessageRecord;
 use super::cost;
 use crate::units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -99,7 +99,7 @@ impl Outbox {
     }
 
     /// The next part to send, of at most `part_bytes` octets. It stays until [`Outbox::sent`].
-    pub(in super::super) fn next(&mut self, part_bytes: usize) -> Option<Message<'_>> {
+    pub(in super::super) fn next(&mut self, part_bytes: usize) -> Option<MessageRecord<'_>> {
         if self.queue.front()?.part_bytes != part_bytes {
             self.begin_again();
         }
@@ -107,7 +107,7 @@ impl Outbox {
         first.part_bytes = part_bytes;
         let parts = parts(first.octets.len(), part_bytes);
         let rest = first.octets.get(first.sent * part_bytes..)?;
-        Some(Message {
+        Some(MessageRecord {
             number: first.number.unwrap_or(self.next_number),
             stamp: first.taken_at.as_wrapping_micros(),
             index: u8::try_from(first.sent).ok()?,

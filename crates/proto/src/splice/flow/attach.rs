@@ -7,7 +7,7 @@ use super::super::credit::FLOOR_BYTES;
 use super::super::event::{FlowEvent, OpenError};
 use super::super::graves::Outcome;
 use super::super::link::Link;
-use super::super::records::{Accepted, Hearer, Open, Record};
+use super::super::records::{Accepted, Hearer, Open, SpliceRecord};
 use super::super::restored::{Restored, Role};
 use super::super::shared::Shared;
 use super::super::stream::{Incoming, Outgoing, Stream};
@@ -225,7 +225,7 @@ impl Flow {
         };
         self.link = Some(Link::new(id));
         self.doubted = false;
-        self.send(now, shared, &Record::Open(Box::new(open)));
+        self.send(now, shared, &SpliceRecord::Open(Box::new(open)));
         if let Phase::Ending(outcome) = self.phase {
             self.say_last_word(now, shared, outcome);
         }
@@ -350,7 +350,7 @@ impl Flow {
             bound,
         };
         if self.link.is_some() {
-            self.send(now, shared, &Record::Accepted(accepted));
+            self.send(now, shared, &SpliceRecord::Accepted(accepted));
             self.stream.out.set_ready(true);
         }
     }
@@ -440,16 +440,16 @@ impl Flow {
     /// Tells the flow's outcome on a new connection.
     pub(super) fn say_last_word(&mut self, now: Instant, shared: &mut Shared, outcome: Outcome) {
         let record = match outcome {
-            Outcome::Finished if self.role == Role::Acceptor => Record::Finished,
+            Outcome::Finished if self.role == Role::Acceptor => SpliceRecord::Finished,
             Outcome::Finished => {
                 let total = self.stream.out.accepted();
-                self.send(now, shared, &Record::End { total });
+                self.send(now, shared, &SpliceRecord::End { total });
                 let offset = self.stream.incoming.credit.delivered();
                 let limit = self.stream.incoming.credit.limit();
-                Record::Delivered(super::Delivered { offset, limit })
+                SpliceRecord::Delivered(super::Delivered { offset, limit })
             }
-            Outcome::Refused(code) => Record::Refused(code),
-            Outcome::Reset(code) => Record::Reset(code),
+            Outcome::Refused(code) => SpliceRecord::Refused(code),
+            Outcome::Reset(code) => SpliceRecord::Reset(code),
         };
         self.send(now, shared, &record);
         if let Some(link) = &mut self.link {

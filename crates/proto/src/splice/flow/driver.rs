@@ -2,7 +2,7 @@
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::graves::Outcome;
-use super::super::records::{HEADER_BYTES, Record};
+use super::super::records::{HEADER_BYTES, SpliceRecord};
 use super::super::shared::Shared;
 use super::timers::FlowTimer;
 use super::{Flow, Phase};
@@ -48,7 +48,7 @@ impl Flow {
             if !self.link.as_ref().is_some_and(super::Link::is_clear) {
                 break;
             }
-            self.send(now, shared, &Record::Data(part));
+            self.send(now, shared, &SpliceRecord::Data(part));
             taken += part.len();
         }
         if taken > 0 {

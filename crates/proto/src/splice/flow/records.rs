@@ -3,7 +3,7 @@
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
 use super::super::graves::Outcome;
-use super::super::records::{Hearer, Piece, Record};
+use super::super::records::{Hearer, RecordPiece, SpliceRecord};
 use super::super::restored::Role;
 use super::super::shared::Shared;
 use super::super::stream::Unexpected;
@@ -35,8 +35,8 @@ impl Flow {
         let mut input = octets;
         while self.is_alive() {
             match reader.next(&mut input) {
-                Ok(Piece::Wait) => break,
-                Ok(Piece::Record(record)) => {
+                Ok(RecordPiece::Wait) => break,
+                Ok(RecordPiece::Record(record)) => {
                     if let Err(Misplaced(code)) = self.on_record(now, shared, &record) {
                         shared.counters.malformed += 1;
                         self.fail(now, shared, code);
@@ -57,19 +57,19 @@ impl Flow {
         &mut self,
         now: Instant,
         shared: &mut Shared,
-        record: &Record<'_>,
+        record: &SpliceRecord<'_>,
     ) -> Result<(), Misplaced> {
         match (record, self.role) {
-            (Record::Data(octets), _) if self.may_receive() => {
+            (SpliceRecord::Data(octets), _) if self.may_receive() => {
                 if self.stream.incoming.on_data(octets)? {
                     shared.tell(FlowEvent::Readable(self.id));
                 }
                 self.note_activity(now, shared);
             }
-            (Record::End { total }, _) if self.may_receive() => {
+            (SpliceRecord::End { total }, _) if self.may_receive() => {
                 self.stream.incoming.on_end(*total)?;
             }
-            (Record::Delivered(delivered), _) if self.phase != Phase::Requested => {
+            (SpliceRecord::Delivered(delivered), _) if self.phase != Phase::Requested => {
                 let out = &mut self.stream.out;
                 let before = out.delivered();
                 let news = out.on_delivered(delivered.offset, delivered.limit);
@@ -83,22 +83,22 @@ impl Flow {
                     self.note_activity(now, shared);
                 }
             }
-            (Record::Accepted(accepted), Role::Opener) => {
+            (SpliceRecord::Accepted(accepted), Role::Opener) => {
                 self.on_accepted(now, shared, accepted);
             }
-            (Record::Refused(code), Role::Opener) => self.on_refused(now, shared, *code),
-            (Record::Finished, Role::Opener) if self.class.resume => {
+            (SpliceRecord::Refused(code), Role::Opener) => self.on_refused(now, shared, *code),
+            (SpliceRecord::Finished, Role::Opener) if self.class.resume => {
                 shared.class(self.class.id).flows_finished += 1;
                 self.end_silently(now, shared, Outcome::Finished);
                 shared.tell(FlowEvent::Closed(self.id));
             }
-            (Record::Stop, _) => {
+            (SpliceRecord::Stop, _) => {
                 if !core::mem::replace(&mut self.far_stopped, true) {
                     shared.tell(FlowEvent::Stopped(self.id));
                 }
             }
-            (Record::Reset(code), _) => self.on_reset(now, shared, *code),
-            (Record::Ignored, _) => {}
+            (SpliceRecord::Reset(code), _) => self.on_reset(now, shared, *code),
+            (SpliceRecord::Ignored, _) => {}
             _ => return Err(MISPLACED),
         }
         Ok(())

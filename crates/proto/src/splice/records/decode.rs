@@ -2,7 +2,8 @@
 
 use super::encode::{flags, host};
 use super::{
-    Accepted, Delivered, HEADER_BYTES, Hearer, Message, Open, QUESTIONS_MAX, Question, Record, kind,
+    Accepted, Delivered, HEADER_BYTES, Hearer, MessageRecord, Open, QUESTIONS_MAX, Question,
+    SpliceRecord, kind,
 };
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
@@ -16,7 +17,7 @@ use core::num::NonZeroU8;
 
 /// The reason why octets are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedRecord {
     /// The type is not known and may not be ignored.
     #[error("record type {0} is not known")]
     UnknownType(u8),
@@ -57,21 +58,21 @@ impl<'a> Fields<'a> {
         }
     }
 
-    const fn too_short(&self) -> Malformed {
-        Malformed::Length {
+    const fn too_short(&self) -> MalformedRecord {
+        MalformedRecord::Length {
             kind: self.kind,
             len: self.len,
         }
     }
 
-    const fn wrong(&self, field: &'static str) -> Malformed {
-        Malformed::Value {
+    const fn wrong(&self, field: &'static str) -> MalformedRecord {
+        MalformedRecord::Value {
             kind: self.kind,
             field,
         }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedRecord> {
         let Some((head, rest)) = self.rest.split_first_chunk::<N>() else {
             return Err(self.too_short());
         };
@@ -79,23 +80,23 @@ impl<'a> Fields<'a> {
         Ok(*head)
     }
 
-    fn octet(&mut self) -> Result<u8, Malformed> {
+    fn octet(&mut self) -> Result<u8, MalformedRecord> {
         self.array::<1>().map(|[octet]| octet)
     }
 
-    fn u16(&mut self) -> Result<u16, Malformed> {
+    fn u16(&mut self) -> Result<u16, MalformedRecord> {
         self.array().map(u16::from_be_bytes)
     }
 
-    fn u32(&mut self) -> Result<u32, Malformed> {
+    fn u32(&mut self) -> Result<u32, MalformedRecord> {
         self.array().map(u32::from_be_bytes)
     }
 
-    fn u64(&mut self) -> Result<u64, Malformed> {
+    fn u64(&mut self) -> Result<u64, MalformedRecord> {
         self.array().map(u64::from_be_bytes)
     }
 
-    fn end(&self) -> Result<(), Malformed> {
+    fn end(&self) -> Result<(), MalformedRecord> {
         if self.rest.is_empty() {
             Ok(())
         } else {
@@ -104,12 +105,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Record<'a> {
+impl<'a> SpliceRecord<'a> {
     /// The record of type `kind` with this body.
     ///
     /// # Errors
-    /// [`Malformed`] if the body is not such a record.
-    pub fn decode(kind: u8, body: &'a [u8]) -> Result<Self, Malformed> {
+    /// [`MalformedRecord`] if the body is not such a record.
+    pub fn decode(kind: u8, body: &'a [u8]) -> Result<Self, MalformedRecord> {
         let mut fields = Fields::new(kind, body);
         let record = match kind {
             kind::OPEN => return decode_open(fields).map(|open| Self::Open(Box::new(open))),
@@ -136,7 +137,7 @@ impl<'a> Record<'a> {
             kind::ASK => return decode_ask(fields).map(Self::Ask),
             kind::GONE => return decode_gone(fields).map(Self::Gone),
             kind::OPTIONAL.. => return Ok(Self::Ignored),
-            _ => return Err(Malformed::UnknownType(kind)),
+            _ => return Err(MalformedRecord::UnknownType(kind)),
         };
         fields.end()?;
         Ok(record)
@@ -145,22 +146,22 @@ impl<'a> Record<'a> {
     /// Takes the first record off `octets`, which hold whole records.
     ///
     /// # Errors
-    /// [`Malformed`] if `octets` do not begin with a record.
-    pub fn take(octets: &mut &'a [u8]) -> Result<Self, Malformed> {
+    /// [`MalformedRecord`] if `octets` do not begin with a record.
+    pub fn take(octets: &mut &'a [u8]) -> Result<Self, MalformedRecord> {
         let all = *octets;
         let Some(([kind, high, low], rest)) = all.split_first_chunk::<HEADER_BYTES>() else {
-            return Err(Malformed::CutOff);
+            return Err(MalformedRecord::CutOff);
         };
         let len = usize::from(u16::from_be_bytes([*high, *low]));
         let Some((body, rest)) = rest.split_at_checked(len) else {
-            return Err(Malformed::CutOff);
+            return Err(MalformedRecord::CutOff);
         };
         *octets = rest;
         Self::decode(*kind, body)
     }
 }
 
-fn decode_open(mut fields: Fields<'_>) -> Result<Open, Malformed> {
+fn decode_open(mut fields: Fields<'_>) -> Result<Open, MalformedRecord> {
     let flow = FlowId(fields.array()?);
     let attempt = fields.u64()?;
     let set = fields.octet()?;
@@ -211,7 +212,7 @@ fn decode_open(mut fields: Fields<'_>) -> Result<Open, Malformed> {
     })
 }
 
-fn decode_block(fields: &mut Fields<'_>) -> Result<Option<BlockPlan>, Malformed> {
+fn decode_block(fields: &mut Fields<'_>) -> Result<Option<BlockPlan>, MalformedRecord> {
     let (k, repairs) = (fields.octet()?, fields.octet()?);
     let close_after = Duration::from_micros(u64::from(fields.u32()?));
     match NonZeroU8::new(k) {
@@ -223,7 +224,7 @@ fn decode_block(fields: &mut Fields<'_>) -> Result<Option<BlockPlan>, Malformed>
     }
 }
 
-fn decode_ip(fields: &mut Fields<'_>, family: u8) -> Result<IpAddr, Malformed> {
+fn decode_ip(fields: &mut Fields<'_>, family: u8) -> Result<IpAddr, MalformedRecord> {
     match family {
         host::V4 => Ok(IpAddr::from(fields.array::<4>()?)),
         host::V6 => Ok(IpAddr::from(fields.array::<16>()?)),
@@ -231,12 +232,12 @@ fn decode_ip(fields: &mut Fields<'_>, family: u8) -> Result<IpAddr, Malformed> {
     }
 }
 
-fn decode_address(fields: &mut Fields<'_>) -> Result<SocketAddr, Malformed> {
+fn decode_address(fields: &mut Fields<'_>) -> Result<SocketAddr, MalformedRecord> {
     let (family, port) = (fields.octet()?, fields.u16()?);
     Ok(SocketAddr::new(decode_ip(fields, family)?, port))
 }
 
-fn decode_destination(fields: &mut Fields<'_>) -> Result<Destination, Malformed> {
+fn decode_destination(fields: &mut Fields<'_>) -> Result<Destination, MalformedRecord> {
     let (family, port) = (fields.octet()?, fields.u16()?);
     if family != host::NAME {
         let host = Host::Address(decode_ip(fields, family)?);
@@ -252,7 +253,7 @@ fn decode_destination(fields: &mut Fields<'_>) -> Result<Destination, Malformed>
     })
 }
 
-fn decode_ask(mut fields: Fields<'_>) -> Result<Vec<Question>, Malformed> {
+fn decode_ask(mut fields: Fields<'_>) -> Result<Vec<Question>, MalformedRecord> {
     let mut questions = Vec::new();
     while !fields.rest.is_empty() {
         questions.push(Question {
@@ -266,7 +267,7 @@ fn decode_ask(mut fields: Fields<'_>) -> Result<Vec<Question>, Malformed> {
     Ok(questions)
 }
 
-fn decode_gone(mut fields: Fields<'_>) -> Result<Vec<FlowId>, Malformed> {
+fn decode_gone(mut fields: Fields<'_>) -> Result<Vec<FlowId>, MalformedRecord> {
     let mut flows = Vec::new();
     while !fields.rest.is_empty() {
         flows.push(FlowId(fields.array()?));
@@ -277,13 +278,13 @@ fn decode_gone(mut fields: Fields<'_>) -> Result<Vec<FlowId>, Malformed> {
     Ok(flows)
 }
 
-fn decode_message(mut fields: Fields<'_>) -> Result<Message<'_>, Malformed> {
+fn decode_message(mut fields: Fields<'_>) -> Result<MessageRecord<'_>, MalformedRecord> {
     let (number, stamp) = (fields.u32()?, fields.u32()?);
     let (index, last) = (fields.octet()?, fields.octet()?);
     if index > last {
         return Err(fields.wrong("part index"));
     }
-    Ok(Message {
+    Ok(MessageRecord {
         number,
         stamp,
         index,

@@ -1,6 +1,6 @@
 //! The way from records to octets.
 
-use super::{BODY_BYTES_MAX, HEADER_BYTES, Hearer, Message, Open, Record, kind};
+use super::{BODY_BYTES_MAX, HEADER_BYTES, Hearer, MessageRecord, Open, SpliceRecord, kind};
 use crate::splice::address::{FlowKind, Host};
 use core::net::{IpAddr, SocketAddr};
 
@@ -30,7 +30,7 @@ pub(in crate::splice) fn data_header(len: usize) -> [u8; HEADER_BYTES] {
     [kind::DATA, high, low]
 }
 
-impl Record<'_> {
+impl SpliceRecord<'_> {
     /// Appends the record to `out`. A body beyond 65,535 octets, which only a caller could make, is
     /// cut off there.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -154,7 +154,7 @@ fn encode_address(address: SocketAddr, out: &mut Vec<u8>) {
     }
 }
 
-fn encode_message(message: &Message<'_>, out: &mut Vec<u8>) {
+fn encode_message(message: &MessageRecord<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&message.number.to_be_bytes());
     out.extend_from_slice(&message.stamp.to_be_bytes());
     out.extend_from_slice(&[message.index, message.last]);

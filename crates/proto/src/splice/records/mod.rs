@@ -3,7 +3,7 @@
 //! A record is a type (1 octet), the length of its body (2 octets) and the body. In AeroTP modes that
 //! deliver everything, a connection carries a stream of records, cut into TPDUs anywhere
 //! ([`RecordReader`] puts them together); in the other modes a TPDU carries whole records. Octets that
-//! do not parse are a [`Malformed`], never a panic. The memory for an incomplete record is bounded by
+//! do not parse are a [`MalformedRecord`], never a panic. The memory for an incomplete record is bounded by
 //! its length field.
 //!
 //! `docs/protocol/splice.md` specifies every value.
@@ -15,9 +15,9 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub use decode::Malformed;
+pub use decode::MalformedRecord;
 pub(in crate::splice) use encode::data_header;
-pub use reader::{Piece, RecordReader};
+pub use reader::{RecordPiece, RecordReader};
 
 use super::address::{Destination, FlowId, FlowKind};
 use super::codes::{RefuseCode, ResetCode};
@@ -60,7 +60,7 @@ mod kind {
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record<'a> {
+pub enum SpliceRecord<'a> {
     /// The opener asks for a flow, or resumes one.
     Open(Box<Open>),
     /// The destination accepted, or the acceptor resumes the flow.
@@ -80,7 +80,7 @@ pub enum Record<'a> {
     /// of this record may send.
     Delivered(Delivered),
     /// A datagram flow's message, or a part of one.
-    Message(Message<'a>),
+    Message(MessageRecord<'a>),
     /// The flow of the records behind it, in datagram mode.
     Flow(FlowId),
     /// The flow that is to be resumed has ended, complete.
@@ -189,7 +189,7 @@ pub struct Delivered {
 
 /// The body of a `MESSAGE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct MessageRecord<'a> {
     /// Counts the flow's messages, modulo 2^32.
     pub number: u32,
     /// Microseconds modulo 2^32 on the sender's clock when it took the message.

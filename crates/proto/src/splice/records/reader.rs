@@ -1,12 +1,12 @@
 //! Records from a stream that is cut anywhere.
 
-use super::{HEADER_BYTES, Malformed, Record, kind};
+use super::{HEADER_BYTES, MalformedRecord, SpliceRecord, kind};
 
 /// The next piece of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum RecordPiece<'a> {
     /// A record. A `DATA` record comes in as many pieces as the stream was cut into.
-    Record(Record<'a>),
+    Record(SpliceRecord<'a>),
     /// The stream is used up; more octets are needed.
     Wait,
 }
@@ -24,44 +24,47 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// Takes the next record off `input`; call until [`Piece::Wait`].
+    /// Takes the next record off `input`; call until [`RecordPiece::Wait`].
     ///
     /// # Errors
-    /// [`Malformed`] if the stream does not consist of records. The rest of it cannot be read.
-    pub fn next<'o, 'i: 'o>(&'o mut self, input: &mut &'i [u8]) -> Result<Piece<'o>, Malformed> {
+    /// [`MalformedRecord`] if the stream does not consist of records. The rest of it cannot be read.
+    pub fn next<'o, 'i: 'o>(
+        &'o mut self,
+        input: &mut &'i [u8],
+    ) -> Result<RecordPiece<'o>, MalformedRecord> {
         if core::mem::take(&mut self.handed_out) {
             self.partial.clear();
         }
         if self.data_left == 0 {
             if !self.fill(HEADER_BYTES, input) {
-                return Ok(Piece::Wait);
+                return Ok(RecordPiece::Wait);
             }
             let [kind, high, low] = self.header();
             let len = usize::from(u16::from_be_bytes([high, low]));
             if kind != kind::DATA {
                 if kind < kind::OPTIONAL && kind > kind::LAST {
-                    return Err(Malformed::UnknownType(kind));
+                    return Err(MalformedRecord::UnknownType(kind));
                 }
                 if !self.fill(HEADER_BYTES + len, input) {
-                    return Ok(Piece::Wait);
+                    return Ok(RecordPiece::Wait);
                 }
                 self.handed_out = true;
                 let body = self.partial.get(HEADER_BYTES..).unwrap_or_default();
-                return Record::decode(kind, body).map(Piece::Record);
+                return SpliceRecord::decode(kind, body).map(RecordPiece::Record);
             }
             if len == 0 {
-                return Err(Malformed::Length { kind, len });
+                return Err(MalformedRecord::Length { kind, len });
             }
             self.data_left = len;
             self.partial.clear();
         }
         if input.is_empty() {
-            return Ok(Piece::Wait);
+            return Ok(RecordPiece::Wait);
         }
         let (data, rest) = input.split_at(self.data_left.min(input.len()));
         self.data_left -= data.len();
         *input = rest;
-        Ok(Piece::Record(Record::Data(data)))
+        Ok(RecordPiece::Record(SpliceRecord::Data(data)))
     }
 
     /// Moves octets from `input` until `partial` has `len`. Returns whether it has.

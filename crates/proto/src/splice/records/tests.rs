@@ -92,23 +92,25 @@ prop_compose! {
 /// A record that owns its octets.
 #[derive(Clone, Debug)]
 enum Owned {
-    Plain(Record<'static>),
+    Plain(SpliceRecord<'static>),
     Data(Vec<u8>),
     Message(u32, u32, u8, u8, Vec<u8>),
 }
 
 impl Owned {
-    fn record(&self) -> Record<'_> {
+    fn record(&self) -> SpliceRecord<'_> {
         match self {
             Self::Plain(record) => record.clone(),
-            Self::Data(octets) => Record::Data(octets),
-            Self::Message(number, stamp, index, more, octets) => Record::Message(Message {
-                number: *number,
-                stamp: *stamp,
-                index: *index,
-                last: index.saturating_add(*more),
-                octets,
-            }),
+            Self::Data(octets) => SpliceRecord::Data(octets),
+            Self::Message(number, stamp, index, more, octets) => {
+                SpliceRecord::Message(MessageRecord {
+                    number: *number,
+                    stamp: *stamp,
+                    index: *index,
+                    last: index.saturating_add(*more),
+                    octets,
+                })
+            }
         }
     }
 }
@@ -116,32 +118,32 @@ impl Owned {
 fn any_record() -> impl Strategy<Value = Owned> {
     let octets = |from: usize| proptest::collection::vec(any::<u8>(), from..3_000);
     let plain = prop_oneof![
-        any_open().prop_map(|open| Record::Open(Box::new(open))),
+        any_open().prop_map(|open| SpliceRecord::Open(Box::new(open))),
         (any::<u64>(), any::<u64>(), any_address()).prop_map(|(received, limit, bound)| {
-            Record::Accepted(Accepted {
+            SpliceRecord::Accepted(Accepted {
                 received,
                 limit,
                 bound,
             })
         }),
-        prop::sample::select(&RefuseCode::ALL[..]).prop_map(Record::Refused),
-        prop::sample::select(&ResetCode::ALL[..]).prop_map(Record::Reset),
-        any::<u64>().prop_map(|total| Record::End { total }),
+        prop::sample::select(&RefuseCode::ALL[..]).prop_map(SpliceRecord::Refused),
+        prop::sample::select(&ResetCode::ALL[..]).prop_map(SpliceRecord::Reset),
+        any::<u64>().prop_map(|total| SpliceRecord::End { total }),
         (any::<u64>(), any::<u64>())
-            .prop_map(|(offset, limit)| Record::Delivered(Delivered { offset, limit })),
-        any::<[u8; 16]>().prop_map(|id| Record::Flow(FlowId(id))),
-        Just(Record::Finished),
-        Just(Record::Stop),
+            .prop_map(|(offset, limit)| SpliceRecord::Delivered(Delivered { offset, limit })),
+        any::<[u8; 16]>().prop_map(|id| SpliceRecord::Flow(FlowId(id))),
+        Just(SpliceRecord::Finished),
+        Just(SpliceRecord::Stop),
         proptest::collection::vec((any::<[u8; 16]>(), any::<u64>()), 1..40).prop_map(|questions| {
             let question = |(flow, attempt)| Question {
                 flow: FlowId(flow),
                 attempt,
             };
-            Record::Ask(questions.into_iter().map(question).collect())
+            SpliceRecord::Ask(questions.into_iter().map(question).collect())
         }),
         proptest::collection::vec(any::<[u8; 16]>(), 0..40)
-            .prop_map(|flows| Record::Gone(flows.into_iter().map(FlowId).collect())),
-        Just(Record::Ignored),
+            .prop_map(|flows| SpliceRecord::Gone(flows.into_iter().map(FlowId).collect())),
+        Just(SpliceRecord::Ignored),
     ];
     prop_oneof![
         plain.prop_map(Owned::Plain),
@@ -159,7 +161,7 @@ fn any_record() -> impl Strategy<Value = Owned> {
 
 /// Reads a stream cut into `cuts`; adjacent pieces of data are put together, with a mark of every
 /// other record between.
-fn read_all(stream: &[u8], cuts: &[usize]) -> Result<(Vec<String>, Vec<u8>), Malformed> {
+fn read_all(stream: &[u8], cuts: &[usize]) -> Result<(Vec<String>, Vec<u8>), MalformedRecord> {
     let mut reader = RecordReader::default();
     let (mut records, mut data) = (Vec::new(), Vec::new());
     let mut rest = stream;
@@ -169,9 +171,9 @@ fn read_all(stream: &[u8], cuts: &[usize]) -> Result<(Vec<String>, Vec<u8>), Mal
         rest = after;
         loop {
             match reader.next(&mut input)? {
-                Piece::Wait => break,
-                Piece::Record(Record::Data(octets)) => data.extend_from_slice(octets),
-                Piece::Record(record) => records.push(format!("{} {record:?}", data.len())),
+                RecordPiece::Wait => break,
+                RecordPiece::Record(SpliceRecord::Data(octets)) => data.extend_from_slice(octets),
+                RecordPiece::Record(record) => records.push(format!("{} {record:?}", data.len())),
             }
         }
     }
@@ -186,7 +188,7 @@ proptest! {
         let mut octets = Vec::new();
         record.encode(&mut octets);
         let mut rest = octets.as_slice();
-        prop_assert_eq!(Record::take(&mut rest), Ok(record));
+        prop_assert_eq!(SpliceRecord::take(&mut rest), Ok(record));
         prop_assert!(rest.is_empty());
     }
 
@@ -216,22 +218,22 @@ proptest! {
             [*high, *low] = len.to_be_bytes();
         }
         let mut rest = octets.as_slice();
-        if let Ok(record) = Record::take(&mut rest) && record != Record::Ignored {
+        if let Ok(record) = SpliceRecord::take(&mut rest) && record != SpliceRecord::Ignored {
             let taken = octets.len() - rest.len();
             let mut again = Vec::new();
             record.encode(&mut again);
             let mut second = again.as_slice();
-            prop_assert_eq!(Record::take(&mut second), Ok(record));
+            prop_assert_eq!(SpliceRecord::take(&mut second), Ok(record));
             prop_assert_eq!(again.len(), taken);
         }
         let mut reader = RecordReader::default();
         let mut input = octets.as_slice();
-        while let Ok(Piece::Record(_)) = reader.next(&mut input) {}
+        while let Ok(RecordPiece::Record(_)) = reader.next(&mut input) {}
     }
 }
 
-fn malformed(kind: u8, body: &[u8]) -> Malformed {
-    Record::decode(kind, body).expect_err("it is not a record")
+fn malformed(kind: u8, body: &[u8]) -> MalformedRecord {
+    SpliceRecord::decode(kind, body).expect_err("it is not a record")
 }
 
 fn open() -> Open {
@@ -265,14 +267,14 @@ fn open() -> Open {
 #[test]
 fn values_that_a_field_may_not_have_are_malformed() {
     let mut octets = Vec::new();
-    Record::Open(Box::new(open())).encode(&mut octets);
+    SpliceRecord::Open(Box::new(open())).encode(&mut octets);
     let body = &octets[HEADER_BYTES..];
     let with = |at: usize, value: u8| {
         let mut body = body.to_vec();
         body[at] = value;
         malformed(1, &body)
     };
-    let value = |field| Malformed::Value { kind: 1, field };
+    let value = |field| MalformedRecord::Value { kind: 1, field };
     for hearer in [64, 128, 192] {
         assert_eq!(with(24, hearer), value("flags"), "it was not asked before");
     }
@@ -282,20 +284,26 @@ fn values_that_a_field_may_not_have_are_malformed() {
     let mut named = open();
     named.destination.host = Host::Name("a.b".parse().expect("a name"));
     let mut octets = Vec::new();
-    Record::Open(Box::new(named)).encode(&mut octets);
+    SpliceRecord::Open(Box::new(named)).encode(&mut octets);
     let last = octets.len() - 1;
     octets[last] = b' ';
     assert_eq!(malformed(1, &octets[HEADER_BYTES..]), value("host name"));
     octets.truncate(last - 2);
     assert_eq!(malformed(1, &octets[HEADER_BYTES..]), value("host name"));
-    let part = Malformed::Value {
+    let part = MalformedRecord::Value {
         kind: 8,
         field: "part index",
     };
     assert_eq!(malformed(8, &[0, 0, 0, 0, 0, 0, 0, 0, 3, 2]), part);
-    assert_eq!(malformed(4, &[]), Malformed::Length { kind: 4, len: 0 });
-    assert_eq!(malformed(5, &[0; 9]), Malformed::Length { kind: 5, len: 9 });
-    assert_eq!(malformed(14, &[]), Malformed::UnknownType(14));
+    assert_eq!(
+        malformed(4, &[]),
+        MalformedRecord::Length { kind: 4, len: 0 }
+    );
+    assert_eq!(
+        malformed(5, &[0; 9]),
+        MalformedRecord::Length { kind: 5, len: 9 }
+    );
+    assert_eq!(malformed(14, &[]), MalformedRecord::UnknownType(14));
     for (kind, len) in [
         (12, 0),
         (12, 23),
@@ -303,16 +311,19 @@ fn values_that_a_field_may_not_have_are_malformed() {
         (13, 15),
         (13, 16 * 1_025),
     ] {
-        let wrong = Malformed::Length { kind, len };
+        let wrong = MalformedRecord::Length { kind, len };
         assert_eq!(malformed(kind, &vec![0; len]), wrong);
     }
-    assert_eq!(malformed(0, &[]), Malformed::UnknownType(0));
-    assert_eq!(malformed(127, &[]), Malformed::UnknownType(127));
-    assert_eq!(Record::decode(128, &[1, 2]), Ok(Record::Ignored));
+    assert_eq!(malformed(0, &[]), MalformedRecord::UnknownType(0));
+    assert_eq!(malformed(127, &[]), MalformedRecord::UnknownType(127));
+    assert_eq!(
+        SpliceRecord::decode(128, &[1, 2]),
+        Ok(SpliceRecord::Ignored)
+    );
 }
 
 /// A record as `docs/protocol/splice.md` specifies it, octet by octet.
-fn hex(record: &Record<'_>) -> String {
+fn hex(record: &SpliceRecord<'_>) -> String {
     let mut octets = Vec::new();
     record.encode(&mut octets);
     let mut text = String::new();
@@ -367,7 +378,7 @@ fn an_opening_has_its_golden_octets() {
         "0101bb",
         "612e62"
     );
-    assert_eq!(hex(&Record::Open(Box::new(named))), expected);
+    assert_eq!(hex(&SpliceRecord::Open(Box::new(named))), expected);
 }
 
 #[test]
@@ -379,22 +390,28 @@ fn the_other_records_have_their_golden_octets() {
         bound,
     };
     assert_eq!(
-        hex(&Record::Accepted(accepted)),
+        hex(&SpliceRecord::Accepted(accepted)),
         "020017000000000000000100000000000000020412340a000001"
     );
-    assert_eq!(hex(&Record::Refused(RefuseCode::NotAllowed)), "03000104");
-    assert_eq!(hex(&Record::Data(b"abc")), "040003616263");
-    assert_eq!(hex(&Record::End { total: 258 }), "0500080000000000000102");
-    assert_eq!(hex(&Record::Reset(ResetCode::Idle)), "06000106");
+    assert_eq!(
+        hex(&SpliceRecord::Refused(RefuseCode::NotAllowed)),
+        "03000104"
+    );
+    assert_eq!(hex(&SpliceRecord::Data(b"abc")), "040003616263");
+    assert_eq!(
+        hex(&SpliceRecord::End { total: 258 }),
+        "0500080000000000000102"
+    );
+    assert_eq!(hex(&SpliceRecord::Reset(ResetCode::Idle)), "06000106");
     let delivered = Delivered {
         offset: 1,
         limit: 2,
     };
     assert_eq!(
-        hex(&Record::Delivered(delivered)),
+        hex(&SpliceRecord::Delivered(delivered)),
         "07001000000000000000010000000000000002"
     );
-    let message = Message {
+    let message = MessageRecord {
         number: 1,
         stamp: 2,
         index: 0,
@@ -402,22 +419,22 @@ fn the_other_records_have_their_golden_octets() {
         octets: b"x",
     };
     assert_eq!(
-        hex(&Record::Message(message)),
+        hex(&SpliceRecord::Message(message)),
         "08000b0000000100000002000378"
     );
     assert_eq!(
-        hex(&Record::Flow(FlowId([7; 16]))),
+        hex(&SpliceRecord::Flow(FlowId([7; 16]))),
         "09001007070707070707070707070707070707"
     );
-    assert_eq!(hex(&Record::Finished), "0a0000");
-    assert_eq!(hex(&Record::Stop), "0b0000");
+    assert_eq!(hex(&SpliceRecord::Finished), "0a0000");
+    assert_eq!(hex(&SpliceRecord::Stop), "0b0000");
     let flow = FlowId(*b"0123456789abcdef");
-    let ask = Record::Ask(vec![Question { flow, attempt: 7 }]);
+    let ask = SpliceRecord::Ask(vec![Question { flow, attempt: 7 }]);
     assert_eq!(
         hex(&ask),
         "0c0018303132333435363738396162636465660000000000000007"
     );
-    let gone = Record::Gone(vec![flow]);
+    let gone = SpliceRecord::Gone(vec![flow]);
     assert_eq!(hex(&gone), "0d001030313233343536373839616263646566");
-    assert_eq!(hex(&Record::Gone(Vec::new())), "0d0000");
+    assert_eq!(hex(&SpliceRecord::Gone(Vec::new())), "0d0000");
 }

@@ -7,7 +7,7 @@ use super::super::codes::RefuseCode;
 use super::super::event::FlowEvent;
 use super::super::flow::Flow;
 use super::super::graves::Outcome;
-use super::super::records::{Hearer, Open, Piece, Record, RecordReader};
+use super::super::records::{Hearer, Open, RecordPiece, RecordReader, SpliceRecord};
 use super::{Role, Splicer};
 use crate::machine::{Machine, PathId};
 use crate::transport::aerotp::{ConnectionId, Event, ModeRules};
@@ -123,16 +123,16 @@ impl Splicer {
         let mut input = octets;
         let whole_records = !ModeRules::of(mode).complete;
         let record = if whole_records {
-            Record::take(&mut input)
+            SpliceRecord::take(&mut input)
         } else {
             match orphan.reader.next(&mut input) {
-                Ok(Piece::Wait) => return,
-                Ok(Piece::Record(record)) => Ok(record),
+                Ok(RecordPiece::Wait) => return,
+                Ok(RecordPiece::Record(record)) => Ok(record),
                 Err(malformed) => Err(malformed),
             }
         };
         match record {
-            Ok(Record::Open(open)) => match self.on_open(now, Some(id), peer, mode, &open) {
+            Ok(SpliceRecord::Open(open)) => match self.on_open(now, Some(id), peer, mode, &open) {
                 Ok(()) => {
                     self.orphans.remove(&id);
                     self.with_owner(now, id, |flow, now, shared| {
@@ -141,7 +141,7 @@ impl Splicer {
                 }
                 Err(answer) => self.turn_away(now, id, answer),
             },
-            Ok(Record::Ask(questions)) if !whole_records => {
+            Ok(SpliceRecord::Ask(questions)) if !whole_records => {
                 self.on_ask(now, id, peer, &questions);
             }
             // The opening was lost; it will be repeated.
@@ -162,9 +162,9 @@ impl Splicer {
         orphan.refused = true;
         let stream = ModeRules::of(orphan.mode).complete;
         let record = match answer {
-            Outcome::Finished => Record::Finished,
-            Outcome::Refused(code) => Record::Refused(code),
-            Outcome::Reset(code) => Record::Reset(code),
+            Outcome::Finished => SpliceRecord::Finished,
+            Outcome::Refused(code) => SpliceRecord::Refused(code),
+            Outcome::Reset(code) => SpliceRecord::Reset(code),
         };
         self.say_and_close(now, id, stream, &record);
     }
@@ -175,7 +175,7 @@ impl Splicer {
         now: Instant,
         id: ConnectionId,
         stream: bool,
-        record: &Record<'_>,
+        record: &SpliceRecord<'_>,
     ) {
         let mut octets = Vec::new();
         record.encode(&mut octets);
@@ -262,9 +262,9 @@ impl Splicer {
     /// Takes a datagram without a connection: it names its flow, or opens it.
     fn on_datagram(&mut self, now: Instant, peer: PathId, octets: &[u8]) {
         let mut rest = octets;
-        let flow = match Record::take(&mut rest) {
-            Ok(Record::Flow(flow)) => flow,
-            Ok(Record::Open(open)) => {
+        let flow = match SpliceRecord::take(&mut rest) {
+            Ok(SpliceRecord::Flow(flow)) => flow,
+            Ok(SpliceRecord::Open(open)) => {
                 let newer = |slot: &super::Slot| slot.flow.attempt() < open.attempt;
                 let opens = self.flows.get(&open.flow).is_none_or(newer);
                 if opens

@@ -8,7 +8,7 @@
 use super::super::address::FlowId;
 use super::super::codes::ResetCode;
 use super::super::flow::connect;
-use super::super::records::{Piece, QUESTIONS_MAX, Question, Record, RecordReader};
+use super::super::records::{QUESTIONS_MAX, Question, RecordPiece, RecordReader, SpliceRecord};
 use super::Splicer;
 use crate::machine::{Deadline, PathId};
 use crate::transport::aerotp::{ConnectionConfig, ConnectionId};
@@ -158,7 +158,7 @@ impl Splicer {
             return self.ask_later(now, peer);
         };
         let mut octets = Vec::new();
-        Record::Ask(questions).encode(&mut octets);
+        SpliceRecord::Ask(questions).encode(&mut octets);
         // A fresh connection has room for the question.
         let _ = self.shared.endpoint.write(now, id, &octets);
         self.shared.endpoint.pause(now, id);
@@ -199,10 +199,10 @@ impl Splicer {
         };
         let mut input = octets;
         let gone: BTreeSet<FlowId> = match inquiry.reader.next(&mut input) {
-            Ok(Piece::Wait) => return,
-            Ok(Piece::Record(Record::Gone(gone))) => gone.into_iter().collect(),
+            Ok(RecordPiece::Wait) => return,
+            Ok(RecordPiece::Record(SpliceRecord::Gone(gone))) => gone.into_iter().collect(),
             // The peer cannot be asked: the next question is due later.
-            Ok(Piece::Record(_)) | Err(_) => {
+            Ok(RecordPiece::Record(_)) | Err(_) => {
                 self.shared.endpoint.close(now, id);
                 return;
             }
@@ -256,7 +256,7 @@ impl Splicer {
                 gone.push(question.flow);
             }
         }
-        self.say_and_close(now, id, true, &Record::Gone(gone));
+        self.say_and_close(now, id, true, &SpliceRecord::Gone(gone));
     }
 
     /// In datagram mode: tells the sender of a message that its flow is not known here. Records
@@ -264,7 +264,7 @@ impl Splicer {
     /// would answer each other for ever.
     pub(super) fn disown(&mut self, now: Instant, peer: PathId, flow: FlowId, records: &[u8]) {
         let mut rest = records;
-        let carries = matches!(Record::take(&mut rest), Ok(Record::Message(_)));
+        let carries = matches!(SpliceRecord::take(&mut rest), Ok(SpliceRecord::Message(_)));
         let at = self.inquiries.disowned_at;
         if !carries || at.is_some_and(|at| now.saturating_since(at) < DISOWN_EVERY) {
             return;
@@ -278,8 +278,8 @@ impl Splicer {
         };
         self.inquiries.disowned_at = Some(now);
         let mut octets = Vec::new();
-        Record::Flow(flow).encode(&mut octets);
-        Record::Reset(ResetCode::PeerLost).encode(&mut octets);
+        SpliceRecord::Flow(flow).encode(&mut octets);
+        SpliceRecord::Reset(ResetCode::PeerLost).encode(&mut octets);
         let _ = self.shared.endpoint.write_message(now, place, &octets);
         self.shared.endpoint.close(now, place);
     }

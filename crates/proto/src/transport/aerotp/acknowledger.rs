@@ -6,7 +6,7 @@
 
 use super::answer::Answer;
 use super::config::{AckPolicy, AckStyle, ConnectionConfig};
-use super::modes::Acks;
+use super::modes::AckScheme;
 use crate::machine::Deadline;
 use crate::timer::{TimerKind, TimerTable};
 use crate::units::Instant;
@@ -54,7 +54,7 @@ struct Recent {
 
 #[derive(Debug)]
 pub(super) struct Acknowledger {
-    acks: Acks,
+    acks: AckScheme,
     policy: AckPolicy,
     /// Whether each TPDU is sent several times, so that a duplicate says nothing by itself.
     expects_copies: bool,
@@ -70,7 +70,7 @@ pub(super) struct Acknowledger {
 }
 
 impl Acknowledger {
-    pub(super) fn new(acks: Acks, config: &ConnectionConfig) -> Self {
+    pub(super) fn new(acks: AckScheme, config: &ConnectionConfig) -> Self {
         Self {
             acks,
             policy: config.ack.in_mode(acks),
@@ -103,13 +103,14 @@ impl Acknowledger {
 
     /// Notes that an intact data TPDU arrived; `urgent` if the sender should know at once.
     pub(super) fn on_arrival(&mut self, now: Instant, seq: TpduSeq, urgent: bool) {
-        if self.acks == Acks::None {
+        if self.acks == AckScheme::None {
             return;
         }
         self.list(seq);
         self.pending = self.pending.saturating_add(1);
-        let urgent =
-            urgent && self.acks == Acks::Aggregated && self.policy.style == AckStyle::Cumulative;
+        let urgent = urgent
+            && self.acks == AckScheme::Aggregated
+            && self.policy.style == AckStyle::Cumulative;
         if urgent || self.pending >= self.policy.every {
             self.due = true;
         } else {
@@ -137,7 +138,7 @@ impl Acknowledger {
             return;
         }
         let is_listed = |last: &Recent| last.seq == seq && last.told == 0;
-        if self.acks == Acks::None || self.recent.back().is_some_and(is_listed) {
+        if self.acks == AckScheme::None || self.recent.back().is_some_and(is_listed) {
             return;
         }
         self.list(seq);
@@ -157,7 +158,7 @@ impl Acknowledger {
     /// Notes the window after the application has read: a sender may be waiting for room.
     pub(super) fn on_window(&mut self, window: u16, capacity: u16) {
         let was_tight = self.window_told <= capacity / 4;
-        if self.acks != Acks::None && was_tight && window >= capacity / 2 {
+        if self.acks != AckScheme::None && was_tight && window >= capacity / 2 {
             self.due = true;
         }
     }
@@ -300,7 +301,7 @@ mod tests {
 
     #[test]
     fn before_anything_arrived_the_hold_is_unknown_so_that_no_round_trip_is_taken_from_it() {
-        let mut acks = Acknowledger::new(Acks::Aggregated, &ConnectionConfig::default());
+        let mut acks = Acknowledger::new(AckScheme::Aggregated, &ConnectionConfig::default());
         let now = Instant::START + Duration::from_millis(5);
         assert_eq!(hold(&mut acks, now), None);
         acks.note_stamp(now, 1, false);

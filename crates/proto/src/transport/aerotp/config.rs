@@ -1,7 +1,7 @@
 //! The settings of connections and endpoints, and their checks.
 
 use super::endpoint::AddressKey;
-use super::modes::Acks;
+use super::modes::AckScheme;
 use super::packing::Packing;
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
@@ -41,14 +41,14 @@ const SPARSE_FACTOR: u16 = 8;
 
 impl AckPolicy {
     /// The policy as it holds in a mode.
-    pub(super) fn in_mode(self, acks: Acks) -> Self {
+    pub(super) fn in_mode(self, acks: AckScheme) -> Self {
         match acks {
-            Acks::Sparse => Self {
+            AckScheme::Sparse => Self {
                 every: self.every.saturating_mul(SPARSE_FACTOR),
                 flush: self.flush * u32::from(SPARSE_FACTOR),
                 ..self
             },
-            Acks::Aggregated | Acks::None => self,
+            AckScheme::Aggregated | AckScheme::None => self,
         }
     }
 }
@@ -350,7 +350,7 @@ pub struct EndpointConfig {
     pub memory_max: ByteCount,
     /// Whether datagrams ask for marking instead of dropping.
     pub ecn: bool,
-    /// Notes kept until [`Endpoint::take_note`](super::Endpoint::take_note) takes them; 0 for none.
+    /// Notes kept until [`AerotpEndpoint::take_note`](super::AerotpEndpoint::take_note) takes them; 0 for none.
     pub trace_records: usize,
     /// The key with which addresses are validated. With a key, whoever opens a connection must first
     /// show that it receives at its address, which takes a round trip; datagrams without a connection

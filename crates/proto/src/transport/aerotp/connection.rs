@@ -25,7 +25,7 @@ use super::tpdu_shape::TpduShape;
 use crate::bytes::Chunk;
 use crate::machine::{Priority, TpduForm};
 use crate::timer::TimerTable;
-use crate::trace::{Record, Trace};
+use crate::trace::{Trace, TraceRecord};
 use crate::transport::parts::DeliveryReport;
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::Mode;
@@ -289,7 +289,8 @@ impl Connection {
     fn enter(&mut self, now: Instant, state: State) {
         if self.state != state {
             self.state = state;
-            self.trace.note(now, Record::State { to: state.name() });
+            self.trace
+                .note(now, TraceRecord::State { to: state.name() });
         }
     }
 

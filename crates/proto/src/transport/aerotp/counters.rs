@@ -1,6 +1,6 @@
 //! The fate of the data: lost on the wire, recovered, and lost for good, counted apart.
 
-use crate::machine::Kind;
+use crate::machine::TransmitKind;
 use crate::transport::parts::{BurstLengths, DelaySpread};
 use crate::units::FecStrength;
 
@@ -8,7 +8,7 @@ use crate::units::FecStrength;
 /// end-to-end balance adds the two ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Octets sent, from header to parity, by kind, in the order of [`Kind::ALL`].
+    /// Octets sent, from header to parity, by kind, in the order of [`TransmitKind::ALL`].
     pub sent_bytes: [u64; 4],
     /// TPDUs sent, by kind.
     pub sent_tpdus: [u64; 4],
@@ -75,12 +75,12 @@ pub struct Counters {
 
 impl Counters {
     /// Counts a datagram that was sent.
-    pub fn on_sent(&mut self, kind: Kind, octets: usize) {
+    pub fn on_sent(&mut self, kind: TransmitKind, octets: usize) {
         let index = match kind {
-            Kind::Source => 0,
-            Kind::Repair => 1,
-            Kind::Retransmission => 2,
-            Kind::Control => 3,
+            TransmitKind::Source => 0,
+            TransmitKind::Repair => 1,
+            TransmitKind::Retransmission => 2,
+            TransmitKind::Control => 3,
         };
         self.sent_bytes[index] += octets as u64;
         self.sent_tpdus[index] += 1;

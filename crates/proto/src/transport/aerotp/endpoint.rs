@@ -81,7 +81,7 @@ enum Orphan {
 
 /// One end of many AeroTP connections over any number of paths.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct AerotpEndpoint {
     config: EndpointConfig,
     rng: Rng,
     connections: BTreeMap<ConnectionId, Entry>,
@@ -125,7 +125,7 @@ pub struct Endpoint {
     now: Instant,
 }
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// An endpoint without connections. `rng` chooses local ports.
     pub fn new(config: EndpointConfig, rng: Rng) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! AeroTP: one connection machine, seven modes.
 //!
-//! An [`Endpoint`] is the machine that a driver runs: it owns the connections, shares one rate budget
+//! An [`AerotpEndpoint`] is the machine that a driver runs: it owns the connections, shares one rate budget
 //! for each path between them by priority, and routes datagrams. A mode's behaviour is a row of the
 //! table in `modes`; no other code asks for the mode.
 //!
@@ -34,9 +34,9 @@ pub use config::{
     AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };
 pub use counters::Counters;
-pub use endpoint::{AddressKey, Endpoint, EndpointCounters, Note};
+pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note};
 pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, PathRate, RateReason, State, WriteError,
 };
-pub use modes::{Acks, ModeRules, Nacks};
+pub use modes::{AckScheme, ModeRules, Nacks};
 pub use tpdu_shape::TpduShape;

@@ -4,7 +4,7 @@ use crate::wire::Mode;
 
 /// The rule by which the receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acks {
+pub enum AckScheme {
     /// It never acknowledges.
     None,
     /// It acknowledges rarely and relies on requests for missing TPDUs (near-reliable: "a limited
@@ -32,7 +32,7 @@ pub struct ModeRules {
     /// Whether there is a connection, with set-up, close and order.
     pub connection: bool,
     /// The rule for positive acknowledgements.
-    pub acks: Acks,
+    pub acks: AckScheme,
     /// The rule for negative acknowledgements.
     pub nacks: Nacks,
     /// Whether the receiver waits until each hole is filled, so that nothing is ever missing.
@@ -51,7 +51,7 @@ impl ModeRules {
     pub const fn of(mode: Mode) -> Self {
         let plain = Self {
             connection: true,
-            acks: Acks::None,
+            acks: AckScheme::None,
             nacks: Nacks::None,
             complete: false,
             blocks: false,
@@ -68,14 +68,14 @@ impl ModeRules {
                 ..plain
             },
             Mode::NearReliable => Self {
-                acks: Acks::Sparse,
+                acks: AckScheme::Sparse,
                 nacks: Nacks::DamagedAndHoles,
                 complete: true,
                 custody: true,
                 ..plain
             },
             Mode::Reliable => Self {
-                acks: Acks::Aggregated,
+                acks: AckScheme::Aggregated,
                 complete: true,
                 ..plain
             },
@@ -84,7 +84,7 @@ impl ModeRules {
                 ..plain
             },
             Mode::HybridNackMack => Self {
-                acks: Acks::Aggregated,
+                acks: AckScheme::Aggregated,
                 nacks: Nacks::Damaged,
                 complete: true,
                 ..plain
@@ -94,11 +94,11 @@ impl ModeRules {
 
     /// Whether the sender keeps TPDUs for retransmission.
     pub fn retransmits(self) -> bool {
-        self.acks != Acks::None || self.nacks != Nacks::None
+        self.acks != AckScheme::None || self.nacks != Nacks::None
     }
 
     /// Whether the receiver confirms what has arrived, so that the sender knows when it is done.
     pub fn confirms(self) -> bool {
-        self.acks != Acks::None
+        self.acks != AckScheme::None
     }
 }

@@ -13,7 +13,7 @@ use super::patience::Patience;
 use crate::bytes::{Chunk, Inserted, Reassembly};
 use crate::machine::Deadline;
 use crate::timer::{TimerKind, TimerTable};
-use crate::trace::{Record, Trace};
+use crate::trace::{Trace, TraceRecord};
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{BlockDescriptor, FecStrength, Handshake, LISTED_NUMBERS_MAX};
@@ -188,7 +188,7 @@ impl Receiver {
             let (seq, corrected_symbols) = (arrival.seq, arrival.corrected_symbols);
             trace.note(
                 now,
-                Record::Accepted {
+                TraceRecord::Accepted {
                     seq,
                     corrected_symbols,
                 },
@@ -290,7 +290,7 @@ impl Receiver {
         self.acks.note_stamp(now, arrival.stamp, arrival.marked);
         self.ask_behind_copies(arrival.seq);
         counters.wire_damaged += 1;
-        trace.note(now, Record::Damaged { seq: arrival.seq });
+        trace.note(now, TraceRecord::Damaged { seq: arrival.seq });
         if self.deliver_damaged && !self.rules.complete {
             self.insert(now, arrival.seq, arrival.body, false, counters);
         } else {
@@ -338,7 +338,7 @@ impl Receiver {
             if !matches!(inserted, Inserted::Duplicate | Inserted::Beyond) {
                 counters.accepted_tpdus += 1;
                 counters.recovered_fec_block += 1;
-                trace.note(now, Record::Rebuilt { seq });
+                trace.note(now, TraceRecord::Rebuilt { seq });
             }
         }
     }

@@ -16,7 +16,7 @@ use super::blocks::ParityPlan;
 use super::config::ConnectionConfig;
 use super::modes::ModeRules;
 use crate::bytes::SendBuffer;
-use crate::machine::Kind;
+use crate::machine::TransmitKind;
 use crate::timer::{TimerKind, TimerTable};
 use crate::transport::parts::{RttEstimator, Scoreboard};
 use crate::units::{Duration, Instant};
@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
     pub(super) seq: TpduSeq,
-    pub(super) kind: Kind,
+    pub(super) kind: TransmitKind,
     pub(super) position: u64,
     pub(super) len: usize,
     /// Whether it follows the same TPDU at once.
@@ -401,7 +401,7 @@ impl Sender {
         self.arm_retransmission(now);
         Some(Unit {
             seq,
-            kind: Kind::Retransmission,
+            kind: TransmitKind::Retransmission,
             position,
             len,
             is_copy: false,
@@ -416,7 +416,7 @@ impl Sender {
         let len = scratch.len();
         Some(Unit {
             seq,
-            kind: Kind::Repair,
+            kind: TransmitKind::Repair,
             position: 0,
             len,
             is_copy: false,
@@ -447,7 +447,7 @@ impl Sender {
         }
         Unit {
             seq,
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             position,
             len,
             is_copy: false,

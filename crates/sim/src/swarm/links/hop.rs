@@ -4,7 +4,7 @@ use crate::guard::GuardedLink;
 use fulmar_baseline::link::{
     AnyLink, FlowHash, FrameTransmit, LinkDriver, LinkLayer, LinkMachine, LinkPacket, Medium, drain,
 };
-use fulmar_proto::machine::{Kind, Priority};
+use fulmar_proto::machine::{Priority, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -455,7 +455,7 @@ impl LinkDriver for Port<'_> {
             octets: &self.packet,
             flow: FlowHash(1),
             priority: Priority(0),
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             deadline: None,
         })
     }

@@ -7,12 +7,14 @@
 use super::local_end::{Asked, LocalEnd};
 use crate::guard::Guarded;
 use fulmar_channel::{Channel, ChannelVerdict, Flips, apply_flips};
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Transmit, drain};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Transmit, drain,
+};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
     FlowEvent, FlowId, RefuseCode, ResetCode, Role, Splicer, SplicerConfig,
 };
-use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -50,7 +52,7 @@ impl Gateway {
             ..settings.splicer
         };
         let rng = rng.child(&starts.to_string());
-        let endpoint = Endpoint::new(settings.endpoint, rng.child("ports"));
+        let endpoint = AerotpEndpoint::new(settings.endpoint, rng.child("ports"));
         let splicer = Splicer::new(config, endpoint, rng.child("flows"));
         Self {
             machine: Guarded::new(splicer.expect("the drawing makes sound settings")),
@@ -359,7 +361,7 @@ struct EndsDriver<'a> {
     earlier: &'a mut Vec<(FlowId, LocalEnd)>,
 }
 
-impl Driver<Guarded<Splicer>> for EndsDriver<'_> {
+impl MachineDriver<Guarded<Splicer>> for EndsDriver<'_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.clear();
         &mut self.buffer

@@ -5,7 +5,7 @@ use crate::link::{
     StrictLink, drain,
 };
 use crate::wire::link::slacp::{SLACP_BLOCK_OVERHEAD_BYTES, SLACP_OVERHEAD_BYTES};
-use fulmar_proto::machine::{Kind, Priority};
+use fulmar_proto::machine::{Priority, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -88,7 +88,7 @@ impl LinkDriver for Port<'_> {
             octets: &self.packet,
             flow: FlowHash(offered.flow),
             priority: Priority(offered.priority),
-            kind: Kind::Source,
+            kind: TransmitKind::Source,
             deadline: None,
         })
     }

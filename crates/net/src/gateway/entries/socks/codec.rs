@@ -36,7 +36,7 @@ pub enum Command {
 
 /// A client's request.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct SocksRequest {
     /// The service asked for.
     pub command: Command,
     /// The destination asked for.
@@ -197,7 +197,7 @@ fn named(octets: &[u8]) -> Option<Host> {
 }
 
 /// Reads a request.
-pub fn request(octets: &[u8]) -> Read<Request> {
+pub fn request(octets: &[u8]) -> Read<SocksRequest> {
     if octets.first().is_some_and(|version| *version != VERSION) {
         return Read::Wrong("not SOCKS version 5");
     }
@@ -213,7 +213,7 @@ pub fn request(octets: &[u8]) -> Read<Request> {
         Read::More => Read::More,
         Read::Wrong(why) => Read::Wrong(why),
         Read::Done(destination, len) => Read::Done(
-            Request {
+            SocksRequest {
                 command,
                 destination,
             },
@@ -303,13 +303,13 @@ mod tests {
         for end in 0..16 {
             assert_eq!(request(&octets[..end]), Read::More, "{end}");
         }
-        let asked = Request {
+        let asked = SocksRequest {
             command: Command::Connect,
             destination: to("localhost:80"),
         };
         assert_eq!(request(&octets), Read::Done(asked, 16));
         let v4 = [5, 3, 0, 1, 10, 0, 0, 1, 1, 187];
-        let asked = Request {
+        let asked = SocksRequest {
             command: Command::UdpAssociate,
             destination: to("10.0.0.1:443"),
         };

@@ -14,7 +14,7 @@
 //! A refused message is never taken out, so that nobody passes for one who was let in. The request is not answered
 //! here, but where its flow or association begins. Whoever refuses ends the connection before anything is thrown away.
 
-use super::codec::{self, Command, Read, Reply, Request};
+use super::codec::{self, Command, Read, Reply, SocksRequest};
 use crate::gateway::sockets::kernel;
 use std::io::{self, ErrorKind, Read as _, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -81,7 +81,7 @@ pub(in crate::gateway) enum Step {
     /// More must come.
     Wait,
     /// The request, and its length: it is still the first in the socket.
-    Asked(Request, usize),
+    Asked(SocksRequest, usize),
     /// Over; the reason is for the log.
     Failed(&'static str),
 }

@@ -2,13 +2,13 @@ use super::*;
 use crate::gateway::flows::custody::{Budget, MemoryCustody};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::SplicerConfig;
-use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::ByteCount;
 use std::net::TcpListener;
 
 fn splicer() -> Splicer {
     let rng = Rng::from_seed(1);
-    let endpoint = Endpoint::new(EndpointConfig::default(), rng.child("ports"));
+    let endpoint = AerotpEndpoint::new(EndpointConfig::default(), rng.child("ports"));
     Splicer::new(SplicerConfig::default(), endpoint, rng.child("flows")).unwrap()
 }
 

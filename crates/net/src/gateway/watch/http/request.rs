@@ -19,7 +19,7 @@ pub enum Progress {
     /// More than is allowed.
     TooLong,
     /// All of it. Octets behind it are ignored.
-    Done(Request),
+    Done(HttpRequest),
 }
 
 /// A request's line and headers on their way in.
@@ -39,7 +39,7 @@ impl RequestReader {
         match end.map(|end| from + end) {
             Some(end) if end <= REQUEST_BYTES_MAX => {
                 let head = self.head.get(..end).unwrap_or_default();
-                Progress::Done(Request(String::from_utf8_lossy(head).into_owned()))
+                Progress::Done(HttpRequest(String::from_utf8_lossy(head).into_owned()))
             }
             None if self.head.len() < REQUEST_BYTES_MAX + END.len() => Progress::More,
             Some(_) | None => Progress::TooLong,
@@ -49,13 +49,13 @@ impl RequestReader {
 
 /// A request's line and headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request(String);
+pub struct HttpRequest(String);
 
 /// A number in a query is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotANumber;
 
-impl Request {
+impl HttpRequest {
     /// Its line and headers, without the blank line that ends them.
     pub fn head(&self) -> &str {
         &self.0
@@ -132,7 +132,7 @@ fn names_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn request(head: &str) -> Request {
+    fn request(head: &str) -> HttpRequest {
         let whole = format!("{head}\r\n\r\n");
         match RequestReader::default().push(whole.as_bytes()) {
             Progress::Done(request) => request,

@@ -1,12 +1,12 @@
 //! The carrier, the session, and the snapshot itself.
 
-use super::entry::{Entry, Kind, Point, Unit};
+use super::entry::{Entry, MetricKind, Point, Unit};
 use super::select::{by, count, number, of_window};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "uptime_seconds",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Seconds,
         labels: &[],
         point: Point::Computed,
@@ -17,7 +17,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "snapshot_sequence",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Times,
         labels: &[],
         point: Point::Computed,
@@ -28,7 +28,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "window_seconds",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Seconds,
         labels: &[],
         point: Point::Computed,
@@ -39,7 +39,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "datagrams_sent",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &[],
         point: Point::Session,
@@ -50,7 +50,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "datagrams_received",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &[],
         point: Point::Session,
@@ -61,7 +61,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "datagrams_dropped",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &["reason"],
         point: Point::Session,
@@ -72,7 +72,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "datagrams_uncorrected",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &[],
         point: Point::Session,
@@ -83,7 +83,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "session_operations",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &["operation"],
         point: Point::Session,
@@ -94,7 +94,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "datagrams_fragmented",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &[],
         point: Point::Session,
@@ -105,7 +105,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "datagrams_reassembled",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &[],
         point: Point::Session,
@@ -116,7 +116,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "datagrams_queue_full",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &[],
         point: Point::Session,
@@ -127,7 +127,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "outages",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &[],
         point: Point::Session,
@@ -138,7 +138,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "outage_seconds",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Seconds,
         labels: &[],
         point: Point::Session,
@@ -149,7 +149,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "moves",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &[],
         point: Point::Session,
@@ -160,7 +160,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "handshakes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &[],
         point: Point::Session,
@@ -171,7 +171,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "rekeys",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &[],
         point: Point::Session,
@@ -182,7 +182,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "captured_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &[],
         point: Point::Session,
@@ -193,7 +193,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "capture_missed_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &[],
         point: Point::Session,
@@ -204,7 +204,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "traced_events",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &[],
         point: Point::Session,
@@ -215,7 +215,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "trace_missed_events",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &[],
         point: Point::Session,
@@ -226,7 +226,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "malformed_records",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Messages,
         labels: &[],
         point: Point::Splice,

@@ -65,7 +65,7 @@ const VALUES: &str = "
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Entry, Kind, entries};
+    use super::super::{Entry, MetricKind, entries};
     use super::*;
     use std::collections::BTreeSet;
     use std::{env, fs};
@@ -109,7 +109,7 @@ mod tests {
             assert!(!entry.help.ends_with('.') && !entry.help.is_empty());
             assert!(!entry.label.is_empty());
             assert!(
-                entry.kind == Kind::Gauge || !entry.name.ends_with("_total"),
+                entry.kind == MetricKind::Gauge || !entry.name.ends_with("_total"),
                 "{entry:?}"
             );
         }

@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 
 /// The behaviour of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows, from 0 at the start of the gateway.
     Counter,
     /// Tells the present state.
     Gauge,
 }
 
-impl Kind {
+impl MetricKind {
     /// The name in `OpenMetrics`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -207,7 +207,7 @@ pub struct Entry {
     /// Its name, without the prefix and without the `_total` of counters.
     pub name: &'static str,
     /// Its behaviour.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Its unit.
     pub unit: Unit,
     /// The labels that tell its series apart.
@@ -247,8 +247,8 @@ impl Entry {
     /// The name in `/metrics` and `/status`.
     pub fn full_name(&self) -> String {
         let total = match self.kind {
-            Kind::Counter => "_total",
-            Kind::Gauge => "",
+            MetricKind::Counter => "_total",
+            MetricKind::Gauge => "",
         };
         format!("{PREFIX}_{}{total}", self.name)
     }

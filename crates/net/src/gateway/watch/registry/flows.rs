@@ -1,12 +1,12 @@
 //! Flows, by class: what local programs see.
 
-use super::entry::{Entry, Kind, Point, Unit};
+use super::entry::{Entry, MetricKind, Point, Unit};
 use super::select::{count, of_classes, of_classes_by, of_window};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "flows",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Flows,
         labels: &[],
         point: Point::Splice,
@@ -17,7 +17,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "custody_bytes",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Bytes,
         labels: &[],
         point: Point::Local,
@@ -28,7 +28,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "custody_damaged_bytes",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Bytes,
         labels: &[],
         point: Point::Local,
@@ -39,7 +39,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "goodput_delivered_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &[],
         point: Point::Computed,
@@ -50,7 +50,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "goodput_received_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &[],
         point: Point::Computed,
@@ -61,7 +61,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "flows_opened",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Flows,
         labels: &["class"],
         point: Point::Splice,
@@ -72,7 +72,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "flows_finished",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Flows,
         labels: &["class"],
         point: Point::Splice,
@@ -83,7 +83,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "flows_resumed",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &["class"],
         point: Point::Splice,
@@ -94,7 +94,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "flows_refused",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Flows,
         labels: &["class", "reason"],
         point: Point::Splice,
@@ -105,7 +105,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "flows_reset",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Flows,
         labels: &["class", "reason"],
         point: Point::Splice,
@@ -116,7 +116,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "accepted_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Bytes,
         labels: &["class"],
         point: Point::Local,
@@ -127,7 +127,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "delivered_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Bytes,
         labels: &["class"],
         point: Point::Splice,
@@ -138,7 +138,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "received_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Bytes,
         labels: &["class"],
         point: Point::Local,
@@ -149,7 +149,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "repeated_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Bytes,
         labels: &["class"],
         point: Point::Splice,
@@ -160,7 +160,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "messages_accepted",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Messages,
         labels: &["class"],
         point: Point::Local,
@@ -171,7 +171,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "messages_received",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Messages,
         labels: &["class"],
         point: Point::Local,
@@ -182,7 +182,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "messages_delivered",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Messages,
         labels: &["class"],
         point: Point::Splice,
@@ -193,7 +193,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "messages_undelivered",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Messages,
         labels: &["class"],
         point: Point::Splice,
@@ -204,7 +204,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "messages_lost",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Messages,
         labels: &["class", "reason"],
         point: Point::Splice,

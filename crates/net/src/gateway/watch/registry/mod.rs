@@ -13,7 +13,7 @@ mod transport;
 
 pub use document::document;
 pub(in crate::gateway) use entry::escaped;
-pub use entry::{Entry, Kind, Point, Unit};
+pub use entry::{Entry, MetricKind, Point, Unit};
 pub(in crate::gateway) use entry::{Sample, Value};
 
 /// The beginning of every name.

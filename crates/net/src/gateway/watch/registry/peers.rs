@@ -1,7 +1,7 @@
 //! Peers: their links, round trips, rates and outages.
 
 use super::super::status::REMOVED;
-use super::entry::{Entry, Kind, Point, Unit, Value};
+use super::entry::{Entry, MetricKind, Point, Unit, Value};
 use super::select::{
     of_directions, of_losses, of_peer_delays, of_peer_windows, of_peers, of_quantiles,
 };
@@ -9,7 +9,7 @@ use super::select::{
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "link_up",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Flag,
         labels: &["peer"],
         point: Point::Session,
@@ -25,7 +25,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "peer_flows",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Flows,
         labels: &["peer"],
         point: Point::Splice,
@@ -36,7 +36,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "rtt_seconds",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Seconds,
         labels: &["peer"],
         point: Point::Session,
@@ -47,7 +47,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "rtt_quantile_seconds",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Seconds,
         labels: &["peer", "quantile"],
         point: Point::Session,
@@ -58,7 +58,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "rtt_samples",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Times,
         labels: &["peer"],
         point: Point::Session,
@@ -69,7 +69,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "path_mtu_bytes",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Bytes,
         labels: &["peer"],
         point: Point::Session,
@@ -80,7 +80,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "packet_overhead_bytes",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Bytes,
         labels: &["peer"],
         point: Point::Session,
@@ -91,7 +91,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "rate_bound_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &["peer"],
         point: Point::Configured,
@@ -102,7 +102,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "rate_used_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &["peer"],
         point: Point::Sender,
@@ -113,7 +113,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "rate_found_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &["peer"],
         point: Point::Sender,
@@ -124,7 +124,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "rate_arrived_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &["peer"],
         point: Point::Sender,
@@ -139,7 +139,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "link_outages",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &["peer"],
         point: Point::Session,
@@ -150,7 +150,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "link_outage_seconds",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Seconds,
         labels: &["peer"],
         point: Point::Session,
@@ -161,7 +161,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "link_outage_longest_seconds",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Seconds,
         labels: &["peer"],
         point: Point::Session,
@@ -172,7 +172,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "link_down_seconds",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Seconds,
         labels: &["peer"],
         point: Point::Session,
@@ -183,7 +183,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "wire_sent_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &["peer"],
         point: Point::Computed,
@@ -194,7 +194,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "payload_received_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &["peer"],
         point: Point::Computed,
@@ -205,7 +205,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "payload_confirmed_bits_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &["peer"],
         point: Point::Computed,
@@ -216,7 +216,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "confirmed_after_quantile_seconds",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Seconds,
         labels: &["peer", "quantile"],
         point: Point::Computed,
@@ -227,7 +227,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "repair_ratio",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Ratio,
         labels: &["peer"],
         point: Point::Computed,
@@ -238,7 +238,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "capacity_ratio",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Ratio,
         labels: &["peer"],
         point: Point::Computed,
@@ -249,7 +249,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "link_sent_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &["peer", "direction"],
         point: Point::Session,
@@ -260,7 +260,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "link_arrived_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Datagrams,
         labels: &["peer", "direction"],
         point: Point::Session,
@@ -271,7 +271,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "link_loss_ratio",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Ratio,
         labels: &["peer", "direction"],
         point: Point::Computed,
@@ -282,7 +282,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "link_lost_packets_per_second",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Datagrams,
         labels: &["peer", "direction"],
         point: Point::Computed,
@@ -293,7 +293,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "far_recovered_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer"],
         point: Point::Receiver,
@@ -304,7 +304,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "far_residual_lost_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer"],
         point: Point::Receiver,
@@ -315,7 +315,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "wire_loss_ratio",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Ratio,
         labels: &["peer"],
         point: Point::Computed,
@@ -326,7 +326,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "residual_loss_ratio",
-        kind: Kind::Gauge,
+        kind: MetricKind::Gauge,
         unit: Unit::Ratio,
         labels: &["peer"],
         point: Point::Computed,

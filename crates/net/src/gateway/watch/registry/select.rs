@@ -1,7 +1,7 @@
 //! The sources of entries' values: one value, or one for each class, peer or window.
 
 use super::super::snapshots::Snapshot;
-use super::super::status::{ClassReport, DirectionReport, PeerReport, TransportReport};
+use super::super::status::{ClassReport, DirectionStatus, PeerReport, TransportReport};
 use super::super::tally::{Loss, PeerWindow, Window};
 use super::entry::{Sample, Value};
 use fulmar_proto::transport::parts::DelaySpread;
@@ -85,7 +85,7 @@ pub(super) fn of_peer_windows(
 /// For each peer, the datagrams that left here (`out`) and those that came (`in`).
 pub(super) fn of_directions(
     snapshot: &Snapshot,
-    value: impl Fn(&DirectionReport) -> u64,
+    value: impl Fn(&DirectionStatus) -> u64,
 ) -> Vec<Sample> {
     let directions = |peer: &PeerReport| {
         [("out", &peer.outward), ("in", &peer.inward)]

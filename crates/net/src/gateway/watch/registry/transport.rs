@@ -1,12 +1,12 @@
 //! AeroTP's figures for each class with each peer: lost on the wire, recovered, and lost for good are told apart.
 
-use super::entry::{Entry, Kind, Point, Unit};
+use super::entry::{Entry, MetricKind, Point, Unit};
 use super::select::{of_transports, of_transports_by};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "packets_sent",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class", "kind"],
         point: Point::Sender,
@@ -17,7 +17,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "wire_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Bytes,
         labels: &["peer", "class", "kind"],
         point: Point::Sender,
@@ -28,7 +28,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "confirmed_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class"],
         point: Point::Sender,
@@ -39,7 +39,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "confirmed_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Bytes,
         labels: &["peer", "class"],
         point: Point::Sender,
@@ -50,7 +50,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "held_lost_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class", "cause"],
         point: Point::Sender,
@@ -61,7 +61,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "accepted_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class"],
         point: Point::Receiver,
@@ -72,7 +72,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "duplicate_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class"],
         point: Point::Receiver,
@@ -83,7 +83,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "payload_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Bytes,
         labels: &["peer", "class"],
         point: Point::Receiver,
@@ -94,7 +94,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "wire_lost_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class"],
         point: Point::Receiver,
@@ -105,7 +105,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "loss_bursts",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &["peer", "class", "length"],
         point: Point::Receiver,
@@ -116,7 +116,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "wire_damaged_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class"],
         point: Point::Receiver,
@@ -127,7 +127,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "corrected_bytes",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Bytes,
         labels: &["peer", "class"],
         point: Point::Receiver,
@@ -138,7 +138,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "recovered_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class", "by"],
         point: Point::Receiver,
@@ -149,7 +149,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "residual_lost_packets",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Tpdus,
         labels: &["peer", "class", "cause"],
         point: Point::Receiver,
@@ -160,7 +160,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "stalls",
-        kind: Kind::Counter,
+        kind: MetricKind::Counter,
         unit: Unit::Times,
         labels: &["peer", "class"],
         point: Point::Sender,

@@ -7,7 +7,7 @@ use super::super::tpdu_shape::corrected_for_certain;
 use super::timers::ConnectionTimer;
 use super::{Connection, RateSign};
 use crate::machine::TpduForm;
-use crate::trace::Record;
+use crate::trace::TraceRecord;
 use crate::transport::parts::DeliveryReport;
 use crate::units::Instant;
 use crate::wire::aerotp::{Acks, BodyCheck, ChannelWord, Mack, Nack, Tpdu, TpduKind};
@@ -144,7 +144,7 @@ impl Connection {
         let deferred_over = adaptation.longest_hopeful(self.sender.payload_bytes());
         self.sender.cut_into(shape.payload, deferred_over);
         self.counters.adaptations += 1;
-        let record = Record::Adapted {
+        let record = TraceRecord::Adapted {
             payload: u32::try_from(shape.payload).unwrap_or(u32::MAX),
             words: shape.fec_words.words(),
             rate_octaves: adaptation.rate_quarter_octaves().unwrap_or_default() / 4,

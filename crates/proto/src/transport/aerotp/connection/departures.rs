@@ -7,8 +7,8 @@ use super::super::sender::Unit;
 use super::Connection;
 use super::timers::ConnectionTimer;
 use crate::fec::packet::PacketCode;
-use crate::machine::{Kind, TpduForm};
-use crate::trace::Record;
+use crate::machine::{TpduForm, TransmitKind};
+use crate::trace::TraceRecord;
 use crate::units::Instant;
 use crate::wire::Port;
 use crate::wire::TpduSeq;
@@ -73,7 +73,7 @@ impl Connection {
         code: &mut PacketCode,
         report: Option<PathReport>,
         out: &mut Vec<u8>,
-    ) -> Option<Kind> {
+    ) -> Option<TransmitKind> {
         if !self.wants_to_answer() {
             return None;
         }
@@ -105,11 +105,11 @@ impl Connection {
             let tpdu_start = start + self.packing().long_type_bytes();
             append_parity(code, out, tpdu_start, strength);
         }
-        self.on_sent(now, Kind::Control, out.len() - start);
-        Some(Kind::Control)
+        self.on_sent(now, TransmitKind::Control, out.len() - start);
+        Some(TransmitKind::Control)
     }
 
-    fn on_sent(&mut self, now: Instant, kind: Kind, octets: usize) {
+    fn on_sent(&mut self, now: Instant, kind: TransmitKind, octets: usize) {
         self.last_sent = now;
         self.counters.on_sent(kind, octets);
     }
@@ -121,7 +121,7 @@ impl Connection {
         code: &mut PacketCode,
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
-    ) -> Option<Kind> {
+    ) -> Option<TransmitKind> {
         let unit = self.sender.next_spare(now)?;
         Some(self.write_unit(now, unit, code, scratch, out))
     }
@@ -133,7 +133,7 @@ impl Connection {
         code: &mut PacketCode,
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
-    ) -> Option<Kind> {
+    ) -> Option<TransmitKind> {
         let unit = self.sender.next_unit(now, scratch)?;
         Some(self.write_unit(now, unit, code, scratch, out))
     }
@@ -145,7 +145,7 @@ impl Connection {
         code: &mut PacketCode,
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
-    ) -> Kind {
+    ) -> TransmitKind {
         let start = out.len();
         let first = unit.seq == self.config.first_seq && unit.repair.is_none();
         let flags = if first && self.rules.connection && !self.heard {
@@ -184,7 +184,7 @@ impl Connection {
         let expected = self
             .adaptation
             .as_ref()
-            .filter(|_| unit.kind == Kind::Source);
+            .filter(|_| unit.kind == TransmitKind::Source);
         if let Some(quarters) = expected.and_then(|adaptation| adaptation.rate_quarter_octaves()) {
             self.counters.on_adapted(unit.len, fec_words, quarters);
         }
@@ -213,15 +213,15 @@ impl Connection {
 
     fn note_unit(&mut self, now: Instant, unit: &Unit) {
         let record = match unit.repair {
-            Some(block) => Record::RepairSent {
+            Some(block) => TraceRecord::RepairSent {
                 first: unit.seq,
                 index: block.repair_index,
             },
-            None => Record::Sent {
+            None => TraceRecord::Sent {
                 seq: unit.seq,
                 position: unit.position,
                 len: u32::try_from(unit.len).unwrap_or(u32::MAX),
-                again: unit.kind == Kind::Retransmission,
+                again: unit.kind == TransmitKind::Retransmission,
             },
         };
         self.trace.note(now, record);

@@ -4,7 +4,7 @@ use super::super::config::ConnectionConfig;
 use super::super::event::{ConnectionId, Event};
 use super::super::key::Key;
 use super::super::tombstones::{Past, Tombstone};
-use super::{Endpoint, ORPHANS_MAX, Orphan};
+use super::{AerotpEndpoint, ORPHANS_MAX, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
 use crate::units::Instant;
 use crate::wire::aerotp::{
@@ -39,7 +39,7 @@ impl Arriving {
     }
 }
 
-impl Endpoint {
+impl AerotpEndpoint {
     pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.count_arrival(&datagram);
         self.receive_long(now, datagram.octets, Arriving::of(&datagram, false));

@@ -1,12 +1,12 @@
 //! The words of the layers below on a path: its rate, its round trip, its bit errors.
 
-use super::{Endpoint, Entry};
+use super::{AerotpEndpoint, Entry};
 use crate::machine::PathId;
 use crate::transport::aerotp::ConnectionId;
 use crate::transport::parts::{LinkReport, RtoLimits};
 use crate::units::{BitErrorRate, Duration, Instant};
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// Takes the report of the layer below on a path: the cross-layer hook.
     pub fn link_report(&mut self, now: Instant, path: PathId, report: LinkReport) {
         self.now = now;
@@ -30,7 +30,7 @@ impl Endpoint {
     }
 
     /// Does the same, also for connections on the path that [ask early](RtoLimits::asking_early) and have no answer yet:
-    /// they may have begun while the path was [held](Endpoint::hold).
+    /// they may have begun while the path was [held](AerotpEndpoint::hold).
     pub fn learn_round_trip(&mut self, now: Instant, path: PathId, round_trip: Duration) {
         self.expect_round_trip(path, round_trip);
         let ids: Vec<ConnectionId> = self.connections_on(path).collect();

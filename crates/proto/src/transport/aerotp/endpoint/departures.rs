@@ -1,7 +1,7 @@
 //! The next datagram to leave: resets, then control, then data as the paths' budgets allow.
 
-use super::{Endpoint, Orphan};
-use crate::machine::{Ecn, Kind, PathId, Priority, TpduForm, Transmit};
+use super::{AerotpEndpoint, Orphan};
+use crate::machine::{Ecn, PathId, Priority, TpduForm, Transmit, TransmitKind};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{self, Named, ShortFeedback};
@@ -58,8 +58,14 @@ fn write_end(asks: Header, end: TpduSeq, named: Option<Named>, form: TpduForm, o
     feedback.cumulative(Handshake::Afin, end, receiver, [], out);
 }
 
-impl Endpoint {
-    fn transmit(&self, path: PathId, len: usize, kind: Kind, priority: Priority) -> Transmit {
+impl AerotpEndpoint {
+    fn transmit(
+        &self,
+        path: PathId,
+        len: usize,
+        kind: TransmitKind,
+        priority: Priority,
+    ) -> Transmit {
         let ecn = if self.config.ecn {
             Ecn::Capable
         } else {
@@ -105,7 +111,12 @@ impl Endpoint {
             Orphan::Ended { asks, end, named } => write_end(asks, end, named, form, out),
             Orphan::UnknownName(named) => short::write_unknown_name(named, out),
         }
-        Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))
+        Some(self.transmit(
+            path,
+            out.len() - start,
+            TransmitKind::Control,
+            Priority(u8::MAX),
+        ))
     }
 
     /// The next control TPDU. Control goes ahead of data within the same budget: it is small, and

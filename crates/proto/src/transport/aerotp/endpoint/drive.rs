@@ -1,11 +1,11 @@
 //! The endpoint as a machine: the calls with which a driver feeds and drains it.
 
 use super::super::event::{ConnectionId, Event};
-use super::Endpoint;
+use super::AerotpEndpoint;
 use crate::machine::{Datagram, Deadline, Machine, Transmit};
 use crate::units::Instant;
 
-impl Machine for Endpoint {
+impl Machine for AerotpEndpoint {
     type Event = Event;
 
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {

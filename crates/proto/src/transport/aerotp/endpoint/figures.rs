@@ -1,6 +1,6 @@
 //! Questions to an endpoint that do not change it.
 
-use super::{Endpoint, Entry};
+use super::{AerotpEndpoint, Entry};
 use crate::machine::PathId;
 use crate::transport::aerotp::connection::Connection;
 use crate::transport::aerotp::{ConnectionId, Counters, PathRate, State};
@@ -28,7 +28,7 @@ pub struct EndpointCounters {
     pub rates_declared_wrong: u64,
 }
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// A path's rate and the reason for it, while the path has connections.
     pub fn path_rate(&self, path: PathId) -> Option<PathRate> {
         let schedule = self.paths.get(&path)?;
@@ -60,7 +60,7 @@ impl Endpoint {
         sums
     }
 
-    /// [`Endpoint::class_counters`] of all classes together.
+    /// [`AerotpEndpoint::class_counters`] of all classes together.
     pub fn path_counters(&self, path: PathId) -> Counters {
         let mut sum = Counters::default();
         for of_class in self.class_counters(path).into_values() {

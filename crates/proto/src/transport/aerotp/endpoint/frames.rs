@@ -4,7 +4,7 @@ use super::super::connection::Connection;
 use super::super::key::Key;
 use super::super::tombstones::{Past, Tombstone};
 use super::arrivals::Arriving;
-use super::{Endpoint, Orphan};
+use super::{AerotpEndpoint, Orphan};
 use crate::machine::{Datagram, PathId, TpduForm};
 use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;
@@ -15,7 +15,7 @@ use core::cell::Cell;
 
 /// The connections with the peer at a path, those that are over included.
 struct Peer<'a> {
-    endpoint: &'a Endpoint,
+    endpoint: &'a AerotpEndpoint,
     path: PathId,
     /// The connection that the frame turned out to belong to, so that it need not be looked for again.
     found: Cell<Option<ConnectionId>>,
@@ -109,7 +109,7 @@ impl Known for Peer<'_> {
     }
 }
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// Sends to `path` in this form from now on. The state is kept for every path that speaks the short form.
     pub fn speak(&mut self, now: Instant, path: PathId, form: TpduForm) {
         self.now = now;

@@ -1,11 +1,11 @@
 //! Paths that the layer below has found to be down.
 
-use super::Endpoint;
+use super::AerotpEndpoint;
 use crate::machine::PathId;
 use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// Tells whether `path` is down, as the layer below knows. While it is down, nothing is sent to
     /// it: its connections keep their data, and their time limits run on. A connection that is
     /// aborted is forgotten at once; the peer hears of it when it asks after the outage. When the
@@ -38,7 +38,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether nothing is sent to `path`, see [`Endpoint::hold`].
+    /// Whether nothing is sent to `path`, see [`AerotpEndpoint::hold`].
     pub fn is_held(&self, path: PathId) -> bool {
         self.held.contains_key(&path)
     }

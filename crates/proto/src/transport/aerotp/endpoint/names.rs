@@ -1,7 +1,7 @@
 //! The ports that connections are opened from: each connection that is opened with a peer has a name of its own.
 
 use super::super::key::Key;
-use super::Endpoint;
+use super::AerotpEndpoint;
 use crate::machine::PathId;
 use crate::wire::Port;
 use crate::wire::aerotp::short::Name;
@@ -9,7 +9,7 @@ use crate::wire::aerotp::short::Name;
 /// Ports that `connect` chooses from (RFC 6335: dynamic ports).
 const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// A port from which to open a connection: the one under which it has a name that no other with the peer has or has had lately
     /// (`docs/protocol/aerotp.md`, section 11.2). `None` if there is none left.
     pub(super) fn free_port(&mut self, path: PathId, destination: Port) -> Option<u16> {
@@ -44,8 +44,8 @@ mod tests {
     const LEFT: u16 = 50_081;
 
     /// An endpoint that has had a connection to port 4 from every dynamic port but one.
-    fn almost_used_up() -> Endpoint {
-        let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(5));
+    fn almost_used_up() -> AerotpEndpoint {
+        let mut endpoint = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(5));
         for local in DYNAMIC_PORTS.filter(|local| *local != LEFT) {
             let key = Key {
                 path: PATH,

@@ -1,7 +1,7 @@
 //! Notes of the connections, in one bounded queue that outlives them.
 
 use crate::machine::PathId;
-use crate::trace::Record;
+use crate::trace::TraceRecord;
 use crate::transport::aerotp::connection::Connection;
 use crate::transport::aerotp::event::ConnectionId;
 use crate::units::Instant;
@@ -18,10 +18,10 @@ pub struct Note {
     pub path: PathId,
     /// The class of its [`Share`](crate::transport::aerotp::Share).
     pub class: u8,
-    /// The label that [`Endpoint::label`](super::Endpoint::label) gave it.
+    /// The label that [`AerotpEndpoint::label`](super::AerotpEndpoint::label) gave it.
     pub label: Option<u64>,
     /// The event.
-    pub record: Record,
+    pub record: TraceRecord,
 }
 
 /// The notes that nobody has taken yet.

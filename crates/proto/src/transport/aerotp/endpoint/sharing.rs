@@ -1,11 +1,11 @@
 //! Connections and memory, shared among paths. A peer out of reach, whose connections wait and hold memory, keeps no
 //! other peer from opening one.
 
-use super::Endpoint;
+use super::AerotpEndpoint;
 use crate::machine::PathId;
 use crate::shares::Shares;
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// Gives each of these paths, from now on, a reserve of the connections and of the memory; see [`Shares`]. Without
     /// this call, whoever comes first may take everything.
     pub fn share_among(&mut self, paths: impl IntoIterator<Item = PathId>) {

@@ -1,14 +1,14 @@
 //! The size of TPDUs, as the layers below find it out.
 
-use super::Endpoint;
+use super::AerotpEndpoint;
 use crate::machine::{Carried, Datagram, PathId, PathSizes, TpduForm};
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{ByteCount, Instant};
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// Sets the sizes that the layers below have found `path` to carry. Connections on it, present
     /// and future, make TPDUs of that size, and the path's budget counts those headers. TPDUs that
-    /// were sent before keep their size, see [`Endpoint::set_tpdu_bytes_max`]. The sizes are kept
+    /// were sent before keep their size, see [`AerotpEndpoint::set_tpdu_bytes_max`]. The sizes are kept
     /// for every path that was named once.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Endpoint {
     }
 }
 
-impl Carried for Endpoint {
+impl Carried for AerotpEndpoint {
     const SHORT: bool = true;
 
     fn hold(&mut self, now: Instant, path: PathId, held: bool) {
@@ -97,7 +97,7 @@ impl Carried for Endpoint {
         Self::handle_frames(self, now, datagram);
     }
 
-    /// Every connection with the peer ends, or those that [`Endpoint::end_with_restart`] named.
+    /// Every connection with the peer ends, or those that [`AerotpEndpoint::end_with_restart`] named.
     fn peer_restarted(&mut self, now: Instant, path: PathId) {
         let stale = self.stale.remove(&path);
         let is_stale = |id| stale.as_ref().is_none_or(|stale| stale.contains(&id));

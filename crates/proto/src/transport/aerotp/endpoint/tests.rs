@@ -8,7 +8,7 @@ use crate::units::{Bitrate, ByteCount};
 
 #[test]
 fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
-    let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let mut endpoint = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
     let now = Instant::START;
     let config = ConnectionConfig::default();
     let mut connect = || endpoint.connect(now, PathId(0), Port(1), config);
@@ -25,7 +25,7 @@ fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
 
 #[test]
 fn a_peers_restart_ends_the_connections_that_were_named_or_else_all() {
-    let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let mut endpoint = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
     let (now, path, config) = (Instant::START, PathId(0), ConnectionConfig::default());
     let mut connect = || endpoint.connect(now, path, Port(1), config).expect("room");
     let (old, early) = (connect(), connect());
@@ -44,7 +44,7 @@ fn data_held_by_all_connections_together_bounds_how_many_open() {
         memory_max,
         ..EndpointConfig::default()
     };
-    let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+    let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(1));
     let now = Instant::START;
     let config = ConnectionConfig::default();
     let mut connect = |octets: usize| {
@@ -76,7 +76,7 @@ fn connections_that_wait_on_one_path_leave_the_others_their_reserve() {
     let config = ConnectionConfig::default();
     // Without data the connections run out first, with data the memory.
     for (octets, alone) in [(0, 30), (4_999, 16)] {
-        let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+        let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(1));
         endpoint.share_among([PathId(0), PathId(1)]);
         let mut open = |path: u32| {
             let id = endpoint.connect(now, PathId(path), Port(1), config)?;
@@ -102,7 +102,7 @@ fn connections_that_wait_on_one_path_leave_the_others_their_reserve() {
 
 #[test]
 fn a_path_is_released_after_its_last_connection_once_its_budget_is_even() {
-    let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let mut endpoint = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
     let config = ConnectionConfig::default();
     let mut now = Instant::START;
     for (path, left) in [(0, vec![0]), (1, vec![1])] {
@@ -120,7 +120,7 @@ fn a_path_is_released_after_its_last_connection_once_its_budget_is_even() {
 #[test]
 fn a_connection_that_begins_on_a_known_path_asks_again_within_a_few_round_trips() {
     let asks_again_after = |known: Option<Duration>| {
-        let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+        let mut endpoint = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
         let now = Instant::START + Duration::from_secs(1);
         if let Some(rtt) = known {
             endpoint.expect_round_trip(PathId(0), rtt);
@@ -153,7 +153,7 @@ fn notes_of_a_short_life(trace_records: usize) -> (Vec<Note>, u64) {
         trace_records,
         ..EndpointConfig::default()
     };
-    let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+    let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(1));
     let now = Instant::START;
     let share = crate::transport::aerotp::Share {
         class: 3,
@@ -183,10 +183,11 @@ fn notes_outlive_their_connection_and_say_whose_they_are() {
     for note in &notes {
         assert_eq!((note.path, note.class), (PathId(7), 3));
     }
-    let is_sent = |note: &Note| matches!(note.record, crate::trace::Record::Sent { len: 10, .. });
+    let is_sent =
+        |note: &Note| matches!(note.record, crate::trace::TraceRecord::Sent { len: 10, .. });
     assert_eq!(notes.iter().filter(|note| is_sent(note)).count(), 1);
     let last = notes.last().map(|note| (note.record, note.label));
-    let closed = crate::trace::Record::State { to: "CLOSED" };
+    let closed = crate::trace::TraceRecord::State { to: "CLOSED" };
     assert_eq!(last, Some((closed, Some(9))));
     // The notes are bounded, with a count of those that did not fit. Nothing is noted where nobody
     // asked.
@@ -198,7 +199,7 @@ fn notes_outlive_their_connection_and_say_whose_they_are() {
 /// The times, in milliseconds, at which an endpoint that nobody answers sends something, up to `until`; the numbers of
 /// what it sends; and its counters then.
 fn sent_in_vain(
-    endpoint: &mut Endpoint,
+    endpoint: &mut AerotpEndpoint,
     id: ConnectionId,
     until: u64,
 ) -> (Vec<(u64, TpduSeq)>, Counters) {
@@ -231,7 +232,7 @@ fn who_asks_early_repeats_one_tpdu_after_the_other_and_holds_nothing_for_lost() 
             rate,
             ..EndpointConfig::default()
         };
-        let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+        let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(1));
         if let Some(rtt) = known {
             endpoint.expect_round_trip(PathId(0), rtt);
         }

@@ -14,7 +14,7 @@
 //! # Sources
 //! RFC 9000, section 8.1 (address validation, Retry tokens); RFC 4987, section 3.6 (SYN cookies).
 
-use super::{Endpoint, Orphan};
+use super::{AerotpEndpoint, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
 use crate::units::{Duration, Instant};
 use crate::wire::Mode;
@@ -228,7 +228,7 @@ fn token_of(header: &Header) -> u64 {
     u64::from(header.seq.0) << 32 | u64::from(header.timestamp)
 }
 
-impl Endpoint {
+impl AerotpEndpoint {
     /// Takes a datagram that came from the address with the octets `source`. Where addresses have to be shown
     /// ([`EndpointConfig::address_key`](crate::transport::aerotp::EndpointConfig::address_key)), the proof is bound to
     /// these octets. Without them it is bound to the path.

@@ -3,7 +3,7 @@
 use super::super::counters::Counters;
 use super::super::patience::Hole;
 use super::{REPORT_INTERVAL, Receiver, ReceiverTimer};
-use crate::trace::{Record, Trace};
+use crate::trace::{Trace, TraceRecord};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::LISTED_NUMBERS_MAX;
@@ -73,7 +73,7 @@ impl Receiver {
                 } else {
                     counters.residual_lost += 1;
                 }
-                trace.note(now, Record::GivenUp { seq });
+                trace.note(now, TraceRecord::GivenUp { seq });
             }
         }
         self.after_arrival(now);

@@ -2,7 +2,7 @@
 
 use super::super::counters::Counters;
 use super::{Sender, SenderTimer};
-use crate::trace::{LossSign, Record, Trace};
+use crate::trace::{LossSign, Trace, TraceRecord};
 use crate::transport::parts::Settled;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
@@ -180,7 +180,7 @@ impl Sender {
         if self.stalled {
             self.stalled = false;
             self.timers.stop(SenderTimer::Retransmission);
-            trace.note(now, Record::Resumed);
+            trace.note(now, TraceRecord::Resumed);
         }
     }
 
@@ -191,7 +191,7 @@ impl Sender {
                 LossSign::Nack => counters.held_lost_nack += 1,
                 LossSign::Timeout => counters.held_lost_timeout += 1,
             }
-            trace.note(now, Record::HeldLost { seq, sign });
+            trace.note(now, TraceRecord::HeldLost { seq, sign });
         }
         self.tail_repeats_now = self.tail_repeats.min(tail_repeats_for(counters));
     }

@@ -5,7 +5,7 @@
 //! saved when an answer to an earlier one comes first.
 
 use super::{Sender, Unit};
-use crate::machine::Kind;
+use crate::machine::TransmitKind;
 use crate::transport::parts::Scoreboard;
 use crate::units::Instant;
 use crate::wire::TpduSeq;
@@ -65,7 +65,7 @@ impl Sender {
         }
         Some(Unit {
             seq,
-            kind: Kind::Retransmission,
+            kind: TransmitKind::Retransmission,
             position,
             len,
             is_copy: true,

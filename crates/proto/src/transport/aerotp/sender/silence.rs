@@ -3,7 +3,7 @@
 use super::super::counters::Counters;
 use super::{Sender, SenderTimer};
 use crate::machine::Deadline;
-use crate::trace::{Record, Trace};
+use crate::trace::{Trace, TraceRecord};
 use crate::units::{Duration, Instant};
 
 /// The number of flush times without an acknowledgement before a TPDU's timeout, since
@@ -60,7 +60,7 @@ impl Sender {
             if !self.stalled {
                 self.stalled = true;
                 counters.stalls += 1;
-                trace.note(now, Record::Stalled);
+                trace.note(now, TraceRecord::Stalled);
             }
             self.silences += 1;
             if self.silences.is_multiple_of(SILENCES_PER_BACK_OFF) {

@@ -10,24 +10,24 @@ const PORT: Port = Port(7);
 const ONE_WAY: Duration = Duration::from_millis(50);
 const CLIENT: PathId = PathId(0);
 
-fn listener() -> Endpoint {
+fn listener() -> AerotpEndpoint {
     let config = EndpointConfig {
         address_key: Some(AddressKey::new([7; 32])),
         ..EndpointConfig::default()
     };
-    let mut listener = Endpoint::new(config, Rng::from_seed(1));
+    let mut listener = AerotpEndpoint::new(config, Rng::from_seed(1));
     let listened = listener.listen(PORT, ConnectionConfig::default());
     listened.expect("the defaults work");
     listener
 }
 
-fn caller() -> (Endpoint, ConnectionId) {
-    let mut caller = Endpoint::new(EndpointConfig::default(), Rng::from_seed(2));
+fn caller() -> (AerotpEndpoint, ConnectionId) {
+    let mut caller = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(2));
     let id = caller.connect(Instant::START, CLIENT, PORT, ConnectionConfig::default());
     (caller, id.expect("room"))
 }
 
-fn sent(endpoint: &mut Endpoint, now: Instant) -> Vec<(PathId, Vec<u8>)> {
+fn sent(endpoint: &mut AerotpEndpoint, now: Instant) -> Vec<(PathId, Vec<u8>)> {
     let mut all = Vec::new();
     let mut out = Vec::new();
     while let Some(transmit) = endpoint.poll_transmit(now, &mut out) {
@@ -36,11 +36,11 @@ fn sent(endpoint: &mut Endpoint, now: Instant) -> Vec<(PathId, Vec<u8>)> {
     all
 }
 
-fn events(endpoint: &mut Endpoint) -> Vec<Event> {
+fn events(endpoint: &mut AerotpEndpoint) -> Vec<Event> {
     core::iter::from_fn(|| endpoint.poll_event()).collect()
 }
 
-fn give(endpoint: &mut Endpoint, now: Instant, path: PathId, octets: &[u8]) {
+fn give(endpoint: &mut AerotpEndpoint, now: Instant, path: PathId, octets: &[u8]) {
     let ecn = Ecn::NotCapable;
     endpoint.handle_datagram(now, Datagram { path, octets, ecn });
 }
@@ -184,7 +184,7 @@ fn a_first_flight_arrives_a_round_trip_later_and_need_not_be_sent_again() {
     }
     assert_eq!(first_read, Some(Instant::START + ONE_WAY * 3));
     let counters = caller.counters(id).expect("it is open");
-    let again = counters.sent_bytes[crate::machine::Kind::Retransmission as usize];
+    let again = counters.sent_bytes[crate::machine::TransmitKind::Retransmission as usize];
     assert_eq!(again, 0, "all that waited was taken");
     assert_eq!(listener.endpoint_counters().strangers, 0);
 }
@@ -276,7 +276,7 @@ fn an_address_has_to_be_shown_again_some_time_after_its_last_connection() {
         matches!(closed, Some(Event::Closed { why, .. }) if why == reset),
         "{closed:?}"
     );
-    let opens = |listener: &mut Endpoint, now, source| {
+    let opens = |listener: &mut AerotpEndpoint, now, source| {
         give(listener, now, CLIENT, &opening(source, b"x"));
         listener.connection_count()
     };
@@ -319,13 +319,13 @@ fn datagrams_without_a_connection_are_taken_of_known_addresses_only() {
 }
 
 /// Gives the listener a datagram that arrives by `path` from the address `source`.
-fn give_from(listener: &mut Endpoint, now: Instant, path: u32, source: &[u8], octets: &[u8]) {
+fn give_from(listener: &mut AerotpEndpoint, now: Instant, path: u32, source: &[u8], octets: &[u8]) {
     let (path, ecn) = (PathId(path), Ecn::NotCapable);
     listener.handle_datagram_from(now, Datagram { path, octets, ecn }, source);
 }
 
 /// Shows the address `source`, whose two datagrams come by two paths.
-fn show(listener: &mut Endpoint, now: Instant, [first, second]: [u32; 2], source: &[u8]) {
+fn show(listener: &mut AerotpEndpoint, now: Instant, [first, second]: [u32; 2], source: &[u8]) {
     give_from(listener, now, first, source, &opening(50_000, b"x"));
     let question = sent(listener, now).remove(0).1;
     let token = token_of(&parse(&question).expect("it is whole").header);
