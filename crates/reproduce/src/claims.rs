@@ -129,8 +129,7 @@ impl ClaimVerdict {
 }
 
 /// A claim with its verdict: one object of `claims.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// The id, which stays the same when claims are added.
     pub id: String,

@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -207,11 +207,6 @@ fn describe(report: &ReceiveReport, is_kept: bool) -> String {
     } else {
         &report.name
     };
-    let kept = report
-        .path
-        .as_ref()
-        .map(|path| path.display().to_string())
-        .unwrap_or_default();
     match report.verdict {
         TransferVerdict::Complete
             if report.delivered > 0 && report.resumed_at == report.delivered =>
@@ -231,10 +226,11 @@ fn describe(report: &ReceiveReport, is_kept: bool) -> String {
             )
         }
         TransferVerdict::Incomplete => format!(
-            "{name}: {} bytes in {} ranges are missing ({:.3} %); kept as {kept}",
+            "{name}: {} bytes in {} ranges are missing ({:.3} %); kept as {}",
             report.missing.unwrap_or_default(),
             report.missing_range_count.unwrap_or_default(),
-            residual_loss(report).unwrap_or_default() * 100.0
+            residual_loss(report).unwrap_or_default() * 100.0,
+            report.path.as_deref().unwrap_or(Path::new("")).display()
         ),
         TransferVerdict::Corrupt => {
             format!("{name}: the octets have another BLAKE3 digest than the sender's")
