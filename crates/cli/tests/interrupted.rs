@@ -58,7 +58,6 @@ fn an_interrupted_simulation_writes_the_finished_rows_to_its_csv_file() {
     assert_eq!(last[5], (rows.len() - 2).to_string());
 }
 
-/// As many modes as run at a time.
 const FINISHED: [&str; 4] = ["plain-udp", "datagram", "unreliable", "quasi-reliable"];
 
 #[test]
@@ -67,8 +66,9 @@ fn an_interrupted_demonstration_keeps_the_rows_that_were_finished() {
     let place = Place::with(1_000_000);
     let (file, out) = (place.file(), place.path("out"));
     let flags = format!(
-        "--modes {},reliable --file {file} --out {}",
+        "--modes {},reliable --at-once {} --file {file} --out {}",
         FINISHED.join(","),
+        FINISHED.len(),
         out.display()
     );
     let mut demo = Running::start(fulmar(&format!("demo {flags} --json")));

@@ -68,9 +68,9 @@
 //!
 //! ```
 //! use fulmar_proto::machine::{Machine, PathId};
-//! use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
+//! use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig};
 //! use fulmar_proto::{rng::Rng, units::Instant, wire::Port};
-//! let mut end = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+//! let mut end = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
 //! let config = ConnectionConfig::default();
 //! let id = end.connect(Instant::START, PathId(0), Port(7), config).unwrap();
 //! end.write(Instant::START, id, b"hello").unwrap();

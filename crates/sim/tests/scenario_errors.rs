@@ -61,7 +61,7 @@ fn each_mistake_is_answered_with_its_place_and_a_remedy() {
         ),
         (
             GOOD.replace("5mbit", "5mbps"),
-            "my.toml:2: `hop.rate`: `5mbps` has no unit: `bps`",
+            "my.toml:2: `hop.rate`: `5mbps` may count bits or bytes",
         ),
         (
             GOOD.replace("rate", "rat"),

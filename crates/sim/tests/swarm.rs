@@ -55,7 +55,7 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
 }
 
 /// Seeds of [`swarm::link_sessions`] that once failed, with what they found.
-const LINKS_FAILED_ONCE: [(u64, &str); 15] = [
+const LINKS_FAILED_ONCE: [(u64, &str); 18] = [
     (
         1_001_425,
         "LL-HARQ: damage in a block's number that 16 bits of check overlooked stopped the hop",
@@ -92,6 +92,12 @@ const LINKS_FAILED_ONCE: [(u64, &str); 15] = [
         1_009_320,
         "LL-HARQ: damage in a block's number put a unit into the next block",
     ),
+    (
+        117_600_009_527_009,
+        "go-back-n: a packet of a life that was not confirmed yet waited at the receiver",
+    ),
+    (33_393_985_218_246, "the same"),
+    (154_438_186_580_736, "the same"),
 ];
 
 #[test]

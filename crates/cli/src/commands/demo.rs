@@ -14,14 +14,14 @@ use fulmar_net::transfer::Stop;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
-use std::num::NonZero;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 /// The size of the file if the user has none.
 const OWN_FILE_BYTES: u64 = 4_000_000;
-/// Modes at a time for each core, each on both links: they take a fifth of two cores.
-const AT_ONCE: usize = 4;
+/// Each on both links. Eight take a fifth of two cores.
+const AT_ONCE_PER_CORE: usize = 4;
 const STYLE: &str = "{prefix:24} {wide_bar} {percent:>3} % {eta_precise}";
 
 const ABOUT: &str = "\
@@ -61,11 +61,20 @@ pub(crate) struct DemoArgs {
     /// Only these modes, by name; plain-udp is one.
     #[arg(long, value_name = "MODE", value_delimiter = ',')]
     modes: Vec<String>,
+    /// As many modes at a time [default: 4 for each core]. Fewer on a slow machine.
+    #[arg(long, value_name = "MODES")]
+    at_once: Option<NonZeroUsize>,
     /// The rows as NDJSON on stdout instead of the table, and no talk on stderr.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     columns: Columns,
+}
+
+fn at_once(args: &DemoArgs) -> usize {
+    let cores = || available_parallelism().map_or(1, NonZeroUsize::get);
+    args.at_once
+        .map_or_else(|| AT_ONCE_PER_CORE * cores(), NonZeroUsize::get)
 }
 
 fn carriers(args: &DemoArgs) -> Result<Vec<DemoCarrier>, Failure> {
@@ -254,8 +263,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         stop: signals.stop(),
     };
     let mut rows = Vec::new();
-    let cores = available_parallelism().map_or(1, NonZero::get);
-    for together in carriers.chunks(AT_ONCE * cores) {
+    for together in carriers.chunks(at_once(args)) {
         rows.extend(demo.run_together(together)?);
         if signals.exit().is_some() {
             // A run that the signal cut off is no result.

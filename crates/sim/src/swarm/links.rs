@@ -269,17 +269,20 @@ fn arq(preset: ArqConfig, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (Lin
     // Each try waits for its timer, and for a window of other frames that are sent again, each with an
     // acknowledgement or a frame about its life.
     let sending = (timeout + frame * 2 * u32::from(window)) * tries;
-    let patience = if preset.scheme == ArqScheme::GoBackN {
+    let sending = if preset.scheme == ArqScheme::GoBackN {
         // Of the frames that are outstanding only the first's timer counts a try, and those after it
-        // go again with it; but nothing waits at the receiver.
+        // go again with it.
         sending * u32::from(window)
     } else {
-        sending + timeout * (tries + tries / 2 + 1)
+        sending
     };
+    // The receiver holds what came behind a hole, and in every scheme what came from a life that is not
+    // confirmed yet.
+    let hold = timeout * (tries + tries / 2 + 1);
     let promise = Promise {
         in_order: config.keeps_order(),
         repairs: true,
-        patience: patience + delay + frame * 2,
+        patience: sending + hold + delay + frame * 2,
         // A window to send and one more, one to release, and one of a life that is not confirmed yet.
         memory: packets(usize::from(window) * 3 + 1),
     };
