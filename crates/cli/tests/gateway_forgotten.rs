@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::gateway_killed::{AIR, GROUND, KEPT, PATIENCE, Pair, sockets};
-use crate::gateways::{client, exchange, server};
+use crate::gateways::{client, exchange, server, status_at};
 use crate::processes::{moment, octets, run, said, until};
 use fulmar_net::clock::Clock;
 use fulmar_proto::units::{Duration, Instant};
@@ -373,11 +373,16 @@ fn a_client_is_told_nothing_that_the_keeper_was_not_told_before() {
             drop(stream.read(&mut [0; 1]));
         }
     });
-    let mut pair = Pair::start(to, KEPT);
+    let metrics = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
+    let mut pair = Pair::start(to, &format!("{KEPT}{metrics}"));
     pair.kill(GROUND);
     let keeper = keeper(&pair, AIR);
     let held = at_rest(keeper);
     let clients: Vec<TcpStream> = (0..CLIENTS).map(|_| asking(pair.socks, to)).collect();
+    let metrics = pair.metrics.unwrap();
+    until("the requests to be read", || {
+        status_at(metrics)["flows"].as_u64() >= Some(CLIENTS as u64)
+    });
     until("the keeper to have the clients", || {
         at_rest(keeper) >= held + CLIENTS
     });
@@ -405,9 +410,11 @@ fn a_client_is_told_nothing_that_the_keeper_was_not_told_before() {
     pair.kill(AIR);
     rustix::process::kill_process(pid(keeper), Signal::CONT).unwrap();
     pair.start_again(AIR);
+    for mut client in &clients {
+        client.write_all(b"?").unwrap();
+    }
     for (number, mut client) in clients.iter().enumerate() {
         // It may have had the reply before, and must not have another.
-        client.write_all(b"?").unwrap();
         let mut told = [0; 10 + ANSWER.len()];
         client
             .read_exact(&mut told)

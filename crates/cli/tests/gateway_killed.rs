@@ -34,6 +34,8 @@ pub(crate) struct Pair {
     pub(crate) entry: SocketAddr,
     messages: SocketAddr,
     pub(crate) socks: SocketAddr,
+    /// The metrics of `AIR` before it is started again, where they are configured.
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 pub(crate) const GROUND: usize = 0;
@@ -97,6 +99,9 @@ impl Pair {
             entry: record["entries"][0].as_str().unwrap().parse().unwrap(),
             messages: record["entries"][1].as_str().unwrap().parse().unwrap(),
             socks: record["entries"][2].as_str().unwrap().parse().unwrap(),
+            metrics: record["metrics"]
+                .as_str()
+                .map(|address| address.parse().unwrap()),
             directory,
         }
     }
