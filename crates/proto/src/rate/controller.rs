@@ -174,6 +174,13 @@ fn byte_count(octets: f64) -> ByteCount {
     ByteCount(octets as u64)
 }
 
+/// The bound in octets a second.
+fn octets_of(bound: Option<Bitrate>) -> f64 {
+    bound
+        .map_or(f64::MAX, |bound| bound.as_bits_per_second() as f64 / 8.0)
+        .max(RATE_MIN)
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -186,10 +193,7 @@ fn bitrate(octets: f64) -> Bitrate {
 impl RateController {
     /// A controller that knows nothing of the path.
     pub fn new(config: RateConfig) -> Self {
-        let bound = config
-            .bound
-            .map_or(f64::MAX, |bound| bound.as_bits_per_second() as f64 / 8.0)
-            .max(RATE_MIN);
+        let bound = octets_of(config.bound);
         Self {
             packet: config.packet.0 as f64,
             bound,
@@ -432,6 +436,18 @@ impl RateController {
         }
     }
 
+    /// The number of the newest datagram that left in the span from `from` to before `until`, if it was not reported
+    /// yet: for reports that name a time.
+    pub fn number_sent_in(&self, from: Instant, until: Instant) -> Option<u64> {
+        self.log.number_in(from, until)
+    }
+
+    /// Sends at most at this rate from now on.
+    pub fn set_bound(&mut self, bound: Option<Bitrate>) {
+        self.bound = octets_of(bound);
+        self.capacity = self.capacity.min(self.bound);
+    }
+
     /// Takes a receiver's report.
     pub fn on_report(&mut self, now: Instant, report: &ArrivalReport) {
         let newer = self
@@ -479,6 +495,7 @@ impl RateController {
             round_trip: self.round_trip,
             packet: self.packet,
             bound: self.bound,
+            busy: self.epochs.back().is_some_and(|epoch| epoch.busy),
         };
         let (rate, shows) = match start.on_point(point, &known) {
             Step::At(_) => {

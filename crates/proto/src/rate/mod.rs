@@ -4,8 +4,6 @@
 //! [`RateController`] is told each datagram that leaves and each report of the receiver, and says how
 //! fast datagrams may leave. Loss alone never lowers the rate. What lowers it is a queue that grows, or
 //! that more sent is not more arrived. `docs/adr/0032-the-rate-is-found.md` has the reasons.
-//!
-//! Nothing uses it yet but the simulator's links of `fulmar-sim`.
 
 mod competing;
 mod controller;

@@ -85,6 +85,30 @@ impl SentLog {
         Some(Sent { number, octets, at })
     }
 
+    /// The newest datagram that left in the span from `from` to before `until`. Where the record is thin, the one
+    /// that was sent then if datagrams left evenly. `None` if none did, or it was forgotten.
+    pub(super) fn number_in(&self, from: Instant, until: Instant) -> Option<u64> {
+        let after = self.entries.partition_point(|sent| sent.at < until);
+        let lower = *self.entries.get(after.checked_sub(1)?)?;
+        if lower.at >= from {
+            return Some(lower.number);
+        }
+        let upper = *self.entries.get(after)?;
+        let between = upper.number - lower.number;
+        if between < 2 {
+            return None;
+        }
+        let span = upper.at.saturating_since(lower.at).as_secs_f64();
+        let share = from.saturating_since(lower.at).as_secs_f64() / span.max(1e-9);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a count that fits"
+        )]
+        let inside = (between as f64 * share.min(1.0)).round() as u64;
+        Some(lower.number + inside.clamp(1, between - 1))
+    }
+
     /// Forgets what lies before datagram `number`, which may still be asked for.
     pub(super) fn forget_before(&mut self, number: u64) {
         while self
@@ -119,8 +143,30 @@ mod tests {
             assert_eq!(sent.at, at(number));
         }
         assert_eq!(log.at(100_000), None, "never sent");
+        for number in [1, 999, 54_321, 99_998, 99_999] {
+            let from = at(number);
+            let found = log.number_in(from, from + Duration::from_micros(1));
+            assert_eq!(found, Some(number));
+        }
+        let late = at(100_000);
+        assert_eq!(log.number_in(late, late + Duration::from_micros(1)), None);
         log.forget_before(50_000);
         assert!(log.at(50_000).is_some());
         assert_eq!(log.at(10_000), None, "forgotten");
+        let early = at(10_000);
+        let until = early + Duration::from_micros(1);
+        assert_eq!(log.number_in(early, until), None, "forgotten");
+    }
+
+    #[test]
+    fn a_time_at_which_nothing_left_names_no_datagram() {
+        let mut log = SentLog::default();
+        let at = |micros| Instant::START + Duration::from_micros(micros);
+        for (number, micros) in [(0, 100), (1, 200), (2, 200), (3, 300)] {
+            log.on_sent(at(micros), number, ByteCount(1_000));
+        }
+        assert_eq!(log.number_in(at(200), at(201)), Some(2), "the newest");
+        assert_eq!(log.number_in(at(150), at(166)), None);
+        assert_eq!(log.number_in(at(288), at(304)), Some(3));
     }
 }

@@ -11,6 +11,12 @@ pub(super) const TRAIN_DATAGRAMS: u64 = 10;
 const GROWTH: f64 = 4.0;
 /// The share of the train's rate with which the search ends: trains err.
 const OF_TRAIN: f64 = 0.9;
+/// A train is as long when it arrives, at least, in times of when it left: otherwise its sender spaced it, not the link.
+const STRETCHED: f64 = 1.5;
+/// The share of the rate that a round must have been sent at to say something about it.
+const USED: f64 = 0.7;
+/// The share of what was sent that passes when a queue grows, whoever sent little.
+const OVERLOADED: f64 = 0.9;
 /// Datagrams that must arrive in a round.
 const ROUND_ARRIVED: f64 = 12.0;
 /// Reports that a round needs.
@@ -42,6 +48,8 @@ pub(super) struct Known<'a> {
     pub(super) packet: f64,
     /// The most octets in a second.
     pub(super) bound: f64,
+    /// Whether there was always something to send.
+    pub(super) busy: bool,
 }
 
 /// The state of the search.
@@ -84,7 +92,7 @@ impl Start {
             ..
         } = *known;
         if point.sent.number <= self.train_last {
-            self.on_train(point);
+            self.on_train(point, known.busy);
             let most = GROWTH * TRAIN_DATAGRAMS as f64 * packet / round_trip;
             let known = self.by_train.unwrap_or(most / GROWTH) * OF_TRAIN;
             self.rate = known.min(most).min(bound);
@@ -114,14 +122,16 @@ impl Start {
         self.end_round(&round, known, queued)
     }
 
-    fn on_train(&mut self, point: Point) {
+    fn on_train(&mut self, point: Point, busy: bool) {
         let Some(first) = self.train_first else {
             self.train_first = Some(point);
             return;
         };
         let apart = point.sent.number - first.sent.number;
         let seconds = point.arrived_at - first.arrived_at;
-        if apart >= 2 && seconds > 0.0 {
+        let sending = point.sent.at.saturating_since(first.sent.at).as_secs_f64();
+        let is_link_s = busy || seconds > STRETCHED * sending;
+        if apart >= 2 && seconds > 0.0 && is_link_s {
             self.by_train = Some((point.sent.octets - first.sent.octets) as f64 / seconds);
         }
     }
@@ -129,6 +139,13 @@ impl Start {
     fn end_round(&mut self, round: &Window, known: &Known<'_>, queued: bool) -> Step {
         self.round = None;
         self.round_after = known.sent_last;
+        let is_used = known.busy
+            || round.sent_rate() >= USED * self.rate
+            || (queued && round.passed_rate() < OVERLOADED * round.sent_rate());
+        if !is_used {
+            // Whoever has little to send learns little. The rate stays for when there is more.
+            return Step::At(self.rate);
+        }
         let shares = Shares {
             rate: round.sent_rate(),
             share: round.arrived() / round.sent().max(1.0),

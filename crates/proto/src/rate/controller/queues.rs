@@ -12,6 +12,10 @@ const GAIN: f64 = 0.3;
 const FAR: f64 = 0.12;
 /// Octets over which the share that arrives without a queue is averaged, in packets.
 const SHARE_PACKETS: f64 = 1_000.0;
+/// The share of the estimate from which on it is in use, though there was not always something to send.
+const USED: f64 = 0.8;
+/// The share of what was sent that passes when a queue grows, whoever sent little.
+const OVERLOADED: f64 = 0.9;
 /// The factor by which less is sent while a delay stays for unknown reasons.
 const PRESSED: f64 = 0.7;
 
@@ -54,7 +58,9 @@ impl RateController {
         }
         if queued {
             self.epochs[0].queued = true;
-            self.on_queue(now, &window, least);
+            if self.is_used(&window) {
+                self.on_queue(now, &window, least);
+            }
         } else if kind != EpochKind::Up && window.sent_rate() < 1.05 * self.capacity {
             let octets = window.sent();
             let share = (window.arrived() / octets.max(1.0)).min(1.0);
@@ -66,6 +72,15 @@ impl RateController {
             self.share_octets = (self.share_octets + octets).min(SHARE_PACKETS * self.packet);
             self.share += (share - self.share) * octets / self.share_octets.max(octets);
         }
+    }
+
+    /// Whether what was sent in a window can be the reason for its queue, or tell of it: little that was sent because
+    /// there was no more says nothing of the link's rate.
+    fn is_used(&self, window: &Window) -> bool {
+        let sent = window.sent_rate();
+        self.epochs[0].busy
+            || sent > USED * self.capacity
+            || window.passed_rate() < OVERLOADED * sent
     }
 
     /// Takes a window in which a queue stood from its beginning to its end.

@@ -108,6 +108,32 @@ fn the_link_s_rate_is_found_and_kept() {
 }
 
 #[test]
+fn little_to_send_at_first_says_nothing_of_the_link() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    // A datagram in a tenth of a second, each reported before the next.
+    for tenth in 1..100 {
+        let report = ArrivalReport {
+            newest: pipe.next,
+            arrived_at: pipe.now.saturating_since(Instant::START) + delay / 2,
+            hold: Duration::ZERO,
+            octets: ByteCount(PACKET.0 * (pipe.next + 1)),
+        };
+        pipe.controller.on_sent(pipe.now, pipe.next, PACKET, false);
+        pipe.controller.on_report(pipe.now + delay, &report);
+        (pipe.next, pipe.octets) = (pipe.next + 1, pipe.octets + PACKET.0);
+        pipe.now = at(100 * tenth);
+    }
+    // Ten datagrams a round trip of 40 ms are 3 mbit.
+    let before = pipe.rate();
+    assert!(before > 2e6, "{before}");
+    pipe.free_at = pipe.now;
+    pipe.run(at(11_000), spacing, delay);
+    let found = pipe.rate() / 10e6;
+    assert!((0.85..1.1).contains(&found), "{found}");
+}
+
+#[test]
 fn a_bound_is_never_passed_and_is_named_as_the_reason() {
     let bound = Bitrate::from_bits_per_second(4_000_000);
     let mut pipe = Pipe::new(RateConfig {
