@@ -14,7 +14,7 @@ use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver,
 use fulmar_net::wait::waker;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{AerotpEndpoint as Machine, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint as Machine, EndpointConfig, RateSource};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use rustix::event::epoll;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
     }
     let (peers, keys) = peers_of(&config);
     let machine = EndpointConfig {
-        rate,
+        rate: RateSource::Told(rate),
         burst: BURST,
         lower_overhead: LOWER_OVERHEAD,
         connections_max: CONNECTIONS_MAX,

@@ -18,7 +18,7 @@ use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
+    AckPolicy, AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -85,7 +85,7 @@ fn link(keys: [u8; 2], endpoints: Vec<PathId>, rate: Bitrate) -> Outcome<Link> {
         mtu: MtuConfig::default(),
     };
     let endpoint = EndpointConfig {
-        rate,
+        rate: RateSource::Told(rate),
         burst: Duration::from_micros(500),
         lower_overhead: lower_overhead(),
         ..EndpointConfig::default()

@@ -16,7 +16,7 @@ use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig,
 };
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, FecStrength, Instant};
 use fulmar_proto::wire::{Mode, Port};
@@ -61,7 +61,7 @@ fn transferred(
 ) -> World<AerotpEndpoint> {
     let endpoint = move |seed| {
         let config = EndpointConfig {
-            rate: Bitrate::from_bits_per_second(10_000_000),
+            rate: RateSource::Told(Bitrate::from_bits_per_second(10_000_000)),
             lower_overhead: ByteCount(28 + 29),
             ..EndpointConfig::default()
         };
@@ -208,7 +208,7 @@ fn a_thin_write_through_a_gateway_s_splicer_has_64_octets_around_it_its_record_s
     for configs in kinds() {
         let splicer = |seed| {
             let endpoint = EndpointConfig {
-                rate: Bitrate::from_bits_per_second(10_000_000),
+                rate: RateSource::Told(Bitrate::from_bits_per_second(10_000_000)),
                 ..EndpointConfig::default()
             };
             let endpoint = AerotpEndpoint::new(endpoint, Rng::from_seed(seed));

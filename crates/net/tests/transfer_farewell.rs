@@ -14,7 +14,9 @@ use fulmar_proto::machine::{
     Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig, Event};
+use fulmar_proto::transport::aerotp::{
+    AerotpEndpoint, ConnectionConfig, EndpointConfig, Event, RateSource,
+};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::Mode;
 use std::collections::BTreeMap;
@@ -133,7 +135,7 @@ impl<A: Application<AerotpEndpoint>> Side<A> {
 
 fn endpoint(rng: &Rng) -> AerotpEndpoint {
     let config = EndpointConfig {
-        rate: Bitrate::from_bits_per_second(5_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(5_000_000)),
         ..EndpointConfig::default()
     };
     AerotpEndpoint::new(config, rng.child("endpoint"))

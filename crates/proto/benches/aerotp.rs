@@ -9,7 +9,9 @@ use fulmar_proto::machine::{
     Datagram, Ecn, Machine, MachineDriver, PathId, TpduForm, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig, Event};
+use fulmar_proto::transport::aerotp::{
+    AerotpEndpoint, ConnectionConfig, EndpointConfig, Event, RateSource,
+};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{EcnField, FecStrength, Flags, Header, Outgoing, encode, parse};
@@ -96,7 +98,7 @@ fn transfer(criterion: &mut Criterion) {
     };
     let rate = Bitrate::from_bits_per_second(10_000_000_000);
     let settings = EndpointConfig {
-        rate,
+        rate: RateSource::Told(rate),
         ..EndpointConfig::default()
     };
     let mut group = criterion.benchmark_group("bulk, reliable, 1480 B TPDUs");

@@ -12,7 +12,7 @@ use core::num::NonZeroU8;
 use fulmar_proto::machine::{PathId, TpduForm, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, CloseReason, ConnectionConfig, Counters, EndpointConfig, Event,
+    AckPolicy, CloseReason, ConnectionConfig, Counters, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::Mode;
@@ -44,7 +44,7 @@ const COMPLETE: [Mode; 3] = [Mode::NearReliable, Mode::Reliable, Mode::HybridNac
 
 fn endpoint() -> EndpointConfig {
     EndpointConfig {
-        rate: RATE,
+        rate: RateSource::Told(RATE),
         ..EndpointConfig::default()
     }
 }
@@ -121,7 +121,10 @@ pub(crate) fn run(config: ConnectionConfig, script: Script, sent: &[u8]) -> Pair
 }
 
 pub(crate) fn run_at(rate: Bitrate, config: ConnectionConfig, script: Script, sent: &[u8]) -> Pair {
-    let endpoint = EndpointConfig { rate, ..endpoint() };
+    let endpoint = EndpointConfig {
+        rate: RateSource::Told(rate),
+        ..endpoint()
+    };
     let mut pair = Pair::new(endpoint, config, script);
     pair.send(config, sent);
     pair.run(LONG);

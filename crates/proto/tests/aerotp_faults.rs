@@ -5,7 +5,7 @@ use super::sight::tpdu;
 use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
+    AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::Mode;
@@ -17,7 +17,7 @@ pub(crate) const DELAY: Duration = Duration::from_millis(20);
 
 pub(crate) fn endpoint() -> EndpointConfig {
     EndpointConfig {
-        rate: Bitrate::from_bits_per_second(5_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(5_000_000)),
         ..EndpointConfig::default()
     }
 }

@@ -5,7 +5,7 @@ use super::sight::hand_over;
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, EndpointConfig, Event,
+    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::{Mode, Port};
@@ -38,7 +38,7 @@ struct Star {
 impl Star {
     fn new(peers: usize) -> Self {
         let config = EndpointConfig {
-            rate: Bitrate::from_bits_per_second(5_000_000),
+            rate: RateSource::Told(Bitrate::from_bits_per_second(5_000_000)),
             lower_overhead: ByteCount(20),
             ..EndpointConfig::default()
         };

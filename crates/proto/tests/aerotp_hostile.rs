@@ -8,7 +8,9 @@ use super::FORM;
 use super::pair::{Fate, Pair, Script, Way, octets};
 use fulmar_proto::machine::TpduForm;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{CloseReason, ConnectionConfig, EndpointConfig, Event};
+use fulmar_proto::transport::aerotp::{
+    CloseReason, ConnectionConfig, EndpointConfig, Event, RateSource,
+};
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -76,7 +78,7 @@ fn survive(mode: Mode, words: u16, forged: u64, len: usize) {
         ..ConnectionConfig::default()
     };
     let endpoint = EndpointConfig {
-        rate: Bitrate::from_bits_per_second(50_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(50_000_000)),
         connections_max: 64,
         ..EndpointConfig::default()
     };

@@ -10,7 +10,7 @@ use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::{TpduForm, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
+    AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Mode;
@@ -22,7 +22,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(600);
 
 pub(crate) fn endpoint() -> EndpointConfig {
     EndpointConfig {
-        rate: Bitrate::from_bits_per_second(10_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(10_000_000)),
         ..EndpointConfig::default()
     }
 }
@@ -239,7 +239,7 @@ fn residual_of_code(k: u32, r: u32, p: f64) -> f64 {
 #[test]
 fn a_listener_waits_for_the_parity_of_a_slow_link_and_loses_what_the_code_loses() {
     let slow = EndpointConfig {
-        rate: Bitrate::from_bits_per_second(5_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(5_000_000)),
         ..EndpointConfig::default()
     };
     let k = NonZeroU8::new(32).expect("not zero");

@@ -7,7 +7,7 @@ use super::sight::tpdu;
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, CloseReason, ConnectionConfig, EndpointConfig, Event, State,
+    AerotpEndpoint, CloseReason, ConnectionConfig, EndpointConfig, Event, RateSource, State,
 };
 use fulmar_proto::units::{Bitrate, Duration, FecStrength, Instant};
 use fulmar_proto::wire::Mode;
@@ -20,7 +20,7 @@ const DELAY: Duration = Duration::from_millis(5);
 
 fn endpoint() -> EndpointConfig {
     EndpointConfig {
-        rate: Bitrate::from_bits_per_second(10_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(10_000_000)),
         ..EndpointConfig::default()
     }
 }

@@ -4,7 +4,7 @@
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, TpduForm, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, EndpointConfig, Event,
+    AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -40,7 +40,7 @@ pub(crate) struct Link {
 
 pub(crate) fn listening(seed: u64, config: ConnectionConfig) -> AerotpEndpoint {
     let settings = EndpointConfig {
-        rate: Bitrate::from_bits_per_second(20_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(20_000_000)),
         ..EndpointConfig::default()
     };
     let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(seed));

@@ -11,6 +11,7 @@ const FORM: TpduForm = TpduForm::Long;
 mod aerotp_copies;
 mod aerotp_damage;
 mod aerotp_faults;
+mod aerotp_found;
 mod aerotp_hold;
 mod aerotp_hostile;
 mod aerotp_idle;

@@ -15,6 +15,8 @@ const FORM: TpduForm = TpduForm::Short;
 mod aerotp_copies;
 #[path = "aerotp_faults.rs"]
 mod aerotp_faults;
+#[path = "aerotp_found.rs"]
+mod aerotp_found;
 #[path = "aerotp_hold.rs"]
 mod aerotp_hold;
 #[path = "aerotp_hostile.rs"]

@@ -3,6 +3,7 @@
 //! One program for all of them: it is linked once, and a test that waits leaves its core to another.
 
 mod aerotp_adapts;
+mod aerotp_found;
 mod aerotp_modes;
 mod captures;
 mod dama;

@@ -367,3 +367,37 @@ fn copies_that_cannot_be_say_beside_what_and_what_would_be_right() {
         );
     }
 }
+
+#[test]
+fn a_rate_that_cannot_be_found_says_who_can_and_what_would_be_right() {
+    let with = |line: &str| format!("{GOOD}{line}\n");
+    for (text, expected) in [
+        (
+            with("send_rate = \"found\""),
+            "my.toml:6: `flow.send_rate`: `found` is for aerotp and gateway: a TCP finds its rate without",
+        ),
+        (
+            GOOD.replace("udp", "aerotp") + "send_rate = \"found\"\nmode = \"datagram\"\n",
+            "my.toml:6: `flow.send_rate`: `found` needs the receiver's reports, and in the mode datagram",
+        ),
+        (
+            GOOD.replace("udp", "aerotp") + "send_rate = \"found\"\nmack_style = \"listed\"\n",
+            "write mack_style = \"cumulative\"",
+        ),
+        (
+            GOOD.replace("udp", "aerotp") + "rate = \"found\"\n",
+            "my.toml:6: `flow.rate`: is what the application writes in a second; for the transport to \
+             find its rate, write send_rate = \"found\"",
+        ),
+        (
+            with("share = \"hog\""),
+            "my.toml:6: `flow.share`: `hog` is not known",
+        ),
+    ] {
+        let refusal = refusal(&text);
+        assert!(
+            refusal.contains(expected),
+            "{refusal}\nshould say {expected}"
+        );
+    }
+}

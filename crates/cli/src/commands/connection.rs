@@ -20,6 +20,7 @@ use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AddressKey, AerotpEndpoint, ConfigError, ConnectionConfig, Counters, EndpointConfig,
+    RateSource,
 };
 use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
@@ -208,7 +209,7 @@ impl EndpointCarrier {
             .or_exit(Exit::Device)?;
         let is_open_to_all = credentials.is_none() && calls.is_none();
         let config = EndpointConfig {
-            rate,
+            rate: RateSource::Told(rate),
             lower_overhead: overhead,
             burst: BURST_TIME,
             address_key: is_open_to_all.then(|| AddressKey::new(entropy.array())),

@@ -16,7 +16,7 @@ use fulmar_net::udp::{Application, PathTableConfig, PortConfig, UdpDriver, UdpPo
 use fulmar_net::wait::{Waker, precise_timers, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, ConnectionConfig, EndpointConfig, HoleWaits,
+    AerotpEndpoint, ConnectionConfig, EndpointConfig, HoleWaits, RateSource,
 };
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Mode;
@@ -62,7 +62,7 @@ fn connection(carrier: DemoCarrier, mode: Mode, rate: Bitrate) -> ConnectionConf
 fn endpoint(condition: Condition) -> Result<AerotpEndpoint> {
     let rate = condition.config().rate.context("the preset has a rate")?;
     let config = EndpointConfig {
-        rate,
+        rate: RateSource::Told(rate),
         lower_overhead: OVERHEAD,
         ..EndpointConfig::default()
     };

@@ -19,7 +19,7 @@ use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig,
+    AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig, RateSource,
 };
 use fulmar_proto::units::{Bitrate, Instant};
 use std::io;
@@ -72,7 +72,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
     let limits = &config.limits;
     let sizes = first_sizes(config);
     let endpoint = EndpointConfig {
-        rate: rate.unwrap_or(Bitrate::ZERO),
+        rate: RateSource::Told(rate.unwrap_or(Bitrate::ZERO)),
         burst: BURST_TIME,
         lower_overhead: sizes.lower_overhead,
         // A flow that ends lingers while the next begins.

@@ -13,7 +13,7 @@ use fulmar_proto::machine::{
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, ConnectionConfig, EndpointConfig, ModeRules,
+    AerotpEndpoint, ConnectionConfig, EndpointConfig, ModeRules, RateSource,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::{Mode, Port};
@@ -119,7 +119,7 @@ impl Pair {
     fn new(test: Test, loss: f64, seed: u64) -> Self {
         let rng = Rng::from_seed(seed);
         let config = EndpointConfig {
-            rate: RATE,
+            rate: RateSource::Told(RATE),
             ..EndpointConfig::default()
         };
         let mut machines =

@@ -8,7 +8,7 @@ use crate::udp::{Application, BURST_TIME};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AddressKey, AerotpEndpoint, ConnectionConfig, EndpointConfig,
+    AddressKey, AerotpEndpoint, ConnectionConfig, EndpointConfig, RateSource,
 };
 use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
@@ -122,7 +122,7 @@ fn plans(place: &Path, connection: ConnectionConfig) -> (SendPlan, ReceivePlan) 
 /// An endpoint, which asks strangers to show their addresses or not.
 fn endpoint(rng: Rng, (rate, lower_overhead): (Bitrate, ByteCount), asks: bool) -> AerotpEndpoint {
     let config = EndpointConfig {
-        rate,
+        rate: RateSource::Told(rate),
         lower_overhead,
         burst: BURST_TIME,
         address_key: asks.then(|| AddressKey::new([7; 32])),

@@ -20,7 +20,7 @@ use fulmar_proto::machine::{
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -69,6 +69,7 @@ struct Side {
 pub(crate) struct Pair {
     pub(crate) now: Instant,
     sides: [Side; 2],
+    inner: EndpointConfig,
     pub(crate) medium: Medium,
     flying: BTreeMap<(Instant, u64), (usize, PathId, Vec<u8>)>,
     flown: u64,
@@ -240,7 +241,7 @@ pub(crate) fn unprotected() -> [SessionConfig; 2] {
 
 pub(crate) fn endpoint_config() -> EndpointConfig {
     EndpointConfig {
-        rate: Bitrate::from_bits_per_second(10_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(10_000_000)),
         lower_overhead: ByteCount(28 + 29),
         ..EndpointConfig::default()
     }
@@ -255,8 +256,8 @@ pub(crate) fn connection_config() -> ConnectionConfig {
     }
 }
 
-fn endpoint(seed: u64) -> AerotpEndpoint {
-    let mut endpoint = AerotpEndpoint::new(endpoint_config(), Rng::from_seed(seed));
+fn endpoint(seed: u64, config: EndpointConfig) -> AerotpEndpoint {
+    let mut endpoint = AerotpEndpoint::new(config, Rng::from_seed(seed));
     endpoint.listen(PORT, connection_config()).expect("sound");
     endpoint
 }
@@ -275,12 +276,22 @@ pub(crate) fn lossy(delay: Duration, loss: f64, seed: u64) -> Medium {
 
 impl Pair {
     pub(crate) fn new(configs: [SessionConfig; 2], medium: Medium) -> Self {
+        Self::with_endpoints(configs, endpoint_config(), medium)
+    }
+
+    /// A pair whose endpoints have these settings.
+    pub(crate) fn with_endpoints(
+        configs: [SessionConfig; 2],
+        config: EndpointConfig,
+        medium: Medium,
+    ) -> Self {
+        let inner = config;
         let [a, b] = configs;
         let side = |config, seed: u8| Side {
             machine: Strict::new(
                 Session::new(
                     config,
-                    endpoint(u64::from(seed)),
+                    endpoint(u64::from(seed), inner),
                     Entropy::from_seed([seed; 32]),
                 )
                 .expect("a sound configuration"),
@@ -291,6 +302,7 @@ impl Pair {
         let mut pair = Self {
             now: Instant::START,
             sides: [side(a, 11), side(b, 12)],
+            inner,
             medium,
             flying: BTreeMap::new(),
             flown: 0,
@@ -306,7 +318,7 @@ impl Pair {
         let mut machine = Strict::new(
             Session::new(
                 config,
-                endpoint(u64::from(seed)),
+                endpoint(u64::from(seed), self.inner),
                 Entropy::from_seed([seed; 32]),
             )
             .expect("a sound configuration"),

@@ -1,7 +1,7 @@
 //! The contract between a session and the machine that it carries.
 
 use super::{Datagram, Machine, PathId};
-use crate::units::{ByteCount, Instant};
+use crate::units::{Bitrate, ByteCount, Duration, Instant};
 
 /// The form in which the machine's packets travel on a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,19 @@ pub struct PathSizes {
     pub tpdu_bytes_max: usize,
     /// Octets that the layers below add to each, network and carrier headers included.
     pub lower_overhead: ByteCount,
+}
+
+/// A receiver's totals on a path's datagrams, which the session numbers as they leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathAck {
+    /// The number of the newest datagram that arrived.
+    pub newest: u64,
+    /// The time from that arrival to the report.
+    pub hold: Duration,
+    /// The receiver's clock when it reported: microseconds, modulo 2^32.
+    pub clock: u32,
+    /// Octets that had arrived then, headers of the layers below included, modulo 2^32.
+    pub octets: u32,
 }
 
 /// A machine that a session carries: what the session learns of a path, the machine is told, and nobody in between
@@ -66,4 +79,21 @@ pub trait Carried: Machine {
     /// those that are the session's own. It is taken whatever form is spoken on the path, since the two ends do not
     /// change over at the same moment.
     fn handle_frames(&mut self, _now: Instant, _datagram: Datagram<'_>) {}
+
+    /// Whether the remote at the end of `path` tells what arrives of the datagrams that the session numbers: then
+    /// [`Carried::on_sealed`] and [`Carried::on_path_ack`] follow. Without this call it does not.
+    fn number_path(&mut self, _now: Instant, _path: PathId, _is_numbered: bool) {}
+
+    /// A datagram of `wire` octets, headers included, leaves on `path` under this number; numbers rise. It is the one
+    /// that the machine just appended, or a piece of it. Without a number it is one of the session's own, of
+    /// which the remote does not tell at once.
+    fn on_sealed(&mut self, _now: Instant, _path: PathId, _number: Option<u64>, _wire: ByteCount) {}
+
+    /// The remote at the end of `path` told what arrived.
+    fn on_path_ack(&mut self, _now: Instant, _path: PathId, _ack: PathAck) {}
+
+    /// The rate that `path` was found to carry, if it is found.
+    fn found_rate(&self, _path: PathId) -> Option<Bitrate> {
+        None
+    }
 }

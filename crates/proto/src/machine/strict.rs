@@ -1,7 +1,7 @@
 //! A wrapper that panics when the contract is broken.
 
-use super::{Carried, Datagram, Deadline, Machine, PathId, PathSizes, TpduForm, Transmit};
-use crate::units::{ByteCount, Instant};
+use super::{Carried, Datagram, Deadline, Machine, PathAck, PathId, PathSizes, TpduForm, Transmit};
+use crate::units::{Bitrate, ByteCount, Instant};
 use core::cell::Cell;
 
 /// The number of times that a machine may set the same deadline without progress before it counts
@@ -192,6 +192,22 @@ impl<M: Carried> Carried for Strict<M> {
         self.input(now, "handle_frames");
         self.seen_count.set(0);
         self.machine.handle_frames(now, datagram);
+    }
+
+    fn number_path(&mut self, now: Instant, path: PathId, is_numbered: bool) {
+        self.told(now).number_path(now, path, is_numbered);
+    }
+
+    fn on_sealed(&mut self, now: Instant, path: PathId, number: Option<u64>, wire: ByteCount) {
+        self.told(now).on_sealed(now, path, number, wire);
+    }
+
+    fn on_path_ack(&mut self, now: Instant, path: PathId, ack: PathAck) {
+        self.told(now).on_path_ack(now, path, ack);
+    }
+
+    fn found_rate(&self, path: PathId) -> Option<Bitrate> {
+        self.machine.found_rate(path)
     }
 }
 

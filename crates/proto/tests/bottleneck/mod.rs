@@ -6,7 +6,7 @@ use super::sight::{hand_over, tpdu};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Priority, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -55,8 +55,12 @@ pub(crate) struct Bottleneck {
 
 impl Bottleneck {
     pub(crate) fn new(declared: Bitrate, medium: Medium) -> Self {
+        Self::with_rate(RateSource::Told(declared), medium)
+    }
+
+    pub(crate) fn with_rate(rate: RateSource, medium: Medium) -> Self {
         let config = EndpointConfig {
-            rate: declared,
+            rate,
             lower_overhead: ByteCount(20),
             ..EndpointConfig::default()
         };

@@ -9,7 +9,10 @@ use super::tcp::{self, TcpPlan};
 use crate::app::{FirstWrite, Traffic};
 use core::num::NonZeroU8;
 use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
+use fulmar_proto::rate::RateSharing;
+use fulmar_proto::transport::aerotp::AckStyle;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
 use fulmar_settings::{Keys, TableReader};
 
@@ -30,11 +33,22 @@ pub struct FlowPlan {
     pub payload: ByteCount,
     /// Octets of the longest packet, network header included.
     pub mtu: ByteCount,
-    /// The rate that the transport is told; the lowest rate on its way if not given.
-    pub send_rate: Option<Bitrate>,
+    /// The transport's knowledge of the rate on its way.
+    pub send_rate: SendRate,
     /// Whether its octets and times are in the measures. A flow that only prepares the ground for another
     /// is not measured.
     pub measured: bool,
+}
+
+/// The knowledge that a flow's transport has of the rate on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendRate {
+    /// It is told the lowest rate on the way.
+    Lowest,
+    /// It is told this one.
+    Told(Bitrate),
+    /// It finds the rate. The first flow of an end decides for its endpoint.
+    Found(RateSharing),
 }
 
 /// The end that has the sending application.
@@ -99,6 +113,9 @@ const FIRSTS: [(&str, FirstWrite); 3] = [
     ("after-interval", FirstWrite::AfterInterval),
     ("after-connect", FirstWrite::AfterConnect),
 ];
+const SHARINGS: [(&str, RateSharing); 2] = [("own", RateSharing::Own), ("fair", RateSharing::Fair)];
+/// The value of `send_rate` with which the rate is found.
+const FOUND: &str = "found";
 const DIRECTIONS: [(&str, AppDirection); 2] = [
     ("forward", AppDirection::Forward),
     ("reverse", AppDirection::Reverse),
@@ -120,6 +137,7 @@ pub(super) const KEYS: Keys = &[
         "direction",
         "mtu",
         "send_rate",
+        "share",
         "copies",
         "measured",
         "tcp",
@@ -189,6 +207,7 @@ impl FlowPlan {
                 (TransportPlan::LtTcp(Box::new(plan)), payload)
             }
         };
+        let send_rate = send_rate(reader, &transport)?;
         let traffic = traffic(reader, payload)?;
         let piece = match traffic {
             Traffic::Bulk { .. } => payload,
@@ -204,11 +223,43 @@ impl FlowPlan {
             piece,
             payload,
             mtu,
-            send_rate: reader.value("send_rate")?,
+            send_rate,
             measured: reader.value_or("measured", true)?,
         };
         Ok(plan)
     }
+}
+
+/// `send_rate = "found"`, with `share`, or a rate.
+fn send_rate(
+    reader: &TableReader<'_>,
+    transport: &TransportPlan,
+) -> Result<SendRate, SettingsError> {
+    let sharing = reader.choice("share", &SHARINGS)?.unwrap_or_default();
+    if reader.text("send_rate")? != Some(FOUND) {
+        let told = reader.value("send_rate")?;
+        return Ok(told.map_or(SendRate::Lowest, SendRate::Told));
+    }
+    let plan = match transport {
+        TransportPlan::Aerotp(plan) => plan,
+        TransportPlan::Gateway(plan) => &plan.aerotp,
+        TransportPlan::Datagram(_) | TransportPlan::Tcp(_) | TransportPlan::LtTcp(_) => {
+            let problem = "`found` is for aerotp and gateway: a TCP finds its rate without being \
+                           asked, and nobody reports to udp; leave it out or write a rate";
+            return Err(reader.wrong("send_rate", problem));
+        }
+    };
+    if plan.connection.mode == Mode::Datagram {
+        let problem = "`found` needs the receiver's reports, and in the mode datagram nobody \
+                       answers; unreliable is the least mode that does";
+        return Err(reader.wrong("send_rate", problem));
+    }
+    if plan.connection.ack.style == AckStyle::Listed {
+        let problem = "`found` needs the receiver's reports, which the papers' acknowledgements \
+                       have no room for; write mack_style = \"cumulative\"";
+        return Err(reader.wrong("send_rate", problem));
+    }
+    Ok(SendRate::Found(sharing))
 }
 
 /// Reads the keys of transports other than `name`: they have no effect, but must be valid.
@@ -249,6 +300,11 @@ fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, Sett
     let write: Option<ByteCount> = reader.value("write")?;
     if write == Some(ByteCount::ZERO) {
         return Err(reader.wrong("write", "must be at least 1B"));
+    }
+    if reader.text("rate")? == Some(FOUND) {
+        let problem = "is what the application writes in a second; for the transport to find its \
+                       rate, write send_rate = \"found\"";
+        return Err(reader.wrong("rate", problem));
     }
     let rate: Option<Bitrate> = reader.value("rate")?;
     if rate == Some(Bitrate::ZERO) {

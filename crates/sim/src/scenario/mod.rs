@@ -22,7 +22,7 @@ mod tcp;
 pub const NAMED_BY: &[(&str, &str)] = &[("link", "layer")];
 
 pub use aerotp::AerotpPlan;
-pub use flow::{AppDirection, DatagramPlan, FlowPlan, TransportPlan};
+pub use flow::{AppDirection, DatagramPlan, FlowPlan, SendRate, TransportPlan};
 pub use fulmar_settings::{Document, Origin, Override, SettingsError};
 pub use gateway::GatewayPlan;
 pub use hop::{HopPlan, LanPlan, NoRecordings, Recordings};

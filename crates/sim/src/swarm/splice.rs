@@ -17,7 +17,7 @@ use fulmar_proto::splice::{
     ClassId, Destination, FlowClass, FlowEvent, FlowId, FlowKind, OpenError, RefuseCode, ResetCode,
     Role, SplicerConfig,
 };
-use fulmar_proto::transport::aerotp::EndpointConfig;
+use fulmar_proto::transport::aerotp::{EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Mode;
 use local_end::{ACCEPTOR_DURABLE, Asked, LocalEnd, OPENER_DURABLE};
@@ -128,7 +128,7 @@ impl Session {
         let settings = Settings {
             splicer,
             endpoint: EndpointConfig {
-                rate,
+                rate: RateSource::Told(rate),
                 ..EndpointConfig::default()
             },
             custody_bytes: draw.between(2_000, 300_000),

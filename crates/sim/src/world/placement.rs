@@ -7,7 +7,7 @@ use crate::measure::flow::FlowMeter;
 use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pattern::Pattern;
-use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, PointPlan, TransportPlan};
+use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, PointPlan, SendRate, TransportPlan};
 use crate::stack::Stack;
 use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
@@ -19,7 +19,7 @@ use fulmar_baseline::lt_tcp::LtTcpEndpoint;
 use fulmar_baseline::tcp::TcpEndpoint;
 use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::EndpointConfig;
+use fulmar_proto::transport::aerotp::{EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NodeAddress};
@@ -154,14 +154,23 @@ impl<'a> Placement<'a> {
         [from, to]: [NodeId; 2],
         [local, remote]: [NodeAddress; 2],
     ) -> [StackId; 2] {
-        let rate = flow.send_rate;
-        let rate = rate.unwrap_or_else(|| lowest_rate(self.plan, flow));
+        let told = match flow.send_rate {
+            SendRate::Told(rate) => rate,
+            SendRate::Lowest | SendRate::Found(_) => lowest_rate(self.plan, flow),
+        };
+        let rate = match flow.send_rate {
+            SendRate::Found(sharing) => RateSource::Found {
+                bound: None,
+                sharing,
+            },
+            SendRate::Told(_) | SendRate::Lowest => RateSource::Told(told),
+        };
         let rng = self.rng;
         let stream = |address: NodeAddress, name| rng.child(&format!("node-{}/{name}", address.0));
         let made = &mut self.made;
         match &flow.transport {
             TransportPlan::Datagram(own) => {
-                let make = |address| DatagramStack::new(datagram_config(flow, rate, address));
+                let make = |address| DatagramStack::new(datagram_config(flow, told, address));
                 let (sender, stack) = self.datagram.at(from, made, || make(local));
                 stack.send_copies(index, own.copies);
                 // A UDP port is open as soon as there is a node, and so is a gateway.
@@ -230,7 +239,7 @@ fn datagram_config(flow: &FlowPlan, rate: Bitrate, local: NodeAddress) -> Datagr
     }
 }
 
-fn endpoint_config(rate: Bitrate, plan: &AerotpPlan, notes: usize) -> EndpointConfig {
+fn endpoint_config(rate: RateSource, plan: &AerotpPlan, notes: usize) -> EndpointConfig {
     EndpointConfig {
         rate,
         burst: plan.burst,
@@ -251,7 +260,7 @@ const NOTES_MAX: usize = 1 << 16;
 
 /// Whether UDP is paced: a bulk source would otherwise offer everything in one instant.
 fn paced(flow: &FlowPlan) -> bool {
-    flow.send_rate.is_some() || matches!(flow.traffic, crate::app::Traffic::Bulk { .. })
+    flow.send_rate != SendRate::Lowest || matches!(flow.traffic, crate::app::Traffic::Bulk { .. })
 }
 
 /// The lowest rate on a flow's way.

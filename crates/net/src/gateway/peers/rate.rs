@@ -1,5 +1,6 @@
 //! The rate towards a peer, as it is told.
 
+use fulmar_proto::rate::RateCause;
 use fulmar_proto::transport::aerotp::{PathRate, RateReason};
 use fulmar_proto::units::Bitrate;
 use serde::Serialize;
@@ -26,6 +27,19 @@ const fn rate_reason(reason: RateReason) -> &'static str {
         RateReason::Marks => "marks",
         RateReason::Link => "link",
         RateReason::Draining => "draining",
+        RateReason::Found(cause) => found_cause(cause),
+    }
+}
+
+/// The name of the reason why a found rate is not more.
+const fn found_cause(cause: RateCause) -> &'static str {
+    match cause {
+        RateCause::Searching => "searching",
+        RateCause::Queue => "queue",
+        RateCause::Cut => "cut",
+        RateCause::Free => "free",
+        RateCause::Bound => "bound",
+        RateCause::Shared => "shared",
     }
 }
 

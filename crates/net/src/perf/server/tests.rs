@@ -6,7 +6,7 @@ use crate::perf::message::Head;
 use crate::perf::test::TestDirection;
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::EndpointConfig;
+use fulmar_proto::transport::aerotp::{EndpointConfig, RateSource};
 use fulmar_proto::wire::Mode;
 
 const NOW: Instant = Instant::START;
@@ -154,7 +154,7 @@ fn deaf_client(
 ) -> (AerotpEndpoint, ConnectionId, u64) {
     let rate = Bitrate::from_bits_per_second(u64::from(u32::MAX));
     let config = EndpointConfig {
-        rate,
+        rate: RateSource::Told(rate),
         burst: Duration::from_secs(1),
         ..EndpointConfig::default()
     };

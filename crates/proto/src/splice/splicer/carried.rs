@@ -1,8 +1,8 @@
 //! The news of a session about a path, as flows see it.
 
 use super::Splicer;
-use crate::machine::{Carried, Datagram, PathId, PathSizes, TpduForm};
-use crate::units::{ByteCount, Instant};
+use crate::machine::{Carried, Datagram, PathAck, PathId, PathSizes, TpduForm};
+use crate::units::{Bitrate, ByteCount, Instant};
 
 impl Carried for Splicer {
     const SHORT: bool = true;
@@ -39,5 +39,21 @@ impl Carried for Splicer {
 
     fn peer_restarted(&mut self, now: Instant, peer: PathId) {
         Self::peer_restarted(self, now, peer);
+    }
+
+    fn number_path(&mut self, now: Instant, peer: PathId, is_numbered: bool) {
+        self.endpoint_mut().number_path(now, peer, is_numbered);
+    }
+
+    fn on_sealed(&mut self, now: Instant, peer: PathId, number: Option<u64>, wire: ByteCount) {
+        self.endpoint_mut().on_sealed(now, peer, number, wire);
+    }
+
+    fn on_path_ack(&mut self, now: Instant, peer: PathId, ack: PathAck) {
+        self.endpoint_mut().on_path_ack(now, peer, ack);
+    }
+
+    fn found_rate(&self, peer: PathId) -> Option<Bitrate> {
+        self.endpoint().found_rate(peer)
     }
 }

@@ -5,6 +5,7 @@ use super::modes::AckScheme;
 use super::packing::Packing;
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
+use crate::rate::RateSharing;
 use crate::transport::parts::RtoLimits;
 use crate::units::{Bitrate, ByteCount, Duration};
 use crate::wire::Mode;
@@ -332,12 +333,26 @@ impl ConnectionConfig {
     }
 }
 
+/// The way in which the rate of each path is known. Rates include lower headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateSource {
+    /// The layer below tells it: the initial rate and the upper bound.
+    Told(Bitrate),
+    /// It is found from what arrives. The receiving end must find its rate, too: it reports more often then, in modes
+    /// with connections.
+    Found {
+        /// The most that may be sent, if anybody said so; at least 4 kbit.
+        bound: Option<Bitrate>,
+        /// Whose the path is.
+        sharing: RateSharing,
+    },
+}
+
 /// The settings of an endpoint: its knowledge of the link, and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointConfig {
-    /// The rate of the path by the layer below, including lower headers: the initial rate and upper
-    /// bound for each path.
-    pub rate: Bitrate,
+    /// The rate of each path.
+    pub rate: RateSource,
     /// The time by which the pacer may run ahead of that rate.
     pub burst: Duration,
     /// Network and carrier headers of one datagram (20 in the lab, 28 over UDP and IPv4).
@@ -348,7 +363,8 @@ pub struct EndpointConfig {
     /// that would open another connection are dropped; open connections continue within their own
     /// bounds.
     pub memory_max: ByteCount,
-    /// Whether datagrams ask for marking instead of dropping.
+    /// Whether datagrams ask for marking instead of dropping. They do not where the rate is found: marks say nothing
+    /// to it yet.
     pub ecn: bool,
     /// Notes kept until [`AerotpEndpoint::take_note`](super::AerotpEndpoint::take_note) takes them; 0 for none.
     pub trace_records: usize,
@@ -362,7 +378,7 @@ pub struct EndpointConfig {
 impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
-            rate: Bitrate::from_bits_per_second(5_000_000),
+            rate: RateSource::Told(Bitrate::from_bits_per_second(5_000_000)),
             burst: Duration::ZERO,
             lower_overhead: ByteCount(20),
             connections_max: 4096,

@@ -9,6 +9,7 @@ mod frames;
 mod holding;
 mod names;
 mod notes;
+mod numbered;
 mod sharing;
 mod sizes;
 mod validation;
@@ -24,6 +25,7 @@ use super::event::{ConnectError, ConnectionId, Event, WriteError};
 use super::intake::Intake;
 use super::key::Key;
 use super::modes::ModeRules;
+use super::path_control::PathControl;
 use super::schedule::PathSchedule;
 use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
@@ -31,8 +33,8 @@ use crate::machine::{Deadline, PathId, PathSizes};
 use crate::rng::Rng;
 use crate::shares::Shares;
 use crate::trace::Trace;
-use crate::transport::parts::{Pacer, RateControl};
-use crate::units::{Duration, Instant};
+use crate::transport::parts::Pacer;
+use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::Header;
@@ -48,6 +50,9 @@ const PAST_MAX: usize = 64;
 /// Paths and classes whose forgotten connections are summed up, at most; those of further ones are
 /// not.
 const SUMS_MAX: usize = 1_024;
+
+/// The octets of a full datagram on a path whose sizes nobody told.
+const PACKET: ByteCount = ByteCount(1500);
 
 #[derive(Debug)]
 struct Entry {
@@ -101,6 +106,8 @@ pub struct AerotpEndpoint {
     path_sizes: BTreeMap<PathId, PathSizes>,
     /// Paths that speak the short form.
     short_paths: BTreeSet<PathId>,
+    /// Paths of which the remote tells what arrives of numbered datagrams.
+    numbered_paths: BTreeSet<PathId>,
     /// Paths that are down, each with the time since when.
     held: BTreeMap<PathId, Instant>,
     /// The connections that end with their peer's restart, if not all do.
@@ -144,6 +151,7 @@ impl AerotpEndpoint {
             round_trips: BTreeMap::new(),
             path_sizes: BTreeMap::new(),
             short_paths: BTreeSet::new(),
+            numbered_paths: BTreeSet::new(),
             held: BTreeMap::new(),
             stale: BTreeMap::new(),
             orphans: VecDeque::new(),
@@ -237,12 +245,18 @@ impl AerotpEndpoint {
     }
 
     fn path(&mut self, path: PathId) -> &mut PathSchedule {
-        let config = &self.config;
+        let (config, now) = (&self.config, self.now);
         let sizes = self.path_sizes.get(&path);
         let overhead = sizes.map_or(config.lower_overhead, |sizes| sizes.lower_overhead);
         self.paths.entry(path).or_insert_with(|| {
-            let pacer = Pacer::new(config.rate, config.burst, overhead);
-            PathSchedule::new(pacer, RateControl::new(config.rate))
+            let packet = sizes.map_or(PACKET, |sizes| {
+                ByteCount::from_usize(sizes.tpdu_bytes_max) + overhead
+            });
+            let mut control = PathControl::new(config.rate, packet);
+            let pacer = Pacer::new(control.pace(now), config.burst, overhead);
+            let mut schedule = PathSchedule::new(pacer, control);
+            schedule.set_numbered(self.numbered_paths.contains(&path));
+            schedule
         })
     }
 
@@ -341,6 +355,9 @@ impl AerotpEndpoint {
             self.with(now, id, |c| c.vanish(now));
         }
         self.tombstones.forget_path(path);
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            schedule.forget_peer();
+        }
     }
 
     /// Treats data that this side will send on a connection as `treatment` says. Returns whether it
@@ -481,9 +498,13 @@ impl AerotpEndpoint {
         }
         self.on_path_used(now, key.path);
         // A budget outlives its connections until it is even; paths that come and go leave nothing
-        // behind.
-        self.paths
-            .retain(|_, path| path.connections > 0 || path.pacer.next_at() > now);
+        // behind. A found rate is worth keeping where the layers below know the peer.
+        let known = &self.path_sizes;
+        self.paths.retain(|id, path| {
+            path.connections > 0
+                || path.pacer.next_at() > now
+                || (path.control_of_rate.is_found() && known.contains_key(id))
+        });
     }
 }
 

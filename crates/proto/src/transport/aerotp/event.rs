@@ -1,6 +1,7 @@
 //! The events that an endpoint gives the application, and the errors of its calls.
 
 use crate::machine::PathId;
+use crate::rate::RateCause;
 use crate::units::{Bitrate, ByteCount};
 use crate::wire::{Mode, Port};
 
@@ -61,16 +62,18 @@ pub enum RateReason {
     Link,
     /// A queue on the way is being emptied.
     Draining,
+    /// The rate is found, not told.
+    Found(RateCause),
 }
 
 /// A path's rate and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathRate {
-    /// The rate that the layer below names: the upper bound.
+    /// The rate that the layer below names: the upper bound. Where the rate is found without one, the rate found.
     pub declared: Bitrate,
     /// The part of it that congestion marks allow.
     pub marked: Bitrate,
-    /// The rate that the link was found to carry, where that is less.
+    /// The rate that the link was found to carry, where that is less, or where the rate is found.
     pub link: Option<Bitrate>,
     /// The rate at which octets arrived lately, as the peer reports; `None` before its first
     /// report.

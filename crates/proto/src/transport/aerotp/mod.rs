@@ -23,6 +23,7 @@ mod intake;
 mod key;
 mod modes;
 mod packing;
+mod path_control;
 mod patience;
 mod receiver;
 mod schedule;
@@ -31,7 +32,8 @@ mod tombstones;
 mod tpdu_shape;
 
 pub use config::{
-    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
+    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, RateSource,
+    Share, Treatment,
 };
 pub use counters::Counters;
 pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note};

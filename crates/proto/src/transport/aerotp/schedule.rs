@@ -6,10 +6,11 @@
 //! precautionary repetitions, leave when nothing else would.
 
 use super::config::Share;
-use super::event::{ConnectionId, PathRate, RateReason};
-use crate::machine::Priority;
-use crate::transport::parts::{LinkFollower, Pacer, RateControl};
-use crate::units::{Duration, Instant};
+use super::event::ConnectionId;
+use super::path_control::PathControl;
+use crate::machine::{Deadline, PathAck, Priority};
+use crate::transport::parts::Pacer;
+use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::aerotp::{FecStrength, PathReport};
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,18 +20,22 @@ const QUANTUM_BYTES: i64 = 1500;
 
 /// The least time between reports on a path.
 const REPORT_GAP: Duration = Duration::from_millis(10);
+/// The datagrams after a silence each of which is reported, where the rate is found: the first search lives on them.
+const REPORTED_EACH: u32 = 32;
+/// The silence after which they are counted anew.
+const REPORTED_AFTER: Duration = Duration::from_secs(1);
 
 /// One path's budget and its queues of connections that have something to send.
 #[derive(Debug)]
 pub(super) struct PathSchedule {
     pub(super) pacer: Pacer,
-    pub(super) rate: RateControl,
-    pub(super) link: LinkFollower,
+    pub(super) control_of_rate: PathControl,
     /// Octets that have arrived, headers of the layers below included.
-    pub(super) arrived: u64,
+    arrived: u64,
+    /// The time of the last arrival, and the datagrams that are still to be reported one by one.
+    arrived_at: Option<Instant>,
+    reported_each: u32,
     pub(super) reported_at: Option<Instant>,
-    /// Whether it is counted already that the declared rate is wrong.
-    pub(super) declared_wrong: bool,
     /// The strength last seen on this path, to correct damaged headers with.
     pub(super) strength_seen: FecStrength,
     pub(super) connections: usize,
@@ -58,14 +63,14 @@ struct Class {
 }
 
 impl PathSchedule {
-    pub(super) fn new(pacer: Pacer, rate: RateControl) -> Self {
+    pub(super) fn new(pacer: Pacer, control_of_rate: PathControl) -> Self {
         Self {
             pacer,
-            rate,
-            link: LinkFollower::default(),
+            control_of_rate,
             arrived: 0,
+            arrived_at: None,
+            reported_each: 0,
             reported_at: None,
-            declared_wrong: false,
             strength_seen: FecStrength::NONE,
             connections: 0,
             control: VecDeque::new(),
@@ -78,18 +83,122 @@ impl PathSchedule {
     /// Counts a datagram that left.
     pub(super) fn on_sent(&mut self, now: Instant, octets: usize) {
         self.pacer.on_sent(now, octets);
-        self.link.on_sent(now, self.pacer.wire_bytes(octets));
+        if let PathControl::Told(told) = &mut self.control_of_rate {
+            told.link.on_sent(now, self.pacer.wire_bytes(octets));
+        }
+    }
+
+    /// Notes a datagram that left, once it is known whether data waits behind it.
+    pub(super) fn on_left(&mut self, now: Instant, octets: usize, control: bool) {
+        let (wire, more) = (self.pacer.wire_bytes(octets), !self.is_empty());
+        if let PathControl::Found(found) = &mut self.control_of_rate {
+            found.on_sent(now, wire, control, more);
+        }
+    }
+
+    /// Counts a datagram that arrived.
+    pub(super) fn on_arrived(&mut self, now: Instant, octets: usize) {
+        self.arrived += self.pacer.wire_bytes(octets).0;
+        if self.control_of_rate.is_found() {
+            let silent = |at: Instant| now.saturating_since(at) > REPORTED_AFTER;
+            self.reported_each = if self.arrived_at.is_none_or(silent) {
+                REPORTED_EACH
+            } else {
+                self.reported_each.saturating_sub(1)
+            };
+            self.arrived_at = Some(now);
+        }
+    }
+
+    /// Sets whether the peer tells what arrives of numbered datagrams.
+    pub(super) fn set_numbered(&mut self, is_numbered: bool) {
+        if let PathControl::Found(found) = &mut self.control_of_rate {
+            found.set_numbered(is_numbered);
+        }
+    }
+
+    /// Counts a datagram that leaves on a numbered path.
+    pub(super) fn on_sealed(&mut self, now: Instant, number: Option<u64>, wire: ByteCount) {
+        let more = !self.is_empty();
+        if let PathControl::Found(found) = &mut self.control_of_rate {
+            found.on_sealed(now, number, wire, more);
+        }
+    }
+
+    /// Takes what the peer tells of a numbered path.
+    pub(super) fn on_path_ack(&mut self, now: Instant, ack: &PathAck) {
+        if let PathControl::Found(found) = &mut self.control_of_rate {
+            found.on_path_ack(now, ack);
+        }
+    }
+
+    /// The rate found, once something was heard.
+    pub(super) fn found_rate(&self) -> Option<Bitrate> {
+        match &self.control_of_rate {
+            PathControl::Found(found) => found.rate(),
+            PathControl::Told(_) => None,
+        }
+    }
+
+    /// Forgets what a peer said that has restarted: it counts anew.
+    pub(super) fn forget_peer(&mut self) {
+        if let PathControl::Found(found) = &mut self.control_of_rate {
+            found.begin_again();
+        }
+    }
+
+    /// Whether the peer should be told of what just arrived, although nothing else may be due to it.
+    pub(super) fn owes_report(&self, now: Instant) -> bool {
+        self.control_of_rate.is_found() && self.report(now).is_some()
     }
 
     /// Sets the pace that the layer below, marks and the link's own behaviour allow.
     pub(super) fn update_rate(&mut self, now: Instant) {
-        self.pacer.set_rate(self.link.rate(now, self.rate.rate()));
+        self.pacer.set_rate(self.control_of_rate.pace(now));
+    }
+
+    /// Whether data may leave at `now`.
+    pub(super) fn allows(&mut self, now: Instant) -> bool {
+        let PathControl::Found(found) = &mut self.control_of_rate else {
+            let allows = self.pacer.allows(now);
+            if !allows {
+                self.pacer.on_refused();
+            }
+            return allows;
+        };
+        if !found.has_room(now) {
+            // Time without room for more earns no credit.
+            self.pacer.on_idle();
+            return false;
+        }
+        let allows = if found.is_first_train() {
+            self.pacer.next_at() <= now
+        } else {
+            self.pacer.allows(now)
+        };
+        if !allows {
+            self.pacer.on_refused();
+        }
+        allows
+    }
+
+    /// The time to ask again after [`PathSchedule::allows`] said no.
+    pub(super) fn next_at(&self) -> Deadline {
+        let pacing = Deadline {
+            at: self.pacer.next_at(),
+            why: "pacing",
+        };
+        match &self.control_of_rate {
+            PathControl::Told(_) => pacing,
+            PathControl::Found(found) => found.blocked_until().unwrap_or(pacing),
+        }
     }
 
     /// The report to the peer on the arrival of its octets, if one is due.
     pub(super) fn report(&self, now: Instant) -> Option<PathReport> {
         let recent = |at: Instant| now.saturating_since(at) < REPORT_GAP;
-        if self.arrived == 0 || self.reported_at.is_some_and(recent) {
+        let waits = self.reported_each == 0 && self.reported_at.is_some_and(recent);
+        if self.arrived == 0 || waits || self.control_of_rate.is_numbered() {
             return None;
         }
         let modulo = self.arrived % (1 << 32);
@@ -97,31 +206,6 @@ impl PathSchedule {
             arrived: u32::try_from(modulo).unwrap_or_default(),
             clock: now.as_wrapping_micros(),
         })
-    }
-
-    /// The parts of the rate.
-    pub(super) fn path_rate(&self, now: Instant) -> PathRate {
-        let (declared, marked) = (self.rate.bound(), self.rate.rate());
-        let current = self.link.rate(now, marked);
-        let reason = if self.link.is_draining() && current < marked {
-            RateReason::Draining
-        } else if current < marked {
-            RateReason::Link
-        } else if marked < declared {
-            RateReason::Marks
-        } else {
-            RateReason::Declared
-        };
-        PathRate {
-            declared,
-            marked,
-            link: self.link.cap(),
-            delivered: self.link.delivered(),
-            current,
-            reason,
-            queues_tried: self.link.trials(),
-            declared_wrong: self.link.is_declared_wrong(now),
-        }
     }
 
     /// Puts a connection at the end of its class's queue.
@@ -206,12 +290,16 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::aerotp::RateSource;
     use crate::units::{Bitrate, ByteCount};
 
     fn schedule() -> PathSchedule {
         let rate = Bitrate::from_bits_per_second(1);
         let pacer = Pacer::new(rate, Duration::ZERO, ByteCount::ZERO);
-        PathSchedule::new(pacer, RateControl::new(rate))
+        PathSchedule::new(
+            pacer,
+            PathControl::new(RateSource::Told(rate), ByteCount(1500)),
+        )
     }
 
     #[test]

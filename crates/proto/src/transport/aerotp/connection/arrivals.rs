@@ -55,6 +55,17 @@ impl Connection {
         sign
     }
 
+    /// Notes that the peer is to hear what arrived on the path with a TPDU of this kind, if it names a time of the
+    /// peer's.
+    pub(in super::super) const fn on_report_owed(&mut self, kind: TpduKind) {
+        if matches!(
+            kind,
+            TpduKind::Data { .. } | TpduKind::Repair | TpduKind::Asyn
+        ) {
+            self.receiver.want_report();
+        }
+    }
+
     fn route(
         &mut self,
         now: Instant,

@@ -66,12 +66,12 @@ impl Connection {
         );
     }
 
-    /// Appends one control TPDU, if one is due.
+    /// Appends one control TPDU, if one is due. An acknowledgement takes the report.
     pub(in super::super) fn write_control(
         &mut self,
         now: Instant,
         code: &mut PacketCode,
-        report: Option<PathReport>,
+        report: &mut Option<PathReport>,
         out: &mut Vec<u8>,
     ) -> Option<TransmitKind> {
         if !self.wants_to_answer() {

@@ -41,14 +41,14 @@ impl Arriving {
 
 impl AerotpEndpoint {
     pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.count_arrival(&datagram);
+        self.count_arrival(now, &datagram);
         self.receive_long(now, datagram.octets, Arriving::of(&datagram, false));
     }
 
     /// Counts the octets of a datagram for its path.
-    pub(super) fn count_arrival(&mut self, datagram: &Datagram<'_>) {
+    pub(super) fn count_arrival(&mut self, now: Instant, datagram: &Datagram<'_>) {
         if let Some(schedule) = self.paths.get_mut(&datagram.path) {
-            schedule.arrived += schedule.pacer.wire_bytes(datagram.octets.len()).0;
+            schedule.on_arrived(now, datagram.octets.len());
         }
     }
 
@@ -119,6 +119,10 @@ impl AerotpEndpoint {
         let sign = entry
             .connection
             .on_tpdu(now, tpdu, arriving.corrected_symbols, arriving.marked);
+        let schedule = self.paths.get(&path);
+        if schedule.is_some_and(|schedule| schedule.owes_report(now)) {
+            entry.connection.on_report_owed(tpdu.kind());
+        }
         let rtt = entry.connection.rtt();
         if let (Some(rtt), Some(known)) = (rtt, self.round_trips.get_mut(&path)) {
             *known = rtt;
@@ -127,19 +131,9 @@ impl AerotpEndpoint {
         if !tpdu.fec_words.is_none() {
             schedule.strength_seen = tpdu.fec_words;
         }
-        match sign.marked {
-            None => {}
-            Some(true) => schedule.rate.on_mark(now, rtt),
-            Some(false) => schedule.rate.on_clear(now, rtt),
-        }
-        if let Some(report) = sign.report {
-            let (bound, allowed) = (schedule.rate.bound(), schedule.rate.rate());
-            let rtt = rtt.unwrap_or_default();
-            schedule.link.on_report(now, &report, bound, allowed, rtt);
-        }
+        let turned_out_wrong = schedule.control_of_rate.on_sign(now, sign, rtt);
         schedule.update_rate(now);
-        let wrong = schedule.link.is_declared_wrong(now);
-        if core::mem::replace(&mut schedule.declared_wrong, wrong) != wrong && wrong {
+        if turned_out_wrong {
             self.counters.rates_declared_wrong += 1;
         }
         self.settle(now, id);

@@ -12,13 +12,7 @@ impl AerotpEndpoint {
         self.now = now;
         let rtt = self.path_rtt(path);
         let schedule = self.path(path);
-        if report
-            .available
-            .is_some_and(|rate| rate != schedule.rate.bound())
-        {
-            schedule.link.restart();
-        }
-        schedule.rate.on_link_report(now, report, rtt);
+        schedule.control_of_rate.on_link_report(now, report, rtt);
         schedule.update_rate(now);
     }
 

@@ -2,6 +2,7 @@
 
 use super::{AerotpEndpoint, Orphan};
 use crate::machine::{Ecn, PathId, Priority, TpduForm, Transmit, TransmitKind};
+use crate::transport::aerotp::RateSource;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{self, Named, ShortFeedback};
@@ -66,7 +67,8 @@ impl AerotpEndpoint {
         kind: TransmitKind,
         priority: Priority,
     ) -> Transmit {
-        let ecn = if self.config.ecn {
+        let found = matches!(self.config.rate, RateSource::Found { .. });
+        let ecn = if self.config.ecn && !found {
             Ecn::Capable
         } else {
             Ecn::NotCapable
@@ -119,6 +121,13 @@ impl AerotpEndpoint {
         ))
     }
 
+    /// Tells the path, if it is still there, of a datagram that left, once the queues are up to date.
+    fn on_left(&mut self, now: Instant, path: PathId, octets: usize, control: bool) {
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            schedule.on_left(now, octets, control);
+        }
+    }
+
     /// The next control TPDU. Control goes ahead of data within the same budget: it is small, and
     /// everything waits for it.
     pub(super) fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -127,7 +136,7 @@ impl AerotpEndpoint {
             let schedule = self.paths.get_mut(&path);
             let allowed = schedule.filter(|schedule| schedule.pacer.allows_control(now));
             let turn = allowed.and_then(|p| Some((p.control.pop_front()?, p.report(now))));
-            let Some((id, report)) = turn else {
+            let Some((id, mut report)) = turn else {
                 if self.paths.get(&path).is_none_or(|p| p.control.is_empty()) {
                     self.control_paths.remove(&path);
                 }
@@ -140,18 +149,23 @@ impl AerotpEndpoint {
             entry.queued_control = false;
             let start = out.len();
             let code = self.intake.code();
-            let kind = entry.connection.write_control(now, code, report, out);
+            let may_report = report.is_some();
+            let connection = &mut entry.connection;
+            let kind = connection.write_control(now, code, &mut report, out);
             let len = out.len() - start;
             // The octets are counted before the connection may be forgotten, and its path with it.
             if kind.is_some() {
                 let schedule = self.path(path);
                 schedule.on_sent(now, len);
-                if report.is_some() {
+                // Where the rate is found, a request, which takes no report, does not put it off.
+                let reported = report.is_none() || !schedule.control_of_rate.is_found();
+                if may_report && reported {
                     schedule.reported_at = Some(now);
                 }
             }
             self.settle(now, id);
             if let Some(kind) = kind {
+                self.on_left(now, path, len, true);
                 return Some(self.transmit(path, len, kind, Priority(u8::MAX)));
             }
         }
@@ -166,11 +180,10 @@ impl AerotpEndpoint {
                 continue;
             };
             schedule.update_rate(now);
-            let turn = if schedule.pacer.allows(now) {
+            let turn = if schedule.allows(now) {
                 let data = schedule.next().map(|id| (id, false));
                 data.or_else(|| schedule.next_spare().map(|id| (id, true)))
             } else {
-                schedule.pacer.on_refused();
                 None
             };
             let Some((id, spare)) = turn else {
@@ -204,6 +217,7 @@ impl AerotpEndpoint {
             }
             self.settle(now, id);
             if let Some(kind) = kind {
+                self.on_left(now, path, len, false);
                 return Some(self.transmit(path, len, kind, priority));
             }
         }

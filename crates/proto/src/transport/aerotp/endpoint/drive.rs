@@ -1,6 +1,7 @@
 //! The endpoint as a machine: the calls with which a driver feeds and drains it.
 
 use super::super::event::{ConnectionId, Event};
+use super::super::schedule::PathSchedule;
 use super::AerotpEndpoint;
 use crate::machine::{Datagram, Deadline, Machine, Transmit};
 use crate::units::Instant;
@@ -57,9 +58,8 @@ impl Machine for AerotpEndpoint {
             .filter_map(|path| self.paths.get(path));
         let pacing = pacing.filter(|schedule| !schedule.is_empty());
         let pacing = pacing
-            .map(|schedule| schedule.pacer.next_at())
-            .min()
-            .map(|at| Deadline { at, why: "pacing" });
+            .map(PathSchedule::next_at)
+            .min_by_key(|deadline| deadline.at);
         let control = self.control_paths.iter();
         let control = control.filter_map(|path| self.paths.get(path));
         let control = control.filter(|schedule| !schedule.control.is_empty());

@@ -32,7 +32,7 @@ impl AerotpEndpoint {
     /// A path's rate and the reason for it, while the path has connections.
     pub fn path_rate(&self, path: PathId) -> Option<PathRate> {
         let schedule = self.paths.get(&path)?;
-        Some(schedule.path_rate(self.now))
+        Some(schedule.control_of_rate.path_rate(self.now))
     }
 
     /// A connection's counters, until some time after it is forgotten.

@@ -135,7 +135,7 @@ impl AerotpEndpoint {
     /// Takes content in the short form, which came under a seal: it shows its sender, so no address has to be shown.
     pub fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.now = now;
-        self.count_arrival(&datagram);
+        self.count_arrival(now, &datagram);
         let arriving = Arriving::of(&datagram, true);
         for frame in Content::of(datagram.octets) {
             match frame {

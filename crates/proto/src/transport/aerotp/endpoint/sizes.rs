@@ -1,9 +1,9 @@
 //! The size of TPDUs, as the layers below find it out.
 
 use super::AerotpEndpoint;
-use crate::machine::{Carried, Datagram, PathId, PathSizes, TpduForm};
+use crate::machine::{Carried, Datagram, PathAck, PathId, PathSizes, TpduForm};
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
-use crate::units::{ByteCount, Instant};
+use crate::units::{Bitrate, ByteCount, Instant};
 
 impl AerotpEndpoint {
     /// Sets the sizes that the layers below have found `path` to carry. Connections on it, present
@@ -95,6 +95,22 @@ impl Carried for AerotpEndpoint {
 
     fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
         Self::handle_frames(self, now, datagram);
+    }
+
+    fn number_path(&mut self, now: Instant, path: PathId, is_numbered: bool) {
+        Self::number_path(self, now, path, is_numbered);
+    }
+
+    fn on_sealed(&mut self, now: Instant, path: PathId, number: Option<u64>, wire: ByteCount) {
+        Self::on_sealed(self, now, path, number, wire);
+    }
+
+    fn on_path_ack(&mut self, now: Instant, path: PathId, ack: PathAck) {
+        Self::on_path_ack(self, now, path, ack);
+    }
+
+    fn found_rate(&self, path: PathId) -> Option<Bitrate> {
+        Self::found_rate(self, path)
     }
 
     /// Every connection with the peer ends, or those that [`AerotpEndpoint::end_with_restart`] named.

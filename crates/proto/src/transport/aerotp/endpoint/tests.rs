@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::machine::{Carried, Machine};
-use crate::transport::aerotp::AckPolicy;
+use crate::transport::aerotp::{AckPolicy, RateSource};
 use crate::transport::parts::RtoLimits;
 use crate::units::{Bitrate, ByteCount};
 
@@ -229,7 +229,7 @@ fn who_asks_early_repeats_one_tpdu_after_the_other_and_holds_nothing_for_lost() 
     };
     let flight = |known: Option<Duration>, config: ConnectionConfig| {
         let settings = EndpointConfig {
-            rate,
+            rate: RateSource::Told(rate),
             ..EndpointConfig::default()
         };
         let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(1));

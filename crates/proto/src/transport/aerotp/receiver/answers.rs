@@ -11,16 +11,21 @@ impl Receiver {
         self.acks.is_due() || self.report_wanted || self.wants_to_ask()
     }
 
+    /// Makes a report on the path due.
+    pub(in super::super) const fn want_report(&mut self) {
+        self.report_wanted = true;
+    }
+
     fn wants_to_ask(&self) -> bool {
         !self.asked_damaged.is_empty() || (self.asked_missing && self.ring.has_holes())
     }
 
-    /// Appends the answer that is due, if any.
+    /// Appends the answer that is due, if any. An acknowledgement takes the report.
     pub(in super::super) fn write_answer(
         &mut self,
         now: Instant,
         mut answer: Answer,
-        report: Option<PathReport>,
+        report: &mut Option<PathReport>,
         out: &mut Vec<u8>,
     ) -> bool {
         answer.template.echo = self.acks.echo();
@@ -49,7 +54,7 @@ impl Receiver {
                 window: self.ring.window(),
                 has_holes: self.ring.has_holes(),
                 channel: self.channel.as_mut().map(|channel| channel.word(now)),
-                report,
+                report: report.take(),
             };
             self.acks.write(now, answer, state, out);
             return true;

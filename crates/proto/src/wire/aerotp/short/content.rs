@@ -34,6 +34,9 @@ pub(super) const FULL_ASYN: u8 = 0x10;
 pub(super) const FULL_TIME: u8 = 0x08;
 pub(super) const FULL_MODE: u8 = 0x07;
 
+/// What arrived on a path: the session's.
+const PATH_ACK: u8 = 0x10;
+
 const fn is_repair(code: u8) -> bool {
     code & !REPAIR_OPENED == REPAIR
 }
@@ -43,7 +46,7 @@ const fn is_repair(code: u8) -> bool {
 pub enum FrameKind {
     /// A TPDU in the long form (0x00).
     Long,
-    /// One of the session's own (0x01 to 0x06).
+    /// One of the session's own (0x01 to 0x06, 0x10).
     Session,
     /// Octets without a meaning (0x07).
     Padding,
@@ -83,7 +86,7 @@ impl<'a> Frame<'a> {
     pub const fn kind(&self) -> Option<FrameKind> {
         Some(match self.code {
             LONG => FrameKind::Long,
-            0x01..=0x06 => FrameKind::Session,
+            0x01..=0x06 | PATH_ACK => FrameKind::Session,
             0x07 => FrameKind::Padding,
             MACK => FrameKind::Mack,
             NACK => FrameKind::Nack,

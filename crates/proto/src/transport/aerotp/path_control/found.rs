@@ -1,0 +1,326 @@
+//! A path whose rate is found: the controller, fed with what leaves and with the receiver's reports.
+
+use super::super::event::{PathRate, RateReason};
+use crate::machine::{Deadline, PathAck};
+use crate::rate::{ArrivalReport, RateConfig, RateController, RateSharing};
+use crate::transport::parts::DeliveryReport;
+use crate::units::{Bitrate, ByteCount, Duration, Instant};
+use crate::wire::cut;
+
+/// The time for which the pace holds, unless a report comes: the controller need not be asked for every datagram.
+const PACE_HOLDS: Duration = Duration::from_micros(250);
+/// The unit of the times by which reports name datagrams, in the short form. The datagrams of the first train are
+/// as far apart, so that each has a time of its own.
+const STAMP_UNIT: Duration = Duration::from_micros(cut::TIME_UNIT_MICROS as u64);
+const MICROSECOND: Duration = Duration::from_micros(1);
+/// The span over which the rate of arrival is taken.
+const DELIVERY_SPAN: Duration = Duration::from_millis(100);
+/// The age of the last report above which an older clock is another clock: the receiver has started again.
+const REORDERED_MAX: Duration = Duration::from_secs(1);
+/// The age of the last report above which a clock of 32 bits may have made a turn.
+const TURN: Duration = Duration::from_secs(1_000);
+
+/// The state of a path whose rate is found.
+#[derive(Debug)]
+pub(in super::super) struct FoundPath {
+    config: RateConfig,
+    controller: RateController,
+    /// Whether a session numbers the datagrams, and the peer tells of them; otherwise they are numbered here, and reports
+    /// name them by their times.
+    is_numbered: bool,
+    /// The number of the datagram that leaves next, where they are numbered here.
+    next_number: u64,
+    /// Whether anything was sent of which the peer tells.
+    has_sent: bool,
+    /// Octets that left since, of which it does not tell at once.
+    untold: ByteCount,
+    pace: Bitrate,
+    paced_until: Instant,
+    heard: Option<Heard>,
+    /// The rate of arrival, and where its next span begins: octets and the receiver's clock.
+    delivered: Option<Bitrate>,
+    span_from: Option<(u64, Duration)>,
+}
+
+/// The counts of a report, modulo 2^32.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    arrived: u32,
+    clock: u32,
+}
+
+/// The last report.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    at: Instant,
+    /// Its counts as they came, and all in all.
+    arrived: u32,
+    arrived_total: u64,
+    clock: u32,
+    clock_total: Duration,
+}
+
+impl Heard {
+    /// The next report's counts. `None` if it is older; `Err` if it comes from another start of the receiver.
+    fn next(self, now: Instant, counts: Counts) -> Result<Option<Self>, OtherStart> {
+        let since = now.saturating_since(self.at);
+        let later = counts.clock.wrapping_sub(self.clock);
+        let octets = counts.arrived.wrapping_sub(self.arrived);
+        if later >= 1 << 31 || octets >= 1 << 31 || since > TURN {
+            return if since > REORDERED_MAX {
+                Err(OtherStart)
+            } else {
+                Ok(None)
+            };
+        }
+        Ok(Some(Self {
+            at: now,
+            arrived: counts.arrived,
+            arrived_total: self.arrived_total + u64::from(octets),
+            clock: counts.clock,
+            clock_total: self.clock_total + Duration::from_micros(u64::from(later)),
+        }))
+    }
+
+    fn first(now: Instant, counts: Counts) -> Self {
+        Self {
+            at: now,
+            arrived: counts.arrived,
+            arrived_total: 0,
+            clock: counts.clock,
+            // Room for what is before it.
+            clock_total: TURN,
+        }
+    }
+}
+
+/// The receiver's counts have begun again.
+#[derive(Clone, Copy, Debug)]
+struct OtherStart;
+
+impl FoundPath {
+    pub(super) fn new(bound: Option<Bitrate>, sharing: RateSharing, packet: ByteCount) -> Self {
+        let config = RateConfig {
+            bound,
+            packet,
+            sharing,
+        };
+        Self {
+            config,
+            controller: RateController::new(config),
+            is_numbered: false,
+            next_number: 0,
+            has_sent: false,
+            untold: ByteCount::ZERO,
+            pace: Bitrate::ZERO,
+            paced_until: Instant::START,
+            heard: None,
+            delivered: None,
+            span_from: None,
+        }
+    }
+
+    pub(super) fn set_bound(&mut self, bound: Option<Bitrate>) {
+        self.config.bound = bound;
+        self.controller.set_bound(bound);
+        self.paced_until = Instant::START;
+    }
+
+    /// Whether nothing was heard of what was sent: the first datagrams leave as a train.
+    pub(in super::super) const fn is_first_train(&self) -> bool {
+        self.heard.is_none()
+    }
+
+    /// The rate at which datagrams may leave.
+    pub(in super::super) fn pace(&mut self, now: Instant) -> Bitrate {
+        if now >= self.paced_until {
+            self.pace = self.controller.pacing(now);
+            if self.is_first_train() && !self.is_numbered {
+                let apart = Bitrate::of(self.config.packet, STAMP_UNIT);
+                self.pace = self.pace.min(apart);
+            }
+            self.paced_until = now + PACE_HOLDS;
+        }
+        self.pace
+    }
+
+    /// Whether more may be under way.
+    pub(in super::super) fn has_room(&mut self, now: Instant) -> bool {
+        if self.is_full() {
+            self.controller.handle_deadline(now);
+        }
+        !self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.controller.in_flight() >= self.controller.in_flight_max()
+    }
+
+    /// The time at which what is under way is taken for lost, if nothing may leave before.
+    pub(in super::super) fn blocked_until(&self) -> Option<Deadline> {
+        self.controller.next_deadline().filter(|_| self.is_full())
+    }
+
+    /// Counts a datagram that left, headers of the layers below included; `more` says whether data waits behind it.
+    /// Control alone begins no search: nobody reports on it.
+    pub(in super::super) fn on_sent(
+        &mut self,
+        now: Instant,
+        octets: ByteCount,
+        control: bool,
+        more: bool,
+    ) {
+        if self.is_numbered || (control && !self.has_sent) {
+            return;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        self.count(now, number, octets, more);
+    }
+
+    /// Counts a datagram that leaves on a numbered path; without a number it is one of which the peer does not tell at
+    /// once.
+    pub(in super::super) fn on_sealed(
+        &mut self,
+        now: Instant,
+        number: Option<u64>,
+        octets: ByteCount,
+        more: bool,
+    ) {
+        match number {
+            Some(number) => {
+                let octets = octets + core::mem::take(&mut self.untold);
+                self.count(now, number, octets, more);
+            }
+            // Totals are compared from the first report on.
+            None if self.heard.is_some() => self.untold += octets,
+            None => {}
+        }
+    }
+
+    fn count(&mut self, now: Instant, number: u64, octets: ByteCount, more: bool) {
+        self.controller.on_sent(now, number, octets, more);
+        if !core::mem::replace(&mut self.has_sent, true) {
+            self.paced_until = now;
+        }
+    }
+
+    pub(in super::super) const fn is_numbered(&self) -> bool {
+        self.is_numbered
+    }
+
+    /// Sets whether the peer tells of numbered datagrams. What was found stays, but is judged by new counts.
+    pub(in super::super) fn set_numbered(&mut self, is_numbered: bool) {
+        if self.is_numbered != is_numbered {
+            self.begin_again();
+            self.is_numbered = is_numbered;
+        }
+    }
+
+    /// The rate found, once something was heard.
+    pub(in super::super) fn rate(&self) -> Option<Bitrate> {
+        self.heard.map(|_| self.controller.belief().rate)
+    }
+
+    /// Takes what the peer tells of a numbered path.
+    pub(in super::super) fn on_path_ack(&mut self, now: Instant, ack: &PathAck) {
+        if !self.is_numbered {
+            return;
+        }
+        let counts = Counts {
+            arrived: ack.octets,
+            clock: ack.clock,
+        };
+        if let Some(heard) = self.after(now, counts) {
+            self.take(now, heard, ack.newest, ack.hold);
+        }
+    }
+
+    /// The counts of a report, all in all; `None` if it is older than the last one.
+    fn after(&mut self, now: Instant, counts: Counts) -> Option<Heard> {
+        match self.heard.map(|heard| heard.next(now, counts)) {
+            Some(Ok(next)) => next,
+            Some(Err(OtherStart)) => {
+                self.begin_again();
+                Some(Heard::first(now, counts))
+            }
+            None => Some(Heard::first(now, counts)),
+        }
+    }
+
+    /// Takes a report of an acknowledgement, which names a datagram by its time.
+    pub(super) fn on_report(&mut self, now: Instant, report: &DeliveryReport) {
+        if self.is_numbered {
+            return;
+        }
+        let counts = Counts {
+            arrived: report.arrived,
+            clock: report.clock,
+        };
+        let Some(heard) = self.after(now, counts) else {
+            return;
+        };
+        let age = now.as_wrapping_micros().wrapping_sub(report.echo);
+        let is_ours = u64::from(age) <= now.as_nanos() / 1_000;
+        let named = (age < 1 << 31 && is_ours).then(|| {
+            let micros = now.as_nanos() / 1_000 - u64::from(age);
+            let named = Instant::START + Duration::from_micros(micros);
+            let until = named + MICROSECOND;
+            self.controller.number_sent_in(named - STAMP_UNIT, until)
+        });
+        if let Some(newest) = named.flatten() {
+            self.take(now, heard, newest, report.hold);
+        }
+    }
+
+    fn take(&mut self, now: Instant, heard: Heard, newest: u64, hold: Duration) {
+        self.heard = Some(heard);
+        let arrived = ArrivalReport {
+            newest,
+            arrived_at: heard.clock_total.saturating_sub(hold),
+            hold,
+            octets: ByteCount(heard.arrived_total),
+        };
+        self.controller.on_report(now, &arrived);
+        self.paced_until = now;
+        self.meter(heard);
+    }
+
+    fn meter(&mut self, heard: Heard) {
+        let (octets, clock) = *self
+            .span_from
+            .get_or_insert((heard.arrived_total, heard.clock_total));
+        let span = heard.clock_total.saturating_sub(clock);
+        if span >= DELIVERY_SPAN {
+            let octets = ByteCount(heard.arrived_total - octets);
+            self.delivered = Some(Bitrate::of(octets, span));
+            self.span_from = Some((heard.arrived_total, heard.clock_total));
+        }
+    }
+
+    /// Searches anew: what arrived is counted anew.
+    pub(in super::super) fn begin_again(&mut self) {
+        self.controller = RateController::new(self.config);
+        self.next_number = 0;
+        self.has_sent = false;
+        self.untold = ByteCount::ZERO;
+        self.paced_until = Instant::START;
+        self.heard = None;
+        self.span_from = None;
+    }
+
+    pub(super) fn path_rate(&self, now: Instant) -> PathRate {
+        let belief = self.controller.belief();
+        let declared = self.config.bound.unwrap_or(belief.rate);
+        PathRate {
+            declared,
+            marked: declared,
+            link: self.heard.map(|_| belief.rate),
+            delivered: self.delivered,
+            current: self.controller.pacing(now).min(declared),
+            reason: RateReason::Found(belief.cause),
+            queues_tried: 0,
+            declared_wrong: false,
+        }
+    }
+}
