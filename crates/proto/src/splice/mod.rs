@@ -41,6 +41,7 @@ mod report;
 mod restored;
 mod retention;
 mod shared;
+mod spare_buffers;
 mod splicer;
 mod stream;
 

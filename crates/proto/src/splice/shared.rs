@@ -7,6 +7,7 @@ use super::counters::{ClassCounters, SplicerCounters};
 use super::credit::CreditPool;
 use super::event::FlowEvent;
 use super::report::Reports;
+use super::spare_buffers::SpareBuffers;
 use crate::transport::aerotp::AerotpEndpoint;
 use std::collections::VecDeque;
 
@@ -16,6 +17,7 @@ pub(super) struct Shared {
     pub(super) config: SplicerConfig,
     pub(super) endpoint: AerotpEndpoint,
     pub(super) pool: CreditPool,
+    pub(super) spare: SpareBuffers,
     pub(super) counters: SplicerCounters,
     pub(super) events: VecDeque<FlowEvent>,
     pub(super) reports: Reports,

@@ -19,6 +19,7 @@ use super::graves::Graves;
 use super::report::{RepairTotals, Reports, SpliceReport};
 use super::restored::{Restored, Role};
 use super::shared::Shared;
+use super::spare_buffers::SpareBuffers;
 use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::rng::Rng;
 use crate::transport::aerotp::{AerotpEndpoint, ConnectionId, ModeRules};
@@ -81,6 +82,7 @@ impl Splicer {
                 config,
                 endpoint,
                 pool,
+                spare: SpareBuffers::default(),
                 counters: SplicerCounters::default(),
                 events: VecDeque::new(),
                 reports: Reports::default(),

@@ -3,6 +3,7 @@
 //! Offsets count octets from the flow's start and survive the connection that carries them.
 
 use super::credit::{CreditGiven, CreditPool};
+use super::spare_buffers::SpareBuffers;
 use std::collections::VecDeque;
 
 /// The direction towards the far side. If the flow may resume, the driver must keep the octets that
@@ -137,9 +138,6 @@ pub(super) enum Unexpected {
     End,
 }
 
-/// The memory that an empty buffer keeps; with none kept it would have to grow again with every burst.
-const KEPT_CAPACITY: usize = 64 << 10;
-
 impl Incoming {
     /// A direction whose local host has `start` octets.
     pub(super) const fn new(start: u64) -> Self {
@@ -163,7 +161,11 @@ impl Incoming {
     }
 
     /// Takes octets that arrived. Returns whether there was nothing to read before.
-    pub(super) fn on_data(&mut self, octets: &[u8]) -> Result<bool, Unexpected> {
+    pub(super) fn on_data(
+        &mut self,
+        spare: &mut SpareBuffers,
+        octets: &[u8],
+    ) -> Result<bool, Unexpected> {
         let known = usize::try_from(self.repeated).unwrap_or(usize::MAX);
         let (known, octets) = octets.split_at(known.min(octets.len()));
         self.repeated -= known.len() as u64;
@@ -178,6 +180,9 @@ impl Incoming {
             return Err(Unexpected::Credit);
         }
         let was_empty = self.buffer.is_empty();
+        if self.buffer.capacity() == 0 {
+            self.buffer = spare.take();
+        }
         self.buffer.extend(octets);
         self.received = received;
         Ok(was_empty)
@@ -196,10 +201,10 @@ impl Incoming {
         Some(self.buffer.as_slices().0).filter(|front| !front.is_empty())
     }
 
-    pub(super) fn consume(&mut self, len: usize) {
+    pub(super) fn consume(&mut self, spare: &mut SpareBuffers, len: usize) {
         self.buffer.drain(..len.min(self.buffer.len()));
-        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_CAPACITY {
-            self.buffer.shrink_to(KEPT_CAPACITY);
+        if self.buffer.is_empty() {
+            spare.keep(core::mem::take(&mut self.buffer));
         }
     }
 
@@ -295,16 +300,20 @@ mod tests {
     fn octets_beyond_credit_or_after_the_end_are_unexpected() {
         let mut pool = CreditPool::new(1 << 20, 1).expect("one floor fits");
         let mut incoming = Incoming::new(0);
+        let mut spare = SpareBuffers::default();
         assert!(incoming.credit.presume(&mut pool, 10));
-        assert_eq!(incoming.on_data(&[1; 6]), Ok(true));
-        assert_eq!(incoming.on_data(&[1; 5]), Err(Unexpected::Credit));
-        assert_eq!(incoming.on_data(&[1; 4]), Ok(false));
+        assert_eq!(incoming.on_data(&mut spare, &[1; 6]), Ok(true));
+        assert_eq!(
+            incoming.on_data(&mut spare, &[1; 5]),
+            Err(Unexpected::Credit)
+        );
+        assert_eq!(incoming.on_data(&mut spare, &[1; 4]), Ok(false));
         assert_eq!(incoming.on_end(11), Err(Unexpected::End));
         assert_eq!(incoming.on_end(10), Ok(()));
-        assert_eq!(incoming.on_data(&[1]), Err(Unexpected::End));
+        assert_eq!(incoming.on_data(&mut spare, &[1]), Err(Unexpected::End));
         assert_eq!(incoming.on_end(10), Ok(()), "said again");
         assert!(!incoming.take_end(), "unread");
-        incoming.consume(10);
+        incoming.consume(&mut spare, 10);
         assert!(incoming.take_end());
         assert!(!incoming.take_end());
     }
@@ -313,9 +322,10 @@ mod tests {
     fn what_is_delivered_is_at_most_what_was_consumed() {
         let mut pool = CreditPool::new(1 << 20, 1).expect("one floor fits");
         let mut incoming = Incoming::new(0);
+        let mut spare = SpareBuffers::default();
         incoming.credit.presume(&mut pool, 10);
-        incoming.on_data(&[1; 10]).expect("allowed");
-        incoming.consume(4);
+        incoming.on_data(&mut spare, &[1; 10]).expect("allowed");
+        incoming.consume(&mut spare, 4);
         incoming.on_delivered(&mut pool, 10);
         assert_eq!(incoming.credit.delivered(), 4);
         assert_eq!(pool.reserved(), 6);

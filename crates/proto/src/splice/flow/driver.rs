@@ -86,7 +86,7 @@ impl Flow {
     }
 
     pub(in super::super) fn consume(&mut self, now: Instant, shared: &mut Shared, len: usize) {
-        self.stream.incoming.consume(len);
+        self.stream.incoming.consume(&mut shared.spare, len);
         self.note_activity(now, shared);
     }
 

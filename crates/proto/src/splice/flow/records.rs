@@ -61,7 +61,7 @@ impl Flow {
     ) -> Result<(), Misplaced> {
         match (record, self.role) {
             (SpliceRecord::Data(octets), _) if self.may_receive() => {
-                if self.stream.incoming.on_data(octets)? {
+                if self.stream.incoming.on_data(&mut shared.spare, octets)? {
                     shared.tell(FlowEvent::Readable(self.id));
                 }
                 self.note_activity(now, shared);
