@@ -12,7 +12,7 @@ use fulmar_proto::machine::{
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AckStyle, ConnectionConfig, ConnectionId, AerotpEndpoint, EndpointConfig, Event,
+    AckPolicy, AckStyle, ConnectionConfig, ConnectionId, AerotpEndpoint, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::TpduSeq;
@@ -167,7 +167,7 @@ fuzz_target!(|plan: Plan| {
         ..ConnectionConfig::default()
     };
     let endpoint = EndpointConfig {
-        rate: Bitrate::from_bits_per_second(1_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(1_000_000)),
         ..Default::default()
     };
     let end = |seed| End {

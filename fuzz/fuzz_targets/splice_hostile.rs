@@ -13,7 +13,7 @@ use fulmar_proto::splice::{
     SplicerConfig,
 };
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, AerotpEndpoint, EndpointConfig, Event,
+    ConnectionConfig, ConnectionId, AerotpEndpoint, EndpointConfig, Event, RateSource,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -321,7 +321,7 @@ fn config() -> SplicerConfig {
 
 fuzz_target!(|plan: Plan| {
     let endpoint = EndpointConfig {
-        rate: Bitrate::from_bits_per_second(1_000_000_000),
+        rate: RateSource::Told(Bitrate::from_bits_per_second(1_000_000_000)),
         connections_max: 64,
         ..EndpointConfig::default()
     };

@@ -11,7 +11,7 @@ use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, Restored, Role,
     Splicer, SplicerConfig,
 };
-use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Mode;
 use libfuzzer_sys::fuzz_target;
@@ -190,7 +190,7 @@ struct End {
 impl End {
     fn new(side: u32, starts: u32) -> Self {
         let endpoint = EndpointConfig {
-            rate: Bitrate::from_bits_per_second(1_000_000),
+            rate: RateSource::Told(Bitrate::from_bits_per_second(1_000_000)),
             ..EndpointConfig::default()
         };
         let mut config = SplicerConfig {

@@ -2,7 +2,7 @@
 -- wire 2 frames, of which each message is one with the same type and the same fields.
 
 local TYPES = {
-    [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding",
+    [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding", [0x10] = "path ack",
     [0x20] = "MACK", [0x21] = "NACK", [0x22] = "unknown name", [0x30] = "repair", [0x31] = "repair",
 }
 for kind = 0x40, 0x7F do
@@ -41,6 +41,12 @@ local function declare(shared)
     field("delivered", "uint64", "Messages delivered")
     field("octets", "uint64", "Octets delivered")
     field("report", "bytes", "Report of another version")
+    field("place", "uint8", "Place of the path")
+    field("largest", "uint24", "Largest counter that arrived")
+    field("hold", "uint16", "Time since then (16 us)")
+    field("clock", "uint32", "Clock (us)")
+    field("octets_arrived", "uint32", "Octets arrived, modulo 2^32")
+    field("marks", "uint16", "Congestion marks")
     proto.fields = f
 end
 
@@ -87,6 +93,22 @@ local function report(cursor)
     return text
 end
 
+-- What arrived of the other end's datagrams. What is behind the fields is for later versions.
+local function path_ack(cursor)
+    cursor:number(f.place, 1)
+    local largest = cursor:number(f.largest, 3)
+    cursor:number(f.hold, 2)
+    cursor:number(f.clock, 4)
+    local octets = cursor:number(f.octets_arrived, 4)
+    if not cursor:number(f.marks, 2) then
+        return ""
+    end
+    if cursor:left() > 0 then
+        cursor:rest(f.padding)
+    end
+    return string.format(" largest=%d octets=%d", largest, octets)
+end
+
 -- The fields of one frame behind its type; gives what the info column says, and a TPDU in the long form.
 local function message(cursor, kind)
     local name, text = TYPES[kind], ""
@@ -100,6 +122,8 @@ local function message(cursor, kind)
         text = fragment(cursor)
     elseif name == "report" then
         text = report(cursor)
+    elseif name == "path ack" then
+        text = path_ack(cursor)
     else
         if name == "probe" or name == "probe reply" then
             text = string.format(" %d", cursor:number(f.number, 4) or 0)

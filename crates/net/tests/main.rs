@@ -29,6 +29,7 @@ mod session_mtu;
 mod session_notices;
 mod session_octets;
 mod session_pair;
+mod session_path_acks;
 mod session_refusals;
 mod session_reports;
 mod session_versions;

@@ -429,6 +429,11 @@ impl<M: Carried> Session<M> {
         state
             .reports
             .agree(&self.config.capabilities, &capabilities);
+        let is_in_two = state.wire == Wire::Two;
+        let is_numbered =
+            (state.path_acks).agree(&self.config.capabilities, &capabilities, is_in_two);
+        self.inner
+            .number_path(now, state.index.inner_path(), is_numbered);
         state.capabilities = capabilities;
         state.trying_since = None;
         state.said_no_answer = false;

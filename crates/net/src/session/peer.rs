@@ -11,6 +11,7 @@ use super::handshake::Initiator;
 use super::keyring::KeyRing;
 use super::keys::{PresetKey, PublicKey};
 use super::liveness::Liveness;
+use super::path_acks::PathAcks;
 use super::path_mtu::PathMtu;
 use super::reports::{Passage, Reports};
 use super::round_trips::{RoundTripQuantiles, RoundTrips};
@@ -256,6 +257,7 @@ pub(super) struct Peer {
     /// The round trip of the handshake that led to the keys, if none of its messages was repeated.
     pub(super) set_up_in: Option<Duration>,
     pub(super) reports: Reports,
+    pub(super) path_acks: PathAcks,
     pub(super) mtu: PathMtu,
     /// The headers around each datagram on the path in use.
     pub(super) headers: NetworkHeaders,
@@ -319,6 +321,7 @@ impl Peer {
             round_trips: RoundTrips::default(),
             set_up_in: None,
             reports: Reports::new(config.mtu.rate),
+            path_acks: PathAcks::default(),
             mtu: PathMtu::new(config.mtu),
             headers: NetworkHeaders::UNKNOWN,
             reassembly: Reassembly::default(),
@@ -526,6 +529,9 @@ impl Peer {
                 let why = "report to the peer";
                 let report = self.reports.next_at().map(|at| Deadline { at, why });
                 first = Deadline::earlier(first, report);
+                let why = "path ack";
+                let ack = self.path_acks.next_at().map(|at| Deadline { at, why });
+                first = Deadline::earlier(first, ack);
             }
         }
         first

@@ -61,6 +61,26 @@ impl Told {
     }
 }
 
+/// The numbers, among all datagrams that left for a peer, of those that left under one pair of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbered {
+    /// The number of counter 0.
+    first: u64,
+    /// Counters that were used.
+    count: u64,
+}
+
+impl Numbered {
+    /// The number of a datagram that left with this counter.
+    pub(super) const fn number(self, counter: u64) -> Option<u64> {
+        if counter < self.count {
+            Some(self.first + counter)
+        } else {
+            None
+        }
+    }
+}
+
 /// The keys of one handshake, with the counters of their use.
 pub(super) struct Keypair {
     /// Our index, which the peer puts into its datagrams.
@@ -76,6 +96,8 @@ pub(super) struct Keypair {
     sealed_in_all: u64,
     /// Datagrams that may be sealed.
     sealed_max: u64,
+    /// The number of counter 0 among all datagrams that left for the peer, once one did under these keys.
+    first_number: Option<u64>,
     /// Blocks of the cipher that they took.
     blocks: u64,
     /// Datagrams that did not open.
@@ -106,6 +128,7 @@ impl Keypair {
             sealed: [0; PathSlot::COUNT],
             sealed_in_all: 0,
             sealed_max: Limits::of(agreed.wire).last,
+            first_number: None,
             blocks: 0,
             forged: 0,
             windows: [const { None }; PathSlot::COUNT],
@@ -164,6 +187,23 @@ impl Keypair {
 
     fn newest_sent(&self, slot: PathSlot) -> Option<u64> {
         self.sealed[slot.index()].checked_sub(1)
+    }
+
+    /// The number, among all datagrams that left for the peer, of the one that was sealed last for `slot`; `next` is
+    /// that of the next one, or less if some left without being numbered.
+    pub(super) fn note_number(&mut self, slot: PathSlot, next: u64) -> Option<u64> {
+        let counter = self.newest_sent(slot)?;
+        let first = self.first_number;
+        let first = first.unwrap_or_else(|| next.saturating_sub(counter));
+        self.first_number = Some(first);
+        Some(first + counter)
+    }
+
+    /// The numbers of the datagrams that left in the first place under these keys.
+    pub(super) fn numbered(&self) -> Option<Numbered> {
+        let first = self.first_number?;
+        let count = self.sealed[PathSlot::FIRST.index()];
+        Some(Numbered { first, count })
     }
 
     /// Datagrams that went either way, whichever is more.

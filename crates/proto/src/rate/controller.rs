@@ -351,7 +351,7 @@ impl RateController {
         if let Some(start) = &self.start {
             let searching = self.last.is_some() && start.rate > 0.0;
             return if searching {
-                bitrate(start.rate)
+                bitrate(start.rate.max(RATE_MIN))
             } else {
                 train
             };

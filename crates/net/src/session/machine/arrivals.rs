@@ -16,7 +16,7 @@ use crate::session::wire::{
     Header, HeaderReject, Message, QUESTION_VERSION, SESSION_VERSION,
 };
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId};
-use fulmar_proto::units::{FecStrength, Instant};
+use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 use std::net::{IpAddr, SocketAddr};
 
 /// An IPv6 address (or an IPv4 one as such) and a port.
@@ -28,6 +28,8 @@ pub(super) struct Origin<'a> {
     pub(super) path: PathId,
     pub(super) source: &'a [u8],
     pub(super) ecn: Ecn,
+    /// Octets of the whole datagram.
+    octets: usize,
 }
 
 /// The octets of an address, for [`Session::handle_datagram_from`].
@@ -52,6 +54,7 @@ impl<M: Carried> Session<M> {
             path: datagram.path,
             source,
             ecn: datagram.ecn,
+            octets: datagram.octets.len(),
         };
         let verdict = if DataHeader::begins(datagram.octets) {
             self.take_data_in_two(now, origin, datagram.octets)
@@ -353,6 +356,16 @@ impl<M: Carried> Session<M> {
         }
         let mut plain = core::mem::take(&mut self.scratch);
         let opened = keys.open(told, body, &mut plain);
+        if let (true, Told::Whole(number)) = (opened.is_ok(), told) {
+            let octets = state.headers.0 + ByteCount::from_usize(origin.octets);
+            let (local, numbered) = ((keys.local, slot), keys.numbered());
+            state
+                .path_acks
+                .on_arrived(now, local, number, octets, numbered);
+            if origin.ecn == Ecn::Congested {
+                state.path_acks.on_marked();
+            }
+        }
         self.work.openings += u64::from(opened != Err(Sealed::Replayed));
         if opened.is_ok() {
             keys.confirmed = true;

@@ -6,6 +6,7 @@ use super::departures::SIZE_PROBE;
 use crate::session::counters::DropReason;
 use crate::session::event::SessionEvent;
 use crate::session::liveness::Wants;
+use crate::session::path_acks::Asks;
 use crate::session::reports::Passage;
 use crate::session::wire::{Message, Probe};
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId, TpduForm};
@@ -49,6 +50,11 @@ const fn is_counted(message: &Message<'_>) -> bool {
     )
 }
 
+/// Whether only wire 2 has such a message.
+const fn is_of_two(message: &Message<'_>) -> bool {
+    matches!(message, Message::PathAck(_))
+}
+
 const fn wants(message: &Message<'_>) -> Wants {
     match message {
         Message::Tpdu(_) | Message::Fragment(_) => Wants::Answer,
@@ -62,6 +68,14 @@ fn own(frame: Frame<'_>) -> Option<Message<'_>> {
     is_own.then(|| Message::of(frame.code(), frame.fields()))?
 }
 
+/// The way in which a frame for the inner machine wants the sender to hear that it arrived.
+const fn asks(frame: &Frame<'_>) -> Asks {
+    match frame.kind() {
+        Some(FrameKind::Mack | FrameKind::Nack | FrameKind::UnknownName) => Asks::Rarely,
+        _ => Asks::Often,
+    }
+}
+
 /// The parts of content in wire 2.
 struct Parts {
     /// Whether there is a frame for the inner machine, which judges those of its types that it does not know.
@@ -71,6 +85,7 @@ struct Parts {
     /// Whether reports count the datagram.
     is_counted: bool,
     wants: Wants,
+    asks: Asks,
     /// Frames of the session's types without a meaning, and what is cut off.
     unknown: u64,
 }
@@ -82,6 +97,7 @@ impl Parts {
             is_any_known: false,
             is_counted: false,
             wants: Wants::Nothing,
+            asks: Asks::Nothing,
             unknown: 0,
         };
         for frame in Content::of(content) {
@@ -94,6 +110,7 @@ impl Parts {
                 Err(_) if parts.for_machine => break,
                 Ok(frame) if !(1..=OWN_TYPES_LAST).contains(&frame.code()) => {
                     parts.for_machine = true;
+                    parts.asks = parts.asks.max(asks(&frame));
                     Some(Message::Tpdu(frame.fields()))
                 }
                 Ok(frame) => own(frame),
@@ -105,6 +122,9 @@ impl Parts {
             };
             parts.is_any_known = true;
             parts.is_counted |= is_counted(&message);
+            if matches!(message, Message::Fragment(_)) {
+                parts.asks = Asks::Often;
+            }
             if wants(&message) == Wants::Answer {
                 parts.wants = Wants::Answer;
             }
@@ -122,7 +142,8 @@ impl<M: Carried> Session<M> {
         index: usize,
         plain: &[u8],
     ) -> Result<(), DropReason> {
-        let message = Message::read(plain).ok_or(DropReason::Unknown)?;
+        let message = Message::read(plain).filter(|message| !is_of_two(message));
+        let message = message.ok_or(DropReason::Unknown)?;
         self.on_content(now, index, wants(&message), is_counted(&message));
         self.take_own(now, origin, index, TpduForm::Long, message);
         Ok(())
@@ -142,6 +163,10 @@ impl<M: Carried> Session<M> {
         }
         self.counters.drop_frames(parts.unknown);
         self.on_content(now, index, parts.wants, parts.is_counted);
+        if let Some(state) = self.peers.get_mut(index) {
+            state.path_acks.on_asked(now, parts.asks);
+        }
+        self.send_path_ack(now, index);
         if parts.for_machine {
             self.hand_inwards(now, index, plain, origin.ecn, TpduForm::Short);
         }
@@ -187,6 +212,12 @@ impl<M: Carried> Session<M> {
                 }
             }
             Message::Heartbeat => {}
+            Message::PathAck(ack) => {
+                if let Some(ack) = state.path_acks.read(&ack) {
+                    let path = state.index.inner_path();
+                    self.inner.on_path_ack(now, path, ack);
+                }
+            }
             Message::Probe(probe) => {
                 // The reply goes to where the question came from, which may be a path that is being tried.
                 let reply = Message::ProbeReply(probe);

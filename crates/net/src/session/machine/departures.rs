@@ -9,10 +9,11 @@ use crate::session::liveness::{Due, Wants};
 use crate::session::path_slot::PathSlot;
 use crate::session::seal::Keypair;
 use crate::session::wire::{
-    Armoured, DataHeader, DatagramType, FRAGMENT_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
+    Armoured, DataHeader, DatagramType, FRAGMENT_BYTES, Header, MESSAGE_TYPE_BYTES, Message,
+    PATH_ACK_BYTES, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
-use fulmar_proto::machine::{Carried, Deadline, PathId, Transmit};
+use fulmar_proto::machine::{Carried, Deadline, PathId, Transmit, TransmitKind};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 use std::iter::repeat_n;
 
@@ -194,11 +195,17 @@ impl<M: Carried> Session<M> {
         }
         let keys = state.keys.current(now)?;
         let len = seal(keys, &mut self.code, fec, start, out, tap)?;
+        let wire = state.headers.0 + ByteCount::from_usize(len);
+        let number = state.path_acks.on_sealed(keys);
         state.reports.on_sent(now);
         state.liveness.on_sent(now, Wants::Answer);
-        state
-            .mtu
-            .on_sent(state.headers.0 + ByteCount::from_usize(len));
+        state.mtu.on_sent(wire);
+        if let Some(number) = number {
+            let inside = state.index.inner_path();
+            // Acknowledgements are told of rarely, and nobody waits for that.
+            let number = (inner.kind != TransmitKind::Control).then_some(number);
+            self.inner.on_sealed(now, inside, number, wire);
+        }
         Some(Transmit { path, len, ..inner })
     }
 
@@ -228,12 +235,15 @@ impl<M: Carried> Session<M> {
         let room = room.saturating_sub(fields);
         let mut first = None;
         let mut more = 0_usize;
+        let mut numbers = Vec::new();
         for piece in cut(state.fragment_id, octets, room) {
             let fec = self.config.fec_words;
             if first.is_none() {
                 let start = begin(out, wire, fec);
                 Message::Fragment(piece).write(out);
                 let len = seal(keys, &mut self.code, fec, start, out, tap)?;
+                let number = state.path_acks.on_sealed(keys);
+                numbers.push((number, len + headers));
                 state.reports.on_sent(now);
                 first = Some(Transmit { len, ..whole });
                 more = fields;
@@ -242,12 +252,21 @@ impl<M: Carried> Session<M> {
                 let start = begin(&mut sealed, wire, fec);
                 Message::Fragment(piece).write(&mut sealed);
                 let len = seal(keys, &mut self.code, fec, start, &mut sealed, tap)?;
+                let number = state.path_acks.on_sealed(keys);
+                numbers.push((number, len + headers));
                 state.reports.on_sent(now);
                 self.outbox.push_back((Transmit { len, ..whole }, sealed));
                 more += len + headers - piece.octets.len();
             }
         }
         state.liveness.on_sent(now, Wants::Answer);
+        let inside = state.index.inner_path();
+        for (number, wire) in numbers {
+            if number.is_some() {
+                let wire = ByteCount::from_usize(wire);
+                self.inner.on_sealed(now, inside, number, wire);
+            }
+        }
         self.counters.fragmented += u64::from(first.is_some());
         self.note_sent_beside(now, peer, ByteCount::from_usize(more));
         first
@@ -305,8 +324,14 @@ impl<M: Carried> Session<M> {
                 tap.sealed(now, peer, plain);
             }
         };
-        if seal(keys, &mut self.code, fec, start, &mut octets, seen).is_none() {
+        let Some(len) = seal(keys, &mut self.code, fec, start, &mut octets, seen) else {
             return false;
+        };
+        if state.path_acks.on_sealed(keys).is_some() {
+            // Nobody tells of it at once, so it is counted with what is told of next.
+            let wire = state.headers.0 + ByteCount::from_usize(len);
+            let inside = state.index.inner_path();
+            self.inner.on_sealed(now, inside, None, wire);
         }
         state.liveness.on_sent(now, wants);
         self.queue(path, octets)
@@ -380,12 +405,35 @@ impl<M: Carried> Session<M> {
             }
         }
         self.try_size(now, index);
+        self.send_path_ack(now, index);
         let open = self.peers.get_mut(index).filter(|peer| peer.is_open(now));
         if let Some(state) = open
             && state.reports.take_due(now)
         {
             let due = SessionEvent::ReportDue(state.index);
             self.events.push_back(due);
+        }
+    }
+
+    /// Tells a peer what arrived of its datagrams, if that is due. It leaves ahead of the inner machine's datagrams.
+    pub(super) fn send_path_ack(&mut self, now: Instant, index: usize) {
+        let due = (self.peers.get_mut(index))
+            .filter(|state| state.path_acks.is_due(now) && state.is_open(now));
+        let Some(state) = due else {
+            return;
+        };
+        let back = self.inner.found_rate(state.index.inner_path());
+        let Some(local) = state.keys.current(now).map(|keys| keys.local) else {
+            return;
+        };
+        let round_trip = state.liveness.rtt();
+        let Some(ack) = state.path_acks.take(now, local, back, round_trip) else {
+            return;
+        };
+        let around = state.headers.0 + state.wire.around(self.config.fec_words);
+        if self.send_message(now, index, Message::PathAck(ack), Wants::Nothing) {
+            let octets = around + ByteCount::from_usize(MESSAGE_TYPE_BYTES + PATH_ACK_BYTES);
+            self.note_sent_beside(now, index, octets);
         }
     }
 

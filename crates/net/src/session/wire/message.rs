@@ -2,6 +2,7 @@
 //!
 //! In wire 2 content is one frame or several, of which each message is one with the same type and the same fields.
 
+use super::path_ack::PathAck;
 use crate::session::fragments::Fragment;
 
 /// Octets before a TPDU: its message type.
@@ -14,6 +15,7 @@ const PROBE_REPLY: u8 = 3;
 const CLOSE: u8 = 4;
 const FRAGMENT: u8 = 5;
 const REPORT: u8 = 6;
+const PATH_ACK: u8 = 0x10;
 
 /// Octets of a fragment's fields.
 pub(in crate::session) const FRAGMENT_BYTES: usize = 6;
@@ -63,6 +65,8 @@ pub(in crate::session) enum Message<'a> {
     Fragment(Fragment<'a>),
     /// Datagrams sent and received so far. Wants no answer.
     Report(Report<'a>),
+    /// What arrived of a path's datagrams, in wire 2. Wants no answer.
+    PathAck(PathAck),
 }
 
 impl<'a> Message<'a> {
@@ -91,6 +95,11 @@ impl<'a> Message<'a> {
                     out.extend_from_slice(&number.to_be_bytes());
                 }
                 out.extend_from_slice(report.rest);
+                return;
+            }
+            Self::PathAck(ack) => {
+                out.push(PATH_ACK);
+                ack.write(out);
                 return;
             }
         };
@@ -147,6 +156,7 @@ impl<'a> Message<'a> {
                     rest,
                 })
             }
+            PATH_ACK => Self::PathAck(PathAck::read(rest)?),
             _ => return None,
         })
     }

@@ -6,6 +6,7 @@ mod header;
 mod hello;
 mod message;
 mod notice;
+mod path_ack;
 mod question;
 
 #[cfg(test)]
@@ -21,5 +22,6 @@ pub(super) use message::{
     FRAGMENT_BYTES, MESSAGE_TYPE_BYTES, Message, Probe, REPORT_BYTES, Report,
 };
 pub(super) use notice::Notice;
+pub(super) use path_ack::{PATH_ACK_BYTES, PathAck};
 pub(super) use question::QUESTION_VERSION;
 pub use question::{QUESTION_BYTES, version_answer, version_question};

@@ -14,12 +14,14 @@ use super::super::kinds::SecurityKinds;
 use super::super::path_slot::PathSlot;
 use super::super::seal::{Keypair, Told};
 use super::header::DatagramType;
-use super::{Capability, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, Probe, Report};
+use super::{
+    Capability, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, PathAck, Probe, Report,
+};
 use super::{SESSION_VERSION, version_question};
 use crate::session::fragments::Fragment;
 use crate::wire_sample::{Sample, hold};
 use fulmar_proto::splice::SpliceReport;
-use fulmar_proto::units::{FecStrength, Instant};
+use fulmar_proto::units::{Duration, FecStrength, Instant};
 use fulmar_proto::wire::checksum::{crc32, hec};
 use second_wire::{frames, read_frames, read_second, second_wire};
 use std::collections::BTreeSet;
@@ -88,6 +90,14 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         arrived: 400,
         rest: &SPLICE_REPORT,
     };
+    let ack = PathAck {
+        slot: PathSlot::of_bits(5),
+        largest: 0x01_0203,
+        hold: Duration::from_micros(3_200),
+        clock: 4_000_000_000,
+        octets: 3_000_000_000,
+        marks: 7,
+    };
     vec![
         ("tpdu", Message::Tpdu(b"no TPDU")),
         ("heartbeat", Message::Heartbeat),
@@ -96,6 +106,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         ("close", Message::Close),
         ("fragment", Message::Fragment(piece)),
         ("report", Message::Report(report)),
+        ("path ack", Message::PathAck(ack)),
     ]
 }
 
@@ -386,6 +397,15 @@ fn read_fields(sample: &mut Sample, message: Message<'_>) {
             sample.octets("fulmar.inner.piece", octets);
         }
         Message::Report(report) => read_report(sample, report),
+        Message::PathAck(ack) => {
+            let hold = u32::try_from(ack.hold.as_micros() / 16).unwrap();
+            field("place", ack.slot.bits().into());
+            field("largest", ack.largest);
+            field("hold", hold);
+            field("clock", ack.clock);
+            field("octets_arrived", ack.octets);
+            field("marks", ack.marks.into());
+        }
     }
 }
 

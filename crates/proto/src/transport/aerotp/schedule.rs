@@ -41,6 +41,8 @@ pub(super) struct PathSchedule {
     pub(super) connections: usize,
     /// Connections with control to send.
     pub(super) control: VecDeque<ConnectionId>,
+    /// Whether control had to wait for the budget since a datagram left last.
+    control_waited: bool,
     ready: BTreeMap<Reverse<Priority>, Level>,
     /// Connections whose data only fills time that would be idle.
     spare: VecDeque<ConnectionId>,
@@ -74,6 +76,7 @@ impl PathSchedule {
             strength_seen: FecStrength::NONE,
             connections: 0,
             control: VecDeque::new(),
+            control_waited: false,
             ready: BTreeMap::new(),
             spare: VecDeque::new(),
             waiting: 0,
@@ -88,9 +91,25 @@ impl PathSchedule {
         }
     }
 
+    /// Whether control may leave at `now`.
+    pub(super) fn allows_control(&mut self, now: Instant) -> bool {
+        let allows = self.pacer.allows_control(now);
+        self.control_waited |= !allows && !self.control.is_empty();
+        allows
+    }
+
+    /// Whether something waits behind the datagram that leaves now, or it had to wait itself.
+    fn wants_more(&mut self) -> bool {
+        !self.is_empty() || core::mem::take(&mut self.control_waited)
+    }
+
     /// Notes a datagram that left, once it is known whether data waits behind it.
     pub(super) fn on_left(&mut self, now: Instant, octets: usize, control: bool) {
-        let (wire, more) = (self.pacer.wire_bytes(octets), !self.is_empty());
+        if self.control_of_rate.is_numbered() {
+            return;
+        }
+        let wire = self.pacer.wire_bytes(octets);
+        let more = self.wants_more();
         if let PathControl::Found(found) = &mut self.control_of_rate {
             found.on_sent(now, wire, control, more);
         }
@@ -119,7 +138,8 @@ impl PathSchedule {
 
     /// Counts a datagram that leaves on a numbered path.
     pub(super) fn on_sealed(&mut self, now: Instant, number: Option<u64>, wire: ByteCount) {
-        let more = !self.is_empty();
+        // What the session sends beside is no sign of how much there is to send.
+        let more = number.is_some() && self.wants_more();
         if let PathControl::Found(found) = &mut self.control_of_rate {
             found.on_sealed(now, number, wire, more);
         }

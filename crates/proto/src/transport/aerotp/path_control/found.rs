@@ -17,6 +17,9 @@ const MICROSECOND: Duration = Duration::from_micros(1);
 const DELIVERY_SPAN: Duration = Duration::from_millis(100);
 /// The age of the last report above which an older clock is another clock: the receiver has started again.
 const REORDERED_MAX: Duration = Duration::from_secs(1);
+/// The most by which the receiver's clock may run ahead of twice the time that passed here: reports are under way for
+/// different times.
+const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(10);
 /// The age of the last report above which a clock of 32 bits may have made a turn.
 const TURN: Duration = Duration::from_secs(1_000);
 
@@ -66,6 +69,11 @@ impl Heard {
         let since = now.saturating_since(self.at);
         let later = counts.clock.wrapping_sub(self.clock);
         let octets = counts.arrived.wrapping_sub(self.arrived);
+        let later_by = Duration::from_micros(u64::from(later));
+        let is_wild = later < 1 << 31 && later_by > since * 2 + CLOCK_AHEAD_MAX;
+        if is_wild {
+            return Ok(None);
+        }
         if later >= 1 << 31 || octets >= 1 << 31 || since > TURN {
             return if since > REORDERED_MAX {
                 Err(OtherStart)
@@ -78,7 +86,7 @@ impl Heard {
             arrived: counts.arrived,
             arrived_total: self.arrived_total + u64::from(octets),
             clock: counts.clock,
-            clock_total: self.clock_total + Duration::from_micros(u64::from(later)),
+            clock_total: self.clock_total + later_by,
         }))
     }
 

@@ -1,0 +1,276 @@
+//! A rate that nobody told is found through a session: each end tells what arrived of the other's datagrams.
+//!
+//! Method: two sessions without encryption, with AeroTP inside, in virtual time. The medium has a rate, a queue and a
+//! delay each way, and loses what passes; it reads and may change the path acks.
+
+use super::session_pair::{Copies, Medium, PEER, Pair, Way, endpoint_config, octets, unprotected};
+use fulmar_net::session::{SessionConfig, Wire, path_acks, wire_2};
+use fulmar_proto::rate::RateSharing;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{EndpointConfig, RateReason, RateSource};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use fulmar_proto::wire::checksum::crc32;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+const MBIT: u64 = 1_000_000;
+/// Headers of IPv6 and UDP, which the sessions count around each datagram: the test's addresses say nothing.
+const HEADERS: usize = 48;
+
+/// One direction of the link.
+struct Lane {
+    rate: Bitrate,
+    queue: usize,
+    delay: Duration,
+    loss: f64,
+    leaving: VecDeque<Instant>,
+}
+
+impl Lane {
+    fn new(rate: u64, queue: usize, delay: Duration, loss: f64) -> Self {
+        Self {
+            rate: Bitrate::from_bits_per_second(rate),
+            queue,
+            delay,
+            loss,
+            leaving: VecDeque::new(),
+        }
+    }
+
+    /// The delay of a datagram that enters now, if it arrives.
+    fn pass(&mut self, now: Instant, octets: usize, rng: &mut Rng) -> Option<Duration> {
+        while self.leaving.front().is_some_and(|at| *at <= now) {
+            self.leaving.pop_front();
+        }
+        if self.leaving.len() > self.queue {
+            return None;
+        }
+        let free = self.leaving.back().copied().unwrap_or(now);
+        let wire = ByteCount::from_usize(octets + HEADERS);
+        let leaves = free + self.rate.time_to_send(wire);
+        self.leaving.push_back(leaves);
+        let is_lost = rng.chance(self.loss);
+        (!is_lost).then(|| leaves.saturating_since(now) + self.delay)
+    }
+}
+
+/// The medium's account of path acks: sent back, and octets of everything back.
+#[derive(Default)]
+struct Account {
+    path_acks: Cell<u64>,
+    longest: Cell<usize>,
+    back: Cell<u64>,
+    forward: Cell<u64>,
+}
+
+/// A link of two lanes. `change` may rewrite the fields of each path ack.
+fn link(
+    lanes: [Lane; 2],
+    account: &Rc<Account>,
+    mut change: impl FnMut(&mut [u8]) + 'static,
+) -> Medium {
+    let lanes = RefCell::new(lanes);
+    let account = Rc::clone(account);
+    let mut rng = Rng::from_seed(9).child("medium");
+    Box::new(move |way, now, path, octets| -> Copies {
+        let mut octets = octets.to_vec();
+        let is_ack = octets[0] == 0x28 && octets.len() > 8 && octets[8] == 0x10;
+        if is_ack {
+            let end = octets.len() - 4;
+            let before = octets[9..end].to_vec();
+            change(&mut octets[9..end]);
+            if octets[9..end] != before[..] {
+                let [c0, c1, c2] = [octets[5], octets[6], octets[7]];
+                let check = crc32(&octets[8..end]) ^ crc32(&[0, 0, 0, 0, 0, c0, c1, c2]);
+                octets[end..].copy_from_slice(&check.to_be_bytes());
+            }
+        }
+        let counted = octets.len() + HEADERS;
+        if way == Way::Back {
+            account.back.set(account.back.get() + counted as u64);
+            if is_ack {
+                account.path_acks.set(account.path_acks.get() + 1);
+                account.longest.set(account.longest.get().max(octets.len()));
+            }
+        } else {
+            account.forward.set(account.forward.get() + counted as u64);
+        }
+        let passes = lanes.borrow_mut()[way as usize].pass(now, octets.len(), &mut rng);
+        passes
+            .into_iter()
+            .map(|delay| (delay, path, octets.clone()))
+            .collect()
+    })
+}
+
+fn finding() -> EndpointConfig {
+    EndpointConfig {
+        rate: RateSource::Found {
+            bound: None,
+            sharing: RateSharing::default(),
+        },
+        ..endpoint_config()
+    }
+}
+
+fn telling() -> [SessionConfig; 2] {
+    unprotected().map(|mut config| {
+        config.capabilities = vec![wire_2(), path_acks()];
+        config
+    })
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Sends `count` octets and says which share of the forward lane's capacity they took, headers included, from the
+/// first to the last.
+fn share(pair: &mut Pair, count: usize, rate: u64, loss: f64) -> f64 {
+    pair.run(millis(100));
+    let (sent, began) = (octets(count), pair.now);
+    pair.send(&sent);
+    pair.run_to_end(Duration::from_secs(600));
+    assert!(
+        pair.app(Way::Back).received == sent,
+        "every octet, once, in order"
+    );
+    let took = pair.now.saturating_since(began).as_secs_f64();
+    // Packets of 1,500 octets with the headers that the medium counts, 12 of session without protection and 9 of data.
+    let payload = 1_500.0 - HEADERS as f64 - 21.0;
+    count as f64 * 8.0 / took / (rate as f64 * (1.0 - loss) * payload / 1_500.0)
+}
+
+fn both(rate: u64, queue: usize, delay: Duration, loss: f64) -> [Lane; 2] {
+    [rate, rate].map(|rate| Lane::new(rate, queue, delay, loss))
+}
+
+#[test]
+fn a_rate_that_nobody_told_is_found_by_path_acks_whatever_is_lost() {
+    for (loss, least) in [(0.0, 0.92), (0.1, 0.92), (0.3, 0.9), (0.5, 0.87)] {
+        let account = Rc::default();
+        let lanes = both(10 * MBIT, 100, millis(5), loss);
+        let medium = link(lanes, &account, |_| {});
+        let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+        let share = share(&mut pair, 10_000_000, 10 * MBIT, loss);
+        let rate = pair
+            .session(Way::Forward)
+            .inner()
+            .path_rate(PEER.inner_path());
+        println!(
+            "{loss}: {share:.3} {rate:?}, {} path acks",
+            account.path_acks.get()
+        );
+        assert!(share > least, "{loss}: {share}");
+        let status = pair.session(Way::Forward).status(PEER).expect("a peer");
+        assert_eq!(status.wire, Some(Wire::Two));
+        assert!(matches!(rate.expect("a path").reason, RateReason::Found(_)));
+        // Eight octets of header, the frame, and four of check: 69 with IPv4, UDP and a tag of 16.
+        assert_eq!(account.longest.get(), 8 + 17 + 4);
+        let seconds = pair.now.as_secs_f64();
+        let each_second = account.path_acks.get() as f64 / seconds;
+        assert!(each_second < 110.0, "{each_second} a second");
+    }
+}
+
+#[test]
+fn beside_an_end_that_tells_nothing_the_reports_of_acknowledgements_do() {
+    for knows in [0, 1] {
+        let mut configs = telling();
+        configs[knows].capabilities = vec![wire_2()];
+        let account = Rc::default();
+        let medium = link(both(10 * MBIT, 100, millis(5), 0.1), &account, |_| {});
+        let mut pair = Pair::with_endpoints(configs, finding(), medium);
+        let share = share(&mut pair, 5_000_000, 10 * MBIT, 0.1);
+        println!("{share:.3}");
+        assert!(share > 0.9, "{share}");
+        assert_eq!(account.path_acks.get(), 0);
+    }
+}
+
+#[test]
+fn whatever_a_path_ack_says_everything_arrives_once() {
+    for seed in 0..9 {
+        let account = Rc::default();
+        let mut wild = Rng::from_seed(seed).child("wild");
+        let medium = link(
+            both(10 * MBIT, 100, millis(5), 0.1),
+            &account,
+            move |fields| {
+                let rng = &mut wild;
+                match seed % 3 {
+                    // All fields, an octet, or one bit.
+                    0 => rng.fill(fields),
+                    1 => {
+                        let at = usize::try_from(rng.below(16)).expect("small");
+                        rng.fill(&mut fields[at..=at]);
+                    }
+                    _ => {
+                        let bit = usize::try_from(rng.below(128)).expect("small");
+                        fields[bit / 8] ^= 1 << (bit % 8);
+                    }
+                }
+            },
+        );
+        let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+        pair.run(millis(100));
+        let sent = octets(200_000);
+        pair.send(&sent);
+        pair.run_to_end(Duration::from_secs(3_600));
+        assert!(
+            pair.app(Way::Back).received == sent,
+            "{seed}: {:?}",
+            pair.now
+        );
+        println!("{seed}: after {}", pair.now);
+    }
+}
+
+#[test]
+fn the_rate_is_found_again_after_a_restart_and_stays_through_a_change_of_keys() {
+    let account = Rc::default();
+    let medium = link(both(10 * MBIT, 100, millis(20), 0.05), &account, |_| {});
+    let configs = telling().map(|mut config| {
+        config.rekey.after = Duration::from_secs(2);
+        config
+    });
+    let mut pair = Pair::with_endpoints(configs, finding(), medium);
+    let first = share(&mut pair, 15_000_000, 10 * MBIT, 0.05);
+    println!("through changes of keys {first:.3}");
+    assert!(first > 0.9, "{first}");
+    let rekeyed = pair.session(Way::Forward).counters().rekeys;
+    assert!(rekeyed >= 4, "{rekeyed}");
+    for (way, config) in [Way::Forward, Way::Back].into_iter().zip(telling()) {
+        // Above those of all handshakes before.
+        let boot_epoch = config.boot_epoch + 1_000;
+        let config = SessionConfig {
+            boot_epoch,
+            ..config
+        };
+        pair.restart(way, config, 77 + way as u8);
+        pair.run(Duration::from_secs(10));
+    }
+    let again = share(&mut pair, 10_000_000, 10 * MBIT, 0.05);
+    println!("after restarts {again:.3}");
+    assert!(again > 0.9, "{again}");
+}
+
+#[test]
+fn two_idle_ends_tell_each_other_nothing() {
+    let account = Rc::default();
+    let medium = link(both(10 * MBIT, 100, millis(5), 0.0), &account, |_| {});
+    let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+    share(&mut pair, 100_000, 10 * MBIT, 0.0);
+    pair.run(Duration::from_secs(2));
+    let (path_acks, back, forward) = (
+        account.path_acks.get(),
+        account.back.get(),
+        account.forward.get(),
+    );
+    pair.run(Duration::from_secs(60));
+    assert_eq!(account.path_acks.get(), path_acks);
+    // A probe every ten seconds and its answer, and tries of sizes.
+    let quiet = |before: u64, now: u64| now - before < 20_000;
+    assert!(quiet(back, account.back.get()) && quiet(forward, account.forward.get()));
+}
