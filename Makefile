@@ -33,7 +33,7 @@ packages: setup ## As root, install the Debian packages of the tests on real lin
 	@scripts/setup-debian
 
 demo: setup ## Send a real file over a bad link in every mode (FILE=... for yours)
-	$(FULMAR) demo --out target/demo $(if $(FILE),--file "$(FILE)")
+	$(CARGO) run --profile quick --locked -p fulmar-cli -- demo --out target/demo $(if $(FILE),--file "$(FILE)")
 
 test: setup packages wasm ## Every test; as root it installs Debian packages first, without root tests on real links are skipped
 	@# What the second half runs is built meanwhile, out of what the first leaves: its tests wait for links much of the time.
