@@ -48,6 +48,7 @@ fn link(rate: u64, delay_ms: u64, packets: u32, loss: &str) -> BottleneckPlan {
         out: vec![(Instant::START, out)],
         back,
         policer: None,
+        managed: None,
     }
 }
 

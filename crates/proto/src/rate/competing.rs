@@ -15,8 +15,10 @@ const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 /// Reno's growth in a round trip with that share (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// The growth in a round trip before the first reduction; others double meanwhile.
-const OPENING: f64 = 0.25;
+/// The growth before the first reduction, as an exponent for each round trip: about double, as others do.
+const OPENING: f64 = 0.75;
+/// The greatest window as a multiple of what arrives in a round trip, which is from a round trip before.
+const ABOVE: f64 = 2.0;
 /// The least window, and the greatest.
 const WINDOW_MIN: f64 = 4.0;
 const WINDOW_MAX: f64 = 1e7;
@@ -32,6 +34,17 @@ const FALLEN_LOSSY: f64 = 0.85;
 const APART: f64 = 1.5;
 const APART_FALLEN: f64 = 4.0;
 
+/// A sign of a full queue since the last report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Signal {
+    #[default]
+    Nothing,
+    /// Less arrived than usual.
+    Cut,
+    /// Something arrived with a mark.
+    Marked,
+}
+
 /// A report, as the window sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
@@ -41,8 +54,7 @@ pub(super) struct Turn {
     pub(super) queueing: f64,
     /// The round trip, with that delay.
     pub(super) round_trip: f64,
-    /// Whether less arrived than usual.
-    pub(super) cut: bool,
+    pub(super) signal: Signal,
     /// Whether losses are usual.
     pub(super) lossy: bool,
     /// Whether there is always something to send.
@@ -77,6 +89,29 @@ impl Competing {
         }
     }
 
+    /// This window, after a time without others.
+    pub(super) const fn resumed(self, now: f64) -> Self {
+        Self {
+            reduced_at: now,
+            shortest: f64::MAX,
+            longest: 0.0,
+            ..self
+        }
+    }
+
+    /// Takes the datagrams under way that what arrives accounts for, and those of the whole link. A window
+    /// that is far above them only fills what overflows.
+    pub(super) fn limit(&mut self, arrives: f64, link: f64) {
+        let most = if self.opening { link } else { ABOVE * arrives };
+        let most = most.max(WINDOW_MIN);
+        if self.window > most {
+            self.window = most;
+            self.opening = false;
+            self.peak = self.peak.min(most);
+            self.reno = self.reno.min(most);
+        }
+    }
+
     pub(super) const fn window(&self) -> f64 {
         self.window
     }
@@ -89,7 +124,11 @@ impl Competing {
         let since = now - self.reduced_at;
         let share = if turn.lossy { FALLEN_LOSSY } else { FALLEN };
         let fallen = turn.queueing < share * self.longest && since > APART_FALLEN * turn.round_trip;
-        let full = turn.cut && turn.queueing > NEAR * self.longest;
+        let full = match turn.signal {
+            Signal::Nothing => false,
+            Signal::Cut => turn.queueing > NEAR * self.longest,
+            Signal::Marked => true,
+        };
         if (full || fallen) && since > APART * turn.round_trip {
             self.reduce(now);
         } else if turn.used && self.window < WINDOW_MAX {
@@ -136,7 +175,7 @@ mod tests {
         gap: 0.01,
         queueing: 0.02,
         round_trip: 0.06,
-        cut: false,
+        signal: Signal::Nothing,
         lossy: true,
         used: true,
     };
@@ -209,7 +248,7 @@ mod tests {
         let mut low = full;
         let cut = |queueing| Turn {
             queueing,
-            cut: true,
+            signal: Signal::Cut,
             lossy: false,
             ..TURN
         };
@@ -223,8 +262,11 @@ mod tests {
     #[test]
     fn a_newcomer_grows_faster_until_the_first_turn() {
         let mut competing = Competing::new(0.0, 10.0);
-        run(&mut competing, 0.0, 0.6, TURN, |now| 0.01 + 0.01 * now);
-        // Ten round trips of a quarter more each.
-        assert!((70.0..120.0).contains(&competing.window()), "{competing:?}");
+        run(&mut competing, 0.0, 0.3, TURN, |now| 0.01 + 0.01 * now);
+        // Five round trips, about double in each.
+        assert!(
+            (250.0..450.0).contains(&competing.window()),
+            "{competing:?}"
+        );
     }
 }

@@ -1,50 +1,43 @@
 //! The controller: what was sent and what arrived, to how fast to send.
 
+mod alone;
+mod levels;
 mod others;
+mod pace;
 mod queues;
 mod trials;
+mod yielding;
 
 use super::ArrivalReport;
+use super::belief::{RateBelief, RateCause};
+use super::config::{RateConfig, RateSharing};
 use super::delay_gauge::DelayGauge;
 use super::epoch::{Epoch, EpochKind};
-use super::evidence::{Evidence, Shares};
+use super::evidence::Evidence;
 use super::sent_log::SentLog;
 use super::start::{Known, Start, Step, TRAIN_DATAGRAMS};
 use super::window::{Point, Window};
 use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
+use alone::Response;
+use levels::Levels;
 use others::Others;
 use queues::Standing;
 use std::collections::VecDeque;
+use yielding::Yielding;
 
 /// The least length of a stretch above or below the estimate, which also lasts [`EPOCH_PACKETS`] and a
 /// quarter of the round trip.
 const EPOCH_MIN: f64 = 0.05;
 const EPOCH_PACKETS: f64 = 16.0;
-const EPOCH_REPORTS: f64 = 5.0;
-/// The shares by which more is tried.
-const STEP_MIN: f64 = 0.03;
-const STEP_MAX: f64 = 0.25;
-/// The most while no queue shows, which loses as much.
-const STEP_CUT: f64 = 0.1;
-/// The longest stretch for the sake of numbers.
-const LASTS_MAX: f64 = 1.0;
-/// The share after many steps that found more.
-const STEP_FAST: f64 = 1.0;
 /// The least length of a window, and the reports in it.
 const WINDOW_MIN: f64 = 0.03;
 const WINDOW_REPORTS: u32 = 4;
 const WINDOW_PACKETS: f64 = 12.0;
-/// The datagrams sent above the estimate that a policer's bucket may hide.
-const BUCKET_PACKETS: f64 = 15.0;
-/// The pace of the first train, in octets a second.
-const BACK_TO_BACK: f64 = 1e11;
-/// The least share of the estimate that is sent.
-const PACE_MIN: f64 = 0.25;
 /// The share of the estimate that is sent right after the first search.
 const AFTER_START: f64 = 0.5;
-/// The share of the estimate that is used where no queue shows.
-const UNSEEN: f64 = 0.98;
+/// The time until that is done again, in seconds.
+const FIRST_LOOK: f64 = 2.0;
 /// The least estimate, in octets a second.
 const RATE_MIN: f64 = 500.0;
 /// The time without reports for which sending goes on as before, besides two round trips.
@@ -53,67 +46,6 @@ const BLIND: f64 = 1.0;
 const SILENCE_MIN: f64 = 0.3;
 /// The time after which the first train is followed by three datagrams more; it doubles.
 const FIRST_SILENCE: f64 = 0.05;
-
-/// The settings of a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateConfig {
-    /// The most that may be sent, if anybody said so; at least 4 kbit.
-    pub bound: Option<Bitrate>,
-    /// The octets of a full datagram, headers of the layers below included.
-    pub packet: ByteCount,
-    /// Whose the link is.
-    pub sharing: RateSharing,
-}
-
-/// The way with others' senders in the same queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateSharing {
-    /// The link is ours. Whoever else keeps a queue gets most of it: none is built.
-    Own,
-    /// Others get their share, and leave us ours.
-    #[default]
-    Fair,
-}
-
-impl Default for RateConfig {
-    fn default() -> Self {
-        Self {
-            bound: None,
-            packet: ByteCount(1500),
-            sharing: RateSharing::default(),
-        }
-    }
-}
-
-/// The reason of the rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateCause {
-    /// The rate is being searched for.
-    Searching,
-    /// More builds a queue.
-    Queue,
-    /// More is lost, without a queue.
-    Cut,
-    /// More was not tried, or arrives.
-    Free,
-    /// The bound is in use.
-    Bound,
-    /// Others keep the queue full, and this is our share.
-    Shared,
-}
-
-/// A controller's belief about its path.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RateBelief {
-    /// The rate that the link carries.
-    pub rate: Bitrate,
-    /// Why it is not more.
-    pub cause: RateCause,
-    /// The delay in queues.
-    pub queueing: Duration,
-    /// The share that is lost for reasons that have nothing to do with the rate.
-    pub lost: f64,
-}
 
 /// A controller of one path's rate.
 #[derive(Clone, Debug)]
@@ -151,8 +83,11 @@ pub struct RateController {
     /// The time before which nothing more is tried.
     hold_until: Instant,
     standing: Standing,
+    levels: Levels,
     sharing: RateSharing,
     others: Others,
+    response: Response,
+    yielding: Yielding,
     share: f64,
     share_octets: f64,
     /// Octets sent before this total are taken for arrived or lost.
@@ -218,8 +153,11 @@ impl RateController {
             open_pairs: 0,
             hold_until: Instant::START,
             standing: Standing::default(),
+            levels: Levels::default(),
             sharing: config.sharing,
             others: Others::default(),
+            response: Response::default(),
+            yielding: Yielding::default(),
             share: 1.0,
             share_octets: 0.0,
             forgiven: 0,
@@ -274,118 +212,6 @@ impl RateController {
                 self.next_epoch(now, number + 1, kind, gain);
             }
         }
-    }
-
-    /// The share by which more is tried.
-    fn step(&self) -> (f64, f64) {
-        let queue = self.queue_least();
-        let mut lasts = (self.round_trip / 4.0)
-            .max(EPOCH_MIN)
-            .max(EPOCH_PACKETS * self.packet / self.capacity)
-            .max(EPOCH_REPORTS * self.report_gap)
-            .max(3.0 * queue);
-        let mut step = (1.5 * queue / lasts).clamp(STEP_MIN, STEP_MAX);
-        if !self.queue_shows {
-            let shares = Shares {
-                rate: self.capacity,
-                share: self.share,
-                datagrams: lasts * self.capacity / self.packet,
-                edges: self.delays.noise() / lasts,
-            };
-            let deviation = self.evidence.variance(shares, shares).sqrt();
-            step = deviation.min(STEP_CUT).max(step);
-            // Long enough for the step to tell.
-            let longer = lasts * (deviation / step).powi(2).clamp(1.0, 10.0);
-            // A policer's bucket takes a short burst of any rate.
-            let bucket = BUCKET_PACKETS * self.packet / (step * self.capacity);
-            lasts = longer.max(bucket).min(LASTS_MAX.max(lasts));
-        }
-        let found_more = if self.queue_shows {
-            self.found_more
-        } else {
-            self.found_more.saturating_sub(1)
-        };
-        let fast = f64::from(3_u32.pow(found_more.min(4)));
-        let most = if self.queue_shows {
-            STEP_FAST
-        } else {
-            STEP_MAX
-        };
-        ((step * fast).min(most), lasts)
-    }
-
-    fn next_epoch(&mut self, now: Instant, first: u64, ended: EpochKind, gain: f64) {
-        let (step, lasts) = self.step();
-        let unjudged = |epoch: &Epoch| epoch.kind == EpochKind::Up || epoch.kind == EpochKind::Down;
-        let waits = now < self.hold_until || self.epochs.iter().any(unjudged);
-        let (kind, gain) = match ended {
-            EpochKind::Up if self.queue_shows && self.found_more > 0 => (EpochKind::Down, 1.0),
-            EpochKind::Up => (EpochKind::Down, 1.0 - (gain - 1.0).min(STEP_MAX)),
-            EpochKind::Cruise if !waits && self.capacity < 0.999 * self.bound => {
-                (EpochKind::Up, 1.0 + step)
-            }
-            _ => (EpochKind::Cruise, 1.0),
-        };
-        let lasts = if kind == EpochKind::Cruise {
-            lasts / 4.0
-        } else {
-            lasts
-        };
-        if kind == EpochKind::Cruise && ended == EpochKind::Cruise {
-            // One stretch for all the time between two trials.
-            if let Some(epoch) = self.epochs.back_mut() {
-                epoch.lasts = now.saturating_since(epoch.began) + seconds(lasts);
-            }
-            return;
-        }
-        let epoch = Epoch::new(kind, first, now, seconds(lasts), gain);
-        self.epochs.push_back(epoch);
-    }
-
-    /// The rate at which datagrams may leave at `now`.
-    pub fn pacing(&self, now: Instant) -> Bitrate {
-        let train = bitrate(self.bound.min(BACK_TO_BACK));
-        if self.epochs.is_empty() {
-            return train;
-        }
-        if let Some(start) = &self.start {
-            let searching = self.last.is_some() && start.rate > 0.0;
-            return if searching {
-                bitrate(start.rate.max(RATE_MIN))
-            } else {
-                train
-            };
-        }
-        if self.others.compete() {
-            return bitrate(self.capacity);
-        }
-        let gain = self.epochs.back().map_or(1.0, |epoch| epoch.gain);
-        let gain = if self.queue_shows {
-            gain
-        } else {
-            gain.min((gain * UNSEEN).max(UNSEEN))
-        };
-        let least = self.queue_least();
-        let target = match self.epochs.back().map(|epoch| epoch.kind) {
-            Some(EpochKind::Up) => 4.0 * least + self.round_trip * 0.25,
-            Some(EpochKind::Down) => 0.0,
-            _ => least,
-        };
-        let above = self.predicted_queueing(now) - target;
-        let drain = (above / (self.round_trip / 2.0).max(EPOCH_MIN)).clamp(0.0, 0.5);
-        bitrate(
-            (self.capacity * (gain - drain).max(PACE_MIN))
-                .max(RATE_MIN)
-                .min(self.bound),
-        )
-    }
-
-    /// The delay in the queue that a datagram sent now will find, if the estimate is right.
-    fn predicted_queueing(&self, now: Instant) -> f64 {
-        let Some(last) = self.last else { return 0.0 };
-        let unreported = (self.log.total() - last.sent.octets.max(self.forgiven)) as f64;
-        let since = now.saturating_since(last.sent.at).as_secs_f64();
-        (self.queueing() + unreported / self.capacity.max(RATE_MIN) - since).max(0.0)
     }
 
     /// The octets that may be under way without a report.
@@ -468,6 +294,7 @@ impl RateController {
         let point = Point {
             sent,
             arrived: report.octets.0,
+            marked: report.marked,
             arrived_at,
             queueing,
         };
@@ -477,8 +304,13 @@ impl RateController {
             self.on_start(now, point);
         } else {
             self.on_point(now, point, before);
-            if self.sharing == RateSharing::Fair {
-                self.beside_others(now, point, before);
+            match self.sharing {
+                RateSharing::Own => {}
+                RateSharing::Fair => self.beside_others(now, point, before),
+                RateSharing::Background => {
+                    self.make_way(now, queueing);
+                    self.beside_others(now, point, before);
+                }
             }
         }
         self.log.forget_before(report.newest);
@@ -505,6 +337,8 @@ impl RateController {
             Step::Found { rate, cut } => (rate, !cut),
         };
         self.capacity = rate.clamp(RATE_MIN, self.bound);
+        self.others.link = start.by_train();
+        self.levels = Levels::from(start.slowest);
         // A rate that was cut without a queue says that none shows; otherwise one is hoped for.
         self.queue_shows = shows;
         self.cause = if rate >= 0.99 * self.bound {
@@ -516,7 +350,8 @@ impl RateController {
         // Whoever came to a full queue does not know it: all delays so far were as long. Less is sent for
         // a moment, and what the delay and the share are then is the path's own.
         let packets = EPOCH_PACKETS * self.packet / self.capacity;
-        let lasts = seconds((self.round_trip / 4.0).max(EPOCH_MIN).max(packets));
+        let lasts = seconds(self.round_trip.max(EPOCH_MIN).max(packets));
+        self.response.look_at = now + seconds(FIRST_LOOK);
         let epoch = Epoch::new(EpochKind::Down, last + 1, now, lasts, AFTER_START);
         self.epochs.push_back(epoch);
     }

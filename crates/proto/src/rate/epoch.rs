@@ -30,6 +30,8 @@ pub(super) struct Epoch {
     pub(super) arrived: f64,
     /// The seconds in which they were sent.
     pub(super) sending: f64,
+    /// The seconds in which they arrived, or were lost.
+    pub(super) arriving: f64,
     /// Whether a queue stood through some window.
     pub(super) queued: bool,
     /// The delay above the least when it ended: the least of its last reports.
@@ -57,6 +59,7 @@ impl Epoch {
             sent: 0.0,
             arrived: 0.0,
             sending: 0.0,
+            arriving: 0.0,
             queued: false,
             tail: 0.0,
             busy: true,
@@ -67,6 +70,11 @@ impl Epoch {
     /// The share of its octets that arrived.
     pub(super) fn share(&self) -> f64 {
         self.arrived / self.sent.max(1.0)
+    }
+
+    /// The octets of it that were sent, for each second in which they arrived.
+    pub(super) fn passed_rate(&self) -> f64 {
+        self.sent / self.arriving.max(1e-9)
     }
 
     /// The rate at which it was sent, in octets a second.

@@ -6,7 +6,7 @@
 //! independent from datagram to datagram, so the spread is measured as well as computed.
 
 /// Evidence enough to send less: an error in e^3, or twenty.
-const ENOUGH: f64 = 3.0;
+pub(super) const ENOUGH: f64 = 3.0;
 /// The measure that is supposed before anything was measured.
 const TOGETHER: f64 = 4.0;
 /// The most that one pair says: what is odd may be odd for other reasons.
@@ -83,7 +83,7 @@ impl Evidence {
     }
 
     /// The logarithm of the likelihoods' ratio of one pair: positive if nothing more is carried.
-    fn weigh(&self, high: Shares, low: Shares) -> f64 {
+    pub(super) fn weigh(&self, high: Shares, low: Shares) -> f64 {
         let apart = (high.rate / low.rate).ln();
         let ratio = (high.share.max(0.01) / low.share.max(0.01)).ln();
         -(2.0 * ratio * apart + apart * apart) / (2.0 * self.variance(high, low))

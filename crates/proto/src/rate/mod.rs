@@ -5,7 +5,9 @@
 //! fast datagrams may leave. Loss alone never lowers the rate. What lowers it is a queue that grows, or
 //! that more sent is not more arrived. `docs/adr/0032-the-rate-is-found.md` has the reasons.
 
+mod belief;
 mod competing;
+mod config;
 mod controller;
 mod delay_gauge;
 mod epoch;
@@ -14,7 +16,9 @@ mod sent_log;
 mod start;
 mod window;
 
-pub use controller::{RateBelief, RateCause, RateConfig, RateController, RateSharing};
+pub use belief::{RateBelief, RateCause};
+pub use config::{RateConfig, RateSharing};
+pub use controller::RateController;
 
 use crate::units::{ByteCount, Duration};
 
@@ -30,4 +34,6 @@ pub struct ArrivalReport {
     pub hold: Duration,
     /// The octets that arrived up to that moment, headers of the layers below included.
     pub octets: ByteCount,
+    /// The datagrams that arrived up to that moment with the mark "congestion experienced" (RFC 3168).
+    pub marked: u64,
 }

@@ -19,6 +19,8 @@ const USED: f64 = 0.7;
 const OVERLOADED: f64 = 0.9;
 /// Datagrams that must arrive in a round.
 const ROUND_ARRIVED: f64 = 12.0;
+/// The most that may have gone through the link, as a multiple of what arrived of the train.
+const MISSING: f64 = 1.5;
 /// Reports that a round needs.
 const REPORTS_MIN: u32 = 3;
 
@@ -58,6 +60,9 @@ pub(super) struct Start {
     /// The number of the train's last datagram.
     train_last: u64,
     train_first: Option<Point>,
+    train_newest: Option<Point>,
+    /// Octets of datagrams that followed each other, and the seconds between them.
+    neighbours: (f64, f64),
     by_train: Option<f64>,
     /// The rate of this round.
     pub(super) rate: f64,
@@ -66,6 +71,8 @@ pub(super) struct Start {
     round: Option<Window>,
     /// The shares of the round before.
     before: Option<Shares>,
+    /// The shares of the slowest round.
+    pub(super) slowest: Option<Shares>,
 }
 
 impl Start {
@@ -75,12 +82,20 @@ impl Start {
         Self {
             train_last,
             train_first: None,
+            train_newest: None,
+            neighbours: (0.0, 0.0),
             by_train: None,
             rate: 0.0,
             round_after: train_last,
             round: None,
             before: None,
+            slowest: None,
         }
+    }
+
+    /// The link's rate by the train's spacing; 0 without one.
+    pub(super) fn by_train(&self) -> f64 {
+        self.by_train.unwrap_or_default()
     }
 
     /// Takes a report.
@@ -122,17 +137,32 @@ impl Start {
         self.end_round(&round, known, queued)
     }
 
+    /// Takes a report on the train. Of datagrams that followed each other the spacing is the link's. Where
+    /// one between them is missing, it may have been lost behind the link and took its time there, or
+    /// dropped before it and took none.
     fn on_train(&mut self, point: Point, busy: bool) {
-        let Some(first) = self.train_first else {
+        let (Some(first), Some(last)) = (self.train_first, self.train_newest.replace(point)) else {
             self.train_first = Some(point);
             return;
         };
+        if point.sent.number == last.sent.number + 1 {
+            self.neighbours.0 += (point.sent.octets - last.sent.octets) as f64;
+            self.neighbours.1 += point.arrived_at - last.arrived_at;
+        }
         let apart = point.sent.number - first.sent.number;
         let seconds = point.arrived_at - first.arrived_at;
         let sending = point.sent.at.saturating_since(first.sent.at).as_secs_f64();
         let is_link_s = busy || seconds > STRETCHED * sending;
         if apart >= 2 && seconds > 0.0 && is_link_s {
-            self.by_train = Some((point.sent.octets - first.sent.octets) as f64 / seconds);
+            let sent = (point.sent.octets - first.sent.octets) as f64 / seconds;
+            let arrived = point.arrived.saturating_sub(first.arrived) as f64 / seconds;
+            let (octets, between) = self.neighbours;
+            let carried = if between > 0.0 {
+                octets / between
+            } else {
+                MISSING * arrived
+            };
+            self.by_train = Some(sent.min(carried));
         }
     }
 
@@ -153,6 +183,10 @@ impl Start {
             edges: 0.0,
         };
         let before = self.before.replace(shares);
+        self.slowest = self
+            .slowest
+            .filter(|it| it.rate < shares.rate)
+            .or(Some(shares));
         let cut = before.filter(|before| {
             shares.rate > 1.3 * before.rate
                 && Evidence::default().of_pair(shares, *before) == Verdict::Full

@@ -8,6 +8,8 @@ pub(super) struct Point {
     pub(super) sent: Sent,
     /// Octets that had arrived.
     pub(super) arrived: u64,
+    /// Datagrams that had arrived with a mark.
+    pub(super) marked: u64,
     /// The receiver's clock in seconds.
     pub(super) arrived_at: f64,
     /// Its delay above the least, in seconds.
@@ -49,6 +51,11 @@ impl Window {
     /// Octets that arrived.
     pub(super) fn arrived(&self) -> f64 {
         self.last.arrived.saturating_sub(self.first.arrived) as f64
+    }
+
+    /// Whether some arrived with a mark.
+    pub(super) const fn marked(&self) -> bool {
+        self.last.marked > self.first.marked
     }
 
     /// The seconds in which they were sent.

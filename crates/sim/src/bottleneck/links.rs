@@ -66,6 +66,7 @@ pub fn random_link(range: LinkRange, rng: &Rng) -> (BottleneckPlan, Duration) {
         out,
         back,
         policer: None,
+        managed: None,
     };
     (plan, lasts)
 }

@@ -4,20 +4,25 @@
 //! The media are [`Channel`](fulmar_channel::Channel)s and the controller is that of `fulmar-proto`, as they are. What arrives
 //! counts; repetition and parity are not modelled, since they change nothing of the rate.
 
+mod bbr;
 mod cubic;
 mod found;
 mod link;
 mod links;
+mod managed;
 
 pub use link::{BottleneckPlan, Policer};
 pub use links::{LinkRange, random_link};
+pub use managed::{QueueLaw, QueueManagement};
 
+use bbr::BbrFlow;
 use cubic::CubicFlow;
 use found::FoundFlow;
 use fulmar_proto::rate::{ArrivalReport, RateBelief, RateConfig};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use link::{Fate, Link};
+use managed::{Leaves, Waiting};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -37,6 +42,8 @@ pub enum SenderPlan {
     Told(Bitrate),
     /// CUBIC's window, with perfect knowledge of what was lost.
     Cubic,
+    /// BBR's model (version 1), with perfect knowledge of what was delivered.
+    Bbr,
 }
 
 /// A flow and its beginning; all go on to the end of the run.
@@ -73,12 +80,23 @@ pub struct SenderOutcome {
 enum Event {
     /// The flow may have something to send.
     Turn(usize),
-    /// A datagram arrives.
-    Arrival(usize, u64),
-    /// A report, or for CUBIC an acknowledgement of one datagram, arrives.
-    Report(usize, u64, Duration, u64),
+    /// A datagram has left a managed queue, perhaps with a mark.
+    Departure(usize, u64, bool),
+    /// A datagram arrives, perhaps with a mark.
+    Arrival(usize, u64, bool),
+    /// A report, or for CUBIC and BBR an acknowledgement of one datagram, arrives.
+    Report(usize, Reported),
     /// The flow's deadline.
     Deadline(usize),
+}
+
+/// The content of a report: the newest datagram, the receiver's clock, and its totals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Reported {
+    newest: u64,
+    clock: Duration,
+    octets: u64,
+    marked: u64,
 }
 
 /// A sender.
@@ -87,6 +105,7 @@ enum Sender {
     Found(Box<FoundFlow>),
     Told(Bitrate),
     Cubic(Box<CubicFlow>),
+    Bbr(Box<BbrFlow>),
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +113,7 @@ struct Receiver {
     newest: Option<u64>,
     octets: u64,
     datagrams: u64,
+    marked: u64,
     reported_at: Option<Instant>,
 }
 
@@ -131,7 +151,10 @@ pub fn run(
     let mut run = Run {
         now: Instant::START,
         link: Link::new(link, rng)?,
-        flows: flows.iter().map(Flow::new).collect(),
+        flows: (0..)
+            .zip(flows)
+            .map(|(index, flow)| Flow::new(index, flow))
+            .collect(),
         events: BinaryHeap::new(),
         count: 0,
     };
@@ -151,11 +174,12 @@ pub fn run(
 }
 
 impl Flow {
-    fn new(start: &SenderStart) -> Self {
+    fn new(index: usize, start: &SenderStart) -> Self {
         let sender = match start.plan {
             SenderPlan::Found(config) => Sender::Found(Box::new(FoundFlow::new(config))),
             SenderPlan::Told(rate) => Sender::Told(rate),
             SenderPlan::Cubic => Sender::Cubic(Box::new(CubicFlow::new())),
+            SenderPlan::Bbr => Sender::Bbr(Box::new(BbrFlow::new(index))),
         };
         Self {
             sender,
@@ -198,10 +222,13 @@ impl Run {
                 self.flows[index].turning = false;
                 self.send(index);
             }
-            Event::Arrival(index, number) => self.on_arrival(index, number),
-            Event::Report(index, number, clock, octets) => {
-                self.on_report(index, number, clock, octets);
+            Event::Departure(index, number, marked) => {
+                let fate = self.link.left(self.now);
+                self.on_fate(index, number, marked, fate);
+                self.serve();
             }
+            Event::Arrival(index, number, marked) => self.on_arrival(index, number, marked),
+            Event::Report(index, reported) => self.on_report(index, reported),
             Event::Deadline(index) => self.on_deadline(index),
         }
     }
@@ -215,6 +242,7 @@ impl Run {
                 Sender::Found(found) => found.may_send(),
                 Sender::Told(_) => true,
                 Sender::Cubic(cubic) => cubic.may_send(),
+                Sender::Bbr(bbr) => bbr.may_send(),
             };
             if !may {
                 break;
@@ -240,24 +268,52 @@ impl Run {
                     cubic.on_sent(now, number);
                     None
                 }
+                Sender::Bbr(bbr) => Some(bbr.on_sent(now, number)),
             };
             if let Some(rate) = rate {
                 flow.due = flow.due.max(now) + rate.time_to_send(DATAGRAM);
             }
             flow.outcome.sent += DATAGRAM.0;
             count(&mut flow.outcome.sent_tenths, now);
-            match self.link.forward(now, DATAGRAM) {
-                Fate::Arrives { at, waited } => {
-                    let outcome = &mut self.flows[index].outcome;
-                    outcome.waits += waited.as_secs_f64();
-                    outcome.passed += 1;
-                    self.push(at, Event::Arrival(index, number));
-                }
-                Fate::NoRoom => self.flows[index].outcome.dropped += DATAGRAM.0,
-                Fate::Lost => {}
-            }
+            let waiting = Waiting {
+                flow: index,
+                number,
+                since: now,
+                capable: matches!(flow.sender, Sender::Found(_)),
+            };
+            let fate = self.link.forward(now, waiting);
+            self.on_fate(index, number, false, fate);
         }
         self.arm(index);
+    }
+
+    fn on_fate(&mut self, index: usize, number: u64, marked: bool, fate: Fate) {
+        let outcome = &mut self.flows[index].outcome;
+        match fate {
+            Fate::Arrives { at, waited } => {
+                outcome.waits += waited.as_secs_f64();
+                outcome.passed += 1;
+                self.push(at, Event::Arrival(index, number, marked));
+            }
+            Fate::NoRoom => outcome.dropped += DATAGRAM.0,
+            Fate::Lost => {}
+            Fate::Waits => self.serve(),
+        }
+    }
+
+    /// Lets a managed queue send, if the link is free.
+    fn serve(&mut self) {
+        let now = self.now;
+        while let Some((leaves, left_at)) = self.link.next(now) {
+            match leaves {
+                Leaves::Onto(it, marked) => {
+                    let wait = now.saturating_since(it.since);
+                    self.flows[it.flow].outcome.waits += wait.as_secs_f64();
+                    self.push(left_at, Event::Departure(it.flow, it.number, marked));
+                }
+                Leaves::Dropped(it) => self.flows[it.flow].outcome.dropped += DATAGRAM.0,
+            }
+        }
     }
 
     fn arm(&mut self, index: usize) {
@@ -267,6 +323,7 @@ impl Run {
             Sender::Found(found) => found.controller.next_deadline().map(|deadline| deadline.at),
             Sender::Told(_) => None,
             Sender::Cubic(cubic) => cubic.next_deadline(),
+            Sender::Bbr(bbr) => bbr.next_deadline(),
         };
         if let Some(at) = deadline
             && flow.timer.is_none()
@@ -285,11 +342,12 @@ impl Run {
             Sender::Found(found) => found.controller.handle_deadline(now),
             Sender::Told(_) => {}
             Sender::Cubic(cubic) => cubic.handle_deadline(now),
+            Sender::Bbr(bbr) => bbr.handle_deadline(now),
         }
         self.send(index);
     }
 
-    fn on_arrival(&mut self, index: usize, number: u64) {
+    fn on_arrival(&mut self, index: usize, number: u64, marked: bool) {
         let now = self.now;
         let flow = &mut self.flows[index];
         flow.outcome.arrived += DATAGRAM.0;
@@ -297,10 +355,15 @@ impl Run {
         let receiver = &mut flow.receiver;
         receiver.octets += DATAGRAM.0;
         receiver.datagrams += 1;
+        receiver.marked += u64::from(marked);
         let is_newest = receiver.newest.is_none_or(|newest| newest < number);
         if is_newest {
             receiver.newest = Some(number);
         }
+        let mut reported = Reported {
+            newest: number,
+            ..Reported::default()
+        };
         match &flow.sender {
             Sender::Found(_) => {
                 let due = receiver.datagrams <= REPORTED_FIRST
@@ -311,33 +374,36 @@ impl Run {
                     return;
                 }
                 receiver.reported_at = Some(now);
-                let clock = now.saturating_since(Instant::START);
-                let octets = receiver.octets;
+                reported.clock = now.saturating_since(Instant::START);
+                reported.octets = receiver.octets;
+                reported.marked = receiver.marked;
                 if let Some(at) = self.link.back(now) {
-                    self.push(at, Event::Report(index, number, clock, octets));
+                    self.push(at, Event::Report(index, reported));
                 }
             }
-            Sender::Cubic(_) => {
+            Sender::Cubic(_) | Sender::Bbr(_) => {
                 let at = self.link.back_surely(now);
-                self.push(at, Event::Report(index, number, Duration::ZERO, 0));
+                self.push(at, Event::Report(index, reported));
             }
             Sender::Told(_) => {}
         }
     }
 
-    fn on_report(&mut self, index: usize, number: u64, clock: Duration, octets: u64) {
+    fn on_report(&mut self, index: usize, reported: Reported) {
         let now = self.now;
         match &mut self.flows[index].sender {
             Sender::Found(found) => {
                 let report = ArrivalReport {
-                    newest: number,
-                    arrived_at: clock,
+                    newest: reported.newest,
+                    arrived_at: reported.clock,
                     hold: Duration::ZERO,
-                    octets: ByteCount(octets),
+                    octets: ByteCount(reported.octets),
+                    marked: reported.marked,
                 };
                 found.controller.on_report(now, &report);
             }
-            Sender::Cubic(cubic) => cubic.on_ack(now, number),
+            Sender::Cubic(cubic) => cubic.on_ack(now, reported.newest),
+            Sender::Bbr(bbr) => bbr.on_ack(now, reported.newest),
             Sender::Told(_) => {}
         }
         self.send(index);

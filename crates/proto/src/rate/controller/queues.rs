@@ -1,10 +1,13 @@
 //! What windows of reports say: the share that arrives without a queue, and the link's rate while one
 //! stands.
 
+use super::super::belief::RateCause;
+use super::super::config::RateSharing;
 use super::super::epoch::EpochKind;
 use super::super::evidence::{Shares, Verdict};
 use super::super::window::Window;
-use super::{RATE_MIN, RateCause, RateController, RateSharing};
+use super::levels::Levels;
+use super::{RATE_MIN, RateController};
 use crate::units::Instant;
 
 /// The share of a new window in the estimate, and of one that says something else altogether.
@@ -41,23 +44,26 @@ impl RateController {
         epoch.sent += window.sent();
         epoch.arrived += window.arrived();
         epoch.sending += window.sending();
+        epoch.arriving += window.arriving().max(0.0);
         let kind = epoch.kind;
         if window.arriving() <= 0.0 || window.sending() <= 0.0 {
             return;
         }
-        if self.sharing == RateSharing::Fair {
+        if self.sharing != RateSharing::Own {
             self.note_cut(&window);
         }
-        if self.others.compete() {
+        let least = self.queue_least();
+        if self.others.share_it() {
+            self.epochs[0].queued |= window.least > least;
             return;
         }
-        let least = self.queue_least();
-        let queued = window.least > least && window.reports >= 2;
+        let queued = (window.least > least && window.reports >= 2) || window.marked();
         if !queued {
             self.standing = Standing::default();
         }
         if queued {
             self.epochs[0].queued = true;
+            self.levels = Levels::default();
             if self.is_used(&window) {
                 self.on_queue(now, &window, least);
             }
@@ -65,6 +71,7 @@ impl RateController {
             let octets = window.sent();
             let share = (window.arrived() / octets.max(1.0)).min(1.0);
             self.evidence.on_window(share, octets / self.packet);
+            self.weigh_level(now, &window);
             if self.found_more > 0 {
                 // While the rate grows, the share from before says whether what is more arrives.
                 return;
@@ -151,7 +158,7 @@ impl RateController {
         let capacity = standing.capacity.unwrap_or(self.capacity);
         match verdict {
             // A full queue of others looks the same: what stands still is told elsewhere.
-            Verdict::Carried if self.sharing == RateSharing::Fair => {}
+            Verdict::Carried if self.sharing != RateSharing::Own => {}
             Verdict::Carried => {
                 self.delays.raise_base(now, window.least);
                 self.recent = [0.0; 3];

@@ -60,6 +60,7 @@ impl Pipe {
                 arrived_at: self.free_at.saturating_since(Instant::START) + delay / 2,
                 hold: Duration::ZERO,
                 octets: ByteCount(self.octets),
+                marked: 0,
             };
             self.reports.push_back((self.free_at + delay, report));
             self.next += 1;
@@ -118,6 +119,7 @@ fn little_to_send_at_first_says_nothing_of_the_link() {
             arrived_at: pipe.now.saturating_since(Instant::START) + delay / 2,
             hold: Duration::ZERO,
             octets: ByteCount(PACKET.0 * (pipe.next + 1)),
+            marked: 0,
         };
         pipe.controller.on_sent(pipe.now, pipe.next, PACKET, false);
         pipe.controller.on_report(pipe.now + delay, &report);
@@ -167,6 +169,7 @@ fn what_is_old_or_was_never_sent_is_not_believed() {
         arrived_at: Duration::ZERO,
         hold: Duration::from_secs(1),
         octets: ByteCount(u64::MAX),
+        marked: 0,
     };
     pipe.controller.on_report(at(2_000), &wild);
     pipe.controller
@@ -194,6 +197,7 @@ fn nonsense_breaks_nothing() {
                         arrived_at: Duration::from_micros(rng.below(1 << 34)),
                         hold: Duration::from_micros(rng.below(1 << 20)),
                         octets: ByteCount(rng.next_u64() >> rng.below(64)),
+                        marked: 0,
                     };
                     controller.on_report(now, &report);
                 }

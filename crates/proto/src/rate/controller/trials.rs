@@ -1,8 +1,10 @@
 //! What the stretches above and below the estimate say: whether more is carried.
 
+use super::super::belief::RateCause;
+use super::super::config::RateSharing;
 use super::super::epoch::{Epoch, EpochKind};
 use super::super::evidence::{Shares, Verdict};
-use super::{RATE_MIN, RateCause, RateController, seconds};
+use super::{RATE_MIN, RateController, seconds};
 use crate::units::Instant;
 
 /// Steps up in a row after which a queue is expected to show again.
@@ -14,8 +16,12 @@ const HOLD: f64 = 0.5;
 
 impl RateController {
     pub(super) fn judge(&mut self, now: Instant, epoch: &Epoch) {
-        if self.others.compete() {
+        if self.others.share_it() {
+            self.take_response(now, epoch);
             return;
+        }
+        if self.sharing == RateSharing::Fair {
+            self.take_hidden(now, epoch);
         }
         let useful = !epoch.broken && epoch.busy && epoch.sent > 4.0 * self.packet;
         match epoch.kind {
@@ -92,13 +98,7 @@ impl RateController {
                 let found = high_shares.rate * self.evidence.relative();
                 let found = found.clamp(0.5 * self.capacity, 0.99 * self.capacity);
                 self.capacity = found.clamp(RATE_MIN, self.bound);
-                self.queue_shows = false;
-                self.cuts += 1;
-                self.open_pairs = 0;
-                self.found_more = 0;
-                self.cause = RateCause::Cut;
-                self.evidence.restart();
-                self.hold(now);
+                self.not_carried(now);
             }
             Verdict::Open => {
                 if !self.queue_shows {
@@ -114,6 +114,17 @@ impl RateController {
         }
     }
 
+    /// Notes that more was not carried, and no queue showed it.
+    pub(super) fn not_carried(&mut self, now: Instant) {
+        self.queue_shows = false;
+        self.cuts += 1;
+        self.open_pairs = 0;
+        self.found_more = 0;
+        self.cause = RateCause::Cut;
+        self.evidence.restart();
+        self.hold(now);
+    }
+
     /// Tries nothing more for some time.
     fn hold(&mut self, now: Instant) {
         let (_, lasts) = self.step();
@@ -124,6 +135,7 @@ impl RateController {
     fn raise(&mut self, tried: &Epoch, arrives: f64) {
         let carried = (tried.sent_rate() * arrives).min(self.bound);
         if carried > self.capacity {
+            self.leave_level();
             self.capacity = carried;
             self.found_more += 1;
             self.cause = if carried >= 0.99 * self.bound {

@@ -288,6 +288,8 @@ impl FoundPath {
             arrived_at: heard.clock_total.saturating_sub(hold),
             hold,
             octets: ByteCount(heard.arrived_total),
+            // Neither report tells of marks.
+            marked: 0,
         };
         self.controller.on_report(now, &arrived);
         self.paced_until = now;

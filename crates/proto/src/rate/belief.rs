@@ -1,0 +1,33 @@
+//! The belief of a controller about its path.
+
+use crate::units::{Bitrate, Duration};
+
+/// The reason of the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateCause {
+    /// The rate is being searched for.
+    Searching,
+    /// More builds a queue.
+    Queue,
+    /// More is lost, without a queue.
+    Cut,
+    /// More was not tried, or arrives.
+    Free,
+    /// The bound is in use.
+    Bound,
+    /// Others keep the queue full, and this is our share.
+    Shared,
+}
+
+/// A controller's belief about its path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateBelief {
+    /// The rate that the link carries.
+    pub rate: Bitrate,
+    /// Why it is not more.
+    pub cause: RateCause,
+    /// The delay in queues.
+    pub queueing: Duration,
+    /// The share that is lost for reasons that have nothing to do with the rate.
+    pub lost: f64,
+}
