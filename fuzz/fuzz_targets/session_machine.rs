@@ -6,7 +6,7 @@
 use arbitrary::Arbitrary;
 use fulmar_net::session::{
     EarlyData, Entropy, MtuConfig, PeerConfig, PresetKey, SecretKey, Security, Session,
-    SessionConfig, SessionEvent, wire_2,
+    SessionConfig, SessionEvent, path_acks, wire_2,
 };
 use fulmar_proto::machine::{
     Carried, Datagram, Deadline, MachineDriver, Ecn, TransmitKind, Machine, PathId, PathSizes, Priority, Strict,
@@ -222,7 +222,7 @@ fn configs(plan: &Plan) -> [SessionConfig; 2] {
         config.fec_words =
             FecStrength::from_words(u16::from(plan.fec_words % 8)).expect("a strength");
         if plan.wires >> own & 1 == 1 {
-            config.capabilities.push(wire_2());
+            config.capabilities.extend([wire_2(), path_acks()]);
         }
         config.rekey.after_datagrams = 40;
         if plan.early {

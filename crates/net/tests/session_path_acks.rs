@@ -108,6 +108,7 @@ fn finding() -> EndpointConfig {
     EndpointConfig {
         rate: RateSource::Found {
             bound: None,
+            first: None,
             sharing: RateSharing::default(),
         },
         ..endpoint_config()

@@ -31,7 +31,11 @@ struct Run {
 
 fn found(bound: Option<Bitrate>) -> RateSource {
     let sharing = RateSharing::default();
-    RateSource::Found { bound, sharing }
+    RateSource::Found {
+        bound,
+        first: None,
+        sharing,
+    }
 }
 
 impl Run {

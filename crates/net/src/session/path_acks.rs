@@ -206,6 +206,7 @@ impl PathAcks {
             hold: ack.hold,
             clock: ack.clock,
             octets: ack.octets,
+            marks: ack.marks,
         })
     }
 }

@@ -35,6 +35,28 @@ pub struct PathAck {
     pub clock: u32,
     /// Octets that had arrived then, headers of the layers below included, modulo 2^32.
     pub octets: u32,
+    /// Datagrams that had arrived then with a congestion mark, modulo 2^16.
+    pub marks: u16,
+}
+
+/// A numbered datagram that leaves; numbers rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Its number.
+    pub number: u64,
+    /// Its contents.
+    pub content: SealedContent,
+}
+
+/// The contents of a numbered datagram, as far as the remote tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealedContent {
+    /// Data that the machine just appended, or a piece: told of at once.
+    Data,
+    /// The machine's answers: told of now and then.
+    Answers,
+    /// The session's own: counted, and not told of.
+    Own,
 }
 
 /// A machine that a session carries: what the session learns of a path, the machine is told, and nobody in between
@@ -84,10 +106,8 @@ pub trait Carried: Machine {
     /// [`Carried::on_sealed`] and [`Carried::on_path_ack`] follow. Without this call it does not.
     fn number_path(&mut self, _now: Instant, _path: PathId, _is_numbered: bool) {}
 
-    /// A datagram of `wire` octets, headers included, leaves on `path` under this number; numbers rise. It is the one
-    /// that the machine just appended, or a piece of it. Without a number it is one of the session's own, of
-    /// which the remote does not tell at once.
-    fn on_sealed(&mut self, _now: Instant, _path: PathId, _number: Option<u64>, _wire: ByteCount) {}
+    /// A datagram of `wire` octets, headers included, leaves on `path`.
+    fn on_sealed(&mut self, _now: Instant, _path: PathId, _sealed: Sealed, _wire: ByteCount) {}
 
     /// The remote at the end of `path` told what arrived.
     fn on_path_ack(&mut self, _now: Instant, _path: PathId, _ack: PathAck) {}

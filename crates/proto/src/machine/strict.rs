@@ -1,6 +1,8 @@
 //! A wrapper that panics when the contract is broken.
 
-use super::{Carried, Datagram, Deadline, Machine, PathAck, PathId, PathSizes, TpduForm, Transmit};
+use super::{
+    Carried, Datagram, Deadline, Machine, PathAck, PathId, PathSizes, Sealed, TpduForm, Transmit,
+};
 use crate::units::{Bitrate, ByteCount, Instant};
 use core::cell::Cell;
 
@@ -198,8 +200,8 @@ impl<M: Carried> Carried for Strict<M> {
         self.told(now).number_path(now, path, is_numbered);
     }
 
-    fn on_sealed(&mut self, now: Instant, path: PathId, number: Option<u64>, wire: ByteCount) {
-        self.told(now).on_sealed(now, path, number, wire);
+    fn on_sealed(&mut self, now: Instant, path: PathId, sealed: Sealed, wire: ByteCount) {
+        self.told(now).on_sealed(now, path, sealed, wire);
     }
 
     fn on_path_ack(&mut self, now: Instant, path: PathId, ack: PathAck) {

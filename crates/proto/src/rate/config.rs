@@ -11,6 +11,8 @@ pub struct RateConfig {
     pub packet: ByteCount,
     /// Whose the link is.
     pub sharing: RateSharing,
+    /// The rate that was found on this path before, if it may still hold: the search begins with it.
+    pub first: Option<Bitrate>,
 }
 
 /// The way with others' senders in the same queue.
@@ -31,6 +33,7 @@ impl Default for RateConfig {
             bound: None,
             packet: ByteCount(1500),
             sharing: RateSharing::default(),
+            first: None,
         }
     }
 }

@@ -52,6 +52,7 @@ const FIRST_SILENCE: f64 = 0.05;
 pub struct RateController {
     packet: f64,
     bound: f64,
+    first: Option<f64>,
     log: SentLog,
     delays: DelayGauge,
     round_trips: DelayGauge,
@@ -132,6 +133,7 @@ impl RateController {
         Self {
             packet: config.packet.0 as f64,
             bound,
+            first: (config.first).map(|rate| rate.as_bits_per_second() as f64 / 8.0),
             log: SentLog::default(),
             delays: DelayGauge::default(),
             round_trips: DelayGauge::default(),
@@ -198,7 +200,7 @@ impl RateController {
     /// Counts a datagram that left; `more` says whether another one waits.
     pub fn on_sent(&mut self, now: Instant, number: u64, octets: ByteCount, more: bool) {
         if self.epochs.is_empty() {
-            self.start = Some(Start::new(number));
+            self.start = Some(Start::new(number, self.first));
             self.reported_at = now;
             let lasts = Duration::MAX;
             let epoch = Epoch::new(EpochKind::Start, number, now, lasts, 1.0);

@@ -9,6 +9,8 @@ use super::window::{Point, Window};
 pub(super) const TRAIN_DATAGRAMS: u64 = 10;
 /// The growth in a round trip.
 const GROWTH: f64 = 4.0;
+/// The part of the rate found before that the train must show for it to be tried: trains err by that.
+const AS_BEFORE: f64 = 0.5;
 /// The share of the train's rate with which the search ends: trains err.
 const OF_TRAIN: f64 = 0.9;
 /// A train is as long when it arrives, at least, in times of when it left: otherwise its sender spaced it, not the link.
@@ -64,6 +66,8 @@ pub(super) struct Start {
     /// Octets of datagrams that followed each other, and the seconds between them.
     neighbours: (f64, f64),
     by_train: Option<f64>,
+    /// The rate that was found before.
+    first: Option<f64>,
     /// The rate of this round.
     pub(super) rate: f64,
     /// The last datagram before the round's.
@@ -76,15 +80,16 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// A search whose train begins with datagram `first`.
-    pub(super) const fn new(first: u64) -> Self {
-        let train_last = first + TRAIN_DATAGRAMS - 1;
+    /// A search whose train begins with datagram `number`. `first` is the rate that was found before.
+    pub(super) const fn new(number: u64, first: Option<f64>) -> Self {
+        let train_last = number + TRAIN_DATAGRAMS - 1;
         Self {
             train_last,
             train_first: None,
             train_newest: None,
             neighbours: (0.0, 0.0),
             by_train: None,
+            first,
             rate: 0.0,
             round_after: train_last,
             round: None,
@@ -110,7 +115,18 @@ impl Start {
             self.on_train(point, known.busy);
             let most = GROWTH * TRAIN_DATAGRAMS as f64 * packet / round_trip;
             let known = self.by_train.unwrap_or(most / GROWTH) * OF_TRAIN;
-            self.rate = known.min(most).min(bound);
+            self.rate = known.min(most);
+            if let Some(first) = self.first {
+                // What was found before needs no growth, unless the train says that the link is slower now.
+                let first = OF_TRAIN * first;
+                let slower = self.by_train.is_some_and(|rate| rate < AS_BEFORE * first);
+                self.rate = if slower {
+                    self.rate
+                } else {
+                    first.max(self.rate)
+                };
+            }
+            self.rate = self.rate.min(bound);
             return Step::At(self.rate);
         }
         if self.rate <= 0.0 {

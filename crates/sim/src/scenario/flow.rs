@@ -113,7 +113,11 @@ const FIRSTS: [(&str, FirstWrite); 3] = [
     ("after-interval", FirstWrite::AfterInterval),
     ("after-connect", FirstWrite::AfterConnect),
 ];
-const SHARINGS: [(&str, RateSharing); 2] = [("own", RateSharing::Own), ("fair", RateSharing::Fair)];
+const SHARINGS: [(&str, RateSharing); 3] = [
+    ("own", RateSharing::Own),
+    ("fair", RateSharing::Fair),
+    ("background", RateSharing::Background),
+];
 /// The value of `send_rate` with which the rate is found.
 const FOUND: &str = "found";
 const DIRECTIONS: [(&str, AppDirection); 2] = [

@@ -161,6 +161,7 @@ impl<'a> Placement<'a> {
         let rate = match flow.send_rate {
             SendRate::Found(sharing) => RateSource::Found {
                 bound: None,
+                first: None,
                 sharing,
             },
             SendRate::Told(_) | SendRate::Lowest => RateSource::Told(told),

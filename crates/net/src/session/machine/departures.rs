@@ -13,7 +13,9 @@ use crate::session::wire::{
     PATH_ACK_BYTES, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
-use fulmar_proto::machine::{Carried, Deadline, PathId, Transmit, TransmitKind};
+use fulmar_proto::machine::{
+    Carried, Deadline, PathId, Sealed, SealedContent, Transmit, TransmitKind,
+};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 use std::iter::repeat_n;
 
@@ -202,9 +204,13 @@ impl<M: Carried> Session<M> {
         state.mtu.on_sent(wire);
         if let Some(number) = number {
             let inside = state.index.inner_path();
-            // Acknowledgements are told of rarely, and nobody waits for that.
-            let number = (inner.kind != TransmitKind::Control).then_some(number);
-            self.inner.on_sealed(now, inside, number, wire);
+            let content = if inner.kind == TransmitKind::Control {
+                SealedContent::Answers
+            } else {
+                SealedContent::Data
+            };
+            let sealed = Sealed { number, content };
+            self.inner.on_sealed(now, inside, sealed, wire);
         }
         Some(Transmit { path, len, ..inner })
     }
@@ -262,9 +268,11 @@ impl<M: Carried> Session<M> {
         state.liveness.on_sent(now, Wants::Answer);
         let inside = state.index.inner_path();
         for (number, wire) in numbers {
-            if number.is_some() {
+            if let Some(number) = number {
                 let wire = ByteCount::from_usize(wire);
-                self.inner.on_sealed(now, inside, number, wire);
+                let content = SealedContent::Data;
+                let sealed = Sealed { number, content };
+                self.inner.on_sealed(now, inside, sealed, wire);
             }
         }
         self.counters.fragmented += u64::from(first.is_some());
@@ -327,11 +335,12 @@ impl<M: Carried> Session<M> {
         let Some(len) = seal(keys, &mut self.code, fec, start, &mut octets, seen) else {
             return false;
         };
-        if state.path_acks.on_sealed(keys).is_some() {
-            // Nobody tells of it at once, so it is counted with what is told of next.
+        if let Some(number) = state.path_acks.on_sealed(keys) {
             let wire = state.headers.0 + ByteCount::from_usize(len);
             let inside = state.index.inner_path();
-            self.inner.on_sealed(now, inside, None, wire);
+            let content = SealedContent::Own;
+            let sealed = Sealed { number, content };
+            self.inner.on_sealed(now, inside, sealed, wire);
         }
         state.liveness.on_sent(now, wants);
         self.queue(path, octets)

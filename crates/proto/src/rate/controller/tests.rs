@@ -136,6 +136,28 @@ fn little_to_send_at_first_says_nothing_of_the_link() {
 }
 
 #[test]
+fn what_was_found_before_is_tried_at_once_unless_the_train_shows_less() {
+    // 10 mbit at 600 ms are 500 datagrams under way; ten at first, and fourfold a round trip, take three more.
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(600));
+    let sent = |first: Option<u64>, spacing: Duration| {
+        let mut pipe = Pipe::new(RateConfig {
+            first: first.map(Bitrate::from_bits_per_second),
+            ..RateConfig::default()
+        });
+        pipe.run(at(1_800), spacing, delay);
+        (pipe.next, pipe.rate())
+    };
+    let (unknown, _) = sent(None, spacing);
+    let (known, rate) = sent(Some(10_000_000), spacing);
+    assert!(known > 2 * unknown, "{known} {unknown}");
+    assert!((0.85e7..1.1e7).contains(&rate), "{rate}");
+    // The link has become ten times slower.
+    let (slow, rate) = sent(Some(10_000_000), spacing * 10);
+    assert!(slow < 250, "{slow}");
+    assert!(rate < 1.2e6, "{rate}");
+}
+
+#[test]
 fn a_bound_is_never_passed_and_is_named_as_the_reason() {
     let bound = Bitrate::from_bits_per_second(4_000_000);
     let mut pipe = Pipe::new(RateConfig {

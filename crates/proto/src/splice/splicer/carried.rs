@@ -1,7 +1,7 @@
 //! The news of a session about a path, as flows see it.
 
 use super::Splicer;
-use crate::machine::{Carried, Datagram, PathAck, PathId, PathSizes, TpduForm};
+use crate::machine::{Carried, Datagram, PathAck, PathId, PathSizes, Sealed, TpduForm};
 use crate::units::{Bitrate, ByteCount, Instant};
 
 impl Carried for Splicer {
@@ -45,8 +45,8 @@ impl Carried for Splicer {
         self.endpoint_mut().number_path(now, peer, is_numbered);
     }
 
-    fn on_sealed(&mut self, now: Instant, peer: PathId, number: Option<u64>, wire: ByteCount) {
-        self.endpoint_mut().on_sealed(now, peer, number, wire);
+    fn on_sealed(&mut self, now: Instant, peer: PathId, sealed: Sealed, wire: ByteCount) {
+        self.endpoint_mut().on_sealed(now, peer, sealed, wire);
     }
 
     fn on_path_ack(&mut self, now: Instant, peer: PathId, ack: PathAck) {

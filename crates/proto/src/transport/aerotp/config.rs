@@ -343,6 +343,8 @@ pub enum RateSource {
     Found {
         /// The most that may be sent, if anybody said so; at least 4 kbit.
         bound: Option<Bitrate>,
+        /// The rate that was found before, if it may still hold: the search begins with it.
+        first: Option<Bitrate>,
         /// Whose the path is.
         sharing: RateSharing,
     },

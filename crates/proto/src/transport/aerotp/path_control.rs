@@ -5,6 +5,7 @@ mod found;
 use super::config::RateSource;
 use super::connection::RateSign;
 use super::event::{PathRate, RateReason};
+use crate::rate::RateConfig;
 use crate::transport::parts::{LinkFollower, LinkReport, RateControl};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 pub(super) use found::FoundPath;
@@ -20,9 +21,16 @@ impl PathControl {
     pub(super) fn new(source: RateSource, packet: ByteCount) -> Self {
         match source {
             RateSource::Told(rate) => Self::Told(Box::new(ToldPath::new(rate))),
-            RateSource::Found { bound, sharing } => {
-                Self::Found(Box::new(FoundPath::new(bound, sharing, packet)))
-            }
+            RateSource::Found {
+                bound,
+                first,
+                sharing,
+            } => Self::Found(Box::new(FoundPath::new(RateConfig {
+                bound,
+                packet,
+                sharing,
+                first,
+            }))),
         }
     }
 

@@ -8,7 +8,7 @@
 use super::config::Share;
 use super::event::ConnectionId;
 use super::path_control::PathControl;
-use crate::machine::{Deadline, PathAck, Priority};
+use crate::machine::{Deadline, PathAck, Priority, Sealed};
 use crate::transport::parts::Pacer;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::aerotp::{FecStrength, PathReport};
@@ -41,8 +41,6 @@ pub(super) struct PathSchedule {
     pub(super) connections: usize,
     /// Connections with control to send.
     pub(super) control: VecDeque<ConnectionId>,
-    /// Whether control had to wait for the budget since a datagram left last.
-    control_waited: bool,
     ready: BTreeMap<Reverse<Priority>, Level>,
     /// Connections whose data only fills time that would be idle.
     spare: VecDeque<ConnectionId>,
@@ -76,7 +74,6 @@ impl PathSchedule {
             strength_seen: FecStrength::NONE,
             connections: 0,
             control: VecDeque::new(),
-            control_waited: false,
             ready: BTreeMap::new(),
             spare: VecDeque::new(),
             waiting: 0,
@@ -91,25 +88,13 @@ impl PathSchedule {
         }
     }
 
-    /// Whether control may leave at `now`.
-    pub(super) fn allows_control(&mut self, now: Instant) -> bool {
-        let allows = self.pacer.allows_control(now);
-        self.control_waited |= !allows && !self.control.is_empty();
-        allows
-    }
-
-    /// Whether something waits behind the datagram that leaves now, or it had to wait itself.
-    fn wants_more(&mut self) -> bool {
-        !self.is_empty() || core::mem::take(&mut self.control_waited)
-    }
-
     /// Notes a datagram that left, once it is known whether data waits behind it.
     pub(super) fn on_left(&mut self, now: Instant, octets: usize, control: bool) {
         if self.control_of_rate.is_numbered() {
             return;
         }
         let wire = self.pacer.wire_bytes(octets);
-        let more = self.wants_more();
+        let more = !self.is_empty();
         if let PathControl::Found(found) = &mut self.control_of_rate {
             found.on_sent(now, wire, control, more);
         }
@@ -137,11 +122,10 @@ impl PathSchedule {
     }
 
     /// Counts a datagram that leaves on a numbered path.
-    pub(super) fn on_sealed(&mut self, now: Instant, number: Option<u64>, wire: ByteCount) {
-        // What the session sends beside is no sign of how much there is to send.
-        let more = number.is_some() && self.wants_more();
+    pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, wire: ByteCount) {
+        let more = !self.is_empty();
         if let PathControl::Found(found) = &mut self.control_of_rate {
-            found.on_sealed(now, number, wire, more);
+            found.on_sealed(now, sealed, wire, more);
         }
     }
 
@@ -149,6 +133,7 @@ impl PathSchedule {
     pub(super) fn on_path_ack(&mut self, now: Instant, ack: &PathAck) {
         if let PathControl::Found(found) = &mut self.control_of_rate {
             found.on_path_ack(now, ack);
+            self.update_rate(now);
         }
     }
 

@@ -134,7 +134,7 @@ impl AerotpEndpoint {
         let mut from = PathId(0);
         while let Some(path) = self.control_paths.range(from..).next().copied() {
             let schedule = self.paths.get_mut(&path);
-            let allowed = schedule.and_then(|p| p.allows_control(now).then_some(p));
+            let allowed = schedule.filter(|schedule| schedule.pacer.allows_control(now));
             let turn = allowed.and_then(|p| Some((p.control.pop_front()?, p.report(now))));
             let Some((id, mut report)) = turn else {
                 if self.paths.get(&path).is_none_or(|p| p.control.is_empty()) {

@@ -1,7 +1,7 @@
 //! Paths on which a session numbers the datagrams, and the remote tells what arrives of them.
 
 use super::AerotpEndpoint;
-use crate::machine::{PathAck, PathId};
+use crate::machine::{PathAck, PathId, Sealed};
 use crate::units::{Bitrate, ByteCount, Instant};
 
 impl AerotpEndpoint {
@@ -19,11 +19,10 @@ impl AerotpEndpoint {
         }
     }
 
-    /// Counts a datagram of `wire` octets, headers included, that leaves on a numbered path; without a number it is one
-    /// that the remote does not tell of at once.
-    pub fn on_sealed(&mut self, now: Instant, path: PathId, number: Option<u64>, wire: ByteCount) {
+    /// Counts a datagram of `wire` octets, headers included, that leaves on a numbered path.
+    pub fn on_sealed(&mut self, now: Instant, path: PathId, sealed: Sealed, wire: ByteCount) {
         if let Some(schedule) = self.paths.get_mut(&path) {
-            schedule.on_sealed(now, number, wire);
+            schedule.on_sealed(now, sealed, wire);
         }
     }
 

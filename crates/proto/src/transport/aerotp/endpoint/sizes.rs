@@ -1,7 +1,7 @@
 //! The size of TPDUs, as the layers below find it out.
 
 use super::AerotpEndpoint;
-use crate::machine::{Carried, Datagram, PathAck, PathId, PathSizes, TpduForm};
+use crate::machine::{Carried, Datagram, PathAck, PathId, PathSizes, Sealed, TpduForm};
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{Bitrate, ByteCount, Instant};
 
@@ -101,8 +101,8 @@ impl Carried for AerotpEndpoint {
         Self::number_path(self, now, path, is_numbered);
     }
 
-    fn on_sealed(&mut self, now: Instant, path: PathId, number: Option<u64>, wire: ByteCount) {
-        Self::on_sealed(self, now, path, number, wire);
+    fn on_sealed(&mut self, now: Instant, path: PathId, sealed: Sealed, wire: ByteCount) {
+        Self::on_sealed(self, now, path, sealed, wire);
     }
 
     fn on_path_ack(&mut self, now: Instant, path: PathId, ack: PathAck) {

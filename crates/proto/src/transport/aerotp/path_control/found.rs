@@ -1,8 +1,8 @@
 //! A path whose rate is found: the controller, fed with what leaves and with the receiver's reports.
 
 use super::super::event::{PathRate, RateReason};
-use crate::machine::{Deadline, PathAck};
-use crate::rate::{ArrivalReport, RateConfig, RateController, RateSharing};
+use crate::machine::{Deadline, PathAck, Sealed, SealedContent};
+use crate::rate::{ArrivalReport, RateCause, RateConfig, RateController};
 use crate::transport::parts::DeliveryReport;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::cut;
@@ -13,6 +13,10 @@ const PACE_HOLDS: Duration = Duration::from_micros(250);
 /// as far apart, so that each has a time of its own.
 const STAMP_UNIT: Duration = Duration::from_micros(cut::TIME_UNIT_MICROS as u64);
 const MICROSECOND: Duration = Duration::from_micros(1);
+/// The time after data for which answers are told of as often.
+const FLOWING: Duration = Duration::from_millis(500);
+/// The pause in data after which totals are compared anew.
+const REBASED: Duration = Duration::from_secs(1);
 /// The span over which the rate of arrival is taken.
 const DELIVERY_SPAN: Duration = Duration::from_millis(100);
 /// The age of the last report above which an older clock is another clock: the receiver has started again.
@@ -37,6 +41,8 @@ pub(in super::super) struct FoundPath {
     has_sent: bool,
     /// Octets that left since, of which it does not tell at once.
     untold: ByteCount,
+    /// The time at which data left last.
+    data_at: Option<Instant>,
     pace: Bitrate,
     paced_until: Instant,
     heard: Option<Heard>,
@@ -50,6 +56,8 @@ pub(in super::super) struct FoundPath {
 struct Counts {
     arrived: u32,
     clock: u32,
+    /// Marks, modulo 2^16; reports of acknowledgements count none.
+    marks: u16,
 }
 
 /// The last report.
@@ -61,6 +69,8 @@ struct Heard {
     arrived_total: u64,
     clock: u32,
     clock_total: Duration,
+    marks: u16,
+    marks_total: u64,
 }
 
 impl Heard {
@@ -70,11 +80,8 @@ impl Heard {
         let later = counts.clock.wrapping_sub(self.clock);
         let octets = counts.arrived.wrapping_sub(self.arrived);
         let later_by = Duration::from_micros(u64::from(later));
-        let is_wild = later < 1 << 31 && later_by > since * 2 + CLOCK_AHEAD_MAX;
-        if is_wild {
-            return Ok(None);
-        }
-        if later >= 1 << 31 || octets >= 1 << 31 || since > TURN {
+        let is_wild = later_by > since * 2 + CLOCK_AHEAD_MAX;
+        if is_wild || later >= 1 << 31 || octets >= 1 << 31 || since > TURN {
             return if since > REORDERED_MAX {
                 Err(OtherStart)
             } else {
@@ -87,6 +94,8 @@ impl Heard {
             arrived_total: self.arrived_total + u64::from(octets),
             clock: counts.clock,
             clock_total: self.clock_total + later_by,
+            marks: counts.marks,
+            marks_total: self.marks_total + u64::from(counts.marks.wrapping_sub(self.marks)),
         }))
     }
 
@@ -98,6 +107,8 @@ impl Heard {
             clock: counts.clock,
             // Room for what is before it.
             clock_total: TURN,
+            marks: counts.marks,
+            marks_total: 0,
         }
     }
 }
@@ -107,12 +118,7 @@ impl Heard {
 struct OtherStart;
 
 impl FoundPath {
-    pub(super) fn new(bound: Option<Bitrate>, sharing: RateSharing, packet: ByteCount) -> Self {
-        let config = RateConfig {
-            bound,
-            packet,
-            sharing,
-        };
+    pub(super) fn new(config: RateConfig) -> Self {
         Self {
             config,
             controller: RateController::new(config),
@@ -120,6 +126,7 @@ impl FoundPath {
             next_number: 0,
             has_sent: false,
             untold: ByteCount::ZERO,
+            data_at: None,
             pace: Bitrate::ZERO,
             paced_until: Instant::START,
             heard: None,
@@ -186,24 +193,38 @@ impl FoundPath {
         self.count(now, number, octets, more);
     }
 
-    /// Counts a datagram that leaves on a numbered path; without a number it is one of which the peer does not tell at
-    /// once.
+    /// Counts a datagram that leaves on a numbered path.
     pub(in super::super) fn on_sealed(
         &mut self,
         now: Instant,
-        number: Option<u64>,
+        sealed: Sealed,
         octets: ByteCount,
         more: bool,
     ) {
-        match number {
-            Some(number) => {
-                let octets = octets + core::mem::take(&mut self.untold);
-                self.count(now, number, octets, more);
-            }
-            // Totals are compared from the first report on.
-            None if self.heard.is_some() => self.untold += octets,
-            None => {}
+        if !self.is_numbered {
+            return;
         }
+        let number = sealed.number;
+        let is_recent = |at: Instant, span| now.saturating_since(at) < span;
+        match sealed.content {
+            SealedContent::Data => {
+                if self.data_at.is_none_or(|at| !is_recent(at, REBASED)) {
+                    // What left meanwhile was not under way all the time, and reports before say nothing of data now.
+                    self.untold = ByteCount::ZERO;
+                }
+                self.data_at = Some(now);
+            }
+            // While data flow the peer tells so often that answers are told of as well.
+            SealedContent::Answers if self.data_at.is_some_and(|at| is_recent(at, FLOWING)) => {}
+            SealedContent::Answers | SealedContent::Own => {
+                if self.has_sent {
+                    self.untold += octets;
+                }
+                return;
+            }
+        }
+        let octets = octets + core::mem::take(&mut self.untold);
+        self.count(now, number, octets, more);
     }
 
     fn count(&mut self, now: Instant, number: u64, octets: ByteCount, more: bool) {
@@ -225,9 +246,14 @@ impl FoundPath {
         }
     }
 
+    fn is_found(&self) -> bool {
+        self.controller.belief().cause != RateCause::Searching
+    }
+
     /// The rate found, once something was heard.
     pub(in super::super) fn rate(&self) -> Option<Bitrate> {
-        self.heard.map(|_| self.controller.belief().rate)
+        let found = self.heard.filter(|_| self.has_sent);
+        found.map(|_| self.controller.belief().rate)
     }
 
     /// Takes what the peer tells of a numbered path.
@@ -238,6 +264,7 @@ impl FoundPath {
         let counts = Counts {
             arrived: ack.octets,
             clock: ack.clock,
+            marks: ack.marks,
         };
         if let Some(heard) = self.after(now, counts) {
             self.take(now, heard, ack.newest, ack.hold);
@@ -264,6 +291,7 @@ impl FoundPath {
         let counts = Counts {
             arrived: report.arrived,
             clock: report.clock,
+            marks: 0,
         };
         let Some(heard) = self.after(now, counts) else {
             return;
@@ -289,7 +317,7 @@ impl FoundPath {
             hold,
             octets: ByteCount(heard.arrived_total),
             // Neither report tells of marks.
-            marked: 0,
+            marked: heard.marks_total,
         };
         self.controller.on_report(now, &arrived);
         self.paced_until = now;
@@ -308,12 +336,16 @@ impl FoundPath {
         }
     }
 
-    /// Searches anew: what arrived is counted anew.
+    /// Searches anew, beginning with what was found: what arrived is counted anew.
     pub(in super::super) fn begin_again(&mut self) {
+        let found = self.heard.filter(|_| self.has_sent && self.is_found());
+        self.config.first =
+            found.map_or(self.config.first, |_| Some(self.controller.belief().rate));
         self.controller = RateController::new(self.config);
         self.next_number = 0;
         self.has_sent = false;
         self.untold = ByteCount::ZERO;
+        self.data_at = None;
         self.paced_until = Instant::START;
         self.heard = None;
         self.span_from = None;
@@ -334,3 +366,6 @@ impl FoundPath {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
