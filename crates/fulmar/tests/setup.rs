@@ -134,13 +134,14 @@ fn a_caller_that_starts_anew_sends_early_again_and_goes_on() {
     let [server, first] = ends(&key, [EarlyData::Take, EarlyData::Send]);
     let listener = server.listen().unwrap();
     let [second, _] = ends(&key, [EarlyData::Send, EarlyData::Off]);
-    for client in [first, second] {
+    for (number, client) in [first, second].into_iter().enumerate() {
         let mut stream = client.connect(server.local_addr(), None).unwrap();
         stream.write_all(b"hello").unwrap();
         stream.finish().unwrap();
         let mut other = listener.accept(Some(PATIENCE)).unwrap();
         let mut came = Vec::new();
-        other.read_to_end(&mut came).unwrap();
+        let ended = other.read_to_end(&mut came);
+        ended.unwrap_or_else(|error| panic!("client {number}, after {came:?}: {error}"));
         assert_eq!(came, b"hello");
     }
 }
