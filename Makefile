@@ -7,6 +7,8 @@ CARGO ?= cargo
 # Cargo knows where it builds to.
 FULMAR = $(CARGO) run --release --locked -p fulmar-cli --
 FILE ?=
+# Built sooner, and slower than a release.
+DEMO_PROFILE ?= quick
 OLD ?=
 SECONDS_EACH ?= 600
 COUNT ?= 10000
@@ -33,7 +35,7 @@ packages: setup ## As root, install the Debian packages of the tests on real lin
 	@scripts/setup-debian
 
 demo: setup ## Send a real file over a bad link in every mode (FILE=... for yours)
-	$(CARGO) run --profile quick --locked -p fulmar-cli -- demo --out target/demo $(if $(FILE),--file "$(FILE)")
+	$(CARGO) run --profile $(DEMO_PROFILE) --locked -p fulmar-cli -- demo --out target/demo $(if $(FILE),--file "$(FILE)")
 
 test: setup packages wasm ## Every test; as root it installs Debian packages first, without root tests on real links are skipped
 	@# What the second half runs is built meanwhile, out of what the first leaves: its tests wait for links much of the time.

@@ -117,8 +117,9 @@ class Place:
         for name, value in PLACEHOLDERS.items():
             text = re.sub(rf"\b{name}\b", value, text)
         environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "XDG_STATE_HOME": str(self.folder)}
-        # The Makefile's own place is the repository.
+        # The Makefile's own place is the repository. The demo's build of its own would only repeat the one that is there.
         where = ROOT if text.startswith("make") else self.folder
+        environment |= {"DEMO_PROFILE": "release"} if where == ROOT else {}
         # The compiler lies in the home of whoever installed it; nothing else reads or writes there.
         environment |= {} if where == ROOT else {"HOME": str(self.folder)}
         inside = ["nsenter", f"--target={self.holder.pid}", "--mount", "--net", f"--wd={where}"]
@@ -279,7 +280,7 @@ def check_fulmar(words):
             return f"`fulmar {words[0]}` has no flag {flag}"
         if re.match(r"(scenarios|examples)/.", word) and word not in documents.tracked():
             return f"there is no file {word}"
-    values = re.search(r"<PAPER>\n(?:.*\n)*?.*\[possible values: (.*)\]", told)
+    values = re.search(r"^ +\[PAPER\]\n(?:.*\n)*?.*\[possible values: (.*)\]", told, re.MULTILINE)
     if values and len(words) > 1 and re.match("[a-z]", words[1]) and words[1] not in values[1].split(", "):
         return f"there is no paper {words[1]}"
     return None

@@ -234,6 +234,12 @@ impl Board {
         self.next_id
     }
 
+    /// Whether messages of this peer were accepted, or wait for it.
+    pub(crate) fn has_group_of(&self, peer: Option<&PublicKey>) -> bool {
+        let of_peer = |group: &Group| group.remote.is_none() && group.peer.as_ref() == peer;
+        self.groups.values().any(of_peer)
+    }
+
     /// Lets go of a group; its lines go on by themselves.
     pub(crate) fn dismiss(&mut self, id: GroupId) -> Option<Group> {
         let group = self.groups.remove(&id)?;

@@ -262,7 +262,7 @@ impl Listener {
         Some(Stream::new(shared, board, line, self.nonblocking))
     }
 
-    /// Waits for the next [`Messages`] of a peer.
+    /// Waits for the next [`Messages`] of a peer. They stay whole when the listener is dropped.
     ///
     /// # Errors
     /// As [`Listener::accept`].

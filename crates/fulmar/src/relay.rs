@@ -197,11 +197,13 @@ impl Relay {
         } else {
             board.groups_to_accept.len()
         };
-        if !board.listening || waiting >= BACKLOG_MAX {
+        let peer = self.peers.key_of(PeerIndex(path.0));
+        // A further priority of messages that were accepted needs no listener.
+        let expected = board.listening || !is_stream && board.has_group_of(peer.as_ref());
+        if !expected || waiting >= BACKLOG_MAX {
             link.inner_mut().abort(now, id);
             return;
         }
-        let peer = self.peers.key_of(PeerIndex(path.0));
         let post = (!is_stream).then(Post::default);
         let mut line = Line::new(peer, post);
         line.connection = Some(id);

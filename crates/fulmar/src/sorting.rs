@@ -103,7 +103,7 @@ fn join(board: &mut Board, line: LineId, id: u64, priority: u8) -> bool {
     let known = board.groups.iter().find(|(_, group)| of_peer(group));
     let group = match known.map(|(key, _)| *key) {
         Some(group) => group,
-        None if board.dismissed.contains(&(peer, id)) => return false,
+        None if !board.listening || board.dismissed.contains(&(peer, id)) => return false,
         None if board.groups_to_accept.len() >= BACKLOG_MAX => return false,
         None => {
             let group = Group {

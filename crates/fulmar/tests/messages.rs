@@ -106,6 +106,29 @@ fn messages_for_a_handle_that_was_dropped_are_refused_whatever_their_priority() 
 }
 
 #[test]
+fn a_further_priority_of_accepted_messages_needs_no_listener_and_other_messages_do() {
+    let (link, server, client, key) = pair(0.0);
+    let listener = server.listen().unwrap();
+    let messages = client.messages(link.address, &key.public()).unwrap();
+    messages.send(b"first", PATIENCE, Priority(1)).unwrap();
+    let other = listener.accept_messages(Some(PATIENCE)).unwrap();
+    drop(listener);
+    assert_eq!(other.receive(Some(PATIENCE)).unwrap().unwrap(), b"first");
+    messages.send(b"second", PATIENCE, Priority(5)).unwrap();
+    assert_eq!(other.receive(Some(PATIENCE)).unwrap().unwrap(), b"second");
+
+    let nobody_s = client.messages(link.address, &key.public()).unwrap();
+    let mut refused =
+        (0..1_000).filter_map(|_| nobody_s.send(&octets(65_536), PATIENCE, Priority(0)).err());
+    assert_eq!(
+        refused.next().expect("nobody listens").kind(),
+        ErrorKind::ConnectionReset
+    );
+    messages.send(b"third", PATIENCE, Priority(5)).unwrap();
+    assert_eq!(other.receive(Some(PATIENCE)).unwrap().unwrap(), b"third");
+}
+
+#[test]
 fn the_end_waits_for_the_messages_of_each_priority() {
     let (link, server, client, key) = pair(0.2);
     let listener = server.listen().unwrap();
