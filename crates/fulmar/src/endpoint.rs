@@ -72,6 +72,26 @@ impl Endpoint {
     /// Binds a UDP port for a program that has an event loop of its own: nothing moves but in [`Driver::step`].
     /// Streams and messages are non-blocking from the beginning.
     ///
+    /// ```
+    /// use fulmar::{Config, Endpoint, PublicKey};
+    /// use std::io::{ErrorKind, Result, Write};
+    /// fn greet(config: Config, to: &str, key: &PublicKey) -> Result<()> {
+    ///     let (endpoint, mut driver) = Endpoint::without_thread("0.0.0.0:0", config)?;
+    ///     let mut stream = endpoint.connect(to, key)?;
+    ///     let (mut left, mut done): (&[u8], _) = (b"hello", false);
+    ///     while !done {
+    ///         // Or `poll`, with its descriptor and its next deadline among others, and then `step` with a zero.
+    ///         driver.step(None)?;
+    ///         done = left.is_empty();
+    ///         match if done { stream.finish().map(|()| 0) } else { stream.write(left) } {
+    ///             Err(error) if error.kind() == ErrorKind::WouldBlock => done = false,
+    ///             written => left = &left[written?..],
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// As [`Endpoint::bind`].
     pub fn without_thread(
@@ -251,7 +271,7 @@ impl Listener {
     /// away.
     ///
     /// # Errors
-    /// `TimedOut` after `timeout`, `WouldBlock` without a thread, `NotConnected` once the endpoint was dropped.
+    /// `TimedOut` after `timeout`; without a thread `WouldBlock` at once, whatever `timeout` is; `NotConnected` once the endpoint was dropped.
     pub fn accept(&self, timeout: Option<Duration>) -> io::Result<Stream> {
         self.next(timeout, |board| self.next_stream(board))
     }

@@ -6,13 +6,17 @@
 //! know each other by their keys, and a key that was not expected gets no answer. Unlike TCP, no loss slows a stream
 //! down: it sends at the rate that [`Config::rate`] names, less if a queue builds up.
 //!
+//! [`new_secret_key`] makes a key. Two whole programs are in `examples`, `chat` and `sensor`; the guide is
+//! `docs/guide/library.md` in the repository.
+//!
 //! Send a file's octets, and know that they have arrived:
 //!
 //! ```
 //! use fulmar::{Config, Endpoint, PublicKey, SecretKey};
 //! use std::{fs::File, io};
 //! fn send(path: &str, own: SecretKey, to: &str, key: &PublicKey) -> io::Result<()> {
-//!     let endpoint = Endpoint::bind("0.0.0.0:0", Config::new(own))?;
+//!     let config = Config::new(own).rate("50Mbit/s".parse().unwrap());
+//!     let endpoint = Endpoint::bind("0.0.0.0:0", config)?;
 //!     let mut stream = endpoint.connect(to, key)?;
 //!     io::copy(&mut File::open(path)?, &mut stream)?;
 //!     stream.finish()
@@ -46,6 +50,19 @@
 //! }
 //! ```
 //!
+//! And where they arrive:
+//!
+//! ```
+//! use fulmar::Listener;
+//! fn show(listener: &Listener) -> std::io::Result<()> {
+//!     let messages = listener.accept_messages(None)?;
+//!     while let Some(reading) = messages.receive(None)? {
+//!         println!("{}", String::from_utf8_lossy(&reading));
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! With the feature `tokio`, a [`Stream`] is `AsyncRead` and `AsyncWrite`, and the other calls that wait have a form
 //! that is awaited:
 //!
@@ -64,12 +81,14 @@
 //! }
 //! ```
 //!
-//! The protocol alone, without a socket, a clock or a thread, is `fulmar_proto`:
+//! A program with an event loop of its own has its thread to itself with [`Endpoint::without_thread`].
+//!
+//! The protocol alone, without a socket, a clock or a thread, is the crate `fulmar-proto`, whose example
+//! `smallest_driver` is a whole program. It begins so:
 //!
 //! ```
-//! use fulmar_proto::machine::{Machine, PathId};
-//! use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig};
-//! use fulmar_proto::{rng::Rng, units::Instant, wire::Port};
+//! use fulmar_proto::{AerotpEndpoint, ConnectionConfig, EndpointConfig};
+//! use fulmar_proto::{Instant, Machine, PathId, Port, Rng};
 //! let mut end = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
 //! let config = ConnectionConfig::default();
 //! let id = end.connect(Instant::START, PathId(0), Port(7), config).unwrap();

@@ -58,7 +58,7 @@ impl AsyncWrite for Stream {
 }
 
 impl Endpoint {
-    /// As [`Endpoint::connect`], for tasks: looks the name up without blocking. Where the address is no name,
+    /// As [`Endpoint::connect`], for tasks (feature `tokio`): looks the name up without blocking. Where the address is no name,
     /// [`Endpoint::connect`] does as well, since it does not wait.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Endpoint {
         self.connect(&addresses[..], key)
     }
 
-    /// Ends the endpoint as dropping it does, without holding up the other tasks of the thread meanwhile.
+    /// Ends the endpoint as dropping it does (feature `tokio`), without holding up the other tasks of the thread meanwhile.
     pub async fn close_async(self) {
         // It does not panic, and there is nobody to tell.
         drop(tokio::task::spawn_blocking(move || drop(self)).await);
@@ -80,7 +80,7 @@ impl Endpoint {
 }
 
 impl Listener {
-    /// As [`Listener::accept`], for tasks.
+    /// As [`Listener::accept`], for tasks (feature `tokio`).
     ///
     /// # Errors
     /// `NotConnected` once the endpoint was dropped.
@@ -92,7 +92,7 @@ impl Listener {
         poll_fn(next).await
     }
 
-    /// As [`Listener::accept_messages`], for tasks.
+    /// As [`Listener::accept_messages`], for tasks (feature `tokio`).
     ///
     /// # Errors
     /// As [`Listener::accept_async`].
@@ -108,7 +108,7 @@ impl Listener {
 }
 
 impl Messages {
-    /// As [`Messages::send`], for tasks of a runtime with a clock.
+    /// As [`Messages::send`], for tasks of a runtime with a clock (feature `tokio`).
     ///
     /// # Errors
     /// As [`Messages::send`].
@@ -132,7 +132,7 @@ impl Messages {
         tokio::time::timeout(deadline, sent).await.map_err(late)?
     }
 
-    /// As [`Messages::receive`], for tasks.
+    /// As [`Messages::receive`], for tasks (feature `tokio`).
     ///
     /// # Errors
     /// As [`Messages::receive`].
@@ -144,7 +144,7 @@ impl Messages {
         poll_fn(next).await
     }
 
-    /// As [`Messages::finish`], for tasks.
+    /// As [`Messages::finish`], for tasks (feature `tokio`).
     ///
     /// # Errors
     /// As [`Messages::finish`].

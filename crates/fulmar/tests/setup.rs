@@ -140,7 +140,8 @@ fn a_caller_that_starts_anew_sends_early_again_and_goes_on() {
     for (number, client) in [first, second].into_iter().enumerate() {
         let mut stream = client.connect(server.local_addr(), None).unwrap();
         stream.write_all(b"hello").unwrap();
-        stream.finish().unwrap();
+        let finished = stream.finish();
+        finished.unwrap_or_else(|error| panic!("client {number}: {error}"));
         let mut other = listener.accept(Some(PATIENCE)).unwrap();
         let mut came = Vec::new();
         let ended = other.read_to_end(&mut came);

@@ -14,6 +14,7 @@ use super::segment_file;
 use super::space::{Space, is_full};
 use super::sync::{Progress, SyncPolicy, Syncer};
 use fulmar_proto::splice::FlowId;
+use fulmar_proto::units::ByteCount;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -218,10 +219,21 @@ impl FlowStore {
         self.header.finished
     }
 
+    /// Octets of the flow's files.
+    pub fn used(&self) -> ByteCount {
+        let files = self.segments.iter().chain(&self.doomed);
+        ByteCount(files.map(|segment| segment.file_bytes).sum())
+    }
+
     /// The octets that the store's limit leaves. The disk may have less.
     pub fn room(&self) -> usize {
+        Self::room_in(self.shared.space.left())
+    }
+
+    /// The octets that fit into `left` octets of files.
+    pub fn room_in(left: u64) -> usize {
         let header = RECORD_HEADER_BYTES as u64;
-        let left = self.shared.space.left().saturating_sub(header);
+        let left = left.saturating_sub(header);
         // For large amounts, the headers of all records must be counted.
         let left = left - left / (PAYLOAD_BYTES_MAX as u64) * header;
         usize::try_from(left).unwrap_or(usize::MAX)

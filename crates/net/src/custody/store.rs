@@ -100,7 +100,7 @@ impl Store {
         record: &[u8],
     ) -> Result<Option<FlowStore>, FlowFault> {
         if self.shared.space.left() == 0 {
-            self.shared.space.at_limit();
+            self.note_limit();
             return Ok(None);
         }
         self.begin_beyond(flow, start, record)
@@ -124,6 +124,11 @@ impl Store {
             }
             created => created.map(Some),
         }
+    }
+
+    /// Announces that the limit is reached, once until there is room to spare.
+    pub fn note_limit(&self) {
+        self.shared.space.at_limit();
     }
 
     /// Octets of files, all flows together.

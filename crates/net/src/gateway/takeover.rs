@@ -165,7 +165,9 @@ impl Running {
         let floor = &mut self.ground.floor(now, link);
         let unopened = self.entries.change_entries(floor, &mut self.traffic, rules);
         self.traffic.admission.follow(&self.ground.config);
-        self.traffic.budget.follow(self.ground.config.peers.len());
+        let peers = self.ground.config.peers.len();
+        self.traffic.budget.follow(peers);
+        self.traffic.disk_budget.follow(peers);
         let endpoint = link.inner_mut().endpoint_mut();
         endpoint.share_among(inner_paths(&self.ground.config));
         for peer in 0..self.ground.config.peers.len() {

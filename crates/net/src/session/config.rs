@@ -162,8 +162,10 @@ impl Default for GuardConfig {
     }
 }
 
-/// Data under keys that both ends have before any handshake, sent together with the first handshake of a start, so that
-/// it arrives one round trip sooner: under a preset key, or under the secret that two static keys have in common.
+/// Whether the first octets travel with the first packet, a round trip sooner, at the price of replays.
+///
+/// Early data is under keys that both ends have before any handshake, sent together with the first handshake of a
+/// start: under a preset key, or under the secret that two static keys have in common.
 ///
 /// One end sends early data and the other takes it, never both at one end: otherwise an end would open its own
 /// datagrams when somebody sends them back.

@@ -102,7 +102,7 @@ impl TransmitKind {
     }
 }
 
-/// Precedence between flows; higher goes first (AeroTP, Section III-D: mission control before
+/// A flow's precedence: whatever has a higher number goes first (AeroTP, Section III-D: mission control before
 /// bulk telemetry).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(pub u8);

@@ -3,7 +3,10 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// A transfer mode. Five are the multi-mode paper's (Section III-D), two the hybrid-ARQ paper's
+/// The repair that a connection has: acknowledgements, parity, both or none. [`Mode::Reliable`] delivers everything
+/// in order by retransmission, and is where to begin.
+///
+/// Five modes are the multi-mode paper's (Section III-D), two the hybrid-ARQ paper's
 /// (Section III). The codes are ours, because the papers print none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {

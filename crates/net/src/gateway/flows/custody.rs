@@ -7,7 +7,7 @@
 use fulmar_proto::shares::Shares;
 use fulmar_proto::units::ByteCount;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 
@@ -84,11 +84,16 @@ pub trait Custody: core::fmt::Debug {
     fn forget(self: Box<Self>) {}
 }
 
-/// The octets that a gateway's stores in memory may keep together, shared among its peers: a peer that cannot be
+/// Room counts as room to spare when it is this part of what is kept.
+const SPARE_PART: usize = 8;
+
+/// The octets that a gateway's stores in memory, or those on disk, may keep together, shared among its peers: a peer that cannot be
 /// reached for hours does not fill the room that the others' flows need.
 #[derive(Clone, Debug)]
 pub struct Budget {
     shares: Rc<RefCell<Shares<usize>>>,
+    /// The peers that had no room, until they have some to spare.
+    refused: Rc<RefCell<BTreeSet<usize>>>,
     peer: usize,
 }
 
@@ -97,6 +102,7 @@ impl Budget {
     pub fn new(limit: ByteCount, peers: usize) -> Self {
         let budget = Self {
             shares: Rc::new(RefCell::new(Shares::new(limit.as_usize()))),
+            refused: Rc::default(),
             peer: 0,
         };
         budget.follow(peers);
@@ -113,12 +119,36 @@ impl Budget {
     pub fn of(&self, peer: usize) -> Self {
         Self {
             shares: Rc::clone(&self.shares),
+            refused: Rc::clone(&self.refused),
             peer,
         }
     }
 
-    fn left(&self) -> usize {
+    /// The octets that the peer may still keep.
+    pub(super) fn left(&self) -> usize {
         self.shares.borrow().room(self.peer)
+    }
+
+    /// The octets that the peer keeps.
+    pub(super) fn held(&self) -> usize {
+        self.shares.borrow().held(self.peer)
+    }
+
+    /// Whether the peer has been refused no room since it had some to spare.
+    pub(super) fn is_first_refusal(&self) -> bool {
+        self.refused.borrow_mut().insert(self.peer)
+    }
+
+    /// Counts what `before` octets have become, whether there is room or not.
+    pub(super) fn exchange(&self, before: usize, after: usize) {
+        if after > before {
+            self.take(after - before);
+        } else if after < before {
+            self.give_back(before - after);
+            if self.left() >= self.held() / SPARE_PART {
+                self.refused.borrow_mut().remove(&self.peer);
+            }
+        }
     }
 
     fn take(&self, octets: usize) {

@@ -2,10 +2,12 @@
 //!
 //! An opener's file begins with the first octet, so a full disk makes a new client wait like any other. An
 //! acceptor's file begins before the destination is given anything, so that no later start connects to it a second
-//! time. The store's limit does not hold for an acceptor's beginning, or one peer's octets would keep out the flows
-//! of all others. Where the disk itself has no room for it, the flow is refused.
+//! time. The limits do not hold for an acceptor's beginning. Where the disk itself has no room for it, the flow is
+//! refused.
+//!
+//! The files of a peer's flows count against the peer's share of the store's limit.
 
-use super::custody::Custody;
+use super::custody::{Budget, Custody};
 use super::flow_record::FlowRecord;
 use crate::custody::{FlowStore, Store};
 use fulmar_proto::splice::FlowId;
@@ -21,6 +23,10 @@ pub(in crate::gateway) struct DiskCustody {
     record: FlowRecord,
     kept: Option<FlowStore>,
     limit: usize,
+    /// The peer's share of the store, in octets of files.
+    budget: Budget,
+    /// The octets of `kept` in `budget`.
+    counted: usize,
 }
 
 impl DiskCustody {
@@ -31,23 +37,55 @@ impl DiskCustody {
         (flow, record): (FlowId, FlowRecord),
         kept: Option<FlowStore>,
         limit: ByteCount,
+        budget: Budget,
     ) -> Self {
-        Self {
+        let mut custody = Self {
             store,
             flow,
             record,
             kept,
             limit: limit.as_usize(),
-        }
+            budget,
+            counted: 0,
+        };
+        custody.count();
+        custody
     }
 }
 
 impl DiskCustody {
     fn begin(&mut self) -> io::Result<()> {
-        if self.kept.is_none() {
+        if self.kept.is_none() && self.room() > 0 {
             self.kept = self.store.begin(self.flow, 0, &self.record.encode())?;
+            self.count();
         }
         Ok(())
+    }
+
+    /// Makes the budget follow the flow's files.
+    fn count(&mut self) {
+        let files = self.kept.as_ref().map_or(0, |kept| kept.used().as_usize());
+        self.budget.exchange(self.counted, files);
+        self.counted = files;
+    }
+
+    /// Octets that the limits of the store and of the peer's share leave.
+    fn left(&self) -> usize {
+        let share = FlowStore::room_in(self.budget.left() as u64);
+        let store = self.kept.as_ref().map(FlowStore::room);
+        if store == Some(0) {
+            self.store.note_limit();
+        } else if share == 0 && self.budget.is_first_refusal() {
+            let (peer, files_bytes) = (&*self.record.peer, self.budget.held());
+            tracing::warn!(event = "custody_share_reached", peer, files_bytes);
+        }
+        share.min(store.unwrap_or(share))
+    }
+}
+
+impl Drop for DiskCustody {
+    fn drop(&mut self) {
+        self.budget.exchange(self.counted, 0);
     }
 }
 
@@ -55,10 +93,12 @@ impl Custody for DiskCustody {
     fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
         self.begin()?;
         let room = self.room();
-        match &mut self.kept {
-            Some(kept) => Ok(kept.append(&octets[..octets.len().min(room)])?),
+        let taken = match &mut self.kept {
+            Some(kept) => kept.append(&octets[..octets.len().min(room)]),
             None => Ok(0),
-        }
+        };
+        self.count();
+        Ok(taken?)
     }
 
     fn read(&mut self, from: u64, max: usize) -> io::Result<&[u8]> {
@@ -71,13 +111,14 @@ impl Custody for DiskCustody {
     fn release(&mut self, to: u64) {
         if let Some(kept) = &mut self.kept {
             kept.release(to);
+            self.count();
         }
     }
 
     fn room(&self) -> usize {
         let held = usize::try_from(self.end() - self.start()).unwrap_or(usize::MAX);
         let own = self.limit.saturating_sub(held);
-        own.min(self.kept.as_ref().map_or(own, FlowStore::room))
+        if own == 0 { 0 } else { own.min(self.left()) }
     }
 
     fn start(&self) -> u64 {
@@ -92,6 +133,7 @@ impl Custody for DiskCustody {
         if self.kept.is_none() {
             let record = self.record.encode();
             self.kept = self.store.begin_beyond(self.flow, 0, &record)?;
+            self.count();
         }
         match self.kept {
             Some(_) => Ok(()),
@@ -128,8 +170,8 @@ impl Custody for DiskCustody {
         }
     }
 
-    fn forget(self: Box<Self>) {
-        if let Some(kept) = self.kept
+    fn forget(mut self: Box<Self>) {
+        if let Some(kept) = self.kept.take()
             && let Err(error) = kept.forget()
         {
             tracing::error!(event = "custody_not_deleted", flow = %self.flow, %error);
@@ -140,10 +182,19 @@ impl Custody for DiskCustody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::custody::faults;
+    use crate::custody::{StoreNotice, faults};
     use fulmar_proto::splice::{Destination, FlowClass, Role};
 
     fn acceptors(limit: ByteCount, disk_bytes: usize) -> DiskCustody {
+        let store = Rc::new(faults::store(limit, disk_bytes));
+        in_store(store, (1, None), Budget::new(limit, 1))
+    }
+
+    fn in_store(
+        store: Rc<Store>,
+        (flow, kept): (u8, Option<FlowStore>),
+        budget: Budget,
+    ) -> DiskCustody {
         let record = FlowRecord {
             role: Role::Acceptor,
             peer: "air".to_owned(),
@@ -154,9 +205,66 @@ mod tests {
             preface: Vec::new(),
             held: false,
         };
-        let store = Rc::new(faults::store(limit, disk_bytes));
-        let flow = (FlowId([1; 16]), record);
-        DiskCustody::new(store, flow, None, ByteCount(1_000))
+        let flow = (FlowId([flow; 16]), record);
+        DiskCustody::new(store, flow, kept, ByteCount(1 << 20), budget)
+    }
+
+    #[test]
+    fn a_peer_that_is_away_leaves_the_others_their_part_of_the_store() {
+        let limit = ByteCount(1 << 20);
+        let store = Rc::new(faults::store(limit, 4 << 20));
+        let budget = Budget::new(limit, 2);
+        let flow = |number, peer| in_store(Rc::clone(&store), (number, None), budget.of(peer));
+        let octets = vec![7; 1 << 18];
+        let mut away: Vec<_> = (0..8).map(|number| flow(number, 0)).collect();
+        let kept: usize = away.iter_mut().map(|f| f.append(&octets).unwrap()).sum();
+        let three_quarters = (1 << 20) / 4 * 3;
+        assert!(
+            (three_quarters - (16 << 10)..three_quarters).contains(&kept),
+            "{kept}"
+        );
+        assert!(away.iter_mut().all(|f| f.room() == 0));
+
+        let mut other = flow(8, 1);
+        let taken = other.append(&octets).unwrap();
+        assert!(taken > (1 << 18) - (16 << 10), "{taken}");
+        other.release(taken as u64);
+        assert_eq!(other.append(&octets[..1_000]).unwrap(), 1_000);
+
+        // Whatever ends gives back what it had, with its files and without.
+        for custody in away {
+            Box::new(custody).forget();
+        }
+        drop(other);
+        assert_eq!((budget.held(), budget.of(1).held()), (0, 0));
+    }
+
+    #[test]
+    fn files_that_a_start_finds_count_against_their_peer() {
+        let limit = ByteCount(1 << 20);
+        let store = Rc::new(faults::store(limit, 4 << 20));
+        let budget = Budget::new(limit, 2);
+        let mut before = in_store(Rc::clone(&store), (1, None), budget.clone());
+        before.append(&[7; 1 << 16]).unwrap();
+        let held = budget.held();
+        let kept = before.kept.take();
+        drop(before);
+        assert_eq!(budget.held(), 0);
+        let found = in_store(store, (1, kept), budget.clone());
+        assert_eq!(budget.held(), held);
+        assert_eq!(found.end(), 1 << 16);
+    }
+
+    #[test]
+    fn a_limit_that_a_flow_reaches_after_its_beginning_is_announced_once() {
+        let mut only = acceptors(ByteCount(1 << 18), 4 << 20);
+        let octets = vec![7; 1 << 20];
+        while only.append(&octets).unwrap() > 0 {}
+        assert_eq!((only.room(), only.room()), (0, 0));
+        let notice = only.store.poll_notice();
+        let is_limit = matches!(notice, Some(StoreNotice::LimitReached { .. }));
+        assert!(is_limit, "{notice:?}");
+        assert_eq!(only.store.poll_notice(), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod line;
 
-use super::custody::Custody;
+use super::custody::{Budget, Custody};
 use super::disk::DiskCustody;
 use super::flow::Wish;
 use super::flow_record::FlowRecord;
@@ -134,16 +134,17 @@ impl Keeping {
         self.store.is_some()
     }
 
-    /// A store on disk for a flow; `kept` is what was found of it.
+    /// A store on disk for a flow, whose files count in `budget`; `kept` is what was found of it.
     pub(in crate::gateway) fn custody(
         &self,
-        id: FlowId,
-        record: FlowRecord,
+        flow: (FlowId, FlowRecord),
         kept: Option<FlowStore>,
         limit: ByteCount,
+        budget: Budget,
     ) -> Option<Box<dyn Custody>> {
         let store = Rc::clone(self.store.as_ref()?);
-        Some(Box::new(DiskCustody::new(store, (id, record), kept, limit)))
+        let custody = DiskCustody::new(store, flow, kept, limit, budget);
+        Some(Box::new(custody))
     }
 
     /// Looks after both: logs the store's notices, and sends what waits for the keeper.

@@ -158,7 +158,9 @@ impl Traffic {
             .iter()
             .find(|c| c.flow.id == record.class.id);
         let keep = known.map_or(ByteCount(u64::MAX), |class| class.keep);
-        let custody = self.keeping.custody(id, record.clone(), kept, keep);
+        let flow = (id, record.clone());
+        let budget = self.disk_budget.of(peer);
+        let custody = self.keeping.custody(flow, kept, keep, budget);
         let custody = custody.ok_or("there is no store")?;
         let stream = Stream::restored(socket, custody, &record);
         let (kept_from, accepted) = stream.custody_range();

@@ -26,7 +26,10 @@ pub(in crate::gateway) struct Traffic {
     /// Datagram flows of associations: by the association's token and the destination.
     pub(in crate::gateway) relayed: BTreeMap<Token, BTreeMap<Destination, FlowId>>,
     pub(in crate::gateway) admission: Admission,
+    /// Of stores in memory.
     pub(in crate::gateway) budget: Budget,
+    /// Of the store on disk, in octets of files.
+    pub(in crate::gateway) disk_budget: Budget,
     pub(in crate::gateway) keeping: Keeping,
     pub(in crate::gateway) newsbox: Newsbox,
     pub(in crate::gateway) scratch: Vec<u8>,
@@ -44,6 +47,7 @@ impl Traffic {
             relayed: BTreeMap::new(),
             admission: Admission::new(config),
             budget: Budget::new(config.custody.limit, config.peers.len()),
+            disk_budget: Budget::new(config.custody.limit, config.peers.len()),
             keeping,
             newsbox: Newsbox::default(),
             scratch: vec![0; SCRATCH_BYTES],
@@ -67,7 +71,11 @@ impl Traffic {
         match class.custody {
             CustodyPlace::None => None,
             CustodyPlace::Memory => Some(self.memory(peer, class.keep)),
-            CustodyPlace::Disk => self.keeping.custody(id, record(), None, class.keep),
+            CustodyPlace::Disk => {
+                let budget = self.disk_budget.of(peer);
+                let flow = (id, record());
+                self.keeping.custody(flow, None, class.keep, budget)
+            }
         }
     }
 
