@@ -185,16 +185,13 @@ impl Group {
     }
 }
 
-/// Something that the driver is asked to do.
+/// A connection that the driver is asked to open.
 #[derive(Debug)]
-pub(crate) enum Order {
-    Listen,
-    Connect {
-        line: LineId,
-        peer: Option<PublicKey>,
-        remote: SocketAddr,
-        priority: u8,
-    },
+pub(crate) struct Order {
+    pub(crate) line: LineId,
+    pub(crate) peer: Option<PublicKey>,
+    pub(crate) remote: SocketAddr,
+    pub(crate) priority: u8,
 }
 
 /// Everything that is shared.

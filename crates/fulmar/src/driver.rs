@@ -3,7 +3,7 @@
 use crate::board::{LineFailure, Shared};
 use crate::config::{Config, Identity};
 use crate::peers::{Peers, by_key, settings};
-use crate::relay::{LOWER_OVERHEAD, Link, Relay};
+use crate::relay::{LOWER_OVERHEAD, Link, Relay, open_ports};
 use fulmar_net::clock::Clock;
 use fulmar_net::secured::boot_epoch;
 use fulmar_net::session::{
@@ -99,6 +99,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
         ..EndpointConfig::default()
     };
     let mut machine = Machine::new(machine, Rng::from_seed(fulmar_net::entropy::seed()?));
+    open_ports(&mut machine, &config).map_err(|error| invalid(error.to_string()))?;
     if config.early_data != EarlyData::Send {
         // Nothing is made for a peer before it is there.
         for peer in keys.keys() {

@@ -134,7 +134,7 @@ impl Endpoint {
         Self::check_room(&board)?;
         let line = board.add_line(Line::new(peer, None));
         let priority = FIRST_PRIORITY;
-        board.orders.push_back(Order::Connect {
+        board.orders.push_back(Order {
             line,
             peer,
             remote,
@@ -184,8 +184,6 @@ impl Endpoint {
             ));
         }
         board.listening = true;
-        board.orders.push_back(Order::Listen);
-        self.shared.call(&mut board);
         Ok(Listener {
             signal: board.accepting.clone(),
             shared: Arc::clone(&self.shared),

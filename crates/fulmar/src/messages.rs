@@ -268,7 +268,7 @@ pub(crate) fn open_line(
     if let Some(group) = board.groups.get_mut(&id) {
         group.lines.insert(priority, line);
     }
-    board.orders.push_back(Order::Connect {
+    board.orders.push_back(Order {
         line,
         peer,
         remote,

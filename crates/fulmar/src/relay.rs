@@ -11,7 +11,7 @@ use crate::pumping;
 use fulmar_net::session::{PeerIndex, SESSION_OVERHEAD, Session};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, Event,
+    AckPolicy, AerotpEndpoint, CloseReason, ConfigError, ConnectionConfig, ConnectionId, Event,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -60,6 +60,13 @@ pub(crate) fn connection(config: &Config, messages: bool) -> ConnectionConfig {
     }
 }
 
+/// Takes whatever peers open from now on; [`Relay`] turns away what nobody listens for. A port that opened only with
+/// the program's `listen` would turn away what arrived in the moment before.
+pub(crate) fn open_ports(machine: &mut AerotpEndpoint, config: &Config) -> Result<(), ConfigError> {
+    machine.listen(STREAMS, connection(config, false))?;
+    machine.listen(MESSAGES, connection(config, true))
+}
+
 /// The driver's side of the board.
 #[derive(Debug)]
 pub(crate) struct Relay {
@@ -98,33 +105,19 @@ impl Relay {
     }
 
     fn carry_out(&mut self, now: Instant, link: &mut Link, board: &mut Board, order: &Order) {
-        match *order {
-            Order::Listen => {
-                for (port, messages) in [(STREAMS, false), (MESSAGES, true)] {
-                    if let Err(error) = link
-                        .inner_mut()
-                        .listen(port, connection(&self.config, messages))
-                    {
-                        let text = format!("listening: {error}");
-                        board.end(&LineFailure::new(ErrorKind::InvalidInput, text));
-                    }
-                }
-            }
-            Order::Connect {
-                line,
-                peer,
-                remote,
-                priority,
-            } => {
-                if let Some(index) = self.peers.index_for(link, peer) {
-                    self.limits.start(line, now + self.config.connect_timeout);
-                    self.wanted.push_back((remote, line, index, priority));
-                } else {
-                    let text = "256 peers are known, which is the limit";
-                    let failure = LineFailure::new(ErrorKind::QuotaExceeded, text);
-                    self.give_up(now, link, board, line, &failure);
-                }
-            }
+        let Order {
+            line,
+            peer,
+            remote,
+            priority,
+        } = *order;
+        if let Some(index) = self.peers.index_for(link, peer) {
+            self.limits.start(line, now + self.config.connect_timeout);
+            self.wanted.push_back((remote, line, index, priority));
+        } else {
+            let text = "256 peers are known, which is the limit";
+            let failure = LineFailure::new(ErrorKind::QuotaExceeded, text);
+            self.give_up(now, link, board, line, &failure);
         }
     }
 

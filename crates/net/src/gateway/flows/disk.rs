@@ -245,7 +245,7 @@ mod tests {
         let store = Rc::new(faults::store(limit, 4 << 20));
         let budget = Budget::new(limit, 2);
         let mut before = in_store(Rc::clone(&store), (1, None), budget.clone());
-        before.append(&[7; 1 << 16]).unwrap();
+        before.append(&vec![7; 1 << 16]).unwrap();
         let held = budget.held();
         let kept = before.kept.take();
         drop(before);
