@@ -3,12 +3,15 @@
 //! Method: `fulmar_sim::bottleneck`, datagrams of 1500 octets, receivers that report every 10 ms, and
 //! reports that are lost as data are. Shares are of (1 - loss) × rate × time, the start included.
 
-use fulmar_channel::{ChannelConfig, LossModel, LossState, OnOff, QueueLimit, Sojourn, TwoState};
+use fulmar_channel::{
+    ChannelConfig, LossModel, LossState, OnOff, QueueLimit, RedConfig, Sojourn, TwoState,
+};
 use fulmar_proto::rate::{RateConfig, RateSharing};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
 use fulmar_sim::bottleneck::{
-    BottleneckPlan, LinkRange, Policer, SenderOutcome, SenderPlan, SenderStart, random_link, run,
+    BottleneckPlan, LinkRange, Policer, QueueLaw, QueueManagement, SenderOutcome, SenderPlan,
+    SenderStart, random_link, run,
 };
 
 const MBIT: u64 = 1_000_000;
@@ -124,14 +127,24 @@ fn losses_that_come_and_go_are_not_the_rate() {
 
 #[test]
 fn short_queues_and_policers_are_not_run_over() {
-    for loss in [0.0, 10.0] {
-        let plan = link(10 * MBIT, 20, 3, &format!("{loss}%"));
-        let ideal = 10e6 * (1.0 - loss / 100.0);
-        let (share, dropped, _) = alone(&format!("3 packets, {loss} %"), &plan, 30, ideal);
-        assert!(share > 0.95, "{loss}: {share}");
-        assert!(dropped < 0.03, "{loss}: {dropped}");
+    // At 50 % loss and 100 mbit, and for policers with loss, more than the 3 % of issue 19 is dropped:
+    // ADR 0032 has the figures.
+    for (rate, loss, most) in [
+        (10, 0.0, 0.03),
+        (10, 10.0, 0.03),
+        (10, 50.0, 0.03),
+        (100, 0.0, 0.03),
+        (100, 10.0, 0.03),
+        (100, 50.0, 0.1),
+    ] {
+        let plan = link(rate * MBIT, 20, 3, &format!("{loss}%"));
+        let ideal = (rate * MBIT) as f64 * (1.0 - loss / 100.0);
+        let name = format!("3 packets, {rate} mbit, {loss} %");
+        let (share, dropped, _) = alone(&name, &plan, 30, ideal);
+        assert!(share > 0.95, "{name}: {share}");
+        assert!(dropped < most, "{name}: {dropped}");
     }
-    for (loss, most) in [(0.0, 0.03), (10.0, 0.06)] {
+    for (loss, most) in [(0.0, 0.03), (10.0, 0.04), (50.0, 0.15)] {
         let mut plan = link(1_000 * MBIT, 20, 100, &format!("{loss}%"));
         plan.policer = Some(Policer {
             rate: Bitrate::from_bits_per_second(10 * MBIT),
@@ -212,10 +225,9 @@ fn several_of_ours_share_evenly() {
 
 #[test]
 fn beside_cubic_both_get_their_share() {
-    // Buffers of half a bandwidth-delay product, of one, and of four. Beside four in the last, ours is
-    // short of the half that issue 19 asks for: step 3 of ADR 0032.
-    for (packets, leasts) in [(33, [0.25, 0.25]), (67, [0.5, 0.5]), (268, [0.5, 0.35])] {
-        for (others, least) in [1, 4].into_iter().zip(leasts) {
+    // Buffers of half a bandwidth-delay product, of one, and of four.
+    for (packets, least) in [(33, 0.25), (67, 0.5), (268, 0.5)] {
+        for others in [1, 4] {
             let plan = link(20 * MBIT, 20, packets, "0%");
             let mut senders = vec![found()];
             senders.resize(1 + others, SenderPlan::Cubic);
@@ -225,6 +237,92 @@ fn beside_cubic_both_get_their_share() {
             assert!((least..1.5).contains(&shares[0]), "{packets}: {shares:?}");
             let theirs: f64 = shares[1..].iter().sum::<f64>() / others as f64;
             assert!((0.5..1.5).contains(&theirs), "{packets}: {shares:?}");
+        }
+    }
+}
+
+#[test]
+fn whoever_comes_last_to_a_full_queue_gets_a_share_as_well() {
+    for packets in [67, 268] {
+        let plan = link(20 * MBIT, 20, packets, "0%");
+        let mut senders = vec![SenderPlan::Cubic; 4];
+        senders.push(found());
+        let outcomes = share_of(&plan, &senders, 60);
+        let shares = fair_shares(&outcomes, 10, 60, 20e6);
+        println!("{packets} packets, ours after 4 CUBIC: {shares:.2?}");
+        assert!((0.5..1.7).contains(&shares[4]), "{packets}: {shares:?}");
+    }
+}
+
+#[test]
+fn beside_bbr_both_get_their_share_of_a_long_queue() {
+    // In queues of one bandwidth-delay product and less, BBR leaves us little: ADR 0032 has the figures.
+    let plan = link(20 * MBIT, 20, 268, "0%");
+    for senders in [[found(), SenderPlan::Bbr], [SenderPlan::Bbr, found()]] {
+        let outcomes = share_of(&plan, &senders, 60);
+        let shares = fair_shares(&outcomes, 10, 60, 20e6);
+        println!("268 packets, {senders:?}: {shares:.2?}");
+        let fair = |share: &f64| (0.5..1.5).contains(share);
+        assert!(shares.iter().all(fair), "{shares:?}");
+    }
+}
+
+#[test]
+fn bbr_fills_a_lossy_link_alone_and_shares_with_its_like() {
+    let plan = link(20 * MBIT, 20, 268, "10%");
+    let alone = share_of(&plan, &[SenderPlan::Bbr], 30);
+    let alone = fair_shares(&alone, 5, 30, 20e6 * 0.9)[0];
+    assert!(alone > 0.9, "{alone}");
+    let plan = link(20 * MBIT, 20, 67, "0%");
+    let both = share_of(&plan, &[SenderPlan::Bbr; 2], 60);
+    let shares = fair_shares(&both, 10, 60, 20e6);
+    println!("BBR with 10 % lost {alone:.3}, two of it {shares:.2?}");
+    assert!(
+        shares.iter().all(|share| (0.7..1.3).contains(share)),
+        "{shares:?}"
+    );
+}
+
+#[test]
+fn in_the_background_others_keep_what_they_have_alone_and_the_rest_is_used() {
+    let background = sharing(RateSharing::Background);
+    for packets in [33, 67, 268] {
+        let plan = link(20 * MBIT, 20, packets, "0%");
+        let alone = share_of(&plan, &[SenderPlan::Cubic], 60);
+        let alone = fair_shares(&alone, 10, 60, 20e6)[0];
+        let both = share_of(&plan, &[background, SenderPlan::Cubic], 60);
+        let beside = fair_shares(&both, 10, 60, 20e6)[1] / 2.0;
+        println!("{packets} packets, CUBIC alone {alone:.3}, with ours behind it {beside:.3}");
+        assert!(beside > 0.9 * alone, "{packets}: {beside}, alone {alone}");
+    }
+    let outcome = share_of(&link(20 * MBIT, 20, 67, "0%"), &[background], 30);
+    let ours = fair_shares(&outcome, 5, 30, 20e6)[0];
+    assert!(ours > 0.95, "{ours}");
+}
+
+#[test]
+fn queues_that_signal_early_are_filled_shared_and_kept_short() {
+    for law in [QueueLaw::CoDel, QueueLaw::Red(RedConfig::between(20, 60))] {
+        for marks in [true, false] {
+            let mut plan = link(20 * MBIT, 20, 268, "0%");
+            plan.managed = Some(QueueManagement { law, marks });
+            let outcomes = share_of(&plan, &[found()], 30);
+            let (ours, queue) = (
+                fair_shares(&outcomes, 5, 30, 20e6)[0],
+                outcomes[0].queue_mean,
+            );
+            assert!(ours > 0.95, "{law:?}: {ours}");
+            assert!(queue < Duration::from_millis(5), "{law:?}: {queue:?}");
+            let outcomes = share_of(&plan, &[found(), SenderPlan::Cubic], 60);
+            let shares = fair_shares(&outcomes, 10, 60, 20e6);
+            println!(
+                "{law:?}, marks {marks}: alone {ours:.3} {queue:?}, beside CUBIC {shares:.2?}"
+            );
+            let least = if law == QueueLaw::CoDel { 0.5 } else { 0.25 };
+            assert!(
+                shares.iter().all(|share| *share > least),
+                "{law:?}: {shares:?}"
+            );
         }
     }
 }
@@ -285,5 +383,5 @@ fn links_drawn_at_random_are_filled() {
         &shares[..10]
     );
     assert!(median > 0.96, "{median}");
-    assert!(low > 0.8, "{low}");
+    assert!(low > 0.82, "{low}");
 }

@@ -269,4 +269,31 @@ mod tests {
             "{competing:?}"
         );
     }
+
+    #[test]
+    fn a_window_that_fills_what_overflows_is_limited_to_twice_what_arrives() {
+        let mut competing = settled();
+        competing.limit(60.0, 1_000.0);
+        assert!((competing.window() - 100.0).abs() < 1e-9, "not above it");
+        competing.limit(40.0, 1_000.0);
+        assert!((competing.window() - 80.0).abs() < 1e-9, "{competing:?}");
+        // A newcomer's grows ahead of what arrives, up to the whole link.
+        let mut opening = Competing::new(0.0, 100.0);
+        opening.limit(10.0, 90.0);
+        assert!((opening.window() - 90.0).abs() < 1e-9, "{opening:?}");
+    }
+
+    #[test]
+    fn a_mark_reduces_whatever_the_delay() {
+        let mut competing = settled();
+        run(&mut competing, 0.0, 1.0, TURN, |_| 0.0);
+        let before = competing.window();
+        let marked = Turn {
+            signal: Signal::Marked,
+            queueing: 0.0,
+            ..TURN
+        };
+        competing.on_report(1.1, marked);
+        assert!((competing.window() / before - BETA).abs() < 1e-9);
+    }
 }

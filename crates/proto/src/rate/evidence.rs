@@ -14,7 +14,7 @@ const PAIR_MAX: f64 = 2.9;
 /// The share of the sum that a further pair leaves: links change.
 const KEPT: f64 = 0.95;
 /// Evidence enough to send a step more, which the next pairs see if it was wrong.
-const ENOUGH_FOR_MORE: f64 = 1.0;
+const ENOUGH_FOR_MORE: f64 = 2.0;
 /// The share of a new pair in the measured spread, once there are as many.
 const SPREAD_GAIN: f64 = 1.0 / 8.0;
 /// The share of a new window in the measure of how much losses come together.

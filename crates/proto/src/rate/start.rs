@@ -73,9 +73,7 @@ pub(super) struct Start {
     /// The last datagram before the round's.
     round_after: u64,
     round: Option<Window>,
-    /// The shares of the round before.
-    before: Option<Shares>,
-    /// The shares of the slowest round.
+    /// The shares of the first round, which is the slowest.
     pub(super) slowest: Option<Shares>,
 }
 
@@ -93,7 +91,6 @@ impl Start {
             rate: 0.0,
             round_after: train_last,
             round: None,
-            before: None,
             slowest: None,
         }
     }
@@ -198,17 +195,12 @@ impl Start {
             datagrams: round.sent() / known.packet,
             edges: 0.0,
         };
-        let before = self.before.replace(shares);
-        self.slowest = self
-            .slowest
-            .filter(|it| it.rate < shares.rate)
-            .or(Some(shares));
-        let cut = before.filter(|before| {
-            shares.rate > 1.3 * before.rate
-                && Evidence::default().of_pair(shares, *before) == Verdict::Full
-        });
-        if let Some(before) = cut {
-            let carried = round.arrived_rate() / before.share.max(0.05);
+        let slowest = *self.slowest.get_or_insert(shares);
+        let cut = shares.rate > 1.3 * slowest.rate
+            && Evidence::default().of_pair(shares, slowest) == Verdict::Full;
+        if cut {
+            // The slowest round is the least likely to have been cut.
+            let carried = round.arrived_rate() / slowest.share.max(0.05);
             let rate = carried.min(round.passed_rate());
             return Step::Found { rate, cut: !queued };
         }
@@ -226,5 +218,55 @@ impl Start {
         }
         self.rate = (GROWTH * self.rate).min(top);
         Step::At(self.rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sent_log::Sent;
+    use super::*;
+    use crate::units::{Duration, Instant};
+
+    /// The rate that a train shows of which `arrived` come, each after so many microseconds.
+    fn by_train(arrived: &[(u64, u64)]) -> f64 {
+        let delays = DelayGauge::default();
+        let known = Known {
+            delays: &delays,
+            sent_last: 9,
+            round_trip: 0.04,
+            packet: 1_500.0,
+            bound: f64::MAX,
+            busy: true,
+        };
+        let mut start = Start::new(0);
+        for (count, (number, micros)) in (1..).zip(arrived) {
+            let sent = Sent {
+                number: *number,
+                octets: 1_500 * (number + 1),
+                at: Instant::START,
+            };
+            let point = Point {
+                sent,
+                arrived: 1_500 * count,
+                marked: 0,
+                arrived_at: Duration::from_micros(*micros).as_secs_f64(),
+                queueing: 0.0,
+            };
+            start.on_point(point, &known);
+        }
+        start.by_train() * 8e-6
+    }
+
+    #[test]
+    fn what_a_queue_dropped_of_a_train_did_not_pass_the_link() {
+        // 20 mbit: 600 us each. Six were dropped before the link, and the last came right behind.
+        let dropped = by_train(&[(0, 0), (1, 600), (2, 1_200), (9, 1_800)]);
+        assert!((dropped - 20.0).abs() < 0.1, "{dropped}");
+        // Six were lost behind it, and took their time there.
+        let lost = by_train(&[(0, 0), (1, 600), (2, 1_200), (9, 5_400)]);
+        assert!((lost - 20.0).abs() < 0.1, "{lost}");
+        // No two neighbours: not more than half more than what arrived.
+        let few = by_train(&[(0, 0), (4, 600), (9, 1_200)]);
+        assert!((few - 30.0).abs() < 0.1, "{few}");
     }
 }

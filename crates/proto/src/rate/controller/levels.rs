@@ -9,8 +9,9 @@ use super::super::window::Window;
 use super::{RATE_MIN, RateController};
 use crate::units::Instant;
 
-/// Datagrams that make a level known.
-const KNOWN: f64 = 30.0;
+/// Datagrams that make a level known, and those that may tell against it.
+const KNOWN: f64 = 400.0;
+const TELLS: f64 = 30.0;
 /// The least growth above the level from before that is weighed.
 const GROWN: f64 = 1.02;
 
@@ -45,7 +46,7 @@ impl Levels {
     pub(super) fn from(before: Option<Shares>) -> Self {
         Self {
             now: Level::default(),
-            before,
+            before: before.filter(|shares| shares.datagrams >= KNOWN),
         }
     }
 }
@@ -54,7 +55,10 @@ impl RateController {
     /// Notes that the estimate is about to grow without a queue.
     pub(super) fn leave_level(&mut self) {
         let now = self.levels.now.shares(self.packet);
-        if self.levels.before.is_none() && now.datagrams >= KNOWN {
+        if self.levels.before.is_none() {
+            if now.datagrams < KNOWN {
+                return;
+            }
             self.levels.before = Some(now);
         }
         self.levels.now = Level::default();
@@ -70,7 +74,7 @@ impl RateController {
             return;
         };
         let shares = level.shares(self.packet);
-        if shares.datagrams < KNOWN || shares.rate < GROWN * before.rate {
+        if shares.datagrams < TELLS || shares.rate < GROWN * before.rate {
             return;
         }
         let weight = self.evidence.weigh(shares, before);

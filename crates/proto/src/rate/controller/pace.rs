@@ -29,7 +29,7 @@ const PACE_MIN: f64 = 0.25;
 const LOOK_APART: f64 = 100.0;
 const LOOK_MIN: f64 = 5.0;
 /// The share of the estimate that is used where no queue shows.
-const UNSEEN: f64 = 0.98;
+const UNSEEN: f64 = 0.96;
 
 impl RateController {
     /// The share by which more is tried.

@@ -1,3 +1,4 @@
+use super::super::sent_log::Sent;
 use super::*;
 use crate::rng::Rng;
 
@@ -197,6 +198,88 @@ fn what_is_old_or_was_never_sent_is_not_believed() {
     pipe.controller
         .on_report(at(2_000), &ArrivalReport { newest: 0, ..wild });
     assert_eq!(pipe.controller.belief(), before);
+}
+
+#[test]
+fn a_queue_of_ours_alone_is_not_shared_for_long() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    pipe.run(at(2_000), spacing, delay);
+    pipe.controller.share_hidden(pipe.now);
+    assert!(pipe.controller.others.compete());
+    pipe.run(at(8_000), spacing, delay);
+    assert!(!pipe.controller.others.compete(), "arrivals follow nothing");
+    pipe.run(at(12_000), spacing, delay);
+    let found = pipe.rate() / 10e6;
+    assert!((0.93..1.1).contains(&found), "{found}");
+}
+
+#[test]
+fn way_is_made_for_a_queue_that_lasts_and_taken_back_when_it_is_gone() {
+    let mut controller = RateController::new(RateConfig {
+        sharing: RateSharing::Background,
+        ..RateConfig::default()
+    });
+    controller.capacity = 1e6;
+    controller.round_trip = 0.04;
+    let mut span = |from: u64, queueing: f64| {
+        for tick in 0..200 {
+            controller.make_way(at(from + 10 * tick), queueing);
+        }
+        controller.yielding.share
+    };
+    let few = span(0, 0.02);
+    assert!(few < 0.02, "{few}");
+    let kept = span(2_000, 0.000_5);
+    assert!(kept > 0.3, "{kept}");
+    let all = span(4_000, 0.000_5);
+    assert!((all - 1.0).abs() < 1e-9, "{all}");
+}
+
+/// A window in which so many octets left and arrived, over a second.
+fn second_of(sent: u64, arrived: u64) -> Window {
+    let point = |octets, arrived, seconds: u64| Point {
+        sent: Sent {
+            number: octets / PACKET.0,
+            octets,
+            at: at(1_000 * seconds),
+        },
+        arrived,
+        marked: 0,
+        arrived_at: seconds as f64,
+        queueing: 0.0,
+    };
+    let mut window = Window::begin(point(0, 0, 0));
+    window.add(point(sent, arrived, 1));
+    window
+}
+
+#[test]
+fn a_step_that_loses_what_it_adds_is_taken_back_to_the_level_before() {
+    let mut controller = RateController::new(RateConfig::default());
+    controller.capacity = 1e6;
+    controller.weigh_level(at(1_000), &second_of(1_000_000, 500_000));
+    controller.leave_level();
+    // Half more is sent, and as much arrives as before.
+    controller.capacity = 1.5e6;
+    let mut second = 2;
+    while controller.cause != RateCause::Cut && second < 8 {
+        controller.weigh_level(at(1_000 * second), &second_of(1_500_000, 500_000));
+        second += 1;
+    }
+    assert!(
+        (controller.capacity / 1e6 - 1.0).abs() < 0.02,
+        "{}",
+        controller.capacity
+    );
+    assert_eq!(controller.cause, RateCause::Cut);
+    // The same with half more arriving stays.
+    controller.leave_level();
+    controller.capacity = 1.5e6;
+    for second in 8..14 {
+        controller.weigh_level(at(1_000 * second), &second_of(1_500_000, 750_000));
+    }
+    assert!((controller.capacity / 1.5e6 - 1.0).abs() < 1e-9);
 }
 
 #[test]

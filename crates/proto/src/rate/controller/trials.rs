@@ -10,7 +10,7 @@ use crate::units::Instant;
 /// Steps up in a row after which a queue is expected to show again.
 const FOUND_MORE: u32 = 3;
 /// Pairs that say nothing after which a queue is expected to show again; twice as many after each cut.
-const OPEN_PAIRS: u32 = 4;
+const OPEN_PAIRS: u32 = 8;
 /// The time for which nothing is tried after more was not carried, at most.
 const HOLD: f64 = 0.5;
 
