@@ -56,13 +56,24 @@ fn link(rate: u64, delay_ms: u64, packets: u32, loss: &str) -> BottleneckPlan {
 }
 
 fn share_of(plan: &BottleneckPlan, senders: &[SenderPlan], seconds: u32) -> Vec<SenderOutcome> {
+    share_in_phase(plan, senders, seconds, 0)
+}
+
+/// Senders that begin 2 s apart, and a little more that differs with `phase`, as the draws do.
+fn share_in_phase(
+    plan: &BottleneckPlan,
+    senders: &[SenderPlan],
+    seconds: u32,
+    phase: u32,
+) -> Vec<SenderOutcome> {
+    let apart = 2.0 + 0.137 * f64::from(phase);
     let start = |(index, plan): (u32, &SenderPlan)| SenderStart {
         plan: *plan,
-        at: at(2.0 * f64::from(index)),
+        at: at(apart * f64::from(index)),
     };
     let starts: Vec<SenderStart> = (0..).zip(senders).map(start).collect();
     let end = at(f64::from(seconds));
-    run(plan, &starts, end, &Rng::from_seed(1)).expect("a sound link")
+    run(plan, &starts, end, &Rng::from_seed(1 + u64::from(phase))).expect("a sound link")
 }
 
 /// One sender alone: its share of `ideal` bits a second, and of what it sent the share dropped.
@@ -125,35 +136,80 @@ fn losses_that_come_and_go_are_not_the_rate() {
     assert!(share > 0.95, "{share}");
 }
 
+/// The mean share of `ideal` over eight seeds, of what was sent the share dropped, and the most that was sent in the
+/// second half, as a multiple of `rate`.
+fn eight(name: &str, plan: &BottleneckPlan, seconds: u32, rate: f64, carried: f64) -> [f64; 3] {
+    let mut means = [0.0, 0.0, 0.0_f64];
+    for phase in 0..8 {
+        let outcome = share_in_phase(plan, &[found()], seconds, phase).remove(0);
+        let arrived = outcome.arrived as f64 * 8.0 / f64::from(seconds);
+        means[0] += arrived / (rate * carried) / 8.0;
+        means[1] += outcome.dropped as f64 / outcome.sent as f64 / 8.0;
+        let half = outcome.sent_tenths.len() / 2;
+        let late: u64 = outcome.sent_tenths[half..].iter().sum();
+        let late = late as f64 * 8.0 / (f64::from(seconds) / 2.0) / rate;
+        means[2] = means[2].max(late);
+    }
+    let [share, dropped, late] = means;
+    println!("{name}: {share:.3}, dropped {dropped:.4}, at most {late:.2} x the link late");
+    means
+}
+
+fn policed(policer: Policer, loss: &str) -> BottleneckPlan {
+    let mut plan = link(1_000 * MBIT, 20, 100, loss);
+    plan.policer = Some(policer);
+    plan
+}
+
 #[test]
 fn short_queues_and_policers_are_not_run_over() {
-    // At 50 % loss and 100 mbit, and for policers with loss, more than the 3 % of issue 19 is dropped:
-    // ADR 0032 has the figures.
+    // At 50 % loss more than the 3 % of issue 19 is dropped at 100 mbit and by policers: ADR 0032 has the figures.
     for (rate, loss, most) in [
-        (10, 0.0, 0.03),
-        (10, 10.0, 0.03),
-        (10, 50.0, 0.03),
-        (100, 0.0, 0.03),
-        (100, 10.0, 0.03),
-        (100, 50.0, 0.1),
+        (10, 0, 0.03),
+        (10, 10, 0.03),
+        (10, 50, 0.03),
+        (100, 0, 0.03),
+        (100, 10, 0.03),
+        (100, 50, 0.08),
     ] {
         let plan = link(rate * MBIT, 20, 3, &format!("{loss}%"));
-        let ideal = (rate * MBIT) as f64 * (1.0 - loss / 100.0);
         let name = format!("3 packets, {rate} mbit, {loss} %");
-        let (share, dropped, _) = alone(&name, &plan, 30, ideal);
-        assert!(share > 0.95, "{name}: {share}");
+        let carried = 1.0 - f64::from(loss) / 100.0;
+        let [share, dropped, late] = eight(&name, &plan, 30, (rate * MBIT) as f64, carried);
+        assert!(share > 0.94, "{name}: {share}");
         assert!(dropped < most, "{name}: {dropped}");
+        assert!(late < 1.25, "{name}: {late}");
     }
-    for (loss, most) in [(0.0, 0.03), (10.0, 0.04), (50.0, 0.15)] {
-        let mut plan = link(1_000 * MBIT, 20, 100, &format!("{loss}%"));
-        plan.policer = Some(Policer {
+    for (loss, most) in [(0, 0.03), (10, 0.04), (50, 0.1)] {
+        let policer = Policer {
             rate: Bitrate::from_bits_per_second(10 * MBIT),
             burst: ByteCount(15_000),
-        });
-        let ideal = 10e6 * (1.0 - loss / 100.0);
-        let (share, dropped, _) = alone(&format!("policer, {loss} %"), &plan, 30, ideal);
-        assert!(share > 0.95, "{loss}: {share}");
+        };
+        let plan = policed(policer, &format!("{loss}%"));
+        let carried = 1.0 - f64::from(loss) / 100.0;
+        let [share, dropped, late] = eight(&format!("policer, {loss} %"), &plan, 30, 10e6, carried);
+        assert!(share > 0.92, "{loss}: {share}");
         assert!(dropped < most, "{loss}: {dropped}");
+        assert!(late < 1.25, "{loss}: {late}");
+    }
+}
+
+#[test]
+fn whoever_began_a_thousandfold_too_fast_comes_down() {
+    // A policer lets the first train through at 1 gbit, and has no queue that could tell.
+    for rate in [400_000, MBIT, 4 * MBIT] {
+        for loss in [0, 20, 45] {
+            let policer = Policer {
+                rate: Bitrate::from_bits_per_second(rate),
+                burst: ByteCount(15_000),
+            };
+            let plan = policed(policer, &format!("{loss}%"));
+            let carried = 1.0 - f64::from(loss) / 100.0;
+            let name = format!("policer of {rate} bit/s, {loss} %");
+            let [share, _, late] = eight(&name, &plan, 60, rate as f64, carried);
+            assert!(share > 0.8, "{name}: {share}");
+            assert!(late < 1.75, "{name}: {late}");
+        }
     }
 }
 
@@ -210,16 +266,28 @@ fn fair_shares(outcomes: &[SenderOutcome], seconds: usize, end: usize, rate: f64
 
 #[test]
 fn several_of_ours_share_evenly() {
-    for count in [2, 8] {
-        let plan = link(20 * MBIT, 20, 67, "2%");
-        let outcomes = share_of(&plan, &vec![found(); count], 60);
-        let shares = fair_shares(&outcomes, 26, 60, 20e6 * 0.98);
-        let sum: f64 = shares.iter().sum();
-        let squares: f64 = shares.iter().map(|share| share * share).sum();
-        let jain = sum * sum / (count as f64 * squares);
-        println!("{count} of ours: {shares:.2?}, Jain's index {jain:.4}");
-        assert!(jain > 0.98, "{count}: {jain}");
-        assert!(sum / count as f64 > 0.9, "{count}: {sum}");
+    // The mean of Jain's index over ten phases. Eight of ours with losses fall short of issue 19: ADR 0032.
+    for (count, packets, loss, least) in [
+        (2, 67, "0%", 0.98),
+        (2, 67, "2%", 0.98),
+        (8, 33, "0%", 0.98),
+        (8, 67, "0%", 0.98),
+        (8, 67, "2%", 0.9),
+    ] {
+        let plan = link(20 * MBIT, 20, packets, loss);
+        let jains: Vec<f64> = (0..10)
+            .map(|phase| {
+                let outcomes = share_in_phase(&plan, &vec![found(); count], 60, phase);
+                let shares = fair_shares(&outcomes, 36, 60, 20e6);
+                let sum: f64 = shares.iter().sum();
+                let squares: f64 = shares.iter().map(|share| share * share).sum();
+                assert!(sum / count as f64 > 0.9, "{count}: {sum}");
+                sum * sum / (count as f64 * squares)
+            })
+            .collect();
+        let mean = jains.iter().sum::<f64>() / jains.len() as f64;
+        println!("{count} of ours, {packets} packets, {loss}: Jain's index {mean:.3}, {jains:.2?}");
+        assert!(mean > least, "{count}, {loss}: {mean}");
     }
 }
 

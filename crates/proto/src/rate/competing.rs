@@ -19,6 +19,8 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 const OPENING: f64 = 0.75;
 /// The greatest window as a multiple of what arrives in a round trip, which is from a round trip before.
 const ABOVE: f64 = 2.0;
+/// The same where much is lost: what arrives says less of what is dropped, and nobody else keeps such a queue full.
+const ABOVE_LOSSY: f64 = 1.25;
 /// The least window, and the greatest.
 const WINDOW_MIN: f64 = 4.0;
 const WINDOW_MAX: f64 = 1e7;
@@ -101,8 +103,9 @@ impl Competing {
 
     /// Takes the datagrams under way that what arrives accounts for, and those of the whole link. A window
     /// that is far above them only fills what overflows.
-    pub(super) fn limit(&mut self, arrives: f64, link: f64) {
-        let most = if self.opening { link } else { ABOVE * arrives };
+    pub(super) fn limit(&mut self, arrives: f64, link: f64, much_lost: bool) {
+        let above = if much_lost { ABOVE_LOSSY } else { ABOVE };
+        let most = if self.opening { link } else { above * arrives };
         let most = most.max(WINDOW_MIN);
         if self.window > most {
             self.window = most;
@@ -273,13 +276,15 @@ mod tests {
     #[test]
     fn a_window_that_fills_what_overflows_is_limited_to_twice_what_arrives() {
         let mut competing = settled();
-        competing.limit(60.0, 1_000.0);
+        competing.limit(60.0, 1_000.0, false);
         assert!((competing.window() - 100.0).abs() < 1e-9, "not above it");
-        competing.limit(40.0, 1_000.0);
+        competing.limit(40.0, 1_000.0, false);
         assert!((competing.window() - 80.0).abs() < 1e-9, "{competing:?}");
+        competing.limit(48.0, 1_000.0, true);
+        assert!((competing.window() - 60.0).abs() < 1e-9, "much is lost");
         // A newcomer's grows ahead of what arrives, up to the whole link.
         let mut opening = Competing::new(0.0, 100.0);
-        opening.limit(10.0, 90.0);
+        opening.limit(10.0, 90.0, false);
         assert!((opening.window() - 90.0).abs() < 1e-9, "{opening:?}");
     }
 

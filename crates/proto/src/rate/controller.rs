@@ -2,6 +2,7 @@
 
 mod alone;
 mod levels;
+mod looks;
 mod others;
 mod pace;
 mod queues;
@@ -21,6 +22,7 @@ use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use alone::Response;
 use levels::Levels;
+use looks::Looks;
 use others::Others;
 use queues::Standing;
 use std::collections::VecDeque;
@@ -34,8 +36,6 @@ const EPOCH_PACKETS: f64 = 16.0;
 const WINDOW_MIN: f64 = 0.03;
 const WINDOW_REPORTS: u32 = 4;
 const WINDOW_PACKETS: f64 = 12.0;
-/// The share of the estimate that is sent right after the first search.
-const AFTER_START: f64 = 0.5;
 /// The time until that is done again, in seconds.
 const FIRST_LOOK: f64 = 2.0;
 /// The least estimate, in octets a second.
@@ -85,6 +85,7 @@ pub struct RateController {
     hold_until: Instant,
     standing: Standing,
     levels: Levels,
+    looks: Looks,
     sharing: RateSharing,
     others: Others,
     response: Response,
@@ -156,6 +157,7 @@ impl RateController {
             hold_until: Instant::START,
             standing: Standing::default(),
             levels: Levels::default(),
+            looks: Looks::default(),
             sharing: config.sharing,
             others: Others::default(),
             response: Response::default(),
@@ -341,6 +343,7 @@ impl RateController {
         self.capacity = rate.clamp(RATE_MIN, self.bound);
         self.others.link = start.by_train();
         self.levels = Levels::from(start.slowest);
+        self.looks = Looks::from(start.newest, self.packet, self.capacity);
         // A rate that was cut without a queue says that none shows; otherwise one is hoped for.
         self.queue_shows = shows;
         self.cause = if rate >= 0.99 * self.bound {
@@ -352,9 +355,10 @@ impl RateController {
         // Whoever came to a full queue does not know it: all delays so far were as long. Less is sent for
         // a moment, and what the delay and the share are then is the path's own.
         let packets = EPOCH_PACKETS * self.packet / self.capacity;
-        let lasts = seconds(self.round_trip.max(EPOCH_MIN).max(packets));
+        let (gain, lasts) = self.look_shape();
+        let lasts = seconds(self.round_trip.max(lasts).max(packets));
         self.response.look_at = now + seconds(FIRST_LOOK);
-        let epoch = Epoch::new(EpochKind::Down, last + 1, now, lasts, AFTER_START);
+        let epoch = Epoch::new(EpochKind::Down, last + 1, now, lasts, gain);
         self.epochs.push_back(epoch);
     }
 
@@ -366,14 +370,14 @@ impl RateController {
             self.window = None;
             self.epochs[0].broken = true;
         }
-        while self
-            .epochs
-            .get(1)
-            .is_some_and(|next| next.first <= point.sent.number)
-        {
+        let ended = (self.epochs.iter().skip(1))
+            .take_while(|next| next.first <= point.sent.number)
+            .count();
+        for _ in 0..ended {
             self.close_window(now);
             self.window = None;
             if let Some(epoch) = self.epochs.pop_front() {
+                self.take_look(now, &epoch, point, ended == 1);
                 self.judge(now, &epoch);
             }
             self.epochs[0].broken = broken;
@@ -381,6 +385,7 @@ impl RateController {
         if point.sent.number < self.epochs[0].first {
             return;
         }
+        self.looks.begin(point);
         let Some(window) = &mut self.window else {
             self.window = Some(Window::begin(point));
             return;

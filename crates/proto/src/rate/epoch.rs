@@ -2,6 +2,9 @@
 
 use crate::units::{Duration, Instant};
 
+/// The most of the estimate that is sent in a look.
+pub(super) const LOOK: f64 = 0.5;
+
 /// The purpose of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EpochKind {
@@ -65,6 +68,11 @@ impl Epoch {
             busy: true,
             broken: false,
         }
+    }
+
+    /// Whether so much less is sent that it tells what too much does.
+    pub(super) fn is_look(&self) -> bool {
+        self.kind == EpochKind::Down && self.gain <= LOOK
     }
 
     /// The share of its octets that arrived.

@@ -19,10 +19,20 @@ const STRETCHED: f64 = 1.5;
 const USED: f64 = 0.7;
 /// The share of what was sent that passes when a queue grows, whoever sent little.
 const OVERLOADED: f64 = 0.9;
-/// Datagrams that must arrive in a round.
-const ROUND_ARRIVED: f64 = 12.0;
+/// Datagrams that must arrive in a round: with half lost its share is known to a fifth.
+const ROUND_ARRIVED: f64 = 24.0;
 /// The most that may have gone through the link, as a multiple of what arrived of the train.
 const MISSING: f64 = 1.5;
+/// The share that arrives below which a round is ended early, once so many datagrams were sent: the first round of
+/// all may be far above the link.
+const POOR: f64 = 0.15;
+const POOR_SENT: f64 = 96.0;
+/// The same, for the share as a part of the first train's.
+const CUT_SHARE: f64 = 0.25;
+const CUT_SENT: f64 = 32.0;
+/// Times that the rate is lowered for that, to so many times what arrived.
+const LOWERED_MAX: u32 = 3;
+const ABOVE_ARRIVING: f64 = 1.5;
 /// Reports that a round needs.
 const REPORTS_MIN: u32 = 3;
 
@@ -75,6 +85,10 @@ pub(super) struct Start {
     round: Option<Window>,
     /// The shares of the first round, which is the slowest.
     pub(super) slowest: Option<Shares>,
+    /// The shares of the last round.
+    pub(super) newest: Option<Shares>,
+    /// Times that the rate was lowered.
+    lowered: u32,
 }
 
 impl Start {
@@ -92,6 +106,8 @@ impl Start {
             round_after: train_last,
             round: None,
             slowest: None,
+            newest: None,
+            lowered: 0,
         }
     }
 
@@ -144,10 +160,14 @@ impl Start {
         let long = datagrams >= 8.0 && round.arrived() >= ROUND_ARRIVED * packet;
         let least = known.delays.queue_least(packet, self.rate);
         let queued = round.rise() > 2.0 * least || (long && round.least > least);
-        if round.reports < REPORTS_MIN || !(long || queued) {
+        let of_train = self.train_share(packet);
+        let share = round.arrived() / round.sent().max(1.0);
+        let poor = (datagrams >= POOR_SENT && share < POOR)
+            || (datagrams >= CUT_SENT && share < CUT_SHARE * of_train);
+        if round.reports < REPORTS_MIN || !(long || queued || poor) {
             return Step::At(self.rate);
         }
-        self.end_round(&round, known, queued)
+        self.end_round(&round, known, queued, poor)
     }
 
     /// Takes a report on the train. Of datagrams that followed each other the spacing is the link's. Where
@@ -179,7 +199,16 @@ impl Start {
         }
     }
 
-    fn end_round(&mut self, round: &Window, known: &Known<'_>, queued: bool) -> Step {
+    /// The share of the train that arrived.
+    fn train_share(&self, packet: f64) -> f64 {
+        let (Some(first), Some(last)) = (self.train_first, self.train_newest) else {
+            return 0.0;
+        };
+        let arrived = last.arrived.saturating_sub(first.arrived) as f64 / packet + 1.0;
+        arrived / TRAIN_DATAGRAMS as f64
+    }
+
+    fn end_round(&mut self, round: &Window, known: &Known<'_>, queued: bool, poor: bool) -> Step {
         self.round = None;
         self.round_after = known.sent_last;
         let is_used = known.busy
@@ -195,10 +224,24 @@ impl Start {
             datagrams: round.sent() / known.packet,
             edges: 0.0,
         };
+        self.newest = Some(shares);
+        if poor && self.slowest.is_none() {
+            if self.lowered >= LOWERED_MAX {
+                let rate = round.sent_rate();
+                return Step::Found { rate, cut: false };
+            }
+            // The medium, or far too much: less tells, and the search goes on from there.
+            self.lowered += 1;
+            let less = ABOVE_ARRIVING * round.arrived_rate();
+            self.rate = less.min(self.rate / 2.0);
+            return Step::At(self.rate);
+        }
         let slowest = *self.slowest.get_or_insert(shares);
-        let cut = shares.rate > 1.3 * slowest.rate
-            && Evidence::default().of_pair(shares, slowest) == Verdict::Full;
+        let cut = poor
+            || shares.rate > 1.3 * slowest.rate
+                && Evidence::default().of_pair(shares, slowest) == Verdict::Full;
         if cut {
+            self.newest = Some(slowest);
             // The slowest round is the least likely to have been cut.
             let carried = round.arrived_rate() / slowest.share.max(0.05);
             let rate = carried.min(round.passed_rate());
@@ -238,7 +281,7 @@ mod tests {
             bound: f64::MAX,
             busy: true,
         };
-        let mut start = Start::new(0);
+        let mut start = Start::new(0, None);
         for (count, (number, micros)) in (1..).zip(arrived) {
             let sent = Sent {
                 number: *number,

@@ -6,7 +6,7 @@
 //! al., SIGCOMM 2022, without its transform).
 
 use super::super::epoch::{Epoch, EpochKind};
-use super::{AFTER_START, RateController, seconds};
+use super::{RateController, seconds};
 use crate::units::Instant;
 
 /// The share by which more and less is sent.
@@ -80,7 +80,7 @@ impl RateController {
             && epoch.busy
             && epoch.sent > HIDDEN_PACKETS * self.packet
             && self.delays.noise() < HIDDEN_NOISE * epoch.sending.min(epoch.arriving);
-        if epoch.kind == EpochKind::Down && epoch.gain <= AFTER_START {
+        if epoch.is_look() {
             self.response.first = Some(*epoch).filter(|_| useful);
             return;
         }

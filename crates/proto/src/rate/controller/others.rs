@@ -47,6 +47,8 @@ const ALL: f64 = 0.8;
 const EMPTIED_LONG: u32 = 20;
 /// The share that usually arrives above which losses are not usual.
 const LOSSLESS: f64 = 0.99;
+/// And below which much is.
+const MUCH_LOST: f64 = 0.9;
 
 /// The knowledge of others.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,7 +148,8 @@ impl RateController {
             if seconds > around && arrived > ROUND_PACKETS * self.packet {
                 let carried = arrived / seconds / self.share.clamp(0.02, 1.0);
                 let under_way = around / self.packet;
-                competing.limit(carried * under_way, link * under_way);
+                let much_lost = self.share < MUCH_LOST;
+                competing.limit(carried * under_way, link * under_way, much_lost);
                 others.round = Some(point);
             }
             let rate = competing.window() * self.packet / around;

@@ -1,10 +1,10 @@
 //! The stretches of sending that follow each other, and the pace in each.
 
 use super::super::config::RateSharing;
-use super::super::epoch::{Epoch, EpochKind};
+use super::super::epoch::{Epoch, EpochKind, LOOK};
 use super::super::evidence::Shares;
 use super::alone::PULSE;
-use super::{AFTER_START, EPOCH_MIN, EPOCH_PACKETS, RATE_MIN, RateController, bitrate, seconds};
+use super::{EPOCH_MIN, EPOCH_PACKETS, RATE_MIN, RateController, bitrate, seconds};
 use crate::units::{Bitrate, Instant};
 
 /// The reports in a stretch.
@@ -73,11 +73,15 @@ impl RateController {
     pub(super) fn next_epoch(&mut self, now: Instant, first: u64, ended: EpochKind, gain: f64) {
         let (step, lasts) = self.step();
         let unjudged = |epoch: &Epoch| epoch.kind == EpochKind::Up || epoch.kind == EpochKind::Down;
-        let waits = now < self.hold_until || self.epochs.iter().any(unjudged);
+        let unjudged = self.epochs.iter().any(unjudged);
+        let waits = now < self.hold_until || unjudged;
         let (kind, gain) = match ended {
             EpochKind::Up if self.queue_shows && self.found_more > 0 => (EpochKind::Down, 1.0),
             EpochKind::Up => (EpochKind::Down, 1.0 - (gain - 1.0).min(STEP_MAX)),
-            EpochKind::Cruise if !waits && self.looks(now) => (EpochKind::Down, AFTER_START),
+            EpochKind::Cruise if !unjudged && self.looks_down(now) => {
+                (EpochKind::Down, self.look_shape().0)
+            }
+            EpochKind::Cruise if !waits && self.looks(now) => (EpochKind::Down, LOOK),
             EpochKind::Cruise if !waits && self.capacity < 0.999 * self.bound => {
                 (EpochKind::Up, 1.0 + step)
             }
@@ -95,8 +99,9 @@ impl RateController {
             }
             return;
         }
-        let lasts = if gain <= AFTER_START {
-            let lasts = lasts.max(self.round_trip / 2.0);
+        let lasts = if gain <= LOOK {
+            let lasts = lasts.max(self.round_trip / 2.0).max(self.look_shape().1);
+            self.begin_look(now, lasts);
             self.response.look_at = now + seconds((LOOK_APART * lasts).max(LOOK_MIN));
             lasts
         } else {
@@ -126,9 +131,10 @@ impl RateController {
             };
         }
         if self.others.compete() {
-            let pulse = match self.epochs.back().map(|epoch| epoch.kind) {
-                Some(EpochKind::Up) => 1.0 + PULSE,
-                Some(EpochKind::Down) => 1.0 - PULSE,
+            let pulse = match self.epochs.back().map(|epoch| (epoch.kind, epoch.gain)) {
+                Some((EpochKind::Up, _)) => 1.0 + PULSE,
+                Some((EpochKind::Down, gain)) if gain <= LOOK => gain,
+                Some((EpochKind::Down, _)) => 1.0 - PULSE,
                 _ => 1.0,
             };
             return bitrate((self.capacity * pulse).min(self.bound));
@@ -148,7 +154,7 @@ impl RateController {
         let above = self.predicted_queueing(now) - target;
         let drain = (above / (self.round_trip / 2.0).max(EPOCH_MIN)).clamp(0.0, 0.5);
         bitrate(
-            (self.capacity * self.yielding.share * (gain - drain).max(PACE_MIN))
+            (self.capacity * self.yielding.share * (gain - drain).max(PACE_MIN.min(gain)))
                 .max(RATE_MIN)
                 .min(self.bound),
         )

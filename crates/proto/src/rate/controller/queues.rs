@@ -97,7 +97,8 @@ impl RateController {
         let slower = 1.0 - sent / self.capacity;
         let steady = window.rise().abs() < 0.3 * slower * window.sending()
             && (passed / sent - 1.0).abs() < 0.3 * slower;
-        if slower > 0.1 && steady {
+        let told_by_look = self.epochs[0].is_look() && self.looks.missing();
+        if slower > 0.1 && steady && !told_by_look {
             self.on_standing(now, window, slower);
             return;
         }
@@ -107,7 +108,8 @@ impl RateController {
         let share = self.share.clamp(0.02, 0.999);
         let deviation = self.deviation(datagrams);
         let arrived = window.arrived() / (window.sent() * share);
-        if arrived < 1.0 - 2.5 * deviation {
+        let missing = arrived < 1.0 - 2.5 * deviation;
+        if missing {
             found = window.arrived_rate() / share;
         }
         // While more is sent than passes, some may be dropped before the queue: that is no more than a
@@ -117,7 +119,12 @@ impl RateController {
         }
         let ratio = found / self.capacity;
         let far = (ratio - 1.0).abs() > FAR && window.least > 2.0 * least;
-        let gain = if far && ratio < 1.0 { 1.0 } else { GAIN };
+        // What is missing may be a burst of the medium's: several windows tell.
+        let gain = if far && ratio < 1.0 && !missing {
+            1.0
+        } else {
+            GAIN
+        };
         let found = self.capacity * (1.0 + (ratio - 1.0) * gain);
         self.capacity = found.clamp(RATE_MIN, self.bound);
         self.cause = RateCause::Queue;
