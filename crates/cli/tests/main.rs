@@ -22,6 +22,7 @@ mod gateway_log;
 mod gateway_mtu;
 mod gateway_names;
 mod gateway_proxies;
+mod gateway_rate;
 mod gateway_refusals;
 mod gateway_reload;
 mod gateway_service;

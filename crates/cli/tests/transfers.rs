@@ -53,6 +53,35 @@ fn reliable_arrives_whole_at_every_loss() {
 }
 
 #[test]
+fn a_link_of_unknown_rate_carries_a_file_at_its_own() {
+    let place = Place::with(6_000_000);
+    for (security, share) in [(false, "fair"), (true, "background")] {
+        let keys = place.path("link.preset").display().to_string();
+        if security {
+            let made = run(&format!("keygen --preset {keys}"));
+            assert_eq!(made.status.code(), Some(0), "{}", said(&made));
+        }
+        let preset = if security {
+            format!("--preset {keys}")
+        } else {
+            String::new()
+        };
+        let mut receiver = receiver(&place, &format!("--once --force {preset}"));
+        let (_link, to) = link(&receiver.address(), "--rate 20mbit --delay 5ms --loss 10%");
+        let file = place.file();
+        let output = run(&format!("send {file} {to} --share {share} --json {preset}"));
+        assert_eq!(output.status.code(), Some(0), "{share}: {}", said(&output));
+        let record: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let found = record["link_bps"].as_f64().expect("it was found") / 1e6;
+        // The machine may be busy, so that less was sent than the link takes.
+        assert!((8.0..30.0).contains(&found), "{record}");
+        assert_eq!(receiver.record()["verified"], true);
+        assert_eq!(receiver.code(), Some(0));
+        assert!(place.arrived() == place.octets, "{share}: other octets");
+    }
+}
+
+#[test]
 fn nack_mack_arrives_whole_at_every_loss() {
     for loss in ["0%", "5%", "20%", "40%"] {
         arrives_at(loss, "nack-mack");

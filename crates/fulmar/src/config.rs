@@ -1,13 +1,12 @@
 //! The settings of an endpoint.
 
 use fulmar_net::session::{EarlyData, PresetKey, PublicKey, SecretKey, Security};
+use fulmar_proto::rate::RateSharing;
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Mode;
 use std::io::{Error, ErrorKind, Result};
 
-/// The rate of an endpoint that was told none.
-const RATE_DEFAULT: Bitrate = Bitrate::from_bits_per_second(10_000_000);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 /// The transport takes no less.
@@ -52,6 +51,7 @@ pub struct Config {
     pub(crate) peers: Vec<PublicKey>,
     pub(crate) mode: Mode,
     pub(crate) rate: Option<Bitrate>,
+    pub(crate) sharing: Option<RateSharing>,
     pub(crate) connect_timeout: Duration,
     pub(crate) give_up_after: Duration,
     pub(crate) early_data: EarlyData,
@@ -83,6 +83,7 @@ impl Config {
             peers: Vec::new(),
             mode: Mode::Reliable,
             rate: None,
+            sharing: None,
             connect_timeout: CONNECT_TIMEOUT,
             give_up_after: GIVE_UP_AFTER,
             early_data: EarlyData::Off,
@@ -99,10 +100,18 @@ impl Config {
         self
     }
 
-    /// The rate of the link in this direction, IP headers included: an upper bound that queues and congestion marks
-    /// lower and loss does not. 10 Mbit/s if none is given.
+    /// The rate of the link in this direction, IP headers included, if it is known and the link is one's own. That is
+    /// what is sent, whatever others need: queues and congestion marks lower it, and loss does not. Without it the rate
+    /// towards each peer is found, and shared with others as [`Config::share`] says.
     pub const fn rate(mut self, rate: Bitrate) -> Self {
         self.rate = Some(rate);
+        self
+    }
+
+    /// Whose the link is: [`RateSharing::Fair`] if neither this nor a rate is given. With a rate and `Fair` or
+    /// `Background`, the rate is the most that is sent.
+    pub const fn share(mut self, sharing: RateSharing) -> Self {
+        self.sharing = Some(sharing);
         self
     }
 
@@ -154,10 +163,6 @@ impl Config {
         self
     }
 
-    pub(crate) fn rate_or_default(&self) -> Bitrate {
-        self.rate.unwrap_or(RATE_DEFAULT)
-    }
-
     pub(crate) fn check(&self) -> Result<()> {
         let error = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
         if !ModeRules::of(self.mode).complete {
@@ -166,8 +171,10 @@ impl Config {
                 "Config::mode is `{mode}`, which may leave octets out; a stream needs reliable, near-reliable or nack-mack"
             ));
         }
-        if self.rate_or_default().as_bits_per_second() == 0 {
-            return error("Config::rate is 0; give the link's rate".to_owned());
+        if self.rate == Some(Bitrate::ZERO) {
+            return error(
+                "Config::rate is 0; give the link's rate, or none to have it found".to_owned(),
+            );
         }
         if self.give_up_after < GIVE_UP_MIN {
             return error("Config::give_up_after must be at least 1s".to_owned());

@@ -8,7 +8,7 @@ use fulmar_net::clock::Clock;
 use fulmar_net::secured::boot_epoch;
 use fulmar_net::session::{
     EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
-    fast_cipher, wire_2,
+    fast_cipher, path_acks, wire_2,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Driver {
 
 /// The session's peers, and their keys.
 fn peers_of(config: &Config) -> (Vec<PeerConfig>, BTreeMap<PeerIndex, Option<PublicKey>>) {
-    let rate = config.rate_or_default();
+    let rate = config.rate;
     if let Some(security) = config.identity.only_peer() {
         let keys = BTreeMap::from([(PeerIndex(0), None)]);
         return (vec![settings("the other end", security, rate)], keys);
@@ -76,10 +76,10 @@ fn peers_of(config: &Config) -> (Vec<PeerConfig>, BTreeMap<PeerIndex, Option<Pub
 pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<Shared>, Driver)> {
     config.check()?;
     let invalid = |text: String| Error::new(ErrorKind::InvalidInput, text);
-    let rate = config.rate_or_default();
+    let rate = config.rate;
     let clock = Clock::start();
     let (waker, wake_up) = waker()?;
-    let port = UdpPort::bind(local, PortConfig::for_rate(rate))?;
+    let port = UdpPort::bind(local, PortConfig::for_bound(rate))?;
     let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (n, source) in [(0, port.as_fd()), (1, wake_up.as_fd())] {
         epoll::add(
@@ -91,7 +91,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
     }
     let (peers, keys) = peers_of(&config);
     let machine = EndpointConfig {
-        rate: RateSource::Told(rate),
+        rate: RateSource::of(rate, config.sharing),
         burst: BURST,
         lower_overhead: LOWER_OVERHEAD,
         connections_max: CONNECTIONS_MAX,
@@ -112,7 +112,10 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
     };
     let boot = boot_epoch();
     let session = SessionConfig {
-        capabilities: fast_cipher().into_iter().chain([wire_2()]).collect(),
+        capabilities: fast_cipher()
+            .into_iter()
+            .chain([wire_2(), path_acks()])
+            .collect(),
         early_data: config.early_data,
         early_floor: config.epoch_seen.unwrap_or(boot),
         ..SessionConfig::new(identity, peers, boot)

@@ -4,7 +4,7 @@
 //! An [`Endpoint`] is a UDP port. It opens [`Stream`]s, which read and write as a `TcpStream` does, and
 //! [`Messages`], each of which is worth something until a deadline; a [`Listener`] takes those that others open. Ends
 //! know each other by their keys, and a key that was not expected gets no answer. Unlike TCP, no loss slows a stream
-//! down: it sends at the rate that [`Config::rate`] names, less if a queue builds up.
+//! down: it sends at the rate that the path is found to carry, or that [`Config::rate`] names.
 //!
 //! [`new_secret_key`] makes a key. Two whole programs are in `examples`, `chat` and `sensor`; the guide is
 //! `docs/guide/library.md` in the repository.
@@ -127,6 +127,7 @@ pub use driver::Driver;
 pub use endpoint::{Endpoint, Listener, new_secret_key};
 pub use fulmar_net::session::{EarlyData, KeyError, PresetKey, PublicKey, SecretKey};
 pub use fulmar_proto::machine::Priority;
+pub use fulmar_proto::rate::RateSharing;
 pub use fulmar_proto::units::Bitrate;
 pub use fulmar_proto::wire::Mode;
 pub use messages::{Expired, Messages};

@@ -17,17 +17,17 @@ pub(crate) type Trouble = str;
 pub(crate) struct Peers {
     /// The keys, by the session's index; `None` for a peer without a key of its own.
     keys: BTreeMap<PeerIndex, Option<PublicKey>>,
-    rate: Bitrate,
+    rate: Option<Bitrate>,
     sends_early: bool,
     /// Since when a peer cannot be reached.
     down: BTreeMap<PeerIndex, Instant>,
     troubles: BTreeMap<PeerIndex, String>,
 }
 
-/// The settings of a peer with this security.
-pub(crate) fn settings(name: &str, security: Security, rate: Bitrate) -> PeerConfig {
+/// The settings of a peer with this security, at the end of a link of `rate` if it was told.
+pub(crate) fn settings(name: &str, security: Security, rate: Option<Bitrate>) -> PeerConfig {
     let mtu = MtuConfig {
-        rate: Some(rate),
+        rate,
         ..MtuConfig::default()
     };
     PeerConfig {
@@ -98,7 +98,7 @@ pub(crate) const fn by_key(peer: PublicKey) -> Security {
 impl Peers {
     pub(crate) const fn new(
         keys: BTreeMap<PeerIndex, Option<PublicKey>>,
-        rate: Bitrate,
+        rate: Option<Bitrate>,
         sends_early: bool,
     ) -> Self {
         Self {

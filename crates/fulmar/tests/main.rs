@@ -4,6 +4,7 @@
 //! an error if that does not come.
 
 mod examples;
+mod found_rate;
 mod link;
 mod messages;
 mod setup;

@@ -307,6 +307,7 @@ fn server(life: u8) -> End<PerfServer<Asked>> {
         let plan = ServerPlan {
             connection: connection_config(),
             rate_max: Bitrate::from_bits_per_second(10_000_000),
+            sharing: None,
             once: false,
         };
         let made = PerfServer::new(plan, endpoint, Stop::default(), Asked::default());

@@ -17,10 +17,11 @@ use fulmar_net::wait;
 use fulmar_net::wait::WakeUp;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::PathId;
+use fulmar_proto::rate::RateSharing;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AddressKey, AerotpEndpoint, ConfigError, ConnectionConfig, Counters, EndpointConfig,
-    RateSource,
+    ModeRules, RateSource, SHARINGS,
 };
 use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
@@ -92,11 +93,54 @@ pub(crate) fn give_up(text: &str) -> Result<Duration, String> {
     Ok(parsed)
 }
 
+/// The rate that is supposed until one is found, where something must be.
+const RATE_SUPPOSED: Bitrate = Bitrate::from_bits_per_second(5_000_000);
+
+/// The options on the rate of the link, and on others who use it.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct RateArgs {
+    /// Rate of the link, all headers included, if it is known; else it is found.
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) rate: Option<Bitrate>,
+    /// Whose the link is: own (nobody else's; with --rate, exactly that rate is sent), fair (others get their
+    /// share), background (others come first) [default: own with --rate, else fair].
+    #[arg(long, value_name = "WHOSE", value_parser = sharing())]
+    pub(crate) share: Option<RateSharing>,
+}
+
+impl RateArgs {
+    /// The way in which the rate is known in `mode`, of which the other end tells something if it is in a session, or
+    /// has connections. Where it tells nothing, nothing can be found.
+    pub(crate) fn source(self, mode: Mode, secured: bool) -> RateSource {
+        let source = RateSource::of(self.rate, self.share);
+        if secured || ModeRules::of(mode).connection {
+            return source;
+        }
+        RateSource::Told(self.supposed())
+    }
+
+    /// The rate, or one for what must be decided before it is found.
+    pub(crate) fn supposed(self) -> Bitrate {
+        self.rate.unwrap_or(RATE_SUPPOSED)
+    }
+}
+
+fn sharing() -> impl TypedValueParser<Value = RateSharing> {
+    let names = SHARINGS.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|given| {
+        let known = SHARINGS.into_iter().find(|(name, _)| *name == given);
+        known.map(|(_, sharing)| sharing).ok_or("is not known")
+    })
+}
+
 /// A rate above zero.
 pub(crate) fn rate(text: &str) -> Result<Bitrate, String> {
     let rate: Bitrate = text.parse().map_err(|error| format!("{error}"))?;
     if rate.as_bits_per_second() == 0 {
-        return Err("nothing is ever sent at a rate of 0; write what the link carries".to_owned());
+        return Err(
+            "nothing is ever sent at a rate of 0; write what the link carries, or leave it out"
+                .to_owned(),
+        );
     }
     Ok(rate)
 }
@@ -154,9 +198,9 @@ pub(crate) fn settings(
     }
 }
 
-/// The octets that the send buffer should hold at `rate`.
-pub(crate) fn send_buffer_bytes(rate: Bitrate) -> usize {
-    rate.bytes_in(SEND_BUFFER_TIME)
+/// The octets that the send buffer should hold at `rate`, or at any.
+pub(crate) fn send_buffer_bytes(rate: Option<Bitrate>) -> usize {
+    rate.map_or(SEND_BUFFER_MAX, |rate| rate.bytes_in(SEND_BUFFER_TIME))
         .clamp(SEND_BUFFER_MIN, SEND_BUFFER_MAX)
         .as_usize()
 }
@@ -179,7 +223,9 @@ pub(crate) enum EndpointCarrier {
 #[derive(Debug)]
 pub(crate) struct CarrierPlan {
     /// The rate at which it sends.
-    pub(crate) rate: Bitrate,
+    pub(crate) rate: RateSource,
+    /// Whether the other end may find its rate by what it is told.
+    pub(crate) reports_often: bool,
     /// Octets around each TPDU, a session included.
     pub(crate) overhead: ByteCount,
     /// The largest packet.
@@ -199,6 +245,7 @@ impl EndpointCarrier {
     pub(crate) fn new(plan: CarrierPlan) -> Result<Self, Failure> {
         let CarrierPlan {
             rate,
+            reports_often,
             overhead,
             mtu,
             credentials,
@@ -209,7 +256,8 @@ impl EndpointCarrier {
             .or_exit(Exit::Device)?;
         let is_open_to_all = credentials.is_none() && calls.is_none();
         let config = EndpointConfig {
-            rate: RateSource::Told(rate),
+            rate,
+            reports_often,
             lower_overhead: overhead,
             burst: BURST_TIME,
             address_key: is_open_to_all.then(|| AddressKey::new(entropy.array())),

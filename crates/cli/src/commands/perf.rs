@@ -5,7 +5,7 @@ mod json;
 mod text;
 
 use super::address::{resolve, resolve_remote};
-use super::connection::{self, CarrierPlan, EndpointCarrier};
+use super::connection::{self, CarrierPlan, EndpointCarrier, RateArgs};
 use super::secure::SecurityArgs;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -18,7 +18,7 @@ use fulmar_net::perf::{
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::waker;
-use fulmar_proto::transport::aerotp::ConnectionConfig;
+use fulmar_proto::transport::aerotp::{ConnectionConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -31,8 +31,10 @@ const EXAMPLES: &str = "\
 Examples:
   fulmar perf -s
       wait for tests on UDP port 4917, until Ctrl-C
+  fulmar perf -c 10.0.0.2
+      ten seconds of as much as mode reliable finds the path to carry, sharing it with others
   fulmar perf -c 10.0.0.2 --rate 20mbit
-      ten seconds of as much as mode reliable carries, over a link of 20 Mbit/s
+      the same over a link of 20 Mbit/s that nobody else uses
   fulmar perf -c 10.0.0.2 -u -b 4M -t 60 -i 1
       4 Mbit/s without repair, a line each second: what a link of 5 Mbit/s itself loses
   fulmar perf -c 10.0.0.2 -P 8 --rate 20mbit
@@ -40,10 +42,11 @@ Examples:
   fulmar perf -c 10.0.0.2 -R --mode nack-mack --fec-words 16 -J | jq .delay.p99_s
       from there to here; one JSON object, whatever happens
 
-The letters are iperf3's. -b is the rate of the data, --rate what the link carries with all headers: there
-is no congestion control in this version, so on a shared path stay below what is yours. Both, and -n, are of
-the whole test, however many streams share them: here -P 8 -b 4M is 4 Mbit/s, where iperf3 sends 32. One-way delays
-need the two clocks compared, which each result says how exactly could be done.
+The letters are iperf3's. -b is the rate of the data, --rate what the link carries with all headers. Without --rate
+that is found, and shared fairly with others; with it exactly that is sent, whatever others need. Of a server --rate is
+the most that it sends, and --share says whose the link is in tests from there. Rates and -n are of the whole test,
+however many streams share them: here -P 8 -b 4M is 4 Mbit/s, where iperf3 sends 32. One-way delays need the two
+clocks compared, which each result says how exactly could be done.
 Without --key and --peer, or --preset, anyone who reaches a server's port may measure, at its --rate at most.
 ";
 
@@ -100,9 +103,8 @@ pub(crate) struct PerfArgs {
     /// Client: reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable.
     #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
-    /// Rate of the link, all headers included; of a server, the most that it sends.
-    #[arg(long, value_name = "RATE", value_parser = connection::rate)]
-    rate: Option<Bitrate>,
+    #[command(flatten)]
+    rate: RateArgs,
     /// Client: parity in each packet against bit errors, in words of 32 bits.
     #[arg(long, value_name = "WORDS", default_value = "0", value_parser = connection::fec_words)]
     fec_words: FecStrength,
@@ -124,8 +126,7 @@ pub(crate) struct PerfArgs {
 
 /// The UDP port of tests.
 const PORT: u16 = 4_917;
-/// A link's rate if none was named.
-const CLIENT_RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);
+/// The most that a server sends if it was told none.
 const SERVER_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000_000);
 /// The rate of UDP tests, iperf3's default.
 const UDP_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000);
@@ -144,18 +145,19 @@ impl PerfArgs {
         ConnectionConfig {
             mode: self.mode(),
             fec_words: self.fec_words,
-            send_buffer_bytes: connection::send_buffer_bytes(self.link_rate()),
-            ..connection::settings((self.mtu, self.link_rate()), overhead, self.give_up)
+            send_buffer_bytes: connection::send_buffer_bytes(self.bound()),
+            ..connection::settings((self.mtu, self.supposed()), overhead, self.give_up)
         }
     }
 
-    fn link_rate(&self) -> Bitrate {
-        let default = if self.server {
-            SERVER_RATE
-        } else {
-            CLIENT_RATE
-        };
-        self.rate.unwrap_or(default)
+    /// The most that this end sends, if there is a bound.
+    fn bound(&self) -> Option<Bitrate> {
+        self.rate.rate.or(self.server.then_some(SERVER_RATE))
+    }
+
+    /// That, or what is supposed before it is found.
+    fn supposed(&self) -> Bitrate {
+        self.bound().unwrap_or(self.rate.supposed())
     }
 
     /// The test that the server is asked for.
@@ -199,7 +201,7 @@ impl PerfArgs {
         let mut test = Test::new((id & 0xFFFF_FFFF) as u32, self.mode(), direction);
         test.message_bytes = u32::try_from(length.0).unwrap_or(u32::MAX);
         test.rate_bps = rate.map(Bitrate::as_bits_per_second);
-        test.link_bps = self.link_rate().as_bits_per_second();
+        test.link_bps = self.rate.rate.map_or(0, Bitrate::as_bits_per_second);
         test.limit = match self.bytes {
             Some(bytes) => Limit::Bytes(bytes.0),
             None => Limit::Time(self.time.unwrap_or(TIME)),
@@ -343,10 +345,12 @@ fn measure(
     };
     let signals = Signals::catch(&[&waker])?;
     let talk = (verbose, args.json);
-    let port = PortConfig::for_rate(args.link_rate());
+    let port = PortConfig::for_bound(args.bound());
     let (mut driver, path) = connection::driver_to(peer, port, wake_up, talk)?;
     let mut carrier = EndpointCarrier::new(CarrierPlan {
-        rate: args.link_rate(),
+        rate: args.rate.source(args.mode(), credentials.is_some()),
+        // In a test from the server, the server finds its rate.
+        reports_often: args.reverse,
         overhead,
         mtu: args.mtu,
         credentials,
@@ -383,13 +387,18 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     let bind = args.bind.as_deref().unwrap_or_default();
     let listen = resolve("--bind", &address("-B", bind, args.port)?)?;
     let signals = Signals::catch(&[&waker])?;
-    let port = PortConfig::for_rate(args.link_rate());
+    let port = PortConfig::for_bound(args.bound());
     let talk = (verbose, args.json);
     let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
     let credentials = args.security.read(false)?;
     let overhead = connection::lower_overhead(listening, credentials.is_some());
     let mut carrier = EndpointCarrier::new(CarrierPlan {
-        rate: args.link_rate(),
+        rate: RateSource::Found {
+            bound: args.bound(),
+            first: None,
+            sharing: args.rate.share.unwrap_or_default(),
+        },
+        reports_often: true,
         overhead,
         mtu: args.mtu,
         credentials,
@@ -397,7 +406,8 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     })?;
     let plan = ServerPlan {
         connection: args.connection(overhead),
-        rate_max: args.link_rate(),
+        rate_max: args.supposed(),
+        sharing: args.rate.share,
         once: args.one_off,
     };
     let watcher = Watcher::new(args.json);

@@ -15,7 +15,7 @@ use fulmar_net::transfer::{
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::{Waker, waker};
-use fulmar_proto::transport::aerotp::{ConnectionConfig, ModeRules};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, ModeRules, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use serde::Serialize;
 use std::io::ErrorKind;
@@ -417,7 +417,8 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         checkpoint_every: args.checkpoint,
     };
     let mut carrier = EndpointCarrier::new(CarrierPlan {
-        rate: RATE,
+        rate: RateSource::Told(RATE),
+        reports_often: true,
         overhead,
         mtu: args.mtu,
         credentials,

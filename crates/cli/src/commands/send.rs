@@ -1,7 +1,7 @@
 //! `fulmar send FILE HOST:PORT`.
 
 use super::address::resolve_remote;
-use super::connection::{self, CarrierPlan, EndpointCarrier, WireReport};
+use super::connection::{self, CarrierPlan, EndpointCarrier, RateArgs, WireReport};
 use super::overwrite;
 use super::progress::TransferBar;
 use super::secure::SecurityArgs;
@@ -26,8 +26,12 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  fulmar send big.iso 10.0.0.2:4914 --rate 20mbit
+  fulmar send big.iso 10.0.0.2:4914
       every octet, verified by BLAKE3; run it again to continue where it was cut off
+  fulmar send big.iso 10.0.0.2:4914 --share background
+      only what others on the way leave
+  fulmar send big.iso 10.0.0.2:4914 --rate 20mbit
+      over a link of 20 Mbit/s that nobody else uses
   tar c dir | fulmar send - 10.0.0.2:4914 --name dir.tar
       from a pipe
   fulmar send video.ts 10.0.0.2:4914 --mode quasi-reliable --block 32,4
@@ -37,8 +41,8 @@ Examples:
   fulmar send big.iso ground.example:4914 --wait
       at every boot, say: however long the name, the network or the receiver is not there yet
 
-The rate is what the link carries, all headers included. There is no congestion control in this
-version: on a shared path, stay below what is yours.
+Without --rate the link's rate is found and shared fairly with others. With it exactly that is sent, whatever
+others need: for a link of your own. Mode datagram without keys, whose receiver tells nothing, sends 5 Mbit/s.
 ";
 
 const SCHEMA: &str = "fulmar.send/1";
@@ -56,9 +60,8 @@ pub(crate) struct SendArgs {
     /// (some may be missing, and the receiver knows which).
     #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
-    /// Rate of the link, all headers included.
-    #[arg(long, default_value = "5Mbit/s", value_parser = connection::rate)]
-    rate: Bitrate,
+    #[command(flatten)]
+    rate: RateArgs,
     /// Parity in each TPDU against bit errors, in words of 32 bits.
     #[arg(long, value_name = "WORDS", default_value = "0", value_parser = connection::fec_words)]
     fec_words: FecStrength,
@@ -236,10 +239,12 @@ fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Fa
     let config = ConnectionConfig {
         mode: args.mode,
         fec_words: args.fec_words,
-        block: args.block.map(|plan| plan.at_rate(args.rate, args.mtu)),
+        block: args
+            .block
+            .map(|plan| plan.at_rate(args.rate.supposed(), args.mtu)),
         ack: connection::acknowledge_every(args.mack),
-        send_buffer_bytes: connection::send_buffer_bytes(args.rate),
-        ..connection::settings((args.mtu, args.rate), overhead, args.give_up)
+        send_buffer_bytes: connection::send_buffer_bytes(args.rate.rate),
+        ..connection::settings((args.mtu, args.rate.supposed()), overhead, args.give_up)
     };
     config
         .payload_bytes()
@@ -343,14 +348,15 @@ fn attempt(
             .context("asking for entropy")
             .or_exit(Exit::Device)?,
     };
-    let mut port_config = PortConfig::for_rate(args.rate);
+    let mut port_config = PortConfig::for_bound(args.rate.rate);
     if let Some(burst) = args.burst {
         port_config.burst = burst.into();
     }
     let talk = (verbose, args.json);
     let (mut driver, path) = connection::driver_to(peer, port_config, wake_up, talk)?;
     let mut carrier = EndpointCarrier::new(CarrierPlan {
-        rate: args.rate,
+        rate: args.rate.source(args.mode, credentials.is_some()),
+        reports_often: false,
         overhead,
         mtu: args.mtu,
         credentials,

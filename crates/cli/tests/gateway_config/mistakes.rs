@@ -5,7 +5,7 @@ use std::fs;
 
 /// The text to replace, its replacement, and what the error must say: the line, the field, a part of the
 /// remedy.
-const MUTATIONS: [(&str, &str, usize, &str, &str); 44] = [
+const MUTATIONS: [(&str, &str, usize, &str, &str); 45] = [
     ("[gateway]", "[gateway", 1, "", "expected `]`"),
     ("name = \"here\"", "name = \"here", 2, "", "basic string"),
     (
@@ -94,10 +94,17 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 44] = [
     ),
     (
         "rate = \"10mbit\"",
-        "",
-        8,
+        "rate = \"10bit\"",
+        11,
         "peer.0.rate",
-        "write rate = \"10Mbit/s\"",
+        "or leave it out: it is found",
+    ),
+    (
+        "rate = \"10mbit\"",
+        "share = \"fairly\"",
+        11,
+        "peer.0.share",
+        "did you mean `fair`",
     ),
     (
         "mtu = \"1500B\"",

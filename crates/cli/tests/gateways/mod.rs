@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The flags of the link between the gateways.
 pub(crate) const LOSSY: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 20%";
+/// What the gateways are told of it.
+const TOLD: &str = "rate = \"50mbit\"\n";
 
 /// A pair of gateways: clients enter at `air`, servers are reached from `ground`.
 pub(crate) struct Pair {
@@ -81,12 +83,17 @@ impl Pair {
 
     /// As [`Pair::start`], with the air gateway's command wrapped into another.
     pub(crate) fn start_wrapped(link: &str, entries: &str, wrapper: &[&str]) -> Self {
-        Self::begin(Self::emulated(link), (entries, ""), wrapper)
+        Self::begin(Self::emulated(link), (entries, "", [TOLD; 2]), wrapper)
     }
 
     /// As [`Pair::start`], with tables for the ground gateway's configuration, too.
     pub(crate) fn start_both(link: &str, air: &str, ground: &str) -> Self {
-        Self::begin(Self::emulated(link), (air, ground), &[])
+        Self::begin(Self::emulated(link), (air, ground, [TOLD; 2]), &[])
+    }
+
+    /// As [`Pair::start`], but with these lines about the rate in the configurations of `air` and `ground`.
+    pub(crate) fn start_told(link: &str, entries: &str, rates: [&str; 2]) -> Self {
+        Self::begin(Self::emulated(link), (entries, "", rates), &[])
     }
 
     fn emulated(link: &str) -> impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>) {
@@ -104,24 +111,24 @@ impl Pair {
         link: impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>),
         entries: &str,
     ) -> Self {
-        Self::begin(link, (entries, ""), &[])
+        Self::begin(link, (entries, "", [TOLD; 2]), &[])
     }
 
     fn begin(
         link: impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>),
-        (entries, on_ground): (&str, &str),
+        (entries, on_ground, [air_rate, ground_rate]): (&str, &str, [&str; 2]),
         wrapper: &[&str],
     ) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path();
         let (ground_key, air_key) = (keygen(place, "ground.key"), keygen(place, "air.key"));
-        let head = |name: &str, peer: &str, address: &str, key: &str| {
+        let head = |name: &str, peer: &str, address: &str, key: &str, rate: &str| {
             let mut text = String::new();
             write!(
                 text,
                 "[gateway]\nname = \"{name}\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{0}\"\n\
                  [security]\nkind = \"noise\"\nprivate_key_file = \"{0}/{name}.key\"\n\
-                 [[peer]]\nname = \"{peer}\"\n{address}public_key = \"{key}\"\nrate = \"50mbit\"\n",
+                 [[peer]]\nname = \"{peer}\"\n{address}public_key = \"{key}\"\n{rate}",
                 place.display()
             )
             .expect("it is memory");
@@ -135,14 +142,15 @@ impl Pair {
             let text = value.as_str().expect("an address");
             text.parse().expect("an address")
         };
-        let ground_text = head("ground", "air", "", &air_key) + allow + metrics + on_ground;
+        let ground_text =
+            head("ground", "air", "", &air_key, ground_rate) + allow + metrics + on_ground;
         fs::write(&ground_file, ground_text).expect("room");
         let mut ground = gateway(&ground_file, &[]);
         let record = started(&mut ground);
         let ground_metrics = parsed(&record["metrics"]);
         let (at, link) = link(parsed(&record["listening"]));
         let address = format!("address = \"{at}\"\n");
-        let air_head = head("air", "ground", &address, &ground_key) + metrics;
+        let air_head = head("air", "ground", &address, &ground_key, air_rate) + metrics;
         let air_file = place.join("air.toml");
         fs::write(&air_file, format!("{air_head}{entries}")).expect("room");
         let mut air = gateway(&air_file, wrapper);

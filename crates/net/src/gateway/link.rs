@@ -5,7 +5,7 @@ use super::error::GatewayError;
 use super::peers::usable;
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, fast_cipher, reports, wire_2,
+    SessionConfig, fast_cipher, path_acks, reports, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
@@ -78,7 +78,7 @@ pub(super) fn mtu_config(peer: &PeerSettings) -> MtuConfig {
     if peer.mtu_discovery {
         MtuConfig {
             max: peer.mtu,
-            rate: Some(peer.rate),
+            rate: peer.rate.bound(),
             ..MtuConfig::default()
         }
     } else {
@@ -146,7 +146,7 @@ pub(super) fn session_settings(
         fec_words: config.fec_words,
         capabilities: fast_cipher()
             .into_iter()
-            .chain([reports(), wire_2()])
+            .chain([reports(), wire_2(), path_acks()])
             .collect(),
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     }

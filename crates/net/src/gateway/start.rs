@@ -13,13 +13,13 @@ use super::sockets::{Poller, Resolver};
 use super::watch::{Watch, http};
 use crate::clock::Clock;
 use crate::descriptors;
-use crate::session::{Entropy, EpochError, PeerIndex, Session, StateDirectory, next_boot_epoch};
+use crate::session::{Entropy, EpochError, Session, StateDirectory, next_boot_epoch};
 use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig, RateSource,
+    AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig,
 };
 use fulmar_proto::units::{Bitrate, Instant};
 use std::io;
@@ -68,11 +68,9 @@ pub fn check(config: &GatewayConfig) -> Result<(), GatewayError> {
 fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> {
     let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let rng = Rng::from_seed(u64::from_le_bytes(entropy.array()));
-    let rate = config.peers.iter().map(|peer| peer.rate).max();
     let limits = &config.limits;
     let sizes = first_sizes(config);
     let endpoint = EndpointConfig {
-        rate: RateSource::Told(rate.unwrap_or(Bitrate::ZERO)),
         burst: BURST_TIME,
         lower_overhead: sizes.lower_overhead,
         // A flow that ends lingers while the next begins.
@@ -126,10 +124,12 @@ fn session(
     let settings = session_settings(config, keys, endpoints, epoch);
     let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let mut splicer = splicer(config, epoch)?;
-    // No TPDU is made for a peer before it is there.
-    for peer in 0..config.peers.len() {
-        let peer = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
-        splicer.hold(Instant::START, peer.inner_path(), true);
+    for (index, peer) in config.peers.iter().enumerate() {
+        let path = index_of(index).inner_path();
+        // The session asks for path acks where the rate is found.
+        (splicer.endpoint_mut()).set_rate_source(Instant::START, path, peer.rate);
+        // No TPDU is made for a peer before it is there.
+        splicer.hold(Instant::START, path, true);
     }
     let mut session = Session::new(settings, splicer, entropy)?;
     session.set_identity(Instant::START, keys.identity.clone(), keys.former.clone());
@@ -184,8 +184,11 @@ impl Gateway {
         let keys = read_keys(&config)?;
         let rules = entry::rules(&config)?;
         let (waker, wake_up): (_, WakeUp) = waker().map_err(system("making a waker"))?;
-        let fastest = config.peers.iter().map(|peer| peer.rate).max();
-        let port = fastest.map_or_else(PortConfig::default, PortConfig::for_rate);
+        let bounds = config.peers.iter().map(|peer| peer.rate.bound());
+        // A rate that is to be found may be any.
+        let fastest =
+            bounds.max_by_key(|bound| bound.map_or(u64::MAX, Bitrate::as_bits_per_second));
+        let port = PortConfig::for_bound(fastest.flatten());
         let port = UdpPort::bind(config.listen, port).map_err(|source| GatewayError::Listen {
             what: "carrier",
             listen: config.listen,

@@ -43,7 +43,8 @@ fn fate(was: Option<&PeerSettings>, is: &PeerSettings) -> Fate {
 fn changed(was: &PeerSettings, is: &PeerSettings) -> Vec<&'static str> {
     let all = [
         ("address", was.address != is.address),
-        ("rate", was.rate != is.rate),
+        ("rate", was.rate.bound() != is.rate.bound()),
+        ("share", was.rate.sharing() != is.rate.sharing()),
     ];
     let changed = all.iter().filter(|(_, differs)| *differs);
     changed.map(|(name, _)| *name).collect()
@@ -86,8 +87,10 @@ fn add_peer(
     debug_assert_eq!(added, Some(index_of(index)), "places are the session's");
     let peer = index_of(index);
     link.set_security(*now, peer, security, also);
+    let (machine, path) = (link.inner_mut(), peer.inner_path());
+    (machine.endpoint_mut()).set_rate_source(*now, path, settings.rate);
     // No TPDU is made for the peer before it is there.
-    link.inner_mut().hold(*now, peer.inner_path(), true);
+    machine.hold(*now, path, true);
     tracing::warn!(
         event = "peer_added",
         peer = settings.name,

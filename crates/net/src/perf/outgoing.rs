@@ -2,7 +2,7 @@
 
 use super::figures::Sent;
 use super::message::Head;
-use super::streams::{lane_config, port_of};
+use super::streams::{ahead_of_found, lane_config, port_of};
 use super::test::{Limit, Test};
 use fulmar_proto::machine::{Deadline, PathId, Priority};
 use fulmar_proto::transport::aerotp::{
@@ -32,6 +32,9 @@ pub(super) struct Outgoing {
     streams: Vec<Stream>,
     /// The stream that begins next.
     turn: usize,
+    path: PathId,
+    /// The octets of a packet where the rate is found.
+    packet_of_found: Option<usize>,
 }
 
 /// The times at which each stream may begin a message, and the limit on messages.
@@ -66,7 +69,7 @@ impl Schedule {
 }
 
 impl Outgoing {
-    /// Sends `test`'s messages on `path`, over a link of `rate`, from now on.
+    /// Sends `test`'s messages on `path`, over a link of `rate` if it was told, from now on.
     ///
     /// # Errors
     /// The connections cannot be opened; then there are none.
@@ -74,7 +77,7 @@ impl Outgoing {
         now: Instant,
         machine: &mut AerotpEndpoint,
         path: PathId,
-        (test, rate): (Test, Bitrate),
+        (test, rate): (Test, Option<Bitrate>),
         base: ConnectionConfig,
     ) -> Result<Self, ConnectError> {
         let config = lane_config(&test, rate, base);
@@ -87,6 +90,8 @@ impl Outgoing {
             },
             streams: Vec::with_capacity(usize::from(count)),
             turn: 0,
+            path,
+            packet_of_found: rate.is_none().then_some(config.tpdu_bytes_max),
         };
         for index in 0..count {
             match machine.connect(now, path, port_of(index), config) {
@@ -110,8 +115,12 @@ impl Outgoing {
         self.turn = (self.turn + 1) % self.streams.len().max(1);
         let (later, sooner) = self.streams.split_at_mut(self.turn);
         let mut busy = false;
+        let ahead = self.packet_of_found.map(|packet| {
+            let streams = sooner.len() + later.len();
+            ahead_of_found(streams, machine.rate_of(self.path), packet)
+        });
         for stream in sooner.iter_mut().chain(later) {
-            busy |= stream.work(now, machine, &mut self.schedule, each);
+            busy |= stream.work(now, machine, &mut self.schedule, (each, ahead));
         }
         busy
     }
@@ -225,13 +234,14 @@ impl Stream {
         }
     }
 
-    /// Writes up to `most` messages; returns whether it did anything.
+    /// Writes up to `most` messages, while less than `ahead` octets wait, if that is given; returns whether it did
+    /// anything.
     fn work(
         &mut self,
         now: Instant,
         machine: &mut AerotpEndpoint,
         schedule: &mut Schedule,
-        most: usize,
+        (most, ahead): (usize, Option<usize>),
     ) -> bool {
         if let Phase::Closing { until: Some(until) } = self.phase
             && until <= now
@@ -253,7 +263,9 @@ impl Stream {
                     return count > 0;
                 }
             }
-            let has_room = machine.write_room(self.lane).is_none_or(|room| room > 0);
+            let waiting = || machine.unsent_bytes(self.lane).unwrap_or_default();
+            let has_room = machine.write_room(self.lane).is_none_or(|room| room > 0)
+                && ahead.is_none_or(|ahead| waiting() < ahead as u64);
             if !has_room || !self.write(now, machine, schedule) {
                 self.blocked = true;
                 return count > 0;

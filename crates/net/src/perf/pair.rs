@@ -136,6 +136,7 @@ impl Pair {
         let serve = ServerPlan {
             connection,
             rate_max: RATE,
+            sharing: None,
             once: true,
         };
         let server = PerfServer::new(serve, &mut machines[1], Stop::default(), Told::default());

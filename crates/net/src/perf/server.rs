@@ -14,6 +14,7 @@ use crate::session::source_octets;
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
+use fulmar_proto::rate::RateSharing;
 use fulmar_proto::transport::aerotp::{
     AerotpEndpoint, CloseReason, ConfigError, ConnectionConfig, ConnectionId, Event,
 };
@@ -37,6 +38,8 @@ pub struct ServerPlan {
     pub connection: ConnectionConfig,
     /// The highest rate to send at, in tests from here, all headers included.
     pub rate_max: Bitrate,
+    /// Whose the link is in tests from here, if not as [`RateSource::of`] has it.
+    pub sharing: Option<RateSharing>,
     /// Whether to end after one test.
     pub once: bool,
 }

@@ -10,6 +10,13 @@ use fulmar_proto::wire::Port;
 /// The span whose octets may wait to be sent for the first time: as much as the streams together send in it, or two
 /// packets of each. It is part of the delay.
 const AHEAD: Duration = Duration::from_millis(2);
+/// The same where the rate is found, which takes that there is always something to send: so much of what was found, or
+/// so many packets of each stream, and so many before.
+const AHEAD_FOUND: Duration = Duration::from_millis(10);
+const AHEAD_FOUND_PACKETS: usize = 4;
+const AHEAD_FIRST_PACKETS: usize = 16;
+/// The octets of all streams that may wait to be sent at any rate.
+const AHEAD_MAX: usize = 4 << 20;
 /// The least window and send buffer of a stream, enough for 300 kB in flight. Otherwise the streams share one
 /// connection's.
 const WINDOW_TPDUS_MIN: u16 = 256;
@@ -27,10 +34,24 @@ pub(super) fn stream_at(port: Port, streams: u8) -> Option<u8> {
     (stream < streams).then_some(stream)
 }
 
-/// The settings of each stream's connection, over a link of `rate` that they share.
-pub(super) fn lane_config(test: &Test, rate: Bitrate, base: ConnectionConfig) -> ConnectionConfig {
+/// The octets of each of `streams` streams that may wait to be sent for the first time, where the rate is found. They are
+/// as many as can be before there is one.
+pub(super) fn ahead_of_found(streams: usize, rate: Option<Bitrate>, packet: usize) -> usize {
+    rate.map_or(AHEAD_FIRST_PACKETS * packet, |rate| {
+        let ahead = rate.bytes_in(AHEAD_FOUND).as_usize() / streams.max(1);
+        ahead.max(AHEAD_FOUND_PACKETS * packet)
+    })
+}
+
+/// The settings of each stream's connection, over a link that they share, of `rate` if it was told.
+pub(super) fn lane_config(
+    test: &Test,
+    rate: Option<Bitrate>,
+    base: ConnectionConfig,
+) -> ConnectionConfig {
     let streams = test.streams.max(1);
-    let ahead = rate.bytes_in(AHEAD).as_usize() / usize::from(streams);
+    let ahead = rate.map_or(AHEAD_MAX, |rate| rate.bytes_in(AHEAD).as_usize());
+    let ahead = ahead / usize::from(streams);
     let window = base.window_tpdus / u16::from(streams);
     let send_buffer = base.send_buffer_bytes / usize::from(streams);
     ConnectionConfig {
@@ -114,7 +135,7 @@ mod tests {
             send_buffer_bytes: 64 << 20,
             ..ConnectionConfig::default()
         };
-        let rate = Bitrate::from_bits_per_second(1_000_000_000);
+        let rate = Some(Bitrate::from_bits_per_second(1_000_000_000));
         for streams in STREAMS {
             let test = Test {
                 streams,
@@ -134,6 +155,15 @@ mod tests {
         }
         let one = lane_config(&Test::new(1, Mode::Reliable, TestDirection::Up), rate, base);
         assert_eq!((one.window_tpdus, one.send_buffer_bytes), (8_192, 64 << 20));
+    }
+
+    #[test]
+    fn streams_whose_rate_is_found_have_something_to_send_and_little_that_waits() {
+        let mbit = |mbit: u64| Some(Bitrate::from_bits_per_second(1_000_000 * mbit));
+        assert_eq!(ahead_of_found(1, None, 1_400), 16 * 1_400);
+        assert_eq!(ahead_of_found(1, mbit(100), 1_400), 125_000);
+        assert_eq!(ahead_of_found(8, mbit(100), 1_400), 15_625);
+        assert_eq!(ahead_of_found(8, mbit(1), 1_400), 4 * 1_400);
     }
 
     #[test]

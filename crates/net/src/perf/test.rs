@@ -44,7 +44,7 @@ pub struct Test {
     pub message_bytes: u32,
     /// The rate of the messages in bit/s; without it, as much as the transport takes.
     pub rate_bps: Option<u64>,
-    /// The rate of the link, in bit/s, all headers included.
+    /// The rate of the link, in bit/s, all headers included; 0 if it is to be found.
     pub link_bps: u64,
     /// The end of the test.
     pub limit: Limit,
@@ -120,7 +120,7 @@ impl Test {
             let (low, high) = (STREAMS.start(), STREAMS.end());
             return between("the number of streams", low.to_string(), high.to_string());
         }
-        if self.rate_bps == Some(0) || self.link_bps == 0 {
+        if self.rate_bps == Some(0) {
             return Err("a rate must be above 0".to_owned());
         }
         if self.interval.is_some_and(|span| !INTERVAL.contains(&span)) {
@@ -140,9 +140,9 @@ impl Test {
         }
     }
 
-    /// The rate of the link.
-    pub fn link_rate(&self) -> Bitrate {
-        Bitrate::from_bits_per_second(self.link_bps)
+    /// The rate of the link, if it was told.
+    pub fn link_rate(&self) -> Option<Bitrate> {
+        (self.link_bps > 0).then(|| Bitrate::from_bits_per_second(self.link_bps))
     }
 
     /// The octets of `messages` whole ones.

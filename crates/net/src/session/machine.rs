@@ -24,6 +24,7 @@ use super::guard::{Guard, GuardKeys};
 use super::handshake::Means;
 use super::keys::SecretKey;
 use super::liveness::Wants;
+use super::path_acks;
 use super::peer::{Complaints, Peer, PeerStatus};
 use super::sizes::Sizes;
 use super::sources::Bucket;
@@ -306,12 +307,19 @@ impl<M: Carried> Session<M> {
         peers.any(|peer| peer.is_open(now) || peer.is_early(now))
     }
 
-    fn hello(&self, epoch: u64) -> Hello {
+    /// Our hello to the peer at place `peer`.
+    fn hello(&mut self, epoch: u64, peer: usize) -> Hello {
+        let mut capabilities = self.config.capabilities.clone();
+        if let Some(state) = self.peers.get_mut(peer) {
+            let asks = self.inner.finds_rate(state.index.inner_path());
+            path_acks::say(&mut capabilities, asks);
+            state.path_acks.on_hello(asks);
+        }
         Hello {
             version: SESSION_VERSION,
             boot: self.boot,
             epoch,
-            capabilities: self.config.capabilities.clone(),
+            capabilities,
         }
     }
 
@@ -430,10 +438,8 @@ impl<M: Carried> Session<M> {
             .reports
             .agree(&self.config.capabilities, &capabilities);
         let is_in_two = state.wire == Wire::Two;
-        let is_numbered =
-            (state.path_acks).agree(&self.config.capabilities, &capabilities, is_in_two);
-        self.inner
-            .number_path(now, state.index.inner_path(), is_numbered);
+        let ways = (state.path_acks).agree(&self.config.capabilities, &capabilities, is_in_two);
+        self.inner.number_path(now, state.index.inner_path(), ways);
         state.capabilities = capabilities;
         state.trying_since = None;
         state.said_no_answer = false;

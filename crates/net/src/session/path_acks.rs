@@ -16,10 +16,14 @@ use super::seal::{Keypair, Numbered};
 use super::wire::{Capability, PathAck};
 use crate::session::cipher::Number;
 use fulmar_proto::machine;
+use fulmar_proto::machine::AckedWays;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 
 const CAPABILITY: &str = "path-ack";
-const VERSION: &str = "1";
+/// The value of an end that sends path acks to who asks for them, and asks for them.
+const ASKS: &str = "1";
+/// The value of an end that sends them to who asks, and needs none.
+const SENDS: &str = "sends";
 
 /// The datagrams after a silence each of which is told of.
 const EACH: u32 = 32;
@@ -36,19 +40,32 @@ const RATE_PART_MOST: u64 = 4;
 /// The bits of a path ack with all headers of IPv4.
 const BITS: u64 = 8 * 69;
 
-/// The capability that a hello states to get path acks, in wire 2, if the peer states the same. A machine that finds
-/// its rate needs them.
+/// The capability of an end that sends path acks, in wire 2, to peers whose rate is found by them. Its hello asks for
+/// the peer's where the machine inside [finds its rate](machine::Carried::finds_rate) towards it.
 pub fn path_acks() -> Capability {
     Capability {
         name: CAPABILITY.to_owned(),
-        value: VERSION.to_owned(),
+        value: ASKS.to_owned(),
         must_agree: false,
     }
 }
 
-fn exchanges(capabilities: &[Capability]) -> bool {
-    let mut said = capabilities.iter();
-    said.any(|one| one.name == CAPABILITY && one.value == VERSION)
+/// Makes the capability say whether this end asks for path acks, if it is among `capabilities`.
+pub(super) fn say(capabilities: &mut [Capability], asks: bool) {
+    let value = if asks { ASKS } else { SENDS };
+    let ours = capabilities.iter_mut();
+    for capability in ours.filter(|one| one.name == CAPABILITY) {
+        value.clone_into(&mut capability.value);
+    }
+}
+
+/// What an end says about path acks: whether it sends them, and whether it asks for them.
+fn said_by(capabilities: &[Capability]) -> (bool, bool) {
+    let has = |value: &str| {
+        let mut said = capabilities.iter();
+        said.any(|one| one.name == CAPABILITY && one.value == value)
+    };
+    (has(ASKS) || has(SENDS), has(ASKS))
 }
 
 /// The contents of a datagram, as far as they want a path ack.
@@ -74,7 +91,9 @@ struct Newest {
 /// The path acks shared with one peer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathAcks {
-    agreed: bool,
+    /// Whether this end asked for path acks in its last hello.
+    asked: bool,
+    ways: AckedWays,
     /// Octets that arrived, headers included, modulo 2^32.
     octets: u32,
     marks: u16,
@@ -92,26 +111,36 @@ pub(super) struct PathAcks {
 }
 
 impl PathAcks {
-    /// Notes the capabilities of both ends when keys were agreed on. Returns whether both exchange path acks.
+    /// Notes whether the hello that leaves asks for path acks.
+    pub(super) const fn on_hello(&mut self, asks: bool) {
+        self.asked = asks;
+    }
+
+    /// Notes the capabilities of both ends when keys were agreed on. Returns the directions in which there are path
+    /// acks.
     pub(super) fn agree(
         &mut self,
         ours: &[Capability],
         theirs: &[Capability],
         is_in_two: bool,
-    ) -> bool {
-        self.agreed = is_in_two && exchanges(ours) && exchanges(theirs);
+    ) -> AckedWays {
+        let ((we_send, _), (they_send, they_ask)) = (said_by(ours), said_by(theirs));
+        self.ways = AckedWays {
+            out: is_in_two && we_send && self.asked && they_send,
+            back: is_in_two && we_send && they_ask,
+        };
         self.every = self.every.max(EVERY);
-        if !self.agreed {
+        if !self.ways.back {
             self.due = None;
         }
-        self.agreed
+        self.ways
     }
 
     /// Counts a datagram that was sealed under `keys`. Returns its number among all that left, if the peer tells of it.
     pub(super) fn on_sealed(&mut self, keys: &mut Keypair) -> Option<u64> {
         let number = keys.note_number(PathSlot::FIRST, self.next_number)?;
         self.next_number = number + 1;
-        self.agreed.then_some(number)
+        self.ways.out.then_some(number)
     }
 
     /// Counts a genuine datagram that arrived under our keys `keys`. What is `numbered` left under the same keys.
@@ -141,7 +170,7 @@ impl PathAcks {
 
     /// Notes that the contents of the datagram that was counted last ask for a path ack.
     pub(super) fn on_asked(&mut self, now: Instant, asks: Asks) {
-        if !self.agreed || asks == Asks::Nothing {
+        if !self.ways.back || asks == Asks::Nothing {
             return;
         }
         let after = |every| self.told_at.map_or(now, |at| now.max(at + every));
@@ -196,7 +225,7 @@ impl PathAcks {
 
     /// The meaning of the peer's path ack, which is in the datagram that is being taken.
     pub(super) fn read(&self, ack: &PathAck) -> Option<machine::PathAck> {
-        let numbered = self.numbered.filter(|_| self.agreed)?;
+        let numbered = self.numbered.filter(|_| self.ways.out)?;
         let is_known = ack.slot == PathSlot::FIRST && ack.hold < PathAck::HOLD_MAX;
         let newest = numbered
             .number(u64::from(ack.largest))
@@ -232,10 +261,20 @@ mod tests {
         Instant::START + Duration::from_millis(millis)
     }
 
+    const BOTH: AckedWays = AckedWays {
+        out: true,
+        back: true,
+    };
+    const NONE: AckedWays = AckedWays {
+        out: false,
+        back: false,
+    };
+
     fn agreed() -> PathAcks {
         let said = [path_acks()];
         let mut acks = PathAcks::default();
-        assert!(acks.agree(&said, &said, true));
+        acks.on_hello(true);
+        assert_eq!(acks.agree(&said, &said, true), BOTH);
         acks
     }
 
@@ -315,6 +354,27 @@ mod tests {
     }
 
     #[test]
+    fn an_end_whose_rate_is_told_sends_path_acks_to_who_asks_and_gets_none() {
+        let mut told = [path_acks()];
+        say(&mut told, false);
+        let asks = [path_acks()];
+        let ways = |ours: &[Capability], asked, theirs: &[Capability]| {
+            let mut acks = PathAcks::default();
+            acks.on_hello(asked);
+            acks.agree(ours, theirs, true)
+        };
+        assert_eq!(ways(&told, false, &told), NONE);
+        let (out, back) = (true, true);
+        assert_eq!(ways(&told, false, &asks), AckedWays { back, ..NONE });
+        assert_eq!(ways(&asks, true, &told), AckedWays { out, ..NONE });
+        assert_eq!(ways(&asks, true, &asks), BOTH);
+        // What another version says is not asked for.
+        let mut other = [path_acks()];
+        "2".clone_into(&mut other[0].value);
+        assert_eq!(ways(&asks, true, &other), NONE);
+    }
+
+    #[test]
     fn nothing_is_told_without_the_word_of_both_or_under_keys_that_nothing_came_under() {
         for (ours, theirs, is_in_two) in [
             (true, false, true),
@@ -323,7 +383,8 @@ mod tests {
         ] {
             let said = |is_said: bool| is_said.then(path_acks).into_iter().collect::<Vec<_>>();
             let mut acks = PathAcks::default();
-            assert!(!acks.agree(&said(ours), &said(theirs), is_in_two));
+            acks.on_hello(true);
+            assert_eq!(acks.agree(&said(ours), &said(theirs), is_in_two), NONE);
             arrive(&mut acks, at(0), 0, Asks::Often);
             assert_eq!(acks.next_at(), None);
         }

@@ -48,6 +48,17 @@ impl Default for PortConfig {
 }
 
 impl PortConfig {
+    /// Settings for a sender at `bound` at most, or at any rate.
+    pub fn for_bound(bound: Option<Bitrate>) -> Self {
+        bound.map_or(
+            Self {
+                burst: BURST_MAX,
+                ..Self::default()
+            },
+            Self::for_rate,
+        )
+    }
+
     /// Settings for a sender at `rate`: bursts grow with it, as far as a pacer sends at once ([`BURST_TIME`]).
     pub fn for_rate(rate: Bitrate) -> Self {
         let packets = rate.bytes_in(BURST_TIME).0 / BURST_PACKET.0;

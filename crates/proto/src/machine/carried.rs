@@ -39,6 +39,15 @@ pub struct PathAck {
     pub marks: u16,
 }
 
+/// The directions of a path in which a session numbers the datagrams and their receiver tells the sender what arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AckedWays {
+    /// The remote tells us of what leaves here.
+    pub out: bool,
+    /// The session tells the remote of what arrives here.
+    pub back: bool,
+}
+
 /// A numbered datagram that leaves; numbers rise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sealed {
@@ -102,9 +111,14 @@ pub trait Carried: Machine {
     /// change over at the same moment.
     fn handle_frames(&mut self, _now: Instant, _datagram: Datagram<'_>) {}
 
-    /// Whether the remote at the end of `path` tells what arrives of the datagrams that the session numbers: then
-    /// [`Carried::on_sealed`] and [`Carried::on_path_ack`] follow. Without this call it does not.
-    fn number_path(&mut self, _now: Instant, _path: PathId, _is_numbered: bool) {}
+    /// The directions of `path` in which the receiver tells what arrives of the datagrams that the session numbers. Where
+    /// the remote does, [`Carried::on_sealed`] and [`Carried::on_path_ack`] follow. Without this call nobody does.
+    fn number_path(&mut self, _now: Instant, _path: PathId, _ways: AckedWays) {}
+
+    /// Whether the machine wants to be told what arrives of the datagrams on `path`: it finds its rate by that.
+    fn finds_rate(&self, _path: PathId) -> bool {
+        false
+    }
 
     /// A datagram of `wire` octets, headers included, leaves on `path`.
     fn on_sealed(&mut self, _now: Instant, _path: PathId, _sealed: Sealed, _wire: ByteCount) {}
@@ -112,8 +126,8 @@ pub trait Carried: Machine {
     /// The remote at the end of `path` told what arrived.
     fn on_path_ack(&mut self, _now: Instant, _path: PathId, _ack: PathAck) {}
 
-    /// The rate that `path` was found to carry, if it is found.
-    fn found_rate(&self, _path: PathId) -> Option<Bitrate> {
+    /// The rate that `path` carries, as it was told or found.
+    fn rate_of(&self, _path: PathId) -> Option<Bitrate> {
         None
     }
 }

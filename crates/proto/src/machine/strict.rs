@@ -1,7 +1,8 @@
 //! A wrapper that panics when the contract is broken.
 
 use super::{
-    Carried, Datagram, Deadline, Machine, PathAck, PathId, PathSizes, Sealed, TpduForm, Transmit,
+    AckedWays, Carried, Datagram, Deadline, Machine, PathAck, PathId, PathSizes, Sealed, TpduForm,
+    Transmit,
 };
 use crate::units::{Bitrate, ByteCount, Instant};
 use core::cell::Cell;
@@ -196,8 +197,12 @@ impl<M: Carried> Carried for Strict<M> {
         self.machine.handle_frames(now, datagram);
     }
 
-    fn number_path(&mut self, now: Instant, path: PathId, is_numbered: bool) {
-        self.told(now).number_path(now, path, is_numbered);
+    fn number_path(&mut self, now: Instant, path: PathId, ways: AckedWays) {
+        self.told(now).number_path(now, path, ways);
+    }
+
+    fn finds_rate(&self, path: PathId) -> bool {
+        self.machine.finds_rate(path)
     }
 
     fn on_sealed(&mut self, now: Instant, path: PathId, sealed: Sealed, wire: ByteCount) {
@@ -208,8 +213,8 @@ impl<M: Carried> Carried for Strict<M> {
         self.told(now).on_path_ack(now, path, ack);
     }
 
-    fn found_rate(&self, path: PathId) -> Option<Bitrate> {
-        self.machine.found_rate(path)
+    fn rate_of(&self, path: PathId) -> Option<Bitrate> {
+        self.machine.rate_of(path)
     }
 }
 

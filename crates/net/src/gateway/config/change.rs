@@ -148,6 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_was_told_can_be_found_after_a_reload_and_the_other_way_round() {
+        let told = read(TEXT);
+        let found = read(&TEXT.replace("rate = \"1mbit\"", "share = \"background\""));
+        for (running, new) in [(&told, &found), (&found, &told)] {
+            assert!(fixed_differences(running, new).is_empty());
+            assert_eq!(&merge(running, new.clone()), new);
+        }
+    }
+
+    #[test]
     fn peers_keep_their_places_whatever_comes_and_goes() {
         let with = |names: &[&str], to: &str| {
             let peers = names.iter().fold(String::new(), |text, name| {

@@ -6,7 +6,8 @@ use super::settings::{EntryProtocol, GatewayConfig, PeerSettings, SecurityKind};
 use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
 use core::fmt::Write;
-use fulmar_proto::transport::aerotp::ModeRules;
+use fulmar_proto::rate::RateSharing;
+use fulmar_proto::transport::aerotp::{ModeRules, RateSource};
 use fulmar_proto::units::{ByteCount, Duration, format_duration};
 use fulmar_proto::wire::Mode;
 
@@ -36,9 +37,9 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         };
         writeln!(
             out,
-            "peer `{}` {place}{keys}; it is sent at most {}, in packets of {}",
+            "peer `{}` {place}{keys}; it is sent {}, in packets of {}",
             peer.name,
-            peer.rate,
+            rate(peer.rate),
             packets(peer)
         )?;
     }
@@ -66,6 +67,23 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         )?;
     }
     limits(config, out)
+}
+
+fn rate(source: RateSource) -> String {
+    let whose = match source.sharing() {
+        RateSharing::Own => "taking the link for its own",
+        RateSharing::Fair => "sharing it fairly with whoever else sends there",
+        RateSharing::Background => "making way for whoever else sends there",
+    };
+    match source {
+        RateSource::Told(rate) => format!("at most {rate}"),
+        RateSource::Found { bound: None, .. } => {
+            format!("what the link is found to carry, {whose}")
+        }
+        RateSource::Found {
+            bound: Some(rate), ..
+        } => format!("what the link is found to carry, at most {rate}, {whose}"),
+    }
 }
 
 fn packets(peer: &PeerSettings) -> String {
@@ -397,6 +415,35 @@ mod tests {
         let block = told(Mode::QuasiReliable, plan);
         assert!(block.contains("repair symbols stand in"), "{block}");
         assert!(block.contains("4 repair symbols for every 20"), "{block}");
+    }
+
+    #[test]
+    fn what_is_sent_and_whose_the_link_is_is_said() {
+        let said = |lines: &str| {
+            let text = format!(
+                "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n{lines}\
+                 [egress]\nallow = [\"10.0.0.1:80\"]\n"
+            );
+            explain(&GatewayConfig::read("a.toml", &text).expect("it is sound"))
+        };
+        for (lines, words) in [
+            (
+                "rate = \"5mbit\"\n",
+                "it is sent at most 5Mbit/s, in packets",
+            ),
+            ("", "what the link is found to carry, sharing it fairly"),
+            (
+                "share = \"own\"\n",
+                "found to carry, taking the link for its own",
+            ),
+            (
+                "rate = \"5mbit\"\nshare = \"background\"\n",
+                "found to carry, at most 5Mbit/s, making way for",
+            ),
+        ] {
+            let told = said(lines);
+            assert!(told.contains(words), "{words} in {told}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::recording::RecordingConfig;
 use crate::session::{PEERS_MAX, PublicKey};
 use core::time::Duration;
 use fulmar_proto::splice::ClassId;
+use fulmar_proto::transport::aerotp::{RateSource, SHARINGS};
 use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
 use fulmar_settings::{Document, Keys, SettingsError, TableReader};
 use std::path::PathBuf;
@@ -46,6 +47,7 @@ const PEER: Keys = &[&[
     "address",
     "public_key",
     "rate",
+    "share",
     "mtu",
     "mtu_discovery",
 ]];
@@ -73,6 +75,8 @@ pub(super) const MTU_MIN: ByteCount = ByteCount(1_280);
 const MTU_MAX: ByteCount = ByteCount(9_216);
 /// The usual group commit of custody on disk.
 const GROUP_COMMIT: Duration = Duration::from_millis(50);
+/// The least rate that may be named.
+const RATE_MIN: Bitrate = Bitrate::from_bits_per_second(1_000);
 const MINUTE: Duration = Duration::from_secs(60);
 /// The usual patience with a silent TCP client. A mail client waits so long for its server's first word (RFC 5321,
 /// section 4.5.3.2.1), and NAT keeps a connection that is being made for at least four minutes (RFC 5382, REQ-5).
@@ -215,7 +219,7 @@ fn security(root: &TableReader<'_>) -> Read<SecurityKind> {
 fn peers(root: &TableReader<'_>, security: &SecurityKind) -> Read<Vec<PeerSettings>> {
     let tables = root.tables("peer", PEER)?;
     if tables.is_empty() || tables.len() > PEERS_MAX {
-        let problem = format!("there must be 1 to {PEERS_MAX}; write [[peer]] with name and rate");
+        let problem = format!("there must be 1 to {PEERS_MAX}; write [[peer]] with a name");
         return Err(root.wrong("peer", problem));
     }
     let mut peers: Vec<PeerSettings> = Vec::new();
@@ -251,10 +255,12 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         let problem = format!("is longer than {PEER_NAME_BYTES_MAX} octets; write a shorter one");
         return Err(reader.wrong("name", problem));
     }
-    let rate: Bitrate = reader.required("rate", "\"10Mbit/s\", what the link carries")?;
-    if rate < Bitrate::from_bits_per_second(1_000) {
-        return Err(reader.wrong("rate", format!("is {rate}; write at least 1kbit/s")));
+    let rate = reader.value::<Bitrate>("rate")?;
+    if let Some(rate) = rate.filter(|rate| *rate < RATE_MIN) {
+        let problem = format!("is {rate}; write at least 1kbit/s, or leave it out: it is found");
+        return Err(reader.wrong("rate", problem));
     }
+    let rate = RateSource::of(rate, reader.choice("share", &SHARINGS)?);
     let mtu = reader.value_or("mtu", MTU)?;
     if !(MTU_MIN..=MTU_MAX).contains(&mtu) {
         let problem = format!("is {mtu}; write {MTU_MIN} to {MTU_MAX}");

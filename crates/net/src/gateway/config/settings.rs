@@ -6,7 +6,8 @@ use crate::custody::SyncPolicy;
 use crate::recording::RecordingConfig;
 use core::time::Duration;
 use fulmar_proto::splice::Destination;
-use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
+use fulmar_proto::transport::aerotp::RateSource;
+use fulmar_proto::units::{ByteCount, FecStrength};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -69,8 +70,8 @@ pub struct PeerSettings {
     pub other_public_key: Option<String>,
     /// The place of its public key in the file, and the field, for errors.
     pub key_place: String,
-    /// The most that the link towards it carries, IP headers included.
-    pub rate: Bitrate,
+    /// The rate of the link towards it, IP headers included, and whose the link is.
+    pub rate: RateSource,
     /// The largest IP packet towards it.
     pub mtu: ByteCount,
     /// Whether the largest packet of the path is searched for, up to `mtu`; else `mtu` is taken to pass.

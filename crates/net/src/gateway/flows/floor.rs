@@ -6,7 +6,6 @@ use crate::gateway::repeats::Repeats;
 use crate::gateway::sockets::Sockets;
 use crate::session::PeerIndex;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
 
 /// The time, and what lies below all rooms that carry flows. No room is in it.
@@ -19,22 +18,17 @@ pub(in crate::gateway) struct Floor<'a> {
 }
 
 impl Floor<'_> {
-    /// Reports what is known of the peer's link to the transport: the rate configured, and the round trip that the
+    /// Reports what is known of the peer's link to the transport: the rate configured or that it is found, and the round trip that the
     /// session measured. So flows that begin need not measure them again.
     pub(in crate::gateway) fn report_link(&mut self, peer: usize) {
         let Some(settings) = self.config.peers.get(peer) else {
             return;
         };
         let path = PathId(u32::try_from(peer).unwrap_or(u32::MAX));
-        let report = LinkReport {
-            available: Some(settings.rate),
-            queue: None,
-            congested: false,
-        };
         let index = PeerIndex(path.0);
         let round_trip = self.link.status(index).and_then(|status| status.rtt);
         let endpoint = self.link.inner_mut().endpoint_mut();
-        endpoint.link_report(self.now, path, report);
+        endpoint.set_rate_source(self.now, path, settings.rate);
         if let Some(round_trip) = round_trip {
             endpoint.expect_round_trip(path, round_trip);
         }

@@ -196,7 +196,7 @@ mod tests {
             declared_wrong: false,
         });
         last.peers[0].transport = counted.clone();
-        last.peers[0].rate_bits_per_second = 1_000;
+        last.peers[0].rate_bits_per_second = Some(1_000);
         last.carrier.dropped = BTreeMap::from([("forged", 1)]);
         last.carrier.operations = BTreeMap::from([("hash", 1)]);
         last.classes[0].flows_reset = BTreeMap::from([("idle", 1)]);

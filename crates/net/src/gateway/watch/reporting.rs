@@ -10,7 +10,7 @@ use crate::gateway::peers::{Peers, index_of};
 use crate::recording::RecordingCounters;
 use crate::session::{DropReason, LinkState, RoundTripQuantiles, Wire};
 use fulmar_proto::splice::FlowId;
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Bitrate, Instant};
 use std::collections::BTreeMap;
 
 fn quantiles(of: RoundTripQuantiles) -> Quantiles {
@@ -97,7 +97,8 @@ impl Seen<'_> {
             packet_overhead_bytes: state.map_or(0, |s| s.sizes.overhead().0),
             wire: state.and_then(|s| s.wire).map(Wire::version),
             secure: state.is_some_and(|s| s.secure),
-            rate_bits_per_second: settings.map_or(0, |peer| peer.rate.as_bits_per_second()),
+            rate_bits_per_second: (settings.and_then(|peer| peer.rate.bound()))
+                .map(Bitrate::as_bits_per_second),
             rate: endpoint.path_rate(path).map(Into::into),
             outward: state.map_or_else(Default::default, |s| s.outward.into()),
             inward: state.map_or_else(Default::default, |s| s.inward.into()),

@@ -32,8 +32,8 @@ pub struct PeerReport {
     pub wire: Option<u8>,
     /// Whether datagrams are authenticated.
     pub secure: bool,
-    /// The configured upper bound.
-    pub rate_bits_per_second: u64,
+    /// The configured upper bound, if there is one.
+    pub rate_bits_per_second: Option<u64>,
     /// The rate in use and why, while there are connections.
     pub rate: Option<RateReport>,
     /// Datagrams from here to it, as it told.

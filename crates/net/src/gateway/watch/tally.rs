@@ -57,7 +57,7 @@ impl PeerTally {
             repair_bytes: of("repair") + of("retransmission"),
             sent_tpdus: transport.sent_tpdus.values().sum(),
             overhead_bytes: peer.packet_overhead_bytes,
-            rate: peer.rate_bits_per_second,
+            rate: peer.rate_bits_per_second.unwrap_or_default(),
             payload_bytes: transport.payload_bytes,
             confirmed_bytes: transport.confirmed_bytes,
             confirmed_after: transport.confirmed_after,
@@ -263,7 +263,7 @@ pub(in crate::gateway) mod tests {
             link: "up".to_owned(),
             rtt_seconds: Some(0.02),
             packet_overhead_bytes: 60,
-            rate_bits_per_second: 100_000,
+            rate_bits_per_second: Some(100_000),
             outward: DirectionStatus {
                 sent_datagrams: 100 * count,
                 arrived_datagrams: 75 * count,

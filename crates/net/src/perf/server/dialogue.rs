@@ -11,8 +11,9 @@ use crate::perf::report::PerfError;
 use crate::perf::streams::lane_config;
 use crate::perf::test::{Test, TestDirection};
 use fulmar_proto::machine::PathId;
-use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectError, ConnectionId, ModeRules};
-use fulmar_proto::transport::parts::LinkReport;
+use fulmar_proto::transport::aerotp::{
+    AerotpEndpoint, ConnectError, ConnectionId, ModeRules, RateSource,
+};
 use fulmar_proto::units::Instant;
 use fulmar_settings::{FieldKeys, with_keys};
 
@@ -30,7 +31,7 @@ const FOREIGN_TOKEN: &str = "a number that it was not told";
 fn refusal(test: &Test, plan: &ServerPlan) -> Result<(), String> {
     test.check()?;
     let mode = test.mode()?;
-    let lane = lane_config(test, plan.rate_max, plan.connection);
+    let lane = lane_config(test, Some(plan.rate_max), plan.connection);
     let payload = lane.payload_bytes();
     let payload = payload.map_err(|error| with_keys(OPTIONS, &error.to_string()))?;
     let sends_messages = test.direction == TestDirection::Down && !ModeRules::of(mode).complete;
@@ -153,12 +154,17 @@ impl<O: Observer> PerfServer<O> {
                 flows.incoming = Some(incoming.map_err(ConnectError::from)?);
             }
             TestDirection::Down => {
-                let rate = test.link_rate().min(self.plan.rate_max);
-                let report = LinkReport {
-                    available: Some(rate),
-                    ..LinkReport::default()
+                let rate = test.link_rate().map(|rate| rate.min(self.plan.rate_max));
+                let sharing = self.plan.sharing;
+                let source = match rate {
+                    Some(rate) => RateSource::of(Some(rate), sharing),
+                    None => RateSource::Found {
+                        bound: Some(self.plan.rate_max),
+                        first: None,
+                        sharing: sharing.unwrap_or_default(),
+                    },
                 };
-                machine.link_report(now, path, report);
+                machine.set_rate_source(now, path, source);
                 let (what, base) = ((test.clone(), rate), self.plan.connection);
                 flows.outgoing = Some(Outgoing::open(now, machine, path, what, base)?);
             }

@@ -21,6 +21,7 @@ fn conversation() -> (PerfServer<()>, AerotpEndpoint, ConnectionId) {
             ..ConnectionConfig::default()
         },
         rate_max: Bitrate::from_bits_per_second(10_000_000),
+        sharing: None,
         once: false,
     };
     let mut server =

@@ -431,7 +431,7 @@ impl<M: Carried> Session<M> {
         let Some(state) = due else {
             return;
         };
-        let back = self.inner.found_rate(state.index.inner_path());
+        let back = self.inner.rate_of(state.index.inner_path());
         let Some(local) = state.keys.current(now).map(|keys| keys.local) else {
             return;
         };

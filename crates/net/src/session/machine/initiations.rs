@@ -79,7 +79,7 @@ impl<M: Carried> Session<M> {
         let index = self.new_index(index);
         self.handshakes_begun += 1;
         let epoch = self.config.boot_epoch.saturating_add(self.handshakes_begun);
-        let hello = self.hello(epoch);
+        let hello = self.hello(epoch, peer);
         let means = self.means();
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
@@ -179,7 +179,7 @@ impl<M: Carried> Session<M> {
         if theirs.boot == self.boot {
             return Err(DropReason::OldEpoch);
         }
-        if let Some(disagreement) = self.hello(0).disagreement(&theirs) {
+        if let Some(disagreement) = self.hello(0, peer).disagreement(&theirs) {
             self.mismatch(now, peer, disagreement);
             return Err(DropReason::Mismatch);
         }

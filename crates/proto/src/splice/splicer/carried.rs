@@ -1,7 +1,7 @@
 //! The news of a session about a path, as flows see it.
 
 use super::Splicer;
-use crate::machine::{Carried, Datagram, PathAck, PathId, PathSizes, Sealed, TpduForm};
+use crate::machine::{AckedWays, Carried, Datagram, PathAck, PathId, PathSizes, Sealed, TpduForm};
 use crate::units::{Bitrate, ByteCount, Instant};
 
 impl Carried for Splicer {
@@ -41,8 +41,12 @@ impl Carried for Splicer {
         Self::peer_restarted(self, now, peer);
     }
 
-    fn number_path(&mut self, now: Instant, peer: PathId, is_numbered: bool) {
-        self.endpoint_mut().number_path(now, peer, is_numbered);
+    fn number_path(&mut self, now: Instant, peer: PathId, ways: AckedWays) {
+        self.endpoint_mut().number_path(now, peer, ways);
+    }
+
+    fn finds_rate(&self, peer: PathId) -> bool {
+        self.endpoint().finds_rate(peer)
     }
 
     fn on_sealed(&mut self, now: Instant, peer: PathId, sealed: Sealed, wire: ByteCount) {
@@ -53,7 +57,7 @@ impl Carried for Splicer {
         self.endpoint_mut().on_path_ack(now, peer, ack);
     }
 
-    fn found_rate(&self, peer: PathId) -> Option<Bitrate> {
-        self.endpoint().found_rate(peer)
+    fn rate_of(&self, peer: PathId) -> Option<Bitrate> {
+        self.endpoint().rate_of(peer)
     }
 }

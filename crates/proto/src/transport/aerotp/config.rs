@@ -3,9 +3,9 @@
 use super::endpoint::AddressKey;
 use super::modes::AckScheme;
 use super::packing::Packing;
+use super::rate_source::RateSource;
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
-use crate::rate::RateSharing;
 use crate::transport::parts::RtoLimits;
 use crate::units::{Bitrate, ByteCount, Duration};
 use crate::wire::Mode;
@@ -333,23 +333,6 @@ impl ConnectionConfig {
     }
 }
 
-/// The way in which the rate of each path is known. Rates include lower headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateSource {
-    /// The layer below tells it: the initial rate and the upper bound.
-    Told(Bitrate),
-    /// It is found from what arrives. The receiving end must find its rate, too: it reports more often then, in modes
-    /// with connections.
-    Found {
-        /// The most that may be sent, if anybody said so; at least 4 kbit.
-        bound: Option<Bitrate>,
-        /// The rate that was found before, if it may still hold: the search begins with it.
-        first: Option<Bitrate>,
-        /// Whose the path is.
-        sharing: RateSharing,
-    },
-}
-
 /// The settings of an endpoint: its knowledge of the link, and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointConfig {
@@ -368,6 +351,9 @@ pub struct EndpointConfig {
     /// Whether datagrams ask for marking instead of dropping. They do not where the rate is found: marks say nothing
     /// to it yet.
     pub ecn: bool,
+    /// Whether remotes are told often what arrives, since one of them may find its rate by it. Where this end finds its
+    /// own, they are anyway.
+    pub reports_often: bool,
     /// Notes kept until [`AerotpEndpoint::take_note`](super::AerotpEndpoint::take_note) takes them; 0 for none.
     pub trace_records: usize,
     /// The key with which addresses are validated. With a key, whoever opens a connection must first
@@ -387,6 +373,7 @@ impl Default for EndpointConfig {
             // 128 send buffers filled to their default bound.
             memory_max: ByteCount(1 << 30),
             ecn: true,
+            reports_often: false,
             trace_records: 0,
             address_key: None,
         }

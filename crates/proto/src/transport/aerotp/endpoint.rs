@@ -26,10 +26,11 @@ use super::intake::Intake;
 use super::key::Key;
 use super::modes::ModeRules;
 use super::path_control::PathControl;
+use super::rate_source::RateSource;
 use super::schedule::PathSchedule;
 use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
-use crate::machine::{Deadline, PathId, PathSizes};
+use crate::machine::{AckedWays, Deadline, PathId, PathSizes};
 use crate::rng::Rng;
 use crate::shares::Shares;
 use crate::trace::Trace;
@@ -53,6 +54,13 @@ const SUMS_MAX: usize = 1_024;
 
 /// The octets of a full datagram on a path whose sizes nobody told.
 const PACKET: ByteCount = ByteCount(1500);
+
+/// The octets of a full datagram, headers of the layers below included.
+fn packet_of(sizes: Option<&PathSizes>) -> ByteCount {
+    sizes.map_or(PACKET, |sizes| {
+        ByteCount::from_usize(sizes.tpdu_bytes_max) + sizes.lower_overhead
+    })
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -106,8 +114,10 @@ pub struct AerotpEndpoint {
     path_sizes: BTreeMap<PathId, PathSizes>,
     /// Paths that speak the short form.
     short_paths: BTreeSet<PathId>,
-    /// Paths of which the remote tells what arrives of numbered datagrams.
-    numbered_paths: BTreeSet<PathId>,
+    /// Paths on which datagrams are numbered, and who tells what arrives of them.
+    acked_ways: BTreeMap<PathId, AckedWays>,
+    /// Paths whose rate is known in another way than the settings say.
+    rate_sources: BTreeMap<PathId, RateSource>,
     /// Paths that are down, each with the time since when.
     held: BTreeMap<PathId, Instant>,
     /// The connections that end with their peer's restart, if not all do.
@@ -151,7 +161,8 @@ impl AerotpEndpoint {
             round_trips: BTreeMap::new(),
             path_sizes: BTreeMap::new(),
             short_paths: BTreeSet::new(),
-            numbered_paths: BTreeSet::new(),
+            acked_ways: BTreeMap::new(),
+            rate_sources: BTreeMap::new(),
             held: BTreeMap::new(),
             stale: BTreeMap::new(),
             orphans: VecDeque::new(),
@@ -249,13 +260,11 @@ impl AerotpEndpoint {
         let sizes = self.path_sizes.get(&path);
         let overhead = sizes.map_or(config.lower_overhead, |sizes| sizes.lower_overhead);
         self.paths.entry(path).or_insert_with(|| {
-            let packet = sizes.map_or(PACKET, |sizes| {
-                ByteCount::from_usize(sizes.tpdu_bytes_max) + overhead
-            });
-            let mut control = PathControl::new(config.rate, packet);
+            let source = self.rate_sources.get(&path).unwrap_or(&config.rate);
+            let mut control = PathControl::new(*source, packet_of(sizes));
             let pacer = Pacer::new(control.pace(now), config.burst, overhead);
-            let mut schedule = PathSchedule::new(pacer, control);
-            schedule.set_numbered(self.numbered_paths.contains(&path));
+            let mut schedule = PathSchedule::new(pacer, control, config.reports_often);
+            schedule.set_acked(self.acked_ways.get(&path).copied().unwrap_or_default());
             schedule
         })
     }

@@ -25,6 +25,7 @@ mod modes;
 mod packing;
 mod path_control;
 mod patience;
+mod rate_source;
 mod receiver;
 mod schedule;
 mod sender;
@@ -32,8 +33,7 @@ mod tombstones;
 mod tpdu_shape;
 
 pub use config::{
-    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, RateSource,
-    Share, Treatment,
+    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };
 pub use counters::Counters;
 pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note};
@@ -41,4 +41,5 @@ pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, PathRate, RateReason, State, WriteError,
 };
 pub use modes::{AckScheme, ModeRules, Nacks};
+pub use rate_source::{RateSource, SHARINGS};
 pub use tpdu_shape::TpduShape;

@@ -2,9 +2,9 @@
 
 mod found;
 
-use super::config::RateSource;
 use super::connection::RateSign;
 use super::event::{PathRate, RateReason};
+use super::rate_source::RateSource;
 use crate::rate::RateConfig;
 use crate::transport::parts::{LinkFollower, LinkReport, RateControl};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
@@ -131,7 +131,12 @@ impl ToldPath {
         core::mem::replace(&mut self.declared_wrong, wrong) != wrong && wrong
     }
 
-    fn on_link_report(&mut self, now: Instant, report: LinkReport, rtt: Option<Duration>) {
+    pub(super) fn on_link_report(
+        &mut self,
+        now: Instant,
+        report: LinkReport,
+        rtt: Option<Duration>,
+    ) {
         if report
             .available
             .is_some_and(|rate| rate != self.rate.bound())

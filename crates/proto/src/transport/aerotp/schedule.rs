@@ -8,8 +8,9 @@
 use super::config::Share;
 use super::event::ConnectionId;
 use super::path_control::PathControl;
-use crate::machine::{Deadline, PathAck, Priority, Sealed};
-use crate::transport::parts::Pacer;
+use super::rate_source::RateSource;
+use crate::machine::{AckedWays, Deadline, PathAck, Priority, Sealed};
+use crate::transport::parts::{LinkReport, Pacer};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::aerotp::{FecStrength, PathReport};
 use core::cmp::Reverse;
@@ -36,6 +37,10 @@ pub(super) struct PathSchedule {
     arrived_at: Option<Instant>,
     reported_each: u32,
     pub(super) reported_at: Option<Instant>,
+    /// Whether the remote is told of arrivals although nothing else may be due to it.
+    reports_often: bool,
+    /// Whether the session tells it, and acknowledgements need not.
+    told_by_session: bool,
     /// The strength last seen on this path, to correct damaged headers with.
     pub(super) strength_seen: FecStrength,
     pub(super) connections: usize,
@@ -63,7 +68,7 @@ struct Class {
 }
 
 impl PathSchedule {
-    pub(super) fn new(pacer: Pacer, control_of_rate: PathControl) -> Self {
+    pub(super) fn new(pacer: Pacer, control_of_rate: PathControl, reports_often: bool) -> Self {
         Self {
             pacer,
             control_of_rate,
@@ -71,6 +76,8 @@ impl PathSchedule {
             arrived_at: None,
             reported_each: 0,
             reported_at: None,
+            reports_often,
+            told_by_session: false,
             strength_seen: FecStrength::NONE,
             connections: 0,
             control: VecDeque::new(),
@@ -103,7 +110,7 @@ impl PathSchedule {
     /// Counts a datagram that arrived.
     pub(super) fn on_arrived(&mut self, now: Instant, octets: usize) {
         self.arrived += self.pacer.wire_bytes(octets).0;
-        if self.control_of_rate.is_found() {
+        if self.reports_often() {
             let silent = |at: Instant| now.saturating_since(at) > REPORTED_AFTER;
             self.reported_each = if self.arrived_at.is_none_or(silent) {
                 REPORTED_EACH
@@ -114,11 +121,39 @@ impl PathSchedule {
         }
     }
 
-    /// Sets whether the peer tells what arrives of numbered datagrams.
-    pub(super) fn set_numbered(&mut self, is_numbered: bool) {
+    /// Sets who tells what arrives of numbered datagrams.
+    pub(super) fn set_acked(&mut self, ways: AckedWays) {
+        self.told_by_session = ways.back;
         if let PathControl::Found(found) = &mut self.control_of_rate {
-            found.set_numbered(is_numbered);
+            found.set_numbered(ways.out);
         }
+    }
+
+    /// Sets the way in which the rate is known.
+    pub(super) fn set_source(
+        &mut self,
+        now: Instant,
+        source: RateSource,
+        (packet, ways): (ByteCount, AckedWays),
+        rtt: Option<Duration>,
+    ) {
+        match (&mut self.control_of_rate, source) {
+            (PathControl::Told(told), RateSource::Told(rate)) => {
+                let report = LinkReport {
+                    available: Some(rate),
+                    ..LinkReport::default()
+                };
+                told.on_link_report(now, report, rtt);
+            }
+            (PathControl::Found(found), RateSource::Found { bound, sharing, .. }) => {
+                found.follow(bound, sharing);
+            }
+            (control, source) => {
+                *control = PathControl::new(source, packet);
+                self.set_acked(ways);
+            }
+        }
+        self.update_rate(now);
     }
 
     /// Counts a datagram that leaves on a numbered path.
@@ -137,11 +172,11 @@ impl PathSchedule {
         }
     }
 
-    /// The rate found, once something was heard.
-    pub(super) fn found_rate(&self) -> Option<Bitrate> {
+    /// The rate that was told, or that was found once something was heard.
+    pub(super) fn rate(&self) -> Option<Bitrate> {
         match &self.control_of_rate {
             PathControl::Found(found) => found.rate(),
-            PathControl::Told(_) => None,
+            PathControl::Told(_) => Some(self.pacer.rate()),
         }
     }
 
@@ -154,7 +189,12 @@ impl PathSchedule {
 
     /// Whether the peer should be told of what just arrived, although nothing else may be due to it.
     pub(super) fn owes_report(&self, now: Instant) -> bool {
-        self.control_of_rate.is_found() && self.report(now).is_some()
+        self.reports_often() && self.report(now).is_some()
+    }
+
+    /// Whether the remote is told often: it may want to find its rate, as this end does.
+    const fn reports_often(&self) -> bool {
+        self.reports_often || self.control_of_rate.is_found()
     }
 
     /// Sets the pace that the layer below, marks and the link's own behaviour allow.
@@ -203,7 +243,7 @@ impl PathSchedule {
     pub(super) fn report(&self, now: Instant) -> Option<PathReport> {
         let recent = |at: Instant| now.saturating_since(at) < REPORT_GAP;
         let waits = self.reported_each == 0 && self.reported_at.is_some_and(recent);
-        if self.arrived == 0 || waits || self.control_of_rate.is_numbered() {
+        if self.arrived == 0 || waits || self.told_by_session {
             return None;
         }
         let modulo = self.arrived % (1 << 32);
@@ -304,6 +344,7 @@ mod tests {
         PathSchedule::new(
             pacer,
             PathControl::new(RateSource::Told(rate), ByteCount(1500)),
+            false,
         )
     }
 

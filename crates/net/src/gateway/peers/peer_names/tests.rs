@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::wait::{Interest, WakeUp, wait, waker};
-use fulmar_proto::units::{Bitrate, ByteCount};
+use fulmar_proto::transport::aerotp::RateSource;
+use fulmar_proto::units::ByteCount;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -97,7 +98,7 @@ fn peer(name: &str) -> PeerSettings {
         public_key: None,
         other_public_key: None,
         key_place: String::new(),
-        rate: Bitrate::from_bits_per_second(1_000_000),
+        rate: RateSource::of(None, None),
         mtu: ByteCount(1_500),
         mtu_discovery: false,
         is_removed: false,

@@ -96,9 +96,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &["peer"],
         point: Point::Configured,
         label: "configured rate",
-        help: "The configured rate towards it: an upper bound",
+        help: "The configured rate towards it, if there is one: an upper bound",
         formula: "",
-        read: |s| of_peers(s, |p| Some(Value::Count(p.rate_bits_per_second))),
+        read: |s| of_peers(s, |p| Some(Value::Count(p.rate_bits_per_second?))),
     },
     Entry {
         name: "rate_used_bits_per_second",

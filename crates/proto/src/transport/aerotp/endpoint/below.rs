@@ -1,8 +1,8 @@
 //! The words of the layers below on a path: its rate, its round trip, its bit errors.
 
-use super::{AerotpEndpoint, Entry};
+use super::{AerotpEndpoint, Entry, packet_of};
 use crate::machine::PathId;
-use crate::transport::aerotp::ConnectionId;
+use crate::transport::aerotp::{ConnectionId, RateSource};
 use crate::transport::parts::{LinkReport, RtoLimits};
 use crate::units::{BitErrorRate, Duration, Instant};
 
@@ -14,6 +14,28 @@ impl AerotpEndpoint {
         let schedule = self.path(path);
         schedule.control_of_rate.on_link_report(now, report, rtt);
         schedule.update_rate(now);
+    }
+
+    /// Sets the way in which the rate of `path` is known, instead of [`EndpointConfig::rate`]. A rate that is told anew
+    /// counts at once. A search goes on under another bound, and begins anew, with what was found, for another sharing.
+    /// What was found before is asked for when a search begins. The way is kept for every path that was named once.
+    ///
+    /// [`EndpointConfig::rate`]: crate::transport::aerotp::EndpointConfig::rate
+    pub fn set_rate_source(&mut self, now: Instant, path: PathId, source: RateSource) {
+        self.now = now;
+        self.rate_sources.insert(path, source);
+        let rtt = self.path_rtt(path);
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            let packet = packet_of(self.path_sizes.get(&path));
+            let ways = self.acked_ways.get(&path).copied().unwrap_or_default();
+            schedule.set_source(now, source, (packet, ways), rtt);
+        }
+    }
+
+    /// Whether the rate of `path` is found.
+    pub fn finds_rate(&self, path: PathId) -> bool {
+        let source = self.rate_sources.get(&path).unwrap_or(&self.config.rate);
+        matches!(source, RateSource::Found { .. })
     }
 
     /// Takes the round-trip time on `path` from the layer below. A connection that begins there

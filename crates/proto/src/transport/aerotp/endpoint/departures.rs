@@ -2,7 +2,6 @@
 
 use super::{AerotpEndpoint, Orphan};
 use crate::machine::{Ecn, PathId, Priority, TpduForm, Transmit, TransmitKind};
-use crate::transport::aerotp::RateSource;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{self, Named, ShortFeedback};
@@ -64,10 +63,9 @@ impl AerotpEndpoint {
         &self,
         path: PathId,
         len: usize,
-        kind: TransmitKind,
+        (kind, found): (TransmitKind, bool),
         priority: Priority,
     ) -> Transmit {
-        let found = matches!(self.config.rate, RateSource::Found { .. });
         let ecn = if self.config.ecn && !found {
             Ecn::Capable
         } else {
@@ -116,16 +114,18 @@ impl AerotpEndpoint {
         Some(self.transmit(
             path,
             out.len() - start,
-            TransmitKind::Control,
+            (TransmitKind::Control, self.finds_rate(path)),
             Priority(u8::MAX),
         ))
     }
 
-    /// Tells the path, if it is still there, of a datagram that left, once the queues are up to date.
-    fn on_left(&mut self, now: Instant, path: PathId, octets: usize, control: bool) {
-        if let Some(schedule) = self.paths.get_mut(&path) {
+    /// Tells the path, if it is still there, of a datagram that left, once the queues are up to date. Returns whether the
+    /// path's rate is found.
+    fn on_left(&mut self, now: Instant, path: PathId, octets: usize, control: bool) -> bool {
+        self.paths.get_mut(&path).is_some_and(|schedule| {
             schedule.on_left(now, octets, control);
-        }
+            schedule.control_of_rate.is_found()
+        })
     }
 
     /// The next control TPDU. Control goes ahead of data within the same budget: it is small, and
@@ -165,8 +165,8 @@ impl AerotpEndpoint {
             }
             self.settle(now, id);
             if let Some(kind) = kind {
-                self.on_left(now, path, len, true);
-                return Some(self.transmit(path, len, kind, Priority(u8::MAX)));
+                let found = self.on_left(now, path, len, true);
+                return Some(self.transmit(path, len, (kind, found), Priority(u8::MAX)));
             }
         }
         None
@@ -217,8 +217,8 @@ impl AerotpEndpoint {
             }
             self.settle(now, id);
             if let Some(kind) = kind {
-                self.on_left(now, path, len, false);
-                return Some(self.transmit(path, len, kind, priority));
+                let found = self.on_left(now, path, len, false);
+                return Some(self.transmit(path, len, (kind, found), priority));
             }
         }
         None

@@ -1,21 +1,22 @@
 //! Paths on which a session numbers the datagrams, and the remote tells what arrives of them.
 
 use super::AerotpEndpoint;
-use crate::machine::{PathAck, PathId, Sealed};
+use crate::machine::{AckedWays, PathAck, PathId, Sealed};
 use crate::units::{Bitrate, ByteCount, Instant};
 
 impl AerotpEndpoint {
-    /// Whether the remote at the end of `path` tells what arrives of numbered datagrams. A rate that is found is found by
-    /// that then, and no more by the reports in acknowledgements. The state is kept for every path that is numbered.
-    pub fn number_path(&mut self, now: Instant, path: PathId, is_numbered: bool) {
+    /// The directions of `path` in which the receiver tells what arrives of numbered datagrams. Where the remote does, a
+    /// rate that is found is found by that, and no more by the reports in acknowledgements; where this end does,
+    /// acknowledgements need no reports. The state is kept for every path that is numbered.
+    pub fn number_path(&mut self, now: Instant, path: PathId, ways: AckedWays) {
         self.now = now;
-        if is_numbered {
-            self.numbered_paths.insert(path);
+        if ways == AckedWays::default() {
+            self.acked_ways.remove(&path);
         } else {
-            self.numbered_paths.remove(&path);
+            self.acked_ways.insert(path, ways);
         }
         if let Some(schedule) = self.paths.get_mut(&path) {
-            schedule.set_numbered(is_numbered);
+            schedule.set_acked(ways);
         }
     }
 
@@ -34,8 +35,8 @@ impl AerotpEndpoint {
         }
     }
 
-    /// The rate that a path was found to carry, where it is found and something was heard.
-    pub fn found_rate(&self, path: PathId) -> Option<Bitrate> {
-        self.paths.get(&path)?.found_rate()
+    /// The rate of a path as it was told, or as it was found once something was heard.
+    pub fn rate_of(&self, path: PathId) -> Option<Bitrate> {
+        self.paths.get(&path)?.rate()
     }
 }

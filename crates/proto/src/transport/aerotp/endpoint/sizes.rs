@@ -1,7 +1,7 @@
 //! The size of TPDUs, as the layers below find it out.
 
 use super::AerotpEndpoint;
-use crate::machine::{Carried, Datagram, PathAck, PathId, PathSizes, Sealed, TpduForm};
+use crate::machine::{AckedWays, Carried, Datagram, PathAck, PathId, PathSizes, Sealed, TpduForm};
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{Bitrate, ByteCount, Instant};
 
@@ -97,8 +97,12 @@ impl Carried for AerotpEndpoint {
         Self::handle_frames(self, now, datagram);
     }
 
-    fn number_path(&mut self, now: Instant, path: PathId, is_numbered: bool) {
-        Self::number_path(self, now, path, is_numbered);
+    fn number_path(&mut self, now: Instant, path: PathId, ways: AckedWays) {
+        Self::number_path(self, now, path, ways);
+    }
+
+    fn finds_rate(&self, path: PathId) -> bool {
+        Self::finds_rate(self, path)
     }
 
     fn on_sealed(&mut self, now: Instant, path: PathId, sealed: Sealed, wire: ByteCount) {
@@ -109,8 +113,8 @@ impl Carried for AerotpEndpoint {
         Self::on_path_ack(self, now, path, ack);
     }
 
-    fn found_rate(&self, path: PathId) -> Option<Bitrate> {
-        Self::found_rate(self, path)
+    fn rate_of(&self, path: PathId) -> Option<Bitrate> {
+        Self::rate_of(self, path)
     }
 
     /// Every connection with the peer ends, or those that [`AerotpEndpoint::end_with_restart`] named.

@@ -2,7 +2,7 @@
 
 use super::super::event::{PathRate, RateReason};
 use crate::machine::{Deadline, PathAck, Sealed, SealedContent};
-use crate::rate::{ArrivalReport, RateCause, RateConfig, RateController};
+use crate::rate::{ArrivalReport, RateCause, RateConfig, RateController, RateSharing};
 use crate::transport::parts::DeliveryReport;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::cut;
@@ -139,6 +139,17 @@ impl FoundPath {
         self.config.bound = bound;
         self.controller.set_bound(bound);
         self.paced_until = Instant::START;
+    }
+
+    /// Takes another bound at once. Another way with others is another search, which begins with what was found.
+    pub(in super::super) fn follow(&mut self, bound: Option<Bitrate>, sharing: RateSharing) {
+        if bound != self.config.bound {
+            self.set_bound(bound);
+        }
+        if sharing != self.config.sharing {
+            self.config.sharing = sharing;
+            self.begin_again();
+        }
     }
 
     /// Whether nothing was heard of what was sent: the first datagrams leave as a train.
