@@ -12,7 +12,8 @@
 //! - A flipped bit harms one flow.
 //! - Nothing that was acknowledged and not released is deleted or cut off.
 //!
-//! `FULMAR_HISTORIES=1000000 cargo test --release -p fulmar-net --lib custody::faults` runs more of them.
+//! `FULMAR_HISTORIES=1000000 cargo test --release -p fulmar-net --lib custody::faults` runs more of them,
+//! `FULMAR_FIRST_HISTORY` others.
 
 mod disk;
 mod history;
@@ -64,16 +65,22 @@ const KEPT: &[(u64, Segments)] = &[
     (624_198, Segments::Small),
 ];
 
+/// The number in a variable of the environment.
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var_os(variable)?;
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    Some(number.unwrap_or_else(|| panic!("{variable}: a number is needed")))
+}
+
 #[test]
 fn no_history_of_faults_kills_and_power_cuts_loses_or_alters_what_was_acknowledged() {
-    let wanted = std::env::var_os("FULMAR_HISTORIES");
-    let wanted = wanted.map(|text| text.to_str().and_then(|text| text.parse().ok()));
-    let histories = wanted.map_or(HISTORIES, |count| count.expect("a number of histories"));
+    let histories = number("FULMAR_HISTORIES").unwrap_or(HISTORIES);
+    let first = number("FULMAR_FIRST_HISTORY").unwrap_or(0);
     let mut sum = history::Happened::default();
     for (seed, segments) in KEPT {
         sum += run(*seed, *segments);
     }
-    for seed in 0..histories {
+    for seed in first..first + histories {
         sum += run(seed, Segments::of(seed));
     }
     println!("{histories} histories: {sum:?}");
