@@ -83,9 +83,23 @@ pub enum GatewayEvent<'a> {
         reason: &'a str,
         /// The reason in words.
         why: &'a str,
+        /// Where the rate is found: `own` or `shared`, as the bottleneck is believed to be.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bottleneck: Option<&'a str>,
+        /// Where the rate is found: the delay in queues.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        queue_seconds: Option<f64>,
+        /// Where the rate is found: the share that is lost whatever the rate.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        random_loss_ratio: Option<f64>,
     },
     /// The path carries much less than configured.
     RateDeclaredWrong {
+        /// The remedy.
+        why: &'a str,
+    },
+    /// The configured rate limits, and not the path.
+    RateDeclaredLow {
         /// The remedy.
         why: &'a str,
     },
@@ -149,7 +163,7 @@ mod tests {
     const WHY: &str = "because";
 
     /// One event of each kind, in the order above.
-    pub(crate) const EACH: [GatewayEvent<'static>; 21] = [
+    pub(crate) const EACH: [GatewayEvent<'static>; 22] = [
         GatewayEvent::PeerUp {
             resumed: true,
             wire: 2,
@@ -182,8 +196,12 @@ mod tests {
             bits_per_second: 4_000_000,
             reason: "link",
             why: WHY,
+            bottleneck: Some("own"),
+            queue_seconds: Some(0.25),
+            random_loss_ratio: Some(0.5),
         },
         GatewayEvent::RateDeclaredWrong { why: WHY },
+        GatewayEvent::RateDeclaredLow { why: WHY },
         GatewayEvent::FlowOpened {
             id: "00",
             protocol: "tcp",
@@ -228,13 +246,14 @@ mod tests {
                 GatewayEvent::NoAnswer { .. } => 11,
                 GatewayEvent::Rate { .. } => 12,
                 GatewayEvent::RateDeclaredWrong { .. } => 13,
-                GatewayEvent::FlowOpened { .. } => 14,
-                GatewayEvent::FlowResumed { .. } => 15,
-                GatewayEvent::FlowEnded { .. } => 16,
-                GatewayEvent::FlowNotOpened { .. } => 17,
-                GatewayEvent::ExitRefused { .. } => 18,
-                GatewayEvent::Reloaded => 19,
-                GatewayEvent::Stopping { .. } => 20,
+                GatewayEvent::RateDeclaredLow { .. } => 14,
+                GatewayEvent::FlowOpened { .. } => 15,
+                GatewayEvent::FlowResumed { .. } => 16,
+                GatewayEvent::FlowEnded { .. } => 17,
+                GatewayEvent::FlowNotOpened { .. } => 18,
+                GatewayEvent::ExitRefused { .. } => 19,
+                GatewayEvent::Reloaded => 20,
+                GatewayEvent::Stopping { .. } => 21,
             };
             assert_eq!(place, expected, "{event:?}");
         }

@@ -33,7 +33,7 @@ fn used(link: &str, rates: [&str; 2]) -> Pair {
 
 #[test]
 fn the_rate_that_is_found_is_the_links_whatever_it_loses() {
-    for loss in ["0%", "10%", "30%"] {
+    for (loss, share) in [("0%", 0.0), ("10%", 0.1), ("30%", 0.3)] {
         let pair = used(&format!("--loss {loss}"), [""; 2]);
         let status = pair.status();
         let peer = &status["peers"][0];
@@ -42,6 +42,13 @@ fn the_rate_that_is_found_is_the_links_whatever_it_loses() {
         let megabits = found.expect("it was found") / 1e6;
         // The machine may be busy, so that less was sent than the link takes.
         assert!((4.0..15.0).contains(&megabits), "{loss}: {peer}");
+        // What is believed of the path is told, with the reason for the rate.
+        let rate = &peer["rate"];
+        assert_eq!(rate["share"], "fair");
+        let lost = rate["random_loss_ratio"].as_f64().expect("it is found");
+        assert!((lost - share).abs() < 0.15, "{loss}: {peer}");
+        assert!(rate["bottleneck"].is_string() && rate["why"].is_string());
+        assert!(rate["queue_seconds"].is_f64(), "{loss}: {peer}");
     }
 }
 

@@ -563,6 +563,7 @@ mod tests {
                 reason: RateReason::Declared,
                 queues_tried: 0,
                 declared_wrong: false,
+                belief: None,
             }),
             reconnections: 0,
         }

@@ -30,4 +30,8 @@ pub struct RateBelief {
     pub queueing: Duration,
     /// The share that is lost for reasons that have nothing to do with the rate.
     pub lost: f64,
+    /// What the link carries by the spacing in which the first train arrived, if that showed.
+    pub link: Option<Bitrate>,
+    /// Whether others are in the queue, so that this is a share of what the link carries.
+    pub beside_others: bool,
 }

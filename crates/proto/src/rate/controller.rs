@@ -176,6 +176,8 @@ impl RateController {
             cause: self.cause,
             queueing: seconds(self.queueing()),
             lost: 1.0 - self.share,
+            link: (self.others.link > 0.0).then(|| bitrate(self.others.link)),
+            beside_others: self.others.share_it() || self.yielding.share < 1.0,
         }
     }
 

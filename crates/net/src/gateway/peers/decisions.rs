@@ -5,7 +5,7 @@
 
 use super::rate::RateReport;
 use crate::session::{PeerIndex, SessionEvent};
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Duration, Instant};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,40 +39,116 @@ pub(in crate::gateway) struct Decisions {
 
 /// The `event` of a configured rate that the path does not carry.
 pub(in crate::gateway) const DECLARED_WRONG: &str = "rate_declared_wrong";
+/// The `event` of a configured rate that is less than the path carries, and limits.
+pub(in crate::gateway) const DECLARED_LOW: &str = "rate_declared_low";
+
+/// The least time between two decisions on a rate that is found, which changes all the time.
+const FOUND_APART: Duration = Duration::from_secs(10);
+/// The factor by which a rate that is found changes before that is told with all details.
+const FOUND_CHANGE: f64 = 1.2;
+
+/// The state of a peer's rate that was seen last.
+#[derive(Clone, Copy, Debug)]
+struct SeenRate {
+    reason: &'static str,
+    bits_per_second: u64,
+    declared_wrong: bool,
+    declared_low: bool,
+    at: Option<Instant>,
+}
 
 /// The reasons for the rates of peers that were seen last.
 #[derive(Debug, Default)]
-pub(in crate::gateway) struct RatesSeen(BTreeMap<String, (&'static str, bool)>);
+pub(in crate::gateway) struct RatesSeen {
+    seen: BTreeMap<String, SeenRate>,
+    /// Whether each change of a rate that is found is told, and not only of its kind.
+    is_detailed: bool,
+}
+
+/// The kinds of reasons for a rate that is found between which a change is told of without details.
+fn kind(reason: &'static str) -> &'static str {
+    match reason {
+        "queue" | "cut" | "free" | "bound" => "found",
+        other => other,
+    }
+}
+
+fn megabits(bits_per_second: u64) -> f64 {
+    bits_per_second as f64 / 1e6
+}
 
 impl RatesSeen {
+    /// What tells each change of a rate that is found, and of its reason.
+    pub(in crate::gateway) fn detailed() -> Self {
+        Self {
+            is_detailed: true,
+            ..Self::default()
+        }
+    }
+
     /// The decisions on a peer's rate since it was last seen, with their reasons. A new reason for the rate is a
     /// decision.
     pub(in crate::gateway) fn changes(
         &mut self,
+        now: Instant,
         peer: &str,
         rate: &RateReport,
     ) -> impl Iterator<Item = (&'static str, String)> + use<> {
-        let seen = (rate.reason, rate.declared_wrong);
-        // A rate that was not seen before was the configured one.
-        let before = self.0.insert(peer.to_owned(), seen);
-        let before = before.unwrap_or(("declared", false));
-        let reason = (before.0 != rate.reason).then(|| {
-            let megabits = rate.current_bits_per_second as f64 / 1e6;
-            let why = match rate.reason {
-                "marks" => "congestion marks came back",
-                "link" => "the link was found to carry less than configured",
-                "draining" => "a standing queue on the way is being emptied",
-                _ => "nothing speaks against the configured rate",
-            };
-            let why = format!("{megabits:.3} Mbit/s from now on: {why}");
+        // A rate that was not seen before was the configured one, or was not known.
+        let first = SeenRate {
+            reason: if rate.is_found() {
+                "searching"
+            } else {
+                "declared"
+            },
+            bits_per_second: 0,
+            declared_wrong: false,
+            declared_low: false,
+            at: None,
+        };
+        let seen = self.seen.entry(peer.to_owned()).or_insert(first);
+        let before = *seen;
+        let is_soon = |at: Instant| now.saturating_since(at) < FOUND_APART;
+        let differs = if !rate.is_found() {
+            before.reason != rate.reason
+        } else if self.is_detailed {
+            let (less, more) = (before.bits_per_second, rate.current_bits_per_second);
+            let ratio = less.max(more) as f64 / less.min(more).max(1) as f64;
+            before.reason != rate.reason || ratio > FOUND_CHANGE
+        } else {
+            kind(before.reason) != kind(rate.reason) && !before.at.is_some_and(is_soon)
+        };
+        if differs {
+            seen.reason = rate.reason;
+            seen.bits_per_second = rate.current_bits_per_second;
+            seen.at = Some(now);
+        }
+        seen.declared_wrong = rate.declared_wrong;
+        seen.declared_low |= rate.declared_low_beside.is_some();
+        let current = megabits(rate.current_bits_per_second);
+        let found = rate.link_bits_per_second.map(megabits);
+        let reason = differs.then(|| {
+            let why = format!("{current:.3} Mbit/s from now on: {}", rate.why);
             ("rate", why)
         });
-        let declared_wrong = (rate.declared_wrong && !before.1).then(|| {
-            let why = "the link has carried less than 0.8 of the configured rate for seconds: lower \
-                       `rate` of this [[peer]]";
-            (DECLARED_WRONG, why.to_owned())
+        let declared_wrong = (rate.declared_wrong && !before.declared_wrong).then(|| {
+            let found = found.map_or_else(String::new, |found| format!(", {found:.3} Mbit/s"));
+            let why = format!(
+                "the link has carried less than 0.8 of the configured rate for seconds{found}: lower `rate` of this \
+                 [[peer]], or leave it out"
+            );
+            (DECLARED_WRONG, why)
         });
-        reason.into_iter().chain(declared_wrong)
+        let low = rate.declared_low_beside.filter(|_| !before.declared_low);
+        let declared_low = low.map(|link| {
+            let why = format!(
+                "the configured rate limits, and not the link, which seems to carry {:.3} Mbit/s: raise `rate` of this \
+                 [[peer]], or leave it out",
+                megabits(link)
+            );
+            (DECLARED_LOW, why)
+        });
+        reason.into_iter().chain(declared_wrong).chain(declared_low)
     }
 }
 
@@ -80,7 +156,7 @@ impl RatesSeen {
 pub(super) fn of_event<E>(
     event: &SessionEvent<E>,
 ) -> Option<(Option<PeerIndex>, &'static str, String)> {
-    let seconds = |span: &fulmar_proto::units::Duration| format!("{:.3} s", span.as_secs_f64());
+    let seconds = |span: &Duration| format!("{:.3} s", span.as_secs_f64());
     let (peer, what, why) = match event {
         SessionEvent::Up { peer, resumed, .. } => {
             let why = if *resumed {
@@ -193,7 +269,7 @@ impl Decisions {
         peer: &str,
         rate: &RateReport,
     ) -> Vec<(&'static str, String)> {
-        let changes: Vec<_> = self.rates.changes(peer, rate).collect();
+        let changes: Vec<_> = self.rates.changes(now, peer, rate).collect();
         for (what, why) in &changes {
             self.note(now, Some(peer), what, why);
         }
@@ -208,8 +284,9 @@ impl Decisions {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rate::tests::{found, told};
     use super::*;
-    use fulmar_proto::units::Duration;
+    use fulmar_proto::rate::RateCause;
 
     #[test]
     fn the_oldest_give_way_and_no_reason_is_long() {
@@ -230,13 +307,6 @@ mod tests {
     #[test]
     fn only_another_reason_for_the_rate_is_a_decision() {
         let mut decisions = Decisions::default();
-        let rate = |reason, declared_wrong| RateReport {
-            current_bits_per_second: 4_000_000,
-            reason,
-            link_bits_per_second: None,
-            delivered_bits_per_second: None,
-            declared_wrong,
-        };
         let steps = [
             ("declared", false),
             ("link", false),
@@ -244,17 +314,53 @@ mod tests {
             ("link", true),
             ("declared", false),
         ];
-        let mut told = Vec::new();
+        let mut log = Vec::new();
         for (reason, wrong) in steps {
-            told.extend(decisions.note_rate(Instant::START, "ground", &rate(reason, wrong)));
+            log.extend(decisions.note_rate(Instant::START, "ground", &told(reason, wrong)));
         }
-        let told: Vec<_> = told.into_iter().map(|(what, _)| what).collect();
+        let log: Vec<_> = log.into_iter().map(|(what, _)| what).collect();
         let list = decisions.list();
         let what: Vec<_> = list.iter().map(|one| one.what).collect();
         assert_eq!(what, ["rate", "rate_declared_wrong", "rate"]);
-        assert_eq!(told, what, "the log has the same");
-        assert!(list[0].why.contains("carry less"), "{}", list[0].why);
+        assert_eq!(log, what, "the log has the same");
+        assert!(list[0].why.contains("of the test"), "{}", list[0].why);
         assert_eq!(list[0].peer.as_deref(), Some("ground"));
+    }
+
+    #[test]
+    fn a_rate_that_is_found_is_told_by_its_kind_and_rarely_but_with_all_details_in_a_trace() {
+        let (mut log, mut trace) = (RatesSeen::default(), RatesSeen::detailed());
+        let mut lines = [0, 0];
+        for tenths in 0..600_u64 {
+            let now = Instant::START + Duration::from_millis(100 * tenths);
+            let cause = match tenths % 20 {
+                _ if tenths < 10 => RateCause::Searching,
+                0..8 => RateCause::Queue,
+                8..16 => RateCause::Free,
+                _ => RateCause::Shared,
+            };
+            let report = found(cause, 4 + tenths % 2, 20);
+            lines[0] += log.changes(now, "ground", &report).count();
+            lines[1] += trace.changes(now, "ground", &report).count();
+        }
+        assert!((2..=7).contains(&lines[0]), "{lines:?}");
+        assert!(lines[1] > 500, "{lines:?}");
+    }
+
+    #[test]
+    fn a_configured_rate_that_limits_is_told_once_with_what_the_link_shows() {
+        let mut seen = RatesSeen::default();
+        let mut lines = Vec::new();
+        for _ in 0..5 {
+            let report = found(RateCause::Bound, 10, 25);
+            lines.extend(seen.changes(Instant::START, "ground", &report));
+        }
+        let low: Vec<_> = lines
+            .iter()
+            .filter(|(what, _)| *what == DECLARED_LOW)
+            .collect();
+        assert_eq!(low.len(), 1, "{lines:?}");
+        assert!(low[0].1.contains("25.000 Mbit/s"), "{lines:?}");
     }
 
     #[test]

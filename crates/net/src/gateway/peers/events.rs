@@ -2,6 +2,7 @@
 
 use super::decisions;
 use super::known::{Peers, index_of};
+use super::rate::RateReport;
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::session::{PeerIndex, SessionEvent};
@@ -68,9 +69,10 @@ impl Peers {
             let Some(rate) = endpoint.path_rate(index_of(index).inner_path()) else {
                 continue;
             };
-            for (what, why) in self.decisions.note_rate(now, &peer.name, &rate.into()) {
+            let rate = RateReport::of(rate, peer.rate);
+            for (what, why) in self.decisions.note_rate(now, &peer.name, &rate) {
                 let peer = peer.name.as_str();
-                if what == decisions::DECLARED_WRONG {
+                if what == decisions::DECLARED_WRONG || what == decisions::DECLARED_LOW {
                     tracing::warn!(event = what, peer, %why);
                 } else {
                     tracing::info!(event = what, peer, %why);

@@ -10,7 +10,7 @@ mod peer_names;
 mod rate;
 
 pub(super) use decisions::Decision;
-pub(super) use decisions::{DECLARED_WRONG, RatesSeen};
+pub(super) use decisions::{DECLARED_LOW, DECLARED_WRONG, RatesSeen};
 pub(super) use found_peers::TRY_AGAIN;
 pub(super) use known::{Peers, index_of};
 pub use outages::OutageReport;

@@ -1,56 +1,170 @@
-//! The rate towards a peer, as it is told.
+//! The rate towards a peer, told or found.
 
 use fulmar_proto::rate::RateCause;
-use fulmar_proto::transport::aerotp::{PathRate, RateReason};
+use fulmar_proto::transport::aerotp::{PathRate, RateReason, RateSource};
 use fulmar_proto::units::Bitrate;
 use serde::Serialize;
 
+/// How much more than the configured rate a link must show to carry before that is said.
+const MUCH_MORE: f64 = 1.25;
+
 /// The rate that is kept towards one peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RateReport {
     /// The rate in use.
     pub current_bits_per_second: u64,
-    /// The reason for it: `declared`, `marks`, `link`, `draining`.
+    /// The reason for it: `declared`, `marks`, `link`, `draining`; where it is found `searching`, `queue`, `cut`, `free`,
+    /// `bound`, `shared`.
     pub reason: &'static str,
-    /// The rate that the link was found to carry, where that is less than configured.
+    /// That in words.
+    pub why: &'static str,
+    /// Whose the link is: `own`, `fair`, `background`.
+    pub share: &'static str,
+    /// The rate that the link was found to carry, where that is less than configured, or where it is found.
     pub link_bits_per_second: Option<u64>,
     /// The rate that arrived lately, as the peer reports.
     pub delivered_bits_per_second: Option<u64>,
     /// Whether the link has carried less than 0.8 of what is configured for seconds.
     pub declared_wrong: bool,
+    /// What the link seems to carry, where the configured rate limits and that is much more.
+    pub declared_low_beside: Option<u64>,
+    /// Where the rate is found: `own` or `shared`, as the bottleneck is believed to be.
+    pub bottleneck: Option<&'static str>,
+    /// Where the rate is found: the delay in queues.
+    pub queue_seconds: Option<f64>,
+    /// Where the rate is found: the share that is lost whatever the rate.
+    pub random_loss_ratio: Option<f64>,
 }
 
-/// The name of a reason in reports.
-const fn rate_reason(reason: RateReason) -> &'static str {
+/// The name of a reason in reports, and the reason in words.
+const fn named(reason: RateReason) -> (&'static str, &'static str) {
     match reason {
-        RateReason::Declared => "declared",
-        RateReason::Marks => "marks",
-        RateReason::Link => "link",
-        RateReason::Draining => "draining",
-        RateReason::Found(cause) => found_cause(cause),
+        RateReason::Declared => ("declared", "nothing speaks against the configured rate"),
+        RateReason::Marks => ("marks", "congestion marks came back"),
+        RateReason::Link => ("link", "the link was found to carry less than configured"),
+        RateReason::Draining => ("draining", "a standing queue on the way is being emptied"),
+        RateReason::Found(cause) => found(cause),
     }
 }
 
-/// The name of the reason why a found rate is not more.
-const fn found_cause(cause: RateCause) -> &'static str {
+/// The same where the rate is found: why it is not more.
+const fn found(cause: RateCause) -> (&'static str, &'static str) {
     match cause {
-        RateCause::Searching => "searching",
-        RateCause::Queue => "queue",
-        RateCause::Cut => "cut",
-        RateCause::Free => "free",
-        RateCause::Bound => "bound",
-        RateCause::Shared => "shared",
+        RateCause::Searching => ("searching", "the link's rate is being searched for"),
+        RateCause::Queue => ("queue", "more than the link carries makes a queue grow"),
+        RateCause::Cut => (
+            "cut",
+            "more is lost, and no queue shows: a policer, or a queue of a few packets",
+        ),
+        RateCause::Free => ("free", "more arrives, or there was no more to send"),
+        RateCause::Bound => ("bound", "the configured rate allows no more"),
+        RateCause::Shared => (
+            "shared",
+            "others keep the queue full, and this is our share",
+        ),
     }
 }
 
-impl From<PathRate> for RateReport {
-    fn from(rate: PathRate) -> Self {
+impl RateReport {
+    /// The report on `rate`, which is known by `source`.
+    pub(in crate::gateway) fn of(rate: PathRate, source: RateSource) -> Self {
+        let (reason, why) = named(rate.reason);
+        let belief = rate.belief;
+        let is_bound = |cause| cause == RateCause::Bound;
+        let shown = belief.filter(|belief| is_bound(belief.cause));
+        let shown = shown.and_then(|belief| belief.link);
+        let is_more = |link: &Bitrate| *link > rate.declared.scaled(MUCH_MORE);
         Self {
             current_bits_per_second: rate.current.as_bits_per_second(),
-            reason: rate_reason(rate.reason),
+            reason,
+            why,
+            share: source.sharing_name(),
             link_bits_per_second: rate.link.map(Bitrate::as_bits_per_second),
             delivered_bits_per_second: rate.delivered.map(Bitrate::as_bits_per_second),
             declared_wrong: rate.declared_wrong,
+            declared_low_beside: shown.filter(is_more).map(Bitrate::as_bits_per_second),
+            bottleneck: belief.map(|belief| {
+                if belief.beside_others {
+                    "shared"
+                } else {
+                    "own"
+                }
+            }),
+            queue_seconds: belief.map(|belief| belief.queueing.as_secs_f64()),
+            random_loss_ratio: belief.map(|belief| belief.lost.clamp(0.0, 1.0)),
         }
+    }
+
+    /// Whether the rate is found.
+    pub(in crate::gateway) const fn is_found(&self) -> bool {
+        self.bottleneck.is_some()
+    }
+}
+
+#[cfg(test)]
+pub(in crate::gateway) mod tests {
+    use super::*;
+    use fulmar_proto::rate::{RateBelief, RateSharing};
+    use fulmar_proto::units::Duration;
+
+    const MBIT: u64 = 1_000_000;
+
+    /// A report on a rate that was told.
+    pub(in crate::gateway) fn told(reason: &'static str, declared_wrong: bool) -> RateReport {
+        RateReport {
+            current_bits_per_second: 4 * MBIT,
+            reason,
+            why: "of the test",
+            share: "own",
+            link_bits_per_second: None,
+            delivered_bits_per_second: None,
+            declared_wrong,
+            declared_low_beside: None,
+            bottleneck: None,
+            queue_seconds: None,
+            random_loss_ratio: None,
+        }
+    }
+
+    /// A report on a rate that was found below a bound of 10 Mbit/s.
+    pub(in crate::gateway) fn found(cause: RateCause, mbit: u64, link: u64) -> RateReport {
+        let rate = Bitrate::from_bits_per_second(mbit * MBIT);
+        let belief = RateBelief {
+            rate,
+            cause,
+            queueing: Duration::from_millis(2),
+            lost: 0.25,
+            link: Some(Bitrate::from_bits_per_second(link * MBIT)),
+            beside_others: cause == RateCause::Shared,
+        };
+        let declared = Bitrate::from_bits_per_second(10 * MBIT);
+        let rate = PathRate {
+            declared,
+            marked: declared,
+            link: Some(rate),
+            delivered: None,
+            current: rate,
+            reason: RateReason::Found(cause),
+            queues_tried: 0,
+            declared_wrong: false,
+            belief: Some(belief),
+        };
+        RateReport::of(
+            rate,
+            RateSource::of(Some(declared), Some(RateSharing::Fair)),
+        )
+    }
+
+    #[test]
+    fn what_is_believed_of_a_path_is_reported_with_its_reason() {
+        let report = found(RateCause::Shared, 4, 20);
+        assert_eq!((report.reason, report.share), ("shared", "fair"));
+        assert_eq!(report.bottleneck, Some("shared"));
+        assert_eq!(report.random_loss_ratio, Some(0.25));
+        assert_eq!(report.queue_seconds, Some(0.002));
+        assert_eq!(report.declared_low_beside, None, "the bound does not limit");
+        let bound = found(RateCause::Bound, 10, 20);
+        assert_eq!(bound.declared_low_beside, Some(20 * MBIT));
+        assert_eq!(found(RateCause::Bound, 10, 12).declared_low_beside, None);
     }
 }

@@ -190,10 +190,16 @@ mod tests {
         last.peers[0].rtt_seconds = Some(0.25);
         last.peers[0].rate = Some(crate::gateway::watch::status::RateReport {
             current_bits_per_second: 1,
-            reason: "link",
+            reason: "queue",
+            why: "of the test",
+            share: "fair",
             link_bits_per_second: Some(1),
             delivered_bits_per_second: Some(1),
             declared_wrong: false,
+            declared_low_beside: None,
+            bottleneck: Some("own"),
+            queue_seconds: Some(0.001),
+            random_loss_ratio: Some(0.1),
         });
         last.peers[0].transport = counted.clone();
         last.peers[0].rate_bits_per_second = Some(1_000);

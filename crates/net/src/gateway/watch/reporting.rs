@@ -6,7 +6,7 @@ use super::status::{
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Body, Flow, Traffic};
-use crate::gateway::peers::{Peers, index_of};
+use crate::gateway::peers::{Peers, RateReport, index_of};
 use crate::recording::RecordingCounters;
 use crate::session::{DropReason, LinkState, RoundTripQuantiles, Wire};
 use fulmar_proto::splice::FlowId;
@@ -99,7 +99,8 @@ impl Seen<'_> {
             secure: state.is_some_and(|s| s.secure),
             rate_bits_per_second: (settings.and_then(|peer| peer.rate.bound()))
                 .map(Bitrate::as_bits_per_second),
-            rate: endpoint.path_rate(path).map(Into::into),
+            rate: settings
+                .and_then(|peer| Some(RateReport::of(endpoint.path_rate(path)?, peer.rate))),
             outward: state.map_or_else(Default::default, |s| s.outward.into()),
             inward: state.map_or_else(Default::default, |s| s.inward.into()),
             told: link.inner().told(path).into(),

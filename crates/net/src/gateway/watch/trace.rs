@@ -6,7 +6,7 @@ use crate::event_trace::EventTrace;
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Happened, News};
-use crate::gateway::peers::{DECLARED_WRONG, RateReport, RatesSeen, index_of};
+use crate::gateway::peers::{DECLARED_LOW, DECLARED_WRONG, RateReport, RatesSeen, index_of};
 use crate::session::{PeerIndex, SessionEvent};
 use fulmar_capture::{EventPlace, GatewayEvent};
 use fulmar_proto::units::{Duration, Instant};
@@ -29,7 +29,7 @@ impl GatewayTrace {
         Self {
             events,
             rates_at: Instant::START,
-            rates: RatesSeen::default(),
+            rates: RatesSeen::detailed(),
         }
     }
 
@@ -40,14 +40,17 @@ impl GatewayTrace {
 
 /// The event of a changed decision on a rate.
 fn rate_event<'a>(what: &str, why: &'a str, rate: &RateReport) -> GatewayEvent<'a> {
-    if what == DECLARED_WRONG {
-        GatewayEvent::RateDeclaredWrong { why }
-    } else {
-        GatewayEvent::Rate {
+    match what {
+        DECLARED_WRONG => GatewayEvent::RateDeclaredWrong { why },
+        DECLARED_LOW => GatewayEvent::RateDeclaredLow { why },
+        _ => GatewayEvent::Rate {
             bits_per_second: rate.current_bits_per_second,
             reason: rate.reason,
             why,
-        }
+            bottleneck: rate.bottleneck,
+            queue_seconds: rate.queue_seconds,
+            random_loss_ratio: rate.random_loss_ratio,
+        },
     }
 }
 
@@ -128,12 +131,12 @@ impl GatewayTrace {
             let Some(rate) = endpoint.path_rate(index_of(index).inner_path()) else {
                 continue;
             };
-            let rate = RateReport::from(rate);
+            let rate = RateReport::of(rate, peer.rate);
             let place = EventPlace {
                 peer: Some(&peer.name),
                 ..EventPlace::default()
             };
-            for (what, why) in self.rates.changes(&peer.name, &rate) {
+            for (what, why) in self.rates.changes(now, &peer.name, &rate) {
                 self.events
                     .gateway(now, place, &rate_event(what, &why, &rate));
             }

@@ -132,6 +132,8 @@ const PEER: &[Heading] = &[
             plain("capacity_ratio"),
             plain("rate_used_bits_per_second"),
             plain("rate_found_bits_per_second"),
+            plain("rate_queue_seconds"),
+            plain("rate_random_loss_ratio"),
             plain("rate_bound_bits_per_second"),
         ],
     ),
@@ -323,14 +325,18 @@ fn says(peer: &PeerReport) -> String {
         text.push_str(" Not protected: whoever is on the way can read and change it.");
     }
     if let Some(rate) = peer.rate.filter(|rate| rate.reason != "declared") {
-        let why = match rate.reason {
-            "marks" => "congestion marks",
-            "link" => "the link carries less than configured",
-            _ => "a queue on the way is being emptied",
+        let begins = match (rate.is_found(), rate.share) {
+            (false, _) => " The rate is held down: ",
+            (true, "own") => " The rate is found, for the link is ours alone: ",
+            (true, "background") => " The rate is found, and others come first: ",
+            (true, _) => " The rate is found, and shared fairly: ",
         };
-        text.push_str(" The rate is held down: ");
-        text.push_str(why);
+        text.push_str(begins);
+        text.push_str(rate.why);
         text.push('.');
+        if rate.declared_low_beside.is_some() {
+            text.push_str(" The link seems to carry more than configured.");
+        }
     }
     text
 }

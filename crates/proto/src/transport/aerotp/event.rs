@@ -1,7 +1,7 @@
 //! The events that an endpoint gives the application, and the errors of its calls.
 
 use crate::machine::PathId;
-use crate::rate::RateCause;
+use crate::rate::{RateBelief, RateCause};
 use crate::units::{Bitrate, ByteCount};
 use crate::wire::{Mode, Port};
 
@@ -67,7 +67,7 @@ pub enum RateReason {
 }
 
 /// A path's rate and the reason for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathRate {
     /// The rate that the layer below names: the upper bound. Where the rate is found without one, the rate found.
     pub declared: Bitrate,
@@ -86,6 +86,8 @@ pub struct PathRate {
     pub queues_tried: u64,
     /// Whether the link has carried less than 0.8 of what is declared for seconds.
     pub declared_wrong: bool,
+    /// What the search for the rate believes, where it is found.
+    pub belief: Option<RateBelief>,
 }
 
 /// An event for the application.

@@ -167,6 +167,7 @@ impl ToldPath {
             reason,
             queues_tried: self.link.trials(),
             declared_wrong: self.link.is_declared_wrong(now),
+            belief: None,
         }
     }
 }

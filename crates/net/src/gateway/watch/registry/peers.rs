@@ -118,7 +118,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &["peer"],
         point: Point::Sender,
         label: "rate found",
-        help: "What the link was found to carry, while that is less than configured",
+        help: "What the link was found to carry, where the rate is found, or while that is less than configured",
         formula: "",
         read: |s| of_peers(s, |p| Some(Value::Count(p.rate?.link_bits_per_second?))),
     },
@@ -136,6 +136,28 @@ pub(super) const ENTRIES: &[Entry] = &[
                 Some(Value::Count(p.rate?.delivered_bits_per_second?))
             })
         },
+    },
+    Entry {
+        name: "rate_queue_seconds",
+        kind: MetricKind::Gauge,
+        unit: Unit::Seconds,
+        labels: &["peer"],
+        point: Point::Sender,
+        label: "queue on the way",
+        help: "Where the rate is found: how long what is sent now waits in queues on the way",
+        formula: "",
+        read: |s| of_peers(s, |p| Value::number(p.rate?.queue_seconds?)),
+    },
+    Entry {
+        name: "rate_random_loss_ratio",
+        kind: MetricKind::Gauge,
+        unit: Unit::Ratio,
+        labels: &["peer"],
+        point: Point::Sender,
+        label: "lost at any rate",
+        help: "Where the rate is found: the share of datagrams that is lost for reasons that have nothing to do with the rate",
+        formula: "",
+        read: |s| of_peers(s, |p| Value::number(p.rate?.random_loss_ratio?)),
     },
     Entry {
         name: "link_outages",

@@ -17,6 +17,9 @@ const MICROSECOND: Duration = Duration::from_micros(1);
 const FLOWING: Duration = Duration::from_millis(500);
 /// The pause in data after which totals are compared anew.
 const REBASED: Duration = Duration::from_secs(1);
+/// The part of the bound below which a rate that was found shows the bound to be wrong, after this time.
+const MUCH_LESS: f64 = 0.8;
+const WRONG_FOR: Duration = Duration::from_secs(10);
 /// The span over which the rate of arrival is taken.
 const DELIVERY_SPAN: Duration = Duration::from_millis(100);
 /// The age of the last report above which an older clock is another clock: the receiver has started again.
@@ -46,6 +49,8 @@ pub(in super::super) struct FoundPath {
     pace: Bitrate,
     paced_until: Instant,
     heard: Option<Heard>,
+    /// The time since when the link carries much less than the bound.
+    below_bound_since: Option<Instant>,
     /// The rate of arrival, and where its next span begins: octets and the receiver's clock.
     delivered: Option<Bitrate>,
     span_from: Option<(u64, Duration)>,
@@ -130,6 +135,7 @@ impl FoundPath {
             pace: Bitrate::ZERO,
             paced_until: Instant::START,
             heard: None,
+            below_bound_since: None,
             delivered: None,
             span_from: None,
         }
@@ -333,6 +339,20 @@ impl FoundPath {
         self.controller.on_report(now, &arrived);
         self.paced_until = now;
         self.meter(heard);
+        let belief = self.controller.belief();
+        let is_links = matches!(belief.cause, RateCause::Queue | RateCause::Cut);
+        let is_below = |bound: Bitrate| belief.rate < bound.scaled(MUCH_LESS);
+        if is_links && !belief.beside_others && self.config.bound.is_some_and(is_below) {
+            self.below_bound_since.get_or_insert(now);
+        } else {
+            self.below_bound_since = None;
+        }
+    }
+
+    /// Whether the link has carried much less than the bound for long, and nobody else took the rest.
+    fn is_bound_wrong(&self, now: Instant) -> bool {
+        let since = self.below_bound_since;
+        since.is_some_and(|since| now.saturating_since(since) > WRONG_FOR)
     }
 
     fn meter(&mut self, heard: Heard) {
@@ -373,7 +393,8 @@ impl FoundPath {
             current: self.controller.pacing(now).min(declared),
             reason: RateReason::Found(belief.cause),
             queues_tried: 0,
-            declared_wrong: false,
+            declared_wrong: self.is_bound_wrong(now),
+            belief: Some(belief),
         }
     }
 }
