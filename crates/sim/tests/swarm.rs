@@ -55,7 +55,7 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
 }
 
 /// Seeds of [`swarm::link_sessions`] that once failed, with what they found.
-const LINKS_FAILED_ONCE: [(u64, &str); 18] = [
+const LINKS_FAILED_ONCE: [(u64, &str); 19] = [
     (
         1_001_425,
         "LL-HARQ: damage in a block's number that 16 bits of check overlooked stopped the hop",
@@ -98,6 +98,10 @@ const LINKS_FAILED_ONCE: [(u64, &str); 18] = [
     ),
     (33_393_985_218_246, "the same"),
     (154_438_186_580_736, "the same"),
+    (
+        93_003_164_851_958,
+        "LL-HARQ: the promise left out the way of what waits for a word about a life, and for a second round",
+    ),
 ];
 
 #[test]

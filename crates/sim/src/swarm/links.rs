@@ -301,8 +301,8 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
         window,
         ..HarqConfig::default()
     };
-    // Both rounds of a window of blocks, each of as many units as the code has, and the receiver's wait for
-    // them.
+    // Both rounds of a window of blocks, each of as many units as the code has; the receiver's wait for the sender's
+    // word about its life, and for a second round; and the way there.
     let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(config.fragments);
     let part = LONGEST / usize::from(config.fragments) + 54;
     let blocks = unit * 255 * u32::from(window) * 2;
@@ -310,7 +310,7 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     let promise = Promise {
         in_order: true,
         repairs: true,
-        patience: blocks + verdict * 2,
+        patience: blocks + verdict * 2 + delay,
         // A window of blocks to send, one to release, a block that is not in it, and 1,024 units of a life
         // that is not confirmed yet. A block has 64 units, and a packet that is put together.
         memory: ByteCount::from_usize(
