@@ -1,5 +1,6 @@
 //! One direction of one hop: calls the models in their order and counts.
 
+use crate::aqm::Manager;
 use crate::bits::BitProcess;
 use crate::config::ChannelConfig;
 use crate::config_error::ChannelConfigError;
@@ -10,6 +11,7 @@ use crate::flips::Flips;
 use crate::loss::LossProcess;
 use crate::outage::OutageClock;
 use crate::path::PropagationPath;
+use crate::policer::TokenBucket;
 use crate::replay::UsedUp;
 use crate::transmitter::{Transmission, Transmitter};
 use crate::verdict::{ChannelDropReason, ChannelVerdict, Delivery};
@@ -21,6 +23,7 @@ use fulmar_proto::units::{BitErrorRate, ByteCount, Instant, Probability};
 #[derive(Clone, Debug)]
 pub struct Channel {
     config: ChannelConfig,
+    policer: Option<TokenBucket>,
     sender: Sender,
     outages: OutageClock,
     loss: LossProcess,
@@ -36,6 +39,7 @@ pub struct Channel {
 #[derive(Clone, Debug)]
 enum Sender {
     Fixed(Transmitter),
+    Managed(Transmitter, Box<Manager>),
     OnDemand(Box<Terminal>),
 }
 
@@ -73,7 +77,7 @@ impl ChannelConfig {
 
 impl Channel {
     /// A channel whose models draw from streams below `rng`: `loss`, `bits`, `jitter`, `reorder`,
-    /// `duplicate`, `dama` and `fading`.
+    /// `duplicate`, `dama`, `red` and `fading`.
     ///
     /// # Errors
     /// The first field of `config` that is out of range.
@@ -94,14 +98,22 @@ impl Channel {
             }
         });
         let (limit, threshold) = (config.queue, config.ecn_threshold);
+        let fixed = Transmitter::new(rate, limit, threshold);
         let sender = match (config.dama, rate) {
             (Some(dama), Some(rate)) => {
                 let terminal = Terminal::new(dama, rate, limit, threshold, rng.child("dama"));
                 Sender::OnDemand(Box::new(terminal))
             }
-            _ => Sender::Fixed(Transmitter::new(rate, limit, threshold)),
+            _ => match (config.aqm, config.rate) {
+                (Some(aqm), Some(rate)) => {
+                    let manager = Manager::new(aqm, rate, rng);
+                    Sender::Managed(fixed.watched(), Box::new(manager))
+                }
+                _ => Sender::Fixed(fixed),
+            },
         };
         Ok(Self {
+            policer: config.policer.map(TokenBucket::new),
             sender,
             outages: OutageClock::new(&config.outages)?,
             loss: LossProcess::new(&config.loss, rng.child("loss"))?,
@@ -118,17 +130,42 @@ impl Channel {
         })
     }
 
-    /// Hands the link a packet of `len` octets, lower headers included, and returns its fate. `now`
-    /// never decreases from call to call; a smaller one is read as the largest so far.
+    /// Hands the link a packet of `len` octets, lower headers included, that cannot be marked, and returns its fate.
+    /// `now` never decreases from call to call; a smaller one is read as the largest so far.
     pub fn admit(&mut self, now: Instant, len: ByteCount) -> ChannelVerdict {
+        self.admit_capable(now, len, false)
+    }
+
+    /// The same for a packet that may be marked in place of being dropped (RFC 3168) if it is `capable`.
+    pub fn admit_capable(&mut self, now: Instant, len: ByteCount, capable: bool) -> ChannelVerdict {
         self.latest = self.latest.max(now);
         self.counters.offered_packets += 1;
         self.counters.offered_bytes += len;
+        if let Some(policer) = &mut self.policer
+            && !policer.takes(self.latest, len)
+        {
+            return self.drop_for(ChannelDropReason::Policer);
+        }
         match &mut self.sender {
             Sender::Fixed(transmitter) => match transmitter.admit(self.latest, len) {
                 Some(transmission) => self.transmit(transmission, len),
                 None => self.drop_for(ChannelDropReason::Queue),
             },
+            Sender::Managed(transmitter, manager) => {
+                let (waiting, _) = transmitter.waiting(self.latest);
+                let wait = transmitter.free_at().saturating_since(self.latest);
+                let has_room = transmitter.has_room(self.latest, len);
+                let signals = manager.signals(self.latest, len, (waiting, wait), has_room);
+                if has_room && signals && !capable {
+                    return self.drop_for(ChannelDropReason::Early);
+                }
+                let Some(mut transmission) = transmitter.admit(self.latest, len) else {
+                    return self.drop_for(ChannelDropReason::Queue);
+                };
+                manager.admitted(transmission.start);
+                transmission.marked |= signals;
+                self.transmit(transmission, len)
+            }
             Sender::OnDemand(terminal) => {
                 if terminal.admit(self.latest, len) {
                     ChannelVerdict::Waits
@@ -155,7 +192,7 @@ impl Channel {
     /// always without [`crate::Dama`].
     pub fn wake_at(&self) -> Option<Instant> {
         match &self.sender {
-            Sender::Fixed(_) => None,
+            Sender::Fixed(_) | Sender::Managed(..) => None,
             Sender::OnDemand(terminal) => terminal.wake_at(),
         }
     }
@@ -166,7 +203,9 @@ impl Channel {
     pub fn takes(&mut self, now: Instant, len: ByteCount) -> bool {
         self.latest = self.latest.max(now);
         match &mut self.sender {
-            Sender::Fixed(transmitter) => transmitter.free_at() <= self.latest,
+            Sender::Fixed(transmitter) | Sender::Managed(transmitter, _) => {
+                transmitter.free_at() <= self.latest
+            }
             Sender::OnDemand(terminal) => terminal.has_room(self.latest, len),
         }
     }
@@ -227,7 +266,7 @@ impl Channel {
     pub fn queue(&mut self, now: Instant) -> QueueState {
         self.latest = self.latest.max(now);
         match &mut self.sender {
-            Sender::Fixed(transmitter) => {
+            Sender::Fixed(transmitter) | Sender::Managed(transmitter, _) => {
                 let (packets, bytes) = transmitter.waiting(self.latest);
                 QueueState {
                     packets,

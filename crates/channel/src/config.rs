@@ -1,5 +1,6 @@
 //! The description of a channel.
 
+use crate::aqm::{self, Aqm};
 use crate::bits::BitErrors;
 use crate::config_error::{ChannelConfigError, Field, Setting};
 use crate::dama::Dama;
@@ -7,6 +8,7 @@ use crate::fading::Fading;
 use crate::loss::LossModel;
 use crate::outage::OutagePlan;
 use crate::path::{Jitter, Reorder};
+use crate::policer::Policer;
 use crate::rate::computed_rate;
 use crate::transmitter::{QueueLimit, WAITING_PACKETS_MAX};
 use fulmar_proto::units::{
@@ -25,6 +27,10 @@ pub struct ChannelConfig {
     pub queue: QueueLimit,
     /// The length of the queue above which packets are marked; it counts the packet itself.
     pub ecn_threshold: Option<QueueLimit>,
+    /// The law by which the queue signals before it is full: by marks, and by drops of what cannot be marked.
+    pub aqm: Option<Aqm>,
+    /// A policer before the queue.
+    pub policer: Option<Policer>,
     /// The loss of packets in flight.
     pub loss: LossModel,
     /// The inversion of bits in flight.
@@ -162,6 +168,7 @@ impl ChannelConfig {
                 ));
             }
         }
+        self.check_discipline()?;
         if self.ecn_threshold.is_some() && self.queue.is_unlimited() {
             let allowed = "set only together with a queue limit";
             return Err(ChannelConfigError::new(
@@ -169,6 +176,23 @@ impl ChannelConfig {
                 "set",
                 allowed,
             ));
+        }
+        Ok(())
+    }
+
+    /// Checks what stands before the link besides the queue's length.
+    fn check_discipline(&self) -> Result<(), ChannelConfigError> {
+        if let Some(policer) = self.policer {
+            policer.check()?;
+        }
+        if let Some(law) = self.aqm {
+            law.check()?;
+            if self.rate.is_none() {
+                return Err(aqm::unusable(law, "set only together with a rate"));
+            }
+            if self.dama.is_some() {
+                return Err(aqm::unusable(law, "not set together with dama"));
+            }
         }
         Ok(())
     }

@@ -65,6 +65,10 @@ pub enum Setting {
     Dama,
     /// Random early detection ([`RedConfig`](crate::RedConfig)).
     Red,
+    /// The policer before the link.
+    Policer,
+    /// The law by which the queue signals early.
+    Aqm,
 }
 
 impl Setting {
@@ -82,6 +86,8 @@ impl Setting {
             Self::Jitter => "jitter",
             Self::Dama => "dama",
             Self::Red => "red",
+            Self::Policer => "policer",
+            Self::Aqm => "aqm",
         }
     }
 

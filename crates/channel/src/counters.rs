@@ -3,9 +3,9 @@
 use crate::verdict::ChannelDropReason;
 use fulmar_proto::units::ByteCount;
 
-/// Counts of one channel since its birth. Conservation: `offered_packets` = `dropped` for [`ChannelDropReason::Queue`] +
-/// `transmitted_packets` + the packets in a terminal's buffer, and `transmitted_packets` = `delivered_packets` +
-/// `dropped` for all other reasons. Copies are in `duplicated_packets` only.
+/// Counts of one channel since its birth. Conservation: `offered_packets` = `dropped` for reasons before the link
+/// ([`ChannelDropReason::is_before_the_link`]) + `transmitted_packets` + the packets in a terminal's buffer, and
+/// `transmitted_packets` = `delivered_packets` + `dropped` for all other reasons. Copies are in `duplicated_packets` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelCounters {
     /// Packets handed to the channel.
@@ -24,7 +24,7 @@ pub struct ChannelCounters {
     pub damaged_packets: u64,
     /// Inverted bits in delivered packets.
     pub flipped_bits: u64,
-    /// Delivered packets that met a queue above the ECN threshold.
+    /// Delivered packets that met a queue above the ECN threshold, or one that signalled early.
     pub marked_packets: u64,
     /// Delivered packets that were held back to be overtaken.
     pub reordered_packets: u64,

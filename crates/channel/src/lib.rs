@@ -59,8 +59,10 @@
 //!
 //! `docs/models/channel.md` has the models with their formulas, limits and validation.
 
+mod aqm;
 mod bits;
 mod channel;
+mod codel;
 mod config;
 mod config_error;
 mod counters;
@@ -73,6 +75,7 @@ mod loss;
 mod outage;
 mod packet_queue;
 mod path;
+mod policer;
 pub mod preset;
 mod rate;
 mod red;
@@ -83,8 +86,10 @@ mod transmitter;
 mod two_state;
 mod verdict;
 
+pub use aqm::Aqm;
 pub use bits::BitErrors;
 pub use channel::{Channel, QueueState};
+pub use codel::CoDel;
 pub use config::ChannelConfig;
 pub use config_error::{ChannelConfigError, Field, Setting};
 pub use counters::ChannelCounters;
@@ -95,6 +100,7 @@ pub use loss::LossModel;
 pub use outage::{Outage, OutageCycle, OutagePlan};
 pub use packet_queue::{PacketQueue, Queued};
 pub use path::{Jitter, PacketOrder, Reorder};
+pub use policer::{Policer, TokenBucket};
 pub use red::RedConfig;
 pub use replay::{AtEnd, LossTrace, PacketTrace, Replay, TimeTrace, TraceFull, UsedUp};
 pub use series::{Lengths, Series};

@@ -3,12 +3,15 @@
 //! A printed value reads back as the same value. Quantities are those of [`fulmar_proto::units`]; a
 //! missing unit is an error that names the units accepted.
 
+use crate::aqm::Aqm;
 use crate::bits::BitErrors;
 use crate::config_error::ChannelConfigError;
 use crate::gilbert::{GilbertElliott, PacketState, PacketStates};
 use crate::loss::LossModel;
 use crate::outage::{Outage, OutageClock, OutageCycle, OutagePlan};
 use crate::path::{Jitter, PacketOrder, Reorder};
+use crate::policer::Policer;
+use crate::red::RedConfig;
 use crate::replay::{AtEnd, Replay};
 use crate::series::{Lengths, Series};
 use crate::transmitter::QueueLimit;
@@ -367,6 +370,59 @@ impl fmt::Display for QueueLimit {
             (Some(packets), None) => write!(f, "{packets} packets"),
             (None, Some(bytes)) => write!(f, "{bytes}"),
             (Some(packets), Some(bytes)) => write!(f, "{packets} packets {bytes}"),
+        }
+    }
+}
+
+const POLICER: Forms = Forms {
+    what: "a policer",
+    expected: "`10Mbit/s,15kB` (the rate and the burst)",
+};
+
+impl FromStr for Policer {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let (rate, burst) = text.split_once(',').ok_or_else(|| POLICER.mismatch(text))?;
+        let policer = Self {
+            rate: rate.trim().parse()?,
+            burst: burst.trim().parse()?,
+        };
+        policer.check()?;
+        Ok(policer)
+    }
+}
+
+impl fmt::Display for Policer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.rate, self.burst)
+    }
+}
+
+const AQM: Forms = Forms {
+    what: "a managed queue",
+    expected: "`codel`, or `red 20 60` (average lengths in packets where signals begin, and where one in ten is signalled)",
+};
+
+impl FromStr for Aqm {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let count = |word: &str| word.parse().map_err(|_| AQM.mismatch(text));
+        let law = match *words.as_slice() {
+            ["codel"] => Self::CoDel,
+            ["red", min, max] => Self::Red(RedConfig::between(count(min)?, count(max)?)),
+            _ => return Err(AQM.mismatch(text)),
+        };
+        law.check()?;
+        Ok(law)
+    }
+}
+
+impl fmt::Display for Aqm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CoDel => f.write_str("codel"),
+            Self::Red(red) => write!(f, "red {} {}", red.min, red.max),
         }
     }
 }

@@ -90,6 +90,8 @@ pub(crate) struct Transmitter {
     /// when there is no limit or threshold to compare it with.
     inside: VecDeque<Inside>,
     octets_inside: u64,
+    /// Whether the queue's length is asked for, though nothing here is compared with it.
+    is_watched: bool,
     /// The end of the last transmission, in nanoseconds: `whole` + `carry` / `rate`.
     whole: u64,
     carry: u64,
@@ -113,9 +115,26 @@ impl Transmitter {
             threshold,
             inside: VecDeque::new(),
             octets_inside: 0,
+            is_watched: false,
             whole: 0,
             carry: 0,
         }
+    }
+
+    /// The same, and it always knows how long its queue is.
+    pub(crate) const fn watched(mut self) -> Self {
+        self.is_watched = true;
+        self
+    }
+
+    /// Whether the queue has room for a packet of `len` octets.
+    pub(crate) fn has_room(&mut self, now: Instant, len: ByteCount) -> bool {
+        self.forget_ended(now);
+        self.inside.front().is_none_or(|sending| {
+            let octets = len.0.clamp(1, u64::from(u32::MAX));
+            let waiting = self.octets_inside - sending.octets + octets;
+            self.limit.allows(self.inside.len(), waiting)
+        })
     }
 
     /// Takes a packet of `len` octets, or refuses it for lack of room.
@@ -130,7 +149,7 @@ impl Transmitter {
         // A packet without octets takes no time but still takes a place. Sums stay below 2^57.
         let octets = len.0.clamp(1, u64::from(u32::MAX));
         let mut marked = false;
-        let tracked = !self.limit.is_unlimited() || self.threshold.is_some();
+        let tracked = self.is_watched || !self.limit.is_unlimited() || self.threshold.is_some();
         if tracked {
             self.forget_ended(now);
             if let Some(sending) = self.inside.front() {

@@ -23,7 +23,7 @@ pub struct Delivery {
     pub at: Instant,
     /// The inverted bits, positions in 0..8 × length; usually empty.
     pub flips: Flips,
-    /// Whether the queue was above the ECN threshold. The driver marks the packet if it is
+    /// Whether the queue was above the ECN threshold, or signals early. The driver marks the packet if it is
     /// ECN-capable.
     pub marked: bool,
     /// A second arrival of the same packet, with bit errors of its own.
@@ -36,6 +36,10 @@ pub struct Delivery {
 pub enum ChannelDropReason {
     /// The queue had no room. The packet never occupied the link.
     Queue,
+    /// The policer had too few tokens. The packet never occupied the link.
+    Policer,
+    /// The queue signalled congestion before it was full, and the packet cannot be marked. It never occupied the link.
+    Early,
     /// The link was out during at least a part of the transmission.
     Outage,
     /// The loss model dropped the packet in flight.
@@ -44,12 +48,25 @@ pub enum ChannelDropReason {
 
 impl ChannelDropReason {
     /// Every reason, in the order of the reports.
-    pub const ALL: [Self; 3] = [Self::Queue, Self::Outage, Self::Loss];
+    pub const ALL: [Self; 5] = [
+        Self::Queue,
+        Self::Policer,
+        Self::Early,
+        Self::Outage,
+        Self::Loss,
+    ];
+
+    /// Whether the packet never occupied the link.
+    pub const fn is_before_the_link(self) -> bool {
+        matches!(self, Self::Queue | Self::Policer | Self::Early)
+    }
 
     /// The word in reports and result files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queue => "queue",
+            Self::Policer => "policer",
+            Self::Early => "early",
             Self::Outage => "outage",
             Self::Loss => "loss",
         }

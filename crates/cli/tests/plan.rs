@@ -161,3 +161,21 @@ fn what_is_wrong_is_said_with_the_flag_and_the_remedy() {
         assert!(output.stdout.is_empty(), "{arguments}");
     }
 }
+
+#[test]
+fn what_a_sender_finds_untold_is_simulated_and_explained() {
+    let plan = json("--rate 5mbit --rtt 20ms --loss 10%");
+    let found = &plan["found"];
+    assert!((0.95..1.02).contains(&number(&found["share"])), "{found}");
+    assert!((number(&found["arrives_bps"]) / 4.5e6 - number(&found["share"])).abs() < 1e-3);
+    assert!(number(&found["reached_after_s"]) < 2.0, "{found}");
+    assert_eq!(found["cause"], "queue");
+    let output = run("plan --rate 5mbit --rtt 20ms --loss 10%");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("not more because more builds a queue"),
+        "{text}"
+    );
+    let too_long = json("--rate 10gbit --rtt 600ms --loss 0%");
+    assert_eq!(too_long["found"], Value::Null);
+}

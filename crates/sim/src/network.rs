@@ -17,7 +17,7 @@ use fulmar_proto::machine::{PathId, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::{
     NETWORK_HEADER_BYTES, NetworkHeader, NetworkProtocol, NetworkReject, NodeAddress, count_hop,
-    mark_congested,
+    mark_congested, may_be_marked,
 };
 use link_end::{LinkEnd, LinkId};
 use std::collections::VecDeque;
@@ -194,9 +194,13 @@ impl Network {
         } = &mut self.ways[way.0];
         let content = self.pool.packet(packet);
         let len = ByteCount::of(&content.octets) + *framing;
-        let verdict = channel.admit(now, len);
+        let is_managed = channel.config().aqm.is_some();
+        let capable = is_managed && may_be_marked(&content.octets);
+        let verdict = channel.admit_capable(now, len, capable);
         self.meter.packet_hops += 1;
-        if *measured && verdict != ChannelVerdict::Drop(ChannelDropReason::Queue) {
+        let refused =
+            matches!(verdict, ChannelVerdict::Drop(reason) if reason.is_before_the_link());
+        if *measured && !refused {
             self.meter.octets.add(content.kind, len.0);
             self.meter.packets += 1;
         }
@@ -260,7 +264,7 @@ impl Network {
             ChannelVerdict::Drop(reason) => self.lose(
                 packet,
                 match reason {
-                    ChannelDropReason::Queue => WireLoss::Queue,
+                    reason if reason.is_before_the_link() => WireLoss::Queue,
                     ChannelDropReason::Outage => WireLoss::Outage,
                     _ => WireLoss::Loss,
                 },

@@ -19,6 +19,7 @@ mod rate_found;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;
 mod scenario_errors;
+mod shared_queue;
 mod slow_aerotp_promises;
 mod slow_lt_tcp_table;
 mod slow_tcp_ns3;

@@ -4,14 +4,14 @@
 //! reports that are lost as data are. Shares are of (1 - loss) × rate × time, the start included.
 
 use fulmar_channel::{
-    ChannelConfig, LossModel, LossState, OnOff, QueueLimit, RedConfig, Sojourn, TwoState,
+    Aqm, ChannelConfig, LossModel, LossState, OnOff, Policer, QueueLimit, RedConfig, Sojourn,
+    TwoState,
 };
 use fulmar_proto::rate::{RateConfig, RateSharing};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
 use fulmar_sim::bottleneck::{
-    BottleneckPlan, LinkRange, Policer, QueueLaw, QueueManagement, SenderOutcome, SenderPlan,
-    SenderStart, random_link, run,
+    BottleneckPlan, LinkRange, SenderOutcome, SenderPlan, SenderStart, random_link, run,
 };
 
 const MBIT: u64 = 1_000_000;
@@ -51,7 +51,7 @@ fn link(rate: u64, delay_ms: u64, packets: u32, loss: &str) -> BottleneckPlan {
         out: vec![(Instant::START, out)],
         back,
         policer: None,
-        managed: None,
+        marks: false,
     }
 }
 
@@ -370,10 +370,11 @@ fn in_the_background_others_keep_what_they_have_alone_and_the_rest_is_used() {
 
 #[test]
 fn queues_that_signal_early_are_filled_shared_and_kept_short() {
-    for law in [QueueLaw::CoDel, QueueLaw::Red(RedConfig::between(20, 60))] {
+    for law in [Aqm::CoDel, Aqm::Red(RedConfig::between(20, 60))] {
         for marks in [true, false] {
             let mut plan = link(20 * MBIT, 20, 268, "0%");
-            plan.managed = Some(QueueManagement { law, marks });
+            plan.out[0].1.aqm = Some(law);
+            plan.marks = marks;
             let outcomes = share_of(&plan, &[found()], 30);
             let (ours, queue) = (
                 fair_shares(&outcomes, 5, 30, 20e6)[0],
@@ -386,7 +387,7 @@ fn queues_that_signal_early_are_filled_shared_and_kept_short() {
             println!(
                 "{law:?}, marks {marks}: alone {ours:.3} {queue:?}, beside CUBIC {shares:.2?}"
             );
-            let least = if law == QueueLaw::CoDel { 0.5 } else { 0.25 };
+            let least = if law == Aqm::CoDel { 0.5 } else { 0.25 };
             assert!(
                 shares.iter().all(|share| *share > least),
                 "{law:?}: {shares:?}"

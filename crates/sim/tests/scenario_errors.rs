@@ -323,6 +323,18 @@ fn mistakes_about_link_layers_are_answered_like_all_others() {
             "`hop.red`: needs a link layer below its queue; write link = ",
         ),
         (
+            with("link = \"plain\"\naqm = \"codel\""),
+            "`hop.aqm`: manages the queue of a hop without a link layer; write [hop.red]",
+        ),
+        (
+            with("aqm = \"fq\""),
+            "my.toml:3: `hop.aqm`: `fq` does not describe a managed queue: write `codel`",
+        ),
+        (
+            with("policer = \"1mbit\""),
+            "my.toml:3: `hop.policer`: `1mbit` does not describe a policer: write `10Mbit/s,15kB`",
+        ),
+        (
             with("link = \"plain\"\n[hop.red]\nmin = 5\nmax = 5"),
             "my.toml:6: `hop.red.max`: red.max is 5; allowed is above `min`, 5",
         ),

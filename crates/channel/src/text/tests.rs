@@ -299,3 +299,18 @@ proptest! {
         prop_assert!(!(read.0 && read.1) || text.trim() == "none");
     }
 }
+
+#[test]
+fn policers_and_managed_queues_are_read_and_printed() {
+    let policer: Policer = "10mbit, 15kB".parse().unwrap();
+    assert_eq!(policer.to_string(), "10Mbit/s,15000B");
+    assert_eq!(policer.to_string().parse(), Ok(policer));
+    assert!(refusal::<Policer>("10mbit").contains("`10Mbit/s,15kB`"));
+    assert!(refusal::<Policer>("10mbit,0B").contains("policer.burst is 0B"));
+    for text in ["codel", "red 20 60"] {
+        let law: Aqm = text.parse().unwrap();
+        assert_eq!(law.to_string(), text);
+    }
+    assert!(refusal::<Aqm>("fq").contains("`codel`"));
+    assert!(refusal::<Aqm>("red 60 20").contains("red.max is 20"));
+}

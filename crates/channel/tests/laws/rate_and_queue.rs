@@ -105,6 +105,8 @@ fn packets_and_octets_are_conserved() {
     everything.loss = "10% burst 3".parse().unwrap();
     everything.outages = "every 300ms for 20ms".parse().unwrap();
     everything.bits = "1e-5".parse().unwrap();
+    everything.aqm = Some("codel".parse().unwrap());
+    everything.policer = Some("5600kbit,15kB".parse().unwrap());
     let mut channel = channel(everything, 67);
     run(&mut channel, 20_000, Duration::from_millis(2));
     let counters = channel.counters();
@@ -118,7 +120,11 @@ fn packets_and_octets_are_conserved() {
     assert_eq!(counters.offered_packets, 20_000);
     assert_eq!(
         counters.transmitted_packets,
-        20_000 - dropped(ChannelDropReason::Queue)
+        20_000
+            - (ChannelDropReason::ALL.into_iter())
+                .filter(|reason| reason.is_before_the_link())
+                .map(dropped)
+                .sum::<u64>()
     );
     let in_flight = dropped(ChannelDropReason::Outage) + dropped(ChannelDropReason::Loss);
     assert_eq!(
@@ -133,4 +139,71 @@ fn packets_and_octets_are_conserved() {
         counters.delivered_bytes.0,
         counters.delivered_packets * PACKET.0
     );
+}
+
+/// Packets of 1500 octets at 12 mbit/s, one a millisecond, offered a tenth too fast for `seconds`: those marked, dropped
+/// early, and the longest wait.
+fn managed(aqm: &str, capable: bool, seconds: u32) -> (u32, u32, Duration) {
+    let mut config = config("12mbit", "1000 packets");
+    config.aqm = Some(aqm.parse().unwrap());
+    let mut channel = channel(config, 71);
+    let (mut marked, mut early, mut longest) = (0, 0, Duration::ZERO);
+    for index in 0..seconds * 1_100 {
+        let now = Instant::START + Duration::from_secs(1) * index / 1_100;
+        let wait = channel.queue(now).free_at.saturating_since(now);
+        match channel.admit_capable(now, PACKET, capable) {
+            ChannelVerdict::Deliver(delivery) => {
+                longest = longest.max(wait);
+                marked += u32::from(delivery.marked);
+            }
+            ChannelVerdict::Drop(ChannelDropReason::Early) => early += 1,
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+    (marked, early, longest)
+}
+
+#[test]
+fn a_managed_queue_marks_what_it_can_and_keeps_itself_short_by_drops_of_the_rest() {
+    for aqm in ["codel", "red 20 60"] {
+        let (marked, early, longest) = managed(aqm, true, 8);
+        assert!(marked > 20 && early == 0, "{aqm}: {marked} {early}");
+        // Nobody heeds the marks: a tenth of 8 s is waiting.
+        assert!(longest > Duration::from_millis(700), "{aqm}: {longest:?}");
+        let (marked, early, longest) = managed(aqm, false, 8);
+        assert!(marked == 0 && early > 200, "{aqm}: {marked} {early}");
+        assert!(longest < Duration::from_millis(450), "{aqm}: {longest:?}");
+    }
+}
+
+#[test]
+fn codel_leaves_a_queue_alone_that_empties_within_its_interval() {
+    let mut config = config("12mbit", "1000 packets");
+    config.aqm = Some("codel".parse().unwrap());
+    let mut channel = channel(config, 72);
+    // Fifty at once each 100 ms: 50 ms of queue, and 50 ms without one.
+    for burst in 0..50 {
+        for _ in 0..50 {
+            let now = Instant::START + Duration::from_millis(100) * burst;
+            let verdict = channel.admit(now, PACKET);
+            assert!(matches!(verdict, ChannelVerdict::Deliver(_)), "{burst}");
+        }
+    }
+}
+
+#[test]
+fn a_policer_passes_its_rate_and_no_more() {
+    let mut config = config("1gbit", "1000 packets");
+    config.policer = Some("12mbit,15kB".parse().unwrap());
+    let mut channel = channel(config, 73);
+    // Twice the rate for a second: a thousand, and the ten that the bucket held.
+    let mut passed = 0;
+    for index in 0..2_000_u32 {
+        let now = Instant::START + Duration::from_micros(500) * index;
+        match channel.admit(now, PACKET) {
+            ChannelVerdict::Deliver(_) => passed += 1,
+            verdict => assert_eq!(verdict, ChannelVerdict::Drop(ChannelDropReason::Policer)),
+        }
+    }
+    assert!((1_008..=1_010).contains(&passed), "{passed}");
 }

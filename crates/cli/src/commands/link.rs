@@ -5,7 +5,8 @@ use crate::exit::{Exit, Failure};
 use fulmar_channel::fading::Fading;
 use fulmar_channel::preset::ChannelPreset;
 use fulmar_channel::{
-    BitErrors, ChannelConfig, Jitter, LossModel, OutagePlan, QueueLimit, Reorder, TextError,
+    Aqm, BitErrors, ChannelConfig, Jitter, LossModel, OutagePlan, Policer, QueueLimit, Reorder,
+    TextError,
 };
 use fulmar_proto::units::{Bitrate, Duration, Probability, parse_duration};
 use std::path::{Path, PathBuf};
@@ -70,12 +71,23 @@ macro_rules! link_args {
             #[arg(id = concat!($prefix, "ecn"), long = concat!($prefix, "ecn"))]
             #[arg(value_name = "LIMIT", hide_short_help = $hide, value_parser = queue)]
             ecn: Option<QueueLimit>,
+            /// Queue that signals before it is full, by marks, and by drops of what cannot be marked: codel, or
+            /// 'red 20 60' (average lengths in packets).
+            #[arg(id = concat!($prefix, "aqm"), long = concat!($prefix, "aqm"))]
+            #[arg(value_name = "LAW", hide_short_help = $hide)]
+            aqm: Option<Aqm>,
+            /// Policer before the queue, which drops what it has no tokens for: 10mbit,15kB.
+            #[arg(id = concat!($prefix, "policer"), long = concat!($prefix, "policer"))]
+            #[arg(value_name = "RATE,BURST", hide_short_help = $hide)]
+            policer: Option<Policer>,
         }
 
         impl $name {
             fn apply(&self, config: &mut ChannelConfig) {
                 config.rate = self.rate.or(config.rate);
                 config.ecn_threshold = self.ecn.or(config.ecn_threshold);
+                config.aqm = self.aqm.or(config.aqm);
+                config.policer = self.policer.or(config.policer);
                 config.reorder = self.reorder.or(config.reorder);
                 config.jitter = self.jitter.or(config.jitter);
                 config.delay = self.delay.unwrap_or(config.delay);
@@ -191,6 +203,12 @@ pub(crate) fn describe(config: &ChannelConfig) -> String {
     }
     if let Some(limit) = config.ecn_threshold {
         parts.push(format!("marks above {limit}"));
+    }
+    if let Some(law) = config.aqm {
+        parts.push(law.to_string());
+    }
+    if let Some(policer) = config.policer {
+        parts.push(format!("policer {policer}"));
     }
     parts.join(", ")
 }

@@ -1,12 +1,14 @@
 //! `fulmar plan`: a link's goodput by the closed forms, before anything is sent over it.
 
 mod forecast;
+mod found;
 
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::table::{Columns, HEAVIEST, Listing};
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use forecast::{Forecast, Kind, Loss, Question};
+use found::FoundRate;
 use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate,
     Probability, parse_duration,
@@ -24,7 +26,8 @@ Examples:
   fulmar plan --rate 5mbit --rtt 20ms --loss 10% --data 1400B --json
       packets lost whole, whatever their length; one JSON object
 
-Closed forms are bounds: no fading, a link that is always busy, ideal timers (docs/guide/plan.md).
+Closed forms are bounds: no fading, a link that is always busy, ideal timers (docs/guide/plan.md). The
+last line is a short simulation: what a sender that is told no rate reaches there, and why not more.
 ";
 
 /// The longest packet: IP's length field has 16 bits.
@@ -171,6 +174,8 @@ struct Record<'a> {
     schema: u32,
     #[serde(flatten)]
     forecast: &'a Forecast,
+    /// The rate that a sender finds if nobody tells it; `null` where a run would take too long.
+    found: Option<FoundRate>,
 }
 
 /// Computes and prints.
@@ -180,15 +185,19 @@ struct Record<'a> {
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, Failure> {
     let question = args.question()?;
     let forecast = Forecast::of(&question);
+    let found = FoundRate::of(&question).or_exit(Exit::Usage)?;
     if args.json {
         output::record(&Record {
             kind: "plan",
             schema: 1,
             forecast: &forecast,
+            found,
         })?;
     } else {
         let table = table(&forecast).chosen(&args.columns)?;
-        output::line(text(&question, &forecast, &table)?.trim_end())?;
+        let mut text = text(&question, &forecast, &table)?;
+        write!(text, "{}", found_text(found.as_ref())).context("writing text")?;
+        output::line(text.trim_end())?;
     }
     Ok(Exit::Done)
 }
@@ -249,6 +258,27 @@ fn text(question: &Question, forecast: &Forecast, table: &Listing) -> anyhow::Re
          of a rate as high"
     )?;
     Ok(text)
+}
+
+/// The rate found, in a sentence.
+fn found_text(found: Option<&FoundRate>) -> String {
+    let Some(found) = found else {
+        return "a sender that is told no rate: not simulated, it would take too long\n".to_owned();
+    };
+    let reached = match found.reached_after_s {
+        Some(seconds) => format!("after {seconds:.1} s"),
+        None => "never 0.9 of the rate".to_owned(),
+    };
+    format!(
+        "a sender that is told no rate finds it {reached}: then {} arrive, {:.3} of what the link carries; not more \
+         because {} (mean wait {}, {:.2} % dropped by its own doing, {:.0} s simulated)\n",
+        to_four_digits(found.arrives_bps),
+        found.share,
+        found.reason(),
+        shown_time(Duration::from_secs_f64(found.queueing_mean_s)),
+        found.dropped_share * 100.0,
+        found.simulated_s,
+    )
 }
 
 /// A time in the unit that a person would take; JSON has the exact figure.

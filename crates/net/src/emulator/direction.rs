@@ -132,7 +132,7 @@ impl Direction {
             self.remark(|comment| comment.dropped("too_large"));
             return Arrivals::default();
         }
-        let delivery = match self.channel.admit(now, len) {
+        let delivery = match self.channel.admit_capable(now, len, ecn != Ecn::NotCapable) {
             ChannelVerdict::Deliver(delivery) => delivery,
             ChannelVerdict::Drop(reason) => {
                 self.remark(|comment| comment.dropped(reason.name()));
@@ -195,6 +195,8 @@ impl Direction {
         let dropped_packets = DropReport {
             too_large: self.dropped_too_large,
             queue: link.dropped(ChannelDropReason::Queue),
+            policer: link.dropped(ChannelDropReason::Policer),
+            early: link.dropped(ChannelDropReason::Early),
             outage: link.dropped(ChannelDropReason::Outage),
             loss: link.dropped(ChannelDropReason::Loss),
             header_damage: self.dropped_header_damage,
@@ -326,6 +328,35 @@ mod tests {
         }
         assert!(differing > 0);
         assert_eq!(link.report().duplicated_packets, 100);
+    }
+
+    #[test]
+    fn a_managed_queue_marks_and_drops_and_a_policer_drops() {
+        let config = ChannelConfig {
+            rate: Some(Bitrate::from_bits_per_second(12_000_000)),
+            aqm: Some(fulmar_channel::Aqm::CoDel),
+            queue: QueueLimit::packets(1_000),
+            ..ChannelConfig::default()
+        };
+        for (ecn, marks) in [(Ecn::Capable, true), (Ecn::NotCapable, false)] {
+            let mut link = direction(config.clone(), DamagePolicy::Deliver);
+            for packet in 0..2_000 {
+                let now = Instant::START + Duration::from_micros(800) * packet;
+                link.admit(now, &PAYLOAD, ecn);
+            }
+            let report = link.report();
+            assert_eq!(report.marked_packets > 0, marks, "{report:?}");
+            assert_eq!(report.dropped_packets.early > 0, !marks, "{report:?}");
+        }
+        let policed = ChannelConfig {
+            policer: Some("12mbit,15kB".parse().unwrap()),
+            ..ChannelConfig::default()
+        };
+        let mut link = direction(policed, DamagePolicy::Deliver);
+        for _ in 0..15 {
+            link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable);
+        }
+        assert_eq!(link.report().dropped_packets.policer, 5);
     }
 
     #[test]

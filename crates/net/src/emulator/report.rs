@@ -14,6 +14,10 @@ pub struct DropReport {
     pub too_large: u64,
     /// The queue was full; never on the link.
     pub queue: u64,
+    /// The policer had too few tokens; never on the link.
+    pub policer: u64,
+    /// The managed queue signalled congestion, and the packet cannot be marked; never on the link.
+    pub early: u64,
     /// The link was out.
     pub outage: u64,
     /// The loss model took it.

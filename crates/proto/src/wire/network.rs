@@ -170,6 +170,13 @@ pub fn count_hop(packet: &mut [u8]) -> Result<(), NetworkReject> {
     Ok(())
 }
 
+/// Whether a packet may be marked in place of being dropped: [`mark_congested`] would mark it.
+pub fn may_be_marked(packet: &[u8]) -> bool {
+    packet
+        .first_chunk::<NETWORK_HEADER_BYTES>()
+        .is_some_and(|head| ecn_of(head[1]) != Ecn::NotCapable)
+}
+
 /// Marks a packet as having met congestion, as a full queue does. Returns `false`, and leaves the
 /// packet alone, if it is not ECN-capable or too short: the queue then drops it instead.
 pub fn mark_congested(packet: &mut [u8]) -> bool {

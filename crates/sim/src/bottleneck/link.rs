@@ -1,21 +1,11 @@
-//! The bottleneck: channels that follow each other in time, and a policer before them.
+//! The bottleneck: channels that follow each other in time.
 
 use super::DATAGRAM;
-use super::managed::{Leaves, ManagedQueue, QueueManagement, Waiting};
 use fulmar_channel::{
-    Channel, ChannelConfig, ChannelConfigError, ChannelDropReason, ChannelVerdict,
+    Channel, ChannelConfig, ChannelConfigError, ChannelVerdict, Policer, TokenBucket,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-
-/// A token bucket that drops what it has no tokens for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Policer {
-    /// The rate of the tokens.
-    pub rate: Bitrate,
-    /// The most tokens.
-    pub burst: ByteCount,
-}
 
 /// A link: what the way out is like from each instant on, and the way back.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,10 +15,10 @@ pub struct BottleneckPlan {
     pub out: Vec<(Instant, ChannelConfig)>,
     /// The way back, for reports.
     pub back: ChannelConfig,
-    /// A policer before the way out.
+    /// A policer before the way out, which stays when that changes.
     pub policer: Option<Policer>,
-    /// The management of the queue before the way out; without it the queue is drop-tail.
-    pub managed: Option<QueueManagement>,
+    /// Whether datagrams of found rates may be marked; CUBIC's and BBR's never are.
+    pub marks: bool,
 }
 
 /// The fate of a datagram.
@@ -37,11 +27,10 @@ pub(super) enum Fate {
     Arrives {
         at: Instant,
         waited: Duration,
+        marked: bool,
     },
     NoRoom,
     Lost,
-    /// The datagram stands in a managed queue.
-    Waits,
 }
 
 #[derive(Debug)]
@@ -50,85 +39,38 @@ pub(super) struct Link {
     current: usize,
     back: Channel,
     back_delay: Duration,
-    policer: Option<(Policer, f64, Instant)>,
-    managed: Option<ManagedQueue>,
+    policer: Option<TokenBucket>,
+    marks: bool,
     lateness: Rng,
 }
 
 impl Link {
     pub(super) fn new(plan: &BottleneckPlan, rng: &Rng) -> Result<Self, ChannelConfigError> {
         let out = plan.out.iter().map(|(from, config)| {
-            let mut config = config.clone();
             let rate = config
                 .rate
                 .unwrap_or(Bitrate::from_bits_per_second(u64::MAX));
-            if plan.managed.is_some() {
-                // The queue and the link's time are before the channel.
-                config.rate = None;
-            }
-            let channel = Channel::new(config, &rng.child("out"))?;
+            let channel = Channel::new(config.clone(), &rng.child("out"))?;
             Ok((*from, rate, channel))
-        });
-        let managed = plan.managed.zip(plan.out.first()).map(|(it, (_, config))| {
-            let rate = config
-                .rate
-                .unwrap_or(Bitrate::from_bits_per_second(u64::MAX));
-            ManagedQueue::new(it, config.queue, rate, rng)
         });
         Ok(Self {
             out: out.collect::<Result<_, ChannelConfigError>>()?,
             current: 0,
             back: Channel::new(plan.back.clone(), &rng.child("back"))?,
             back_delay: plan.back.delay,
-            policer: (plan.policer).map(|it| (it, it.burst.0 as f64, Instant::START)),
-            managed,
+            policer: plan.policer.map(TokenBucket::new),
+            marks: plan.marks,
             lateness: rng.child("lateness"),
         })
     }
 
-    /// Takes a datagram of [`DATAGRAM`] octets.
-    pub(super) fn forward(&mut self, now: Instant, waiting: Waiting) -> Fate {
-        if let Some((policer, tokens, since)) = &mut self.policer {
-            let span = now.saturating_since(*since).as_secs_f64();
-            let rate = policer.rate.as_bits_per_second() as f64 / 8.0;
-            *tokens = (*tokens + span * rate).min(policer.burst.0 as f64);
-            *since = now;
-            if *tokens < DATAGRAM.0 as f64 {
-                return Fate::NoRoom;
-            }
-            *tokens -= DATAGRAM.0 as f64;
+    /// Takes a datagram of [`DATAGRAM`] octets; `capable` says whether its sender hears of marks.
+    pub(super) fn forward(&mut self, now: Instant, capable: bool) -> Fate {
+        if let Some(policer) = &mut self.policer
+            && !policer.takes(now, DATAGRAM)
+        {
+            return Fate::NoRoom;
         }
-        match &mut self.managed {
-            Some(queue) => {
-                if queue.push(now, waiting) {
-                    Fate::Waits
-                } else {
-                    Fate::NoRoom
-                }
-            }
-            None => self.fly(now),
-        }
-    }
-
-    /// The next that leaves the managed queue, if the link is free; and the time at which it has left.
-    pub(super) fn next(&mut self, now: Instant) -> Option<(Leaves, Instant)> {
-        self.advance(now);
-        let (_, rate, _) = &self.out[self.current];
-        let queue = self.managed.as_mut().filter(|queue| !queue.sending)?;
-        let leaves = queue.pop(now)?;
-        queue.sending = matches!(leaves, Leaves::Onto(..));
-        Some((leaves, now + rate.time_to_send(DATAGRAM)))
-    }
-
-    /// The fate of a datagram that has left the managed queue, after which the link is free.
-    pub(super) fn left(&mut self, now: Instant) -> Fate {
-        if let Some(queue) = &mut self.managed {
-            queue.sending = false;
-        }
-        self.fly(now)
-    }
-
-    fn advance(&mut self, now: Instant) {
         while self
             .out
             .get(self.current + 1)
@@ -136,18 +78,16 @@ impl Link {
         {
             self.current += 1;
         }
-    }
-
-    fn fly(&mut self, now: Instant) -> Fate {
-        self.advance(now);
+        let capable = capable && self.marks;
         let (_, _, channel) = &mut self.out[self.current];
         let free_at = channel.queue(now).free_at;
-        match channel.admit(now, DATAGRAM) {
+        match channel.admit_capable(now, DATAGRAM, capable) {
             ChannelVerdict::Deliver(delivery) => Fate::Arrives {
                 at: delivery.at,
                 waited: free_at.saturating_since(now),
+                marked: delivery.marked && capable,
             },
-            ChannelVerdict::Drop(ChannelDropReason::Queue) => Fate::NoRoom,
+            ChannelVerdict::Drop(reason) if reason.is_before_the_link() => Fate::NoRoom,
             _ => Fate::Lost,
         }
     }

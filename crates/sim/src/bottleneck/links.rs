@@ -66,7 +66,7 @@ pub fn random_link(range: LinkRange, rng: &Rng) -> (BottleneckPlan, Duration) {
         out,
         back,
         policer: None,
-        managed: None,
+        marks: false,
     };
     (plan, lasts)
 }

@@ -9,11 +9,9 @@ mod cubic;
 mod found;
 mod link;
 mod links;
-mod managed;
 
-pub use link::{BottleneckPlan, Policer};
+pub use link::BottleneckPlan;
 pub use links::{LinkRange, random_link};
-pub use managed::{QueueLaw, QueueManagement};
 
 use bbr::BbrFlow;
 use cubic::CubicFlow;
@@ -22,7 +20,6 @@ use fulmar_proto::rate::{ArrivalReport, RateBelief, RateConfig};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use link::{Fate, Link};
-use managed::{Leaves, Waiting};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -62,7 +59,7 @@ pub struct SenderOutcome {
     pub sent: u64,
     /// Octets that arrived.
     pub arrived: u64,
-    /// Octets for which there was no room, in a queue or in a policer's bucket.
+    /// Octets dropped before the link: by a full queue, a policer, or a managed queue.
     pub dropped: u64,
     /// Octets that arrived in each tenth of a second.
     pub tenths: Vec<u64>,
@@ -80,8 +77,6 @@ pub struct SenderOutcome {
 enum Event {
     /// The flow may have something to send.
     Turn(usize),
-    /// A datagram has left a managed queue, perhaps with a mark.
-    Departure(usize, u64, bool),
     /// A datagram arrives, perhaps with a mark.
     Arrival(usize, u64, bool),
     /// A report, or for CUBIC and BBR an acknowledgement of one datagram, arrives.
@@ -222,11 +217,6 @@ impl Run {
                 self.flows[index].turning = false;
                 self.send(index);
             }
-            Event::Departure(index, number, marked) => {
-                let fate = self.link.left(self.now);
-                self.on_fate(index, number, marked, fate);
-                self.serve();
-            }
             Event::Arrival(index, number, marked) => self.on_arrival(index, number, marked),
             Event::Report(index, reported) => self.on_report(index, reported),
             Event::Deadline(index) => self.on_deadline(index),
@@ -275,44 +265,23 @@ impl Run {
             }
             flow.outcome.sent += DATAGRAM.0;
             count(&mut flow.outcome.sent_tenths, now);
-            let waiting = Waiting {
-                flow: index,
-                number,
-                since: now,
-                capable: matches!(flow.sender, Sender::Found(_)),
-            };
-            let fate = self.link.forward(now, waiting);
-            self.on_fate(index, number, false, fate);
+            let capable = matches!(flow.sender, Sender::Found(_));
+            let fate = self.link.forward(now, capable);
+            self.on_fate(index, number, fate);
         }
         self.arm(index);
     }
 
-    fn on_fate(&mut self, index: usize, number: u64, marked: bool, fate: Fate) {
+    fn on_fate(&mut self, index: usize, number: u64, fate: Fate) {
         let outcome = &mut self.flows[index].outcome;
         match fate {
-            Fate::Arrives { at, waited } => {
+            Fate::Arrives { at, waited, marked } => {
                 outcome.waits += waited.as_secs_f64();
                 outcome.passed += 1;
                 self.push(at, Event::Arrival(index, number, marked));
             }
             Fate::NoRoom => outcome.dropped += DATAGRAM.0,
             Fate::Lost => {}
-            Fate::Waits => self.serve(),
-        }
-    }
-
-    /// Lets a managed queue send, if the link is free.
-    fn serve(&mut self) {
-        let now = self.now;
-        while let Some((leaves, left_at)) = self.link.next(now) {
-            match leaves {
-                Leaves::Onto(it, marked) => {
-                    let wait = now.saturating_since(it.since);
-                    self.flows[it.flow].outcome.waits += wait.as_secs_f64();
-                    self.push(left_at, Event::Departure(it.flow, it.number, marked));
-                }
-                Leaves::Dropped(it) => self.flows[it.flow].outcome.dropped += DATAGRAM.0,
-            }
         }
     }
 

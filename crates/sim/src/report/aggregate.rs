@@ -72,6 +72,19 @@ impl AggregateRecord {
         })
     }
 
+    /// The division of the link among several flows, in a line for people.
+    pub fn shares_line(&self) -> Option<String> {
+        let mean = |name: &str| self.summary(name)?.mean;
+        let jain = mean("shares.jain")?;
+        let shares = (0..).map_while(|flow| mean(&format!("shares.{flow}")));
+        let shares: Vec<String> = shares.map(|share| format!("{share:.2}")).collect();
+        let of = match &*shares {
+            [] => String::new(),
+            shares => format!(" {} of a fair share,", shares.join(" ")),
+        };
+        Some(format!("flows:{of} Jain's index {jain:.3}"))
+    }
+
     /// A measure by its flat name.
     pub fn summary(&self, name: &str) -> Option<&Summary> {
         self.flat

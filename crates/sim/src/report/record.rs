@@ -89,6 +89,9 @@ pub struct Metrics {
     pub gave_up: bool,
     /// Pieces that never arrived, by cause.
     pub residual_loss: ResidualLoss,
+    /// The measured flows' shares of their sum of goodputs, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<FlowShares>,
     /// Goodput over capacity.
     pub efficiency: Option<f64>,
     /// Goodput over the bound of schemes that drop damaged packets.
@@ -100,6 +103,40 @@ pub struct Metrics {
     /// The hops that have link layers, together, in the direction of the first flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkMetrics>,
+}
+
+/// The most flows whose shares are told apart.
+const SHARES_MAX: usize = 10;
+
+/// The division of a link among several flows. A flow's goodput counts from its own beginning, so that a later one
+/// is not less for being later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowShares {
+    /// Jain's index of the goodputs: 1 if all are equal, 1/n if one has everything.
+    pub jain: f64,
+    /// The goodput of each flow by its number, in fair shares: 1 is the mean. Of up to ten flows.
+    #[serde(flatten)]
+    pub of_flow: BTreeMap<String, f64>,
+}
+
+impl FlowShares {
+    fn of(goodputs: &[f64]) -> Option<Self> {
+        let sum: f64 = goodputs.iter().sum();
+        if goodputs.len() < 2 || sum <= 0.0 {
+            return None;
+        }
+        let count = goodputs.len() as f64;
+        let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
+        let share = |(index, goodput): (usize, &f64)| (index.to_string(), goodput * count / sum);
+        Some(Self {
+            jain: sum * sum / (count * squares),
+            of_flow: if goodputs.len() <= SHARES_MAX {
+                goodputs.iter().enumerate().map(share).collect()
+            } else {
+                BTreeMap::new()
+            },
+        })
+    }
 }
 
 /// The measures of one flow, or of all together.
@@ -188,6 +225,12 @@ impl Metrics {
             .max()
             .and_then(|end| Some(end.saturating_since(starts.min()?)));
         let flow = FlowMetrics::of(&meters);
+        let goodput = |meter: &&FlowMeter| FlowMetrics::of(&[meter]).goodput_bps.unwrap_or(0.0);
+        let goodputs: Vec<f64> = if meters.len() > 1 {
+            meters.iter().map(goodput).collect()
+        } else {
+            Vec::new()
+        };
         let wire = world.wire();
         let counts = world.transport_counts();
         let carried = flow.delivered_bytes.saturating_mul(hops as u64);
@@ -211,6 +254,7 @@ impl Metrics {
             timeout_repairs: counts.timeout_repairs,
             gave_up: world.has_given_up(),
             residual_loss: residual(&meters, counts.damaged),
+            shares: FlowShares::of(&goodputs),
             efficiency: share(capacity_bps),
             efficiency_arq: share(arq_bound_bps),
             capacity_bps,

@@ -3,6 +3,7 @@
 use super::SettingsError;
 use super::link::LinkPlan;
 use core::fmt::Display;
+use core::str::FromStr;
 use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
 use fulmar_channel::{ChannelConfig, LossModel, LossTrace, QueueLimit, Setting};
 use fulmar_proto::rng::Rng;
@@ -14,11 +15,13 @@ use std::sync::Arc;
 const QUEUE_PACKETS: u32 = 100;
 
 /// The keys of one direction, by the names of [`ChannelConfig`]'s fields (`ber` is its `bits`).
-const DIRECTION_KEYS: [&str; 11] = [
+const DIRECTION_KEYS: [&str; 13] = [
     "rate",
     "delay",
     "queue",
     "ecn_threshold",
+    "aqm",
+    "policer",
     "loss",
     "ber",
     "fading",
@@ -124,13 +127,18 @@ impl HopPlan {
             }
             None => Ok(both.clone()),
         };
-        Ok(Self {
+        let plan = Self {
             forward: one("forward")?,
             reverse: one("reverse")?,
             frame_check: reader.value_or("frame_check", false)?,
             framing: framing(reader)?,
             link: LinkPlan::read(reader)?,
-        })
+        };
+        if plan.link.is_some() && (plan.forward.aqm.is_some() || plan.reverse.aqm.is_some()) {
+            let problem = "manages the queue of a hop without a link layer; write [hop.red] for the queue above one";
+            return Err(reader.wrong("aqm", problem));
+        }
+        Ok(plan)
     }
 
     /// Checks the queue above a link layer. The layer takes its packets out of that queue, where all of
@@ -194,6 +202,19 @@ fn framing(reader: &TableReader<'_>) -> Result<ByteCount, SettingsError> {
     Ok(framing)
 }
 
+/// A value that a direction or a sweep can be without, as `none`.
+struct Maybe<T>(Option<T>);
+
+impl<T: FromStr> FromStr for Maybe<T> {
+    type Err = T::Err;
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        match text.trim() {
+            "none" => Ok(Self(None)),
+            text => text.parse().map(|value| Self(Some(value))),
+        }
+    }
+}
+
 /// The channel of one direction as `reader` gives it; what it does not give is as in `base`.
 fn direction(
     base: &ChannelConfig,
@@ -223,6 +244,8 @@ fn direction(
         delay: span("delay", base.delay)?,
         queue: reader.value_or("queue", base.queue)?,
         ecn_threshold: reader.value("ecn_threshold")?.or(base.ecn_threshold),
+        aqm: (reader.value("aqm")?).map_or(base.aqm, |Maybe(aqm)| aqm),
+        policer: (reader.value("policer")?).map_or(base.policer, |Maybe(policer)| policer),
         loss,
         bits: reader.value_or("ber", base.bits)?,
         fading,
@@ -245,6 +268,8 @@ fn check(config: &ChannelConfig, reader: &TableReader<'_>) -> Result<(), Setting
         // The reader of `red` checks it where it reads it.
         Setting::Queue | Setting::Red => "queue",
         Setting::EcnThreshold => "ecn_threshold",
+        Setting::Policer => "policer",
+        Setting::Aqm => "aqm",
         Setting::Loss => "loss",
         Setting::Fading => "fading",
         Setting::Outages => "outages",

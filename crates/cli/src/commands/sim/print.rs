@@ -98,6 +98,7 @@ pub(super) fn table<'a>(
     columns: &Columns,
 ) -> Result<(), Failure> {
     let mut table = empty(varied);
+    let mut shares = String::new();
     for aggregate in aggregates {
         let point = &experiment.points[aggregate.point];
         let values = point.varied.iter().map(|(_, value)| value.clone());
@@ -107,15 +108,24 @@ pub(super) fn table<'a>(
             aggregate.n.to_string()
         };
         let cells = COLUMNS.iter().map(|column| column.cell(aggregate));
+        if let Some(line) = aggregate.shares_line() {
+            let values: Vec<&str> = point.varied.iter().map(|(_, value)| &**value).collect();
+            let place = match &*values {
+                [] => String::new(),
+                values => format!("{}: ", values.join(", ")),
+            };
+            shares.extend([&*place, &*line, "\n"]);
+        }
         table.row(values.chain([n]).chain(cells));
     }
     let table = table.chosen(columns)?;
-    super::written(write_table(&table).context(STDOUT))
+    super::written(write_table(&table, &shares).context(STDOUT))
 }
 
-fn write_table(table: &Listing) -> anyhow::Result<()> {
+fn write_table(table: &Listing, shares: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{table}").context("cannot write the table")?;
+    write!(out, "{shares}").context("cannot write the table")?;
     writeln!(
         out,
         "means with 95 % confidence intervals; --columns chooses, --json and --csv have every measure"
