@@ -14,6 +14,9 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 MINUTES ?= 10
 SEED ?= 1
+LINKS ?= 1000
+RATE_MAX ?= 1gbit
+FIRST ?= 0
 # What is built once, as CI does, is built faster without what would make a second time faster, or what runs of seconds do not need.
 ifeq ($(CI),true)
 export CARGO_INCREMENTAL ?= 0
@@ -23,7 +26,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore faults fuzz package static sbom strangers old-and-new swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore faults fuzz package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +121,9 @@ old-and-new: setup ## Gateways of the release before beside those of this one ov
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
 	$(FULMAR) sim --swarm $(COUNT) --seed $(SEED)
+
+random-links: setup ## The rate found on LINKS random links up to RATE_MAX, and the worst ten (docs/models/random-links.md; 4 min)
+	$(CARGO) run --release --locked -p fulmar-sim --example random_links -- $(LINKS) $(RATE_MAX) $(FIRST)
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

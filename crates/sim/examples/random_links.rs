@@ -1,0 +1,186 @@
+//! The controller that finds its rate (`fulmar_proto::rate`) on links drawn at random: the table of docs/models/random-links.md.
+//!
+//! ```text
+//! make random-links                     # 1,000 links up to 1 Gbit/s
+//! make random-links LINKS=200 RATE_MAX=20mbit FIRST=5000
+//! ```
+
+use fulmar_channel::LossModel;
+use fulmar_proto::rate::{RateCause, RateConfig};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Bitrate, Instant};
+use fulmar_sim::bottleneck::{
+    BottleneckPlan, DATAGRAM, LinkRange, SenderOutcome, SenderPlan, SenderStart, random_link, run,
+};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The links that are shown one by one.
+const SHOWN: usize = 10;
+
+/// A link and what became of it.
+struct Row {
+    seed: u64,
+    plan: BottleneckPlan,
+    seconds: f64,
+    outcome: SenderOutcome,
+    /// What arrived, of what a sender would bring that is told the true rate at every moment.
+    share: f64,
+}
+
+fn row(seed: u64, rate_max: Bitrate) -> Row {
+    let rng = Rng::from_seed(seed);
+    let (plan, lasts) = random_link(LinkRange { rate_max }, &rng);
+    // A bound far above every link keeps a mistake from taking hours.
+    let bound = Bitrate::from_bits_per_second(10 * rate_max.as_bits_per_second());
+    let config = RateConfig {
+        bound: Some(bound),
+        ..RateConfig::default()
+    };
+    let start = SenderStart {
+        plan: SenderPlan::Found(config),
+        at: Instant::START,
+    };
+    let end = Instant::START + lasts;
+    let outcome = run(&plan, &[start], end, &rng.child("run"))
+        .expect("a drawn link is sound")
+        .remove(0);
+    let first = &plan.out[0].1;
+    let rates = plan.out.iter().filter_map(|(_, config)| config.rate);
+    let mean = rates
+        .map(|rate| rate.as_bits_per_second() as f64)
+        .sum::<f64>()
+        / plan.out.len() as f64;
+    let carried = 1.0 - first.loss.mean_loss().value();
+    let told = mean * carried * lasts.saturating_sub(first.delay).as_secs_f64() / 8.0;
+    Row {
+        seed,
+        seconds: lasts.as_secs_f64(),
+        share: outcome.arrived as f64 / told,
+        plan,
+        outcome,
+    }
+}
+
+impl Row {
+    fn dropped(&self) -> f64 {
+        self.outcome.dropped as f64 / self.outcome.sent.max(1) as f64
+    }
+
+    /// What was sent in the last third, as a multiple of the link's last rate.
+    fn late(&self) -> f64 {
+        let sent = &self.outcome.sent_tenths;
+        let from = sent.len() * 2 / 3;
+        let octets: u64 = sent[from..].iter().sum();
+        let last = self.plan.out.last().and_then(|(_, config)| config.rate);
+        let rate = last.unwrap_or_default().as_bits_per_second() as f64;
+        octets as f64 * 80.0 / (sent.len() - from).max(1) as f64 / rate
+    }
+
+    fn line(&self) -> String {
+        let (_, first) = &self.plan.out[0];
+        let rates: Vec<String> = (self.plan.out.iter())
+            .filter_map(|(_, config)| config.rate)
+            .map(|rate| format!("{:.3}", rate.as_bits_per_second() as f64 * 1e-6))
+            .collect();
+        let packets = first.queue.packets.unwrap_or_default();
+        let product = first.rate.unwrap_or_default().as_bits_per_second() as f64
+            * 2.0
+            * first.delay.as_secs_f64()
+            / DATAGRAM.bits() as f64;
+        let loss = match &first.loss {
+            LossModel::None => "none".to_owned(),
+            loss => loss.to_string(),
+        };
+        let cause = self.outcome.belief.map(|belief| belief.cause);
+        format!(
+            "| {} | {:.3} | {} | {:.1} | {packets} ({:.2}) | {loss} | {:.1} | {:.2} | {} | {:.0} |",
+            self.seed,
+            self.share,
+            rates.join(", then "),
+            first.delay.as_secs_f64() * 1e3,
+            f64::from(packets) / product,
+            self.dropped() * 100.0,
+            self.late(),
+            cause.map_or("-", word),
+            self.seconds,
+        )
+    }
+}
+
+const fn word(cause: RateCause) -> &'static str {
+    match cause {
+        RateCause::Searching => "searching",
+        RateCause::Queue => "queue",
+        RateCause::Cut => "cut",
+        RateCause::Free => "free",
+        RateCause::Bound => "bound",
+        RateCause::Shared => "shared",
+    }
+}
+
+/// The value below which this part of the values lies.
+fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an index below the length"
+    )]
+    let index = ((values.len() - 1) as f64 * part) as usize;
+    values[index]
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut next = |default: &str| arguments.next().unwrap_or_else(|| default.to_owned());
+    let usage = "random_links [COUNT [RATE_MAX [FIRST_SEED]]]";
+    let count: u64 = next("1000").parse().expect(usage);
+    let rate_max: Bitrate = next("1gbit").parse().expect(usage);
+    let first: u64 = next("0").parse().expect(usage);
+    let (seeds, rows) = (AtomicU64::new(first), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let seed = seeds.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count {
+                break;
+            }
+            let row = row(seed, rate_max);
+            rows.lock().expect("no other thread panics").push(row);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let mut rows = rows.into_inner().expect("no other thread panics");
+    rows.sort_by(|a, b| a.share.total_cmp(&b.share));
+    let of = |value: fn(&Row) -> f64, part| quantile(rows.iter().map(value).collect(), part);
+    println!("{count} links from 100 kbit to {rate_max}, seeds from {first}:\n");
+    println!(
+        "| | least | 5 % | 10 % | median | 90 % | 95 % | most |\n|---|---|---|---|---|---|---|---|"
+    );
+    let parts = [0.0, 0.05, 0.1, 0.5, 0.9, 0.95, 1.0];
+    for (name, value) in [
+        (
+            "share of what the true rate told would bring",
+            (|row| row.share) as fn(&Row) -> f64,
+        ),
+        ("dropped by its own doing, of what was sent", Row::dropped),
+        ("sent in the last third, of the link's rate", Row::late),
+    ] {
+        let cells: Vec<String> = (parts.iter())
+            .map(|part| format!("{:.3}", of(value, *part)))
+            .collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    println!(
+        "\n| seed | share | Mbit/s | ms one way | queue, packets (BDP) | loss | dropped % | late | cause | s |\n\
+         |---|---|---|---|---|---|---|---|---|---|"
+    );
+    for row in rows.iter().take(SHOWN) {
+        println!("{}", row.line());
+    }
+}
