@@ -79,6 +79,8 @@ ELSEWHERE = {
         )),
         "make test",
     ),
+    "make random-links": BY_HAND,
+    "make random-links LINKS=200 RATE_MAX=20mbit FIRST=5000": BY_HAND,
     "cargo bench -p fulmar-channel": BY_HAND,
     "cargo test -p fulmar-proto fec": "make test",
     "cargo test -p fulmar-proto --test it slow_packet_fec -- --nocapture": "make test",
