@@ -15,8 +15,7 @@
 //! use fulmar::{Config, Endpoint, PublicKey, SecretKey};
 //! use std::{fs::File, io};
 //! fn send(path: &str, own: SecretKey, to: &str, key: &PublicKey) -> io::Result<()> {
-//!     let config = Config::new(own).rate("50Mbit/s".parse().unwrap());
-//!     let endpoint = Endpoint::bind("0.0.0.0:0", config)?;
+//!     let endpoint = Endpoint::bind("0.0.0.0:0", Config::new(own))?;
 //!     let mut stream = endpoint.connect(to, key)?;
 //!     io::copy(&mut File::open(path)?, &mut stream)?;
 //!     stream.finish()

@@ -5,7 +5,8 @@
 //! and the whole amount if it is the only party.
 //!
 //! # Promises
-//! - An entitled party that holds less than its reserve finds room for the rest of it, whatever the others do.
+//! - An entitled party that holds less than its reserve finds room for the rest of it, whatever the others do. Where some
+//!   took without asking for room, it finds what they left of the amount.
 //! - All parties together never hold more than the amount, except for what was taken without asking
 //!   for room.
 
@@ -67,8 +68,10 @@ impl<K: Ord + Copy> Shares<K> {
     /// The amount that `party` may still take.
     pub fn room(&self, party: K) -> usize {
         let own = self.holding(party).unused();
-        let taken = self.used.saturating_add(self.unused - own);
-        self.amount.saturating_sub(taken)
+        let left = self.amount.saturating_sub(self.used);
+        let common = left.saturating_sub(self.unused - own);
+        // What others took without asking comes out of the common part first, and out of no reserve while any is left.
+        common.max(own.min(left))
     }
 
     /// The amount that `party` holds.
@@ -133,8 +136,8 @@ mod tests {
         shares.entitle([2, 3]);
         assert_eq!(shares.used(), 75);
         assert_eq!(shares.room(1), 0);
-        // The reserves of both are 50 together, and only 25 are left of them.
-        assert_eq!((shares.room(2), shares.room(3)), (0, 0));
+        // The reserves of both are 50 together, and only 25 are left of them, for who comes first.
+        assert_eq!((shares.room(2), shares.room(3)), (25, 25));
         shares.give_back(1, 75);
         assert_eq!((shares.room(2), shares.room(3)), (75, 75));
         assert_eq!(shares.holdings.len(), 2);

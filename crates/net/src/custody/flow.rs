@@ -219,6 +219,9 @@ impl FlowStore {
         self.header.finished
     }
 
+    /// Octets of the files of a flow that keeps nothing, once they are cut.
+    pub const EMPTY_BYTES: usize = HEADER_BYTES;
+
     /// Octets of the flow's files.
     pub fn used(&self) -> ByteCount {
         let files = self.segments.iter().chain(&self.doomed);

@@ -99,7 +99,7 @@ impl Store {
         start: u64,
         record: &[u8],
     ) -> Result<Option<FlowStore>, FlowFault> {
-        if self.shared.space.left() == 0 {
+        if !self.has_room() {
             self.note_limit();
             return Ok(None);
         }
@@ -124,6 +124,11 @@ impl Store {
             }
             created => created.map(Some),
         }
+    }
+
+    /// Whether the limit leaves anything.
+    pub fn has_room(&self) -> bool {
+        self.shared.space.left() > 0
     }
 
     /// Announces that the limit is reached, once until there is room to spare.

@@ -62,9 +62,16 @@ impl DiskCustody {
         Ok(())
     }
 
-    /// Makes the budget follow the flow's files.
+    /// Makes the budget follow the flow's files. A file without octets of use counts as a header: it is not cut at each
+    /// release, and many quiet flows would use the share up with nothing.
     fn count(&mut self) {
-        let files = self.kept.as_ref().map_or(0, |kept| kept.used().as_usize());
+        let files = self.kept.as_ref().map_or(0, |kept| {
+            if kept.start() == kept.end() {
+                FlowStore::EMPTY_BYTES
+            } else {
+                kept.used().as_usize()
+            }
+        });
         self.budget.exchange(self.counted, files);
         self.counted = files;
     }
@@ -73,7 +80,7 @@ impl DiskCustody {
     fn left(&self) -> usize {
         let share = FlowStore::room_in(self.budget.left() as u64);
         let store = self.kept.as_ref().map(FlowStore::room);
-        if store == Some(0) {
+        if store == Some(0) || !self.store.has_room() {
             self.store.note_limit();
         } else if share == 0 && self.budget.is_first_refusal() {
             let (peer, files_bytes) = (&*self.record.peer, self.budget.held());
@@ -237,6 +244,21 @@ mod tests {
         }
         drop(other);
         assert_eq!((budget.held(), budget.of(1).held()), (0, 0));
+    }
+
+    #[test]
+    fn flows_that_keep_nothing_any_more_use_no_share_up() {
+        let limit = ByteCount(1 << 20);
+        let store = Rc::new(faults::store(limit, 8 << 20));
+        let budget = Budget::new(limit, 1);
+        let flow = |number| in_store(Rc::clone(&store), (number, None), budget.clone());
+        let mut quiet: Vec<_> = (0..40).map(flow).collect();
+        for flow in &mut quiet {
+            let taken = flow.append(&[7; 12 << 10]).unwrap();
+            assert_eq!(taken, 12 << 10);
+            flow.release(taken as u64);
+        }
+        assert_eq!(budget.held(), 40 * FlowStore::EMPTY_BYTES);
     }
 
     #[test]

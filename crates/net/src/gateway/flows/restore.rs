@@ -117,6 +117,8 @@ impl Traffic {
                     // answer.
                     say_lost(floor, id, &record);
                     Err((socket, kept, "its client was told what nobody noted"))
+                } else if peer_of(floor.config, &record).is_none() {
+                    Err((socket, kept, "its peer is not configured any more"))
                 } else {
                     let left = Left {
                         id,
