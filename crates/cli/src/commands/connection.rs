@@ -102,7 +102,7 @@ pub(crate) struct RateArgs {
     /// Rate of the link, all headers included, if it is known; else it is found.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<Bitrate>,
-    /// Whose the link is: own (nobody else's; with --rate, exactly that rate is sent), fair (others get their
+    /// Whose the link is: own (nobody else's; with --rate, that is sent whatever others need), fair (others get their
     /// share), background (others come first) [default: own with --rate, else fair].
     #[arg(long, value_name = "WHOSE", value_parser = sharing())]
     pub(crate) share: Option<RateSharing>,
@@ -111,12 +111,25 @@ pub(crate) struct RateArgs {
 impl RateArgs {
     /// The way in which the rate is known in `mode`, of which the other end tells something if it is in a session, or
     /// has connections. Where it tells nothing, nothing can be found.
-    pub(crate) fn source(self, mode: Mode, secured: bool) -> RateSource {
-        let source = RateSource::of(self.rate, self.share);
+    ///
+    /// # Errors
+    /// A link that is to be shared in such a mode.
+    pub(crate) fn source(self, mode: Mode, secured: bool) -> Result<RateSource, Failure> {
         if secured || ModeRules::of(mode).connection {
-            return source;
+            return Ok(RateSource::of(self.rate, self.share));
         }
-        RateSource::Told(self.supposed())
+        if let Some(share @ (RateSharing::Fair | RateSharing::Background)) = self.share {
+            let share = SHARINGS.iter().find(|(_, known)| *known == share);
+            return Err(Failure {
+                exit: Exit::Usage,
+                cause: anyhow::anyhow!(
+                    "--share {}: a receiver tells nothing in mode {mode} without keys, so nobody knows what others need; \
+                     give both ends --key and --peer, or another --mode",
+                    share.map_or("", |(name, _)| *name),
+                ),
+            });
+        }
+        Ok(RateSource::Told(self.supposed()))
     }
 
     /// The rate, or one for what must be decided before it is found.

@@ -43,7 +43,7 @@ Examples:
       from there to here; one JSON object, whatever happens
 
 The letters are iperf3's. -b is the rate of the data, --rate what the link carries with all headers. Without --rate
-that is found, and shared fairly with others; with it exactly that is sent, whatever others need. Of a server --rate is
+that is found, and shared fairly with others; with it at most that is sent, whatever others need. Of a server --rate is
 the most that it sends, and --share says whose the link is in tests from there. Rates and -n are of the whole test,
 however many streams share them: here -P 8 -b 4M is 4 Mbit/s, where iperf3 sends 32. One-way delays need the two
 clocks compared, which each result says how exactly could be done.
@@ -348,7 +348,7 @@ fn measure(
     let port = PortConfig::for_bound(args.bound());
     let (mut driver, path) = connection::driver_to(peer, port, wake_up, talk)?;
     let mut carrier = EndpointCarrier::new(CarrierPlan {
-        rate: args.rate.source(args.mode(), credentials.is_some()),
+        rate: args.rate.source(args.mode(), credentials.is_some())?,
         // In a test from the server, the server finds its rate.
         reports_often: args.reverse,
         overhead,

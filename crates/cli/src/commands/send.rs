@@ -41,7 +41,7 @@ Examples:
   fulmar send big.iso ground.example:4914 --wait
       at every boot, say: however long the name, the network or the receiver is not there yet
 
-Without --rate the link's rate is found and shared fairly with others. With it exactly that is sent, whatever
+Without --rate the link's rate is found and shared fairly with others. With it at most that is sent, whatever
 others need: for a link of your own. Mode datagram without keys, whose receiver tells nothing, sends 5 Mbit/s.
 ";
 
@@ -355,7 +355,7 @@ fn attempt(
     let talk = (verbose, args.json);
     let (mut driver, path) = connection::driver_to(peer, port_config, wake_up, talk)?;
     let mut carrier = EndpointCarrier::new(CarrierPlan {
-        rate: args.rate.source(args.mode, credentials.is_some()),
+        rate: args.rate.source(args.mode, credentials.is_some())?,
         reports_often: false,
         overhead,
         mtu: args.mtu,

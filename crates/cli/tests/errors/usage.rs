@@ -208,6 +208,21 @@ fn an_address_that_is_none_is_a_usage_error() {
 }
 
 #[test]
+fn a_link_of_which_the_receiver_tells_nothing_cannot_be_shared() {
+    let place = Place::with(10);
+    for command in [
+        format!("send {} 127.0.0.1:9 --mode datagram", place.file()),
+        "perf -c 127.0.0.1 --mode datagram".to_owned(),
+    ] {
+        fails(
+            &format!("{command} --rate 5mbit --share background"),
+            2,
+            &["--share background", "--key", "another --mode"],
+        );
+    }
+}
+
+#[test]
 fn a_host_without_an_address_is_unreachable_and_no_usage_error() {
     let place = Place::with(10);
     let send = format!("send {} nosuch.invalid:4914", place.file());

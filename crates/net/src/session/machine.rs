@@ -307,13 +307,25 @@ impl<M: Carried> Session<M> {
         peers.any(|peer| peer.is_open(now) || peer.is_early(now))
     }
 
-    /// Our hello to the peer at place `peer`.
-    fn hello(&mut self, epoch: u64, peer: usize) -> Hello {
-        let mut capabilities = self.config.capabilities.clone();
-        if let Some(state) = self.peers.get_mut(peer) {
-            let asks = self.inner.finds_rate(state.index.inner_path());
-            path_acks::say(&mut capabilities, asks);
+    /// Our hello to the peer at place `peer`, which leaves.
+    fn say_hello(&mut self, epoch: u64, peer: usize) -> Hello {
+        let asks = self.asks_for_path_acks(peer);
+        if let Some((state, asks)) = self.peers.get_mut(peer).zip(asks) {
             state.path_acks.on_hello(asks);
+        }
+        self.hello(epoch, peer)
+    }
+
+    fn asks_for_path_acks(&self, peer: usize) -> Option<bool> {
+        let state = self.peers.get(peer)?;
+        Some(self.inner.finds_rate(state.index.inner_path()))
+    }
+
+    /// Our hello to the peer at place `peer`, as it would be now.
+    fn hello(&self, epoch: u64, peer: usize) -> Hello {
+        let mut capabilities = self.config.capabilities.clone();
+        if let Some(asks) = self.asks_for_path_acks(peer) {
+            path_acks::say(&mut capabilities, asks);
         }
         Hello {
             version: SESSION_VERSION,

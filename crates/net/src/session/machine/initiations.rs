@@ -79,7 +79,7 @@ impl<M: Carried> Session<M> {
         let index = self.new_index(index);
         self.handshakes_begun += 1;
         let epoch = self.config.boot_epoch.saturating_add(self.handshakes_begun);
-        let hello = self.hello(epoch, peer);
+        let hello = self.say_hello(epoch, peer);
         let means = self.means();
         let Some(state) = self.peers.get_mut(peer) else {
             return false;

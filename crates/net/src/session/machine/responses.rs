@@ -325,7 +325,7 @@ impl<M: Carried> Session<M> {
             first,
             responder,
         } = opening;
-        let ours = self.hello(0, peer);
+        let ours = self.say_hello(0, peer);
         let (theirs, key) = (responder.hello.clone(), responder.key);
         let disagreement = ours.disagreement(&theirs);
         let index = self.peers.get(peer).map(|state| state.index);

@@ -145,6 +145,7 @@ impl FoundPath {
         self.config.bound = bound;
         self.controller.set_bound(bound);
         self.paced_until = Instant::START;
+        self.below_bound_since = None;
     }
 
     /// Takes another bound at once. Another way with others is another search, which begins with what was found.
@@ -349,10 +350,11 @@ impl FoundPath {
         }
     }
 
-    /// Whether the link has carried much less than the bound for long, and nobody else took the rest.
-    fn is_bound_wrong(&self, now: Instant) -> bool {
-        let since = self.below_bound_since;
-        since.is_some_and(|since| now.saturating_since(since) > WRONG_FOR)
+    /// Whether the link has carried much less than the bound for long, up to the last report, and nobody else took the
+    /// rest.
+    fn is_bound_wrong(&self) -> bool {
+        let span = self.below_bound_since.zip(self.heard);
+        span.is_some_and(|(since, heard)| heard.at.saturating_since(since) > WRONG_FOR)
     }
 
     fn meter(&mut self, heard: Heard) {
@@ -380,6 +382,7 @@ impl FoundPath {
         self.paced_until = Instant::START;
         self.heard = None;
         self.span_from = None;
+        self.below_bound_since = None;
     }
 
     pub(super) fn path_rate(&self, now: Instant) -> PathRate {
@@ -393,7 +396,7 @@ impl FoundPath {
             current: self.controller.pacing(now).min(declared),
             reason: RateReason::Found(belief.cause),
             queues_tried: 0,
-            declared_wrong: self.is_bound_wrong(now),
+            declared_wrong: self.is_bound_wrong(),
             belief: Some(belief),
         }
     }
