@@ -2,6 +2,7 @@
 
 use crate::gateways::{Pair, client, server};
 use crate::processes::until;
+use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,4 +72,21 @@ fn a_peer_that_is_told_its_own_rate_tells_what_arrives_all_the_same() {
     let found = peer["rate"]["link_bits_per_second"].as_f64();
     let megabits = found.expect("it was found") / 1e6;
     assert!((4.0..15.0).contains(&megabits), "{peer}");
+}
+
+#[test]
+fn what_was_found_is_tried_first_after_a_restart() {
+    let mut pair = used("", [""; 2]);
+    pair.start_air_again();
+    pair.air.signal(Signal::TERM);
+    let (_, log) = pair.air.end();
+    let lines: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("rate_tried_first"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(
+        lines[0].contains("ground") && lines[0].contains("age_seconds"),
+        "{log}"
+    );
 }

@@ -33,6 +33,8 @@ pub(crate) const LOWER_OVERHEAD: ByteCount = ByteCount(IP_UDP_OVERHEAD.0 + SESSI
 pub(crate) const UNSENT_MESSAGES: usize = 2_400;
 /// The time that an endpoint which was dropped waits for what is still to be confirmed.
 const LINGER: Duration = Duration::from_secs(3);
+/// Octets of a stream that are not confirmed, at most: they take memory as they come.
+const SEND_BUFFER: usize = 32 << 20;
 /// The time that a dropped stream's peer has to finish its direction.
 const HALF_OPEN_MAX: Duration = Duration::from_secs(60);
 
@@ -45,7 +47,8 @@ pub(crate) fn connection(config: &Config, messages: bool) -> ConnectionConfig {
         tpdu_bytes_max: FIRST_PACKET.saturating_sub(LOWER_OVERHEAD).as_usize(),
         // The session's tag notices every damage.
         payload_crc: false,
-        window_tpdus: 8_192,
+        window_tpdus: 32_768,
+        send_buffer_bytes: SEND_BUFFER,
         ack: AckPolicy {
             every: 32,
             ..AckPolicy::default()

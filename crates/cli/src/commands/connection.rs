@@ -36,8 +36,8 @@ use std::path::Path;
 /// The longest wait of a block for its last source; longer only where the link takes longer for a whole
 /// block.
 const BLOCK_CLOSE: Duration = Duration::from_millis(50);
-/// TPDUs in flight at most: 12 MB of the usual size, or 1 s at 100 mbit.
-const WINDOW_TPDUS: u16 = 8_192;
+/// TPDUs in flight at most: 47 MB of the usual size, or 4 s at 100 mbit.
+const WINDOW_TPDUS: u16 = 32_768;
 /// The time whose octets the send buffer holds, within [`SEND_BUFFER_MIN`] and `_MAX`: several round trips
 /// even over a geostationary satellite, and twice what mode nack keeps for requests.
 const SEND_BUFFER_TIME: Duration = Duration::from_secs(4);

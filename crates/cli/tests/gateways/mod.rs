@@ -180,6 +180,14 @@ impl Pair {
         started(&mut self.air);
     }
 
+    /// Lets the air gateway come to its end, and starts it again.
+    pub(crate) fn start_air_again(&mut self) {
+        self.air.signal(Signal::TERM);
+        drop(self.air.end());
+        self.air = gateway(&self.air_file, &[]);
+        started(&mut self.air);
+    }
+
     /// Ends the gateways and the link as Ctrl-C does.
     pub(crate) fn interrupt(mut self) {
         let link = self.link.as_mut().into_iter();

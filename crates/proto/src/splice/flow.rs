@@ -156,7 +156,7 @@ impl Flow {
     /// Reports the octets that the local host has, and gives credit.
     fn report(&mut self, now: Instant, shared: &mut Shared) {
         self.timers.stop(FlowTimer::Report);
-        let window = self.class.window.0;
+        let window = self.promised();
         let (offset, limit) = self.stream.incoming.credit.grant(&mut shared.pool, window);
         self.send(
             now,
@@ -170,6 +170,14 @@ impl Flow {
         if let Some(link) = &mut self.link {
             link.flush(now, &mut shared.endpoint);
         }
+    }
+
+    /// The octets beyond those delivered that the far side is promised: the window, and as many as were delivered before
+    /// where it may grow. A flow that carries much soon has a window for any link, and a short one takes no memory.
+    fn promised(&self) -> u64 {
+        let delivered = self.stream.incoming.credit.delivered();
+        let window = self.class.window.0;
+        delivered.clamp(window, self.class.window_most())
     }
 
     fn say_end(&mut self, now: Instant, shared: &mut Shared) {

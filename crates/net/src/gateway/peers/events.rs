@@ -54,6 +54,22 @@ impl Peers {
         link.report(now, peer, &octets);
         // While datagrams move this comes once a second, whether somebody asks for the status or not.
         self.note_rates(now, config, link);
+        self.keep_rate(now, config, link, peer);
+    }
+
+    /// Keeps the rate that was found towards `peer`, if it was.
+    fn keep_rate(&mut self, now: Instant, config: &GatewayConfig, link: &Link, peer: PeerIndex) {
+        let index = usize::try_from(peer.0).unwrap_or(usize::MAX);
+        let rate = link.inner().endpoint().path_rate(peer.inner_path());
+        let (Some(settings), Some(rate)) = (config.peers.get(index), rate) else {
+            return;
+        };
+        let rate = RateReport::of(rate, settings.rate);
+        let found =
+            (rate.link_bits_per_second).filter(|_| rate.is_found() && rate.reason != "searching");
+        if let Some(found) = found {
+            self.rates.note(now, &settings.name, found);
+        }
     }
 
     /// Notes changes of the rates in use, which cause no event. They are looked at with every report, and when somebody

@@ -2,6 +2,7 @@
 
 use super::decisions::Decisions;
 use super::found_peers::FoundPeers;
+use super::kept_rates::KeptRates;
 use super::outages::Outages;
 use super::peer_names::PeerNames;
 use crate::gateway::config::GatewayConfig;
@@ -22,6 +23,8 @@ pub(in crate::gateway) struct Peers {
     pub(in crate::gateway) found: FoundPeers,
     pub(in crate::gateway) decisions: Decisions,
     pub(in crate::gateway) outages: Outages,
+    /// What was found of the rates towards them.
+    pub(in crate::gateway) rates: KeptRates,
     /// The path and address of the last datagram.
     pub(super) heard: Option<(PathId, SocketAddr)>,
 }
@@ -33,6 +36,7 @@ impl Peers {
             found: FoundPeers::default(),
             decisions: Decisions::default(),
             outages: Outages::default(),
+            rates: KeptRates::default(),
             heard: None,
         }
     }

@@ -4,6 +4,7 @@
 mod decisions;
 mod events;
 mod found_peers;
+mod kept_rates;
 mod known;
 mod outages;
 mod peer_names;
@@ -12,6 +13,7 @@ mod rate;
 pub(super) use decisions::Decision;
 pub(super) use decisions::{DECLARED_LOW, DECLARED_WRONG, RatesSeen};
 pub(super) use found_peers::TRY_AGAIN;
+pub(super) use kept_rates::KeptRates;
 pub(super) use known::{Peers, index_of};
 pub use outages::OutageReport;
 pub(super) use peer_names::{PeerNames, usable};

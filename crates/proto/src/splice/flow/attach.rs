@@ -156,7 +156,7 @@ impl Flow {
 
     fn connection_config(&self, shared: &Shared) -> ConnectionConfig {
         let base = shared.config.connection;
-        let window = self.class.window.as_usize();
+        let window = usize::try_from(self.class.window_most()).unwrap_or(usize::MAX);
         ConnectionConfig {
             mode: self.class.mode,
             priority: self.class.priority,
@@ -189,7 +189,7 @@ impl Flow {
             self.not_left = Some(id);
         }
         self.hearer.get_or_insert(Hearer::Present);
-        let window = self.class.window.0;
+        let window = self.promised();
         let incoming = &mut self.stream.incoming;
         let limit = if matches!(self.phase, Phase::Ending(_)) {
             incoming.credit.limit()
@@ -341,7 +341,7 @@ impl Flow {
     /// Acceptor: sends ACCEPTED on the present connection.
     pub(super) fn answer(&mut self, now: Instant, shared: &mut Shared) {
         let Some(bound) = self.bound else { return };
-        let window = self.class.window.0;
+        let window = self.promised();
         let incoming = &mut self.stream.incoming;
         let limit = incoming.credit.offer(&mut shared.pool, window);
         let accepted = Accepted {

@@ -6,11 +6,14 @@ use super::super::records::{HEADER_BYTES, SpliceRecord};
 use super::super::shared::Shared;
 use super::timers::FlowTimer;
 use super::{Flow, Phase};
+use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;
 use core::net::SocketAddr;
 
 /// Octets of one DATA record, at most. The rest of a record that AeroTP does not take is kept here.
 const DATA_RECORD_MAX: usize = 16 << 10;
+/// The round trips whose octets may be ahead of the destination.
+const ROUND_TRIPS: u32 = 3;
 /// Octets taken, if there is credit, although AeroTP has no room: its next event then says when it
 /// has.
 const TAKEN_WITHOUT_ROOM: usize = 4 << 10;
@@ -21,10 +24,27 @@ impl Flow {
         let Some(link) = self.link.as_ref().filter(clear) else {
             return 0;
         };
-        let allowance = self.stream.out.allowance(self.class.window.0);
+        let mut allowance = self.stream.out.allowance(self.class.window.0);
+        if allowance == 0 {
+            allowance = self
+                .stream
+                .out
+                .allowance(self.window_needed(shared, link.id));
+        }
         let allowance = usize::try_from(allowance).unwrap_or(usize::MAX);
         let room = shared.endpoint.write_room(link.id).unwrap_or(0);
         allowance.min(room.saturating_sub(HEADER_BYTES).max(TAKEN_WITHOUT_ROOM))
+    }
+
+    /// The window that the path's rate and round trip take, within what the class allows: octets that are lost are under
+    /// way again for a round trip, and some of these once more.
+    fn window_needed(&self, shared: &Shared, connection: ConnectionId) -> u64 {
+        let (window, most) = (self.class.window.0, self.class.window_most());
+        let rate = shared.endpoint.rate_of(self.peer).filter(|_| most > window);
+        let round_trip = shared.endpoint.rtt(connection);
+        let needed = rate.zip(round_trip);
+        let needed = needed.map(|(rate, round_trip)| rate.bytes_in(ROUND_TRIPS * round_trip).0);
+        needed.unwrap_or_default().clamp(window, most)
     }
 
     /// Notes that the driver fetched the place to continue at.

@@ -67,20 +67,25 @@ impl RateSource {
         }
     }
 
-    /// The same, but with the rate that was found before, where the rate is found and none was named.
+    /// Whether the rate is found.
+    pub const fn is_found(self) -> bool {
+        matches!(self, Self::Found { .. })
+    }
+
+    /// The same, but with the rate that was found before, where the rate is found: it is tried first.
     #[must_use]
-    pub const fn after(self, found: Option<Bitrate>) -> Self {
+    pub fn after(self, found: Option<Bitrate>) -> Self {
         match self {
             Self::Found {
                 bound,
-                first: None,
+                first,
                 sharing,
             } => Self::Found {
                 bound,
-                first: found,
+                first: found.or(first),
                 sharing,
             },
-            told => told,
+            told @ Self::Told(_) => told,
         }
     }
 }

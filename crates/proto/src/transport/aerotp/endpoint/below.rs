@@ -18,11 +18,20 @@ impl AerotpEndpoint {
 
     /// Sets the way in which the rate of `path` is known, instead of [`EndpointConfig::rate`]. A rate that is told anew
     /// counts at once. A search goes on under another bound, and begins anew, with what was found, for another sharing.
-    /// What was found before is asked for when a search begins. The way is kept for every path that was named once.
+    /// What was to be tried first before is still, unless `source` names another rate. The way is kept for every path that was named once.
     ///
     /// [`EndpointConfig::rate`]: crate::transport::aerotp::EndpointConfig::rate
     pub fn set_rate_source(&mut self, now: Instant, path: PathId, source: RateSource) {
         self.now = now;
+        let before = self.rate_sources.get(&path);
+        let first = before.and_then(|before| match before {
+            RateSource::Found { first, .. } => *first,
+            RateSource::Told(_) => None,
+        });
+        let source = match source {
+            RateSource::Found { first: None, .. } => source.after(first),
+            known => known,
+        };
         self.rate_sources.insert(path, source);
         let rtt = self.path_rtt(path);
         if let Some(schedule) = self.paths.get_mut(&path) {
@@ -35,7 +44,7 @@ impl AerotpEndpoint {
     /// Whether the rate of `path` is found.
     pub fn finds_rate(&self, path: PathId) -> bool {
         let source = self.rate_sources.get(&path).unwrap_or(&self.config.rate);
-        matches!(source, RateSource::Found { .. })
+        source.is_found()
     }
 
     /// Takes the round-trip time on `path` from the layer below. A connection that begins there
