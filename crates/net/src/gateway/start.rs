@@ -30,9 +30,9 @@ const WINDOW_TPDUS: u16 = 32_768;
 /// TPDUs to one MACK. On links below 77 mbit the 5 ms that a MACK waits at most come first; above, an
 /// answer to every eighth would be a tenth of the work.
 const ACK_EVERY: u16 = 32;
-/// The most octets of a connection that are not confirmed: three round trips of 0.8 s at 100 mbit. They take memory as
+/// The most octets of a connection that are not confirmed: five round trips of 0.8 s at 100 mbit. They take memory as
 /// they come, and no more than a part of what all flows may take.
-const SEND_BUFFER: usize = 32 << 20;
+const SEND_BUFFER: usize = 48 << 20;
 const SEND_BUFFER_PART: usize = 8;
 
 /// The bits of an epoch that are finer than a start.

@@ -30,7 +30,7 @@ pub struct FlowClass {
     /// Parity across TPDUs, in modes that allow it.
     pub block: Option<BlockPlan>,
     /// Streams: octets accepted from one side's client that the other side's host has not
-    /// acknowledged yet, at most; 4 MiB and more are up to eight times as many where the path's rate and round trip take
+    /// acknowledged yet, at most; 4 MiB and more are up to twelve times as many where the path's rate and round trip take
     /// so many. Datagrams: octets that wait to be sent, at most.
     pub window: ByteCount,
     /// Streams: whether the flow outlives its AeroTP connection. The driver then keeps every octet
@@ -43,7 +43,7 @@ pub struct FlowClass {
 
 /// A window of so many octets or more grows where a link takes more, to so many times as many at most.
 const GROWS_FROM: u64 = 4 << 20;
-const GROWS_BY: u64 = 8;
+const GROWS_BY: u64 = 12;
 
 impl FlowClass {
     /// The most that [`FlowClass::window`] grows to, on a path that takes more in flight.

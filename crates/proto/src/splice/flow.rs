@@ -172,12 +172,16 @@ impl Flow {
         }
     }
 
-    /// The octets beyond those delivered that the far side is promised: the window, and as many as were delivered before
-    /// where it may grow. A flow that carries much soon has a window for any link, and a short one takes no memory.
+    /// The octets beyond those delivered that the far side is promised: the window, and twice as many as were delivered
+    /// before where it may grow. A flow that carries much soon has a window for any link, and a short one takes no memory.
     fn promised(&self) -> u64 {
         let delivered = self.stream.incoming.credit.delivered();
-        let window = self.class.window.0;
-        delivered.clamp(window, self.class.window_most())
+        let promised = self
+            .class
+            .window
+            .0
+            .saturating_add(delivered.saturating_mul(2));
+        promised.min(self.class.window_most())
     }
 
     fn say_end(&mut self, now: Instant, shared: &mut Shared) {

@@ -13,7 +13,7 @@ use core::net::SocketAddr;
 /// Octets of one DATA record, at most. The rest of a record that AeroTP does not take is kept here.
 const DATA_RECORD_MAX: usize = 16 << 10;
 /// The round trips whose octets may be ahead of the destination.
-const ROUND_TRIPS: u32 = 3;
+const ROUND_TRIPS: u32 = 5;
 /// Octets taken, if there is credit, although AeroTP has no room: its next event then says when it
 /// has.
 const TAKEN_WITHOUT_ROOM: usize = 4 << 10;
@@ -37,7 +37,7 @@ impl Flow {
     }
 
     /// The window that the path's rate and round trip take, within what the class allows: octets that are lost are under
-    /// way again for a round trip, and some of these once more.
+    /// way again for a round trip, some of these twice more, and what is behind them waits for the last.
     fn window_needed(&self, shared: &Shared, connection: ConnectionId) -> u64 {
         let (window, most) = (self.class.window.0, self.class.window_most());
         let rate = shared.endpoint.rate_of(self.peer).filter(|_| most > window);
