@@ -18,14 +18,17 @@ use std::path::Path;
 const GUIDE: &str = include_str!("../../../docs/guide/captures.md");
 const LINK: &str = "--rate 50mbit --delay 5ms --loss 5% --seed 3";
 
-/// The fields of each event, as the guide has them.
-fn schema() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+/// The fields that each event has, and those that it may have besides, as the guide has them: before and behind a semicolon.
+fn schema() -> BTreeMap<&'static str, [BTreeSet<&'static str>; 2]> {
     let table = GUIDE.split("<!-- events -->").nth(1).unwrap();
     let rows = table.lines().filter(|row| row.starts_with("| `"));
     let row = |row: &'static str| {
         let mut cells = row.trim_start_matches('|').split('|');
-        let mut names = || cells.next().unwrap().split('`').skip(1).step_by(2);
-        let (events, fields) = (names(), names().collect::<BTreeSet<_>>());
+        let names = |cell: &'static str| cell.split('`').skip(1).step_by(2);
+        let events = names(cells.next().unwrap());
+        let fields = cells.next().unwrap();
+        let (always, besides) = fields.split_once(';').unwrap_or((fields, ""));
+        let fields = [always, besides].map(|cell| names(cell).collect::<BTreeSet<_>>());
         events.map(move |event| (event, fields.clone()))
     };
     rows.flat_map(row).collect()
@@ -45,11 +48,17 @@ fn trace(text: &str) -> Vec<Value> {
         let event = line["event"].as_str().unwrap();
         assert_eq!(line["v"], 1, "{line}");
         assert_eq!(line["time_s"].is_f64(), number > 0, "{line}");
-        let fields = &schema[event];
+        let [always, besides] = &schema[event];
         let keys = line.as_object().unwrap().keys().map(String::as_str);
         let own =
             keys.filter(|key| !["v", "time_s", "event"].contains(key) && !PLACE.contains(key));
-        assert_eq!(&own.collect::<BTreeSet<_>>(), fields, "{line}");
+        let own: BTreeSet<_> = own.collect();
+        assert!(own.is_superset(always), "{always:?}: {line}");
+        let more: Vec<_> = own.difference(always).collect();
+        assert!(
+            more.iter().all(|key| besides.contains(*key)),
+            "{more:?}: {line}"
+        );
     }
     assert_eq!(lines[0]["event"], "started");
     let times = lines[1..]

@@ -292,6 +292,8 @@ fn transfer(
         let problem = "--wait goes with a file: a pipe cannot be read again for a second try";
         return Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage);
     }
+    // What cannot be is said before what may be wished otherwise.
+    args.rate.source(args.mode, args.security.is_given())?;
     args.security.warn(args.json);
     let signals = Signals::catch(&[&waker])?;
     let mut pause = PAUSE_FIRST;
