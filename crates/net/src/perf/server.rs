@@ -38,7 +38,8 @@ pub struct ServerPlan {
     pub connection: ConnectionConfig,
     /// The highest rate to send at, in tests from here, all headers included.
     pub rate_max: Bitrate,
-    /// Whose the link is in tests from here, if not as [`RateSource::of`] has it.
+    /// Whose the link is in tests from here, if not as
+    /// [`RateSource::of`](fulmar_proto::transport::aerotp::RateSource::of) has it.
     pub sharing: Option<RateSharing>,
     /// Whether to end after one test.
     pub once: bool,
