@@ -24,7 +24,7 @@ struct Row {
     plan: BottleneckPlan,
     seconds: f64,
     outcome: SenderOutcome,
-    /// What arrived, of what a sender would bring that is told the true rate at every moment.
+    /// The share that arrived, of what a sender would bring that is told the true rate at every moment.
     share: f64,
 }
 
@@ -67,7 +67,7 @@ impl Row {
         self.outcome.dropped as f64 / self.outcome.sent.max(1) as f64
     }
 
-    /// What was sent in the last third, as a multiple of the link's last rate.
+    /// The rate sent in the last third, as a multiple of the link's last rate.
     fn late(&self) -> f64 {
         let sent = &self.outcome.sent_tenths;
         let from = sent.len() * 2 / 3;
@@ -102,20 +102,9 @@ impl Row {
             f64::from(packets) / product,
             self.dropped() * 100.0,
             self.late(),
-            cause.map_or("-", word),
+            cause.map_or("-", RateCause::name),
             self.seconds,
         )
-    }
-}
-
-const fn word(cause: RateCause) -> &'static str {
-    match cause {
-        RateCause::Searching => "searching",
-        RateCause::Queue => "queue",
-        RateCause::Cut => "cut",
-        RateCause::Free => "free",
-        RateCause::Bound => "bound",
-        RateCause::Shared => "shared",
     }
 }
 

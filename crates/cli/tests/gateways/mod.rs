@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The flags of the link between the gateways.
 pub(crate) const LOSSY: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 20%";
-/// What the gateways are told of it.
+/// The rate that the gateways are told.
 const TOLD: &str = "rate = \"50mbit\"\n";
 
 /// A pair of gateways: clients enter at `air`, servers are reached from `ground`.

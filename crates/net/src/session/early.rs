@@ -12,7 +12,7 @@ use super::config::{EarlyData, Security};
 use super::keys::{KEY_BYTES, PresetKey, SecretKey};
 use super::primitives::derive_key;
 use super::replay::ReplayWindow;
-use super::seal::Sealed;
+use super::seal::Unopened;
 use super::work::Work;
 use chacha20poly1305::aead::AeadInPlace;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce, Tag};
@@ -141,19 +141,19 @@ impl EarlyKey {
         counter: u32,
         sealed: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), Sealed> {
+    ) -> Result<(), Unopened> {
         out.clear();
         if !self.window.is_new(u64::from(counter)) {
-            return Err(Sealed::Replayed);
+            return Err(Unopened::Replayed);
         }
         work.openings += 1;
         let (body, tag) = sealed
             .split_last_chunk::<TAG_BYTES>()
-            .ok_or(Sealed::Forged)?;
+            .ok_or(Unopened::Forged)?;
         out.extend_from_slice(body);
         self.cipher
             .decrypt_in_place_detached(&nonce(counter), &[], out, Tag::from_slice(tag))
-            .map_err(|_| Sealed::Forged)?;
+            .map_err(|_| Unopened::Forged)?;
         self.window.mark(u64::from(counter));
         Ok(())
     }
@@ -195,13 +195,13 @@ impl EarlyIntake {
         preset: &PresetKey,
         (salt, counter, sealed): (Salt, u32, &[u8]),
         out: &mut Vec<u8>,
-    ) -> Result<(), Sealed> {
+    ) -> Result<(), Unopened> {
         if let Some(key) = self.key.as_mut().filter(|key| key.salt == salt) {
             return key.open(work, counter, sealed, out);
         }
         let known = self.key.as_ref().map_or(0, |key| key.salt.epoch());
         if salt.epoch() < self.floor || salt.epoch() <= known {
-            return Err(Sealed::Replayed);
+            return Err(Unopened::Replayed);
         }
         work.hashes += 1;
         let mut key = Box::new(EarlyKey::new(preset, salt));
@@ -243,19 +243,19 @@ mod tests {
         };
         assert_eq!(
             open(100, 1, 0),
-            Err(Sealed::Replayed),
+            Err(Unopened::Replayed),
             "of before the restart"
         );
         assert_eq!(open(101, 1, 0), Ok(()));
-        assert_eq!(open(101, 1, 0), Err(Sealed::Replayed));
+        assert_eq!(open(101, 1, 0), Err(Unopened::Replayed));
         assert_eq!(open(101, 1, 1), Ok(()));
         assert_eq!(
             open(101, 2, 0),
-            Err(Sealed::Replayed),
+            Err(Unopened::Replayed),
             "two salts in one epoch"
         );
         assert_eq!(open(102, 2, 0), Ok(()));
-        assert_eq!(open(101, 1, 2), Err(Sealed::Replayed));
+        assert_eq!(open(101, 1, 2), Err(Unopened::Replayed));
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
             (forged, 0, &octets),
             &mut out,
         );
-        assert_eq!(refused, Err(Sealed::Forged));
+        assert_eq!(refused, Err(Unopened::Forged));
         let (salt, octets) = sealed(5, 1, 1);
         assert_eq!(
             intake.open(
@@ -310,7 +310,7 @@ mod tests {
         for epoch in [4, 7, 8] {
             assert_eq!(
                 open(&mut intake, epoch, 0),
-                Err(Sealed::Replayed),
+                Err(Unopened::Replayed),
                 "{epoch}"
             );
         }
@@ -330,7 +330,7 @@ mod tests {
                 &mut Vec::new(),
             )
         };
-        assert_eq!(open(6), Err(Sealed::Replayed));
+        assert_eq!(open(6), Err(Unopened::Replayed));
         assert_eq!(open(7), Ok(()));
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn say(capabilities: &mut [Capability], asks: bool) {
     }
 }
 
-/// What an end says about path acks: whether it sends them, and whether it asks for them.
+/// An end's word about path acks: whether it sends them, and whether it asks for them.
 fn said_by(capabilities: &[Capability]) -> (bool, bool) {
     let has = |value: &str| {
         let mut said = capabilities.iter();

@@ -38,7 +38,7 @@ const LATELY: u64 = 1 << 20;
 
 /// The reason why a sealed datagram does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sealed {
+pub(super) enum Unopened {
     Replayed,
     Forged,
 }
@@ -252,21 +252,21 @@ impl Keypair {
         told: Told,
         sealed: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<bool, Sealed> {
+    ) -> Result<bool, Unopened> {
         let number = self.number_of(told);
         let window = &mut self.windows[number.slot.index()];
         if window
             .as_ref()
             .is_some_and(|window| !window.is_new(number.counter))
         {
-            return Err(Sealed::Replayed);
+            return Err(Unopened::Replayed);
         }
         if self.forged >= FORGED_MAX {
-            return Err(Sealed::Forged);
+            return Err(Unopened::Forged);
         }
         if !self.cipher.open(number, sealed, out) {
             self.forged += 1;
-            return Err(Sealed::Forged);
+            return Err(Unopened::Forged);
         }
         let window = window.get_or_insert_default();
         let newest = window.is_newest(number.counter);
@@ -354,11 +354,11 @@ mod tests {
             assert_eq!(there.open(Told::Low(0), &genuine[0], &mut out), Ok(true));
             assert_eq!(
                 there.open(Told::Low(1), &[0; 24], &mut out),
-                Err(Sealed::Forged)
+                Err(Unopened::Forged)
             );
             assert_eq!(
                 there.open(Told::Low(1), &genuine[1], &mut out),
-                Err(Sealed::Forged)
+                Err(Unopened::Forged)
             );
         }
     }
@@ -397,7 +397,7 @@ mod tests {
                 let newest = number.counter + 1 == here.sealed[number.slot.index()];
                 let told = Told::Whole(*number);
                 assert_eq!(there.open(told, octets, &mut out), Ok(newest), "{number:?}");
-                assert_eq!(there.open(told, octets, &mut out), Err(Sealed::Replayed));
+                assert_eq!(there.open(told, octets, &mut out), Err(Unopened::Replayed));
             }
             assert_eq!(there.used(), left.len() as u64);
         }
@@ -418,9 +418,9 @@ mod tests {
                     let opened = there.open(told, &octets, &mut out);
                     let is_seen = other.bits() < slot.bits();
                     let expected = if is_seen {
-                        Sealed::Replayed
+                        Unopened::Replayed
                     } else {
-                        Sealed::Forged
+                        Unopened::Forged
                     };
                     assert_eq!(opened, Err(expected));
                 }
@@ -437,7 +437,7 @@ mod tests {
         let (late, octets) = sealed_in(&mut here, PathSlot::FIRST, 1).expect("keys are fresh");
         assert_eq!(there.open(Told::Whole(late), &octets, &mut out), Ok(true));
         let old = Told::Whole(Number { counter: 7, ..late });
-        assert_eq!(there.open(old, &octets, &mut out), Err(Sealed::Replayed));
+        assert_eq!(there.open(old, &octets, &mut out), Err(Unopened::Replayed));
     }
 
     #[test]

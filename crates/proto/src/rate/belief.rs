@@ -19,6 +19,20 @@ pub enum RateCause {
     Shared,
 }
 
+impl RateCause {
+    /// The reason's word in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Searching => "searching",
+            Self::Queue => "queue",
+            Self::Cut => "cut",
+            Self::Free => "free",
+            Self::Bound => "bound",
+            Self::Shared => "shared",
+        }
+    }
+}
+
 /// A controller's belief about its path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateBelief {
@@ -30,7 +44,7 @@ pub struct RateBelief {
     pub queueing: Duration,
     /// The share that is lost for reasons that have nothing to do with the rate.
     pub lost: f64,
-    /// What the link carries by the spacing in which the first train arrived, if that showed.
+    /// The link's rate by the spacing in which the first train arrived, if that showed.
     pub link: Option<Bitrate>,
     /// Whether others are in the queue, so that this is a share of what the link carries.
     pub beside_others: bool,

@@ -44,6 +44,18 @@ pub(super) struct Shares {
     pub(super) edges: f64,
 }
 
+impl Shares {
+    /// The shares of so many octets sent and arrived in these seconds of sending, in packets of `packet` octets.
+    pub(super) fn of((sent, arrived): (f64, f64), sending: f64, packet: f64) -> Self {
+        Self {
+            rate: sent / sending.max(1e-9),
+            share: (arrived / sent.max(1.0)).min(1.0),
+            datagrams: sent / packet,
+            edges: 0.0,
+        }
+    }
+}
+
 fn verdict(sum: f64) -> Verdict {
     if sum >= ENOUGH {
         Verdict::Full

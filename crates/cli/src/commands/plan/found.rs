@@ -3,7 +3,7 @@
 use super::forecast::{Loss, Question};
 use anyhow::Context;
 use fulmar_channel::{ChannelConfig, LossModel, QueueLimit};
-use fulmar_proto::rate::{RateCause, RateConfig};
+use fulmar_proto::rate::RateConfig;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_sim::bottleneck::{BottleneckPlan, DATAGRAM, SenderPlan, SenderStart, run};
@@ -108,7 +108,7 @@ impl FoundRate {
             dropped_share: outcome.dropped as f64 / outcome.sent.max(1) as f64,
             cause: outcome
                 .belief
-                .map_or("searching", |belief| word(belief.cause)),
+                .map_or("searching", |belief| belief.cause.name()),
             simulated_s: seconds,
             queue_packets: QUEUE_PACKETS,
             packet_bytes: DATAGRAM.0,
@@ -124,16 +124,5 @@ impl FoundRate {
             "searching" => "the search goes on",
             _ => "more was not tried yet",
         }
-    }
-}
-
-const fn word(cause: RateCause) -> &'static str {
-    match cause {
-        RateCause::Searching => "searching",
-        RateCause::Queue => "queue",
-        RateCause::Cut => "cut",
-        RateCause::Free => "free",
-        RateCause::Bound => "bound",
-        RateCause::Shared => "shared",
     }
 }

@@ -26,9 +26,9 @@ pub(in crate::gateway) struct Traffic {
     /// Datagram flows of associations: by the association's token and the destination.
     pub(in crate::gateway) relayed: BTreeMap<Token, BTreeMap<Destination, FlowId>>,
     pub(in crate::gateway) admission: Admission,
-    /// Of stores in memory.
+    /// The budget of stores in memory.
     pub(in crate::gateway) budget: Budget,
-    /// Of the store on disk, in octets of files.
+    /// The budget of the store on disk, in octets of files.
     pub(in crate::gateway) disk_budget: Budget,
     pub(in crate::gateway) keeping: Keeping,
     pub(in crate::gateway) newsbox: Newsbox,

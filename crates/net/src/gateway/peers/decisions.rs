@@ -78,7 +78,7 @@ fn megabits(bits_per_second: u64) -> f64 {
 }
 
 impl RatesSeen {
-    /// What tells each change of a rate that is found, and of its reason.
+    /// The limit on lines about a found rate and its reason.
     pub(in crate::gateway) fn detailed() -> Self {
         Self {
             is_detailed: true,

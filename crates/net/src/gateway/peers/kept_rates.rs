@@ -23,7 +23,7 @@ struct KeptRate {
     found_at: u64,
 }
 
-/// What is in the file.
+/// The file's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Contents {
     /// By the names of the peers.

@@ -23,7 +23,7 @@ pub(in crate::gateway) struct Peers {
     pub(in crate::gateway) found: FoundPeers,
     pub(in crate::gateway) decisions: Decisions,
     pub(in crate::gateway) outages: Outages,
-    /// What was found of the rates towards them.
+    /// The rates found towards them.
     pub(in crate::gateway) rates: KeptRates,
     /// The path and address of the last datagram.
     pub(super) heard: Option<(PathId, SocketAddr)>,

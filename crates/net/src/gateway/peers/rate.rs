@@ -5,7 +5,7 @@ use fulmar_proto::transport::aerotp::{PathRate, RateReason, RateSource};
 use fulmar_proto::units::Bitrate;
 use serde::Serialize;
 
-/// How much more than the configured rate a link must show to carry before that is said.
+/// The multiple of the configured rate that a link must show to carry before that is said.
 const MUCH_MORE: f64 = 1.25;
 
 /// The rate that is kept towards one peer.
@@ -26,7 +26,7 @@ pub struct RateReport {
     pub delivered_bits_per_second: Option<u64>,
     /// Whether the link has carried less than 0.8 of what is configured for seconds.
     pub declared_wrong: bool,
-    /// What the link seems to carry, where the configured rate limits and that is much more.
+    /// The rate that the link seems to carry, where the configured one limits and is much less.
     pub declared_low_beside: Option<u64>,
     /// Where the rate is found: `own` or `shared`, as the bottleneck is believed to be.
     pub bottleneck: Option<&'static str>,
@@ -43,25 +43,21 @@ const fn named(reason: RateReason) -> (&'static str, &'static str) {
         RateReason::Marks => ("marks", "congestion marks came back"),
         RateReason::Link => ("link", "the link was found to carry less than configured"),
         RateReason::Draining => ("draining", "a standing queue on the way is being emptied"),
-        RateReason::Found(cause) => found(cause),
+        RateReason::Found(cause) => (cause.name(), why(cause)),
     }
 }
 
-/// The same where the rate is found: why it is not more.
-const fn found(cause: RateCause) -> (&'static str, &'static str) {
+/// The reason why a found rate is not more.
+const fn why(cause: RateCause) -> &'static str {
     match cause {
-        RateCause::Searching => ("searching", "the link's rate is being searched for"),
-        RateCause::Queue => ("queue", "more than the link carries makes a queue grow"),
-        RateCause::Cut => (
-            "cut",
-            "more is lost, and no queue shows: a policer, or a queue of a few packets",
-        ),
-        RateCause::Free => ("free", "more arrives, or there was no more to send"),
-        RateCause::Bound => ("bound", "the configured rate allows no more"),
-        RateCause::Shared => (
-            "shared",
-            "others keep the queue full, and this is our share",
-        ),
+        RateCause::Searching => "the link's rate is being searched for",
+        RateCause::Queue => "more than the link carries makes a queue grow",
+        RateCause::Cut => {
+            "more is lost, and no queue shows: a policer, or a queue of a few packets"
+        }
+        RateCause::Free => "more arrives, or there was no more to send",
+        RateCause::Bound => "the configured rate allows no more",
+        RateCause::Shared => "others keep the queue full, and this is our share",
     }
 }
 

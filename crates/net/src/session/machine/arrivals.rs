@@ -9,7 +9,7 @@ use crate::session::early::Salt;
 use crate::session::event::{HandshakeRefusal, SessionEvent};
 use crate::session::keyring::Slot;
 use crate::session::peer::Peer;
-use crate::session::seal::{Sealed, Told};
+use crate::session::seal::{Told, Unopened};
 use crate::session::sizes::NetworkHeaders;
 use crate::session::wire::{
     ARMOURED_HEADER_BYTES, Armoured, DATA_HEADER_BYTES, DataHeader, DatagramType, HEADER_BYTES,
@@ -366,13 +366,13 @@ impl<M: Carried> Session<M> {
                 state.path_acks.on_marked();
             }
         }
-        self.work.openings += u64::from(opened != Err(Sealed::Replayed));
+        self.work.openings += u64::from(opened != Err(Unopened::Replayed));
         if opened.is_ok() {
             keys.confirmed = true;
         }
         let taken = match opened {
-            Err(Sealed::Replayed) => Err(DropReason::Replayed),
-            Err(Sealed::Forged) => Err(DropReason::Forged),
+            Err(Unopened::Replayed) => Err(DropReason::Replayed),
+            Err(Unopened::Forged) => Err(DropReason::Forged),
             Ok(newest) => {
                 if let Some(tap) = &mut self.tap {
                     tap.opened(index, &plain);
@@ -414,8 +414,8 @@ impl<M: Carried> Session<M> {
                 .open(&mut self.work, key, (salt, header.low, sealed), &mut plain);
         let message = Message::read(&plain);
         let taken = match (opened, message) {
-            (Err(Sealed::Replayed), _) => Err(DropReason::Replayed),
-            (Err(Sealed::Forged), _) => Err(DropReason::Forged),
+            (Err(Unopened::Replayed), _) => Err(DropReason::Replayed),
+            (Err(Unopened::Forged), _) => Err(DropReason::Forged),
             (Ok(()), Some(Message::Tpdu(octets))) => {
                 if let Some(tap) = &mut self.tap {
                     tap.opened(index, &plain);

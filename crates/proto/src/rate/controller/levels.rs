@@ -15,7 +15,7 @@ const TELLS: f64 = 30.0;
 /// The least growth above the level from before that is weighed.
 const GROWN: f64 = 1.02;
 
-/// What was sent and arrived at about one rate.
+/// Octets sent and arrived at about one rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     sent: f64,
@@ -25,12 +25,7 @@ struct Level {
 
 impl Level {
     fn shares(&self, packet: f64) -> Shares {
-        Shares {
-            rate: self.sent / self.sending.max(1e-9),
-            share: (self.arrived / self.sent.max(1.0)).min(1.0),
-            datagrams: self.sent / packet,
-            edges: 0.0,
-        }
+        Shares::of((self.sent, self.arrived), self.sending, packet)
     }
 }
 

@@ -17,7 +17,7 @@ const USUAL: f64 = 0.9;
 /// Datagrams that arrive in a look, if what arrives does not fall; more where losses come together.
 const ARRIVE: f64 = 16.0;
 const ARRIVE_MAX: f64 = 64.0;
-/// What is sent in a look, as a multiple of what arrives; and its least share of the estimate.
+/// The rate of a look, as a multiple of what arrives; and its least share of the estimate.
 const OF_ARRIVING: f64 = 1.5;
 const LEAST: f64 = 0.002;
 /// The longest look, in seconds.
@@ -67,12 +67,7 @@ impl Tally {
     }
 
     fn shares(&self, packet: f64) -> Shares {
-        Shares {
-            rate: self.sent / self.sending.max(1e-9),
-            share: (self.arrived / self.sent.max(1.0)).min(1.0),
-            datagrams: self.sent / packet,
-            edges: 0.0,
-        }
+        Shares::of((self.sent, self.arrived), self.sending, packet)
     }
 }
 

@@ -86,7 +86,7 @@ pub struct PathRate {
     pub queues_tried: u64,
     /// Whether the link has carried less than 0.8 of what is declared for seconds.
     pub declared_wrong: bool,
-    /// What the search for the rate believes, where it is found.
+    /// The belief of the search for the rate, where it is found.
     pub belief: Option<RateBelief>,
 }
 
