@@ -1,9 +1,9 @@
-//! The cost of the codes on one core: the field's dot product, block encoding and decoding, and the
+//! The cost of the codes on one core: the field's dot product, block and window encoding and decoding, and the
 //! packet code at three strengths and three bit error rates.
 //!
 //! `cargo bench -p fulmar-proto --bench fec`; targets in docs/models/fec.md. Throughput counts source
 //! octets (blocks) or octets of the 1500-octet region (packets).
-#![expect(clippy::cast_possible_truncation, reason = "counts below 256")]
+#![expect(clippy::cast_possible_truncation, reason = "counts below 65536")]
 
 use core::hint::black_box;
 use core::num::NonZeroU8;
@@ -12,6 +12,7 @@ use fec::reed_solomon;
 use fulmar_proto::fec::block::{BlockDecoder, encode_repair};
 use fulmar_proto::fec::gf256::Kernel;
 use fulmar_proto::fec::packet::PacketCode;
+use fulmar_proto::fec::window::{Density, RepairSpan, WindowDecoder, WindowEncoder, WindowLimits};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::FecStrength;
 
@@ -101,6 +102,91 @@ fn decoder_with_losses(stream: &mut Rng, sources: &[&[u8]], repairs: usize) -> B
         taken.expect("each repair symbol once");
     }
     decoder
+}
+
+/// What a window's decoder is fed.
+enum Unit {
+    Source(u64),
+    Repair(RepairSpan, Vec<u8>),
+}
+
+/// What comes of `sources` and of a repair symbol over the last `window` behind each `every` of them.
+fn flow_with_losses(
+    stream: &mut Rng,
+    sources: &[&[u8]],
+    loss: f64,
+    every: usize,
+    window: usize,
+) -> Vec<Unit> {
+    let mut encoder = WindowEncoder::new();
+    let mut units = Vec::new();
+    for place in 0..sources.len() {
+        if !stream.chance(loss) {
+            units.push(Unit::Source(place as u64));
+        }
+        let end = place + 1;
+        if end % every == 0 && !stream.chance(loss) {
+            let count = window.min(end);
+            let span = RepairSpan {
+                first: (end - count) as u64,
+                count: count as u16,
+                key: place as u16,
+                density: Density::FULL,
+            };
+            let mut symbol = Vec::new();
+            let spanned = &sources[end - count..end];
+            let made = encoder.encode_repair(spanned, span.key, span.density, &mut symbol);
+            made.expect("the window fits a span");
+            units.push(Unit::Repair(span, symbol));
+        }
+    }
+    units
+}
+
+fn window(criterion: &mut Criterion) {
+    const OCTETS: usize = 1400;
+    const FLOW: usize = 2000;
+    let mut group = criterion.benchmark_group("window of 1400 B sources");
+    for (loss, every, window) in [(0.05, 10, 64), (0.1, 5, 64), (0.1, 5, 128), (0.3, 1, 64)] {
+        let label = format!("{window}, {}% loss, 1 in {every}", loss * 100.0);
+        let mut stream = Rng::from_seed(SEED).child("window");
+        let sources: Vec<_> = (0..FLOW).map(|_| random(&mut stream, OCTETS)).collect();
+        let sources: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
+        let mut encoder = WindowEncoder::new();
+        let mut symbol = Vec::new();
+        group.throughput(Throughput::Bytes((window * OCTETS) as u64));
+        group.bench_function(BenchmarkId::new("one repair", &label), |bencher| {
+            bencher.iter(|| {
+                symbol.clear();
+                encoder.encode_repair(black_box(&sources[..window]), 7, Density::FULL, &mut symbol)
+            });
+        });
+        let units = flow_with_losses(&mut stream, &sources, loss, every, window);
+        let limits = WindowLimits {
+            sources: 2 * window,
+            equations: window,
+            memory_bytes: 4 * window * OCTETS,
+        };
+        group.throughput(Throughput::Bytes((FLOW * OCTETS) as u64));
+        group.bench_function(BenchmarkId::new("decode a flow", &label), |bencher| {
+            bencher.iter_batched_ref(
+                || WindowDecoder::new(0, limits),
+                |decoder| {
+                    for unit in &units {
+                        // A symbol that is of no use costs its price, too.
+                        let _ = black_box(match unit {
+                            Unit::Source(ordinal) => {
+                                decoder.add_source(*ordinal, sources[*ordinal as usize])
+                            }
+                            Unit::Repair(span, symbol) => decoder.add_repair(*span, symbol),
+                        });
+                    }
+                },
+                criterion::BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
 }
 
 fn packet(criterion: &mut Criterion) {
@@ -226,5 +312,5 @@ fn packet_by_the_fec_crate(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, dot, block, packet, packet_by_the_fec_crate);
+criterion_group!(benches, dot, block, window, packet, packet_by_the_fec_crate);
 criterion_main!(benches);

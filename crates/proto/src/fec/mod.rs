@@ -1,8 +1,9 @@
 //! Codes that repair bit errors inside a packet, and packets that never came.
 //!
-//! - [`gf256`] is the arithmetic both codes share: the field GF(2^8) and its two bulk operations,
+//! - [`gf256`] is the arithmetic that all share: the field GF(2^8) and its two bulk operations,
 //!   with vector kernels chosen once at run time.
 //! - [`block`] repairs erasures across packets: any k of a block's units rebuild its k sources.
+//! - [`window`] repairs erasures across packets without blocks: repair symbols over any consecutive sources.
 //! - [`packet`] repairs bit errors inside a packet: interleaved Reed-Solomon parity behind it.
 //!
 //! The codes know neither sequence numbers nor headers; they see octets, indices and opaque
@@ -11,3 +12,4 @@
 pub mod block;
 pub mod gf256;
 pub mod packet;
+pub mod window;

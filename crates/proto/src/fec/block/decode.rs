@@ -263,7 +263,7 @@ impl BlockDecoder {
 }
 
 /// The payload inside a symbol, if its length fits and only zeros follow.
-fn payload_of(symbol: &[u8]) -> Option<&[u8]> {
+pub(in crate::fec) fn payload_of(symbol: &[u8]) -> Option<&[u8]> {
     let (&length, rest) = symbol.split_first_chunk::<LENGTH_PREFIX>()?;
     let length = usize::from(u16::from_be_bytes(length));
     let (payload, padding) = rest.split_at_checked(length)?;

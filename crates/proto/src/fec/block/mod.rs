@@ -34,6 +34,7 @@ mod encode;
 mod schedule;
 mod spanning;
 
+pub(super) use decode::payload_of;
 pub use decode::{BlockDecoder, RejectedUnit, Undecodable};
 pub use encode::{CannotEncode, encode_repair};
 pub use schedule::{BlockCloseReason, BlockPlan, BlockSchedule, ClosedBlock};
