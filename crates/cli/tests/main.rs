@@ -3,6 +3,7 @@
 //! One program for all of them: it is linked once, and a test that waits leaves its core to another.
 
 mod captures;
+mod carriers;
 mod doctor;
 mod errors;
 mod fading;

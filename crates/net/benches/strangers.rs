@@ -57,7 +57,7 @@ fn one_datagram(
     let (session, now) = (&mut row.victim, row.now);
     let local = None;
     let in_use = || Some(session.paths_in_use().collect());
-    let Some(path) = paths.heard(now, Path { remote, local }, in_use) else {
+    let Some(path) = paths.heard(now, Path::udp(remote, local), in_use) else {
         return;
     };
     take(session, now, (path, remote), octets);
@@ -72,7 +72,7 @@ fn paths(row: &Row) -> PathTable {
     let mut port = 1;
     let mut heard = |remote| {
         let local = None;
-        paths.heard(row.now, Path { remote, local }, || None)
+        paths.heard(row.now, Path::udp(remote, local), || None)
     };
     while heard(at([192, 0, 2, 1], port).1) < Some(PathId(PATH.0 - 1)) {
         port += 1;

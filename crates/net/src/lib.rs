@@ -25,6 +25,7 @@ mod descriptors;
 pub mod doctor;
 pub mod emulator;
 pub mod entropy;
+pub mod ethernet;
 pub mod event_trace;
 pub mod gateway;
 pub mod inquiry;

@@ -62,10 +62,7 @@ impl PerfServer {
         let Self {
             paths, endpoint, ..
         } = self;
-        let path = Path {
-            remote: from,
-            local: None,
-        };
+        let path = Path::udp(from, None);
         let in_use = || endpoint.paths_in_use(now);
         let Some(path) = paths.heard(now, path, in_use) else {
             return;

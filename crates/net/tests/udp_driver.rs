@@ -173,14 +173,7 @@ fn a_datagram_above_the_largest_possible_is_counted_and_the_next_one_sent() {
     for len in [65_536, 10] {
         let longer = port.buffer().len() + len;
         port.buffer().resize(longer, 0);
-        port.send(
-            &Path {
-                remote,
-                local: None,
-            },
-            len,
-            Ecn::NotCapable,
-        );
+        port.send(&Path::udp(remote, None), len, Ecn::NotCapable);
     }
     port.flush();
     assert_eq!((port.counters().too_big, port.counters().sent), (1, 1));

@@ -84,10 +84,7 @@ fn marks(mut sender: UdpPort, mut receiver: UdpPort) -> Finding {
 
 fn passes(sender: &mut UdpPort, receiver: &mut UdpPort) -> io::Result<Option<Ecn>> {
     const OCTETS: &[u8] = b"doctor";
-    let path = Path {
-        remote: receiver.local()?,
-        local: None,
-    };
+    let path = Path::udp(receiver.local()?, None);
     sender.buffer().extend_from_slice(OCTETS);
     sender.send(&path, OCTETS.len(), Ecn::Capable);
     sender.flush();

@@ -174,10 +174,7 @@ impl Emulator {
             }
             let now = self.clock.now();
             for train in batch.trains() {
-                let client = Path {
-                    remote: train.from,
-                    local: train.to,
-                };
+                let client = Path::udp(train.from, train.to);
                 for octets in train.datagrams() {
                     let passing = Passing {
                         at: now,
@@ -293,13 +290,7 @@ impl Emulator {
                     self.unsent_packets += 1;
                     return false;
                 };
-                (
-                    &mut flow.port,
-                    Path {
-                        remote,
-                        local: None,
-                    },
-                )
+                (&mut flow.port, Path::udp(remote, None))
             }
             Way::Down => (&mut self.listener, flow.client),
         };

@@ -38,7 +38,7 @@ impl<'a> Train<'a> {
     }
 
     /// The number of datagrams, and their octets.
-    pub(super) const fn counts(&self) -> (u64, u64) {
+    pub(crate) const fn counts(&self) -> (u64, u64) {
         let octets = self.octets.len() as u64;
         let datagrams = octets.div_ceil(self.stride as u64);
         (if datagrams == 0 { 1 } else { datagrams }, octets)
@@ -57,7 +57,7 @@ impl Default for Batch {
 
 impl Batch {
     /// Lets `receive` fill the batch; it returns how many trains it wrote.
-    pub(super) fn fill<E>(
+    pub(crate) fn fill<E>(
         &mut self,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> Result<usize, E>,
     ) -> Result<(), E> {

@@ -12,7 +12,10 @@
 //! - The application never waits: it does what can be done at once and names a deadline.
 //! - ICMP errors do not end the loop; the application hears of them and decides.
 
+use super::application::{Application, Step};
 use super::batch::Batch;
+use super::beside::PortBeside;
+use super::carrier::Carrier;
 use super::paths::{Path, PathTable, PathTableConfig};
 use super::port::UdpPort;
 use crate::clock::Clock;
@@ -23,95 +26,13 @@ use fulmar_proto::machine::{
 use fulmar_proto::units::{Duration, Instant};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 /// The batches read before deadlines get their turn again.
 const BATCHES_PER_TURN: usize = 4;
 
 /// The shortest wait for a full send queue to take something again.
 const BLOCKED_WAIT_MIN: Duration = Duration::from_millis(1);
-
-/// The wish of an application after [`Application::work`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing to do before the next event, datagram, deadline or wake-up.
-    Wait,
-    /// The application called the machine, which must be drained again.
-    Again,
-    /// The application is done: leave the loop once the queued datagrams have been handed to the kernel.
-    Stop,
-}
-
-/// The program on top of a machine: files, pipes, a user.
-pub trait Application<M: Machine> {
-    /// Takes an event. May call the machine.
-    fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event);
-
-    /// Moves octets between the machine and the outside, as far as that is possible without waiting.
-    fn work(&mut self, now: Instant, machine: &mut M) -> Step;
-
-    /// Takes the network's word that nobody listens at `path`. It may be true for a moment only.
-    fn unreachable(&mut self, now: Instant, machine: &mut M, path: PathId);
-
-    /// Hands a datagram from the address `from` to the machine, with the address if the machine can use that.
-    fn arrived(&mut self, now: Instant, machine: &mut M, datagram: Datagram<'_>, from: SocketAddr) {
-        let _ = from;
-        machine.handle_datagram(now, datagram);
-    }
-
-    /// Sees a datagram that is handed to the socket, for the address `to`.
-    fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
-        let _ = (now, to, octets);
-    }
-
-    /// Takes the system's refusal to send a datagram to `path`: it is larger than the interface or the path takes.
-    fn too_large(&mut self, now: Instant, machine: &mut M, path: PathId) {
-        let _ = (now, machine, path);
-    }
-
-    /// The paths that must keep their addresses when new ones come and the table is full. `None` stands for all
-    /// paths with traffic both ways, for as long as the table's settings say.
-    fn paths_in_use(&self, now: Instant, machine: &M) -> Option<Vec<PathId>> {
-        let _ = (now, machine);
-        None
-    }
-
-    /// Takes a session's word that the peer at `path` has restarted and has forgotten its connections. After this call
-    /// the session ends them as if we had aborted them; an application that wants to go on lets go of them here.
-    fn peer_restarted(&mut self, now: Instant, machine: &mut M, path: PathId) {
-        let _ = (now, machine, path);
-    }
-
-    /// An address to which a path is wanted, for as long as the application lists it as in use
-    /// ([`Application::paths_in_use`]).
-    fn wants_path(&self, now: Instant) -> Option<SocketAddr> {
-        let _ = now;
-        None
-    }
-
-    /// Takes the path to an address that was wanted; `None` if all paths are in use. The application is asked for
-    /// the next wanted address at once.
-    fn path_made(
-        &mut self,
-        now: Instant,
-        machine: &mut M,
-        remote: SocketAddr,
-        path: Option<PathId>,
-    ) {
-        let _ = (now, machine, remote, path);
-    }
-
-    /// The time at which [`Application::work`] wants to be called if nothing else happens.
-    fn next_deadline(&self) -> Option<Deadline>;
-
-    /// A descriptor of its own whose readability ends the sleep, such as an `epoll` instance.
-    fn source(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    /// [`Application::source`] is readable; [`Application::work`] follows.
-    fn source_ready(&mut self) {}
-}
 
 /// Why a loop could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +51,9 @@ pub enum DriverError {
 pub struct UdpDriver {
     clock: Clock,
     port: UdpPort,
+    beside: Vec<PortBeside>,
+    /// The carrier of what goes back to an address from which the first datagram came by UDP.
+    carrier_of_strangers: Carrier,
     paths: PathTable,
     wake_up: WakeUp,
     batch: Batch,
@@ -140,6 +64,7 @@ pub struct UdpDriver {
 /// The driver's side of one drain.
 struct Turn<'a, A: ?Sized> {
     port: &'a mut UdpPort,
+    beside: &'a mut [PortBeside],
     paths: &'a mut PathTable,
     app: &'a mut A,
     /// Whether the application was told something.
@@ -159,7 +84,13 @@ impl<M: Machine, A: Application<M> + ?Sized> MachineDriver<M> for Turn<'_, A> {
                 let octets = octets.and_then(|start| written.get(start..));
                 let octets = octets.unwrap_or_default();
                 self.app.departing(now, path.remote, octets);
-                self.port.send(&path, transmit.len, transmit.ecn);
+                match self.beside.iter_mut().find(|port| port.serves(&path)) {
+                    Some(beside) => {
+                        beside.send(&path, octets, transmit.ecn);
+                        self.port.take_back(transmit.len);
+                    }
+                    None => self.port.send(&path, transmit.len, transmit.ecn),
+                }
             }
             // The path was given to another address: its peer has been silent for minutes.
             None => self.port.withdraw(transmit.len),
@@ -172,7 +103,7 @@ impl<M: Machine, A: Application<M> + ?Sized> MachineDriver<M> for Turn<'_, A> {
     }
 
     fn can_send(&self) -> bool {
-        self.port.can_send()
+        self.port.can_send() && self.beside.iter().all(PortBeside::can_send)
     }
 }
 
@@ -182,11 +113,28 @@ impl UdpDriver {
         Self {
             clock,
             port,
+            beside: Vec::new(),
+            carrier_of_strangers: Carrier::Udp,
             paths: PathTable::new(paths),
             wake_up,
             batch: Batch::default(),
             ready: Vec::new(),
         }
+    }
+
+    /// Takes and sends datagrams by another port as well.
+    pub fn add_port(&mut self, port: PortBeside) {
+        self.beside.push(port);
+    }
+
+    /// Answers by `carrier` where the first datagram came by UDP, until the path is given another one.
+    pub const fn set_carrier_of_strangers(&mut self, carrier: Carrier) {
+        self.carrier_of_strangers = carrier;
+    }
+
+    /// Sends what goes to `path` by `carrier` from now on.
+    pub fn set_carrier(&mut self, path: PathId, carrier: Carrier) {
+        self.paths.set_carrier(path, carrier);
     }
 
     /// The path to `remote`, which is made if need be and kept for ever; `None` when the table is full.
@@ -229,7 +177,7 @@ impl UdpDriver {
         loop {
             let (deadline, step) = self.settle(machine, app);
             if step == Step::Stop {
-                self.port.flush();
+                self.flush();
                 return Ok(());
             }
             if self.make_paths(machine, app) {
@@ -282,6 +230,9 @@ impl UdpDriver {
         app: &mut A,
     ) -> bool {
         let mut made = false;
+        while let Some((path, carrier)) = app.wants_carrier() {
+            self.paths.set_carrier(path, carrier);
+        }
         while let now = self.clock.now()
             && let Some(remote) = app.wants_path(now)
         {
@@ -303,7 +254,11 @@ impl UdpDriver {
         let mut ready = core::mem::take(&mut self.ready);
         let slept = self.sleep(deadline, app, &mut ready);
         let came = |index: usize| ready.get(index).copied().unwrap_or_default();
-        let (socket, woken, source) = (came(0), came(1).readable, came(2).readable);
+        let (socket, woken) = (came(0), came(1).readable);
+        let beside = 2..2 + self.beside.len();
+        let source = came(beside.end).readable;
+        let is_writable = socket.writable || beside.clone().any(|at| came(at).writable);
+        let is_beside = beside.into_iter().any(|at| came(at).readable);
         self.ready = ready;
         slept?;
         if woken {
@@ -312,23 +267,50 @@ impl UdpDriver {
         if source {
             app.source_ready();
         }
-        if socket.writable {
-            self.port.flush();
+        if is_writable {
+            self.flush();
         }
         if socket.readable {
-            self.receive(machine, app)?;
+            self.receive(machine, app, None)?;
         }
-        if let Some(remote) = self.port.take_unreachable()
-            && let Some(path) = self.paths.id_of(remote)
-        {
+        if is_beside {
+            for index in 0..self.beside.len() {
+                self.receive(machine, app, Some(index))?;
+            }
+        }
+        self.tell_refusals(machine, app);
+        Ok(())
+    }
+
+    /// Tells the application of the addresses that could not be reached, or where a datagram was too large.
+    fn tell_refusals<M: Machine, A: Application<M> + ?Sized>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+    ) {
+        let beside = &mut self.beside;
+        let mut of_beside = |take: fn(&mut PortBeside) -> Option<SocketAddr>| {
+            let mut ports = beside.iter_mut();
+            ports.find_map(take)
+        };
+        let unreachable = (self.port.take_unreachable())
+            .or_else(|| of_beside(PortBeside::take_unreachable))
+            .and_then(|remote| self.paths.id_of(remote));
+        if let Some(path) = unreachable {
             app.unreachable(self.clock.now(), machine, path);
         }
-        if let Some(remote) = self.port.take_too_large()
-            && let Some(path) = self.paths.id_of(remote)
-        {
+        let too_large = (self.port.take_too_large())
+            .or_else(|| of_beside(PortBeside::take_too_large))
+            .and_then(|remote| self.paths.id_of(remote));
+        if let Some(path) = too_large {
             app.too_large(self.clock.now(), machine, path);
         }
-        Ok(())
+    }
+
+    /// Hands everything queued to the kernel.
+    fn flush(&mut self) {
+        self.port.flush();
+        self.beside.iter_mut().for_each(PortBeside::flush);
     }
 
     /// Fires the machine's deadline if it is due, then drains and lets the application work until
@@ -350,7 +332,7 @@ impl UdpDriver {
             deadline = after;
             // An event may be what it waits for.
             if step == Step::Stop || (step == Step::Wait && !events) {
-                self.port.flush();
+                self.flush();
                 return (Deadline::earlier(deadline, app.next_deadline()), step);
             }
         }
@@ -364,6 +346,7 @@ impl UdpDriver {
     ) -> (Option<Deadline>, bool) {
         let mut turn = Turn {
             port: &mut self.port,
+            beside: &mut self.beside,
             paths: &mut self.paths,
             app,
             events: false,
@@ -379,40 +362,55 @@ impl UdpDriver {
         ready: &mut Vec<Ready>,
     ) -> Result<(), DriverError> {
         let mut timeout = deadline.map(|deadline| deadline.at.saturating_since(self.clock.now()));
-        let interest = if self.port.can_send() {
-            Interest::Readable
-        } else {
+        let mut interest = |can_send| {
+            if can_send {
+                return Interest::Readable;
+            }
             // The machine may be due to send all the time, which must not turn waiting into spinning.
             timeout = timeout.map(|span| span.max(BLOCKED_WAIT_MIN));
             Interest::ReadableOrWritable
         };
-        let port = (self.port.as_fd(), interest);
+        let port = (self.port.as_fd(), interest(self.port.can_send()));
+        let beside: Vec<_> = (self.beside.iter())
+            .map(|port| (port.as_fd(), interest(port.can_send())))
+            .collect();
         let wake_up = (self.wake_up.as_fd(), Interest::Readable);
-        match app.source() {
-            Some(source) => wait(
-                &[port, wake_up, (source, Interest::Readable)],
-                timeout,
-                ready,
-            ),
-            None => wait(&[port, wake_up], timeout, ready),
-        }
-        .map_err(DriverError::Wait)
+        let source = app.source().map(|source| (source, Interest::Readable));
+        let slept = match source {
+            Some(source) if beside.is_empty() => wait(&[port, wake_up, source], timeout, ready),
+            None if beside.is_empty() => wait(&[port, wake_up], timeout, ready),
+            source => {
+                let mut all = vec![port, wake_up];
+                all.extend(beside);
+                all.extend(source);
+                wait(&all, timeout, ready)
+            }
+        };
+        slept.map_err(DriverError::Wait)
     }
 
+    /// Takes what came by the port for UDP, or by one beside it.
     fn receive<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
         app: &mut A,
+        place: Option<usize>,
     ) -> Result<(), DriverError> {
         let Self {
             clock,
             port,
+            beside,
+            carrier_of_strangers,
             paths,
             batch,
             ..
         } = self;
         for _ in 0..BATCHES_PER_TURN {
-            if !port.receive(batch).map_err(DriverError::Receive)? {
+            let (received, carrier) = match place.and_then(|place| beside.get_mut(place)) {
+                Some(beside) => (beside.receive(batch), beside.carrier()),
+                None => (port.receive(batch), *carrier_of_strangers),
+            };
+            if !received.map_err(DriverError::Receive)? {
                 return Ok(());
             }
             for train in batch.trains() {
@@ -420,6 +418,7 @@ impl UdpDriver {
                 let path = Path {
                     remote: train.from,
                     local: train.to,
+                    carrier,
                 };
                 let in_use = || app.paths_in_use(now, machine);
                 let Some(path) = paths.heard(now, path, in_use) else {
@@ -435,6 +434,7 @@ impl UdpDriver {
                     let events = false;
                     let mut turn = Turn {
                         port,
+                        beside,
                         paths,
                         app,
                         events,

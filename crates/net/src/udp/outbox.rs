@@ -12,12 +12,14 @@ use std::net::{IpAddr, SocketAddr};
 /// The kernel takes a burst as one UDP payload before it cuts it up: 65,535 less IP and UDP headers.
 const BURST_OCTETS_MAX: usize = 65_000;
 
-/// The destination of a datagram and the ECN field of its network header.
+/// The destination of a datagram, and the parts of its headers that are ours to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
     pub(super) to: SocketAddr,
     pub(super) from: Option<IpAddr>,
     pub(super) ecn: Option<EcnCodepoint>,
+    /// Whether UDP's checksum is left out.
+    pub(super) unchecked: bool,
 }
 
 /// Consecutive datagrams for one system call.
@@ -140,6 +142,7 @@ mod tests {
             to: SocketAddr::from(([127, 0, 0, 1], port)),
             from: None,
             ecn: None,
+            unchecked: false,
         }
     }
 

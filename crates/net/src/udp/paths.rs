@@ -10,6 +10,7 @@
 //!   counts instead: an answer and a second datagram prove little.
 //! - An id is not given to a second address before 2^32 others were.
 
+use super::carrier::Carrier;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -40,6 +41,19 @@ pub struct Path {
     pub remote: SocketAddr,
     /// The local address that the peer talks to, so that answers come from there.
     pub local: Option<IpAddr>,
+    /// The way in which datagrams travel to the peer.
+    pub carrier: Carrier,
+}
+
+impl Path {
+    /// The path by UDP from `local`, or any address, to `remote`.
+    pub const fn udp(remote: SocketAddr, local: Option<IpAddr>) -> Self {
+        Self {
+            remote,
+            local,
+            carrier: Carrier::Udp,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +114,8 @@ impl PathTable {
     }
 
     /// The id of an address from which something has just come; `None` when there is no room. To make some,
-    /// `in_use` is asked for the paths that must keep their addresses, if the caller knows them.
+    /// `in_use` is asked for the paths that must keep their addresses, if the caller knows them. A known address
+    /// keeps its carrier.
     pub fn heard(
         &mut self,
         now: Instant,
@@ -151,8 +166,14 @@ impl PathTable {
         if let Some(known) = self.id_of(remote) {
             return Some(known);
         }
-        let local = None;
-        self.heard(now, Path { remote, local }, in_use)
+        self.heard(now, Path::udp(remote, None), in_use)
+    }
+
+    /// Sends what goes to `id` by `carrier` from now on.
+    pub fn set_carrier(&mut self, id: PathId, carrier: Carrier) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.path.carrier = carrier;
+        }
     }
 
     /// The path of a datagram for `id`, which is marked as answered.
@@ -220,10 +241,7 @@ mod tests {
     }
 
     fn path(port: u16) -> Path {
-        Path {
-            remote: ([127, 0, 0, 1], port).into(),
-            local: None,
-        }
+        Path::udp(([127, 0, 0, 1], port).into(), None)
     }
 
     fn heard(table: &mut PathTable, now: Instant, port: u16) -> PathId {
@@ -248,6 +266,16 @@ mod tests {
         assert_eq!(heard(&mut table, Instant::START, 1), first);
         assert_eq!(table.answer(second), Some(path(2)));
         assert_eq!(table.id_of(path(2).remote), Some(second));
+    }
+
+    #[test]
+    fn a_carrier_stays_whatever_comes_from_the_address() {
+        let mut table = table(4);
+        let id = heard(&mut table, Instant::START, 1);
+        table.set_carrier(id, Carrier::UdpNoChecksum);
+        heard(&mut table, Instant::START, 1);
+        let carrier = table.answer(id).map(|path| path.carrier);
+        assert_eq!(carrier, Some(Carrier::UdpNoChecksum));
     }
 
     #[test]

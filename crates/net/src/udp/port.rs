@@ -6,13 +6,14 @@
 //! - The queue is bounded: nothing is added while the kernel refuses ([`UdpPort::can_send`]).
 
 use super::batch::Batch;
+use super::carrier::{Carrier, PortProtocol, cover_header_alone, send_checksums, take_unchecked};
 use super::outbox::{Envelope, Outbox};
 use super::paths::Path;
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use quinn_udp::{EcnCodepoint, UdpSocketState};
 use serde::Serialize;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,6 +37,10 @@ pub struct PortConfig {
     pub buffer: ByteCount,
     /// The most datagrams that leave back to back in one system call; 1 turns GSO off.
     pub burst: usize,
+    /// The protocol of its datagrams.
+    pub protocol: PortProtocol,
+    /// Whether IPv6 datagrams without checksum are taken (RFC 6936, section 5: only where they are expected).
+    pub takes_unchecked: bool,
 }
 
 impl Default for PortConfig {
@@ -43,6 +48,8 @@ impl Default for PortConfig {
         Self {
             buffer: ByteCount(4 * 1024 * 1024),
             burst: BURST_MIN,
+            protocol: PortProtocol::Udp,
+            takes_unchecked: false,
         }
     }
 }
@@ -116,7 +123,7 @@ pub struct PortCounters {
     pub refused: u64,
     /// Datagrams larger than the path takes.
     pub too_big: u64,
-    /// Datagrams not sent for any other reason: no route, no permission, no memory.
+    /// Datagrams not sent for any other reason: no route, no permission, no memory, no way to leave the checksum out.
     pub send_failed: u64,
 }
 
@@ -127,6 +134,9 @@ pub struct UdpPort {
     state: UdpSocketState,
     outbox: Outbox,
     burst_max: usize,
+    protocol: PortProtocol,
+    /// Whether the socket leaves checksums out now.
+    unchecked: bool,
     blocked: bool,
     unreachable: Option<SocketAddr>,
     too_large: Option<SocketAddr>,
@@ -139,9 +149,10 @@ impl UdpPort {
     /// Binds `local`. A wildcard IPv6 address takes IPv4 too.
     ///
     /// # Errors
-    /// The address is in use, not local, or not permitted.
+    /// The address is in use, not local, or not permitted; or the kernel lacks the protocol, or an option of it.
     pub fn bind(local: SocketAddr, config: PortConfig) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+        let protocol = config.protocol.of_socket();
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(protocol))?;
         if local.is_ipv6() && local.ip().is_unspecified() {
             socket.set_only_v6(false)?;
         }
@@ -149,11 +160,18 @@ impl UdpPort {
         let buffers = enlarge(&SockRef::from(&socket), config.buffer)?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
+        match config.protocol {
+            PortProtocol::UdpLite => cover_header_alone(&socket)?,
+            PortProtocol::Udp if config.takes_unchecked => take_unchecked(&socket)?,
+            PortProtocol::Udp => {}
+        }
         Ok(Self {
             socket,
             state,
             outbox: Outbox::default(),
             burst_max: config.burst.max(1),
+            protocol: config.protocol,
+            unchecked: false,
             blocked: false,
             unreachable: None,
             too_large: None,
@@ -233,12 +251,20 @@ impl UdpPort {
 
     /// Queues the `len` octets that were appended last to [`UdpPort::buffer`].
     pub fn send(&mut self, path: &Path, len: usize, ecn: Ecn) {
+        let unchecked = path.carrier == Carrier::UdpNoChecksum;
         let envelope = Envelope {
             to: path.remote,
             from: path.local,
             ecn: codepoint(ecn),
+            unchecked,
         };
-        let count_max = self.burst_max.min(self.state.max_gso_segments());
+        // Linux refuses GSO to a socket without checksums, and to UDP-Lite.
+        let is_single = unchecked || self.protocol == PortProtocol::UdpLite;
+        let count_max = if is_single {
+            1
+        } else {
+            self.burst_max.min(self.state.max_gso_segments())
+        };
         self.outbox.push(envelope, len, count_max);
         if self.outbox.waiting() >= FLUSH_AT {
             self.hand_over(false);
@@ -249,6 +275,11 @@ impl UdpPort {
     pub fn withdraw(&mut self, len: usize) {
         self.outbox.withdraw(len);
         self.counters.send_failed += 1;
+    }
+
+    /// Forgets the `len` octets that were appended last: they leave by another port.
+    pub(super) fn take_back(&mut self, len: usize) {
+        self.outbox.withdraw(len);
     }
 
     /// Hands everything queued to the kernel, as far as it takes it.
@@ -263,6 +294,15 @@ impl UdpPort {
         while (all || self.outbox.has_whole_burst())
             && let Some((burst, contents)) = self.outbox.front()
         {
+            let unchecked = burst.envelope.unchecked;
+            if unchecked != self.unchecked {
+                if send_checksums(&self.socket, !unchecked).is_err() {
+                    self.counters.send_failed += burst.count as u64;
+                    self.outbox.pop();
+                    continue;
+                }
+                self.unchecked = unchecked;
+            }
             let transmit = quinn_udp::Transmit {
                 destination: burst.envelope.to,
                 ecn: burst.envelope.ecn,
@@ -424,10 +464,7 @@ mod tests {
         let config = PortConfig::default();
         let mut sender = UdpPort::bind(any, config).unwrap();
         let mut receiver = UdpPort::bind(any, config).unwrap();
-        let path = Path {
-            remote: receiver.local().unwrap(),
-            local: None,
-        };
+        let path = Path::udp(receiver.local().unwrap(), None);
         let whole = config.burst.min(sender.offloads().send_segments) as u64;
         let mut batch = Batch::default();
         let mut arrived = Vec::new();
