@@ -52,6 +52,8 @@ enum Damage {
     /// It arrives damaged, as over UDP-Lite or without a UDP checksum.
     #[default]
     Deliver,
+    /// It arrives, but headers below (with --tun: of IP) stay whole, as on a link that protects them.
+    DeliverBehindHeaders,
     /// It is dropped, as behind a UDP checksum or a link's frame check.
     Drop,
 }
@@ -60,6 +62,7 @@ impl From<Damage> for DamagePolicy {
     fn from(damage: Damage) -> Self {
         match damage {
             Damage::Deliver => Self::Deliver,
+            Damage::DeliverBehindHeaders => Self::DeliverBehindHeaders,
             Damage::Drop => Self::Drop,
         }
     }

@@ -11,6 +11,9 @@ pub enum DamagePolicy {
     /// It arrives damaged, as over UDP-Lite or UDP without a checksum.
     #[default]
     Deliver,
+    /// It arrives damaged behind its lower headers, or its IP header on a link between TUN devices. These stay whole, as on
+    /// links that protect headers of their own and of IP.
+    DeliverBehindHeaders,
     /// It is dropped, as a receiving kernel drops datagrams whose UDP checksum is wrong.
     Drop,
 }

@@ -52,8 +52,10 @@ impl TunLink {
     /// namespaces and addresses that cannot be had; nothing is left behind.
     pub fn open(clock: Clock, config: TunLinkConfig) -> Result<Self, EmulatorError> {
         let rng = Rng::from_seed(config.seed).child("emulator");
-        let direction =
-            |name, link| Direction::named(name, link, config.overhead, config.damage, &rng);
+        let direction = |name, link| {
+            Direction::named(name, link, config.overhead, config.damage, &rng)
+                .map(Direction::of_ip_packets)
+        };
         let up = direction("up", config.up)?.dropping_above(config.largest);
         let down = direction("down", config.down)?.dropping_above(config.largest);
         Ok(Self {
