@@ -6,6 +6,7 @@
 
 use super::wire::{Capability, Hello};
 use fulmar_proto::machine::TpduForm;
+use fulmar_proto::units::FecStrength;
 
 const CAPABILITY: &str = "wire-2";
 const VERSION: &str = "1";
@@ -61,6 +62,15 @@ impl Wire {
             Self::Two => TpduForm::Short,
         }
     }
+}
+
+/// The form of data to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DataForm {
+    /// Its wire.
+    pub(super) wire: Wire,
+    /// Words of parity behind each datagram.
+    pub(super) parity: FecStrength,
 }
 
 #[cfg(test)]

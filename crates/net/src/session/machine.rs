@@ -7,6 +7,7 @@
 mod arrivals;
 mod carrying;
 mod contents;
+mod damage;
 mod departures;
 mod initiations;
 mod membership;
@@ -17,7 +18,7 @@ pub use arrivals::source_octets;
 
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
-use super::dialect::{Wire, speaks_two};
+use super::dialect::{DataForm, Wire, speaks_two};
 use super::entropy::Entropy;
 use super::event::{HandshakeRefusal, SessionEvent};
 use super::guard::{Guard, GuardKeys};
@@ -81,8 +82,8 @@ pub struct Session<M: Machine> {
     inner_woken: Instant,
     /// Content before it is sealed, or after it was opened.
     scratch: Vec<u8>,
-    /// The wire of the peer that the inner machine sent to last: the next datagram is most likely for the same.
-    likely_wire: Wire,
+    /// The form of data to the peer that the inner machine sent to last: the next datagram is most likely for the same.
+    likely_form: DataForm,
     /// Datagrams of peers whose restart the application has still to hear of, so that their new start's datagrams are
     /// not taken for their old one's.
     after_restart: VecDeque<Held>,
@@ -135,7 +136,7 @@ impl<M: Carried> Session<M> {
             timers_ran: None,
             inner_woken: Instant::START,
             scratch: Vec::new(),
-            likely_wire: Wire::default(),
+            likely_form: DataForm::default(),
             after_restart: VecDeque::new(),
             tap: None,
             now: Instant::START,
@@ -219,7 +220,7 @@ impl<M: Carried> Session<M> {
             state.mtu.packet(),
             state.headers,
             state.wire,
-            self.config.fec_words,
+            state.fec,
             sends_early,
         )
     }
@@ -411,6 +412,7 @@ impl<M: Carried> Session<M> {
     /// Tells the application of a peer whose keys are usable now.
     fn announce(&mut self, now: Instant, index: usize, boot: u64, capabilities: Vec<Capability>) {
         let has_new_form = self.agree_on_form(now, index);
+        let has_new_form = self.agree_on_parity(index, &capabilities) || has_new_form;
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };

@@ -58,6 +58,7 @@ mod sizes;
 mod sources;
 mod state_file;
 mod tap;
+mod unchecked;
 mod whereabouts;
 mod wire;
 mod work;
@@ -89,6 +90,7 @@ pub use sizes::{SESSION_OVERHEAD, Sizes};
 pub(crate) use sources::host_and_network;
 pub use state_file::{StateDirectory, StateFileError};
 pub use tap::SessionTap;
+pub use unchecked::unchecked;
 pub use wire::{
     Capability, HelloError, QUESTION_BYTES, SESSION_VERSION, version_answer, version_question,
 };

@@ -2,7 +2,7 @@
 
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
-use super::dialect::Wire;
+use super::dialect::{DataForm, Wire};
 use super::early::{EarlyIntake, EarlyKey, key_id, root};
 use super::event::{HandshakeRefusal, Hint};
 use super::fragments::Reassembly;
@@ -19,7 +19,7 @@ use super::sizes::{NetworkHeaders, Sizes};
 use super::sources::Bucket;
 use super::wire::Capability;
 use fulmar_proto::machine::{Deadline, PathId};
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::{Duration, FecStrength, Instant};
 
 /// The time between initiations at first, or every second round trip ...
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -54,6 +54,8 @@ pub(super) struct Pending {
     pub(super) initiator: Initiator,
     /// Everything before the second check.
     pub(super) message: Vec<u8>,
+    /// The parity behind it.
+    pub(super) parity: FecStrength,
     /// The first check, at the message's end.
     pub(super) first: Mac,
     pub(super) began: Instant,
@@ -221,6 +223,16 @@ pub(super) const fn public_key(security: &Security) -> Option<PublicKey> {
     }
 }
 
+/// A question to a peer at an address from which damaged data seemed to come.
+pub(super) struct Challenge {
+    /// The number of the probe.
+    pub(super) id: u32,
+    pub(super) path: PathId,
+    /// The headers around datagrams on that path.
+    pub(super) headers: NetworkHeaders,
+    pub(super) asked_at: Instant,
+}
+
 pub(super) struct Peer {
     pub(super) index: PeerIndex,
     pub(super) config: PeerConfig,
@@ -233,10 +245,16 @@ pub(super) struct Peer {
     pub(super) path: Option<PathId>,
     /// Whether it was at `path` when it last sent something sealed; an initiation alone may lie.
     pub(super) path_proven: bool,
+    /// The question at an address where it may be.
+    pub(super) challenge: Option<Challenge>,
     candidate: usize,
     pub(super) keys: KeyRing,
     /// The wire for which the inner machine sends to it.
     pub(super) wire: Wire,
+    /// Words of parity behind data to it.
+    pub(super) fec: FecStrength,
+    /// Words that the application wants there, for a carrier that lets damage through.
+    pub(super) armour: Option<FecStrength>,
     pub(super) pending: Option<Pending>,
     pub(super) cookie: Option<(Mac, Instant)>,
     pub(super) answered: Option<Answered>,
@@ -308,9 +326,12 @@ impl Peer {
             early_id,
             path: config.endpoints.first().copied(),
             path_proven: false,
+            challenge: None,
             candidate: 0,
             keys: KeyRing::new(session.rekey),
             wire: Wire::default(),
+            fec: session.fec_words,
+            armour: None,
             pending: None,
             cookie: None,
             answered: None,
@@ -341,6 +362,14 @@ impl Peer {
             answers_expected: Bucket::FULL,
             answers_from_elsewhere: Bucket::FULL,
             config,
+        }
+    }
+
+    /// The form of data to it.
+    pub(super) const fn form(&self) -> DataForm {
+        DataForm {
+            wire: self.wire,
+            parity: self.fec,
         }
     }
 

@@ -42,12 +42,16 @@ impl Wire {
 const V4_HEADERS: ByteCount = ByteCount(20 + 8);
 /// Headers of IPv6 (RFC 8200, without extensions) and UDP.
 const V6_HEADERS: ByteCount = ByteCount(40 + 8);
+/// The octet before a datagram in an Ethernet frame, whose payload is the packet then.
+const FRAME_HEADERS: ByteCount = ByteCount(1);
+/// A neighbour on a device stands for a link-local address and port 0 ([`crate::ethernet::Neighbour`]).
+const LINK_LOCAL: [u8; 8] = [0xFE, 0x80, 0, 0, 0, 0, 0, 0];
 /// An IPv4 address in the form of an IPv6 one begins so (RFC 4291, section 2.5.5.2).
 pub(super) const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF];
 /// Octets of a source with its port, see [`super::source_octets`].
 const SOURCE_BYTES: usize = 18;
 
-/// The headers of the network and of UDP.
+/// The headers of the network and of UDP, or of a frame's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NetworkHeaders(pub(super) ByteCount);
 
@@ -57,8 +61,14 @@ impl NetworkHeaders {
 
     /// The headers of packets to and from `source`; for a source in no known form, the larger ones.
     pub(super) fn of_source(source: &[u8]) -> Self {
-        let v4 = source.len() == SOURCE_BYTES && source.starts_with(&MAPPED);
-        Self(if v4 { V4_HEADERS } else { V6_HEADERS })
+        let is_address = source.len() == SOURCE_BYTES;
+        Self(if is_address && source.starts_with(&MAPPED) {
+            V4_HEADERS
+        } else if is_address && source.starts_with(&LINK_LOCAL) && source.ends_with(&[0, 0]) {
+            FRAME_HEADERS
+        } else {
+            V6_HEADERS
+        })
     }
 }
 
@@ -112,6 +122,10 @@ mod tests {
         assert_eq!(headers("192.0.2.1:4914"), 28);
         assert_eq!(headers("[::ffff:192.0.2.1]:4914"), 28);
         assert_eq!(headers("[2001:db8::1]:4914"), 48);
+        assert_eq!(headers("[fe80::1]:4914"), 48);
+        let everybody = crate::ethernet::Neighbour::everybody(3).address();
+        let frame = NetworkHeaders::of_source(&source_octets(everybody));
+        assert_eq!(frame.0.0, 1);
         assert_eq!(NetworkHeaders::of_source(&[1, 2, 3, 4]).0.0, 48);
     }
 

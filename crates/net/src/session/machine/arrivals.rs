@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::session::config::{EarlyData, PeerIndex};
-use crate::session::correction::{Damage, STRANGERS};
+use crate::session::correction::Damage;
 use crate::session::counters::DropReason;
 use crate::session::dialect::Wire;
 use crate::session::early::Salt;
@@ -12,8 +12,8 @@ use crate::session::peer::Peer;
 use crate::session::seal::{Told, Unopened};
 use crate::session::sizes::NetworkHeaders;
 use crate::session::wire::{
-    ARMOURED_HEADER_BYTES, Armoured, DATA_HEADER_BYTES, DataHeader, DatagramType, HEADER_BYTES,
-    Header, HeaderReject, Message, QUESTION_VERSION, SESSION_VERSION,
+    Armoured, DATA_HEADER_BYTES, DataHeader, DatagramType, HEADER_BYTES, Header, HeaderReject,
+    Message, QUESTION_VERSION, SESSION_VERSION,
 };
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
@@ -29,7 +29,9 @@ pub(super) struct Origin<'a> {
     pub(super) source: &'a [u8],
     pub(super) ecn: Ecn,
     /// Octets of the whole datagram.
-    octets: usize,
+    pub(super) octets: usize,
+    /// Whether it is armoured data, whose source may be damaged.
+    pub(super) is_armoured: bool,
 }
 
 /// The octets of an address, for [`Session::handle_datagram_from`].
@@ -55,6 +57,7 @@ impl<M: Carried> Session<M> {
             source,
             ecn: datagram.ecn,
             octets: datagram.octets.len(),
+            is_armoured: false,
         };
         let verdict = if DataHeader::begins(datagram.octets) {
             self.take_data_in_two(now, origin, datagram.octets)
@@ -90,7 +93,7 @@ impl<M: Carried> Session<M> {
                     // Parity is worth a try where it is the parity that both ends agreed upon: anybody can write
                     // another one into a header.
                     Err(DropReason::Forged | DropReason::WrongMac)
-                        if header.fec == self.config.fec_words =>
+                        if self.is_worth_correcting(header.fec) =>
                     {
                         self.take_corrected(now, origin, Damage::Content, octets)
                             .unwrap_or(verdict)
@@ -111,115 +114,6 @@ impl<M: Carried> Session<M> {
                 None => Err(self.judge_header(now, origin.path, reject)),
             },
         }
-    }
-
-    /// Undoes damage by parity, if this end has it on, and tries again. `None`: the damage was beyond correction,
-    /// or too many corrections were in vain.
-    fn take_corrected(
-        &mut self,
-        now: Instant,
-        origin: Origin<'_>,
-        damage: Damage,
-        octets: &[u8],
-    ) -> Option<Result<(), DropReason>> {
-        let words = self.config.fec_words;
-        if words.is_none() {
-            return None;
-        }
-        if !self.may_correct(now, origin.path, damage) {
-            return None;
-        }
-        let mut copy = octets.to_vec();
-        let corrected = self.code.correct(&mut copy, words).ok()?;
-        let header = Header::parse(&copy)
-            .ok()
-            .filter(|header| header.fec == words)?;
-        let verdict = self.take(now, origin, header, &copy);
-        if verdict.is_ok() {
-            self.counters.corrected_symbols += u64::from(corrected.symbols);
-        }
-        Some(verdict)
-    }
-
-    /// Whether a datagram from `path` is to be corrected; it counts as such then.
-    fn may_correct(&mut self, now: Instant, path: PathId, damage: Damage) -> bool {
-        let from = self.peer_at(now, path);
-        let may = match from.and_then(|peer| self.peers.get_mut(peer)) {
-            Some(peer) => peer.corrections.take(now, damage),
-            None => self.corrections.take(now, STRANGERS),
-        };
-        if may {
-            self.work.decodes += 1;
-        } else {
-            self.counters.uncorrected += 1;
-        }
-        may
-    }
-
-    /// Takes an armoured datagram whose header is sound by now.
-    fn take_armoured(
-        &mut self,
-        now: Instant,
-        origin: Origin<'_>,
-        armoured: Armoured,
-        octets: &[u8],
-    ) -> Result<(), DropReason> {
-        let Armoured { header, words } = armoured;
-        let whole = octets.get(ARMOURED_HEADER_BYTES..);
-        let whole = whole.ok_or(DropReason::Truncated)?;
-        let end = whole.len().checked_sub(words.parity_bytes());
-        let end = end.ok_or(DropReason::Truncated)?;
-        let (receiver, told) = (header.receiver, Told::Whole(header.number));
-        let taken = self.take_sealed(now, origin, receiver, told, &whole[..end]);
-        let has_parity = !(words.is_none() || self.config.fec_words.is_none());
-        match taken {
-            Err(DropReason::Forged)
-                if has_parity && self.may_correct(now, origin.path, Damage::Content) =>
-            {
-                let mut copy = whole.to_vec();
-                let Ok(corrected) = self.code.correct(&mut copy, words) else {
-                    return taken;
-                };
-                let taken = self.take_sealed(now, origin, receiver, told, &copy[..end]);
-                if taken.is_ok() {
-                    self.counters.corrected_symbols += u64::from(corrected.symbols);
-                }
-                taken
-            }
-            Err(DropReason::NoSession | DropReason::Expired) => {
-                self.tell_lost(now, origin.path, receiver, header.seen(), octets.len());
-                taken
-            }
-            _ => taken,
-        }
-    }
-
-    /// Takes what may be an armoured datagram with a damaged header: from where a peer is that speaks wire 2, and for keys
-    /// that are there with it. `None`: it is something else, or too many corrections were in vain.
-    fn take_mended(
-        &mut self,
-        now: Instant,
-        origin: Origin<'_>,
-        octets: &[u8],
-    ) -> Option<Result<(), DropReason>> {
-        if self.config.fec_words.is_none() {
-            return None;
-        }
-        let from = self.peer_at(now, origin.path)?;
-        let peer = self.peers.get(from).filter(|peer| peer.wire == Wire::Two)?;
-        let peer = peer.index;
-        if !self.may_correct(now, origin.path, Damage::Header) {
-            return None;
-        }
-        let (armoured, symbols) = Armoured::correct(octets, &mut self.code)?;
-        if self.indices.get(&armoured.header.receiver) != Some(&peer) {
-            return None;
-        }
-        let taken = self.take_armoured(now, origin, armoured, octets);
-        if taken.is_ok() {
-            self.counters.corrected_symbols += u64::from(symbols);
-        }
-        Some(taken)
     }
 
     fn judge_header(&mut self, now: Instant, path: PathId, reject: HeaderReject) -> DropReason {
@@ -252,7 +146,7 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    fn take(
+    pub(super) fn take(
         &mut self,
         now: Instant,
         origin: Origin<'_>,
@@ -338,7 +232,7 @@ impl<M: Carried> Session<M> {
     }
 
     /// Opens data for the keys of `receiver` and takes its content.
-    fn take_sealed(
+    pub(super) fn take_sealed(
         &mut self,
         now: Instant,
         origin: Origin<'_>,
@@ -459,24 +353,20 @@ impl<M: Carried> Session<M> {
         slot: Slot,
         newest: bool,
     ) {
-        let path = origin.path;
-        if newest {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        state.corrections.earn();
+        let is_elsewhere = state.path.is_some_and(|known| known != origin.path);
+        let is_doubtful = newest && origin.is_armoured && is_elsewhere;
+        if newest && !is_doubtful {
+            state.path_proven = true;
             self.see_headers(index, origin.source);
+            self.move_to(now, index, origin.path);
         }
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
-        let peer = state.index;
-        state.corrections.earn();
-        if newest {
-            state.path_proven = true;
-        }
-        if newest && state.path != Some(path) {
-            state.path = Some(path);
-            state.mtu.on_new_path(now);
-            self.counters.moves += 1;
-            self.events.push_back(SessionEvent::Moved { peer, path });
-        }
         if slot == Slot::Next {
             state.keys.promote(now);
             state.pending = None;
@@ -495,6 +385,10 @@ impl<M: Carried> Session<M> {
                 // The probe measures the round trip, by which silences are judged.
                 self.send_probe(now, index);
             }
+        }
+        // Under keys that this datagram may have brought into use.
+        if is_doubtful {
+            self.ask_at(now, origin, index);
         }
     }
 

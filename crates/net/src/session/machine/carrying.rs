@@ -66,7 +66,9 @@ impl<M: Carried> Session<M> {
         };
         state.keys.clear();
         state.announced = false;
-        if self.agree_on_form(now, index) {
+        state.challenge = None;
+        let has_new_form = self.agree_on_form(now, index);
+        if self.agree_on_parity(index, &[]) || has_new_form {
             self.say_sizes(index);
         }
     }

@@ -284,6 +284,7 @@ impl<M: Carried> Session<M> {
     }
 
     fn on_probe_reply(&mut self, now: Instant, index: usize, probe: Probe) {
+        self.follow(now, index, probe.id);
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };

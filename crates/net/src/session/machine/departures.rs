@@ -1,7 +1,7 @@
 //! Leaving datagrams: own ones first, then those of the inner machine for peers that can be reached.
 
 use super::{OUTBOX_MAX, Session};
-use crate::session::dialect::Wire;
+use crate::session::dialect::{DataForm, Wire};
 use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
 use crate::session::fragments::cut;
@@ -30,18 +30,20 @@ fn begin(out: &mut Vec<u8>, wire: Wire, fec: FecStrength) -> usize {
     start
 }
 
-/// Appends room for what is before the inner machine's octets in a datagram in `wire`.
-fn begin_inner(out: &mut Vec<u8>, wire: Wire, fec: FecStrength) -> usize {
+/// Appends room for what is before the inner machine's octets in a datagram in `form`.
+fn begin_inner(out: &mut Vec<u8>, form: DataForm) -> usize {
     let start = out.len();
     // In wire 1 the last of it is the type of a TPDU, which is 0.
-    out.resize(start + wire.before(fec), 0);
+    out.resize(start + form.wire.before(form.parity), 0);
     start
 }
 
-/// Moves the octets that follow [`begin_inner`] in one wire to where they are in another.
-fn begin_again(out: &mut Vec<u8>, start: usize, [before, wire]: [Wire; 2], fec: FecStrength) {
-    let room = start..start + before.before(fec);
-    out.splice(room, repeat_n(0, wire.before(fec)));
+/// Moves the octets that follow [`begin_inner`] in one form to where they are in another.
+fn begin_again(out: &mut Vec<u8>, start: usize, forms: [DataForm; 2]) {
+    let [room, other] = forms.map(|form| form.wire.before(form.parity));
+    if room != other {
+        out.splice(start..start + room, repeat_n(0, other));
+    }
 }
 
 /// Makes the octets since [`begin`] a whole sealed datagram in the wire of `keys`, after `tap` has seen them. `None`,
@@ -134,7 +136,7 @@ impl<M: Carried> Session<M> {
             return Some(transmit);
         }
         while self.is_any_open(now) {
-            let start = begin_inner(out, self.likely_wire, self.config.fec_words);
+            let start = begin_inner(out, self.likely_form);
             let Some(inner) = self.inner.poll_transmit(now, out) else {
                 out.truncate(start);
                 return None;
@@ -167,14 +169,14 @@ impl<M: Carried> Session<M> {
             }
         };
         let state = self.peers.get_mut(peer)?;
-        let wire = state.wire;
-        if wire != self.likely_wire {
-            // Where peers have different wires; one wire needs no move.
-            let wires = [self.likely_wire, wire];
-            begin_again(out, start, wires, self.config.fec_words);
-            self.likely_wire = wire;
+        let form = state.form();
+        if form != self.likely_form {
+            // Where peers have different forms; one form needs no move.
+            begin_again(out, start, [self.likely_form, form]);
+            self.likely_form = form;
         }
-        let (path, fec) = (state.path?, self.config.fec_words);
+        let DataForm { wire, parity: fec } = form;
+        let path = state.path?;
         let content = start + wire.header_bytes(fec);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
@@ -233,6 +235,7 @@ impl<M: Carried> Session<M> {
         let state = self.peers.get_mut(peer)?;
         state.fragment_id = state.fragment_id.wrapping_add(1);
         let headers = state.headers.0.as_usize();
+        let fec = state.fec;
         let keys = state.keys.current(now)?;
         let wire = keys.wire;
         let octets = self.scratch.get(wire.lead_bytes()..)?;
@@ -243,7 +246,6 @@ impl<M: Carried> Session<M> {
         let mut more = 0_usize;
         let mut numbers = Vec::new();
         for piece in cut(state.fragment_id, octets, room) {
-            let fec = self.config.fec_words;
             if first.is_none() {
                 let start = begin(out, wire, fec);
                 Message::Fragment(piece).write(out);
@@ -300,11 +302,13 @@ impl<M: Carried> Session<M> {
         message: Message<'_>,
         wants: Wants,
     ) -> bool {
-        let Some(wire) = self.peers.get(peer).and_then(|state| state.keys.wire()) else {
+        let state = self.peers.get(peer);
+        let form = state.and_then(|state| Some((state.keys.wire()?, state.fec)));
+        let Some((wire, fec)) = form else {
             return false;
         };
         let mut octets = Vec::new();
-        let start = begin(&mut octets, wire, self.config.fec_words);
+        let start = begin(&mut octets, wire, fec);
         message.write(&mut octets);
         self.send_own(now, peer, path, (start, octets), wants)
     }
@@ -318,10 +322,10 @@ impl<M: Carried> Session<M> {
         (start, mut octets): (usize, Vec<u8>),
         wants: Wants,
     ) -> bool {
-        let fec = self.config.fec_words;
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
         };
+        let fec = state.fec;
         let Some(keys) = state.keys.current(now) else {
             return false;
         };
@@ -439,7 +443,7 @@ impl<M: Carried> Session<M> {
         let Some(ack) = state.path_acks.take(now, local, back, round_trip) else {
             return;
         };
-        let around = state.headers.0 + state.wire.around(self.config.fec_words);
+        let around = state.headers.0 + state.wire.around(state.fec);
         if self.send_message(now, index, Message::PathAck(ack), Wants::Nothing) {
             let octets = around + ByteCount::from_usize(MESSAGE_TYPE_BYTES + PATH_ACK_BYTES);
             self.note_sent_beside(now, index, octets);
@@ -455,7 +459,7 @@ impl<M: Carried> Session<M> {
         let (Some(path), Some(due)) = (state.path, state.mtu.due(now, rtt)) else {
             return;
         };
-        let fec = self.config.fec_words;
+        let fec = state.fec;
         let Some(wire) = state.keys.wire() else {
             return;
         };

@@ -59,14 +59,14 @@ impl<M: Carried> Session<M> {
             return;
         };
         pending.schedule(now, rtt, jitter);
+        let parity = pending.parity;
         let mut octets = pending.message.clone();
         let fresh = cookie.filter(|(_, since)| now.saturating_since(*since) < COOKIE_LIFE);
         let proof = fresh.map_or(NO_PROOF, |(cookie, _)| {
             second(&mut self.work, &cookie, &pending.first)
         });
         octets.extend_from_slice(&proof);
-        self.code
-            .append_parity(&mut octets, 0, self.config.fec_words);
+        self.code.append_parity(&mut octets, 0, parity);
         self.counters.initiations_sent += 1;
         self.queue(path, octets);
     }
@@ -81,6 +81,7 @@ impl<M: Carried> Session<M> {
         let epoch = self.config.boot_epoch.saturating_add(self.handshakes_begun);
         let hello = self.say_hello(epoch, peer);
         let means = self.means();
+        let parity = self.parity_of_calls(peer);
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
         };
@@ -100,7 +101,7 @@ impl<M: Carried> Session<M> {
         };
         let header = Header {
             kind: DatagramType::Initiation,
-            fec: self.config.fec_words,
+            fec: parity,
             receiver: 0,
             low: index,
         };
@@ -111,6 +112,7 @@ impl<M: Carried> Session<M> {
             index,
             initiator,
             message,
+            parity,
             first,
             began: now,
             tries: 0,
@@ -190,7 +192,9 @@ impl<M: Carried> Session<M> {
         if let Some(answered) = state.answered.as_mut() {
             answered.settle(now);
         }
-        if !open {
+        // Where damage arrives, a source that we did not call may be a damaged one.
+        let is_called = state.armour.is_none() || state.path.is_none() || state.may_be_at(path);
+        if !open && is_called {
             state.path = Some(path);
             self.see_headers(peer, origin.source);
         }

@@ -13,7 +13,7 @@ use crate::session::peer::{Answered, MISMATCH_PAUSE, OFFER_PATIENCE, Offer};
 use crate::session::seal::Keypair;
 use crate::session::wire::{DatagramType, HEADER_BYTES, Header, Notice};
 use fulmar_proto::machine::{Carried, PathId};
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::{Duration, FecStrength, Instant};
 
 /// The repetitions of our own initiation up to which one of the peer is left unanswered, if our key is the larger
 /// one. After more, ours may not get through.
@@ -49,6 +49,8 @@ struct Opening {
     path: PathId,
     /// The peer's session index.
     remote: u32,
+    /// The parity behind the answer.
+    parity: FecStrength,
     peer: usize,
     first: Mac,
     responder: Responder,
@@ -98,7 +100,9 @@ impl<M: Carried> Session<M> {
             Admission::Granted => {}
             Admission::Refused => return Err(DropReason::Flood),
             Admission::Prove(cookie) => {
-                self.send_cookie(origin.path, header.low, addressed, &cookie, parts.first);
+                let parity = self.parity_of_answer(header.fec);
+                let to = (origin.path, header.low);
+                self.send_cookie(to, parity, addressed, &cookie, parts.first);
                 return Err(DropReason::CookieAsked);
             }
         }
@@ -145,6 +149,7 @@ impl<M: Carried> Session<M> {
         let opening = Opening {
             path: origin.path,
             remote: header.low,
+            parity: self.parity_of_answer(header.fec),
             peer,
             first: *parts.first,
             responder,
@@ -242,8 +247,8 @@ impl<M: Carried> Session<M> {
 
     fn send_cookie(
         &mut self,
-        path: PathId,
-        receiver: u32,
+        (path, receiver): (PathId, u32),
+        parity: FecStrength,
         addressed: Addressee,
         cookie: &Mac,
         first: &Mac,
@@ -259,13 +264,12 @@ impl<M: Carried> Session<M> {
         };
         let header = Header {
             kind: DatagramType::Cookie,
-            fec: self.config.fec_words,
+            fec: parity,
             receiver,
             low: 0,
         };
         let mut octets = [&header.to_octets()[..], &body].concat();
-        self.code
-            .append_parity(&mut octets, 0, self.config.fec_words);
+        self.code.append_parity(&mut octets, 0, parity);
         if self.answer_stranger(path, octets) {
             self.counters.cookies_sent += 1;
         }
@@ -321,6 +325,7 @@ impl<M: Carried> Session<M> {
         let Opening {
             path,
             remote,
+            parity,
             peer,
             first,
             responder,
@@ -335,13 +340,12 @@ impl<M: Carried> Session<M> {
         let (body, agreed) = answer.ok_or(DropReason::Forged)?;
         let header = Header {
             kind: DatagramType::Response,
-            fec: self.config.fec_words,
+            fec: parity,
             receiver: remote,
             low: local,
         };
         let mut response = [&header.to_octets()[..], &body].concat();
-        self.code
-            .append_parity(&mut response, 0, self.config.fec_words);
+        self.code.append_parity(&mut response, 0, parity);
         let before = state.answered.take();
         state.answered = Some(Answered {
             first,

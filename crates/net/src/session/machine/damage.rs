@@ -1,0 +1,280 @@
+//! Damaged datagrams, which parity outside the seal mends before anybody vouches for them.
+//!
+//! # Promises
+//! - Nothing is mended before its header is read, and content only for keys that are there and a counter not seen.
+//! - For datagrams that lead to nothing, corrections are counted against the address that they came from.
+//! - The tag has the last word: what was mended wrongly is dropped.
+
+use super::Session;
+use super::arrivals::Origin;
+use super::departures::SIZE_PROBE;
+use crate::session::config::PeerIndex;
+use crate::session::correction::{Damage, STRANGERS};
+use crate::session::counters::DropReason;
+use crate::session::dialect::Wire;
+use crate::session::event::SessionEvent;
+use crate::session::liveness::Wants;
+use crate::session::peer::Challenge;
+use crate::session::seal::Told;
+use crate::session::sizes::NetworkHeaders;
+use crate::session::unchecked::{HANDSHAKE_WORDS, mends};
+use crate::session::wire::{ARMOURED_HEADER_BYTES, Armoured, Capability, Header, Message, Probe};
+use fulmar_proto::machine::{Carried, PathId};
+use fulmar_proto::units::{Duration, FecStrength, Instant};
+
+/// The time between two questions to addresses where a peer may be.
+const CHALLENGE_PAUSE: Duration = Duration::from_millis(250);
+
+impl<M: Carried> Session<M> {
+    /// Armours data for `peer` with so many words of parity, at most 255, once the peer says that it mends such data.
+    /// `None`: data is plain, unless [`SessionConfig::fec_words`](crate::session::SessionConfig::fec_words) says
+    /// otherwise.
+    pub fn set_armour(&mut self, peer: PeerIndex, words: Option<FecStrength>) {
+        let Some(state) = self.peer_mut(peer) else {
+            return;
+        };
+        state.armour = words.filter(|words| u8::try_from(words.words()).is_ok());
+        let (announced, said) = (state.announced, state.capabilities.clone());
+        if let Ok(index) = usize::try_from(peer.0)
+            && self.agree_on_parity(index, &said)
+            && announced
+        {
+            self.say_sizes(index);
+        }
+    }
+
+    /// Words of parity behind data to `peer` now.
+    pub fn parity_to(&self, peer: PeerIndex) -> FecStrength {
+        self.peer(peer).map_or(FecStrength::NONE, |state| state.fec)
+    }
+
+    /// The outer path to `peer`.
+    pub fn path_to(&self, peer: PeerIndex) -> Option<PathId> {
+        self.peer(peer)?.path
+    }
+
+    /// Whether armoured data with any number of words is mended here.
+    fn mends(&self) -> bool {
+        !self.config.fec_words.is_none() || mends(&self.config.capabilities)
+    }
+
+    /// Words behind a handshake's messages that are mended here.
+    fn parity_of_handshakes(&self) -> FecStrength {
+        match self.config.fec_words {
+            FecStrength::NONE if self.mends() => HANDSHAKE_WORDS,
+            words => words,
+        }
+    }
+
+    /// Words behind our initiations to a peer.
+    pub(super) fn parity_of_calls(&self, peer: usize) -> FecStrength {
+        let armour = self.peers.get(peer).and_then(|state| state.armour);
+        match self.config.fec_words {
+            FecStrength::NONE if armour.is_some() => HANDSHAKE_WORDS,
+            words => words,
+        }
+    }
+
+    /// Words behind the answer to an initiation that has so many: an answer is never larger than its question.
+    pub(super) fn parity_of_answer(&self, asked: FecStrength) -> FecStrength {
+        if asked == self.parity_of_handshakes() {
+            asked
+        } else {
+            self.config.fec_words
+        }
+    }
+
+    /// Takes the parity behind data to a peer that follows from the wire and from what the peer said. Returns whether it is
+    /// another one; then other sizes hold.
+    pub(super) fn agree_on_parity(&mut self, index: usize, said: &[Capability]) -> bool {
+        let everywhere = self.config.fec_words;
+        let Some(state) = self.peers.get_mut(index) else {
+            return false;
+        };
+        let armour = state.armour.unwrap_or(FecStrength::NONE);
+        let parity = match (everywhere, state.wire) {
+            (FecStrength::NONE, Wire::Two) if mends(said) => armour,
+            (words, _) => words,
+        };
+        let before = core::mem::replace(&mut state.fec, parity);
+        before != parity
+    }
+
+    /// Undoes damage by parity in a datagram that is covered by it as a whole, if this end has it on, and tries again.
+    /// `None`: the damage was beyond correction, or too many corrections were in vain.
+    pub(super) fn take_corrected(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        damage: Damage,
+        octets: &[u8],
+    ) -> Option<Result<(), DropReason>> {
+        let words = self.parity_of_handshakes();
+        if words.is_none() {
+            return None;
+        }
+        if !self.may_correct(now, origin.path, damage) {
+            return None;
+        }
+        let mut copy = octets.to_vec();
+        let corrected = self.code.correct(&mut copy, words).ok()?;
+        let header = Header::parse(&copy)
+            .ok()
+            .filter(|header| header.fec == words)?;
+        let verdict = self.take(now, origin, header, &copy);
+        if verdict.is_ok() {
+            self.counters.corrected_symbols += u64::from(corrected.symbols);
+        }
+        Some(verdict)
+    }
+
+    /// Whether parity may be worth a try for a datagram that says so many words: those that handshakes are mended by here,
+    /// since anybody can write others into a header.
+    pub(super) fn is_worth_correcting(&self, words: FecStrength) -> bool {
+        words == self.parity_of_handshakes()
+    }
+
+    /// Whether a datagram from `path` is to be corrected; it counts as such then.
+    fn may_correct(&mut self, now: Instant, path: PathId, damage: Damage) -> bool {
+        let from = self.peer_at(now, path);
+        let may = match from.and_then(|peer| self.peers.get_mut(peer)) {
+            Some(peer) => peer.corrections.take(now, damage),
+            None => self.corrections.take(now, STRANGERS),
+        };
+        if may {
+            self.work.decodes += 1;
+        } else {
+            self.counters.uncorrected += 1;
+        }
+        may
+    }
+
+    /// Takes an armoured datagram whose header is sound by now.
+    pub(super) fn take_armoured(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        armoured: Armoured,
+        octets: &[u8],
+    ) -> Result<(), DropReason> {
+        let Armoured { header, words } = armoured;
+        let origin = Origin {
+            is_armoured: true,
+            ..origin
+        };
+        let whole = octets.get(ARMOURED_HEADER_BYTES..);
+        let whole = whole.ok_or(DropReason::Truncated)?;
+        let end = whole.len().checked_sub(words.parity_bytes());
+        let end = end.ok_or(DropReason::Truncated)?;
+        let (receiver, told) = (header.receiver, Told::Whole(header.number));
+        let taken = self.take_sealed(now, origin, receiver, told, &whole[..end]);
+        let has_parity = !words.is_none() && self.mends();
+        match taken {
+            Err(DropReason::Forged)
+                if has_parity && self.may_correct(now, origin.path, Damage::Content) =>
+            {
+                let mut copy = whole.to_vec();
+                let Ok(corrected) = self.code.correct(&mut copy, words) else {
+                    return taken;
+                };
+                let taken = self.take_sealed(now, origin, receiver, told, &copy[..end]);
+                if taken.is_ok() {
+                    self.counters.corrected_symbols += u64::from(corrected.symbols);
+                }
+                taken
+            }
+            Err(DropReason::NoSession | DropReason::Expired) => {
+                self.tell_lost(now, origin.path, receiver, header.seen(), octets.len());
+                taken
+            }
+            _ => taken,
+        }
+    }
+
+    /// Takes what may be an armoured datagram with a damaged header: from where a peer is that speaks wire 2, and for keys
+    /// that are there with it. `None`: it is something else, or too many corrections were in vain.
+    pub(super) fn take_mended(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        octets: &[u8],
+    ) -> Option<Result<(), DropReason>> {
+        if !self.mends() {
+            return None;
+        }
+        let from = self.peer_at(now, origin.path)?;
+        let peer = self.peers.get(from).filter(|peer| peer.wire == Wire::Two)?;
+        let peer = peer.index;
+        if !self.may_correct(now, origin.path, Damage::Header) {
+            return None;
+        }
+        let (armoured, symbols) = Armoured::correct(octets, &mut self.code)?;
+        if self.indices.get(&armoured.header.receiver) != Some(&peer) {
+            return None;
+        }
+        let taken = self.take_armoured(now, origin, armoured, octets);
+        if taken.is_ok() {
+            self.counters.corrected_symbols += u64::from(symbols);
+        }
+        Some(taken)
+    }
+
+    /// Asks at the address that a genuine datagram seems to come from whether the peer is there. Where damage arrives, one
+    /// source port in sixty is wrong at a bit error rate of 1e-3.
+    pub(super) fn ask_at(&mut self, now: Instant, origin: Origin<'_>, index: usize) {
+        let headers = NetworkHeaders::of_source(origin.source);
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let is_soon = |asked: &Challenge| now.saturating_since(asked.asked_at) < CHALLENGE_PAUSE;
+        if state.challenge.as_ref().is_some_and(is_soon) {
+            return;
+        }
+        state.probes = state.probes.wrapping_add(1) & !SIZE_PROBE;
+        let id = state.probes;
+        state.challenge = Some(Challenge {
+            id,
+            path: origin.path,
+            headers,
+            asked_at: now,
+        });
+        let probe = Probe {
+            id,
+            sent_micros: now.as_wrapping_micros(),
+        };
+        // A question to nobody must not raise doubts about the link.
+        let probe = Message::Probe(probe);
+        self.send_message_to(now, index, origin.path, probe, Wants::Nothing);
+    }
+
+    /// Follows a peer to the address where it answered the question with this number.
+    pub(super) fn follow(&mut self, now: Instant, index: usize, id: u32) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let answered = state.challenge.take_if(|asked| asked.id == id);
+        let Some(Challenge { path, headers, .. }) = answered else {
+            return;
+        };
+        state.path_proven = true;
+        let has_other_headers = core::mem::replace(&mut state.headers, headers) != headers;
+        if has_other_headers && state.announced {
+            self.say_sizes(index);
+        }
+        self.move_to(now, index, path);
+    }
+
+    /// Sends what goes to a peer to `path` from now on.
+    pub(super) fn move_to(&mut self, now: Instant, index: usize, path: PathId) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        if state.path != Some(path) {
+            let peer = state.index;
+            state.path = Some(path);
+            state.mtu.on_new_path(now);
+            self.counters.moves += 1;
+            self.events.push_back(SessionEvent::Moved { peer, path });
+        }
+    }
+}
