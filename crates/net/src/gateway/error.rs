@@ -35,6 +35,19 @@ pub enum GatewayError {
         /// The system's reason.
         source: io::Error,
     },
+    /// The device of a peer's carrier cannot be had.
+    #[error(
+        "cannot send frames to peer `{peer}` (carrier = \"{carrier}\"): the device must be there and up, and a packet \
+         socket takes CAP_NET_RAW (docs/guide/operating.md)"
+    )]
+    Device {
+        /// The peer's name.
+        peer: String,
+        /// Its carrier.
+        carrier: String,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// A key cannot be read.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),

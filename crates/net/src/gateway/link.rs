@@ -5,11 +5,11 @@ use super::error::GatewayError;
 use super::peers::usable;
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, fast_cipher, path_acks, reports, wire_2,
+    SessionConfig, fast_cipher, path_acks, reports, unchecked, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
-use fulmar_proto::units::ByteCount;
+use fulmar_proto::units::{ByteCount, FecStrength};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -90,7 +90,8 @@ pub(super) fn mtu_config(peer: &PeerSettings) -> MtuConfig {
 pub(super) fn first_sizes(config: &GatewayConfig) -> PathSizes {
     let packets = config.peers.iter().map(|peer| mtu_config(peer).start);
     let packet = packets.min().unwrap_or(MtuConfig::default().start);
-    let parity = ByteCount::from_usize(config.fec_words.parity_bytes());
+    let words = config.peers.iter().map(|peer| config.armour(peer)).max();
+    let parity = ByteCount::from_usize(words.unwrap_or(FecStrength::NONE).parity_bytes());
     let lower_overhead = V6_OVERHEAD + SESSION_OVERHEAD + parity;
     PathSizes {
         tpdu_bytes_max: packet.saturating_sub(lower_overhead).as_usize(),
@@ -147,6 +148,7 @@ pub(super) fn session_settings(
         capabilities: fast_cipher()
             .into_iter()
             .chain([reports(), wire_2(), path_acks()])
+            .chain(config.lets_damage_in().then(unchecked))
             .collect(),
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     }

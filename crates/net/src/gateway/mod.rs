@@ -18,6 +18,7 @@
 //!         -> watch   -> flows, peers
 //! ```
 
+mod carriers;
 mod command;
 pub mod config;
 mod entries;

@@ -11,7 +11,7 @@ use super::repeats::Repeats;
 use super::sockets::{Came, Poller, Resolver, Sockets, Target};
 use super::watch::{Seen, Status, Watch};
 use crate::session::{SessionEvent, source_octets};
-use crate::udp::{Application, Step};
+use crate::udp::{Application, Carrier, Step};
 use fulmar_capture::GatewayEvent;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode};
@@ -282,6 +282,8 @@ impl Application<Link> for Running {
         let decided = self.peers.note(now, &self.ground.config, &event);
         self.watch
             .session_event(now, &self.ground.config, &event, decided.as_ref());
+        let carriers = &mut self.peers.carriers;
+        carriers.follow(&self.ground.config, link, &event);
         match event {
             SessionEvent::Inner(event) => self.flow_event(now, link, event),
             SessionEvent::ReportDue(peer) => {
@@ -345,7 +347,15 @@ impl Application<Link> for Running {
         };
         for peer in self.peers.found.take(remote) {
             link.set_endpoints(peer, vec![path]);
+            let place = usize::try_from(peer.0).unwrap_or(usize::MAX);
+            if let Some(settings) = self.ground.config.peers.get(place) {
+                self.peers.carriers.add(path, settings.carrier.carrier());
+            }
         }
+    }
+
+    fn wants_carrier(&mut self) -> Option<(PathId, Carrier)> {
+        self.peers.carriers.next()
     }
 
     fn next_deadline(&self) -> Option<Deadline> {

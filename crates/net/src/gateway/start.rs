@@ -1,6 +1,7 @@
 //! From a configuration to a running gateway: keys, ports, machines, threads.
 
 use super::Link;
+use super::carriers;
 use super::command::Control;
 use super::config::{GatewayConfig, Keys, read_keys, state_place};
 use super::entries::{Entry, Rule, entry, open_entry};
@@ -14,14 +15,14 @@ use super::watch::{Watch, http};
 use crate::clock::Clock;
 use crate::descriptors;
 use crate::session::{Entropy, EpochError, Session, StateDirectory, next_boot_epoch};
-use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use crate::udp::{BURST_TIME, PathTableConfig, UdpDriver};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig,
 };
-use fulmar_proto::units::{Bitrate, Instant};
+use fulmar_proto::units::Instant;
 use std::io;
 use std::net::SocketAddr;
 
@@ -118,9 +119,8 @@ fn session(
     (epoch, rates): (u64, &KeptRates),
 ) -> Result<Link, GatewayError> {
     let mut endpoints = Vec::new();
-    for index in 0..config.peers.len() {
-        let path =
-            known_address(config, index)?.and_then(|address| driver.path_while_used(address));
+    for (index, peer) in config.peers.iter().enumerate() {
+        let path = carriers::path_to(driver, peer, known_address(config, index)?)?;
         endpoints.push(path.into_iter().collect());
     }
     let settings = session_settings(config, keys, endpoints, epoch);
@@ -144,6 +144,8 @@ fn session(
     for (index, peer) in config.peers.iter().enumerate() {
         let (security, also) = security_of(keys, index, peer);
         session.set_security(Instant::START, index_of(index), security, also);
+        let armour = Some(config.armour(peer)).filter(|words| !words.is_none());
+        session.set_armour(index_of(index), armour);
     }
     Ok(session)
 }
@@ -192,16 +194,7 @@ impl Gateway {
         let keys = read_keys(&config)?;
         let rules = entry::rules(&config)?;
         let (waker, wake_up): (_, WakeUp) = waker().map_err(system("making a waker"))?;
-        let bounds = config.peers.iter().map(|peer| peer.rate.bound());
-        // A rate that is to be found may be any.
-        let fastest =
-            bounds.max_by_key(|bound| bound.map_or(u64::MAX, Bitrate::as_bits_per_second));
-        let port = PortConfig::for_bound(fastest.flatten());
-        let port = UdpPort::bind(config.listen, port).map_err(|source| GatewayError::Listen {
-            what: "carrier",
-            listen: config.listen,
-            source,
-        })?;
+        let (port, beside) = carriers::open(&config)?;
         let carrier = port
             .local()
             .map_err(system("reading the carrier's address"))?;
@@ -211,6 +204,10 @@ impl Gateway {
         let metrics = config.metrics.map(http::bind).transpose()?;
         ports_are_open(&config)?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
+        for port in beside {
+            driver.add_port(port);
+        }
+        driver.set_carrier_of_strangers(carriers::of_strangers(&config));
         let epoch = boot_epoch(&config, &keys)?;
         let rates = KeptRates::read(state_place::directory(&config, &keys)?, &config);
         let mut link = session(&config, &keys, &mut driver, (epoch, &rates))?;

@@ -1,5 +1,6 @@
 //! Changes that a reload takes up, and those that need a restart.
 
+use super::carrier::CarrierChoice;
 use super::class::CustodyPlace;
 use super::settings::{GatewayConfig, PeerSettings};
 
@@ -38,6 +39,12 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
         same.any(|other| sizes(other) != sizes(peer))
     };
     check(new.peers.iter().any(others), "peer.mtu, peer.mtu_discovery");
+    let needs_port = |peer: &PeerSettings| {
+        let mut same = running.live_peers().filter(|other| other.name == peer.name);
+        let carrier = same.next().map(|other| &other.carrier);
+        *carrier.unwrap_or(&CarrierChoice::Udp) != peer.carrier
+    };
+    check(new.peers.iter().any(needs_port), "peer.carrier");
     fixed
 }
 
@@ -104,11 +111,21 @@ fn merge_peers(running: &[PeerSettings], new: &[PeerSettings]) -> (Vec<PeerSetti
                 *peer = PeerSettings {
                     mtu: peer.mtu,
                     mtu_discovery: peer.mtu_discovery,
+                    carrier: peer.carrier.clone(),
                     ..settings.clone()
                 };
             }
-            Some(peer) => *peer = settings.clone(),
-            None => peers.push(settings.clone()),
+            // Ports of carriers are opened at the start.
+            place => {
+                let added = PeerSettings {
+                    carrier: CarrierChoice::Udp,
+                    ..settings.clone()
+                };
+                match place {
+                    Some(peer) => *peer = added,
+                    None => peers.push(added),
+                }
+            }
         }
         places.push(place);
     }
@@ -155,6 +172,19 @@ mod tests {
             assert!(fixed_differences(running, new).is_empty());
             assert_eq!(&merge(running, new.clone()), new);
         }
+    }
+
+    #[test]
+    fn a_carrier_needs_a_restart_also_that_of_a_new_peer() {
+        let running = read(TEXT);
+        let other = read(&TEXT.replace("\"b\"", "\"b\"\ncarrier = \"udp-nochecksum\""));
+        assert_eq!(fixed_differences(&running, &other), ["peer.carrier"]);
+        assert_eq!(merge(&running, other), running);
+        let new = "[[peer]]\nname = \"c\"\ncarrier = \"udplite\"\n[egress]";
+        let added = read(&TEXT.replace("[egress]", new));
+        assert_eq!(fixed_differences(&running, &added), ["peer.carrier"]);
+        let merged = merge(&running, added);
+        assert_eq!(merged.peers[1].carrier, CarrierChoice::Udp);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A configuration said back in words, so that a slip shows before traffic does.
 
+use super::carrier::CarrierChoice;
 use super::class::{ClassRules, ClassSettings, CustodyPlace};
 use super::read::MTU_MIN;
 use super::settings::{EntryProtocol, GatewayConfig, PeerSettings, SecurityKind};
@@ -29,6 +30,9 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     for peer in &config.peers {
         let place = match &peer.address {
             Some(address) => format!("is called at {address}"),
+            None if matches!(peer.carrier, CarrierChoice::Ethernet(_)) => {
+                "is called on its device".to_owned()
+            }
             None => "calls us, from any address".to_owned(),
         };
         let keys = match peer.public_keys().count() {
@@ -37,10 +41,11 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         };
         writeln!(
             out,
-            "peer `{}` {place}{keys}; it is sent {}, in packets of {}",
+            "peer `{}` {place}{keys}; it is sent {}, in packets of {}{}",
             peer.name,
             rate(peer.rate),
-            packets(peer)
+            packets(peer),
+            carrier(config, peer)
         )?;
     }
     for class in &config.classes {
@@ -67,6 +72,19 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         )?;
     }
     limits(config, out)
+}
+
+fn carrier(config: &GatewayConfig, peer: &PeerSettings) -> String {
+    let by = match &peer.carrier {
+        CarrierChoice::Udp => return String::new(),
+        CarrierChoice::UdpNoChecksum => "by UDP without checksum".to_owned(),
+        CarrierChoice::UdpLite => "by UDP-Lite".to_owned(),
+        CarrierChoice::Ethernet(device) => format!("in Ethernet frames on {device}"),
+    };
+    let words = config.armour(peer).words();
+    format!(
+        ", {by}: what arrives damaged is mended by {words} words of parity behind each datagram"
+    )
 }
 
 fn rate(source: RateSource) -> String {

@@ -4,6 +4,7 @@
 //! field and remedy. [`explain`] says it back in words. [`change`] lists what a reload may change.
 //! [`rules`] prints the kernel's rules for transparent entries. `docs/guide/gateway.md` documents every key.
 
+mod carrier;
 pub mod change;
 mod class;
 pub mod explain;
@@ -15,6 +16,7 @@ pub mod rules;
 mod settings;
 pub(super) mod state_place;
 
+pub use carrier::CarrierChoice;
 pub use class::{ClassRules, ClassSettings, CustodyPlace, DEFAULT_CLASS};
 pub(super) use keys::{Keys, read_keys};
 pub use notation::{Allow, Dscp, Listen, NotationError, Place, Ports, reachable};

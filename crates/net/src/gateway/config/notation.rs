@@ -14,7 +14,7 @@ pub struct NotationError {
     expected: &'static str,
 }
 
-fn not(text: &str, expected: &'static str) -> NotationError {
+pub(super) fn not(text: &str, expected: &'static str) -> NotationError {
     NotationError {
         text: text.to_owned(),
         expected,

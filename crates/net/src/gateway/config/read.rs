@@ -1,5 +1,6 @@
 //! From the file to checked values.
 
+use super::carrier::CarrierChoice;
 use super::class::{self, ClassSettings, CustodyPlace, DEFAULT_CLASS};
 use super::notation::{Allow, Listen, Place};
 use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent};
@@ -45,6 +46,7 @@ const SECURITY: Keys = &[&[
 const PEER: Keys = &[&[
     "name",
     "address",
+    "carrier",
     "public_key",
     "rate",
     "share",
@@ -290,8 +292,16 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         );
         return Err(reader.wrong("public_key", problem));
     }
+    let carrier = reader.value_or("carrier", CarrierChoice::Udp)?;
+    if matches!(carrier, CarrierChoice::Ethernet(_)) && reader.has("address") {
+        let problem = format!(
+            "is not used with carrier = \"{carrier}\", whose frames find the peer; remove it"
+        );
+        return Err(reader.wrong("address", problem));
+    }
     let place = reader.wrong("public_key", "");
     Ok(PeerSettings {
+        carrier,
         key_place: format!("{}: `{}`", place.origin, place.field),
         name,
         address: reader.value::<Place>("address")?.map(|place| place.0),

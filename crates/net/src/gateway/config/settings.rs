@@ -1,5 +1,6 @@
 //! The checked values of a configuration.
 
+use super::carrier::CarrierChoice;
 use super::class::{ClassRules, ClassSettings};
 use super::notation::{Allow, Dscp};
 use crate::custody::SyncPolicy;
@@ -64,6 +65,8 @@ pub struct PeerSettings {
     pub name: String,
     /// Its address; a peer without one calls us.
     pub address: Option<Destination>,
+    /// The way in which datagrams travel to it.
+    pub carrier: CarrierChoice,
     /// Its public key, in base64, with security `noise`.
     pub public_key: Option<String>,
     /// A second public key of it, while it changes its key.
@@ -208,6 +211,11 @@ pub struct Limits {
     pub outage: Duration,
 }
 
+/// Words of parity where damaged datagrams arrive and the file does not say how many: they mend two wrong octets in each
+/// of a full datagram's six codewords. Of the link's rate .94 is left to it up to a bit error rate of 1e-5, .93 at 1e-4
+/// (ADR 0033, section 2).
+const ARMOUR: FecStrength = FecStrength::from_words(6).expect("a few words");
+
 /// The longest name of a peer, which is kept with each of its flows.
 pub(in crate::gateway) const PEER_NAME_BYTES_MAX: usize = 64;
 
@@ -215,6 +223,20 @@ impl GatewayConfig {
     /// The peers that no reload took out.
     pub fn live_peers(&self) -> impl Iterator<Item = &PeerSettings> {
         self.peers.iter().filter(|peer| !peer.is_removed)
+    }
+
+    /// Words of parity behind each datagram of data to a peer; none where damaged ones do not arrive.
+    pub fn armour(&self, peer: &PeerSettings) -> FecStrength {
+        match self.fec_words {
+            FecStrength::NONE if peer.carrier.carrier().lets_damage_in() => ARMOUR,
+            words => words,
+        }
+    }
+
+    /// Whether damaged datagrams of any peer are let in.
+    pub fn lets_damage_in(&self) -> bool {
+        let mut peers = self.peers.iter();
+        peers.any(|peer| peer.carrier.carrier().lets_damage_in())
     }
 
     /// The name of the peer in this place.

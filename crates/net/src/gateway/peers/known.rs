@@ -1,5 +1,6 @@
 //! The gateway's knowledge of its peers while it runs.
 
+use super::carrier_changes::CarrierChanges;
 use super::decisions::Decisions;
 use super::found_peers::FoundPeers;
 use super::kept_rates::KeptRates;
@@ -25,6 +26,8 @@ pub(in crate::gateway) struct Peers {
     pub(in crate::gateway) outages: Outages,
     /// The rates found towards them.
     pub(in crate::gateway) rates: KeptRates,
+    /// The carriers of their paths.
+    pub(in crate::gateway) carriers: CarrierChanges,
     /// The path and address of the last datagram.
     pub(super) heard: Option<(PathId, SocketAddr)>,
 }
@@ -37,6 +40,7 @@ impl Peers {
             decisions: Decisions::default(),
             outages: Outages::default(),
             rates: KeptRates::default(),
+            carriers: CarrierChanges::default(),
             heard: None,
         }
     }

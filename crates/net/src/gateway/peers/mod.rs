@@ -1,6 +1,7 @@
 //! The gateways at the other ends: the session's events about them, their names and addresses, their outages, and the
 //! decisions that were taken about them.
 
+mod carrier_changes;
 mod decisions;
 mod events;
 mod found_peers;

@@ -100,6 +100,7 @@ fn peer(name: &str) -> PeerSettings {
         key_place: String::new(),
         rate: RateSource::of(None, None),
         mtu: ByteCount(1_500),
+        carrier: crate::gateway::config::CarrierChoice::Udp,
         mtu_discovery: false,
         is_removed: false,
     }

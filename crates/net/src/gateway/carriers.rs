@@ -1,0 +1,100 @@
+//! The ports of a gateway's carriers, and the carrier of each path.
+
+use super::config::{CarrierChoice, GatewayConfig, PeerSettings};
+use super::error::GatewayError;
+use crate::ethernet::{EthernetPort, Neighbour, device_index};
+use crate::udp::{Carrier, PortBeside, PortConfig, PortProtocol, UdpDriver, UdpPort};
+use fulmar_proto::machine::PathId;
+use fulmar_proto::units::Bitrate;
+use std::net::SocketAddr;
+
+/// Opens the port for UDP, and those beside it that the peers' carriers need.
+pub(super) fn open(config: &GatewayConfig) -> Result<(UdpPort, Vec<PortBeside>), GatewayError> {
+    let bounds = config.peers.iter().map(|peer| peer.rate.bound());
+    // A rate that is to be found may be any.
+    let fastest = bounds.max_by_key(|bound| bound.map_or(u64::MAX, Bitrate::as_bits_per_second));
+    let port = PortConfig {
+        takes_unchecked: config.lets_damage_in(),
+        ..PortConfig::for_bound(fastest.flatten())
+    };
+    let beside = open_beside(config, port)?;
+    let port = UdpPort::bind(config.listen, port).map_err(|source| GatewayError::Listen {
+        what: "carrier",
+        listen: config.listen,
+        source,
+    })?;
+    Ok((port, beside))
+}
+
+fn open_beside(config: &GatewayConfig, port: PortConfig) -> Result<Vec<PortBeside>, GatewayError> {
+    let mut ports = Vec::new();
+    let mut devices: Vec<&str> = Vec::new();
+    for peer in &config.peers {
+        match &peer.carrier {
+            CarrierChoice::Udp | CarrierChoice::UdpNoChecksum => {}
+            CarrierChoice::UdpLite => {
+                let has_one = |one: &PortBeside| matches!(one, PortBeside::UdpLite(_));
+                if !ports.iter().any(has_one) {
+                    let port = PortConfig {
+                        protocol: PortProtocol::UdpLite,
+                        ..port
+                    };
+                    let port = UdpPort::bind(config.listen, port);
+                    let port = port.map_err(|source| GatewayError::Listen {
+                        what: "UDP-Lite, which not every kernel has",
+                        listen: config.listen,
+                        source,
+                    })?;
+                    ports.push(PortBeside::UdpLite(port));
+                }
+            }
+            CarrierChoice::Ethernet(device) if devices.contains(&device.as_str()) => {}
+            CarrierChoice::Ethernet(device) => {
+                let opened = EthernetPort::open(device, port.buffer);
+                ports.push(PortBeside::Ethernet(opened.map_err(no_device(peer))?));
+                devices.push(device);
+            }
+        }
+    }
+    Ok(ports)
+}
+
+fn no_device(peer: &PeerSettings) -> impl FnOnce(std::io::Error) -> GatewayError {
+    let (peer, carrier) = (peer.name.clone(), peer.carrier.to_string());
+    move |source| GatewayError::Device {
+        peer,
+        carrier,
+        source,
+    }
+}
+
+/// The carrier of what goes back to an address from which the first datagram came by UDP: that of all peers, if they have
+/// one.
+pub(super) fn of_strangers(config: &GatewayConfig) -> Carrier {
+    let is_unchecked = |peer: &PeerSettings| peer.carrier == CarrierChoice::UdpNoChecksum;
+    if !config.peers.is_empty() && config.peers.iter().all(is_unchecked) {
+        Carrier::UdpNoChecksum
+    } else {
+        Carrier::Udp
+    }
+}
+
+/// The path to a peer at `address`, or to everybody on its device, by its carrier.
+pub(super) fn path_to(
+    driver: &mut UdpDriver,
+    peer: &PeerSettings,
+    address: Option<SocketAddr>,
+) -> Result<Option<PathId>, GatewayError> {
+    let address = match &peer.carrier {
+        CarrierChoice::Ethernet(device) => {
+            let device = device_index(device).map_err(no_device(peer))?;
+            Some(Neighbour::everybody(device).address())
+        }
+        _ => address,
+    };
+    let path = address.and_then(|address| driver.path_while_used(address));
+    if let Some(path) = path {
+        driver.set_carrier(path, peer.carrier.carrier());
+    }
+    Ok(path)
+}

@@ -1,0 +1,86 @@
+//! The carrier of a peer's datagrams, as a configuration names it.
+
+use super::notation::{NotationError, not};
+use crate::udp::Carrier;
+use core::fmt;
+use core::str::FromStr;
+
+/// The way in which datagrams travel to a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CarrierChoice {
+    /// UDP with its checksum.
+    #[default]
+    Udp,
+    /// UDP without checksum.
+    UdpNoChecksum,
+    /// UDP-Lite.
+    UdpLite,
+    /// Ethernet frames on the device of this name.
+    Ethernet(String),
+}
+
+/// The longest name of a device (`IFNAMSIZ` of linux/if.h, less its end).
+const DEVICE_BYTES_MAX: usize = 15;
+
+impl CarrierChoice {
+    /// The carrier, as ports know it.
+    pub const fn carrier(&self) -> Carrier {
+        match self {
+            Self::Udp => Carrier::Udp,
+            Self::UdpNoChecksum => Carrier::UdpNoChecksum,
+            Self::UdpLite => Carrier::UdpLite,
+            Self::Ethernet(_) => Carrier::Ethernet,
+        }
+    }
+}
+
+impl FromStr for CarrierChoice {
+    type Err = NotationError;
+
+    fn from_str(text: &str) -> Result<Self, NotationError> {
+        const EXPECTED: &str =
+            "a carrier; write udp, udp-nochecksum, udplite, or ethernet:DEV with a device's name";
+        let is_device = |name: &&str| (1..=DEVICE_BYTES_MAX).contains(&name.len());
+        match (text, text.strip_prefix("ethernet:").filter(is_device)) {
+            ("udp", _) => Ok(Self::Udp),
+            ("udp-nochecksum", _) => Ok(Self::UdpNoChecksum),
+            ("udplite", _) => Ok(Self::UdpLite),
+            (_, Some(device)) => Ok(Self::Ethernet(device.to_owned())),
+            _ => Err(not(text, EXPECTED)),
+        }
+    }
+}
+
+impl fmt::Display for CarrierChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Udp => f.write_str("udp"),
+            Self::UdpNoChecksum => f.write_str("udp-nochecksum"),
+            Self::UdpLite => f.write_str("udplite"),
+            Self::Ethernet(device) => write!(f, "ethernet:{device}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn carriers_read_as_they_are_written_and_others_are_refused() {
+        for text in ["udp", "udp-nochecksum", "udplite", "ethernet:wlan0"] {
+            let read: CarrierChoice = text.parse().unwrap();
+            assert_eq!(read.to_string(), text);
+        }
+        for wrong in [
+            "",
+            "auto",
+            "UDP",
+            "ethernet",
+            "ethernet:",
+            "ethernet:a-name-too-long",
+        ] {
+            assert!(wrong.parse::<CarrierChoice>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The carriers of the paths where peers are.
+
+use crate::gateway::Link;
+use crate::gateway::config::{CarrierChoice, GatewayConfig};
+use crate::session::SessionEvent;
+use crate::udp::Carrier;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::splice::FlowEvent;
+use std::collections::VecDeque;
+
+/// Paths whose carriers the driver has still to be told.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct CarrierChanges(VecDeque<(PathId, Carrier)>);
+
+impl CarrierChanges {
+    /// Sends what goes to `path` by `carrier` from now on.
+    pub(in crate::gateway) fn add(&mut self, path: PathId, carrier: Carrier) {
+        self.0.push_back((path, carrier));
+    }
+
+    /// The next one.
+    pub(in crate::gateway) fn next(&mut self) -> Option<(PathId, Carrier)> {
+        self.0.pop_front()
+    }
+
+    /// Gives the path where an event says that a peer is the carrier of that peer.
+    pub(in crate::gateway) fn follow(
+        &mut self,
+        config: &GatewayConfig,
+        link: &Link,
+        event: &SessionEvent<FlowEvent>,
+    ) {
+        if !config.lets_damage_in() {
+            return;
+        }
+        let (peer, path) = match event {
+            SessionEvent::Up { peer, .. } => (*peer, link.path_to(*peer)),
+            SessionEvent::Moved { peer, path } => (*peer, Some(*path)),
+            _ => return,
+        };
+        let place = usize::try_from(peer.0).unwrap_or(usize::MAX);
+        let (Some(settings), Some(path)) = (config.peers.get(place), path) else {
+            return;
+        };
+        let wanted = settings.carrier.carrier();
+        let words = link.parity_to(peer).words();
+        let name = settings.name.as_str();
+        let carrier = if wanted == Carrier::UdpNoChecksum && words == 0 {
+            Carrier::Udp
+        } else {
+            wanted
+        };
+        if wanted.lets_damage_in() {
+            let chosen = match carrier {
+                Carrier::Udp => CarrierChoice::Udp.to_string(),
+                _ => settings.carrier.to_string(),
+            };
+            if words == 0 {
+                let why = "it mends nothing that is damaged: its `carrier` is `udp`, or its release is older";
+                tracing::warn!(event = "carrier", peer = name, carrier = chosen, words, why);
+            } else {
+                let why = "configured";
+                tracing::info!(event = "carrier", peer = name, carrier = chosen, words, why);
+            }
+        }
+        // Other carriers than UDP's two have addresses of their own.
+        if matches!(wanted, Carrier::Udp | Carrier::UdpNoChecksum) {
+            self.add(path, carrier);
+        }
+    }
+}
