@@ -68,7 +68,12 @@ mod tests {
 
     #[test]
     fn carriers_read_as_they_are_written_and_others_are_refused() {
-        for text in ["udp", "udp-nochecksum", "udplite", "ethernet:wlan0"] {
+        for text in [
+            "udp",
+            "udp-nochecksum",
+            "udplite",
+            "ethernet:fifteen-octets1",
+        ] {
             let read: CarrierChoice = text.parse().unwrap();
             assert_eq!(read.to_string(), text);
         }
@@ -78,7 +83,7 @@ mod tests {
             "UDP",
             "ethernet",
             "ethernet:",
-            "ethernet:a-name-too-long",
+            "ethernet:sixteen-octets12",
         ] {
             assert!(wrong.parse::<CarrierChoice>().is_err(), "{wrong}");
         }
