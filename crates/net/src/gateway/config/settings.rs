@@ -239,6 +239,13 @@ impl GatewayConfig {
         peers.any(|peer| peer.carrier.carrier().lets_damage_in())
     }
 
+    /// The places of these peers.
+    pub(in crate::gateway) fn live_places(&self) -> impl Iterator<Item = usize> {
+        let all = self.peers.iter().enumerate();
+        all.filter(|(_, peer)| !peer.is_removed)
+            .map(|(place, _)| place)
+    }
+
     /// The name of the peer in this place.
     pub(in crate::gateway) fn peer_name(&self, peer: usize) -> &str {
         self.peers.get(peer).map_or("?", |peer| peer.name.as_str())
