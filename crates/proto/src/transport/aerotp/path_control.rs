@@ -1,6 +1,7 @@
 //! The rate of a path: told by the layer below and followed down to the link's, or found.
 
 mod found;
+mod heard;
 mod told;
 
 use super::connection::RateSign;
@@ -10,6 +11,7 @@ use crate::rate::RateConfig;
 use crate::transport::parts::LinkReport;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 pub(super) use found::FoundPath;
+pub(super) use heard::{Counts, Heard};
 pub(super) use told::ToldPath;
 
 /// The owner of a path's rate.
