@@ -6,7 +6,7 @@ use crate::fec::gf256;
 
 /// The reason why a repair symbol was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CannotEncode {
+pub enum CannotSpan {
     /// A repair symbol spans 1 to [`SPAN_MAX`] sources.
     #[error("a repair symbol over {sources} sources; it spans 1 to {SPAN_MAX}")]
     SourceCount {
@@ -40,24 +40,24 @@ impl WindowEncoder {
     /// same sources must have different keys to be worth two.
     ///
     /// # Errors
-    /// [`CannotEncode`], with `out` as it was.
+    /// [`CannotSpan`], with `out` as it was.
     pub fn encode_repair(
         &mut self,
         sources: &[&[u8]],
         key: u16,
         density: Density,
         out: &mut Vec<u8>,
-    ) -> Result<(), CannotEncode> {
+    ) -> Result<(), CannotSpan> {
         let count = sources.len();
         if count == 0 || count > SPAN_MAX {
-            return Err(CannotEncode::SourceCount { sources: count });
+            return Err(CannotSpan::SourceCount { sources: count });
         }
         self.lengths.clear();
         let mut longest = 0;
         for payload in sources {
             let octets = payload.len();
             let length =
-                u16::try_from(octets).map_err(|_| CannotEncode::PayloadTooLong { octets })?;
+                u16::try_from(octets).map_err(|_| CannotSpan::PayloadTooLong { octets })?;
             self.lengths.extend(length.to_be_bytes());
             longest = longest.max(octets);
         }

@@ -30,7 +30,7 @@ mod equations;
 pub use super::block::LENGTH_PREFIX;
 pub use coefficients::Density;
 pub use decode::{Rebuilt, RejectedSymbol, RepairSpan, WindowDecoder, WindowLimits};
-pub use encode::{CannotEncode, WindowEncoder};
+pub use encode::{CannotSpan, WindowEncoder};
 
 /// The most sources that a repair symbol spans: what 12 bits count (RFC 8681, section 4.1.3).
 pub const SPAN_MAX: usize = 4095;

@@ -5,7 +5,7 @@
 )]
 
 use super::{
-    CannotEncode, Density, RejectedSymbol, RepairSpan, SPAN_MAX, WindowDecoder, WindowEncoder,
+    CannotSpan, Density, RejectedSymbol, RepairSpan, SPAN_MAX, WindowDecoder, WindowEncoder,
     WindowLimits, coefficients,
 };
 use crate::fec::gf256::{inverse, product};
@@ -383,11 +383,11 @@ fn a_symbol_that_cannot_be_made_is_refused_and_nothing_is_appended() {
     let payload: &[u8] = &[1];
     for sources in [0, SPAN_MAX + 1] {
         let refused = encoder.encode_repair(&vec![payload; sources], 0, Density::FULL, &mut out);
-        assert_eq!(refused, Err(CannotEncode::SourceCount { sources }));
+        assert_eq!(refused, Err(CannotSpan::SourceCount { sources }));
     }
     let long = vec![0; 65_536];
     let refused = encoder.encode_repair(&[&long], 0, Density::FULL, &mut out);
-    let expected = CannotEncode::PayloadTooLong { octets: 65_536 };
+    let expected = CannotSpan::PayloadTooLong { octets: 65_536 };
     assert_eq!(refused, Err(expected));
     assert_eq!(out, [9]);
 }
