@@ -36,7 +36,7 @@ impl WindowEncoder {
 
     /// Appends to `out` the repair symbol of `key` and `density` over consecutive sources with these payloads.
     ///
-    /// The symbol has the longest payload's length plus [`LENGTH_PREFIX`](super::LENGTH_PREFIX). Two symbols over the
+    /// The symbol has the longest payload's length plus [`LENGTH_PREFIX`]. Two symbols over the
     /// same sources must have different keys to be worth two.
     ///
     /// # Errors
