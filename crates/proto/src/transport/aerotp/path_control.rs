@@ -1,14 +1,16 @@
 //! The rate of a path: told by the layer below and followed down to the link's, or found.
 
 mod found;
+mod told;
 
 use super::connection::RateSign;
-use super::event::{PathRate, RateReason};
+use super::event::PathRate;
 use super::rate_source::RateSource;
 use crate::rate::RateConfig;
-use crate::transport::parts::{LinkFollower, LinkReport, RateControl};
+use crate::transport::parts::LinkReport;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 pub(super) use found::FoundPath;
+pub(super) use told::ToldPath;
 
 /// The owner of a path's rate.
 #[derive(Debug)]
@@ -89,85 +91,6 @@ impl PathControl {
         match self {
             Self::Told(told) => told.path_rate(now),
             Self::Found(found) => found.path_rate(now),
-        }
-    }
-}
-
-/// A rate that the layer below tells. Marks lower it, and so does a link that carries less; loss never does.
-#[derive(Debug)]
-pub(super) struct ToldPath {
-    rate: RateControl,
-    pub(super) link: LinkFollower,
-    /// Whether it is counted already that the declared rate is wrong.
-    declared_wrong: bool,
-}
-
-impl ToldPath {
-    fn new(rate: Bitrate) -> Self {
-        Self {
-            rate: RateControl::new(rate),
-            link: LinkFollower::default(),
-            declared_wrong: false,
-        }
-    }
-
-    /// The rate that the layer below, marks and the link's own behaviour allow.
-    pub(super) fn pace(&self, now: Instant) -> Bitrate {
-        self.link.rate(now, self.rate.rate())
-    }
-
-    fn on_sign(&mut self, now: Instant, sign: RateSign, rtt: Option<Duration>) -> bool {
-        match sign.marked {
-            None => {}
-            Some(true) => self.rate.on_mark(now, rtt),
-            Some(false) => self.rate.on_clear(now, rtt),
-        }
-        if let Some(report) = sign.report {
-            let (bound, allowed) = (self.rate.bound(), self.rate.rate());
-            let rtt = rtt.unwrap_or_default();
-            self.link.on_report(now, &report, bound, allowed, rtt);
-        }
-        let wrong = self.link.is_declared_wrong(now);
-        core::mem::replace(&mut self.declared_wrong, wrong) != wrong && wrong
-    }
-
-    pub(super) fn on_link_report(
-        &mut self,
-        now: Instant,
-        report: LinkReport,
-        rtt: Option<Duration>,
-    ) {
-        if report
-            .available
-            .is_some_and(|rate| rate != self.rate.bound())
-        {
-            self.link.restart();
-        }
-        self.rate.on_link_report(now, report, rtt);
-    }
-
-    fn path_rate(&self, now: Instant) -> PathRate {
-        let (declared, marked) = (self.rate.bound(), self.rate.rate());
-        let current = self.link.rate(now, marked);
-        let reason = if self.link.is_draining() && current < marked {
-            RateReason::Draining
-        } else if current < marked {
-            RateReason::Link
-        } else if marked < declared {
-            RateReason::Marks
-        } else {
-            RateReason::Declared
-        };
-        PathRate {
-            declared,
-            marked,
-            link: self.link.cap(),
-            delivered: self.link.delivered(),
-            current,
-            reason,
-            queues_tried: self.link.trials(),
-            declared_wrong: self.link.is_declared_wrong(now),
-            belief: None,
         }
     }
 }

@@ -91,7 +91,7 @@ impl PathSchedule {
     pub(super) fn on_sent(&mut self, now: Instant, octets: usize) {
         self.pacer.on_sent(now, octets);
         if let PathControl::Told(told) = &mut self.control_of_rate {
-            told.link.on_sent(now, self.pacer.wire_bytes(octets));
+            told.on_sent(now, self.pacer.wire_bytes(octets));
         }
     }
 
@@ -124,8 +124,9 @@ impl PathSchedule {
     /// Sets who tells what arrives of numbered datagrams.
     pub(super) fn set_acked(&mut self, ways: AckedWays) {
         self.told_by_session = ways.back;
-        if let PathControl::Found(found) = &mut self.control_of_rate {
-            found.set_numbered(ways.out);
+        match &mut self.control_of_rate {
+            PathControl::Told(told) => told.set_numbered(ways.out),
+            PathControl::Found(found) => found.set_numbered(ways.out),
         }
     }
 
@@ -159,17 +160,28 @@ impl PathSchedule {
     /// Counts a datagram that leaves on a numbered path.
     pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, wire: ByteCount) {
         let more = !self.is_empty();
-        if let PathControl::Found(found) = &mut self.control_of_rate {
-            found.on_sealed(now, sealed, wire, more);
+        match &mut self.control_of_rate {
+            PathControl::Told(told) => told.on_sealed(now, sealed.number, wire),
+            PathControl::Found(found) => found.on_sealed(now, sealed, wire, more),
         }
     }
 
-    /// Takes what the peer tells of a numbered path.
-    pub(super) fn on_path_ack(&mut self, now: Instant, ack: &PathAck) {
-        if let PathControl::Found(found) = &mut self.control_of_rate {
-            found.on_path_ack(now, ack);
-            self.update_rate(now);
-        }
+    /// Takes what the peer tells of a numbered path. Returns whether the told rate turned out to be wrong just now.
+    pub(super) fn on_path_ack(
+        &mut self,
+        now: Instant,
+        ack: &PathAck,
+        rtt: Option<Duration>,
+    ) -> bool {
+        let turned_out_wrong = match &mut self.control_of_rate {
+            PathControl::Told(told) => told.on_path_ack(now, ack, rtt),
+            PathControl::Found(found) => {
+                found.on_path_ack(now, ack);
+                false
+            }
+        };
+        self.update_rate(now);
+        turned_out_wrong
     }
 
     /// The rate that was told, or that was found once something was heard.

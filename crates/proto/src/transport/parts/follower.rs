@@ -129,6 +129,11 @@ impl LinkFollower {
         self.meter.forget_window();
     }
 
+    /// Forgets the span that is being measured: what is counted from now on begins anew. What was found stays.
+    pub fn forget_window(&mut self) {
+        self.meter.forget_window();
+    }
+
     /// Takes a report. `bound` is the declared rate, `allowed` the rate that may be sent for other
     /// reasons.
     pub fn on_report(

@@ -30,8 +30,13 @@ impl AerotpEndpoint {
     /// Takes what the remote tells of a numbered path.
     pub fn on_path_ack(&mut self, now: Instant, path: PathId, ack: PathAck) {
         self.now = now;
-        if let Some(schedule) = self.paths.get_mut(&path) {
-            schedule.on_path_ack(now, &ack);
+        // Only a told path asks for it.
+        let finds = self.finds_rate(path);
+        let rtt = (!finds).then(|| self.path_rtt(path)).flatten();
+        if let Some(schedule) = self.paths.get_mut(&path)
+            && schedule.on_path_ack(now, &ack, rtt)
+        {
+            self.counters.rates_declared_wrong += 1;
         }
     }
 
