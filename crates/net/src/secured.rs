@@ -11,11 +11,11 @@
 
 use crate::clock::unix_time;
 use crate::session::{
-    Entropy, HandshakeRefusal, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey,
-    SecretKey, Security, SecurityKinds, Session, SessionConfig, SessionConfigError, SessionEvent,
-    fast_cipher, initiation_kind, path_acks, source_octets, wire_2,
+    Arrival, Entropy, HandshakeRefusal, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey,
+    PublicKey, SecretKey, Security, SecurityKinds, Session, SessionConfig, SessionConfigError,
+    SessionEvent, fast_cipher, initiation_kind, path_acks, source_octets, wire_2,
 };
-use crate::udp::{Application, Step};
+use crate::udp::{Application, Origin, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, Event};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
@@ -218,13 +218,13 @@ impl<A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Applicatio
         now: Instant,
         machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
-        from: SocketAddr,
+        origin: Origin,
     ) {
         let kind = || initiation_kind(datagram.octets);
         if let Some(kind) = self.overheard.once(now, kind) {
-            (self.tell)(SecurityNote::CallsWithKeys(from, kind));
+            (self.tell)(SecurityNote::CallsWithKeys(origin.from, kind));
         }
-        self.application.arrived(now, machine, datagram, from);
+        self.application.arrived(now, machine, datagram, origin);
     }
 
     fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
@@ -350,13 +350,22 @@ impl<A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Applicatio
         now: Instant,
         link: &mut SecuredEndpoint,
         datagram: Datagram<'_>,
-        from: SocketAddr,
+        origin: Origin,
     ) {
-        let bare = || opens_bare(datagram.octets).then_some(from);
+        let bare = || opens_bare(datagram.octets).then_some(origin.from);
         if let Some(from) = self.overheard.once(now, bare) {
             (self.tell)(SecurityNote::CallsWithoutKeys(from));
         }
-        link.handle_datagram_from(now, datagram, &source_octets(from));
+        let Origin { from, at } = origin;
+        let source = &source_octets(from);
+        link.handle_arrival(
+            now,
+            Arrival {
+                datagram,
+                source,
+                at,
+            },
+        );
     }
 
     fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {

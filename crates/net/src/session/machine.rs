@@ -13,7 +13,7 @@ mod membership;
 mod notices;
 mod responses;
 
-pub use arrivals::source_octets;
+pub use arrivals::{Arrival, source_octets};
 
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;

@@ -79,7 +79,7 @@ pub use key_file::{
 pub use key_question::{KeyAnswer, KeyQuestion};
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use kinds::SecurityKinds;
-pub use machine::{Session, source_octets};
+pub use machine::{Arrival, Session, source_octets};
 pub use path_acks::path_acks;
 pub use peer::{LinkState, PeerStatus};
 pub use primitives::{Performed, performed};

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!           ┌── deadline due ──▶ handle_deadline ─┐
-//!  ppoll ───┼── datagrams ─────▶ handle_datagram ─┼─▶ drain ─▶ Application::work ─▶ flush ─▶ ppoll
-//!           └── waker, app's source ──────────────┘     ▲            │ touched the machine
-//!                                                       └────────────┘
+//!  ppoll ───┼── datagrams ─────▶ handle_datagram ─┼─▶ drain, flush ─▶ Application::work ─▶ ppoll
+//!           └── waker, app's source ──────────────┘          ▲            │ touched the machine
+//!                                                            └────────────┘
 //! ```
 //!
 //! # Promises
@@ -15,6 +15,7 @@
 use super::batch::Batch;
 use super::paths::{Path, PathTable, PathTableConfig};
 use super::port::UdpPort;
+use super::receiving::Arrivals;
 use crate::clock::Clock;
 use crate::wait::{Interest, Ready, WakeUp, wait};
 use fulmar_proto::machine::{
@@ -42,6 +43,15 @@ pub enum Step {
     Stop,
 }
 
+/// The circumstances in which a datagram came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The address that it came from.
+    pub from: SocketAddr,
+    /// The time at which the system took it in: before now, if the loop slept or was busy.
+    pub at: Instant,
+}
+
 /// The program on top of a machine: files, pipes, a user.
 pub trait Application<M: Machine> {
     /// Takes an event. May call the machine.
@@ -53,9 +63,9 @@ pub trait Application<M: Machine> {
     /// Takes the network's word that nobody listens at `path`. It may be true for a moment only.
     fn unreachable(&mut self, now: Instant, machine: &mut M, path: PathId);
 
-    /// Hands a datagram from the address `from` to the machine, with the address if the machine can use that.
-    fn arrived(&mut self, now: Instant, machine: &mut M, datagram: Datagram<'_>, from: SocketAddr) {
-        let _ = from;
+    /// Hands a datagram to the machine, with its origin as far as the machine can use that.
+    fn arrived(&mut self, now: Instant, machine: &mut M, datagram: Datagram<'_>, origin: Origin) {
+        let _ = origin;
         machine.handle_datagram(now, datagram);
     }
 
@@ -133,6 +143,7 @@ pub struct UdpDriver {
     paths: PathTable,
     wake_up: WakeUp,
     batch: Batch,
+    arrivals: Arrivals,
     /// For the next sleep; the vector is kept for its memory.
     ready: Vec<Ready>,
 }
@@ -185,6 +196,7 @@ impl UdpDriver {
             paths: PathTable::new(paths),
             wake_up,
             batch: Batch::default(),
+            arrivals: Arrivals::default(),
             ready: Vec::new(),
         }
     }
@@ -229,7 +241,6 @@ impl UdpDriver {
         loop {
             let (deadline, step) = self.settle(machine, app);
             if step == Step::Stop {
-                self.port.flush();
                 return Ok(());
             }
             if self.make_paths(machine, app) {
@@ -350,13 +361,13 @@ impl UdpDriver {
             deadline = after;
             // An event may be what it waits for.
             if step == Step::Stop || (step == Step::Wait && !events) {
-                self.port.flush();
                 return (Deadline::earlier(deadline, app.next_deadline()), step);
             }
         }
     }
 
-    /// Drains completely; also says whether the application was told something.
+    /// Drains completely, and hands over to the kernel what leaves: a machine takes the time of the drain for the time of
+    /// sending, and the application's work may take long. Also says whether the application was told something.
     fn drain<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
@@ -369,7 +380,9 @@ impl UdpDriver {
             events: false,
         };
         let deadline = drain(machine, self.clock.now(), &mut turn);
-        (deadline, turn.events)
+        let events = turn.events;
+        self.port.flush();
+        (deadline, events)
     }
 
     fn sleep<M: Machine, A: Application<M> + ?Sized>(
@@ -409,14 +422,22 @@ impl UdpDriver {
             port,
             paths,
             batch,
+            arrivals,
             ..
         } = self;
         for _ in 0..BATCHES_PER_TURN {
+            let asked = clock.now();
             if !port.receive(batch).map_err(DriverError::Receive)? {
+                arrivals.on_empty(asked);
                 return Ok(());
             }
+            let read = clock.now();
             for train in batch.trains() {
                 let now = clock.now();
+                let origin = Origin {
+                    from: train.from,
+                    at: arrivals.take(read, train.waited),
+                };
                 let path = Path {
                     remote: train.from,
                     local: train.to,
@@ -431,7 +452,7 @@ impl UdpDriver {
                         octets,
                         ecn: train.ecn,
                     };
-                    app.arrived(now, machine, arrived, train.from);
+                    app.arrived(now, machine, arrived, origin);
                     let events = false;
                     let mut turn = Turn {
                         port,

@@ -8,8 +8,9 @@ mod driver;
 mod outbox;
 mod paths;
 mod port;
+mod receiving;
 
 pub use batch::{Batch, Train};
-pub use driver::{Application, DriverError, Step, UdpDriver};
+pub use driver::{Application, DriverError, Origin, Step, UdpDriver};
 pub use paths::{Path, PathTable, PathTableConfig};
 pub use port::{BURST_TIME, Offloads, PortConfig, PortCounters, SocketBuffers, UdpPort};

@@ -8,6 +8,8 @@
 use super::batch::Batch;
 use super::outbox::{Envelope, Outbox};
 use super::paths::Path;
+use super::receiving::{Extras, ask_for_times, receive};
+use crate::clock::unix_time;
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use quinn_udp::{EcnCodepoint, UdpSocketState};
@@ -133,6 +135,7 @@ pub struct UdpPort {
     peer: Option<SocketAddr>,
     counters: PortCounters,
     buffers: SocketBuffers,
+    extras: Extras,
 }
 
 impl UdpPort {
@@ -149,6 +152,7 @@ impl UdpPort {
         let buffers = enlarge(&SockRef::from(&socket), config.buffer)?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
+        ask_for_times(&socket);
         Ok(Self {
             socket,
             state,
@@ -160,6 +164,7 @@ impl UdpPort {
             peer: None,
             counters: PortCounters::default(),
             buffers,
+            extras: Extras::default(),
         })
     }
 
@@ -318,26 +323,32 @@ impl UdpPort {
     /// # Errors
     /// The socket is broken. ICMP errors are counted instead.
     pub fn receive(&mut self, batch: &mut Batch) -> io::Result<bool> {
-        let (state, socket) = (&self.state, &self.socket);
-        let filled = batch.fill(|slices, trains| state.recv(socket.into(), slices, trains));
-        match filled {
-            Ok(()) => {
-                for train in batch.trains() {
-                    let (datagrams, octets) = train.counts();
-                    self.counters.received += datagrams;
-                    self.counters.received_bytes += octets;
+        batch.clear();
+        let mut came = false;
+        while let Some(room) = batch.room() {
+            match receive(&self.socket, room, &mut self.extras) {
+                Ok(received) => batch.push(received),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_unreachable(&error) => {
+                    self.counters.refused += 1;
+                    self.unreachable = self.peer;
+                    came = true;
+                    break;
                 }
-                Ok(true)
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
-            Err(error) if is_unreachable(&error) => {
-                self.counters.refused += 1;
-                self.unreachable = self.peer;
-                Ok(true)
-            }
-            Err(error) => Err(error),
         }
+        if batch.is_empty() {
+            return Ok(came);
+        }
+        batch.read_at(unix_time());
+        for train in batch.trains() {
+            let (datagrams, octets) = train.counts();
+            self.counters.received += datagrams;
+            self.counters.received_bytes += octets;
+        }
+        Ok(true)
     }
 }
 
@@ -414,6 +425,38 @@ mod tests {
             }
         }
         numbers
+    }
+
+    #[test]
+    fn a_datagram_that_waited_in_the_kernel_says_how_long() {
+        const WAITED: Duration = Duration::from_millis(5);
+        let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+        let clock = crate::clock::Clock::start();
+        let mut sender = UdpPort::bind(any, PortConfig::default()).unwrap();
+        let mut receiver = UdpPort::bind(any, PortConfig::default()).unwrap();
+        let path = Path {
+            remote: receiver.local().unwrap(),
+            local: None,
+        };
+        sender.buffer().extend_from_slice(b"early");
+        sender.send(&path, 5, Ecn::Capable);
+        sender.flush();
+        let sent = clock.now();
+        // Of another size, so that the kernel does not join them.
+        sender.buffer().extend_from_slice(b"a late one");
+        while clock.now().saturating_since(sent) < WAITED {}
+        sender.send(&path, 10, Ecn::Congested);
+        sender.flush();
+        let mut batch = Batch::default();
+        assert!(receiver.receive(&mut batch).unwrap());
+        let trains: Vec<_> = batch.trains().collect();
+        let [early, late] = &trains[..] else {
+            panic!("two datagrams: {trains:?}");
+        };
+        assert!(early.waited >= late.waited + WAITED, "{trains:?}");
+        assert_eq!((early.ecn, late.ecn), (Ecn::Capable, Ecn::Congested));
+        assert_eq!(early.to, Some(path.remote.ip()));
+        assert!(!receiver.receive(&mut batch).unwrap());
     }
 
     #[test]
