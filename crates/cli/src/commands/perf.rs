@@ -44,7 +44,8 @@ Examples:
 
 The letters are iperf3's. -b is the rate of the data, --rate what the link carries with all headers. Without --rate
 that is found, and shared fairly with others; with it at most that is sent, whatever others need. Of a server --rate is
-the most that it sends, and --share says whose the link is in tests from there. Rates and -n are of the whole test,
+the most that it sends; in tests from there it takes the link for shared, unless its --share says else or the client has
+a --rate. Rates and -n are of the whole test,
 however many streams share them: here -P 8 -b 4M is 4 Mbit/s, where iperf3 sends 32. One-way delays need the two
 clocks compared, which each result says how exactly could be done.
 Without --key and --peer, or --preset, anyone who reaches a server's port may measure, at its --rate at most.
@@ -371,6 +372,7 @@ fn measure(
                 PerfError::Unreachable(_)
                 | PerfError::PortClosed
                 | PerfError::Refused(_)
+                | PerfError::NeedsRate
                 | PerfError::NotUnderstood => Exit::Unreachable,
                 PerfError::Vanished(_) => Exit::LinkLost,
                 PerfError::Connect(_) => Exit::Usage,

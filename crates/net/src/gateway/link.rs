@@ -100,8 +100,8 @@ pub(super) fn first_sizes(config: &GatewayConfig) -> PathSizes {
 
 /// The inner paths of the peers, by which their connections are known.
 pub(super) fn inner_paths(config: &GatewayConfig) -> impl Iterator<Item = PathId> {
-    let peers = u32::try_from(config.peers.len()).unwrap_or(u32::MAX);
-    (0..peers).map(|peer| PeerIndex(peer).inner_path())
+    let places = config.live_places();
+    places.map(|place| PeerIndex(u32::try_from(place).unwrap_or(u32::MAX)).inner_path())
 }
 
 /// A peer's way of being recognised: by one key, and perhaps by another public one.

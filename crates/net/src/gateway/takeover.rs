@@ -168,9 +168,9 @@ impl Running {
         let floor = &mut self.ground.floor(now, link);
         let unopened = self.entries.change_entries(floor, &mut self.traffic, rules);
         self.traffic.admission.follow(&self.ground.config);
-        let peers = self.ground.config.peers.len();
-        self.traffic.budget.follow(peers);
-        self.traffic.disk_budget.follow(peers);
+        let places = || self.ground.config.live_places();
+        self.traffic.budget.follow(places());
+        self.traffic.disk_budget.follow(places());
         let endpoint = link.inner_mut().endpoint_mut();
         endpoint.share_among(inner_paths(&self.ground.config));
         for peer in 0..self.ground.config.peers.len() {

@@ -15,7 +15,7 @@ use super::outgoing::control_config;
 use super::record::{Record, Records};
 use super::report::{PerfError, PerfReport};
 use super::streams::PerStream;
-use super::test::Test;
+use super::test::{Test, TestDirection};
 use super::{Observer, PERF_PORT};
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
@@ -300,7 +300,10 @@ impl<O: Observer> Client<O> {
     }
 
     fn conclude(&mut self, now: Instant, machine: &mut AerotpEndpoint, report: PerfReport) {
+        let found = machine.path_rate(self.path);
+        let found = found.and_then(|rate| rate.link.filter(|_| rate.belief.is_some()));
         self.outcome.get_or_insert(Ok(PerfReport {
+            link: found.filter(|_| self.plan.test.direction == TestDirection::Up),
             clocks: self.clocks,
             intervals: std::mem::take(&mut self.intervals),
             stopped: self.stopped,

@@ -5,7 +5,7 @@ use super::figures::{Interval, Measured, Outcome, Sent, jain};
 use super::record::BadPerfRecord;
 use super::test::Test;
 use fulmar_proto::transport::aerotp::ConnectError;
-use fulmar_proto::units::Duration;
+use fulmar_proto::units::{Bitrate, Duration};
 
 /// The knowledge of both ends of a test.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct PerfReport {
     pub streams: Vec<Outcome>,
     /// The outcome of all together.
     pub sum: Outcome,
+    /// The rate that the link was found to carry, where this end was the sender and nobody told it.
+    pub link: Option<Bitrate>,
     /// The clocks; only the client knows.
     pub clocks: Option<ClockOffset>,
     /// Every interval, as far as this end heard of them and keeps them.
@@ -41,6 +43,7 @@ impl PerfReport {
             test,
             streams,
             sum: Outcome { sent, received },
+            link: None,
             clocks: None,
             intervals: Vec::new(),
             stopped: false,
@@ -80,6 +83,12 @@ pub enum PerfError {
     /// The server does not want to run the test, or cannot.
     #[error("the server refuses: {0}")]
     Refused(String),
+    /// The server wants the link's rate, since it finds none.
+    #[error(
+        "the server refuses a test without a rate: it is of a release that cannot find one; say what the link carries with \
+         --rate, or use the same fulmar at both ends"
+    )]
+    NeedsRate,
     /// The settings cannot work.
     #[error(transparent)]
     Connect(#[from] ConnectError),

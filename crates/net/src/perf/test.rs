@@ -13,6 +13,10 @@ pub(super) const STREAMS: RangeInclusive<u8> = 1..=STREAMS_MAX;
 /// The version in HELLO.
 pub(super) const VERSION: u8 = 2;
 
+/// The refusal of a rate of 0. The release before rates were found refuses a
+/// test without the link's rate in these words, too.
+pub(super) const RATE_ABOVE_ZERO: &str = "a rate must be above 0";
+
 /// The end that sends the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TestDirection {
@@ -121,7 +125,7 @@ impl Test {
             return between("the number of streams", low.to_string(), high.to_string());
         }
         if self.rate_bps == Some(0) {
-            return Err("a rate must be above 0".to_owned());
+            return Err(RATE_ABOVE_ZERO.to_owned());
         }
         if self.interval.is_some_and(|span| !INTERVAL.contains(&span)) {
             return between("the interval", "0.1s".to_owned(), "1h".to_owned());

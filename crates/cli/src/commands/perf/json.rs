@@ -5,6 +5,7 @@ use crate::exit::{Exit, Failure};
 use fulmar_net::perf::{
     ClockOffset, Interval, Limit, Outcome, PerfError, PerfReport, Sent, Spread, Test, TestDirection,
 };
+use fulmar_proto::units::Bitrate;
 use serde::Serialize;
 use std::net::SocketAddr;
 
@@ -263,7 +264,10 @@ impl Record {
             },
             message_bytes: test.message_bytes,
             rate_bps: test.rate_bps,
-            link_bps: (test.link_bps > 0).then_some(test.link_bps),
+            link_bps: test
+                .link_rate()
+                .or(report.link)
+                .map(Bitrate::as_bits_per_second),
             fec_words: test.fec_words,
             limit_s,
             limit_bytes,

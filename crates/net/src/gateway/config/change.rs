@@ -118,6 +118,7 @@ fn merge_peers(running: &[PeerSettings], new: &[PeerSettings]) -> (Vec<PeerSetti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::PeerIndex;
 
     const TEXT: &str = "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n\
                         rate = \"1mbit\"\n[egress]\nallow = [\"10.0.0.1:80\"]\n";
@@ -191,6 +192,10 @@ mod tests {
             known(&[("b", false), ("c", false), ("d", true)])
         );
         assert_eq!(again.forwards[0].peer, 0, "b has its place again");
+        // Reserves are for those that are there.
+        assert_eq!(merged.live_places().collect::<Vec<_>>(), [1, 2]);
+        let paths: Vec<_> = crate::gateway::link::inner_paths(&merged).collect();
+        assert_eq!(paths, [1, 2].map(|peer| PeerIndex(peer).inner_path()));
     }
 
     #[test]

@@ -217,6 +217,13 @@ impl GatewayConfig {
         self.peers.iter().filter(|peer| !peer.is_removed)
     }
 
+    /// The places of these peers.
+    pub(in crate::gateway) fn live_places(&self) -> impl Iterator<Item = usize> {
+        let all = self.peers.iter().enumerate();
+        all.filter(|(_, peer)| !peer.is_removed)
+            .map(|(place, _)| place)
+    }
+
     /// The name of the peer in this place.
     pub(in crate::gateway) fn peer_name(&self, peer: usize) -> &str {
         self.peers.get(peer).map_or("?", |peer| peer.name.as_str())

@@ -98,8 +98,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of `limit` octets for the flows of all peers; this handle is the first peer's.
-    pub fn new(limit: ByteCount, peers: usize) -> Self {
+    /// A budget of `limit` octets for the flows of all `peers`; this handle is that of the peer in place 0.
+    pub fn new(limit: ByteCount, peers: impl IntoIterator<Item = usize>) -> Self {
         let budget = Self {
             shares: Rc::new(RefCell::new(Shares::new(limit.as_usize()))),
             refused: Rc::default(),
@@ -109,9 +109,9 @@ impl Budget {
         budget
     }
 
-    /// Adapts the shares to the present number of peers.
-    pub fn follow(&self, peers: usize) {
-        self.shares.borrow_mut().entitle(0..peers);
+    /// Adapts the shares to the present peers, by their places.
+    pub fn follow(&self, peers: impl IntoIterator<Item = usize>) {
+        self.shares.borrow_mut().entitle(peers);
     }
 
     /// The handle for another peer's flows.
@@ -242,12 +242,12 @@ mod tests {
     use super::*;
 
     fn plenty() -> Budget {
-        Budget::new(ByteCount(1 << 20), 1)
+        Budget::new(ByteCount(1 << 20), [0])
     }
 
     #[test]
     fn stores_share_a_budget_and_give_back_what_they_took() {
-        let budget = Budget::new(ByteCount(6), 1);
+        let budget = Budget::new(ByteCount(6), [0]);
         let mut one = MemoryCustody::new(4, budget.clone());
         let mut two = MemoryCustody::new(4, budget);
         assert_eq!(one.append(b"abcde").unwrap(), 4);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn flows_of_a_peer_that_keep_all_they_may_leave_the_others_their_reserve() {
-        let budget = Budget::new(ByteCount(100), 2);
+        let budget = Budget::new(ByteCount(100), [0, 1]);
         let stores = |peer| -> Vec<(usize, MemoryCustody)> {
             let store = || MemoryCustody::new(10, budget.of(peer));
             let full = |mut store: MemoryCustody| (store.append(&[7; 20]).unwrap(), store);
@@ -272,6 +272,17 @@ mod tests {
         assert_eq!(kept(&stores(1)), 25);
         drop(first);
         assert_eq!(kept(&stores(1)), 75);
+    }
+
+    #[test]
+    fn peers_that_are_gone_keep_no_reserve_from_the_others() {
+        let budget = Budget::new(ByteCount(100), 0..4);
+        let room = |places: &[usize]| {
+            budget.follow(places.iter().copied());
+            places.iter().map(|place| budget.of(*place).left()).max()
+        };
+        assert_eq!(room(&[0, 1, 2, 3]), Some(63));
+        assert_eq!(room(&[3]), Some(100));
     }
 
     #[test]

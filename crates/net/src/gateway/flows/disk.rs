@@ -194,7 +194,7 @@ mod tests {
 
     fn acceptors(limit: ByteCount, disk_bytes: usize) -> DiskCustody {
         let store = Rc::new(faults::store(limit, disk_bytes));
-        in_store(store, (1, None), Budget::new(limit, 1))
+        in_store(store, (1, None), Budget::new(limit, [0]))
     }
 
     fn in_store(
@@ -220,7 +220,7 @@ mod tests {
     fn a_peer_that_is_away_leaves_the_others_their_part_of_the_store() {
         let limit = ByteCount(1 << 20);
         let store = Rc::new(faults::store(limit, 4 << 20));
-        let budget = Budget::new(limit, 2);
+        let budget = Budget::new(limit, [0, 1]);
         let flow = |number, peer| in_store(Rc::clone(&store), (number, None), budget.of(peer));
         let octets = vec![7; 1 << 18];
         let mut away: Vec<_> = (0..8).map(|number| flow(number, 0)).collect();
@@ -250,7 +250,7 @@ mod tests {
     fn flows_that_keep_nothing_any_more_use_no_share_up() {
         let limit = ByteCount(1 << 20);
         let store = Rc::new(faults::store(limit, 8 << 20));
-        let budget = Budget::new(limit, 1);
+        let budget = Budget::new(limit, [0]);
         let flow = |number| in_store(Rc::clone(&store), (number, None), budget.clone());
         let mut quiet: Vec<_> = (0..40).map(flow).collect();
         for flow in &mut quiet {
@@ -265,7 +265,7 @@ mod tests {
     fn files_that_a_start_finds_count_against_their_peer() {
         let limit = ByteCount(1 << 20);
         let store = Rc::new(faults::store(limit, 4 << 20));
-        let budget = Budget::new(limit, 2);
+        let budget = Budget::new(limit, [0, 1]);
         let mut before = in_store(Rc::clone(&store), (1, None), budget.clone());
         before.append(&vec![7; 1 << 16]).unwrap();
         let held = budget.held();

@@ -44,6 +44,8 @@ pub(in crate::gateway) const DECLARED_LOW: &str = "rate_declared_low";
 
 /// The least time between two decisions on a rate that is found, which changes all the time.
 const FOUND_APART: Duration = Duration::from_secs(10);
+/// The time without a sign that the configured rate limits after which such a sign is news again.
+const LOW_FORGOTTEN: Duration = Duration::from_secs(60);
 /// The factor by which a rate that is found changes before that is told with all details.
 const FOUND_CHANGE: f64 = 1.2;
 
@@ -53,7 +55,8 @@ struct SeenRate {
     reason: &'static str,
     bits_per_second: u64,
     declared_wrong: bool,
-    declared_low: bool,
+    /// The time at which the configured rate was seen to limit last.
+    low_at: Option<Instant>,
     at: Option<Instant>,
 }
 
@@ -103,7 +106,7 @@ impl RatesSeen {
             },
             bits_per_second: 0,
             declared_wrong: false,
-            declared_low: false,
+            low_at: None,
             at: None,
         };
         let seen = self.seen.entry(peer.to_owned()).or_insert(first);
@@ -124,7 +127,13 @@ impl RatesSeen {
             seen.at = Some(now);
         }
         seen.declared_wrong = rate.declared_wrong;
-        seen.declared_low |= rate.declared_low_beside.is_some();
+        let is_known = |at: Instant| now.saturating_since(at) < LOW_FORGOTTEN;
+        let is_low_known = before.low_at.is_some_and(is_known);
+        seen.low_at = if rate.declared_low_beside.is_some() {
+            Some(now)
+        } else {
+            before.low_at.filter(|_| is_low_known)
+        };
         let current = megabits(rate.current_bits_per_second);
         let found = rate.link_bits_per_second.map(megabits);
         let reason = differs.then(|| {
@@ -139,7 +148,7 @@ impl RatesSeen {
             );
             (DECLARED_WRONG, why)
         });
-        let low = rate.declared_low_beside.filter(|_| !before.declared_low);
+        let low = rate.declared_low_beside.filter(|_| !is_low_known);
         let declared_low = low.map(|link| {
             let why = format!(
                 "the configured rate limits, and not the link, which seems to carry {:.3} Mbit/s: raise `rate` of this \
@@ -361,6 +370,30 @@ mod tests {
             .collect();
         assert_eq!(low.len(), 1, "{lines:?}");
         assert!(low[0].1.contains("25.000 Mbit/s"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_configured_rate_that_limits_again_after_a_minute_in_which_it_did_not_is_told_again() {
+        let mut seen = RatesSeen::default();
+        let mut said = Vec::new();
+        for second in 0..400 {
+            // It limits for a minute and a half; then, twice, for a second in each half minute; then not for a while.
+            let limits = match second {
+                0..90 => true,
+                90..190 => second % 30 == 0,
+                190..300 => false,
+                _ => true,
+            };
+            let link = if limits { 25 } else { 11 };
+            let now = Instant::START + Duration::from_secs(second);
+            let lines = seen.changes(now, "ground", &found(RateCause::Bound, 10, link));
+            said.extend(
+                lines
+                    .filter(|(what, _)| *what == DECLARED_LOW)
+                    .map(|_| second),
+            );
+        }
+        assert_eq!(said, [0, 300]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::perf::incoming::Incoming;
 use crate::perf::outgoing::Outgoing;
 use crate::perf::record::Record;
 use crate::perf::report::PerfError;
-use crate::perf::test::TestDirection;
+use crate::perf::test::{RATE_ABOVE_ZERO, TestDirection};
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectError};
 use fulmar_proto::units::Instant;
 
@@ -50,6 +50,9 @@ impl<O: Observer> Client<O> {
                 self.probe(now);
             }
             Record::Refuse { text } => {
+                if text == RATE_ABOVE_ZERO && self.plan.test.link_rate().is_none() {
+                    return Err(PerfError::NeedsRate);
+                }
                 // The text goes to a terminal.
                 return Err(PerfError::Refused(text.replace(char::is_control, " ")));
             }

@@ -1,7 +1,7 @@
 //! A client's promises towards servers that lie.
 
 use super::*;
-use crate::perf::test::TestDirection;
+use crate::perf::test::RATE_ABOVE_ZERO;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
 use fulmar_proto::wire::Mode;
@@ -139,6 +139,18 @@ fn a_server_that_drops_the_first_word_is_taken_for_one_of_another_version() {
     client.on_closed(NOW, &mut machine, CloseReason::Reset);
     let error = client.take_outcome().expect("it ended").unwrap_err();
     assert!(matches!(error, PerfError::Ended), "{error}");
+}
+
+#[test]
+fn a_server_of_a_release_that_finds_no_rate_is_answered_with_what_to_do() {
+    for (link_bps, said) in [(0, "--rate"), (5_000_000, RATE_ABOVE_ZERO)] {
+        let (mut client, mut machine) = running(TestDirection::Up);
+        client.plan.test.link_bps = link_bps;
+        let text = RATE_ABOVE_ZERO.to_owned();
+        let refusal = client.on_record(NOW, &mut machine, Record::Refuse { text });
+        let error = refusal.expect_err("it refuses").to_string();
+        assert!(error.contains(said), "{error}");
+    }
 }
 
 #[test]

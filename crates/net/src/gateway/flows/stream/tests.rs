@@ -26,7 +26,7 @@ fn what_came_behind_the_request_waits_for_custody_that_others_fill() {
     let mut splicer = splicer();
     let (mut client, socket) = connection();
     client.write_all(b"request, and early").unwrap();
-    let budget = Budget::new(ByteCount(10), 1);
+    let budget = Budget::new(ByteCount(10), [0]);
     let mut others = MemoryCustody::new(10, budget.clone());
     others.append(&[0; 10]).unwrap();
     let mut stream = Stream::new(socket, Some(Box::new(MemoryCustody::new(100, budget))));
