@@ -17,6 +17,8 @@ SEED ?= 1
 LINKS ?= 1000
 RATE_MAX ?= 1gbit
 FIRST ?= 0
+RUNS ?= 5
+JOBS ?= 2
 # What is built once, as CI does, is built faster without what would make a second time faster, or what runs of seconds do not need.
 ifeq ($(CI),true)
 export CARGO_INCREMENTAL ?= 0
@@ -26,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore faults fuzz package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate field flows soak explore faults fuzz package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +84,9 @@ tun: setup packages ## Speed and timing of the TUN link (root), written to docs/
 
 side-by-side: setup packages ## Kernel TCP and two gateways over the same lossy links (root, 20 min), written to docs/measurements
 	scripts/side-by-side
+
+found-rate: setup packages ## The rate found beside the rate told, kernel TCP and quinn, alone and beside others (root, hours; JOBS at once, RUNS each), written to docs/measurements
+	scripts/found-rate --runs $(RUNS) --jobs $(JOBS)
 
 field: setup packages ## Real programs through two gateways, every way at every loss (root, 20 min), written to docs/measurements
 	CI=true $(CARGO) test --locked -p fulmar-cli --test it gateway_field -- --ignored --nocapture

@@ -13,7 +13,7 @@ import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-PARTS = {"strangers": ["scripts/strangers"], "side-by-side": ["scripts/side-by-side"], "speed": ["scripts/speed", "scripts/speed soak", "scripts/speed flows"]}
+PARTS = {"strangers": ["scripts/strangers"], "side-by-side": ["scripts/side-by-side"], "found-rate": ["scripts/found-rate"], "speed": ["scripts/speed", "scripts/speed soak", "scripts/speed flows"]}
 NOISE = ("noise", "noise, 1,400 octets", "noise, from 12,000 ports", "noise, from 4,000 hosts")
 DEAR = "the same, from 4,000 hosts"
 
@@ -89,6 +89,89 @@ class Strangers(unittest.TestCase):
                   self.assertRaisesRegex(SystemExit, "there must be one <!-- made by scripts/strangers -->")):
                 self.script.main()
             self.assertEqual(self.page.read_text(), text)
+
+
+class FoundRate(unittest.TestCase):
+    """`scripts/found-rate` with made-up figures."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.script = loaded("found-rate")
+
+    def run_with(self, *words, share=0.9, fails=()):
+        """Runs it where `fails` cells fail and the others have made-up figures; the names of the cells that were measured."""
+        measured = []
+
+        def transfer(line, contestant, directory):
+            measured.append(f"{line.name} / {contestant}")
+            if measured[-1] in fails:
+                raise SystemExit("of the test")
+            return {"seconds": 1.0, "octets": 1, "complete": line.loss < 50, "share": share + len(measured) / 1e4, "lateness_s": 1e-4}
+
+        def play(scene, directory):
+            measured.append(scene.name)
+            shares = [1 / (place + 1) for place, _ in enumerate(scene.flows)]
+            return {"shares": shares, "late_shares": shares, "queue_ms": 2.5, "own_loss": 0.0125, "lateness_s": 1e-4}
+
+        page = self.folder / "found-rate.md"
+        if not page.exists():
+            page.write_text("By hand.\n<!-- made by scripts/found-rate -->\n<!-- end of scripts/found-rate -->\n")
+        links = self.script.real_links
+        with (unittest.mock.patch.multiple(self.script, PAGE=page, transfer=transfer, play=play, prepare=lambda root: None),
+              unittest.mock.patch.multiple(links, TARGET=self.folder, build=lambda: None, commit=lambda: "c0ffee", available=lambda controls: controls),
+              unittest.mock.patch.object(self.script.os, "geteuid", lambda: 0),
+              unittest.mock.patch.object(sys, "argv", ["found-rate", "--jobs", "1", *words]),
+              contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()) as printed):
+            self.script.main()
+        self.page, self.printed = page.read_text(), printed.getvalue()
+        return measured
+
+    def test_an_interrupted_run_goes_on_and_the_page_says_what_is_missing(self):
+        only = ("--only", "10 mbit, 5 ms, 0 % / *", "--only", "3 packets, 0 %", "--runs", "2")
+        failed = "10 mbit, 5 ms, 0 % / bbr"
+        first = self.run_with(*only, fails=(failed,))
+        self.assertEqual(len(first), 2 * (len(self.script.CONTESTANTS) + 1))
+        self.assertEqual(first[:8], first[8:], "all cells once before any twice")
+        self.assertTrue(self.page.startswith("By hand.\n"))
+        row = table(self.page, "| link | cubic")["10 mbit, 5 ms, 0 %"]
+        self.assertEqual((row["cubic"], row["bbr"]), ("0.901", "–"))
+        self.assertIn(f"Medians of 2 to 2 runs; {len(self.script.cells(self.script.CONTESTANTS)) - 7} cells were not measured.", self.page)
+        self.assertEqual(self.run_with(*only), [failed] * 2)
+        self.assertEqual(self.run_with(*only), [])
+        self.assertEqual(len(self.run_with(*only, "--fresh")), 16)
+
+    def test_all_of_it_is_on_the_page_and_what_did_not_finish_is_in_italics(self):
+        cells = self.script.cells(self.script.CONTESTANTS)
+        self.assertEqual(self.run_with("--runs", "1"), [cell.name for cell in cells])
+        self.assertNotIn("–", self.page)
+        self.assertNotIn("not measured", self.page)
+        rows = table(self.page, "| link | cubic")
+        self.assertEqual(set(rows), {line.name for line in self.script.LINES})
+        self.assertRegex(rows["10 mbit, 5 ms, 50 %"]["found"], r"^\*0\.9\d\d\*$")
+        self.assertRegex(rows["10 mbit, 5 ms, 30 %"]["found"], r"^0\.9\d\d$")
+        alone = table(self.page, "| link | share")["policer of 10 packets, 10 %"]
+        self.assertEqual(list(alone.values()), ["1.000", "2.5", "1.25"])
+        shared = table(self.page, "| buffer and flows")
+        self.assertEqual(shared["1 BDP: fair bbr"]["shares, in fair shares, in the order of the flows"], "1.00 0.50")
+        self.assertEqual((shared["1 BDP: fair fair"]["Jain's index"], shared["1 BDP: fair bbr"]["Jain's index"]), ("0.900", ""))
+
+    def test_figures_come_from_what_programs_say(self):
+        ping = "64 bytes from 10.77.0.1: icmp_seq=1 ttl=64 time=10.2 ms\n64 bytes from 10.77.0.1: icmp_seq=3 ttl=64 time=14.6 ms\n"
+        self.assertAlmostEqual(self.script.mean_queue(ping), 2.2)
+        self.assertIsNone(self.script.mean_queue("100% packet loss"))
+        counted = [[10.0, 0], [10.5, 500], [11.0, 1_500], [11.4, 1_900]]
+        self.assertEqual(self.script.octets_between(counted, 10.6, 11.2), 1_000)
+        self.assertEqual(self.script.octets_between(counted, 9, 12), 1_900)
+        self.assertEqual(self.script.packets(20, 20, 1), ("--queue", "67 packets"))
+        self.assertAlmostEqual(self.script.jain([1, 1, 1, 1]), 1)
+        self.assertAlmostEqual(self.script.jain([1, 0]), 0.5)
+        self.assertEqual(self.script.jain([0, 0]), 0)
+
+    def test_the_rate_is_told_as_the_column_says(self):
+        told = {one: self.script.rate_lines(one, 10) for one in self.script.OURS}
+        self.assertEqual(told, {"told": 'rate = "10mbit"\n', "tenfold": 'rate = "100mbit"\n', "found": "", "again": ""})
 
 
 class Pages(unittest.TestCase):

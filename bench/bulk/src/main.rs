@@ -2,10 +2,11 @@
 //!
 //! The octets are one block of pseudo-random data over and over. A sink counts the octets that come, and
 //! prints the count as JSON; a QUIC sink also when it is interrupted. quinn runs on one thread at each end,
-//! with its default congestion control and TLS_AES_128_GCM (ring), and with flow-control windows wide
+//! with CUBIC, its default, or its BBR, and TLS_AES_128_GCM (ring), and with flow-control windows wide
 //! enough not to matter on a loopback.
 
 use anyhow::{Context as _, bail};
+use quinn::congestion::BbrConfig;
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use ring::digest::{Context, SHA256};
 use std::io::{Read, Write};
@@ -20,7 +21,7 @@ const WINDOW_BYTES: u32 = 64 << 20;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Longer than any measurement: a link that loses half of all packets does not end the connection, as it does not end TCP's.
 const IDLE_MILLISECONDS_MAX: u32 = 120_000;
-const USAGE: &str = "usage: bulk tcp-source ADDRESS BYTES | tcp-sink ADDRESS | quic-source ADDRESS BYTES CERTIFICATE \
+const USAGE: &str = "usage: bulk tcp-source ADDRESS BYTES | tcp-sink ADDRESS | quic-source ADDRESS BYTES CERTIFICATE [bbr] \
     | quic-sink ADDRESS CERTIFICATE | hashed-source ADDRESS SECONDS | hashed-sink ADDRESS \
     | flows-source ADDRESS COUNT SECONDS | flows-sink ADDRESS COUNT SKIPPED_SECONDS COUNTED_SECONDS";
 
@@ -30,7 +31,8 @@ fn main() -> anyhow::Result<()> {
     match words[..] {
         ["tcp-source", to, bytes] => tcp_source(to.parse()?, bytes.parse()?),
         ["tcp-sink", at] => tcp_sink(at.parse()?),
-        ["quic-source", to, bytes, certificate] => runtime()?.block_on(quic_source(to.parse()?, bytes.parse()?, certificate)),
+        ["quic-source", to, bytes, certificate] => runtime()?.block_on(quic_source(to.parse()?, bytes.parse()?, certificate, false)),
+        ["quic-source", to, bytes, certificate, "bbr"] => runtime()?.block_on(quic_source(to.parse()?, bytes.parse()?, certificate, true)),
         ["quic-sink", at, certificate] => runtime()?.block_on(quic_sink(at.parse()?, certificate)),
         ["hashed-source", to, seconds] => hashed_source(to.parse()?, Duration::from_secs(seconds.parse()?)),
         ["hashed-sink", at] => hashed_sink(at.parse()?),
@@ -198,8 +200,11 @@ fn flows_sink(at: SocketAddr, count: usize, skipped: Duration, counted: Duration
     Ok(())
 }
 
-fn transport() -> Arc<TransportConfig> {
+fn transport(bbr: bool) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
+    if bbr {
+        config.congestion_controller_factory(Arc::new(BbrConfig::default()));
+    }
     config
         .stream_receive_window(VarInt::from_u32(WINDOW_BYTES))
         .receive_window(VarInt::from_u32(WINDOW_BYTES))
@@ -226,7 +231,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(provider)
 }
 
-async fn quic_source(to: SocketAddr, bytes: u64, certificate: &str) -> anyhow::Result<()> {
+async fn quic_source(to: SocketAddr, bytes: u64, certificate: &str, bbr: bool) -> anyhow::Result<()> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(std::fs::read(certificate).context("the certificate")?.into())?;
     let tls = rustls::ClientConfig::builder_with_provider(provider())
@@ -234,7 +239,7 @@ async fn quic_source(to: SocketAddr, bytes: u64, certificate: &str) -> anyhow::R
         .with_root_certificates(roots)
         .with_no_client_auth();
     let mut config = ClientConfig::new(Arc::new(quinn::crypto::rustls::QuicClientConfig::try_from(tls)?));
-    config.transport_config(transport());
+    config.transport_config(transport(bbr));
     let endpoint = Endpoint::new(
         EndpointConfig::default(),
         None,
@@ -266,7 +271,7 @@ async fn quic_sink(at: SocketAddr, certificate: &str) -> anyhow::Result<()> {
         .with_no_client_auth()
         .with_single_cert(vec![own.cert.der().clone()], key)?;
     let mut config = ServerConfig::with_crypto(Arc::new(quinn::crypto::rustls::QuicServerConfig::try_from(tls)?));
-    config.transport_config(transport());
+    config.transport_config(transport(false));
     let endpoint = Endpoint::new(EndpointConfig::default(), Some(config), socket(at)?, Arc::new(TokioRuntime))?;
     ready()?;
     let mut arrived = Arrived::default();
