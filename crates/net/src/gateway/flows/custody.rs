@@ -281,7 +281,7 @@ mod tests {
             budget.follow(places.iter().copied());
             places.iter().map(|place| budget.of(*place).left()).max()
         };
-        assert_eq!(room(&[0, 1, 2, 3]), Some(63));
+        assert_eq!(room(&[0, 1, 2, 3]), Some(64));
         assert_eq!(room(&[3]), Some(100));
     }
 
