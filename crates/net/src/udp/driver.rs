@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!           ┌── deadline due ──▶ handle_deadline ─┐
-//!  ppoll ───┼── datagrams ─────▶ handle_datagram ─┼─▶ drain, flush ─▶ Application::work ─▶ ppoll
-//!           └── waker, app's source ──────────────┘          ▲            │ touched the machine
-//!                                                            └────────────┘
+//!  ppoll ───┼── datagrams ─────▶ handle_datagram ─┼─▶ drain ─▶ Application::work ─▶ flush ─▶ ppoll
+//!           └── waker, app's source ──────────────┘     ▲            │ touched the machine
+//!                                                       └────────────┘
 //! ```
 //!
 //! # Promises
@@ -14,7 +14,7 @@
 
 use super::batch::Batch;
 use super::paths::{Path, PathTable, PathTableConfig};
-use super::port::UdpPort;
+use super::port::{BURST_TIME, UdpPort};
 use super::receiving::Arrivals;
 use crate::clock::Clock;
 use crate::wait::{Interest, Ready, WakeUp, wait};
@@ -144,6 +144,8 @@ pub struct UdpDriver {
     wake_up: WakeUp,
     batch: Batch,
     arrivals: Arrivals,
+    /// The drain after which everything was handed to the kernel before the application worked.
+    flushed: Instant,
     /// For the next sleep; the vector is kept for its memory.
     ready: Vec<Ready>,
 }
@@ -197,6 +199,7 @@ impl UdpDriver {
             wake_up,
             batch: Batch::default(),
             arrivals: Arrivals::default(),
+            flushed: Instant::START,
             ready: Vec::new(),
         }
     }
@@ -241,6 +244,7 @@ impl UdpDriver {
         loop {
             let (deadline, step) = self.settle(machine, app);
             if step == Step::Stop {
+                self.port.flush();
                 return Ok(());
             }
             if self.make_paths(machine, app) {
@@ -361,13 +365,15 @@ impl UdpDriver {
             deadline = after;
             // An event may be what it waits for.
             if step == Step::Stop || (step == Step::Wait && !events) {
+                self.port.flush();
                 return (Deadline::earlier(deadline, app.next_deadline()), step);
             }
         }
     }
 
-    /// Drains completely, and hands over to the kernel what leaves: a machine takes the time of the drain for the time of
-    /// sending, and the application's work may take long. Also says whether the application was told something.
+    /// Drains completely; also says whether the application was told something. What leaves is handed over to the kernel
+    /// if nothing was for [`BURST_TIME`]: a machine takes the time of the drain for the time of sending, and the
+    /// application's work may take long. At high rates it waits for more, which one call takes.
     fn drain<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
@@ -379,9 +385,13 @@ impl UdpDriver {
             app,
             events: false,
         };
-        let deadline = drain(machine, self.clock.now(), &mut turn);
+        let now = self.clock.now();
+        let deadline = drain(machine, now, &mut turn);
         let events = turn.events;
-        self.port.flush();
+        if now.saturating_since(self.flushed) >= BURST_TIME {
+            self.port.flush();
+            self.flushed = now;
+        }
         (deadline, events)
     }
 

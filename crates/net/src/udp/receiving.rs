@@ -69,7 +69,7 @@ pub(super) fn receive(
     for extra in message.cmsgs()? {
         match extra {
             ControlMessageOwned::ScmTimestampns(time) => {
-                received.stamp = Duration::try_from(time).ok();
+                received.stamp = Some(time.into());
             }
             ControlMessageOwned::UdpGroSegments(octets) => {
                 received.stride = usize::try_from(octets).unwrap_or(received.len);
