@@ -175,6 +175,44 @@ fn a_rate_that_nobody_told_is_found_by_path_acks_whatever_is_lost() {
     }
 }
 
+/// The share of the ideal at 10 mbit, 10 ms and 5 % both ways, beside a way back of `back` kbit.
+fn share_beside(back: u64, config: EndpointConfig) -> f64 {
+    let account = Rc::default();
+    let lanes = [10_000, back].map(|kbit| Lane::new(1_000 * kbit, 100, millis(10), 0.05));
+    let medium = link(lanes, &account, |_| {});
+    let mut pair = Pair::with_endpoints(telling(), config, medium);
+    // Until the search for a size is over: its probes fill a narrow way for seconds.
+    pair.run(Duration::from_secs(if std::env::var("COLD").is_ok() {
+        0
+    } else {
+        15
+    }));
+    let share = share(&mut pair, 20_000_000, 10 * MBIT, 0.05);
+    let seconds = pair.now.as_secs_f64();
+    let path_acks = account.path_acks.get() as f64 / seconds;
+    let back_used = account.back.get() as f64 * 8e-3 / seconds;
+    println!(
+        "{back} kbit back: {share:.3}, {path_acks:.0} path acks a second, {back_used:.0} kbit"
+    );
+    share
+}
+
+#[test]
+fn acknowledgements_thin_out_to_what_a_narrow_way_back_carries() {
+    for (back, least) in [
+        (16, 0.0),
+        (32, 0.0),
+        (64, 0.0),
+        (128, 0.0),
+        (256, 0.0),
+        (10_000, 0.0),
+    ] {
+        let found = share_beside(back, finding());
+        let told = share_beside(back, endpoint_config());
+        assert!(found > least && told > least, "{back}: {found} {told}");
+    }
+}
+
 #[test]
 fn beside_an_end_that_tells_nothing_the_reports_of_acknowledgements_do() {
     for knows in [0, 1] {

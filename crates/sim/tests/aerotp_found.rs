@@ -110,3 +110,45 @@ fn on_links_that_come_and_go_the_rate_stays() {
         assert!(found > least * ideal, "{fault}: {}", found / ideal);
     }
 }
+
+#[test]
+fn a_narrow_way_back_carries_acknowledgements_enough() {
+    for (back, least) in [("64kbit", 0.9), ("256kbit", 0.94), ("10mbit", 0.94)] {
+        let link = ["hop.delay=10ms", "hop.loss=5%", "flow.bytes=10MB"];
+        let back_rate = format!("hop.reverse.rate={back}");
+        let mut sets = vec![back_rate.as_str()];
+        sets.extend(link);
+        let told = goodput(&sets);
+        sets.push("flow.send_rate=found");
+        let found = goodput(&sets);
+        let ideal = 10e6 * 0.95 * PAYLOAD_SHARE;
+        println!(
+            "{back} back: found {:.3}, told {:.3}",
+            found / ideal,
+            told / ideal
+        );
+        assert!(found > least * ideal && told > least * ideal, "{back}");
+    }
+}
+
+/// Told, a long and fast link is filled where the window holds what is sent in five round trips: of a hundred that are
+/// lost five are lost again, and all behind them waits.
+#[test]
+fn a_window_of_five_round_trips_fills_a_link_that_is_long_and_fast() {
+    for loss in ["0%", "5%"] {
+        let of = format!("hop.loss={loss}");
+        let told = goodput(&[
+            "hop.rate=100mbit",
+            "hop.delay=300ms",
+            "hop.queue=\"1000 packets\"",
+            "flow.bytes=200MB",
+            "flow.window=32768",
+            "flow.send_buffer=48MB",
+            &of,
+        ]);
+        let lost: f64 = loss.trim_end_matches('%').parse().expect("a number");
+        let ideal = 100e6 * (1.0 - lost / 100.0) * PAYLOAD_SHARE;
+        println!("{loss}: {:.3}", told / ideal);
+        assert!(told > 0.85 * ideal, "{loss}: {}", told / ideal);
+    }
+}

@@ -23,3 +23,28 @@ fn a_transfer_through_two_gateways_reaches_its_share_of_the_ideal() {
         }
     }
 }
+
+#[test]
+fn a_window_grows_to_what_a_long_and_fast_link_takes() {
+    let sets = [
+        "sweep.hop.loss=[\"0%\", \"5%\"]",
+        "hop.rate=100mbit",
+        "hop.delay=300ms",
+        "flow.mode=reliable",
+        "flow.bytes=200MB",
+        "flow.credit=4194304B",
+        "flow.window=32768",
+        "flow.send_buffer=48MB",
+        "run.runs=1",
+    ];
+    let points = run(GATEWAY, &sets);
+    assert_eq!(points.len(), 2);
+    for (point, loss) in points.iter().zip([0.0, 0.05]) {
+        let metrics = &point.runs[0].metrics;
+        assert_eq!(metrics.flow.delivered_bytes, 200_000_000, "{loss}");
+        let ideal = (1.0 - loss) * 100e6 * 1472.0 / 1500.0;
+        let reached = metrics.flow.goodput_bps.unwrap_or_default() / ideal;
+        println!("{loss}: {reached:.3}");
+        assert!(reached > 0.85, "{reached:.3} of the ideal at loss {loss}");
+    }
+}

@@ -102,6 +102,8 @@ pub(super) struct PathAcks {
     /// Datagrams that are still to be told of one by one.
     each: u32,
     every: Duration,
+    /// The least round trip since the last keys: a queue of the session's own probes makes it longer for a while.
+    round_trip: Option<Duration>,
     told_at: Option<Instant>,
     due: Option<Instant>,
     /// The number of the datagram that leaves next, whatever keys it is sealed under.
@@ -130,6 +132,7 @@ impl PathAcks {
             back: is_in_two && we_send && they_ask,
         };
         self.every = self.every.max(EVERY);
+        self.round_trip = None;
         if !self.ways.back {
             self.due = None;
         }
@@ -212,7 +215,9 @@ impl PathAcks {
         self.due = None;
         let newest = self.newest.filter(|newest| newest.keys == keys)?;
         self.told_at = Some(now);
-        self.every = pause(back, round_trip);
+        let round_trips = [self.round_trip, round_trip];
+        self.round_trip = round_trips.into_iter().flatten().min();
+        self.every = pause(back, self.round_trip);
         Some(PathAck {
             slot: PathSlot::FIRST,
             largest: u32::try_from(newest.counter).ok()?,

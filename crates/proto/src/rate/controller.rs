@@ -123,7 +123,7 @@ fn octets_of(bound: Option<Bitrate>) -> f64 {
     clippy::cast_sign_loss,
     reason = "rates are positive, and a cast saturates"
 )]
-fn bitrate(octets: f64) -> Bitrate {
+pub(super) fn bitrate(octets: f64) -> Bitrate {
     Bitrate::from_bits_per_second((octets * 8.0) as u64)
 }
 
@@ -171,12 +171,13 @@ impl RateController {
 
     /// The rate, and why it is not more.
     pub fn belief(&self) -> RateBelief {
+        let by_train = (self.start.as_ref()).map_or(self.others.link, Start::by_train);
         RateBelief {
             rate: bitrate(self.estimate()),
             cause: self.cause,
             queueing: seconds(self.queueing()),
             lost: 1.0 - self.share,
-            link: (self.others.link > 0.0).then(|| bitrate(self.others.link)),
+            link: (by_train > 0.0).then(|| bitrate(by_train)),
             beside_others: self.others.share_it() || self.yielding.share < 1.0,
         }
     }

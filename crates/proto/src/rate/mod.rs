@@ -5,6 +5,8 @@
 //! fast datagrams may leave. Loss alone never lowers the rate. What lowers it is a queue that grows, or
 //! that more sent is not more arrived. `docs/adr/0032-the-rate-is-found.md` has the reasons.
 
+mod answer_watch;
+mod answers;
 mod belief;
 mod competing;
 mod config;
@@ -16,6 +18,8 @@ mod sent_log;
 mod start;
 mod window;
 
+pub use answer_watch::AnswerWatch;
+pub use answers::{AnswerRate, AnswersReport};
 pub use belief::{RateBelief, RateCause};
 pub use config::{RateConfig, RateSharing};
 pub use controller::RateController;

@@ -37,6 +37,9 @@ use crate::units::Instant;
 use core::net::SocketAddr;
 use timers::FlowTimer;
 
+/// The octets that the far side is promised for each that was delivered, where the window may grow.
+const GROWS_WITH_DELIVERED: u64 = 8;
+
 /// The phase of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -172,15 +175,15 @@ impl Flow {
         }
     }
 
-    /// The octets beyond those delivered that the far side is promised: the window, and twice as many as were delivered
-    /// before where it may grow. A flow that carries much soon has a window for any link, and a short one takes no memory.
+    /// The octets beyond those delivered that the far side is promised: the window, and [`GROWS_WITH_DELIVERED`] for
+    /// each delivered before where it may grow. A flow that carries much soon has a window for any link, and a short one takes no memory.
     fn promised(&self) -> u64 {
         let delivered = self.stream.incoming.credit.delivered();
         let promised = self
             .class
             .window
             .0
-            .saturating_add(delivered.saturating_mul(2));
+            .saturating_add(delivered.saturating_mul(GROWS_WITH_DELIVERED));
         promised.min(self.class.window_most())
     }
 

@@ -244,7 +244,7 @@ impl Acknowledger {
             channel: state.channel.filter(|_| room >= CHANNEL_NUMBERS),
             report,
         };
-        let room = room - words.numbers();
+        let room = answer.numbers_max(room - words.numbers());
         let newest_first = self.recent.iter().rev().take(room).map(|recent| recent.seq);
         let next = state.next_expected;
         answer.cumulative(handshake, next, words, newest_first, out);

@@ -63,6 +63,15 @@ impl Answer {
         }
     }
 
+    /// The numbers that a cumulative MACK may be offered where `room` words are left; in the short form it takes those that fit.
+    pub(super) const fn numbers_max(&self, room: usize) -> usize {
+        if self.named.is_some() {
+            short::RANGE_NUMBERS_MAX
+        } else {
+            room
+        }
+    }
+
     /// Appends a MACK of the papers' style, which has no short form.
     pub(super) fn listed(
         &self,

@@ -23,6 +23,7 @@ mod intake;
 mod key;
 mod modes;
 mod packing;
+mod path_answers;
 mod path_control;
 mod patience;
 mod rate_source;

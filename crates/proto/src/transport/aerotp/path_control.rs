@@ -1,6 +1,7 @@
 //! The rate of a path: told by the layer below and followed down to the link's, or found.
 
 mod found;
+mod heard;
 
 use super::connection::RateSign;
 use super::event::{PathRate, RateReason};
@@ -9,6 +10,7 @@ use crate::rate::RateConfig;
 use crate::transport::parts::{LinkFollower, LinkReport, RateControl};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 pub(super) use found::FoundPath;
+pub(super) use heard::{Counts, Heard};
 
 /// The owner of a path's rate.
 #[derive(Debug)]

@@ -6,7 +6,9 @@
 //! precautionary repetitions, leave when nothing else would.
 
 use super::config::Share;
+use super::connection::RateSign;
 use super::event::ConnectionId;
+use super::path_answers::PathAnswers;
 use super::path_control::PathControl;
 use super::rate_source::RateSource;
 use crate::machine::{AckedWays, Deadline, PathAck, Priority, Sealed};
@@ -31,6 +33,7 @@ const REPORTED_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct PathSchedule {
     pub(super) pacer: Pacer,
     pub(super) control_of_rate: PathControl,
+    answers: PathAnswers,
     /// Octets that have arrived, headers of the layers below included.
     arrived: u64,
     /// The time of the last arrival, and the datagrams that are still to be reported one by one.
@@ -72,6 +75,7 @@ impl PathSchedule {
         Self {
             pacer,
             control_of_rate,
+            answers: PathAnswers::default(),
             arrived: 0,
             arrived_at: None,
             reported_each: 0,
@@ -97,10 +101,11 @@ impl PathSchedule {
 
     /// Notes a datagram that left, once it is known whether data waits behind it.
     pub(super) fn on_left(&mut self, now: Instant, octets: usize, control: bool) {
+        let wire = self.pacer.wire_bytes(octets);
+        self.answers.on_sent(now, wire, control);
         if self.control_of_rate.is_numbered() {
             return;
         }
-        let wire = self.pacer.wire_bytes(octets);
         let more = !self.is_empty();
         if let PathControl::Found(found) = &mut self.control_of_rate {
             found.on_sent(now, wire, control, more);
@@ -158,6 +163,7 @@ impl PathSchedule {
 
     /// Counts a datagram that leaves on a numbered path.
     pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, wire: ByteCount) {
+        self.answers.on_sealed(now, sealed);
         let more = !self.is_empty();
         if let PathControl::Found(found) = &mut self.control_of_rate {
             found.on_sealed(now, sealed, wire, more);
@@ -166,6 +172,7 @@ impl PathSchedule {
 
     /// Takes what the peer tells of a numbered path.
     pub(super) fn on_path_ack(&mut self, now: Instant, ack: &PathAck) {
+        self.answers.on_path_ack(now, ack);
         if let PathControl::Found(found) = &mut self.control_of_rate {
             found.on_path_ack(now, ack);
             self.update_rate(now);
@@ -174,10 +181,62 @@ impl PathSchedule {
 
     /// The rate that was told, or that was found once something was heard.
     pub(super) fn rate(&self) -> Option<Bitrate> {
-        match &self.control_of_rate {
+        let rate = match &self.control_of_rate {
             PathControl::Found(found) => found.rate(),
             PathControl::Told(_) => Some(self.pacer.rate()),
+        };
+        let carried = self.answers.carried();
+        [rate, carried].into_iter().flatten().min()
+    }
+
+    /// The most that the path may carry.
+    pub(super) fn rate_hoped(&self) -> Option<Bitrate> {
+        match &self.control_of_rate {
+            PathControl::Found(found) => found.hoped(),
+            PathControl::Told(_) => Some(self.pacer.rate()),
         }
+    }
+
+    /// Takes the signs of an answer. Returns whether the told rate turned out to be wrong just now.
+    pub(super) fn on_sign(
+        &mut self,
+        now: Instant,
+        mut sign: RateSign,
+        rtt: Option<Duration>,
+    ) -> bool {
+        sign.report = (sign.report).filter(|report| !self.answers.takes_report(now, report));
+        self.control_of_rate.on_sign(now, sign, rtt)
+    }
+
+    /// Notes that data arrived.
+    pub(super) const fn on_data(&mut self, now: Instant) {
+        self.answers.on_data(now);
+    }
+
+    /// Takes the clock of an answer. Returns whether the remote should hear that a queue of its answers stands.
+    pub(super) fn sees_queue_of_answers(&mut self, now: Instant, clock: u32) -> bool {
+        self.answers.sees_queue(now, clock) && !self.told_by_session
+    }
+
+    /// The octets that an answer may have, if the way back carries little.
+    pub(super) fn answer_bytes_max(&self) -> Option<usize> {
+        self.answers.bytes_max()
+    }
+
+    /// Whether control may leave: as the rate allows, and the way back carries answers.
+    pub(super) fn allows_control(&self, now: Instant) -> bool {
+        self.pacer.allows_control(now) && self.answers.allows(now)
+    }
+
+    /// The time to ask again after [`PathSchedule::allows_control`] said no.
+    pub(super) fn control_at(&self) -> Instant {
+        self.pacer.control_at().max(self.answers.next_at())
+    }
+
+    /// Counts `wire` octets that the layer below sent of its own.
+    pub(super) fn on_sent_below(&mut self, now: Instant, wire: ByteCount) {
+        self.pacer.on_sent_below(now, wire);
+        self.answers.on_sent_below(now, wire);
     }
 
     /// Forgets what a peer said that has restarted: it counts anew.

@@ -55,6 +55,12 @@ impl Connection {
         sign
     }
 
+    /// Notes that the peer is to hear how its answers arrive, of which the newest left when its clock was `clock`.
+    pub(in super::super) const fn tell_of_answers(&mut self, now: Instant, clock: u32) {
+        self.receiver.note_stamp(now, clock, false);
+        self.receiver.want_report();
+    }
+
     /// Notes that the peer is to hear what arrived on the path with a TPDU of this kind, if it names a time of the
     /// peer's.
     pub(in super::super) const fn on_report_owed(&mut self, kind: TpduKind) {

@@ -66,12 +66,13 @@ impl Connection {
         );
     }
 
-    /// Appends one control TPDU, if one is due. An acknowledgement takes the report.
+    /// Appends one control TPDU, if one is due. An acknowledgement takes the report. Where the way back
+    /// carries little, an answer has at most so many octets.
     pub(in super::super) fn write_control(
         &mut self,
         now: Instant,
         code: &mut PacketCode,
-        report: &mut Option<PathReport>,
+        (report, bytes_max): (&mut Option<PathReport>, Option<usize>),
         out: &mut Vec<u8>,
     ) -> Option<TransmitKind> {
         if !self.wants_to_answer() {
@@ -97,7 +98,8 @@ impl Connection {
             self.bare(now, self.sender.end_seq(), Flags::AFIN, out);
         } else {
             let strength = self.receiver.feedback_strength();
-            let answer = self.answer(strength);
+            let mut answer = self.answer(strength);
+            answer.bytes_max = bytes_max.map_or(answer.bytes_max, |max| max.min(answer.bytes_max));
             if !self.receiver.write_answer(now, answer, report, out) {
                 return None;
             }

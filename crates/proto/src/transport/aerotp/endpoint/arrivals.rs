@@ -119,9 +119,17 @@ impl AerotpEndpoint {
         let sign = entry
             .connection
             .on_tpdu(now, tpdu, arriving.corrected_symbols, arriving.marked);
-        let schedule = self.paths.get(&path);
-        if schedule.is_some_and(|schedule| schedule.owes_report(now)) {
-            entry.connection.on_report_owed(tpdu.kind());
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            if matches!(tpdu.kind(), TpduKind::Data { .. } | TpduKind::Repair) {
+                schedule.on_data(now);
+            }
+            if schedule.owes_report(now) {
+                entry.connection.on_report_owed(tpdu.kind());
+            }
+            let clock = sign.report.map(|report| report.clock);
+            if let Some(clock) = clock.filter(|clock| schedule.sees_queue_of_answers(now, *clock)) {
+                entry.connection.tell_of_answers(now, clock);
+            }
         }
         let rtt = entry.connection.rtt();
         if let (Some(rtt), Some(known)) = (rtt, self.round_trips.get_mut(&path)) {
@@ -131,7 +139,7 @@ impl AerotpEndpoint {
         if !tpdu.fec_words.is_none() {
             schedule.strength_seen = tpdu.fec_words;
         }
-        let turned_out_wrong = schedule.control_of_rate.on_sign(now, sign, rtt);
+        let turned_out_wrong = schedule.on_sign(now, sign, rtt);
         schedule.update_rate(now);
         if turned_out_wrong {
             self.counters.rates_declared_wrong += 1;

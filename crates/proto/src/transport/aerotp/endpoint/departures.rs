@@ -134,9 +134,10 @@ impl AerotpEndpoint {
         let mut from = PathId(0);
         while let Some(path) = self.control_paths.range(from..).next().copied() {
             let schedule = self.paths.get_mut(&path);
-            let allowed = schedule.filter(|schedule| schedule.pacer.allows_control(now));
-            let turn = allowed.and_then(|p| Some((p.control.pop_front()?, p.report(now))));
-            let Some((id, mut report)) = turn else {
+            let allowed = schedule.filter(|schedule| schedule.allows_control(now));
+            let turn = allowed
+                .and_then(|p| Some((p.control.pop_front()?, p.report(now), p.answer_bytes_max())));
+            let Some((id, mut report, bytes_max)) = turn else {
                 if self.paths.get(&path).is_none_or(|p| p.control.is_empty()) {
                     self.control_paths.remove(&path);
                 }
@@ -151,7 +152,7 @@ impl AerotpEndpoint {
             let code = self.intake.code();
             let may_report = report.is_some();
             let connection = &mut entry.connection;
-            let kind = connection.write_control(now, code, &mut report, out);
+            let kind = connection.write_control(now, code, (&mut report, bytes_max), out);
             let len = out.len() - start;
             // The octets are counted before the connection may be forgotten, and its path with it.
             if kind.is_some() {

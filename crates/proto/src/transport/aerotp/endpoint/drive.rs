@@ -64,7 +64,7 @@ impl Machine for AerotpEndpoint {
         let control = control.filter_map(|path| self.paths.get(path));
         let control = control.filter(|schedule| !schedule.control.is_empty());
         let control = control
-            .map(|schedule| schedule.pacer.control_at())
+            .map(|schedule| schedule.control_at())
             .min()
             .map(|at| Deadline {
                 at,

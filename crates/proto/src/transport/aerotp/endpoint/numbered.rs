@@ -35,7 +35,14 @@ impl AerotpEndpoint {
         }
     }
 
-    /// The rate of a path as it was told, or as it was found once something was heard.
+    /// The most that a path may carry: the rate told, or what was found or hoped for once something was heard. Windows follow it, since
+    /// a rate that is found is no more than what they let through.
+    pub fn rate_hoped(&self, path: PathId) -> Option<Bitrate> {
+        self.paths.get(&path)?.rate_hoped()
+    }
+
+    /// The rate of a path as it was told, or as it was found once something was heard; less, while its answers show that it
+    /// carries less.
     pub fn rate_of(&self, path: PathId) -> Option<Bitrate> {
         self.paths.get(&path)?.rate()
     }

@@ -41,7 +41,7 @@ impl AerotpEndpoint {
     pub fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
         self.now = now;
         if let Some(schedule) = self.paths.get_mut(&path) {
-            schedule.pacer.on_sent_below(now, wire);
+            schedule.on_sent_below(now, wire);
         }
     }
 

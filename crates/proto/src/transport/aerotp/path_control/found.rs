@@ -1,6 +1,7 @@
 //! A path whose rate is found: the controller, fed with what leaves and with the receiver's reports.
 
 use super::super::event::{PathRate, RateReason};
+use super::heard::{Counts, Heard, OtherStart};
 use crate::machine::{Deadline, PathAck, Sealed, SealedContent};
 use crate::rate::{ArrivalReport, RateCause, RateConfig, RateController, RateSharing};
 use crate::transport::parts::DeliveryReport;
@@ -22,13 +23,6 @@ const MUCH_LESS: f64 = 0.8;
 const WRONG_FOR: Duration = Duration::from_secs(10);
 /// The span over which the rate of arrival is taken.
 const DELIVERY_SPAN: Duration = Duration::from_millis(100);
-/// The age of the last report above which an older clock is another clock: the receiver has started again.
-const REORDERED_MAX: Duration = Duration::from_secs(1);
-/// The most by which the receiver's clock may run ahead of twice the time that passed here: reports are under way for
-/// different times.
-const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(10);
-/// The age of the last report above which a clock of 32 bits may have made a turn.
-const TURN: Duration = Duration::from_secs(1_000);
 
 /// The state of a path whose rate is found.
 #[derive(Debug)]
@@ -55,72 +49,6 @@ pub(in super::super) struct FoundPath {
     delivered: Option<Bitrate>,
     span_from: Option<(u64, Duration)>,
 }
-
-/// The counts of a report, modulo 2^32.
-#[derive(Clone, Copy, Debug)]
-struct Counts {
-    arrived: u32,
-    clock: u32,
-    /// Marks, modulo 2^16; reports of acknowledgements count none.
-    marks: u16,
-}
-
-/// The last report.
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    at: Instant,
-    /// Its counts as they came, and all in all.
-    arrived: u32,
-    arrived_total: u64,
-    clock: u32,
-    clock_total: Duration,
-    marks: u16,
-    marks_total: u64,
-}
-
-impl Heard {
-    /// The next report's counts. `None` if it is older; `Err` if it comes from another start of the receiver.
-    fn next(self, now: Instant, counts: Counts) -> Result<Option<Self>, OtherStart> {
-        let since = now.saturating_since(self.at);
-        let later = counts.clock.wrapping_sub(self.clock);
-        let octets = counts.arrived.wrapping_sub(self.arrived);
-        let later_by = Duration::from_micros(u64::from(later));
-        let is_wild = later_by > since * 2 + CLOCK_AHEAD_MAX;
-        if is_wild || later >= 1 << 31 || octets >= 1 << 31 || since > TURN {
-            return if since > REORDERED_MAX {
-                Err(OtherStart)
-            } else {
-                Ok(None)
-            };
-        }
-        Ok(Some(Self {
-            at: now,
-            arrived: counts.arrived,
-            arrived_total: self.arrived_total + u64::from(octets),
-            clock: counts.clock,
-            clock_total: self.clock_total + later_by,
-            marks: counts.marks,
-            marks_total: self.marks_total + u64::from(counts.marks.wrapping_sub(self.marks)),
-        }))
-    }
-
-    fn first(now: Instant, counts: Counts) -> Self {
-        Self {
-            at: now,
-            arrived: counts.arrived,
-            arrived_total: 0,
-            clock: counts.clock,
-            // Room for what is before it.
-            clock_total: TURN,
-            marks: counts.marks,
-            marks_total: 0,
-        }
-    }
-}
-
-/// The receiver's counts have begun again.
-#[derive(Clone, Copy, Debug)]
-struct OtherStart;
 
 impl FoundPath {
     pub(super) fn new(config: RateConfig) -> Self {
@@ -272,6 +200,14 @@ impl FoundPath {
     pub(in super::super) fn rate(&self) -> Option<Bitrate> {
         let found = self.heard.filter(|_| self.has_sent);
         found.map(|_| self.controller.belief().rate)
+    }
+
+    /// The most that the path may carry: the rate found, or that of the first train while less was needed.
+    pub(in super::super) fn hoped(&self) -> Option<Bitrate> {
+        let hoped = self
+            .rate()?
+            .max(self.controller.belief().link.unwrap_or_default());
+        Some(self.config.bound.map_or(hoped, |bound| hoped.min(bound)))
     }
 
     /// Takes what the peer tells of a numbered path.
