@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 /// Datagrams by each carrier: 1.7 s of the link.
 const COUNT: usize = 1_000;
 const OCTETS: usize = 1_000;
-/// What is sent by a carrier is all of one octet, so that every inverted bit shows, and whose it was.
+/// The octet that all of a carrier's datagrams consist of, so that every inverted bit shows, and whose it was.
 const CHECKED: u8 = 0;
 const UNCHECKED: u8 = 0xFF;
 /// Far longer than the link holds a packet.

@@ -104,13 +104,13 @@ fn decoder_with_losses(stream: &mut Rng, sources: &[&[u8]], repairs: usize) -> B
     decoder
 }
 
-/// What a window's decoder is fed.
+/// One unit of a window, as its decoder is fed with it.
 enum Unit {
     Source(u64),
     Repair(RepairSpan, Vec<u8>),
 }
 
-/// What comes of `sources` and of a repair symbol over the last `window` behind each `every` of them.
+/// The units that arrive: `sources`, and behind each `every` of them a repair symbol over the last `window`.
 fn flow_with_losses(
     stream: &mut Rng,
     sources: &[&[u8]],

@@ -43,7 +43,7 @@ const RATE_MIN: f64 = 250.0;
 const RECORD_STEP: Duration = Duration::from_millis(5);
 const RECORD_MAX: usize = 512;
 
-/// What a report tells of answers.
+/// A report's news of answers.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswersReport {
     /// The time at which the newest answer that arrived was sent.

@@ -1,6 +1,6 @@
 //! The coefficients of a repair symbol, out of its key (RFC 8681, section 3.6; RFC 8682).
 
-/// How many of the coefficients of a repair symbol are not zero: (value + 1) of 16.
+/// The share of a repair symbol's coefficients that are not zero: (threshold + 1) of 16.
 ///
 /// Thin symbols cost less to make and to solve; below full, a symbol says nothing about some of its sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

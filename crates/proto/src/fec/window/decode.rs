@@ -73,7 +73,7 @@ pub enum RejectedSymbol {
         /// The number that waits.
         equations: usize,
     },
-    /// What the units say cannot all be true, so one was damaged without notice. Nothing shows which one, so the
+    /// The units contradict each other, so one was damaged without notice. Nothing shows which one, so the
     /// waiting repair symbols are forgotten. A source that came is kept.
     #[error("units contradict each other: one was damaged")]
     Corrupt,
