@@ -75,6 +75,29 @@ impl ChannelConfig {
     }
 }
 
+/// Takes a packet into a queue that signals congestion before it is full.
+fn admit_managed(
+    transmitter: &mut Transmitter,
+    manager: &mut Manager,
+    now: Instant,
+    len: ByteCount,
+    capable: bool,
+) -> Result<Transmission, ChannelDropReason> {
+    let (waiting, _) = transmitter.waiting(now);
+    let wait = transmitter.free_at().saturating_since(now);
+    let has_room = transmitter.has_room(now, len);
+    let signals = manager.signals(now, len, (waiting, wait), has_room);
+    if has_room && signals && !capable {
+        return Err(ChannelDropReason::Early);
+    }
+    let Some(mut transmission) = transmitter.admit(now, len) else {
+        return Err(ChannelDropReason::Queue);
+    };
+    manager.admitted(transmission.start);
+    transmission.marked |= signals;
+    Ok(transmission)
+}
+
 impl Channel {
     /// A channel whose models draw from streams below `rng`: `loss`, `bits`, `jitter`, `reorder`,
     /// `duplicate`, `dama`, `red` and `fading`.
@@ -146,33 +169,23 @@ impl Channel {
         {
             return self.drop_for(ChannelDropReason::Policer);
         }
-        match &mut self.sender {
-            Sender::Fixed(transmitter) => match transmitter.admit(self.latest, len) {
-                Some(transmission) => self.transmit(transmission, len),
-                None => self.drop_for(ChannelDropReason::Queue),
-            },
+        let transmission = match &mut self.sender {
+            Sender::Fixed(transmitter) => transmitter
+                .admit(self.latest, len)
+                .ok_or(ChannelDropReason::Queue),
             Sender::Managed(transmitter, manager) => {
-                let (waiting, _) = transmitter.waiting(self.latest);
-                let wait = transmitter.free_at().saturating_since(self.latest);
-                let has_room = transmitter.has_room(self.latest, len);
-                let signals = manager.signals(self.latest, len, (waiting, wait), has_room);
-                if has_room && signals && !capable {
-                    return self.drop_for(ChannelDropReason::Early);
-                }
-                let Some(mut transmission) = transmitter.admit(self.latest, len) else {
-                    return self.drop_for(ChannelDropReason::Queue);
-                };
-                manager.admitted(transmission.start);
-                transmission.marked |= signals;
-                self.transmit(transmission, len)
+                admit_managed(transmitter, manager, self.latest, len, capable)
             }
             Sender::OnDemand(terminal) => {
                 if terminal.admit(self.latest, len) {
-                    ChannelVerdict::Waits
-                } else {
-                    self.drop_for(ChannelDropReason::Queue)
+                    return ChannelVerdict::Waits;
                 }
+                Err(ChannelDropReason::Queue)
             }
+        };
+        match transmission {
+            Ok(transmission) => self.transmit(transmission, len),
+            Err(reason) => self.drop_for(reason),
         }
     }
 
