@@ -13,16 +13,19 @@ pub trait TimerKind: Copy + 'static {
     fn why(self) -> &'static str;
 }
 
-/// A table with at most one pending instant for each timer of a set.
+/// A table with at most one pending instant for each timer of a set. It is asked for its earliest far more often than a
+/// timer is set, so it keeps the answer.
 #[derive(Clone, Debug)]
 pub struct TimerTable<K> {
     pending: Vec<Option<(Instant, K)>>,
+    earliest: Option<(Instant, K)>,
 }
 
 impl<K: TimerKind> Default for TimerTable<K> {
     fn default() -> Self {
         Self {
             pending: vec![None; K::COUNT],
+            earliest: None,
         }
     }
 }
@@ -30,17 +33,21 @@ impl<K: TimerKind> Default for TimerTable<K> {
 impl<K: TimerKind> TimerTable<K> {
     /// Sets `timer` to fire at `at`, whatever it was before.
     pub fn set(&mut self, timer: K, at: Instant) {
-        self.pending[timer.index()] = Some((at, timer));
+        self.put(timer, Some(at));
     }
 
     /// Sets `timer` unless it is pending.
     pub fn set_if_idle(&mut self, timer: K, at: Instant) {
-        self.pending[timer.index()].get_or_insert((at, timer));
+        if self.pending[timer.index()].is_none() {
+            self.put(timer, Some(at));
+        }
     }
 
     /// Stops `timer`.
     pub fn stop(&mut self, timer: K) {
-        self.pending[timer.index()] = None;
+        if self.pending[timer.index()].is_some() {
+            self.put(timer, None);
+        }
     }
 
     /// The time at which `timer` will fire.
@@ -50,26 +57,38 @@ impl<K: TimerKind> TimerTable<K> {
 
     /// Takes one timer that is due; call until `None`.
     pub fn expire(&mut self, now: Instant) -> Option<K> {
-        let due = self
-            .pending
-            .iter_mut()
-            .find(|p| p.is_some_and(|(at, _)| at <= now))?;
-        due.take().map(|(_, timer)| timer)
+        self.earliest.filter(|(at, _)| *at <= now)?;
+        let due = self.pending.iter().flatten().find(|(at, _)| *at <= now);
+        let (_, timer) = *due?;
+        self.put(timer, None);
+        Some(timer)
     }
 
     /// The earliest pending timer.
+    #[inline]
     pub fn next_deadline(&self) -> Option<Deadline> {
-        let (at, timer) = self.pending.iter().flatten().min_by_key(|(at, _)| *at)?;
-        Some(Deadline {
-            at: *at,
+        self.earliest.map(|(at, timer)| Deadline {
+            at,
             why: timer.why(),
         })
+    }
+
+    fn put(&mut self, timer: K, at: Option<Instant>) {
+        self.pending[timer.index()] = at.map(|at| (at, timer));
+        let concerned = self.earliest.is_none_or(|(earliest, first)| {
+            first.index() == timer.index() || at.is_some_and(|at| at <= earliest)
+        });
+        if concerned {
+            let pending = self.pending.iter().flatten();
+            self.earliest = pending.min_by_key(|(at, _)| *at).copied();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
 
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Kitchen {
@@ -102,5 +121,24 @@ mod tests {
         assert_eq!(timers.expire(Instant::from_nanos(10)), None);
         timers.stop(Kitchen::Egg);
         assert_eq!(timers.next_deadline(), None);
+    }
+
+    #[test]
+    fn the_earliest_is_kept_through_any_sequence_of_settings_and_stops() {
+        let mut rng = Rng::from_seed(1);
+        let mut timers = TimerTable::default();
+        for _ in 0..1_000 {
+            let timer = [Kitchen::Egg, Kitchen::Tea][rng.below(2) as usize];
+            let at = Instant::from_nanos(rng.below(4));
+            match rng.below(4) {
+                0 => timers.set(timer, at),
+                1 => timers.set_if_idle(timer, at),
+                2 => timers.stop(timer),
+                _ => drop(timers.expire(at)),
+            }
+            let each = [Kitchen::Egg, Kitchen::Tea].map(|timer| timers.at(timer));
+            let earliest = each.into_iter().flatten().min();
+            assert_eq!(timers.next_deadline().map(|d| d.at), earliest);
+        }
     }
 }
