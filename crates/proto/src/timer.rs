@@ -128,7 +128,11 @@ mod tests {
         let mut rng = Rng::from_seed(1);
         let mut timers = TimerTable::default();
         for _ in 0..1_000 {
-            let timer = [Kitchen::Egg, Kitchen::Tea][rng.below(2) as usize];
+            let timer = if rng.below(2) == 0 {
+                Kitchen::Egg
+            } else {
+                Kitchen::Tea
+            };
             let at = Instant::from_nanos(rng.below(4));
             match rng.below(4) {
                 0 => timers.set(timer, at),
