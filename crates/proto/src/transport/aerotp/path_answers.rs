@@ -27,6 +27,8 @@ pub(super) struct PathAnswers {
     rate: AnswerRate,
     watch: AnswerWatch,
     heard: Option<Heard>,
+    /// The time at which something left last that names its time, as data and the end of data do.
+    stamped_at: Option<Instant>,
     /// The time at which data left last, and came last.
     data_left: Option<Instant>,
     data_came: Option<Instant>,
@@ -44,6 +46,11 @@ impl PathAnswers {
         } else {
             self.data_left = Some(now);
         }
+    }
+
+    /// Notes that control with a time of its own left.
+    pub(super) const fn on_stamped(&mut self, now: Instant) {
+        self.stamped_at = Some(now);
     }
 
     /// Counts a datagram that left with a number.
@@ -93,13 +100,14 @@ impl PathAnswers {
         self.take(now, (counts, ack.hold), sent_at, false);
     }
 
-    /// Takes the report of an acknowledgement, if it is about answers: it names a time after that of all data.
+    /// Takes the report of an acknowledgement, if it is about answers: it names a time after that of all else that names one.
     pub(super) fn takes_report(&mut self, now: Instant, report: &DeliveryReport) -> bool {
         let age = now.as_wrapping_micros().wrapping_sub(report.echo);
         let micros = (now.as_nanos() / 1_000).checked_sub(u64::from(age));
         let named = micros.map(|micros| Instant::START + Duration::from_micros(micros));
         let until = |at: Instant| at + Duration::from_micros(u64::from(cut::TIME_UNIT_MICROS));
-        let Some(sent_at) = named.filter(|at| self.data_left.is_none_or(|data| *at > until(data)))
+        let stamped = self.data_left.max(self.stamped_at);
+        let Some(sent_at) = named.filter(|at| stamped.is_none_or(|stamped| *at > until(stamped)))
         else {
             return false;
         };

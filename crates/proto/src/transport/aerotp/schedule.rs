@@ -112,6 +112,11 @@ impl PathSchedule {
         }
     }
 
+    /// Notes that control with a time of its own left, which the remote echoes as it does that of data.
+    pub(super) const fn on_stamped(&mut self, now: Instant) {
+        self.answers.on_stamped(now);
+    }
+
     /// Counts a datagram that arrived.
     pub(super) fn on_arrived(&mut self, now: Instant, octets: usize) {
         self.arrived += self.pacer.wire_bytes(octets).0;

@@ -66,19 +66,20 @@ impl Connection {
         );
     }
 
-    /// Appends one control TPDU, if one is due. An acknowledgement takes the report. Where the way back
-    /// carries little, an answer has at most so many octets.
+    /// Appends one control TPDU, if one is due, and says whether it is an answer. An acknowledgement takes the report. Where
+    /// the way back carries little, an answer has at most so many octets.
     pub(in super::super) fn write_control(
         &mut self,
         now: Instant,
         code: &mut PacketCode,
         (report, bytes_max): (&mut Option<PathReport>, Option<usize>),
         out: &mut Vec<u8>,
-    ) -> Option<TransmitKind> {
+    ) -> Option<bool> {
         if !self.wants_to_answer() {
             return None;
         }
         let start = out.len();
+        let mut is_answer = false;
         if core::mem::take(&mut self.reset_due) {
             self.bare(now, self.sender.end_seq(), Flags::RST, out);
             self.gone = true;
@@ -106,9 +107,10 @@ impl Connection {
             // What has parity is in the long form.
             let tpdu_start = start + self.packing().long_type_bytes();
             append_parity(code, out, tpdu_start, strength);
+            is_answer = true;
         }
         self.on_sent(now, TransmitKind::Control, out.len() - start);
-        Some(TransmitKind::Control)
+        Some(is_answer)
     }
 
     fn on_sent(&mut self, now: Instant, kind: TransmitKind, octets: usize) {

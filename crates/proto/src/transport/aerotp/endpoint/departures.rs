@@ -152,10 +152,10 @@ impl AerotpEndpoint {
             let code = self.intake.code();
             let may_report = report.is_some();
             let connection = &mut entry.connection;
-            let kind = connection.write_control(now, code, (&mut report, bytes_max), out);
+            let written = connection.write_control(now, code, (&mut report, bytes_max), out);
             let len = out.len() - start;
             // The octets are counted before the connection may be forgotten, and its path with it.
-            if kind.is_some() {
+            if written.is_some() {
                 let schedule = self.path(path);
                 schedule.on_sent(now, len);
                 // Where the rate is found, a request, which takes no report, does not put it off.
@@ -165,8 +165,12 @@ impl AerotpEndpoint {
                 }
             }
             self.settle(now, id);
-            if let Some(kind) = kind {
+            if let Some(is_answer) = written {
                 let found = self.on_left(now, path, len, true);
+                if !is_answer {
+                    self.path(path).on_stamped(now);
+                }
+                let kind = TransmitKind::Control;
                 return Some(self.transmit(path, len, (kind, found), Priority(u8::MAX)));
             }
         }
