@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate field flows soak explore faults fuzz package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows field flows soak explore faults fuzz package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ side-by-side: setup packages ## Kernel TCP and two gateways over the same lossy 
 
 found-rate: setup packages ## The rate found beside the rate told, kernel TCP and quinn, alone and beside others (root, hours; JOBS at once, RUNS each), written to docs/measurements
 	scripts/found-rate --runs $(RUNS) --jobs $(JOBS)
+
+thin-flows: setup packages ## A message every 20 ms through two gateways at 0, 10 and 30 % loss both ways (root, 4 min)
+	scripts/thin-flows
 
 field: setup packages ## Real programs through two gateways, every way at every loss (root, 20 min), written to docs/measurements
 	CI=true $(CARGO) test --locked -p fulmar-cli --test it gateway_field -- --ignored --nocapture

@@ -13,6 +13,7 @@ use fulmar_proto::machine::{
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, ConnectionConfig, ConnectionId, AerotpEndpoint, EndpointConfig, Event, RateSource,
+    ThinRepair,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::TpduSeq;
@@ -48,6 +49,7 @@ enum Step {
     Wait { milliseconds: u16 },
     Hold { forward: bool, held: bool },
     Speak { forward: bool, short: bool },
+    UseWindows { forward: bool, are_taken: bool },
 }
 
 const PORT: Port = Port(9);
@@ -162,6 +164,9 @@ fuzz_target!(|plan: Plan| {
             )
         }),
         window_tpdus: u16::from(plan.window).max(2),
+        thin: (plan.window % 2 == 1).then_some(ThinRepair {
+            overhead_percent: plan.mack_every,
+        }),
         tpdu_bytes_max: 300,
         first_seq: TpduSeq(plan.first_seq),
         ..ConnectionConfig::default()
@@ -253,6 +258,11 @@ fuzz_target!(|plan: Plan| {
                 };
                 ends[side].app.form = form;
                 ends[side].machine.speak(now, PathId(0), form);
+                ends[side].settle(now);
+            }
+            Step::UseWindows { forward, are_taken } => {
+                let side = from(*forward);
+                ends[side].machine.use_windows(now, PathId(0), *are_taken);
                 ends[side].settle(now);
             }
             Step::Hold { forward, held } => {

@@ -3,7 +3,7 @@
 
 use fulmar_proto::wire::aerotp::short::{
     Content, Ends, FRAMES_MAX, Frame, FrameKind, Known, Named, RANGE_NUMBERS_MAX, ShortFeedback,
-    read, write_full, write_named, write_repair, write_unknown_name,
+    read, write_full, write_named, write_repair, write_unknown_name, write_window,
 };
 use fulmar_proto::wire::aerotp::{
     Acks, CumulativeWords, Handshake, Mack, Nack, Tpdu, TpduKind, parse,
@@ -78,6 +78,10 @@ fn frame_holds(frame: &Frame<'_>, known: &Almost) {
         (FrameKind::Repair, Some(named)) => {
             let block = tpdu.block.expect("a repair TPDU has a block");
             write_repair(named, &tpdu.header, block, &mut again);
+        }
+        (FrameKind::Window, Some(named)) => {
+            let window = tpdu.window.expect("a repair symbol over a window has one");
+            write_window(named, tpdu.header.seq, window, &mut again);
         }
         (FrameKind::UnknownName, Some(named)) => {
             assert_eq!(tpdu.kind(), TpduKind::Reset);

@@ -4,6 +4,7 @@
 local TYPES = {
     [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding", [0x10] = "path ack",
     [0x20] = "MACK", [0x21] = "NACK", [0x22] = "unknown name", [0x30] = "repair", [0x31] = "repair",
+    [0x32] = "window repair", [0x33] = "window repair",
 }
 for kind = 0x40, 0x7F do
     TYPES[kind] = kind >= 0x60 and "data in full" or kind % 2 == 0 and "data" or nil
@@ -156,7 +157,7 @@ local function frame(shared, tvb, pinfo, tree, at, count)
     local following = length and not cursor.failed and cursor.stop or nil
     if count > shared.frames.MAX then
         cursor:fail("malformed", "more than 16 frames")
-    elseif length and TYPES[kind] == "repair" then
+    elseif length and (TYPES[kind] == "repair" or TYPES[kind] == "window repair") then
         cursor:fail("malformed", "a repair symbol is not the last frame")
         following = nil
     elseif following == tvb:len() then

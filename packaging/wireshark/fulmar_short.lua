@@ -167,6 +167,25 @@ local function repair(frame)
     return "repair"
 end
 
+local function window(frame)
+    opened(frame, frame.type, is_set(frame.code, 0x01))
+    name(frame)
+    number(frame)
+    local made = frame.cursor:range(2, "the TPDUs of a window")
+    if made then
+        frame.item:add(frame.aerotp.fields["window.density"], made(0, 1))
+        frame.item:add(frame.aerotp.fields["window.sources"], made)
+        if made:uint() % 4096 == 0 then
+            frame.cursor:fail("malformed", "a window of no TPDU")
+        end
+    end
+    frame.cursor:number(frame.aerotp.fields["window.key"], 2)
+    if not payload(frame, "symbol") and not frame.cursor.failed then
+        frame.cursor:fail("malformed", "no symbol")
+    end
+    return "window repair"
+end
+
 -- The number, the time and the payload of data.
 local function timed(frame, has_time)
     if not has_time then
@@ -207,7 +226,8 @@ local function full(frame)
 end
 
 local function reader_of(code)
-    local known = { [0x20] = mack, [0x21] = nack, [0x22] = unknown_name, [0x30] = repair, [0x31] = repair }
+    local known = { [0x20] = mack, [0x21] = nack, [0x22] = unknown_name, [0x30] = repair, [0x31] = repair,
+        [0x32] = window, [0x33] = window }
     local is_data = code >= 0x40 and code < 0x60 and code % 2 == 0
     return known[code] or is_data and data or code >= 0x60 and code < 0x80 and full or nil
 end

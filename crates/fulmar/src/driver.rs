@@ -8,7 +8,7 @@ use fulmar_net::clock::Clock;
 use fulmar_net::secured::boot_epoch;
 use fulmar_net::session::{
     EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
-    fast_cipher, path_acks, wire_2,
+    fast_cipher, path_acks, window_repair, wire_2,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
@@ -114,7 +114,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
     let session = SessionConfig {
         capabilities: fast_cipher()
             .into_iter()
-            .chain([wire_2(), path_acks()])
+            .chain([wire_2(), path_acks(), window_repair()])
             .collect(),
         early_data: config.early_data,
         early_floor: config.epoch_seen.unwrap_or(boot),

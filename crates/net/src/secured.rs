@@ -13,7 +13,7 @@ use crate::clock::unix_time;
 use crate::session::{
     Entropy, HandshakeRefusal, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey,
     SecretKey, Security, SecurityKinds, Session, SessionConfig, SessionConfigError, SessionEvent,
-    fast_cipher, initiation_kind, path_acks, source_octets, wire_2,
+    fast_cipher, initiation_kind, path_acks, source_octets, window_repair, wire_2,
 };
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
@@ -118,7 +118,7 @@ pub(crate) fn secured_by(
     let config = SessionConfig {
         capabilities: fast_cipher()
             .into_iter()
-            .chain([wire_2(), path_acks()])
+            .chain([wire_2(), path_acks(), window_repair()])
             .collect(),
         ..SessionConfig::new(identity, peers, boot_epoch)
     };

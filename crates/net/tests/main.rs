@@ -37,5 +37,6 @@ mod session_versions;
 mod session_work;
 mod tcp_kernel;
 mod tcp_lab;
+mod thin_flows;
 mod transfer_farewell;
 mod udp_driver;

@@ -20,6 +20,7 @@ mod aerotp_names;
 mod aerotp_rate;
 mod aerotp_setup;
 mod aerotp_sharing;
+mod aerotp_thin;
 mod aerotp_writes;
 mod bottleneck;
 mod fixed_seeds;

@@ -52,7 +52,7 @@ fn changed_and_joined_inputs_keep_the_laws() {
         for _ in 0..below(&mut stream, 3) {
             let input = &inputs[below(&mut stream, inputs.len())];
             // A repair symbol is the last frame, as data are.
-            if input[0] < 0x40 && !matches!(input[0], 0x30 | 0x31) {
+            if input[0] < 0x40 && !matches!(input[0], 0x30..=0x33) {
                 write_followed(input, &mut octets);
             }
         }

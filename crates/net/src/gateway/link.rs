@@ -5,7 +5,7 @@ use super::error::GatewayError;
 use super::peers::usable;
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, fast_cipher, path_acks, reports, unchecked, wire_2,
+    SessionConfig, fast_cipher, path_acks, reports, unchecked, window_repair, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
@@ -147,7 +147,7 @@ pub(super) fn session_settings(
         fec_words: config.fec_words,
         capabilities: fast_cipher()
             .into_iter()
-            .chain([reports(), wire_2(), path_acks()])
+            .chain([reports(), wire_2(), path_acks(), window_repair()])
             .chain(config.lets_damage_in().then(unchecked))
             .collect(),
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)

@@ -90,6 +90,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
             window_tpdus: WINDOW_TPDUS,
             send_buffer_bytes: SEND_BUFFER.min(limits.memory.as_usize() / SEND_BUFFER_PART),
             give_up_after: limits.outage,
+            thin: Some(config.thin),
             ack: AckPolicy {
                 every: ACK_EVERY,
                 ..AckPolicy::default()

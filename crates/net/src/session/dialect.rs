@@ -27,6 +27,26 @@ pub(super) fn speaks_two(capabilities: &[Capability]) -> bool {
     said.any(|one| one.name == CAPABILITY && one.value == VERSION)
 }
 
+const WINDOWS: &str = "window-repair";
+
+/// The capability of an end whose machine takes repair symbols over windows, in wire 2. They are sent to whoever says the same.
+pub fn window_repair() -> Capability {
+    Capability {
+        name: WINDOWS.to_owned(),
+        value: VERSION.to_owned(),
+        must_agree: false,
+    }
+}
+
+/// Whether both ends said so.
+pub(super) fn use_windows(ours: &[Capability], theirs: &[Capability]) -> bool {
+    let says = |said: &[Capability]| {
+        let mut said = said.iter();
+        said.any(|one| one.name == WINDOWS && one.value == VERSION)
+    };
+    says(ours) && says(theirs)
+}
+
 /// The form of the datagrams that carry data under one pair of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wire {

@@ -18,7 +18,7 @@ pub use arrivals::source_octets;
 
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
-use super::dialect::{DataForm, Wire, speaks_two};
+use super::dialect::{DataForm, Wire, speaks_two, use_windows};
 use super::entropy::Entropy;
 use super::event::{HandshakeRefusal, SessionEvent};
 use super::guard::{Guard, GuardKeys};
@@ -453,7 +453,10 @@ impl<M: Carried> Session<M> {
             .agree(&self.config.capabilities, &capabilities);
         let is_in_two = state.wire == Wire::Two;
         let ways = (state.path_acks).agree(&self.config.capabilities, &capabilities, is_in_two);
-        self.inner.number_path(now, state.index.inner_path(), ways);
+        let inner_path = state.index.inner_path();
+        let windows = is_in_two && use_windows(&self.config.capabilities, &capabilities);
+        self.inner.number_path(now, inner_path, ways);
+        self.inner.use_windows(now, inner_path, windows);
         state.capabilities = capabilities;
         state.trying_since = None;
         state.said_no_answer = false;

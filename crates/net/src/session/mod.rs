@@ -69,7 +69,7 @@ pub use config::{
     RekeyPolicy, Security, SessionConfig, SessionConfigError,
 };
 pub use counters::{DropReason, SessionCounters};
-pub use dialect::{Wire, wire_2};
+pub use dialect::{Wire, window_repair, wire_2};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
 pub use event::{HandshakeRefusal, Hint, Mismatch, SessionEvent};

@@ -51,6 +51,8 @@ pub(crate) type Medium = Box<dyn FnMut(Way, Instant, PathId, &[u8]) -> Copies>;
 #[derive(Default)]
 pub(crate) struct App {
     pub(crate) received: Vec<u8>,
+    /// The times of what was received, and the octets until then.
+    pub(crate) arrivals: Vec<(Instant, usize)>,
     pub(crate) events: Vec<(Instant, SessionEvent<()>)>,
     pub(crate) finished: Option<Instant>,
     id: Option<ConnectionId>,
@@ -70,6 +72,7 @@ pub(crate) struct Pair {
     pub(crate) now: Instant,
     sides: [Side; 2],
     inner: EndpointConfig,
+    connection: ConnectionConfig,
     pub(crate) medium: Medium,
     flying: BTreeMap<(Instant, u64), (usize, PathId, Vec<u8>)>,
     flown: u64,
@@ -156,6 +159,7 @@ impl App {
                     self.received.extend_from_slice(&chunk.octets);
                     endpoint.recycle(*id, chunk.octets);
                 }
+                self.arrivals.push((now, self.received.len()));
             }
             Event::Writable(_) => self.write(now, endpoint),
             Event::PeerFinished(id) => {
@@ -256,9 +260,9 @@ pub(crate) fn connection_config() -> ConnectionConfig {
     }
 }
 
-fn endpoint(seed: u64, config: EndpointConfig) -> AerotpEndpoint {
+fn endpoint(seed: u64, (config, connection): (EndpointConfig, ConnectionConfig)) -> AerotpEndpoint {
     let mut endpoint = AerotpEndpoint::new(config, Rng::from_seed(seed));
-    endpoint.listen(PORT, connection_config()).expect("sound");
+    endpoint.listen(PORT, connection).expect("sound");
     endpoint
 }
 
@@ -285,13 +289,21 @@ impl Pair {
         config: EndpointConfig,
         medium: Medium,
     ) -> Self {
-        let inner = config;
+        Self::with_connections(configs, (config, connection_config()), medium)
+    }
+
+    /// A pair whose endpoints and connections have these settings.
+    pub(crate) fn with_connections(
+        configs: [SessionConfig; 2],
+        (inner, connection): (EndpointConfig, ConnectionConfig),
+        medium: Medium,
+    ) -> Self {
         let [a, b] = configs;
         let side = |config, seed: u8| Side {
             machine: Strict::new(
                 Session::new(
                     config,
-                    endpoint(u64::from(seed), inner),
+                    endpoint(u64::from(seed), (inner, connection)),
                     Entropy::from_seed([seed; 32]),
                 )
                 .expect("a sound configuration"),
@@ -303,6 +315,7 @@ impl Pair {
             now: Instant::START,
             sides: [side(a, 11), side(b, 12)],
             inner,
+            connection,
             medium,
             flying: BTreeMap::new(),
             flown: 0,
@@ -318,7 +331,7 @@ impl Pair {
         let mut machine = Strict::new(
             Session::new(
                 config,
-                endpoint(u64::from(seed), self.inner),
+                endpoint(u64::from(seed), (self.inner, self.connection)),
                 Entropy::from_seed([seed; 32]),
             )
             .expect("a sound configuration"),
@@ -337,12 +350,29 @@ impl Pair {
         let side = &mut self.sides[0];
         let endpoint = side.machine.app().inner_mut();
         let path = PEER.inner_path();
-        let id = endpoint.connect(now, path, PORT, connection_config());
+        let id = endpoint.connect(now, path, PORT, self.connection);
         side.app.id = Some(id.expect("connects"));
         side.app.written = 0;
         side.app.to_write = octets.to_vec();
         side.app.write(now, side.machine.app().inner_mut());
         self.settle(0);
+    }
+
+    /// Connects forward. Nothing is sent yet but the set-up.
+    pub(crate) fn connect(&mut self) -> ConnectionId {
+        let endpoint = self.sides[0].machine.app().inner_mut();
+        let id = endpoint.connect(self.now, PEER.inner_path(), PORT, self.connection);
+        self.settle(0);
+        id.expect("connects")
+    }
+
+    /// Forgets what both applications have received.
+    pub(crate) fn begin_again(&mut self) {
+        for side in &mut self.sides {
+            side.app.received.clear();
+            side.app.arrivals.clear();
+            side.app.finished = None;
+        }
     }
 
     /// Lets a test call a session.

@@ -115,6 +115,10 @@ pub trait Carried: Machine {
     /// the remote does, [`Carried::on_sealed`] and [`Carried::on_path_ack`] follow. Without this call nobody does.
     fn number_path(&mut self, _now: Instant, _path: PathId, _ways: AckedWays) {}
 
+    /// Both ends of the session around the machine take repair symbols over windows on `path`, or not any more. Without
+    /// this call they do not.
+    fn use_windows(&mut self, _now: Instant, _path: PathId, _are_taken: bool) {}
+
     /// Whether the machine wants to be told what arrives of the datagrams on `path`: it finds its rate by that.
     fn finds_rate(&self, _path: PathId) -> bool {
         false

@@ -201,6 +201,10 @@ impl<M: Carried> Carried for Strict<M> {
         self.told(now).number_path(now, path, ways);
     }
 
+    fn use_windows(&mut self, now: Instant, path: PathId, are_taken: bool) {
+        self.told(now).use_windows(now, path, are_taken);
+    }
+
     fn finds_rate(&self, path: PathId) -> bool {
         self.machine.finds_rate(path)
     }

@@ -197,6 +197,13 @@ impl Pair {
         self.settle(0);
     }
 
+    /// Lets a side send repair symbols over windows.
+    pub(crate) fn use_windows(&mut self, way: Way) {
+        let side = &mut self.sides[way as usize];
+        side.machine.app().use_windows(self.now, PathId(0), true);
+        self.settle(way as usize);
+    }
+
     /// Lets a test call the application interface of a side.
     pub(crate) fn app(
         &mut self,

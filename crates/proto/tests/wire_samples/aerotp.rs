@@ -199,6 +199,7 @@ fn kind_name(kind: TpduKind) -> &'static str {
         TpduKind::Asyn => "ASYN",
         TpduKind::Data { .. } => "data",
         TpduKind::Repair => "repair",
+        TpduKind::Window => "window repair",
         TpduKind::Mack { asyn: true, .. } => "ASYNACK",
         TpduKind::Mack { afin: true, .. } => "AFINACK",
         TpduKind::Mack { .. } => "MACK",

@@ -7,11 +7,12 @@ use core::time::Duration;
 use fulmar_proto::units::BitErrorRate;
 use fulmar_proto::wire::aerotp::short::{
     Content, Ends, Frame, FrameKind, Known, Name, Named, ShortFeedback, read, write_full,
-    write_named, write_repair, write_unknown_name,
+    write_named, write_repair, write_unknown_name, write_window,
 };
 use fulmar_proto::wire::aerotp::{
     Acks, BlockDescriptor, ChannelWord, CumulativeWords, EcnField, Flags, Handshake, Header,
     HoldTime, Mack, Nack, NackCause, PathReport, RateCode, ReceiverWord, Tpdu, TpduKind,
+    WindowDescriptor,
 };
 use fulmar_proto::wire::{Mode, Port, TpduSeq, cut};
 use std::collections::BTreeSet;
@@ -96,6 +97,11 @@ fn data() -> Vec<(String, Vec<u8>)> {
         write_repair(named(opened), &header, block, &mut octets);
         octets.extend_from_slice(b"\0\x09telemetry");
         all.push((format!("repair of the {from}"), octets));
+        let window = WindowDescriptor::new(300, 15, 0xABCD).expect("samples are valid");
+        let mut octets = Vec::new();
+        write_window(named(opened), TpduSeq(1_000), window, &mut octets);
+        octets.extend_from_slice(b"symbol");
+        all.push((format!("window repair of the {from}"), octets));
         let mut octets = Vec::new();
         write_unknown_name(named(opened).answered(), &mut octets);
         all.push((format!("unknown name of the {from}"), octets));
@@ -191,6 +197,7 @@ fn kind_name(kind: FrameKind) -> &'static str {
         FrameKind::Nack => "NACK",
         FrameKind::UnknownName => "unknown name",
         FrameKind::Repair => "repair",
+        FrameKind::Window => "window repair",
         FrameKind::Data | FrameKind::Full => "data",
     }
 }
@@ -283,6 +290,13 @@ fn read_data(sample: &mut Sample, kind: FrameKind, tpdu: &Tpdu<'_>) {
         sample.flag("fulmar.aerotp.flags.urg", flags.has(Flags::URG));
     }
     sample.field("fulmar.aerotp.seq", cut::low24(seq.0));
+    if let Some(window) = tpdu.window {
+        sample.field("fulmar.aerotp.window.density", window.threshold());
+        sample.field("fulmar.aerotp.window.sources", window.sources());
+        sample.field("fulmar.aerotp.window.key", window.key);
+        sample.octets("fulmar.aerotp.symbol", tpdu.body);
+        return;
+    }
     sample.field("fulmar.aerotp.timestamp", micros(timestamp));
     if let Some(block) = tpdu.block {
         sample.field("fulmar.aerotp.block.sources", block.sources());
@@ -338,9 +352,13 @@ fn every_type_that_the_short_form_has_for_tpdus_has_a_sample() {
         .map(|(_, octets)| only(octets).code())
         .collect();
     let known = (1..=0xFF).filter(|code| {
-        let fields = [0; 24];
-        (0..fields.len()).any(|len| {
-            let octets = [&[*code], &fields[..len]].concat();
+        let mut one_source = [0; 24];
+        one_source[6] = 1;
+        // A window of no TPDU is none.
+        let fields = [[0; 24], one_source];
+        let cut = |len| fields.map(|fields| fields[..len].to_vec());
+        (0..24).flat_map(cut).any(|fields| {
+            let octets = [&[*code], &fields[..]].concat();
             let frames: Result<Vec<_>, _> = Content::of(&octets).collect();
             // A type with MORE is one frame of several.
             frames.is_ok_and(

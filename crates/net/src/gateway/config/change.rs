@@ -22,6 +22,7 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
     check(running.name != new.name, "gateway.name");
     check(running.listen != new.listen, "gateway.listen");
     check(running.fec_words != new.fec_words, "gateway.fec_words");
+    check(running.thin != new.thin, "gateway.overhead");
     check(running.state_dir != new.state_dir, "gateway.state_dir");
     check(!same_kind(running, new), "security.kind");
     check(running.custody != new.custody, "custody");

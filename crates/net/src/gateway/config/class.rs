@@ -155,13 +155,6 @@ pub(super) fn read(
         return Err(reader.wrong("keep", problem));
     }
     let deadline = reader.duration("deadline")?;
-    if deadline.is_some() && rules.complete {
-        let problem = format!(
-            "mode {mode} delivers everything, however late; write mode = \"quasi-reliable\", \
-             \"unreliable\" or \"datagram\""
-        );
-        return Err(reader.wrong("deadline", problem));
-    }
     if deadline.is_some_and(|span| span.is_zero()) {
         return Err(reader.wrong("deadline", "must be above 0; write 100ms"));
     }

@@ -15,6 +15,7 @@ mod read_entries;
 pub mod rules;
 mod settings;
 pub(super) mod state_place;
+mod thin;
 
 pub use carrier::CarrierChoice;
 pub use class::{ClassRules, ClassSettings, CustodyPlace, DEFAULT_CLASS};

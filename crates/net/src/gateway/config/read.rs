@@ -36,7 +36,14 @@ const ROOT: Keys = &[&[
     "capture",
     "trace",
 ]];
-const GATEWAY: Keys = &[&["name", "listen", "state_dir", "log", "fec_words"]];
+const GATEWAY: Keys = &[&[
+    "name",
+    "listen",
+    "state_dir",
+    "log",
+    "fec_words",
+    "overhead",
+]];
 const SECURITY: Keys = &[&[
     "kind",
     "private_key_file",
@@ -150,6 +157,7 @@ impl GatewayConfig {
             .flatten();
         let words = words.and_then(|words| u16::try_from(words).ok());
         Ok(Self {
+            thin: super::thin::read(own)?,
             fec_words: words
                 .and_then(FecStrength::from_words)
                 .unwrap_or(FecStrength::NONE),

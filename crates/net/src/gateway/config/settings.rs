@@ -7,7 +7,7 @@ use crate::custody::SyncPolicy;
 use crate::recording::RecordingConfig;
 use core::time::Duration;
 use fulmar_proto::splice::Destination;
-use fulmar_proto::transport::aerotp::RateSource;
+use fulmar_proto::transport::aerotp::{RateSource, ThinRepair};
 use fulmar_proto::units::{ByteCount, FecStrength};
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -272,6 +272,8 @@ pub struct GatewayConfig {
     pub state_dir: Option<PathBuf>,
     /// Parity behind every datagram, for carriers that deliver damaged ones.
     pub fec_words: FecStrength,
+    /// The repair of thin flows' data that this gateway sends.
+    pub thin: ThinRepair,
     /// The detail of the log.
     pub log: LogLevel,
     /// The way in which gateways know each other.

@@ -45,6 +45,10 @@ impl Carried for Splicer {
         self.endpoint_mut().number_path(now, peer, ways);
     }
 
+    fn use_windows(&mut self, now: Instant, peer: PathId, are_taken: bool) {
+        self.endpoint_mut().use_windows(now, peer, are_taken);
+    }
+
     fn finds_rate(&self, peer: PathId) -> bool {
         self.endpoint().finds_rate(peer)
     }

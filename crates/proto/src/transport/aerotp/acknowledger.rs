@@ -7,6 +7,7 @@
 use super::answer::Answer;
 use super::config::{AckPolicy, AckStyle, ConnectionConfig};
 use super::modes::AckScheme;
+use super::prompt_answers::PromptAnswers;
 use crate::machine::Deadline;
 use crate::timer::{TimerKind, TimerTable};
 use crate::units::Instant;
@@ -19,15 +20,21 @@ use core::num::NonZeroU8;
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
-struct FlushTimer;
+enum AckTimer {
+    Flush,
+    Prompt,
+}
 
-impl TimerKind for FlushTimer {
-    const COUNT: usize = 1;
+impl TimerKind for AckTimer {
+    const COUNT: usize = 2;
     fn index(self) -> usize {
-        0
+        self as usize
     }
     fn why(self) -> &'static str {
-        "MACK flush"
+        match self {
+            Self::Flush => "MACK flush",
+            Self::Prompt => "MACK that was asked for",
+        }
     }
 }
 
@@ -66,7 +73,9 @@ pub(super) struct Acknowledger {
     echo: Option<(u32, Instant)>,
     marked: bool,
     window_told: u16,
-    timers: TimerTable<FlushTimer>,
+    /// The answers to TPDUs that ask for one at once, if they get it.
+    prompt: Option<Box<PromptAnswers>>,
+    timers: TimerTable<AckTimer>,
 }
 
 impl Acknowledger {
@@ -82,12 +91,21 @@ impl Acknowledger {
             echo: None,
             marked: false,
             window_told: config.window_tpdus,
+            prompt: config
+                .thin
+                .filter(|_| {
+                    acks == AckScheme::Aggregated && config.ack.style == AckStyle::Cumulative
+                })
+                .map(|_| Box::default()),
             timers: TimerTable::default(),
         }
     }
 
     pub(super) fn give_back(&mut self) {
         self.recent.shrink_to_fit();
+        if let Some(prompt) = &mut self.prompt {
+            prompt.give_back();
+        }
     }
 
     /// Notes the timestamp of an arrived TPDU of any kind, which the next answer echoes.
@@ -101,8 +119,35 @@ impl Acknowledger {
         self.echo.map_or(0, |(stamp, _)| stamp)
     }
 
-    /// Notes that an intact data TPDU arrived; `urgent` if the sender should know at once.
+    /// Notes that an intact data TPDU arrived that is new; `urgent` if the sender should know at once.
     pub(super) fn on_arrival(&mut self, now: Instant, seq: TpduSeq, urgent: bool) {
+        let stamp = self.echo();
+        if let Some(prompt) = &mut self.prompt {
+            prompt.on_arrival(seq, stamp);
+        }
+        self.note_arrival(now, seq, urgent);
+    }
+
+    /// Notes TPDUs that turn out to be missing.
+    pub(super) fn on_holes(&mut self, holes: u32) {
+        if let Some(prompt) = &mut self.prompt {
+            prompt.on_holes(holes);
+        }
+    }
+
+    /// Notes that the TPDU that just arrived asks for an answer at once.
+    pub(super) fn on_asked(&mut self, now: Instant) {
+        if let Some(prompt) = &mut self.prompt {
+            let at = prompt.on_asked(now);
+            if at <= now {
+                self.due = true;
+            } else {
+                self.timers.set(AckTimer::Prompt, at);
+            }
+        }
+    }
+
+    fn note_arrival(&mut self, now: Instant, seq: TpduSeq, urgent: bool) {
         if self.acks == AckScheme::None {
             return;
         }
@@ -114,7 +159,8 @@ impl Acknowledger {
         if urgent || self.pending >= self.policy.every {
             self.due = true;
         } else {
-            self.timers.set_if_idle(FlushTimer, now + self.policy.flush);
+            self.timers
+                .set_if_idle(AckTimer::Flush, now + self.policy.flush);
         }
     }
 
@@ -133,8 +179,12 @@ impl Acknowledger {
     /// Notes a data TPDU that had arrived before. Its sender may have missed the MACK that said so, unless the
     /// TPDU is one of the copies that are always sent: these do not hurry the next MACK.
     pub(super) fn on_duplicate(&mut self, now: Instant, seq: TpduSeq) {
+        let stamp = self.echo();
+        if let Some(prompt) = &mut self.prompt {
+            prompt.on_duplicate(seq, stamp);
+        }
         if !self.expects_copies {
-            self.on_arrival(now, seq, false);
+            self.note_arrival(now, seq, false);
             return;
         }
         let is_listed = |last: &Recent| last.seq == seq && last.told == 0;
@@ -142,7 +192,8 @@ impl Acknowledger {
             return;
         }
         self.list(seq);
-        self.timers.set_if_idle(FlushTimer, now + self.policy.flush);
+        self.timers
+            .set_if_idle(AckTimer::Flush, now + self.policy.flush);
     }
 
     /// Makes a MACK due now, whatever has arrived.
@@ -168,7 +219,7 @@ impl Acknowledger {
     }
 
     pub(super) fn handle_deadline(&mut self, now: Instant) {
-        if self.timers.expire(now).is_some() {
+        while self.timers.expire(now).is_some() {
             self.due = true;
         }
     }
@@ -194,8 +245,12 @@ impl Acknowledger {
         answer.template.echo = self.echo();
         let handshake = self.handshake.take();
         self.due = false;
-        self.pending = 0;
-        self.timers.stop(FlushTimer);
+        let is_news = core::mem::take(&mut self.pending) > 0 || self.prompt.is_none();
+        self.timers.stop(AckTimer::Flush);
+        match self.prompt.as_mut().and_then(|prompt| prompt.on_told(now)) {
+            Some(at) => self.timers.set(AckTimer::Prompt, at),
+            None => self.timers.stop(AckTimer::Prompt),
+        }
         let listed = self.policy.style == AckStyle::Listed && handshake.is_none();
         if let Some(first) = self.recent.front().copied().filter(|_| listed) {
             let room = answer.listed_max();
@@ -250,7 +305,11 @@ impl Acknowledger {
         answer.cumulative(handshake, next, words, newest_first, out);
         if self.policy.style == AckStyle::Cumulative {
             let repeats = self.policy.repeats.max(1);
-            self.recent.iter_mut().for_each(|recent| recent.told += 1);
+            // An answer that is said again at once may be lost with the first.
+            let told = u16::from(is_news);
+            self.recent
+                .iter_mut()
+                .for_each(|recent| recent.told += told);
             self.recent.retain(|recent| recent.told < repeats);
         }
         self.window_told = state.window;

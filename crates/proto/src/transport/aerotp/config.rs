@@ -65,6 +65,24 @@ impl Default for AckPolicy {
     }
 }
 
+/// The repair of thin flows: those whose data leave as they are written, so that the rate allows more.
+///
+/// Their data are answered at once, and more than once where answers are lost. What got no answer in time is repeated
+/// without waiting until something later has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThinRepair {
+    /// Octets of repetitions sent several times at once, in hundredths of the data, at most. 0 for none.
+    pub overhead_percent: u8,
+}
+
+impl Default for ThinRepair {
+    fn default() -> Self {
+        Self {
+            overhead_percent: 40,
+        }
+    }
+}
+
 /// Waits for holes, in modes that may lose data: after them the hole is passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoleWaits {
@@ -125,6 +143,9 @@ pub struct ConnectionConfig {
     /// is repetition as forward error correction (FSO paper, Section 3.1; SCPS-TP's multiple forward
     /// transmission). Both ends need it.
     pub copies: NonZeroU8,
+    /// The repair of data while nothing else waits to be sent, in modes that confirm soon. Without it such flows are
+    /// treated like all others, as in the papers. Both ends should have it.
+    pub thin: Option<ThinRepair>,
     /// The rules for acknowledgements.
     pub ack: AckPolicy,
     /// TPDUs in flight or waiting to be read, at most.
@@ -178,6 +199,7 @@ impl Default for ConnectionConfig {
             adapt: None,
             block: None,
             copies: NonZeroU8::MIN,
+            thin: None,
             ack: AckPolicy::default(),
             window_tpdus: 4096,
             send_buffer_bytes: 8 << 20,

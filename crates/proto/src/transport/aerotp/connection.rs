@@ -57,6 +57,8 @@ pub(super) struct Connection {
     heard: bool,
     /// The form of what is sent on the path.
     form: TpduForm,
+    /// Whether the peer takes repair symbols over windows.
+    windows: bool,
     sender: Sender,
     receiver: Receiver,
     /// Payload length and parity by the bit error rate, if they follow it.
@@ -134,6 +136,7 @@ impl Connection {
             initiator,
             heard: !initiator,
             form: TpduForm::Long,
+            windows: false,
             sender: Sender::new(&config, rules, payload_bytes),
             receiver: Receiver::new(&config, rules),
             adaptation: config.adapt.filter(|_| rules.confirms()).map(|coherence| {

@@ -114,6 +114,8 @@ pub struct AerotpEndpoint {
     path_sizes: BTreeMap<PathId, PathSizes>,
     /// Paths that speak the short form.
     short_paths: BTreeSet<PathId>,
+    /// Paths whose peer takes repair symbols over windows.
+    window_paths: BTreeSet<PathId>,
     /// Paths on which datagrams are numbered, and who tells what arrives of them.
     acked_ways: BTreeMap<PathId, AckedWays>,
     /// Paths whose rate is known in another way than the settings say.
@@ -161,6 +163,7 @@ impl AerotpEndpoint {
             round_trips: BTreeMap::new(),
             path_sizes: BTreeMap::new(),
             short_paths: BTreeSet::new(),
+            window_paths: BTreeSet::new(),
             acked_ways: BTreeMap::new(),
             rate_sources: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -236,6 +239,7 @@ impl AerotpEndpoint {
         };
         let trace = Trace::bounded(self.config.trace_records);
         let mut connection = Connection::new(now, id, key, config, initiator, trace)?;
+        connection.use_windows(self.window_paths.contains(&key.path));
         connection.speak(self.form_of(key.path));
         self.next_id += 1;
         self.keys.insert(key, id);

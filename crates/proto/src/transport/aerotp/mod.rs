@@ -26,15 +26,18 @@ mod packing;
 mod path_answers;
 mod path_control;
 mod patience;
+mod prompt_answers;
 mod rate_source;
 mod receiver;
 mod schedule;
 mod sender;
 mod tombstones;
 mod tpdu_shape;
+mod window_repair;
 
 pub use config::{
-    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
+    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share,
+    ThinRepair, Treatment,
 };
 pub use counters::Counters;
 pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note};

@@ -10,13 +10,16 @@ use super::config::ConnectionConfig;
 use super::counters::Counters;
 use super::modes::{ModeRules, Nacks};
 use super::patience::Patience;
+use super::window_repair::{Rebuilt, WindowAssembly};
 use crate::bytes::{Chunk, Inserted, Reassembly};
 use crate::machine::Deadline;
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::{Trace, TraceRecord};
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::TpduSeq;
-use crate::wire::aerotp::{BlockDescriptor, FecStrength, Handshake, LISTED_NUMBERS_MAX};
+use crate::wire::aerotp::{
+    BlockDescriptor, FecStrength, Handshake, LISTED_NUMBERS_MAX, WindowDescriptor,
+};
 use core::num::NonZeroU8;
 use std::collections::VecDeque;
 
@@ -47,6 +50,8 @@ pub(super) struct Arrival<'a> {
     pub(super) seq: TpduSeq,
     pub(super) stamp: u32,
     pub(super) marked: bool,
+    /// Whether the sender asks for an answer at once.
+    pub(super) asks: bool,
     pub(super) corrected_symbols: u32,
     pub(super) body: &'a [u8],
 }
@@ -74,6 +79,7 @@ pub(super) struct Receiver {
     acks: Acknowledger,
     channel: Option<Box<ChannelReport>>,
     blocks: BlockAssembly,
+    windows: WindowAssembly,
     /// The latest number beyond the window, in modes that may lose data.
     beyond: Option<TpduSeq>,
     asked_damaged: VecDeque<TpduSeq>,
@@ -114,6 +120,7 @@ impl Receiver {
                 .filter(|_| rules.confirms())
                 .map(|memory| Box::new(ChannelReport::new(memory))),
             blocks: BlockAssembly::new(rules.blocks),
+            windows: WindowAssembly::default(),
             beyond: None,
             asked_damaged: VecDeque::new(),
             copies_awaited: None,
@@ -195,6 +202,11 @@ impl Receiver {
             );
             self.blocks.on_source(now, arrival.seq, arrival.body);
             self.rebuild(now, counters, trace);
+            let rebuilt = self.windows.on_source(arrival.seq, arrival.body);
+            self.take_rebuilt(now, rebuilt, counters, trace);
+        }
+        if arrival.asks {
+            self.acks.on_asked(now);
         }
         self.after_arrival(now);
     }
@@ -228,6 +240,7 @@ impl Receiver {
             Inserted::Ahead { new_holes } => {
                 counters.accepted_tpdus += 1;
                 counters.on_holes(u64::from(new_holes));
+                self.acks.on_holes(new_holes);
                 self.acks.on_arrival(now, seq, new_holes > 0);
                 if new_holes > 0 && self.rules.nacks == Nacks::DamagedAndHoles {
                     self.asked_missing = true;
@@ -343,6 +356,40 @@ impl Receiver {
         }
     }
 
+    /// Takes a repair symbol over a window; its sequence number is the window's first source.
+    pub(super) fn on_window(
+        &mut self,
+        now: Instant,
+        window: WindowDescriptor,
+        (first, symbol): (TpduSeq, &[u8]),
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        let span = (first, self.ring.end_seen());
+        if let Some(rebuilt) = self.windows.on_symbol(span, window, symbol) {
+            self.take_rebuilt(now, rebuilt, counters, trace);
+            self.after_arrival(now);
+        }
+    }
+
+    fn take_rebuilt(
+        &mut self,
+        now: Instant,
+        rebuilt: Rebuilt,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        for (seq, octets) in rebuilt {
+            let inserted = self.insert(now, seq, &octets, true, counters);
+            if !matches!(inserted, Inserted::Duplicate | Inserted::Beyond) {
+                counters.recovered_fec_block += 1;
+                trace.note(now, TraceRecord::Rebuilt { seq });
+                // Its sender may be about to repeat it.
+                self.acks.on_asked(now);
+            }
+        }
+    }
+
     /// Whether more was received in order than a peer whose data ends before `end` ever sent. Then
     /// the peer has lost this connection's state, and `end` is that of another connection under the
     /// same ports.
@@ -403,8 +450,8 @@ impl Receiver {
         Some(chunk)
     }
 
-    pub(super) const fn memory_bytes(&self) -> usize {
-        self.ring.memory_bytes()
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.ring.memory_bytes() + self.windows.memory_bytes()
     }
 
     /// Frees memory that the held TPDUs do not need; nothing came for a while.
@@ -412,6 +459,7 @@ impl Receiver {
         self.ring.give_back();
         self.acks.give_back();
         self.blocks.give_back();
+        self.windows.give_back();
         self.asked_damaged.shrink_to_fit();
     }
 

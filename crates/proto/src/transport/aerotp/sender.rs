@@ -11,19 +11,22 @@
 mod answers;
 mod copies;
 mod silence;
+mod thin;
 
 use super::blocks::ParityPlan;
 use super::config::ConnectionConfig;
-use super::modes::ModeRules;
+use super::modes::{AckScheme, ModeRules};
 use crate::bytes::SendBuffer;
 use crate::machine::TransmitKind;
 use crate::timer::{TimerKind, TimerTable};
 use crate::transport::parts::{RttEstimator, Scoreboard};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
-use crate::wire::aerotp::BlockDescriptor;
+use crate::wire::aerotp::short::Named;
+use crate::wire::aerotp::{BlockDescriptor, WindowDescriptor};
 use copies::Copies;
 use std::collections::VecDeque;
+use thin::Thin;
 
 /// One TPDU to send.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,8 @@ pub(super) struct Unit {
     pub(super) is_copy: bool,
     /// The block, for repair symbols, whose octets are in the sender's scratch buffer.
     pub(super) repair: Option<BlockDescriptor>,
+    /// The window, for repair symbols over one, whose octets are there too, and the connection's name.
+    pub(super) window: Option<(Named, WindowDescriptor)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,10 +48,11 @@ enum SenderTimer {
     Retransmission,
     Retention,
     FirstAnswer,
+    Late,
 }
 
 impl TimerKind for SenderTimer {
-    const COUNT: usize = 3;
+    const COUNT: usize = 4;
     fn index(self) -> usize {
         self as usize
     }
@@ -55,6 +61,7 @@ impl TimerKind for SenderTimer {
             Self::Retransmission => "retransmission timeout",
             Self::Retention => "retention of sent TPDUs",
             Self::FirstAnswer => "probe for a first answer",
+            Self::Late => "answer is late",
         }
     }
 }
@@ -96,6 +103,8 @@ pub(super) struct Sender {
     rtt: RttEstimator,
     parity: ParityPlan,
     copies: Copies,
+    /// The repair of data while nothing waits to be sent, if that is wanted.
+    thin: Option<Thin>,
     finishing: bool,
     /// Whether nothing is expected to follow what was written, so that the end of it is a tail.
     pausing: bool,
@@ -137,6 +146,10 @@ impl Sender {
             rtt: rto,
             parity: ParityPlan::new(config.block.filter(|_| rules.blocks)),
             copies: Copies::new(config.copies),
+            thin: config
+                .thin
+                .filter(|_| rules.acks == AckScheme::Aggregated)
+                .map(Thin::new),
             finishing: false,
             pausing: false,
             stalled: false,
@@ -341,6 +354,7 @@ impl Sender {
             return false;
         }
         self.copies.are_due(&self.board)
+            || self.has_symbol_due()
             || self.board.has_lost()
             || self.parity.is_ready()
             || (self.has_new() && (self.window_open() || self.window_probe))
@@ -376,11 +390,15 @@ impl Sender {
         if let Some(unit) = self.next_copy(now) {
             return Some(unit);
         }
+        if let Some(unit) = self.next_symbol(now, scratch) {
+            return Some(unit);
+        }
         while !self.defers_lost()
             && let Some(seq) = self.board.next_lost()
         {
             if let Some(unit) = self.again(now, seq) {
                 self.copies.follow(seq);
+                self.copy_repetition(seq, unit.len);
                 return Some(unit);
             }
         }
@@ -406,6 +424,7 @@ impl Sender {
             len,
             is_copy: false,
             repair: None,
+            window: None,
         })
     }
 
@@ -421,6 +440,7 @@ impl Sender {
             len,
             is_copy: false,
             repair: Some(repair),
+            window: None,
         })
     }
 
@@ -438,6 +458,9 @@ impl Sender {
         let entry_len = u32::try_from(len).unwrap_or(u32::MAX);
         let seq = self.board.on_first_sent(now, position, entry_len);
         self.copies.follow(seq);
+        if let Some(thin) = &mut self.thin {
+            thin.on_first_sent(now, len);
+        }
         self.parity.on_source(now, seq);
         if self.rules.retransmits() {
             self.arm_retransmission(now);
@@ -452,6 +475,7 @@ impl Sender {
             len,
             is_copy: false,
             repair: None,
+            window: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod delivery;
 mod follower;
+mod loss_share;
 mod pacer;
 mod rate_control;
 mod rtt;
@@ -10,8 +11,9 @@ mod spread;
 
 pub use delivery::{DelaySample, DeliveryMeter, DeliveryReport, DeliveryWindow};
 pub use follower::LinkFollower;
+pub use loss_share::LossShare;
 pub use pacer::Pacer;
 pub use rate_control::{LinkReport, RateControl};
 pub use rtt::{RtoLimits, RttEstimator};
-pub use scoreboard::{Outstanding, Scoreboard, Settled};
+pub use scoreboard::{Late, Outstanding, Scoreboard, Settled};
 pub use spread::{BurstLengths, DelaySpread};

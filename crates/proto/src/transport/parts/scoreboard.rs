@@ -45,6 +45,19 @@ pub struct Outstanding {
     /// The time at which it last left, as a copy or otherwise.
     sent_at: Instant,
     state: State,
+    /// Whether it was last held lost for being late.
+    was_late: bool,
+}
+
+/// Whether a TPDU was repeated because no answer came in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// It was not.
+    Never,
+    /// It was, and a transmission before had been lost.
+    Rightly,
+    /// It was, and a transmission before had arrived.
+    Needlessly,
 }
 
 /// A TPDU that the receiver turned out to have.
@@ -56,6 +69,8 @@ pub struct Settled {
     pub len: u32,
     /// The time from its first transmission until that was known.
     pub took: Duration,
+    /// Whether it was repeated for being late.
+    pub late: Late,
 }
 
 /// One transmission, in the order of sending.
@@ -92,6 +107,8 @@ pub struct Scoreboard {
     newest: Option<NewestArrival>,
     stamps: Stamps,
     reorder_window: Duration,
+    /// The time at which a repair symbol left last.
+    symbol_at: Option<Instant>,
     timers: TimerTable<OvertakenTimer>,
 }
 
@@ -114,6 +131,7 @@ impl Scoreboard {
             newest: None,
             stamps: Stamps::default(),
             reorder_window: Duration::ZERO,
+            symbol_at: None,
             timers: TimerTable::default(),
         }
     }
@@ -179,6 +197,7 @@ impl Scoreboard {
             attempt_at: now,
             sent_at: now,
             state,
+            was_late: false,
         });
         self.log.push_back(Transmission {
             seq,
@@ -216,6 +235,12 @@ impl Scoreboard {
         if let Some(index) = self.in_flight_index(seq) {
             self.log_transmission(now, index, seq);
         }
+    }
+
+    /// Notes that a repair symbol left: what it spans may arrive without a transmission of its own, so for two round trips
+    /// an early answer is no sign of order.
+    pub const fn on_symbol(&mut self, now: Instant) {
+        self.symbol_at = Some(now);
     }
 
     /// Whether `seq` was sent and is neither known to have arrived nor held lost.
@@ -265,6 +290,15 @@ impl Scoreboard {
         self.log.front().map(|t| (t.seq, t.sent_at))
     }
 
+    /// The TPDUs that were sent more than once and are not known to have arrived, oldest first.
+    pub fn repeated(&self) -> impl Iterator<Item = TpduSeq> {
+        let open = |entry: &Outstanding| entry.attempts > 1 && entry.state != State::Settled;
+        (0..)
+            .zip(&self.entries)
+            .filter(move |(_, entry)| open(entry))
+            .map(|(offset, _)| self.base.plus(offset))
+    }
+
     /// The in-flight TPDU sent least recently among those repeated fewer than `repeats_max` times
     /// since they were last held lost.
     pub fn least_recent(&self, repeats_max: u16) -> Option<TpduSeq> {
@@ -309,17 +343,30 @@ impl Scoreboard {
             State::InFlight => self.in_flight -= 1,
             State::Lost => {}
         }
+        let is_sent_again = entry.attempts > 1 && entry.state == State::InFlight;
+        let since_last = now.saturating_since(entry.attempt_at);
+        let answers_earlier = rtt_min.filter(|rtt_min| {
+            is_sent_again
+                && since_last * SPURIOUS_RTT_DENOMINATOR < *rtt_min * SPURIOUS_RTT_NUMERATOR
+        });
+        // It may have come out of a symbol that left with an earlier repetition.
+        let answers_earlier = answers_earlier
+            .filter(|rtt_min| self.symbol_at.is_none_or(|at| now > at + *rtt_min * 2));
+        let is_needless = answers_earlier.is_some();
         let settled = Settled {
             attempts: entry.attempts,
             len: entry.len,
             took: now.saturating_since(entry.first_sent_at),
+            late: match (entry.was_late, is_needless) {
+                (false, _) => Late::Never,
+                (true, false) => Late::Rightly,
+                (true, true) => Late::Needlessly,
+            },
         };
-        let was_sent_again = entry.attempts > 1 && entry.state == State::InFlight;
-        let since_last = now.saturating_since(entry.attempt_at);
         entry.state = State::Settled;
-        if let Some(rtt_min) = rtt_min
-            && was_sent_again
-            && since_last * SPURIOUS_RTT_DENOMINATOR < rtt_min * SPURIOUS_RTT_NUMERATOR
+        // A late answer says nothing of order: answers are lost, too.
+        if let Some(rtt_min) = answers_earlier
+            && settled.late == Late::Never
         {
             let widened = (self.reorder_window * 2).max(rtt_min / 8);
             self.reorder_window = widened.min(rtt_min);
@@ -403,6 +450,7 @@ impl Scoreboard {
         let Some(index) = self.index(seq) else { return };
         if self.entries[index].state == State::InFlight {
             self.entries[index].state = State::Lost;
+            self.entries[index].was_late = false;
             self.in_flight -= 1;
             self.lost.push_back(seq);
             self.held_lost.push((seq, sign));
@@ -454,6 +502,17 @@ impl Scoreboard {
                     self.hold_lost(front.seq, LossSign::Timeout);
                 }
                 _ => return,
+            }
+        }
+    }
+
+    /// Does the same because no answer came in time, though others came.
+    pub fn on_late(&mut self, sent_before: Instant) {
+        let before = self.lost.len();
+        self.on_timeout(sent_before);
+        for place in before..self.lost.len() {
+            if let Some(index) = self.index(self.lost[place]) {
+                self.entries[index].was_late = true;
             }
         }
     }

@@ -19,6 +19,8 @@ pub enum TpduKind {
     },
     /// A repair symbol of the block that starts at the sequence number.
     Repair,
+    /// A repair symbol over TPDUs from the sequence number on. It has the short form alone, and no time.
+    Window,
     /// Acknowledgements; see [`Mack`](super::Mack).
     Mack {
         /// Whether it also answers a set-up: ASYNACK.
@@ -95,7 +97,7 @@ impl TpduKind {
             }
             // UDP knows empty datagrams; in a stream an empty TPDU says nothing.
             Self::Data { .. } => body_bytes > 0 || header.mode == Mode::Datagram,
-            Self::Repair => body_bytes > 0,
+            Self::Repair | Self::Window => body_bytes > 0,
             Self::Mack { .. } | Self::Nack => {
                 let flags = header.flags;
                 let with = |flag: Flags, bytes| if flags.has(flag) { bytes } else { 0 };

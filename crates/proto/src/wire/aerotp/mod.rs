@@ -35,6 +35,7 @@ mod reject;
 mod seq_list;
 pub mod short;
 mod tpdu;
+mod window_descriptor;
 
 #[cfg(test)]
 mod damage;
@@ -59,3 +60,4 @@ pub use path_report::PathReport;
 pub use reject::Reject;
 pub use seq_list::SeqList;
 pub use tpdu::{BodyCheck, Outgoing, Tpdu, encode, parse, split_parity};
+pub use window_descriptor::WindowDescriptor;

@@ -7,6 +7,7 @@ use super::overhead::{CRC_BYTES, DESCRIPTOR_BYTES, HEADER_BYTES};
 use super::reject::Reject;
 use super::seq_list::SeqList;
 use super::short::{Order, Ranges};
+use super::window_descriptor::WindowDescriptor;
 use crate::units::FecStrength;
 use crate::wire::Mode;
 use crate::wire::checksum::{crc32, hec};
@@ -94,6 +95,8 @@ pub struct Tpdu<'a> {
     pub fec_words: FecStrength,
     /// The symbol and the block of a repair TPDU.
     pub block: Option<BlockDescriptor>,
+    /// The sources of a repair symbol over a window.
+    pub window: Option<WindowDescriptor>,
     /// The payload, repair symbol or list; trust it only as far as `check` goes.
     pub body: &'a [u8],
     /// Whether the body arrived as sent.
@@ -128,12 +131,21 @@ impl<'a> Tpdu<'a> {
             header,
             fec_words: FecStrength::NONE,
             block,
+            window: None,
             body,
             check: BodyCheck::Unchecked,
             covered: &[],
             parity: &[],
             kind,
             is_short: true,
+        }
+    }
+
+    /// A repair symbol over a window, which has the short form alone.
+    pub(super) fn over_window(header: Header, window: WindowDescriptor, symbol: &'a [u8]) -> Self {
+        Self {
+            window: Some(window),
+            ..Self::under_seal(header, None, symbol, TpduKind::Window)
         }
     }
 
@@ -191,6 +203,7 @@ pub fn parse(octets: &[u8]) -> Result<Tpdu<'_>, Reject> {
         header,
         fec_words,
         block,
+        window: None,
         body,
         check,
         covered,

@@ -10,7 +10,7 @@ use crate::machine::TpduForm;
 use crate::trace::TraceRecord;
 use crate::transport::parts::DeliveryReport;
 use crate::units::Instant;
-use crate::wire::aerotp::{Acks, BodyCheck, ChannelWord, Mack, Nack, Tpdu, TpduKind};
+use crate::wire::aerotp::{Acks, BodyCheck, ChannelWord, Flags, Mack, Nack, Tpdu, TpduKind};
 
 impl Connection {
     /// Notes that the listener accepted the connection: the first answer says so.
@@ -44,6 +44,7 @@ impl Connection {
             self.heard = true;
             if self.form == TpduForm::Short {
                 self.repack();
+                self.use_windows(self.windows);
             }
             if self.state == State::AsynSent {
                 self.enter(now, State::Established);
@@ -83,6 +84,7 @@ impl Connection {
             seq: tpdu.header.seq,
             stamp: tpdu.header.timestamp,
             marked,
+            asks: tpdu.header.flags.has(Flags::PSH),
             corrected_symbols,
             body: tpdu.body,
         };
@@ -105,6 +107,14 @@ impl Connection {
                     let (counters, trace) = (&mut self.counters, &mut self.trace);
                     self.receiver
                         .on_repair(now, block, &arrival, counters, trace);
+                }
+            }
+            TpduKind::Window => {
+                if let Some(window) = tpdu.window.filter(|_| self.rules.complete) {
+                    let (counters, trace) = (&mut self.counters, &mut self.trace);
+                    let symbol = (arrival.seq, tpdu.body);
+                    self.receiver
+                        .on_window(now, window, symbol, counters, trace);
                 }
             }
             TpduKind::Asyn => {

@@ -151,21 +151,25 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> TransmitKind {
         let start = out.len();
-        let first = unit.seq == self.config.first_seq && unit.repair.is_none();
+        let is_symbol = unit.repair.is_some() || unit.window.is_some();
+        let first = unit.seq == self.config.first_seq && !is_symbol;
         let flags = if first && self.rules.connection && !self.heard {
             self.setup_due = false;
             self.timers
                 .set(ConnectionTimer::Setup, now + self.sender.rto());
             Flags::ASYN
+        } else if !is_symbol && self.sender.asks_at_once() && self.packing() != Packing::Full {
+            // Data in full cannot ask.
+            Flags::PSH
         } else {
             Flags::NONE
         };
         let header = self.header(now, unit.seq, flags);
         let fec_words = match &self.adaptation {
-            Some(adaptation) if unit.repair.is_none() => adaptation.strength_for(unit.len),
+            Some(adaptation) if !is_symbol => adaptation.strength_for(unit.len),
             _ => self.config.fec_words,
         };
-        let body = if unit.repair.is_some() {
+        let body = if is_symbol {
             scratch.as_slice()
         } else {
             self.sender.body(&unit, scratch)
@@ -177,7 +181,10 @@ impl Connection {
             block: unit.repair,
             body,
         };
-        if !self.config.keeps_check() && self.write_short(&outgoing, out) {
+        if let Some((named, window)) = unit.window {
+            short::write_window(named, unit.seq, window, out);
+            out.extend_from_slice(body);
+        } else if !self.config.keeps_check() && self.write_short(&outgoing, out) {
             out.extend_from_slice(body);
         } else {
             self.packing().begin_long(out);
@@ -216,12 +223,17 @@ impl Connection {
     }
 
     fn note_unit(&mut self, now: Instant, unit: &Unit) {
-        let record = match unit.repair {
-            Some(block) => TraceRecord::RepairSent {
+        let record = match (unit.repair, unit.window) {
+            (Some(block), _) => TraceRecord::RepairSent {
                 first: unit.seq,
                 index: block.repair_index,
             },
-            None => TraceRecord::Sent {
+            // Of its key the lower bits are enough to tell it from its neighbours.
+            (None, Some((_, window))) => TraceRecord::RepairSent {
+                first: unit.seq,
+                index: window.key.to_be_bytes()[1],
+            },
+            (None, None) => TraceRecord::Sent {
                 seq: unit.seq,
                 position: unit.position,
                 len: u32::try_from(unit.len).unwrap_or(u32::MAX),

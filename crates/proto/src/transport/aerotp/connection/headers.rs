@@ -47,6 +47,16 @@ impl Connection {
         }
         self.form = form;
         self.repack();
+        self.use_windows(self.windows);
+    }
+
+    /// Sends repair symbols over windows from now on, if the peer takes them, where they have a form.
+    pub(in super::super) fn use_windows(&mut self, are_taken: bool) {
+        self.windows = are_taken;
+        let named = self
+            .named()
+            .filter(|_| are_taken && !self.config.keeps_check());
+        self.sender.use_windows(named);
     }
 
     /// Cuts payloads for the headers as they are now. If they leave no room, payloads stay as they are until there is a size for the form.

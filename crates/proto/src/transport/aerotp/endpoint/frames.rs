@@ -123,6 +123,21 @@ impl AerotpEndpoint {
         }
     }
 
+    /// Sends repair symbols over windows to `path` from now on, if the peer takes them. The word is kept for every path
+    /// whose peer does.
+    pub fn use_windows(&mut self, now: Instant, path: PathId, are_taken: bool) {
+        self.now = now;
+        if are_taken {
+            self.window_paths.insert(path);
+        } else {
+            self.window_paths.remove(&path);
+        }
+        let ids: Vec<ConnectionId> = self.connections_on(path).collect();
+        for id in ids {
+            self.with(now, id, |c| c.use_windows(are_taken));
+        }
+    }
+
     /// The form of what is sent to `path`.
     pub(super) fn form_of(&self, path: PathId) -> TpduForm {
         if self.short_paths.contains(&path) {

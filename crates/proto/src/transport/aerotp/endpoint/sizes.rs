@@ -101,6 +101,10 @@ impl Carried for AerotpEndpoint {
         Self::number_path(self, now, path, ways);
     }
 
+    fn use_windows(&mut self, now: Instant, path: PathId, are_taken: bool) {
+        Self::use_windows(self, now, path, are_taken);
+    }
+
     fn finds_rate(&self, path: PathId) -> bool {
         Self::finds_rate(self, path)
     }

@@ -95,7 +95,11 @@ impl Sender {
         }
         let rtt_min = self.rtt.min();
         let mut sane = true;
+        let thin = &mut self.thin;
         let mut settle = |settled: Settled| {
+            if let Some(thin) = thin.as_mut() {
+                thin.on_settled(settled, rtt_min);
+            }
             counters.confirmed_tpdus += 1;
             counters.confirmed_bytes += u64::from(settled.len);
             counters.confirmed_after.note(settled.took);
@@ -190,6 +194,9 @@ impl Sender {
                 LossSign::Overtaken => counters.held_lost_overtaken += 1,
                 LossSign::Nack => counters.held_lost_nack += 1,
                 LossSign::Timeout => counters.held_lost_timeout += 1,
+            }
+            if let (Some(thin), Some(entry)) = (&mut self.thin, self.board.get(seq)) {
+                thin.on_held_lost(entry.attempts);
             }
             trace.note(now, TraceRecord::HeldLost { seq, sign });
         }

@@ -33,6 +33,13 @@ impl Copies {
         };
     }
 
+    /// Notes that `seq` left, and that so many copies follow, if that are more.
+    pub(super) fn follow_by(&mut self, seq: TpduSeq, copies: u8) {
+        if copies >= self.to_each.get() {
+            self.due = NonZeroU8::new(copies).map(|left| (seq, left));
+        }
+    }
+
     /// Whether a copy is to be sent of a TPDU that was not answered yet.
     pub(super) fn are_due(&self, board: &Scoreboard) -> bool {
         self.due.is_some_and(|(seq, _)| board.is_in_flight(seq))
@@ -70,6 +77,7 @@ impl Sender {
             len,
             is_copy: true,
             repair: None,
+            window: None,
         })
     }
 }

@@ -37,11 +37,22 @@ impl Sender {
                 SenderTimer::Retransmission => self.on_timeout(now, counters, trace),
                 SenderTimer::Retention => self.release(now),
                 SenderTimer::FirstAnswer => self.on_no_first_answer(now),
+                SenderTimer::Late => {
+                    if self.on_late(now) {
+                        self.on_timeout(now, counters, trace);
+                    }
+                }
             }
         }
         self.board.handle_deadline(now);
         self.parity.handle_deadline(now);
         self.note_losses(now, counters, trace);
+    }
+
+    /// Whether nothing at all was heard for so long that the path counts as down.
+    pub(super) fn is_silent(&self, now: Instant) -> bool {
+        let silence = now.saturating_since(self.unanswered_since.unwrap_or(now));
+        silence >= self.rto() + self.ack_flush * MACKS_LOST_FOR_SILENCE
     }
 
     /// Handles a missing answer. If nothing at all was heard since the oldest TPDU left, the path
@@ -54,9 +65,7 @@ impl Sender {
             return;
         };
         let rto = self.rto();
-        let silence = now.saturating_since(self.unanswered_since.unwrap_or(now));
-        let patience = rto + self.ack_flush * MACKS_LOST_FOR_SILENCE;
-        if self.stalled || silence >= patience {
+        if self.stalled || self.is_silent(now) {
             if !self.stalled {
                 self.stalled = true;
                 counters.stalls += 1;
@@ -147,8 +156,10 @@ impl Sender {
             } else {
                 self.timers.stop(SenderTimer::Retransmission);
             }
+            self.timers.stop(SenderTimer::Late);
             return;
         };
+        self.arm_late(now, sent_at);
         self.unanswered_since.get_or_insert(now);
         self.arm_first_answer(now);
         if self.stalled {

@@ -154,3 +154,26 @@ fn what_is_settled_or_held_lost_gets_no_copies() {
     assert_eq!(lost(&mut board), [nth(0)]);
     assert_eq!(board.in_flight(), 0);
 }
+
+#[test]
+fn the_answer_to_what_was_late_says_whether_the_repetition_was_needless() {
+    let answered_at = |ms| {
+        let mut board = Scoreboard::new(TpduSeq(0));
+        let seq = board.on_first_sent(at(0), 0, 100);
+        board.on_late(at(5));
+        assert_eq!(lost(&mut board), [seq]);
+        board.on_sent_again(at(25), seq);
+        let settled = board.on_acked(at(ms), seq, Some(RTT)).expect("in flight");
+        assert_eq!(board.reorder_window(), Duration::ZERO, "no sign of order");
+        settled.late
+    };
+    assert_eq!(answered_at(30), Late::Needlessly);
+    assert_eq!(answered_at(45), Late::Rightly);
+    let mut board = ten();
+    board.on_late(at(4));
+    assert_eq!(lost(&mut board).len(), 5, "those sent by then");
+    let settled = board
+        .on_acked(at(25), nth(7), Some(RTT))
+        .expect("in flight");
+    assert_eq!(settled.late, Late::Never);
+}

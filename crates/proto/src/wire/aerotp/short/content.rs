@@ -21,6 +21,8 @@ pub(super) const UNKNOWN_NAME: u8 = 0x22;
 /// The first of two types: the other has [`REPAIR_OPENED`].
 pub(super) const REPAIR: u8 = 0x30;
 pub(super) const REPAIR_OPENED: u8 = 0x01;
+/// The same for repair symbols over a window.
+pub(super) const WINDOW: u8 = 0x32;
 pub(super) const DATA: u8 = 0x40;
 /// The bits of a type of data: O, T, P, U, then one that is zero.
 pub(super) const DATA_OPENED: u8 = 0x10;
@@ -37,8 +39,10 @@ pub(super) const FULL_MODE: u8 = 0x07;
 /// What arrived on a path: the session's.
 const PATH_ACK: u8 = 0x10;
 
+/// Whether a frame of this type is a repair symbol, of a block or over a window.
 const fn is_repair(code: u8) -> bool {
-    code & !REPAIR_OPENED == REPAIR
+    let kind = code & !REPAIR_OPENED;
+    kind == REPAIR || kind == WINDOW
 }
 
 /// The frames that this version knows.
@@ -58,6 +62,8 @@ pub enum FrameKind {
     UnknownName,
     /// A repair symbol of a block (0x30, 0x31).
     Repair,
+    /// A repair symbol over a window (0x32, 0x33).
+    Window,
     /// Data under a name (even types from 0x40 to 0x5E).
     Data,
     /// Data with the ports in full (0x60 to 0x7F).
@@ -91,6 +97,7 @@ impl<'a> Frame<'a> {
             MACK => FrameKind::Mack,
             NACK => FrameKind::Nack,
             UNKNOWN_NAME => FrameKind::UnknownName,
+            code if code & !REPAIR_OPENED == WINDOW => FrameKind::Window,
             code if is_repair(code) => FrameKind::Repair,
             0x40..=0x5F if self.code & 1 == 0 => FrameKind::Data,
             0x60..=0x7F => FrameKind::Full,
@@ -106,7 +113,7 @@ impl<'a> Frame<'a> {
         };
         let (sender_opened, at) = match self.kind()? {
             FrameKind::Mack | FrameKind::Nack | FrameKind::UnknownName => flagged(self.fields)?,
-            FrameKind::Repair => (self.code & REPAIR_OPENED != 0, self.fields),
+            FrameKind::Repair | FrameKind::Window => (self.code & REPAIR_OPENED != 0, self.fields),
             FrameKind::Data => (self.code & DATA_OPENED != 0, self.fields),
             FrameKind::Long | FrameKind::Session | FrameKind::Padding | FrameKind::Full => {
                 return None;
@@ -252,10 +259,15 @@ mod tests {
 
     #[test]
     fn a_repair_symbol_is_the_last_frame_or_refused() {
-        for code in [0x30, 0x31] {
+        for (code, kind) in [
+            (0x30, FrameKind::Repair),
+            (0x31, FrameKind::Repair),
+            (0x32, FrameKind::Window),
+            (0x33, FrameKind::Window),
+        ] {
             let last = [0x87, 0x01, 9, code, 0x01, 2, 3, 0x07];
             let frames: Vec<_> = Content::of(&last).map(Result::unwrap).collect();
-            assert_eq!(frames[1].kind(), Some(FrameKind::Repair));
+            assert_eq!(frames[1].kind(), Some(kind));
             assert_eq!((frames.len(), frames[1].fields()), (2, &last[4..]));
             // The same with MORE: the frame before is sound, and nothing from there on is read.
             let followed = [0x87, 0x01, 9, code | MORE, 0x02, 2, 3, 0x07];

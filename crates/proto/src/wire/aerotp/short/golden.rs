@@ -3,6 +3,7 @@
 use super::super::golden::short_examples;
 use super::super::*;
 use super::*;
+use crate::fec::window::{Density, WindowEncoder};
 use crate::units::BitErrorRate;
 use crate::wire::{Mode, Port, TpduSeq};
 use core::time::Duration;
@@ -140,6 +141,14 @@ fn written(name: &str) -> Vec<u8> {
             write_repair(named(true), &header(Flags::NONE), block, &mut out);
             out.extend_from_slice(b"\0\x09telemetry");
         }
+        "short-window" => {
+            let window = WindowDescriptor::new(1, 15, 7).unwrap();
+            write_window(named(true), TpduSeq(1_000), window, &mut out);
+            let mut encoder = WindowEncoder::new();
+            encoder
+                .encode_repair(&[b"telemetry"], 7, Density::FULL, &mut out)
+                .unwrap();
+        }
         "short-unknown-name" => write_unknown_name(named(true), &mut out),
         "short-content" => {
             let mut mack = Vec::new();
@@ -209,6 +218,7 @@ fn the_specification_has_an_example_of_every_kind_of_frame_with_a_tpdu() {
         ("short-nack-damaged", vec![FrameKind::Nack]),
         ("short-nack-missing", vec![FrameKind::Nack]),
         ("short-repair", vec![FrameKind::Repair]),
+        ("short-window", vec![FrameKind::Window]),
         ("short-unknown-name", vec![FrameKind::UnknownName]),
         ("short-content", vec![FrameKind::Mack, FrameKind::Data]),
         ("short-long", vec![FrameKind::Long]),
@@ -253,6 +263,15 @@ fn data_and_repair_read_as_the_long_form_would() {
             (header(Flags::NONE), &b"\0\x09telemetry"[..])
         );
         assert_eq!(tpdu.kind(), TpduKind::Repair);
+    });
+    only("short-window", AT_LISTENER, |tpdu| {
+        let window = tpdu.window.unwrap();
+        assert_eq!(
+            (window.sources(), window.threshold(), window.key),
+            (1, 15, 7)
+        );
+        assert_eq!((tpdu.header.seq, tpdu.body.len()), (TpduSeq(1_000), 11));
+        assert_eq!((tpdu.kind(), tpdu.block), (TpduKind::Window, None));
     });
 }
 

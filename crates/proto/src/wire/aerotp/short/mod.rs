@@ -3,7 +3,7 @@
 //! ```text
 //!  type | fields                                      frames: all but the last have bit 7 of the type set (MORE), and
 //!                                                     then a length before their fields
-//!  0x00       a TPDU in the long form                 0x30, 0x31   repair symbol of a block
+//!  0x00       a TPDU in the long form                 0x30, 0x31   repair symbol of a block; 0x32, 0x33 over a window
 //!  0x01-0x06, 0x10  the session's own                 0x40-0x5E    data under a name (even types)
 //!  0x07       padding                                 0x60-0x7F    data with the ports in full
 //!  0x20       cumulative MACK                         others       unknown: skipped and counted
@@ -30,6 +30,7 @@ mod octets;
 mod ranges;
 mod read;
 mod repair;
+mod window;
 
 #[cfg(test)]
 mod golden;
@@ -47,3 +48,4 @@ pub use ranges::RANGE_NUMBERS_MAX;
 pub(super) use ranges::{Order, Ranges};
 pub use read::{read, write_unknown_name};
 pub use repair::{REPAIR_BYTES, has_repair_form, write_repair};
+pub use window::{WINDOW_BYTES, write_window};

@@ -8,7 +8,7 @@ use super::content::{Frame, FrameKind, UNKNOWN_NAME};
 use super::known::{Known, Lookup};
 use super::name::{Named, OPENED};
 use super::octets::split;
-use super::{data, feedback, repair};
+use super::{data, feedback, repair, window};
 
 /// Reads the TPDU in `frame`, which came from the peer whose connections are `known`.
 ///
@@ -26,6 +26,7 @@ pub fn read<'a>(frame: &Frame<'a>, known: &impl Known) -> Result<Tpdu<'a>, Rejec
         Some(FrameKind::Data) => data::read_named(frame, known),
         Some(FrameKind::Full) => data::read_full(frame, known),
         Some(FrameKind::Repair) => repair::read_repair(frame, known),
+        Some(FrameKind::Window) => window::read_window(frame, known),
         Some(FrameKind::Mack) => feedback::read_mack(frame, known),
         Some(FrameKind::Nack) => feedback::read_nack(frame, known),
         Some(FrameKind::UnknownName) => read_unknown_name(frame, known),

@@ -1,0 +1,161 @@
+//! Thin flows under faults: each message arrives once and as it was, whatever becomes of answers, copies and symbols.
+
+use super::FORM;
+use super::pair::{Pair, Script, Way};
+use fulmar_proto::machine::TpduForm;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig, ThinRepair};
+use fulmar_proto::units::Duration;
+use fulmar_proto::wire::aerotp::short::{Content, Frame, FrameKind};
+
+/// Symbols have the short form alone.
+const HAS_SYMBOLS: bool = matches!(FORM, TpduForm::Short);
+
+const MS: Duration = Duration::from_millis(1);
+
+fn config() -> ConnectionConfig {
+    ConnectionConfig {
+        thin: Some(ThinRepair {
+            overhead_percent: 80,
+        }),
+        tpdu_bytes_max: 1_400,
+        ..ConnectionConfig::default()
+    }
+}
+
+/// Messages that differ in length and octets.
+fn message(number: u32) -> Vec<u8> {
+    let mut rng = Rng::from_seed(u64::from(number)).child("message");
+    let len = 1 + usize::try_from(rng.below(1_000)).expect("short");
+    let mut octets = vec![0; len];
+    rng.fill(&mut octets);
+    octets
+}
+
+/// A pipe of 5 to 15 ms that loses, repeats and overtakes, and puts `more` behind some of what goes forward.
+fn faulty(loss: f64, seed: u64, more: fn(&Frame<'_>, &mut Rng) -> Vec<u8>) -> Script {
+    let mut rng = Rng::from_seed(seed).child("faults");
+    Box::new(move |way, _, _, octets| {
+        let mut fate = Vec::new();
+        while !rng.chance(loss) && fate.len() < 3 {
+            let delay = MS * u32::try_from(5 + rng.below(10)).expect("few");
+            fate.push((delay, octets.to_vec()));
+            if rng.chance(0.9) {
+                break;
+            }
+        }
+        let frame = Content::of(octets).next().and_then(Result::ok);
+        let frame = frame.filter(|_| HAS_SYMBOLS);
+        if let Some(frame) = frame.filter(|_| way == Way::Forward && rng.chance(0.1)) {
+            fate.push((MS * 7, more(&frame, &mut rng)));
+        }
+        fate
+    })
+}
+
+struct Outcome {
+    received: Vec<u8>,
+    rebuilt: u64,
+    copied: u64,
+    repeated: u64,
+}
+
+fn run(script: Script, every: Duration, messages: u32) -> Outcome {
+    let endpoint = EndpointConfig::default();
+    let mut pair = Pair::new(endpoint, config(), script);
+    pair.breaks_seal = true;
+    pair.connect_only(config());
+    for way in [Way::Forward, Way::Back] {
+        pair.use_windows(way);
+    }
+    pair.run(MS * 500);
+    for number in 0..messages {
+        pair.app(Way::Forward, |endpoint, now, id| {
+            let taken = endpoint.write_message(now, id, &message(number));
+            assert_eq!(taken, Ok(true));
+        });
+        pair.run(every);
+    }
+    pair.run(Duration::from_secs(20));
+    let counters = |pair: &Pair, way| {
+        let id = pair.id(way).expect("a connection");
+        *pair.endpoint(way).counters(id).expect("it is there")
+    };
+    let (sender, receiver) = (counters(&pair, Way::Forward), counters(&pair, Way::Back));
+    Outcome {
+        received: pair.received().to_vec(),
+        rebuilt: receiver.recovered_fec_block,
+        copied: sender.copied_tpdus,
+        repeated: sender.sent_tpdus[2],
+    }
+}
+
+fn all(messages: u32) -> Vec<u8> {
+    (0..messages).flat_map(message).collect()
+}
+
+#[test]
+fn messages_arrive_once_and_as_they_were_whatever_is_lost_repeated_or_overtaken() {
+    for (loss, seed) in [(0.1, 1), (0.3, 2), (0.5, 3)] {
+        let outcome = run(faulty(loss, seed, |_, _| vec![0x07]), MS * 4, 1_500);
+        assert!(outcome.received == all(1_500), "at a loss of {loss}");
+        assert!(outcome.copied > 0, "at a loss of {loss}");
+        assert_eq!(outcome.rebuilt > 0, HAS_SYMBOLS, "at a loss of {loss}");
+    }
+}
+
+#[test]
+fn on_a_clean_path_nothing_is_sent_twice() {
+    let clean: Script = Box::new(|_, _, _, octets| vec![(MS * 10, octets.to_vec())]);
+    let outcome = run(clean, MS * 4, 1_500);
+    assert!(outcome.received == all(1_500));
+    assert_eq!(
+        (outcome.repeated, outcome.copied, outcome.rebuilt),
+        (0, 0, 0)
+    );
+}
+
+/// Frames in the shape of a symbol that say nothing of use about the connection of `frame`.
+fn useless(frame: &Frame<'_>, rng: &mut Rng) -> Vec<u8> {
+    let named = matches!(frame.kind(), Some(FrameKind::Data | FrameKind::Window));
+    if !named {
+        return vec![0x33];
+    }
+    let name = &frame.fields()[..2];
+    let mut octets = |len: usize| {
+        let mut octets = vec![0; len];
+        rng.fill(&mut octets);
+        octets
+    };
+    match octets(1)[0] % 5 {
+        // Of no TPDU.
+        0 => [&[0x33], name, &octets(3), &[0xF0, 0], &octets(40)].concat(),
+        // Cut off.
+        1 => [&[0x33], name, &octets(4)].concat(),
+        // Without a symbol.
+        2 => [&[0x33], name, &octets(3), &[0xF0, 9, 0, 1]].concat(),
+        // Shorter than a length.
+        3 => [&[0x33], name, &frame.fields()[2..5], &[0xF0, 9, 0, 1, 7]].concat(),
+        // Beyond the window, far ahead.
+        _ => {
+            let number = [frame.fields()[2].wrapping_add(0x20), 0, 0];
+            [&[0x33], name, &number, &[0xF0, 9, 0, 1], &octets(300)].concat()
+        }
+    }
+}
+
+#[test]
+fn symbols_that_say_nothing_change_nothing() {
+    let outcome = run(faulty(0.3, 4, useless), MS * 4, 1_500);
+    assert!(outcome.received == all(1_500));
+    assert_eq!(outcome.rebuilt > 0, HAS_SYMBOLS);
+}
+
+#[test]
+fn one_seed_has_one_result() {
+    let outcome = || {
+        let outcome = run(faulty(0.3, 5, useless), MS * 7, 500);
+        (outcome.rebuilt, outcome.copied, outcome.repeated)
+    };
+    assert_eq!(outcome(), outcome());
+}
