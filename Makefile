@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows field flows soak explore faults fuzz package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ explore: setup ## New random cases for MINUTES (default 10): property tests and 
 faults: setup ## The custody store under a million histories of faults, and 1,000 kills with a full disk among them (20 min)
 	FULMAR_HISTORIES=1000000 $(CARGO) test --release --locked -p fulmar-net --lib custody::faults -- --nocapture
 	FULMAR_KILLS=1000 $(CARGO) test --locked -p fulmar-net --test custody_killed -- --nocapture
+
+prove: setup ## Check the models of the handshake against an attacker who has the network (half a minute, and 3 min once to build Verifpal)
+	scripts/prove
 
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)
