@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows damage attack field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,12 @@ found-rate: setup packages ## The rate found beside the rate told, kernel TCP an
 
 thin-flows: setup packages ## A message every 20 ms through two gateways at 0, 10 and 30 % loss both ways (root, 4 min)
 	scripts/thin-flows
+
+damage: setup packages ## Two gateways over a link that inverts bits, told nothing of it (root, 10 min for each of RUNS), written to docs/measurements
+	scripts/damage --runs $(RUNS)
+
+attack: setup ## 10,000,000 datagrams flipped, cut, spliced and replayed in front of genuine ones (10 min)
+	FULMAR_ATTACKED=10000000 $(CARGO) test --locked --release -p fulmar-net --test slow_session_attack -- --nocapture
 
 field: setup packages ## Real programs through two gateways, every way at every loss (root, 20 min), written to docs/measurements
 	CI=true $(CARGO) test --locked -p fulmar-cli --test it gateway_field -- --ignored --nocapture

@@ -2,7 +2,7 @@
 -- wire 2 frames, of which each message is one with the same type and the same fields.
 
 local TYPES = {
-    [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding", [0x10] = "path ack",
+    [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding", [0x10] = "path ack", [0x16] = "damage report",
     [0x20] = "MACK", [0x21] = "NACK", [0x22] = "unknown name", [0x30] = "repair", [0x31] = "repair",
     [0x32] = "window repair", [0x33] = "window repair",
 }
@@ -48,6 +48,13 @@ local function declare(shared)
     field("clock", "uint32", "Clock (us)")
     field("octets_arrived", "uint32", "Octets arrived, modulo 2^32")
     field("marks", "uint16", "Congestion marks")
+    field("recent", "uint16", "Rate of wrong bits lately (2^(-n / 1024))")
+    field("lasting", "uint16", "Lasting rate of wrong bits (2^(-n / 1024))")
+    field("whole", "uint32", "Armoured datagrams that arrived whole, modulo 2^32")
+    field("mended", "uint32", "Armoured datagrams that were mended, modulo 2^32")
+    field("beyond_repair", "uint32", "Armoured datagrams beyond repair, modulo 2^32")
+    field("symbols", "uint32", "Octets that parity put right, modulo 2^32")
+    field("damaged", "uint24", "Counter of a datagram beyond repair")
     proto.fields = f
 end
 
@@ -110,6 +117,28 @@ local function path_ack(cursor)
     return string.format(" largest=%d octets=%d", largest, octets)
 end
 
+-- What became of the other end's armoured datagrams, and those of them that are to be sent again.
+local function damage_report(cursor)
+    cursor:number(f.place, 1)
+    local recent = cursor:number(f.recent, 2)
+    cursor:number(f.lasting, 2)
+    cursor:number(f.whole, 4)
+    cursor:number(f.mended, 4)
+    cursor:number(f.beyond_repair, 4)
+    if not cursor:number(f.symbols, 4) then
+        return ""
+    end
+    local claims = 0
+    while not cursor.failed and cursor:left() >= 3 do
+        cursor:number(f.damaged, 3)
+        claims = claims + 1
+    end
+    if cursor:left() > 0 then
+        cursor:rest(f.padding)
+    end
+    return string.format(" ber=2^-%.1f damaged=%d", recent / 1024, claims)
+end
+
 -- The fields of one frame behind its type; gives what the info column says, and a TPDU in the long form.
 local function message(cursor, kind)
     local name, text = TYPES[kind], ""
@@ -125,6 +154,8 @@ local function message(cursor, kind)
         text = report(cursor)
     elseif name == "path ack" then
         text = path_ack(cursor)
+    elseif name == "damage report" then
+        text = damage_report(cursor)
     else
         if name == "probe" or name == "probe reply" then
             text = string.format(" %d", cursor:number(f.number, 4) or 0)

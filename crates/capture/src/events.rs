@@ -161,6 +161,7 @@ impl From<TraceRecord> for Event<'static> {
                     LossSign::Overtaken => "overtaken",
                     LossSign::Nack => "nack",
                     LossSign::Timeout => "timeout",
+                    LossSign::Damaged => "damaged",
                 },
             },
             TraceRecord::Accepted {

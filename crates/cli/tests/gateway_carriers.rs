@@ -4,89 +4,39 @@
 //! over a pair of virtual devices; security on. A sender and a receiver with the kernel's own TCP compare octets, and the
 //! link's counters say how often they were sent. Needs root.
 
-use crate::processes::{Running, octets, run};
 use crate::rig::{Namespace, Rig, ready};
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::thread;
-use std::time::Duration;
+use crate::stations::Stations;
+use serde_json::Value;
+use std::net::SocketAddr;
 
-const PORT: u16 = 7000;
-/// The longest time of a transfer, by far; it turns a hang into a failure.
-const PATIENCE: Duration = Duration::from_secs(90);
 const OCTETS: usize = 1_000_000;
 
-/// Two gateways, air and ground, whose peers have these further lines.
-fn gateways(
-    place: &Path,
-    [air, ground]: [&Namespace; 2],
-    carrier: &str,
-    address: &str,
-) -> [Running; 2] {
-    let public = ["ground", "air"].map(|name| {
-        let output = run(&format!("keygen {}/{name}.key", place.display()));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    });
-    let head = |name: &str, other: &str, key: &str| {
-        let place = place.display();
-        format!(
-            "[gateway]\nname = \"{name}\"\nlisten = \":4914\"\nstate_dir = \"{place}\"\n\
-             [security]\nkind = \"noise\"\nprivate_key_file = \"{place}/{name}.key\"\n\
-             [[peer]]\nname = \"{other}\"\npublic_key = \"{key}\"\nrate = \"10mbit\"\n\
-             carrier = \"{carrier}\"\n"
-        )
-    };
-    let of_air =
-        head("air", "ground", &public[0]) + &format!("[egress]\nallow = [\"127.0.0.1:{PORT}\"]\n");
-    let of_ground = head("ground", "air", &public[1])
-        + &format!(
-            "{address}[class.bulk]\nmode = \"reliable\"\n\
-             [[forward]]\nlisten = \"127.0.0.1:{PORT}\"\nto = \"127.0.0.1:{PORT}\"\nclass = \"bulk\"\n"
-        );
-    [
-        air.gateway(place, "air", &of_air),
-        ground.gateway(place, "ground", &of_ground),
-    ]
-}
-
-/// Sends octets from ground to air, which must be the same there.
-fn transfer([air, ground]: [&Namespace; 2]) {
-    let listener = air.within(|| TcpListener::bind(("127.0.0.1", PORT)).expect("a port"));
-    let mut client =
-        ground.within(|| TcpStream::connect(("127.0.0.1", PORT)).expect("the gateway listens"));
-    client.set_write_timeout(Some(PATIENCE)).expect("not zero");
-    let sent = octets(1, OCTETS);
-    let received = thread::scope(|scope| {
-        let receiving = scope.spawn(|| {
-            let (mut stream, _) = listener.accept().expect("the gateway connects");
-            stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
-            let mut all = Vec::new();
-            stream.read_to_end(&mut all).expect("the whole file");
-            all
-        });
-        client.write_all(&sent).expect("it is taken");
-        client.shutdown(Shutdown::Write).expect("it is open");
-        receiving.join().expect("received")
-    });
-    assert!(received == sent, "other octets");
-}
-
-/// Packets on the link from ground to air, and how many of them arrived damaged, for one transfer.
-fn packets(carrier: &str, to: usize) -> [u64; 2] {
-    let rig = Rig::start(
-        "--rate 10mbit --delay 5ms --ber 1e-4 --damage deliver-behind-headers --seed 33",
-    );
+/// Packets on the link from ground to air, how many of them arrived damaged, and what `/status` says of the damage, for
+/// one transfer at this bit error rate.
+fn packets(carrier: &str, to: usize, ber: &str) -> ([u64; 2], Value) {
+    let rig = Rig::start(&format!(
+        "--rate 10mbit --delay 5ms --ber {ber} --damage deliver-behind-headers --seed 33"
+    ));
     let place = tempfile::tempdir().expect("a directory");
     let address = SocketAddr::new(Rig::AIR[to], 4914);
-    let address = format!("address = \"{address}\"\n");
-    let ends = [&rig.air, &rig.ground];
-    let gateways = gateways(place.path(), ends, carrier, &address);
-    transfer(ends);
-    drop(gateways);
+    let peer = format!("carrier = \"{carrier}\"\n");
+    let stations = Stations::start(place.path(), [&rig.air, &rig.ground], &peer, Some(address));
+    stations.transfer(OCTETS);
+    let mut status = stations.peer();
+    let page = stations.page("/view");
+    let says_damage = page.contains("Damage is let in");
+    assert_eq!(says_damage, !status["damage"].is_null(), "{page}");
+    drop(stations);
     let end = rig.counters();
     let count = |name: &str| end["up"][name].as_u64().expect("a count");
-    [count("offered_packets"), count("damaged_packets")]
+    let packets = [count("offered_packets"), count("damaged_packets")];
+    (packets, status["damage"].take())
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name} in {of}"))
 }
 
 #[test]
@@ -96,12 +46,36 @@ fn without_checksum_damaged_packets_are_mended_and_not_sent_again_over_both_fami
     }
     // Full packets carry 1,400 octets and more: 714 of them are needed, and two in three are damaged.
     for to in 0..2 {
-        let [offered, damaged] = packets("udp-nochecksum", to);
+        let ([offered, damaged], status) = packets("udp-nochecksum", to, "1e-4");
         assert!(damaged > 400, "{damaged} damaged of {offered}");
         assert!(offered < 1_100, "{damaged} damaged of {offered}");
+        let outward = &status["outward"];
+        assert!(number(outward, "mended_datagrams") > 300, "{status}");
+        assert!(number(outward, "corrected_symbols") > 300, "{status}");
     }
-    let [offered, damaged] = packets("udp", 0);
+    let ([offered, damaged], status) = packets("udp", 0, "1e-4");
     assert!(offered > 1_700, "{damaged} damaged of {offered}");
+    assert!(status.is_null(), "{status}");
+}
+
+#[test]
+fn parity_follows_a_bit_error_rate_that_nobody_was_told() {
+    if !ready(&[]) {
+        return;
+    }
+    // Hardly a packet is whole, and six words, with which it begins, mend one in two hundred.
+    let ([offered, damaged], status) = packets("udp-nochecksum", 0, "1e-3");
+    assert!(damaged > 500, "{damaged} damaged of {offered}");
+    assert!(offered < 1_500, "{damaged} damaged of {offered}: {status}");
+    assert!((15..40).contains(&number(&status, "words")), "{status}");
+    let rate = status["outward"]["bit_error_ratio"]
+        .as_f64()
+        .expect("it was told");
+    assert!((5e-4..2e-3).contains(&rate), "{status}");
+    let ([offered, damaged], status) = packets("udp-nochecksum", 0, "0");
+    assert_eq!(damaged, 0);
+    assert!(offered < 1_000, "{offered}");
+    assert_eq!(number(&status, "words"), 0, "{status}");
 }
 
 #[test]
@@ -118,7 +92,7 @@ fn frames_carry_two_gateways_that_find_each_other() {
         namespace.must("ip link set radio up");
     }
     let place = tempfile::tempdir().expect("a directory");
-    let ends = [&air, &ground];
-    let _gateways = gateways(place.path(), ends, "ethernet:radio", "");
-    transfer(ends);
+    let peer = "carrier = \"ethernet:radio\"\n";
+    let stations = Stations::start(place.path(), [&air, &ground], peer, None);
+    stations.transfer(OCTETS);
 }

@@ -5,95 +5,22 @@
 //! octets or more on a link that drops longer packets silently, security on. A sender and a receiver with
 //! the kernel's own TCP compare octets. `/status` and the log give the path MTU. Needs root.
 
-use crate::processes::{octets, run};
-use crate::rig::{Namespace, Rig, ready};
-use std::io::{Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::thread;
-use std::time::Duration;
-
-const PORT: u16 = 7000;
-const STATUS: u16 = 7001;
-/// The longest time of a transfer, by far; it turns a hang into a failure.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-fn connect(namespace: &Namespace, port: u16) -> TcpStream {
-    let stream = namespace.within(|| TcpStream::connect(("127.0.0.1", port)).expect("it listens"));
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    stream.set_write_timeout(Some(PATIENCE)).expect("not zero");
-    stream
-}
-
-/// The page of the ground gateway's HTTP server.
-fn page(rig: &Rig, path: &str) -> String {
-    let mut stream = connect(&rig.ground, STATUS);
-    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("it listens");
-    let mut page = String::new();
-    stream.read_to_string(&mut page).expect("text");
-    page
-}
-
-fn path_mtu(rig: &Rig) -> u64 {
-    let page = page(rig, "/status");
-    let (_, body) = page.split_once("\r\n\r\n").expect("a page");
-    let status: serde_json::Value = serde_json::from_str(body).expect("JSON");
-    status["peers"][0]["path_mtu_bytes"]
-        .as_u64()
-        .expect("octets")
-}
+use crate::rig::{Rig, ready};
+use crate::stations::Stations;
+use std::net::{IpAddr, SocketAddr};
 
 /// Sends `len` octets from ground to air over a link with these properties between gateways whose peers
 /// have these further lines; returns the path MTU that was found in the end.
+#[track_caller]
 fn transfer(link: &str, carrier: IpAddr, peer: &str, len: usize) -> u64 {
     let rig = Rig::start(&format!("--rate 10mbit --delay 5ms {link}"));
     let place = tempfile::tempdir().expect("a directory");
-    let place = place.path();
-    let public = ["ground", "air"].map(|name| {
-        let output = run(&format!("keygen {}/{name}.key", place.display()));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    });
-    // One socket for both families.
-    let head = |name: &str, other: &str, key: &str| {
-        let place = place.display();
-        format!(
-            "[gateway]\nname = \"{name}\"\nlisten = \":4914\"\nstate_dir = \"{place}\"\n\
-             [security]\nkind = \"noise\"\nprivate_key_file = \"{place}/{name}.key\"\n\
-             [[peer]]\nname = \"{other}\"\npublic_key = \"{key}\"\nrate = \"10mbit\"\n{peer}"
-        )
-    };
-    let air =
-        head("air", "ground", &public[0]) + &format!("[egress]\nallow = [\"127.0.0.1:{PORT}\"]\n");
-    let carrier = SocketAddr::new(carrier, 4914);
-    let ground = head("ground", "air", &public[1])
-        + &format!(
-            "address = \"{carrier}\"\n[class.bulk]\nmode = \"reliable\"\n\
-             [[forward]]\nlisten = \"127.0.0.1:{PORT}\"\nto = \"127.0.0.1:{PORT}\"\nclass = \"bulk\"\n\
-             [metrics]\nlisten = \"127.0.0.1:{STATUS}\"\n"
-        );
-    let _air = rig.air.gateway(place, "air", &air);
-    let _ground = rig.ground.gateway(place, "ground", &ground);
-    let listener = rig
-        .air
-        .within(|| TcpListener::bind(("127.0.0.1", PORT)).expect("a port"));
-    let mut client = connect(&rig.ground, PORT);
-    let sent = octets(1, len);
-    let received = thread::scope(|scope| {
-        let receiving = scope.spawn(|| {
-            let (mut stream, _) = listener.accept().expect("the gateway connects");
-            stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
-            let mut all = Vec::new();
-            stream.read_to_end(&mut all).expect("the whole file");
-            all
-        });
-        client.write_all(&sent).expect("it is taken");
-        client.shutdown(Shutdown::Write).expect("it is open");
-        receiving.join().expect("received")
-    });
-    assert_eq!(received.len(), sent.len(), "over {link}");
-    assert!(received == sent, "other octets over {link}");
-    let found = path_mtu(&rig);
+    let address = SocketAddr::new(carrier, 4914);
+    let stations = Stations::start(place.path(), [&rig.air, &rig.ground], peer, Some(address));
+    stations.transfer(len);
+    let found = stations.peer()["path_mtu_bytes"].as_u64().expect("octets");
     let line = format!("fulmar_path_mtu_bytes{{peer=\"air\"}} {found}.0\n");
-    let metrics = page(&rig, "/metrics");
+    let metrics = stations.page("/metrics");
     assert!(metrics.contains(&line), "{line}: {metrics}");
     found
 }

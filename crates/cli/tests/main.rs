@@ -51,6 +51,7 @@ mod rig;
 mod sim;
 mod sim_config;
 mod sim_flags;
+mod stations;
 mod strangers;
 mod sweep_resumed;
 mod transfers;

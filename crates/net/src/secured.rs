@@ -302,6 +302,7 @@ impl<'a, A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Secure
             | SessionEvent::LinkDown { .. }
             | SessionEvent::Closed(_)
             | SessionEvent::MtuChanged { .. }
+            | SessionEvent::ParityChanged { .. }
             | SessionEvent::EpochSeen { .. }
             | SessionEvent::Rekeyed(_)
             | SessionEvent::ReportDue(_)

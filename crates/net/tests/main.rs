@@ -33,6 +33,7 @@ mod session_pair;
 mod session_path_acks;
 mod session_refusals;
 mod session_reports;
+mod session_strength;
 mod session_versions;
 mod session_work;
 mod tcp_kernel;

@@ -4,7 +4,7 @@
 
 use crate::session_pair::by_hand::{ByHand, Place, joined, sent, take, the_peer};
 use crate::session_pair::{PEER, noise, speaking};
-use fulmar_net::session::{MtuConfig, SessionConfig, Wire, unchecked};
+use fulmar_net::session::{Armour, MtuConfig, SessionConfig, Wire, unchecked};
 use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, FecStrength, Instant};
@@ -53,7 +53,7 @@ fn data_is_armoured_for_an_end_that_mends_it_and_not_for_another() {
         let now = Instant::START;
         let (mut caller, ..) = joined(ends([false, mends]), now);
         let plain = caller.sizes(PEER).expect("it is there").payload;
-        caller.set_armour(PEER, Some(words(6)));
+        caller.set_armour(PEER, Some(Armour::Fixed(words(6))));
         assert_eq!(caller.parity_to(PEER).words(), if armoured { 6 } else { 0 });
         let data = leaving(&mut caller, now, true);
         let data = data.iter().find(|one| one.len() > CONTENT_BYTES);
@@ -76,7 +76,7 @@ fn an_end_mends_as_many_words_as_the_header_says_though_it_sends_none() {
         now += PITCH;
         // Genuine datagrams pay for corrections; an end notes anew where its peers are every 100 ms.
         let strength = words(1 + round % 255);
-        caller.set_armour(PEER, Some(strength));
+        caller.set_armour(PEER, Some(Armour::Fixed(strength)));
         for mut octets in leaving(&mut caller, now, true) {
             if round >= 300 && octets.len() > CONTENT_BYTES {
                 // One wrong octet in each codeword that has two octets of parity.
@@ -118,7 +118,7 @@ fn a_damaged_source_moves_nobody_and_a_peer_that_moved_is_followed_when_it_answe
     let wrong = place(9_000);
     let mut now = Instant::START;
     let (mut caller, mut called, _) = joined(ends([true, true]), now);
-    caller.set_armour(PEER, Some(words(6)));
+    caller.set_armour(PEER, Some(Armour::Fixed(words(6))));
     let home = called.path_to(PEER).expect("it was heard");
     for _ in 0..200 {
         now += PITCH;
@@ -153,7 +153,7 @@ fn questions_at_wrong_addresses_are_few() {
     // Probes of sizes are answered where they come from, and are not what is counted here.
     configs[0].peers[0].mtu = MtuConfig::fixed(ByteCount(1_280));
     let (mut caller, mut called, _) = joined(configs, now);
-    caller.set_armour(PEER, Some(words(6)));
+    caller.set_armour(PEER, Some(Armour::Fixed(words(6))));
     let mut asked = 0;
     for round in 0..4_000_u32 {
         now += PITCH;

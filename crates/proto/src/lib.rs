@@ -25,6 +25,7 @@
 //! `examples/smallest_driver.rs` is a whole driver.
 
 pub mod bytes;
+pub mod damage;
 pub mod fec;
 pub mod machine;
 pub mod rate;

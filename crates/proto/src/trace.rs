@@ -16,6 +16,8 @@ pub enum LossSign {
     Nack,
     /// Its retransmission timeout passed.
     Timeout,
+    /// The layer below says that its datagram arrived damaged beyond repair.
+    Damaged,
 }
 
 /// An event, in the protocol's own terms.

@@ -527,8 +527,7 @@ fn held_lost(report: &SendReport) -> Option<f64> {
     }
     let counters = &report.counters;
     let [source, repair, again, _] = counters.sent_tpdus;
-    let lost = counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
-    Some(output::share(lost, source + repair + again))
+    Some(output::share(counters.held_lost(), source + repair + again))
 }
 
 /// The share of parity and repetitions in all octets sent.

@@ -5,7 +5,7 @@ use super::error::GatewayError;
 use super::peers::usable;
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, fast_cipher, path_acks, reports, unchecked, window_repair, wire_2,
+    SessionConfig, damaged, fast_cipher, path_acks, reports, unchecked, window_repair, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
@@ -90,7 +90,11 @@ pub(super) fn mtu_config(peer: &PeerSettings) -> MtuConfig {
 pub(super) fn first_sizes(config: &GatewayConfig) -> PathSizes {
     let packets = config.peers.iter().map(|peer| mtu_config(peer).start);
     let packet = packets.min().unwrap_or(MtuConfig::default().start);
-    let words = config.peers.iter().map(|peer| config.armour(peer)).max();
+    let words = config
+        .peers
+        .iter()
+        .map(|peer| config.first_parity(peer))
+        .max();
     let parity = ByteCount::from_usize(words.unwrap_or(FecStrength::NONE).parity_bytes());
     let lower_overhead = V6_OVERHEAD + SESSION_OVERHEAD + parity;
     PathSizes {
@@ -149,6 +153,7 @@ pub(super) fn session_settings(
             .into_iter()
             .chain([reports(), wire_2(), path_acks(), window_repair()])
             .chain(config.lets_damage_in().then(unchecked))
+            .chain(config.lets_damage_in().then(damaged))
             .collect(),
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     }

@@ -14,7 +14,7 @@ use super::sockets::{Poller, Resolver};
 use super::watch::{Watch, http};
 use crate::clock::Clock;
 use crate::descriptors;
-use crate::session::{Entropy, EpochError, Session, StateDirectory, next_boot_epoch};
+use crate::session::{Armour, Entropy, EpochError, Session, StateDirectory, next_boot_epoch};
 use crate::udp::{BURST_TIME, PathTableConfig, UdpDriver};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
@@ -145,8 +145,8 @@ fn session(
     for (index, peer) in config.peers.iter().enumerate() {
         let (security, also) = security_of(keys, index, peer);
         session.set_security(Instant::START, index_of(index), security, also);
-        let armour = Some(config.armour(peer)).filter(|words| !words.is_none());
-        session.set_armour(index_of(index), armour);
+        let lets_damage_in = peer.carrier.carrier().lets_damage_in();
+        session.set_armour(index_of(index), lets_damage_in.then_some(Armour::Follows));
     }
     Ok(session)
 }

@@ -35,11 +35,13 @@ pub enum DropReason {
     Simultaneous,
     /// A genuine handshake of a peer with which we do not agree.
     Mismatch,
+    /// Armoured data beyond repair: its header names keys of the peer at the address that it came from.
+    Damaged,
 }
 
 impl DropReason {
     /// All reasons, in report order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Truncated,
         Self::HeaderCheck,
         Self::Unknown,
@@ -55,6 +57,7 @@ impl DropReason {
         Self::OldEpoch,
         Self::Simultaneous,
         Self::Mismatch,
+        Self::Damaged,
     ];
 
     /// The name in reports.
@@ -75,6 +78,7 @@ impl DropReason {
             Self::OldEpoch => "old_epoch",
             Self::Simultaneous => "simultaneous",
             Self::Mismatch => "mismatch",
+            Self::Damaged => "damaged",
         }
     }
 }
@@ -156,6 +160,6 @@ mod tests {
             }
         }
         let counts = DropReason::ALL.map(|reason| counters.dropped(reason));
-        assert!(counts.into_iter().eq(1..=15));
+        assert!(counts.into_iter().eq(1..=16));
     }
 }

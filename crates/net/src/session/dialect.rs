@@ -84,13 +84,35 @@ impl Wire {
     }
 }
 
+/// The parity of data to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DataParity {
+    /// Whether the header has parity of its own, in wire 2.
+    pub(super) is_armoured: bool,
+    /// Words behind each datagram.
+    pub(super) words: FecStrength,
+}
+
+impl DataParity {
+    /// None, and nothing that would say so.
+    pub(super) const NONE: Self = Self {
+        is_armoured: false,
+        words: FecStrength::NONE,
+    };
+
+    /// The same with another number of words.
+    pub(super) const fn with(self, words: FecStrength) -> Self {
+        Self { words, ..self }
+    }
+}
+
 /// The form of data to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DataForm {
     /// Its wire.
     pub(super) wire: Wire,
-    /// Words of parity behind each datagram.
-    pub(super) parity: FecStrength,
+    /// The parity of each datagram.
+    pub(super) parity: DataParity,
 }
 
 #[cfg(test)]

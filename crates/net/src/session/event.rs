@@ -67,6 +67,13 @@ pub enum SessionEvent<E> {
         /// The sizes, layer by layer.
         sizes: Sizes,
     },
+    /// Datagrams to the peer have other parity, by what it tells of damage, and so other sizes inside the same packets.
+    ParityChanged {
+        /// The peer.
+        peer: PeerIndex,
+        /// The sizes, layer by layer.
+        sizes: Sizes,
+    },
     /// A datagram of the inner machine does not fit the sizes of the `MtuChanged` before: it goes in pieces.
     TooNarrow {
         /// The peer.

@@ -187,6 +187,7 @@ impl<M: Carried> Session<M> {
             capabilities: state.capabilities.clone(),
             wire: state.keys.wire(),
             secure: state.config.security.is_secure(),
+            damage: state.damage_status(self.now),
         })
     }
 
@@ -220,7 +221,7 @@ impl<M: Carried> Session<M> {
             state.mtu.packet(),
             state.headers,
             state.wire,
-            state.fec,
+            state.protection.parity(),
             sends_early,
         )
     }
@@ -424,6 +425,7 @@ impl<M: Carried> Session<M> {
             // If two gateways have one key, the older keys are another gateway's: the later start counts.
             state.keys.forget_previous();
             state.reports.begin_again();
+            state.damage.begin_again();
             self.events.push_back(SessionEvent::PeerRestarted(peer));
         }
         if restarted || !state.announced {
@@ -452,9 +454,11 @@ impl<M: Carried> Session<M> {
             .reports
             .agree(&self.config.capabilities, &capabilities);
         let is_in_two = state.wire == Wire::Two;
-        let ways = (state.path_acks).agree(&self.config.capabilities, &capabilities, is_in_two);
+        let ours = &self.config.capabilities;
+        let tells = state.damage.agree(ours, &capabilities, is_in_two);
+        let ways = (state.path_acks).agree(ours, &capabilities, (is_in_two, tells));
         let inner_path = state.index.inner_path();
-        let windows = is_in_two && use_windows(&self.config.capabilities, &capabilities);
+        let windows = is_in_two && use_windows(ours, &capabilities);
         self.inner.number_path(now, inner_path, ways);
         self.inner.use_windows(now, inner_path, windows);
         state.capabilities = capabilities;

@@ -116,18 +116,19 @@ impl PathAcks {
         self.asked = asks;
     }
 
-    /// Notes the capabilities of both ends when keys were agreed on. Returns the directions in which there are path
-    /// acks.
+    /// Notes the capabilities of both ends when keys were agreed on, and whether the peer names damaged datagrams. Returns
+    /// the directions in which there are path acks.
     pub(super) fn agree(
         &mut self,
         ours: &[Capability],
         theirs: &[Capability],
-        is_in_two: bool,
+        (is_in_two, names_damaged): (bool, bool),
     ) -> AckedWays {
         let ((we_send, _), (they_send, they_ask)) = (said_by(ours), said_by(theirs));
         self.ways = AckedWays {
             out: is_in_two && we_send && self.asked && they_send,
             back: is_in_two && we_send && they_ask,
+            damaged: names_damaged,
         };
         self.every = self.every.max(EVERY);
         if !self.ways.back {
@@ -140,7 +141,7 @@ impl PathAcks {
     pub(super) fn on_sealed(&mut self, keys: &mut Keypair) -> Option<u64> {
         let number = keys.note_number(PathSlot::FIRST, self.next_number)?;
         self.next_number = number + 1;
-        self.ways.out.then_some(number)
+        (self.ways.out || self.ways.damaged).then_some(number)
     }
 
     /// Counts a genuine datagram that arrived under our keys `keys`. What is `numbered` left under the same keys.
@@ -223,6 +224,11 @@ impl PathAcks {
         })
     }
 
+    /// The number of the datagram that left with a counter, under the keys of the datagram that is being taken.
+    pub(super) fn number_of(&self, counter: u64) -> Option<u64> {
+        self.numbered?.number(counter)
+    }
+
     /// The meaning of the peer's path ack, which is in the datagram that is being taken.
     pub(super) fn read(&self, ack: &PathAck) -> Option<machine::PathAck> {
         let numbered = self.numbered.filter(|_| self.ways.out)?;
@@ -240,8 +246,8 @@ impl PathAcks {
     }
 }
 
-/// The time between two path acks.
-fn pause(back: Option<Bitrate>, round_trip: Option<Duration>) -> Duration {
+/// The time between two path acks, or other small reports.
+pub(super) fn pause(back: Option<Bitrate>, round_trip: Option<Duration>) -> Duration {
     let part = |of: u64| {
         let rate = back.map(Bitrate::as_bits_per_second);
         let micros = rate.and_then(|rate| (BITS * of * 1_000_000).checked_div(rate));
@@ -264,17 +270,19 @@ mod tests {
     const BOTH: AckedWays = AckedWays {
         out: true,
         back: true,
+        damaged: false,
     };
     const NONE: AckedWays = AckedWays {
         out: false,
         back: false,
+        damaged: false,
     };
 
     fn agreed() -> PathAcks {
         let said = [path_acks()];
         let mut acks = PathAcks::default();
         acks.on_hello(true);
-        assert_eq!(acks.agree(&said, &said, true), BOTH);
+        assert_eq!(acks.agree(&said, &said, (true, false)), BOTH);
         acks
     }
 
@@ -361,7 +369,7 @@ mod tests {
         let ways = |ours: &[Capability], asked, theirs: &[Capability]| {
             let mut acks = PathAcks::default();
             acks.on_hello(asked);
-            acks.agree(ours, theirs, true)
+            acks.agree(ours, theirs, (true, false))
         };
         assert_eq!(ways(&told, false, &told), NONE);
         let (out, back) = (true, true);
@@ -384,7 +392,10 @@ mod tests {
             let said = |is_said: bool| is_said.then(path_acks).into_iter().collect::<Vec<_>>();
             let mut acks = PathAcks::default();
             acks.on_hello(true);
-            assert_eq!(acks.agree(&said(ours), &said(theirs), is_in_two), NONE);
+            assert_eq!(
+                acks.agree(&said(ours), &said(theirs), (is_in_two, false)),
+                NONE
+            );
             arrive(&mut acks, at(0), 0, Asks::Often);
             assert_eq!(acks.next_at(), None);
         }

@@ -2,6 +2,7 @@
 
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
+use super::damage_reports::{DamageCounts, DamageReports};
 use super::dialect::{DataForm, Wire};
 use super::early::{EarlyIntake, EarlyKey, key_id, root};
 use super::event::{HandshakeRefusal, Hint};
@@ -13,13 +14,15 @@ use super::keys::{PresetKey, PublicKey};
 use super::liveness::Liveness;
 use super::path_acks::PathAcks;
 use super::path_mtu::PathMtu;
+use super::protection::{Protection, layout};
 use super::reports::{Passage, Reports};
 use super::round_trips::{RoundTripQuantiles, RoundTrips};
 use super::sizes::{NetworkHeaders, Sizes};
 use super::sources::Bucket;
 use super::wire::Capability;
+use fulmar_proto::damage::ProtectedLayout;
 use fulmar_proto::machine::{Deadline, PathId};
-use fulmar_proto::units::{Duration, FecStrength, Instant};
+use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, FecStrength, Instant};
 
 /// The time between initiations at first, or every second round trip ...
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -178,7 +181,7 @@ impl Complaints {
 }
 
 /// The state of a peer, for users.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PeerStatus {
     /// The configured name.
     pub name: String,
@@ -202,6 +205,23 @@ pub struct PeerStatus {
     pub wire: Option<Wire>,
     /// Whether its datagrams are authenticated.
     pub secure: bool,
+    /// The damage on the way, where data is armoured.
+    pub damage: Option<DamageStatus>,
+}
+
+/// The damage on the way to and from a peer, and the parity against it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DamageStatus {
+    /// Words of parity behind a full datagram to it.
+    pub words: FecStrength,
+    /// Armoured datagrams from here to it, as it told.
+    pub outward: DamageCounts,
+    /// Armoured datagrams from it to here.
+    pub inward: DamageCounts,
+    /// The rate of wrong bits on the way to it, as it told last.
+    pub outward_rate: Option<BitErrorRate>,
+    /// The rate of wrong bits on the way here.
+    pub inward_rate: Option<BitErrorRate>,
 }
 
 /// The state of the link to a peer.
@@ -251,10 +271,10 @@ pub(super) struct Peer {
     pub(super) keys: KeyRing,
     /// The wire for which the inner machine sends to it.
     pub(super) wire: Wire,
-    /// Words of parity behind data to it.
-    pub(super) fec: FecStrength,
-    /// Words that the application wants there, for a carrier that lets damage through.
-    pub(super) armour: Option<FecStrength>,
+    /// The parity of data to it.
+    pub(super) protection: Protection,
+    /// What became of armoured data, either way.
+    pub(super) damage: DamageReports,
     pub(super) pending: Option<Pending>,
     pub(super) cookie: Option<(Mac, Instant)>,
     pub(super) answered: Option<Answered>,
@@ -330,8 +350,8 @@ impl Peer {
             candidate: 0,
             keys: KeyRing::new(session.rekey),
             wire: Wire::default(),
-            fec: session.fec_words,
-            armour: None,
+            protection: Protection::new(session.fec_words),
+            damage: DamageReports::default(),
             pending: None,
             cookie: None,
             answered: None,
@@ -369,8 +389,34 @@ impl Peer {
     pub(super) const fn form(&self) -> DataForm {
         DataForm {
             wire: self.wire,
-            parity: self.fec,
+            parity: self.protection.parity(),
         }
+    }
+
+    /// The layout of full armoured datagrams to it.
+    pub(super) fn protected_layout(&self) -> ProtectedLayout {
+        layout(self.mtu.packet(), self.headers.0)
+    }
+
+    /// Octets of a packet to it with so many of content.
+    pub(super) fn octets_of_own(&self, content: usize) -> ByteCount {
+        let around = self.wire.around(self.protection.parity_of_short(content));
+        // In wire 1 content begins behind what is counted as around it.
+        let lead = self.wire.lead_bytes();
+        self.headers.0 + around + ByteCount::from_usize(content.saturating_sub(lead))
+    }
+
+    /// The damage on the way, if data to or from it was armoured.
+    pub(super) fn damage_status(&self, now: Instant) -> Option<DamageStatus> {
+        let parity = self.protection.parity();
+        let inward_rate = self.damage.rate(now);
+        (parity.is_armoured || inward_rate.is_some()).then(|| DamageStatus {
+            words: parity.words,
+            outward: self.damage.outward(),
+            inward: self.damage.inward(),
+            outward_rate: self.protection.rate(),
+            inward_rate,
+        })
     }
 
     /// Whether it is, or may be found, at `path`.
@@ -561,6 +607,9 @@ impl Peer {
                 let why = "path ack";
                 let ack = self.path_acks.next_at().map(|at| Deadline { at, why });
                 first = Deadline::earlier(first, ack);
+                let why = "damage report";
+                let report = self.damage.next_at().map(|at| Deadline { at, why });
+                first = Deadline::earlier(first, report);
             }
         }
         first

@@ -1,21 +1,21 @@
 //! The room in a packet of a path: the headers around a TPDU, by the family of the addresses.
 
 use super::cipher::TAG_BYTES;
-use super::dialect::Wire;
+use super::dialect::{DataParity, Wire};
 use super::early::SALT_BYTES;
 use super::wire::{ARMOURED_HEADER_BYTES, DATA_HEADER_BYTES, HEADER_BYTES, MESSAGE_TYPE_BYTES};
-use fulmar_proto::units::{ByteCount, FecStrength};
+use fulmar_proto::units::ByteCount;
 
 /// Octets that a session adds at most to what the inner machine sends, parity not counted: those of [`Wire::One`].
-pub const SESSION_OVERHEAD: ByteCount = Wire::One.around(FecStrength::NONE);
+pub const SESSION_OVERHEAD: ByteCount = Wire::One.around(DataParity::NONE);
 
 impl Wire {
-    /// Octets before the sealed content of data. In wire 2 a header is armoured where parity is on.
-    pub(super) const fn header_bytes(self, parity: FecStrength) -> usize {
+    /// Octets before the sealed content of data.
+    pub(super) const fn header_bytes(self, parity: DataParity) -> usize {
         match self {
             Self::One => HEADER_BYTES,
-            Self::Two if parity.is_none() => DATA_HEADER_BYTES,
-            Self::Two => ARMOURED_HEADER_BYTES,
+            Self::Two if parity.is_armoured => ARMOURED_HEADER_BYTES,
+            Self::Two => DATA_HEADER_BYTES,
         }
     }
 
@@ -28,13 +28,13 @@ impl Wire {
     }
 
     /// Octets before what the inner machine sends.
-    pub(super) const fn before(self, parity: FecStrength) -> usize {
+    pub(super) const fn before(self, parity: DataParity) -> usize {
         self.header_bytes(parity) + self.lead_bytes()
     }
 
     /// Octets around what the inner machine sends, with `parity` behind it.
-    pub(super) const fn around(self, parity: FecStrength) -> ByteCount {
-        ByteCount((self.before(parity) + TAG_BYTES + parity.parity_bytes()) as u64)
+    pub(super) const fn around(self, parity: DataParity) -> ByteCount {
+        ByteCount((self.before(parity) + TAG_BYTES + parity.words.parity_bytes()) as u64)
     }
 }
 
@@ -89,7 +89,7 @@ impl Sizes {
         packet: ByteCount,
         headers: NetworkHeaders,
         wire: Wire,
-        parity: FecStrength,
+        parity: DataParity,
         sends_early: bool,
     ) -> Self {
         let datagram = packet.saturating_sub(headers.0);
@@ -112,6 +112,7 @@ impl Sizes {
 mod tests {
     use super::super::source_octets;
     use super::*;
+    use fulmar_proto::units::FecStrength;
 
     #[test]
     fn the_headers_follow_the_family_of_the_address_also_on_a_socket_for_both() {
@@ -133,14 +134,23 @@ mod tests {
     fn a_packet_is_its_payload_and_what_surrounds_it() {
         let headers = NetworkHeaders(V4_HEADERS);
         let sizes = |wire, parity| Sizes::new(ByteCount(1_500), headers, wire, parity, false);
-        let ten = FecStrength::from_words(10).unwrap();
+        let ten = DataParity {
+            is_armoured: true,
+            words: FecStrength::from_words(10).unwrap(),
+        };
         let with_parity = sizes(Wire::One, ten);
         let (datagram, payload) = (with_parity.datagram.0, with_parity.payload.0);
         assert_eq!((datagram, payload), (1_472, 1_403));
         assert_eq!(with_parity.overhead().0, 97);
         // 24 octets around content, whose first is a type; 29 around a TPDU.
-        let [one, two] = [Wire::One, Wire::Two].map(|wire| sizes(wire, FecStrength::NONE));
+        let [one, two] = [Wire::One, Wire::Two].map(|wire| sizes(wire, DataParity::NONE));
         assert_eq!((one.payload.0, two.payload.0), (1_443, 1_448));
         assert_eq!(sizes(Wire::Two, ten).payload.0, 1_399);
+        let none = ten.with(FecStrength::NONE);
+        assert_eq!(
+            sizes(Wire::Two, none).payload.0,
+            1_439,
+            "armoured all the same"
+        );
     }
 }

@@ -126,6 +126,9 @@ impl MachineDriver<Strict<Inner>> for Ends<'_> {
             }
             SessionEvent::Reported { peer, octets } => SessionEvent::Reported { peer, octets },
             SessionEvent::MtuChanged { peer, sizes } => SessionEvent::MtuChanged { peer, sizes },
+            SessionEvent::ParityChanged { peer, sizes } => {
+                SessionEvent::ParityChanged { peer, sizes }
+            }
             SessionEvent::TooNarrow { why, .. } => panic!("there is room for data: {why}"),
             SessionEvent::Mismatch {
                 peer,

@@ -46,6 +46,8 @@ pub struct AckedWays {
     pub out: bool,
     /// The session tells the remote of what arrives here.
     pub back: bool,
+    /// The remote names those that leave here and arrive there damaged beyond repair.
+    pub damaged: bool,
 }
 
 /// A numbered datagram that leaves; numbers rise.
@@ -112,7 +114,7 @@ pub trait Carried: Machine {
     fn handle_frames(&mut self, _now: Instant, _datagram: Datagram<'_>) {}
 
     /// The directions of `path` in which the receiver tells what arrives of the datagrams that the session numbers. Where
-    /// the remote does, [`Carried::on_sealed`] and [`Carried::on_path_ack`] follow. Without this call nobody does.
+    /// the remote does, [`Carried::on_sealed`], and [`Carried::on_path_ack`] or [`Carried::on_damaged`] follow. Without this call nobody does.
     fn number_path(&mut self, _now: Instant, _path: PathId, _ways: AckedWays) {}
 
     /// Both ends of the session around the machine take repair symbols over windows on `path`, or not any more. Without
@@ -129,6 +131,10 @@ pub trait Carried: Machine {
 
     /// The remote at the end of `path` told what arrived.
     fn on_path_ack(&mut self, _now: Instant, _path: PathId, _ack: PathAck) {}
+
+    /// The remote at the end of `path` told that the datagram with this number arrived damaged beyond repair: the path
+    /// carried it, and its contents are lost.
+    fn on_damaged(&mut self, _now: Instant, _path: PathId, _number: u64) {}
 
     /// The rate that `path` carries, as it was told or found.
     fn rate_of(&self, _path: PathId) -> Option<Bitrate> {

@@ -81,10 +81,11 @@ fn carrier(config: &GatewayConfig, peer: &PeerSettings) -> String {
         CarrierChoice::UdpLite => "by UDP-Lite".to_owned(),
         CarrierChoice::Ethernet(device) => format!("in Ethernet frames on {device}"),
     };
-    let words = config.armour(peer).words();
-    format!(
-        ", {by}: what arrives damaged is mended by {words} words of parity behind each datagram"
-    )
+    let words = match config.fec_words.words() {
+        0 => "as much parity as the peer's word on damage asks for".to_owned(),
+        words => format!("{words} words of parity behind each datagram"),
+    };
+    format!(", {by}: what arrives damaged is mended by {words}")
 }
 
 fn rate(source: RateSource) -> String {

@@ -211,9 +211,8 @@ pub struct Limits {
     pub outage: Duration,
 }
 
-/// Words of parity where damaged datagrams arrive and the file does not say how many: they mend two wrong octets in each
-/// of a full datagram's six codewords. Of the link's rate .94 is left to it up to a bit error rate of 1e-5, .93 at 1e-4
-/// (ADR 0033, section 2).
+/// Words of parity where damaged datagrams arrive and the file does not say how many, until the peer tells of damage: they
+/// mend two wrong octets in each of a full datagram's six codewords (ADR 0033, section 5).
 const ARMOUR: FecStrength = FecStrength::from_words(6).expect("a few words");
 
 /// The longest name of a peer, which is kept with each of its flows.
@@ -225,8 +224,9 @@ impl GatewayConfig {
         self.peers.iter().filter(|peer| !peer.is_removed)
     }
 
-    /// Words of parity behind each datagram of data to a peer; none where damaged ones do not arrive.
-    pub fn armour(&self, peer: &PeerSettings) -> FecStrength {
+    /// Words of parity behind each full datagram to a peer at first, and always if the file says how many; none where
+    /// damaged ones do not arrive.
+    pub fn first_parity(&self, peer: &PeerSettings) -> FecStrength {
         match self.fec_words {
             FecStrength::NONE if peer.carrier.carrier().lets_damage_in() => ARMOUR,
             words => words,

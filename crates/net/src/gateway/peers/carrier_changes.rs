@@ -43,9 +43,9 @@ impl CarrierChanges {
             return;
         };
         let wanted = settings.carrier.carrier();
-        let words = link.parity_to(peer).words();
+        let is_armoured = link.armours(peer);
         let name = settings.name.as_str();
-        let carrier = if wanted == Carrier::UdpNoChecksum && words == 0 {
+        let carrier = if wanted == Carrier::UdpNoChecksum && !is_armoured {
             Carrier::Udp
         } else {
             wanted
@@ -55,12 +55,20 @@ impl CarrierChanges {
                 Carrier::Udp => CarrierChoice::Udp.to_string(),
                 _ => settings.carrier.to_string(),
             };
-            if words == 0 {
-                let why = "it mends nothing that is damaged: its `carrier` is `udp`, or its release is older";
-                tracing::warn!(event = "carrier", peer = name, carrier = chosen, words, why);
-            } else {
+            if is_armoured {
                 let why = "configured";
-                tracing::info!(event = "carrier", peer = name, carrier = chosen, words, why);
+                let words = config.fec_words.words();
+                let parity = if words == 0 { "follows" } else { "fixed" };
+                tracing::info!(
+                    event = "carrier",
+                    peer = name,
+                    carrier = chosen,
+                    parity,
+                    why
+                );
+            } else {
+                let why = "it mends nothing that is damaged: its `carrier` is `udp`, or its release is older";
+                tracing::warn!(event = "carrier", peer = name, carrier = chosen, why);
             }
         }
         // Other carriers than UDP's two have addresses of their own.

@@ -234,6 +234,8 @@ pub(super) fn of_event<E>(
         // This happens every few minutes, without anybody's choice.
         | SessionEvent::Rekeyed(_)
         | SessionEvent::TooNarrow { .. }
+        // This may happen many times a second; `/status` says what is in use.
+        | SessionEvent::ParityChanged { .. }
         | SessionEvent::ReportDue(_)
         | SessionEvent::Reported { .. }
         | SessionEvent::Inner(_) => return None,

@@ -109,6 +109,7 @@ impl Peers {
             // Only early data needs the epoch on the disk, and none is sent or taken. The others are the loop's.
             SessionEvent::EpochSeen { .. }
             | SessionEvent::Inner(_)
+            | SessionEvent::ParityChanged { .. }
             | SessionEvent::ReportDue(_)
             | SessionEvent::Reported { .. } => {}
             SessionEvent::Rekeyed(peer) => {

@@ -103,6 +103,7 @@ impl Seen<'_> {
                 .and_then(|peer| Some(RateReport::of(endpoint.path_rate(path)?, peer.rate))),
             outward: state.map_or_else(Default::default, |s| s.outward.into()),
             inward: state.map_or_else(Default::default, |s| s.inward.into()),
+            damage: state.and_then(|s| s.damage).map(Into::into),
             told: link.inner().told(path).into(),
             outages: self.peers.outages.report(known),
             flows,

@@ -3,11 +3,12 @@
 
 use crate::gateway::peers::Decision;
 pub use crate::gateway::peers::{OutageReport, RateReport};
-use crate::session::Passage;
+use crate::session::{DamageCounts, DamageStatus, Passage};
 use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::splice::{RefuseCode, RepairTotals, ResetCode, SplicerCounters};
 use fulmar_proto::transport::aerotp::Counters;
 use fulmar_proto::transport::parts::{BurstLengths, DelaySpread};
+use fulmar_proto::units::BitErrorRate;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -40,6 +41,8 @@ pub struct PeerReport {
     pub outward: DirectionStatus,
     /// Datagrams from it to here.
     pub inward: DirectionStatus,
+    /// The damage on the way, where datagrams are armoured.
+    pub damage: Option<DamageFigures>,
     /// TPDUs from here that it put right or gave up, as it told.
     pub told: ToldReport,
     /// The times that the link was held for down.
@@ -66,6 +69,59 @@ impl From<Passage> for DirectionStatus {
         Self {
             sent_datagrams: passage.sent,
             arrived_datagrams: passage.arrived,
+        }
+    }
+}
+
+/// Damage on the way to and from a peer, and the parity against it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DamageFigures {
+    /// Words of parity behind a full datagram to it, in use now.
+    pub words: u16,
+    /// Armoured datagrams from here to it, as it told.
+    pub outward: DamagedDirection,
+    /// Armoured datagrams from it to here.
+    pub inward: DamagedDirection,
+}
+
+/// Armoured datagrams of one direction that arrived, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DamagedDirection {
+    /// The share of wrong bits, lately.
+    pub bit_error_ratio: Option<f64>,
+    /// Datagrams that arrived whole.
+    pub whole_datagrams: u64,
+    /// Datagrams that arrived damaged and were mended.
+    pub mended_datagrams: u64,
+    /// Datagrams that arrived damaged beyond repair, and are sent again.
+    pub beyond_repair_datagrams: u64,
+    /// Octets that parity put right.
+    pub corrected_symbols: u64,
+    /// The share that was beyond repair.
+    pub residual_ratio: Option<f64>,
+}
+
+impl DamagedDirection {
+    fn of(counts: DamageCounts, rate: Option<BitErrorRate>) -> Self {
+        let all = counts.whole + counts.mended + counts.beyond_repair;
+        let share = counts.beyond_repair as f64 / all as f64;
+        Self {
+            bit_error_ratio: rate.map(BitErrorRate::value),
+            whole_datagrams: counts.whole,
+            mended_datagrams: counts.mended,
+            beyond_repair_datagrams: counts.beyond_repair,
+            corrected_symbols: counts.corrected_symbols,
+            residual_ratio: (all > 0).then_some(share),
+        }
+    }
+}
+
+impl From<DamageStatus> for DamageFigures {
+    fn from(status: DamageStatus) -> Self {
+        Self {
+            words: status.words.words(),
+            outward: DamagedDirection::of(status.outward, status.outward_rate),
+            inward: DamagedDirection::of(status.inward, status.inward_rate),
         }
     }
 }
@@ -155,6 +211,7 @@ impl From<Counters> for TransportReport {
                 ("overtaken", counters.held_lost_overtaken),
                 ("asked_for", counters.held_lost_nack),
                 ("timeout", counters.held_lost_timeout),
+                ("damaged", counters.held_lost_damaged),
             ]),
             accepted_tpdus: counters.accepted_tpdus,
             duplicate_tpdus: counters.duplicates,

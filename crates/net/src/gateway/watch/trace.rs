@@ -86,6 +86,7 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
             why,
         },
         SessionEvent::EpochSeen { .. }
+        | SessionEvent::ParityChanged { .. }
         | SessionEvent::TooNarrow { .. }
         | SessionEvent::ReportDue(_)
         | SessionEvent::Reported { .. }

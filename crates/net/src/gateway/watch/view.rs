@@ -4,7 +4,7 @@
 use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
 use super::status::REMOVED;
-use super::status::{FlowStatus, PeerReport};
+use super::status::{DamageFigures, FlowStatus, PeerReport};
 use crate::gateway::peers::Decision;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -130,6 +130,7 @@ const PEER: &[Heading] = &[
             plain("wire_sent_bits_per_second"),
             plain("payload_confirmed_bits_per_second"),
             plain("capacity_ratio"),
+            plain("parity_bytes"),
             plain("rate_used_bits_per_second"),
             plain("rate_found_bits_per_second"),
             plain("rate_queue_seconds"),
@@ -338,7 +339,29 @@ fn says(peer: &PeerReport) -> String {
             text.push_str(" The link seems to carry more than configured.");
         }
     }
+    if let Some(damage) = &peer.damage {
+        text.push_str(&damage_in_words(damage));
+    }
     text
+}
+
+/// One sentence on the damage on the way to a peer.
+fn damage_in_words(damage: &DamageFigures) -> String {
+    let words = match damage.words {
+        0 => "no word of parity".to_owned(),
+        1 => "1 word of parity".to_owned(),
+        words => format!("{words} words of parity"),
+    };
+    let out = &damage.outward;
+    match (out.bit_error_ratio, out.residual_ratio) {
+        (Some(rate), Some(residual)) => format!(
+            " Damage is let in: {rate:.0e} of the bits to it are wrong, {words} behind each full packet leave {} of the packets beyond repair.",
+            registry::Unit::Ratio.text(residual)
+        ),
+        _ => format!(
+            " Damage is let in: {words} behind each full packet, until the peer tells of it."
+        ),
+    }
 }
 
 impl View {

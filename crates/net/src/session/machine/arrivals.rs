@@ -64,7 +64,7 @@ impl<M: Carried> Session<M> {
         } else if let Some(armoured) =
             Armoured::read(datagram.octets, &mut self.code, &mut self.scratch)
         {
-            self.take_armoured(now, origin, armoured, datagram.octets)
+            self.take_armoured(now, origin, (armoured, 0), datagram.octets)
         } else {
             self.take_whole(now, origin, datagram.octets)
         };

@@ -29,7 +29,8 @@ impl News {
                     held: false,
                 })
             }
-            SessionEvent::MtuChanged { peer, sizes } => Some(Self::Sizes {
+            SessionEvent::MtuChanged { peer, sizes }
+            | SessionEvent::ParityChanged { peer, sizes } => Some(Self::Sizes {
                 peer: *peer,
                 sizes: *sizes,
             }),

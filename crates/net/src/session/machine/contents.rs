@@ -52,7 +52,7 @@ const fn is_counted(message: &Message<'_>) -> bool {
 
 /// Whether only wire 2 has such a message.
 const fn is_of_two(message: &Message<'_>) -> bool {
-    matches!(message, Message::PathAck(_))
+    matches!(message, Message::PathAck(_) | Message::DamageReport(_))
 }
 
 const fn wants(message: &Message<'_>) -> Wants {
@@ -165,6 +165,7 @@ impl<M: Carried> Session<M> {
         self.on_content(now, index, parts.wants, parts.is_counted);
         if let Some(state) = self.peers.get_mut(index) {
             state.path_acks.on_asked(now, parts.asks);
+            state.damage.on_asked(now, parts.asks);
         }
         self.send_path_ack(now, index);
         if parts.for_machine {
@@ -218,6 +219,7 @@ impl<M: Carried> Session<M> {
                     self.inner.on_path_ack(now, path, ack);
                 }
             }
+            Message::DamageReport(report) => self.take_damage_report(now, index, &report),
             Message::Probe(probe) => {
                 // The reply goes to where the question came from, which may be a path that is being tried.
                 let reply = Message::ProbeReply(probe);

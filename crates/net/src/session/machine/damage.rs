@@ -11,14 +11,19 @@ use super::departures::SIZE_PROBE;
 use crate::session::config::PeerIndex;
 use crate::session::correction::{Damage, STRANGERS};
 use crate::session::counters::DropReason;
+use crate::session::damage_reports::Beyond;
 use crate::session::dialect::Wire;
 use crate::session::event::SessionEvent;
 use crate::session::liveness::Wants;
 use crate::session::peer::Challenge;
+use crate::session::protection::Armour;
 use crate::session::seal::Told;
 use crate::session::sizes::NetworkHeaders;
 use crate::session::unchecked::{HANDSHAKE_WORDS, mends};
-use crate::session::wire::{ARMOURED_HEADER_BYTES, Armoured, Capability, Header, Message, Probe};
+use crate::session::wire::{
+    ARMOURED_HEADER_BYTES, Armoured, Capability, DamageReport, DataHeader, Header, Message, Probe,
+};
+use fulmar_proto::fec::packet::Uncorrectable;
 use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::units::{Duration, FecStrength, Instant};
 
@@ -26,14 +31,13 @@ use fulmar_proto::units::{Duration, FecStrength, Instant};
 const CHALLENGE_PAUSE: Duration = Duration::from_millis(250);
 
 impl<M: Carried> Session<M> {
-    /// Armours data for `peer` with so many words of parity, at most 255, once the peer says that it mends such data.
-    /// `None`: data is plain, unless [`SessionConfig::fec_words`](crate::session::SessionConfig::fec_words) says
-    /// otherwise.
-    pub fn set_armour(&mut self, peer: PeerIndex, words: Option<FecStrength>) {
+    /// Armours data for `peer` once it says that it mends such data. `None`: data is plain, unless
+    /// [`SessionConfig::fec_words`](crate::session::SessionConfig::fec_words) says otherwise.
+    pub fn set_armour(&mut self, peer: PeerIndex, armour: Option<Armour>) {
         let Some(state) = self.peer_mut(peer) else {
             return;
         };
-        state.armour = words.filter(|words| u8::try_from(words.words()).is_ok());
+        state.protection.set_armour(armour);
         let (announced, said) = (state.announced, state.capabilities.clone());
         if let Ok(index) = usize::try_from(peer.0)
             && self.agree_on_parity(index, &said)
@@ -43,9 +47,16 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Words of parity behind data to `peer` now.
+    /// Words of parity behind full datagrams to `peer` now.
     pub fn parity_to(&self, peer: PeerIndex) -> FecStrength {
-        self.peer(peer).map_or(FecStrength::NONE, |state| state.fec)
+        let state = self.peer(peer);
+        state.map_or(FecStrength::NONE, |state| state.protection.parity().words)
+    }
+
+    /// Whether data to `peer` is armoured now.
+    pub fn armours(&self, peer: PeerIndex) -> bool {
+        let state = self.peer(peer);
+        state.is_some_and(|state| state.protection.parity().is_armoured)
     }
 
     /// The outer path to `peer`.
@@ -68,11 +79,8 @@ impl<M: Carried> Session<M> {
 
     /// Words behind our initiations to a peer.
     pub(super) fn parity_of_calls(&self, peer: usize) -> FecStrength {
-        let armour = self.peers.get(peer).and_then(|state| state.armour);
-        match self.config.fec_words {
-            FecStrength::NONE if armour.is_some() => HANDSHAKE_WORDS,
-            words => words,
-        }
+        let state = self.peers.get(peer);
+        state.map_or(FecStrength::NONE, |state| state.protection.words_of_calls())
     }
 
     /// Words behind the answer to an initiation that has so many: an answer is never larger than its question.
@@ -87,17 +95,11 @@ impl<M: Carried> Session<M> {
     /// Takes the parity behind data to a peer that follows from the wire and from what the peer said. Returns whether it is
     /// another one; then other sizes hold.
     pub(super) fn agree_on_parity(&mut self, index: usize, said: &[Capability]) -> bool {
-        let everywhere = self.config.fec_words;
         let Some(state) = self.peers.get_mut(index) else {
             return false;
         };
-        let armour = state.armour.unwrap_or(FecStrength::NONE);
-        let parity = match (everywhere, state.wire) {
-            (FecStrength::NONE, Wire::Two) if mends(said) => armour,
-            (words, _) => words,
-        };
-        let before = core::mem::replace(&mut state.fec, parity);
-        before != parity
+        let layout = state.protected_layout();
+        (state.protection).agree(state.wire, mends(said), layout)
     }
 
     /// Undoes damage by parity in a datagram that is covered by it as a whole, if this end has it on, and tries again.
@@ -136,25 +138,29 @@ impl<M: Carried> Session<M> {
 
     /// Whether a datagram from `path` is to be corrected; it counts as such then.
     fn may_correct(&mut self, now: Instant, path: PathId, damage: Damage) -> bool {
-        let from = self.peer_at(now, path);
-        let may = match from.and_then(|peer| self.peers.get_mut(peer)) {
-            Some(peer) => peer.corrections.take(now, damage),
-            None => self.corrections.take(now, STRANGERS),
-        };
-        if may {
-            self.work.decodes += 1;
-        } else {
-            self.counters.uncorrected += 1;
-        }
+        let may = self.has_credit(now, path, damage);
+        self.work.decodes += u64::from(may);
         may
     }
 
-    /// Takes an armoured datagram whose header is sound by now.
+    /// Whether one more datagram that nobody vouches for yet is worth an effort; it is taken off the account of its
+    /// sender's address.
+    fn has_credit(&mut self, now: Instant, path: PathId, damage: Damage) -> bool {
+        let from = self.peer_at(now, path);
+        let has = match from.and_then(|peer| self.peers.get_mut(peer)) {
+            Some(peer) => peer.corrections.take(now, damage),
+            None => self.corrections.take(now, STRANGERS),
+        };
+        self.counters.uncorrected += u64::from(!has);
+        has
+    }
+
+    /// Takes an armoured datagram whose header is sound by now; so many octets of it were wrong.
     pub(super) fn take_armoured(
         &mut self,
         now: Instant,
         origin: Origin<'_>,
-        armoured: Armoured,
+        (armoured, symbols): (Armoured, u32),
         octets: &[u8],
     ) -> Result<(), DropReason> {
         let Armoured { header, words } = armoured;
@@ -167,27 +173,117 @@ impl<M: Carried> Session<M> {
         let end = whole.len().checked_sub(words.parity_bytes());
         let end = end.ok_or(DropReason::Truncated)?;
         let (receiver, told) = (header.receiver, Told::Whole(header.number));
-        let taken = self.take_sealed(now, origin, receiver, told, &whole[..end]);
-        let has_parity = !words.is_none() && self.mends();
-        match taken {
-            Err(DropReason::Forged)
-                if has_parity && self.may_correct(now, origin.path, Damage::Content) =>
-            {
-                let mut copy = whole.to_vec();
-                let Ok(corrected) = self.code.correct(&mut copy, words) else {
-                    return taken;
-                };
-                let taken = self.take_sealed(now, origin, receiver, told, &copy[..end]);
-                if taken.is_ok() {
-                    self.counters.corrected_symbols += u64::from(corrected.symbols);
-                }
-                taken
+        let peer = self.indices.get(&receiver);
+        let index = peer.map_or(usize::MAX, |peer| peer.0 as usize);
+        let taken = match self.take_sealed(now, origin, receiver, told, &whole[..end]) {
+            Ok(()) => {
+                self.note_genuine(now, index, header, (end, symbols));
+                Ok(())
             }
-            Err(DropReason::NoSession | DropReason::Expired) => {
+            Err(DropReason::Forged) if self.mends() => {
+                self.take_damaged(now, origin, (index, armoured, symbols), whole)
+            }
+            Err(reason @ (DropReason::NoSession | DropReason::Expired)) => {
                 self.tell_lost(now, origin.path, receiver, header.seen(), octets.len());
-                taken
+                Err(reason)
             }
-            _ => taken,
+            taken => taken,
+        };
+        self.send_damage_report(now, index);
+        taken
+    }
+
+    /// Notes an armoured datagram that was genuine, with so many octets behind its header, of which, and of its header's, so
+    /// many were wrong.
+    fn note_genuine(
+        &mut self,
+        now: Instant,
+        index: usize,
+        header: DataHeader,
+        (octets, symbols): (usize, u32),
+    ) {
+        self.counters.corrected_symbols += u64::from(symbols);
+        if let Some(state) = self.peers.get_mut(index) {
+            let name = (header.receiver, header.number.counter);
+            let octets = ARMOURED_HEADER_BYTES + octets;
+            state.damage.on_genuine(now, name, octets, symbols);
+        }
+    }
+
+    /// Mends an armoured datagram whose tag is wrong, and takes it. What is beyond repair is claimed, if it came from where
+    /// the peer is. `whole` are the octets behind its header.
+    fn take_damaged(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        (index, armoured, symbols): (usize, Armoured, u32),
+        whole: &[u8],
+    ) -> Result<(), DropReason> {
+        let Armoured { header, words } = armoured;
+        if !self.has_credit(now, origin.path, Damage::Content) {
+            return Err(DropReason::Forged);
+        }
+        let (receiver, told) = (header.receiver, Told::Whole(header.number));
+        let beyond = if words.is_none() {
+            Beyond::all(whole.len(), words)
+        } else {
+            self.work.decodes += 1;
+            let mut copy = whole.to_vec();
+            match self.code.correct(&mut copy, words) {
+                Ok(corrected) => {
+                    let end = whole.len() - words.parity_bytes();
+                    let taken = self.take_sealed(now, origin, receiver, told, &copy[..end]);
+                    if taken.is_ok() {
+                        let symbols = symbols + corrected.symbols;
+                        self.note_genuine(now, index, header, (whole.len(), symbols));
+                    }
+                    if taken != Err(DropReason::Forged) {
+                        return taken;
+                    }
+                    Beyond::all(whole.len(), words)
+                }
+                Err(Uncorrectable::TooManyErrors {
+                    codewords,
+                    symbols: corrected,
+                }) => Beyond::codewords(whole.len(), words, codewords, symbols + corrected),
+                Err(Uncorrectable::TooShort { .. }) => return Err(DropReason::Forged),
+            }
+        };
+        if self.peer_at(now, origin.path) != Some(index) {
+            return Err(DropReason::Forged);
+        }
+        if let Some(state) = self.peers.get_mut(index) {
+            let name = (receiver, header.number.counter);
+            state.damage.on_beyond_repair(now, name, beyond);
+        }
+        Err(DropReason::Damaged)
+    }
+
+    /// Takes a peer's word on what became of our armoured datagrams.
+    pub(super) fn take_damage_report(
+        &mut self,
+        now: Instant,
+        index: usize,
+        report: &DamageReport<'_>,
+    ) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let Some(word) = state.damage.read(report) else {
+            return;
+        };
+        let round_trip = state.liveness.rtt().unwrap_or_default();
+        if state.protection.on_word(now, word, round_trip) {
+            self.say_parity(index);
+        }
+        let Some(state) = self.peers.get(index) else {
+            return;
+        };
+        let path = state.index.inner_path();
+        for counter in report.counters() {
+            if let Some(number) = state.path_acks.number_of(counter) {
+                self.inner.on_damaged(now, path, number);
+            }
         }
     }
 
@@ -212,11 +308,7 @@ impl<M: Carried> Session<M> {
         if self.indices.get(&armoured.header.receiver) != Some(&peer) {
             return None;
         }
-        let taken = self.take_armoured(now, origin, armoured, octets);
-        if taken.is_ok() {
-            self.counters.corrected_symbols += u64::from(symbols);
-        }
-        Some(taken)
+        Some(self.take_armoured(now, origin, (armoured, symbols), octets))
     }
 
     /// Asks at the address that a genuine datagram seems to come from whether the peer is there. Where damage arrives, one

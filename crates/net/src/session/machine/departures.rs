@@ -1,7 +1,7 @@
 //! Leaving datagrams: own ones first, then those of the inner machine for peers that can be reached.
 
 use super::{OUTBOX_MAX, Session};
-use crate::session::dialect::{DataForm, Wire};
+use crate::session::dialect::{DataForm, DataParity, Wire};
 use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
 use crate::session::fragments::cut;
@@ -9,8 +9,8 @@ use crate::session::liveness::{Due, Wants};
 use crate::session::path_slot::PathSlot;
 use crate::session::seal::Keypair;
 use crate::session::wire::{
-    Armoured, DataHeader, DatagramType, FRAGMENT_BYTES, Header, MESSAGE_TYPE_BYTES, Message,
-    PATH_ACK_BYTES, Probe,
+    Armoured, DAMAGE_REPORT_BYTES, DataHeader, DatagramType, FRAGMENT_BYTES, Header,
+    MESSAGE_TYPE_BYTES, Message, PATH_ACK_BYTES, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{
@@ -24,9 +24,9 @@ pub(super) const SIZE_PROBE: u32 = 1 << 31;
 
 /// Appends room for the header of a datagram in `wire`, and returns the place where the datagram begins. Its content
 /// is written behind the header, and sealed in its place.
-fn begin(out: &mut Vec<u8>, wire: Wire, fec: FecStrength) -> usize {
+fn begin(out: &mut Vec<u8>, wire: Wire, parity: DataParity) -> usize {
     let start = out.len();
-    out.resize(start + wire.header_bytes(fec), 0);
+    out.resize(start + wire.header_bytes(parity), 0);
     start
 }
 
@@ -51,12 +51,16 @@ fn begin_again(out: &mut Vec<u8>, start: usize, forms: [DataForm; 2]) {
 fn seal(
     keys: &mut Keypair,
     code: &mut PacketCode,
-    fec: FecStrength,
+    parity: DataParity,
     start: usize,
     out: &mut Vec<u8>,
     tap: impl FnOnce(&[u8]),
 ) -> Option<usize> {
-    let content = start + keys.wire.header_bytes(fec);
+    let DataParity {
+        is_armoured,
+        words: fec,
+    } = parity;
+    let content = start + keys.wire.header_bytes(parity);
     let Some(number) = keys.next_number(PathSlot::FIRST) else {
         out.truncate(start);
         return None;
@@ -75,7 +79,7 @@ fn seal(
             };
             header.copy_from_slice(&one.to_octets());
         }
-        Wire::Two if fec.is_none() => {
+        Wire::Two if !is_armoured => {
             header.copy_from_slice(&DataHeader { receiver, number }.to_octets());
         }
         // Written at last, with the help of the room behind the datagram.
@@ -87,7 +91,7 @@ fn seal(
     }
     match keys.wire {
         Wire::One => code.append_parity(out, start, fec),
-        Wire::Two if fec.is_none() => {}
+        Wire::Two if !is_armoured => {}
         Wire::Two => {
             code.append_parity(out, content, fec);
             let header = DataHeader { receiver, number };
@@ -175,15 +179,15 @@ impl<M: Carried> Session<M> {
             begin_again(out, start, [self.likely_form, form]);
             self.likely_form = form;
         }
-        let DataForm { wire, parity: fec } = form;
+        let DataForm { wire, parity } = form;
         let path = state.path?;
-        let content = start + wire.header_bytes(fec);
+        let content = start + wire.header_bytes(parity);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
             self.scratch.clear();
             self.scratch.extend_from_slice(&out[content..]);
             out.truncate(start);
-            let len = seal_early(key, id, &mut self.code, fec, &self.scratch, out)?;
+            let len = seal_early(key, id, &mut self.code, parity.words, &self.scratch, out)?;
             tap(&self.scratch);
             self.counters.sent_early += 1;
             return Some(Transmit { path, len, ..inner });
@@ -191,14 +195,15 @@ impl<M: Carried> Session<M> {
         if !state.is_open(now) {
             return None;
         }
-        if out.len() - content > room + wire.lead_bytes() {
+        let fitting = (out.len() - content, room + wire.lead_bytes());
+        let Some(parity) = state.protection.parity_for(fitting.0, fitting.1) else {
             self.scratch.clear();
             self.scratch.extend_from_slice(&out[content..]);
             out.truncate(start);
             return self.seal_pieces(now, peer, Transmit { path, ..inner }, room, out);
-        }
+        };
         let keys = state.keys.current(now)?;
-        let len = seal(keys, &mut self.code, fec, start, out, tap)?;
+        let len = seal(keys, &mut self.code, parity, start, out, tap)?;
         let wire = state.headers.0 + ByteCount::from_usize(len);
         let number = state.path_acks.on_sealed(keys);
         state.reports.on_sent(now);
@@ -235,7 +240,7 @@ impl<M: Carried> Session<M> {
         let state = self.peers.get_mut(peer)?;
         state.fragment_id = state.fragment_id.wrapping_add(1);
         let headers = state.headers.0.as_usize();
-        let fec = state.fec;
+        let fec = state.protection.parity();
         let keys = state.keys.current(now)?;
         let wire = keys.wire;
         let octets = self.scratch.get(wire.lead_bytes()..)?;
@@ -303,14 +308,17 @@ impl<M: Carried> Session<M> {
         wants: Wants,
     ) -> bool {
         let state = self.peers.get(peer);
-        let form = state.and_then(|state| Some((state.keys.wire()?, state.fec)));
-        let Some((wire, fec)) = form else {
+        let form = state.and_then(|state| Some((state.keys.wire()?, &state.protection)));
+        let Some((wire, protection)) = form else {
             return false;
         };
+        let parity = protection.parity();
         let mut octets = Vec::new();
-        let start = begin(&mut octets, wire, fec);
+        let start = begin(&mut octets, wire, parity);
         message.write(&mut octets);
-        self.send_own(now, peer, path, (start, octets), wants)
+        let content = octets.len() - start - wire.header_bytes(parity);
+        let parity = protection.parity_of_short(content);
+        self.send_own(now, peer, path, (parity, start, octets), wants)
     }
 
     /// Seals and queues the octets since [`begin`].
@@ -319,13 +327,12 @@ impl<M: Carried> Session<M> {
         now: Instant,
         peer: usize,
         path: PathId,
-        (start, mut octets): (usize, Vec<u8>),
+        (parity, start, mut octets): (DataParity, usize, Vec<u8>),
         wants: Wants,
     ) -> bool {
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
         };
-        let fec = state.fec;
         let Some(keys) = state.keys.current(now) else {
             return false;
         };
@@ -336,7 +343,7 @@ impl<M: Carried> Session<M> {
                 tap.sealed(now, peer, plain);
             }
         };
-        let Some(len) = seal(keys, &mut self.code, fec, start, &mut octets, seen) else {
+        let Some(len) = seal(keys, &mut self.code, parity, start, &mut octets, seen) else {
             return false;
         };
         if let Some(number) = state.path_acks.on_sealed(keys) {
@@ -419,6 +426,7 @@ impl<M: Carried> Session<M> {
         }
         self.try_size(now, index);
         self.send_path_ack(now, index);
+        self.send_damage_report(now, index);
         let open = self.peers.get_mut(index).filter(|peer| peer.is_open(now));
         if let Some(state) = open
             && state.reports.take_due(now)
@@ -443,9 +451,29 @@ impl<M: Carried> Session<M> {
         let Some(ack) = state.path_acks.take(now, local, back, round_trip) else {
             return;
         };
-        let around = state.headers.0 + state.wire.around(state.fec);
+        let octets = state.octets_of_own(MESSAGE_TYPE_BYTES + PATH_ACK_BYTES);
         if self.send_message(now, index, Message::PathAck(ack), Wants::Nothing) {
-            let octets = around + ByteCount::from_usize(MESSAGE_TYPE_BYTES + PATH_ACK_BYTES);
+            self.note_sent_beside(now, index, octets);
+        }
+    }
+
+    /// Tells a peer what became of its armoured datagrams, if that is due.
+    pub(super) fn send_damage_report(&mut self, now: Instant, index: usize) {
+        let due = (self.peers.get_mut(index))
+            .filter(|state| state.damage.is_due(now) && state.is_open(now));
+        let Some(state) = due else {
+            return;
+        };
+        let back = self.inner.rate_of(state.index.inner_path());
+        let Some(local) = state.keys.current(now).map(|keys| keys.local) else {
+            return;
+        };
+        let round_trip = state.liveness.rtt();
+        let mut claims = Vec::new();
+        let report = (state.damage).take(now, local, back, round_trip, &mut claims);
+        let content = MESSAGE_TYPE_BYTES + DAMAGE_REPORT_BYTES + report.claims.len();
+        let octets = state.octets_of_own(content);
+        if self.send_message(now, index, Message::DamageReport(report), Wants::Nothing) {
             self.note_sent_beside(now, index, octets);
         }
     }
@@ -459,7 +487,8 @@ impl<M: Carried> Session<M> {
         let (Some(path), Some(due)) = (state.path, state.mtu.due(now, rtt)) else {
             return;
         };
-        let fec = state.fec;
+        // A size is that of a datagram with the parity of a full one.
+        let fec = state.protection.parity();
         let Some(wire) = state.keys.wire() else {
             return;
         };
@@ -476,7 +505,7 @@ impl<M: Carried> Session<M> {
             let whole = wire.before(fec) + packet.saturating_sub(around).as_usize();
             octets.resize(whole.max(octets.len()), 0);
             // A lost probe of a size must not raise doubts about the link.
-            self.send_own(now, index, path, (start, octets), Wants::Nothing);
+            self.send_own(now, index, path, (fec, start, octets), Wants::Nothing);
         }
         let octets = due.packet + due.known.unwrap_or(ByteCount::ZERO);
         self.note_sent_beside(now, index, octets);
@@ -491,10 +520,23 @@ impl<M: Carried> Session<M> {
 
     /// Tells the application the sizes of what goes to a peer.
     pub(super) fn say_sizes(&mut self, index: usize) {
+        if let Some(state) = self.peers.get_mut(index) {
+            let layout = state.protected_layout();
+            state.protection.fit(layout);
+        }
         if let Some(state) = self.peers.get(index) {
             let (peer, sizes) = (state.index, self.sizes_of(state));
             self.events
                 .push_back(SessionEvent::MtuChanged { peer, sizes });
+        }
+    }
+
+    /// Tells the inner machine the sizes of what goes to a peer with other parity.
+    pub(super) fn say_parity(&mut self, index: usize) {
+        if let Some(state) = self.peers.get(index) {
+            let (peer, sizes) = (state.index, self.sizes_of(state));
+            self.events
+                .push_back(SessionEvent::ParityChanged { peer, sizes });
         }
     }
 

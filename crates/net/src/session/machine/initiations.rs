@@ -193,7 +193,8 @@ impl<M: Carried> Session<M> {
             answered.settle(now);
         }
         // Where damage arrives, a source that we did not call may be a damaged one.
-        let is_called = state.armour.is_none() || state.path.is_none() || state.may_be_at(path);
+        let is_called =
+            !state.protection.is_wanted() || state.path.is_none() || state.may_be_at(path);
         if !open && is_called {
             state.path = Some(path);
             self.see_headers(peer, origin.source);

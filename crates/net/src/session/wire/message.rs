@@ -2,6 +2,7 @@
 //!
 //! In wire 2 content is one frame or several, of which each message is one with the same type and the same fields.
 
+use super::damage_report::DamageReport;
 use super::path_ack::PathAck;
 use crate::session::fragments::Fragment;
 
@@ -16,6 +17,7 @@ const CLOSE: u8 = 4;
 const FRAGMENT: u8 = 5;
 const REPORT: u8 = 6;
 const PATH_ACK: u8 = 0x10;
+const DAMAGE_REPORT: u8 = 0x16;
 
 /// Octets of a fragment's fields.
 pub(in crate::session) const FRAGMENT_BYTES: usize = 6;
@@ -67,6 +69,8 @@ pub(in crate::session) enum Message<'a> {
     Report(Report<'a>),
     /// What arrived of a path's datagrams, in wire 2. Wants no answer.
     PathAck(PathAck),
+    /// What became of a path's armoured datagrams, in wire 2. Wants no answer.
+    DamageReport(DamageReport<'a>),
 }
 
 impl<'a> Message<'a> {
@@ -100,6 +104,11 @@ impl<'a> Message<'a> {
             Self::PathAck(ack) => {
                 out.push(PATH_ACK);
                 ack.write(out);
+                return;
+            }
+            Self::DamageReport(report) => {
+                out.push(DAMAGE_REPORT);
+                report.write(out);
                 return;
             }
         };
@@ -157,6 +166,7 @@ impl<'a> Message<'a> {
                 })
             }
             PATH_ACK => Self::PathAck(PathAck::read(rest)?),
+            DAMAGE_REPORT => Self::DamageReport(DamageReport::read(rest)?),
             _ => return None,
         })
     }

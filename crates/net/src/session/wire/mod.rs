@@ -1,6 +1,7 @@
 //! The octets of a session: header, hello, messages. `docs/protocol/session.md` specifies them.
 
 mod armour;
+mod damage_report;
 mod data_header;
 mod header;
 mod hello;
@@ -13,6 +14,7 @@ mod question;
 mod samples;
 
 pub(super) use armour::{ARMOURED_HEADER_BYTES, Armoured};
+pub(super) use damage_report::{CLAIM_BYTES, CLAIMS_MAX, DAMAGE_REPORT_BYTES, DamageReport};
 pub(super) use data_header::{DATA_HEADER_BYTES, DataHeader};
 pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};

@@ -15,13 +15,15 @@ use super::super::path_slot::PathSlot;
 use super::super::seal::{Keypair, Told};
 use super::header::DatagramType;
 use super::{
-    Capability, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, PathAck, Probe, Report,
+    Capability, DamageReport, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, PathAck,
+    Probe, Report,
 };
 use super::{SESSION_VERSION, version_question};
 use crate::session::fragments::Fragment;
 use crate::wire_sample::{Sample, hold};
 use fulmar_proto::splice::SpliceReport;
 use fulmar_proto::units::{Duration, FecStrength, Instant};
+use fulmar_proto::wire::aerotp::ChannelWord;
 use fulmar_proto::wire::checksum::{crc32, hec};
 use second_wire::{frames, read_frames, read_second, second_wire};
 use std::collections::BTreeSet;
@@ -98,6 +100,12 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         octets: 3_000_000_000,
         marks: 7,
     };
+    let damage = DamageReport {
+        slot: PathSlot::FIRST,
+        word: ChannelWord::from_octets([0x28, 0x00, 0x34, 0x01]),
+        counts: [3_000_000_000, 2_000, 30, 5_000],
+        claims: &[1, 2, 3, 0, 0, 7],
+    };
     vec![
         ("tpdu", Message::Tpdu(b"no TPDU")),
         ("heartbeat", Message::Heartbeat),
@@ -107,6 +115,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         ("fragment", Message::Fragment(piece)),
         ("report", Message::Report(report)),
         ("path ack", Message::PathAck(ack)),
+        ("damage report", Message::DamageReport(damage)),
     ]
 }
 
@@ -405,6 +414,19 @@ fn read_fields(sample: &mut Sample, message: Message<'_>) {
             field("clock", ack.clock);
             field("octets_arrived", ack.octets);
             field("marks", ack.marks.into());
+        }
+        Message::DamageReport(report) => {
+            let [r0, r1, l0, l1] = report.word.to_octets();
+            field("place", report.slot.bits().into());
+            field("recent", u16::from_be_bytes([r0, r1]).into());
+            field("lasting", u16::from_be_bytes([l0, l1]).into());
+            let names = ["whole", "mended", "beyond_repair", "symbols"];
+            for (name, count) in names.into_iter().zip(report.counts) {
+                field(name, count);
+            }
+            for counter in report.counters() {
+                field("damaged", u32::try_from(counter).unwrap());
+            }
         }
     }
 }

@@ -61,6 +61,10 @@ impl Carried for Splicer {
         self.endpoint_mut().on_path_ack(now, peer, ack);
     }
 
+    fn on_damaged(&mut self, now: Instant, peer: PathId, number: u64) {
+        self.endpoint_mut().on_damaged(now, peer, number);
+    }
+
     fn rate_of(&self, peer: PathId) -> Option<Bitrate> {
         self.endpoint().rate_of(peer)
     }

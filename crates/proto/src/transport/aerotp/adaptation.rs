@@ -1,32 +1,18 @@
 //! Payload length and parity of the next TPDU, by the bit error rate that it will probably meet.
 //!
-//! # Outlook
-//! The peer's estimate is old by a round trip h when a TPDU that is sent now arrives. With the
-//! probability
-//!
-//! ```text
-//! k = exp(-h / coherence)
-//! ```
-//!
-//! the channel is still as it was, and its rate the last estimate. Otherwise its rate is any of those that the
-//! channel has: the peer's estimates over the last 256 coherence times, each for as long as it held. A choice by a
-//! mean of both would protect against a rate that hardly ever occurs. Where k is small, the best choice is the one
-//! for the whole spread.
-//!
 //! # Choice
-//! The choice is the one among the [`TpduShape::choices`] whose expected use of the link over the outlook is
-//! greatest. Rates are taken in quarters of an octave, and each quarter's uses are computed once. A choice is
-//! kept until another is better by 1/1000.
+//! The choice is the one among the [`TpduShape::choices`] whose expected use of the link over the
+//! [outlook](crate::damage::Outlook) is greatest.
 //!
 //! Before the peer's first estimate TPDUs have the settings' parity, but are short enough to have room for more:
 //! data that a channel with many errors loses in the first round trip could not be protected later.
 //!
 //! Data that was cut longer keeps its length when it is retransmitted. Where it can hardly arrive
 //! ([`Adaptation::defers`]), new data goes first. That decision goes by one rate, whose logarithm returns from
-//! the recent to the lasting rate as k says.
+//! the recent to the lasting rate as the outlook says.
 
-use super::ber_estimate::between;
 use super::tpdu_shape::{LENGTHS, TpduShape};
+use crate::damage::{Outlook, RateClass, Uses, between};
 use crate::units::{BitErrorRate, Duration, FecStrength, Instant};
 use crate::wire::aerotp::{ChannelWord, payload_max};
 
@@ -37,126 +23,35 @@ pub(super) struct Adaptation {
     tpdu_bytes_max: usize,
     /// The present choice; until the peer's first estimate, the settings' shape.
     shape: TpduShape,
+    shapes: Vec<TpduShape>,
+    /// Each shape's use of the link.
+    uses: Uses,
     outlook: Outlook,
     /// The peer's last estimate, and its time.
     heard: Option<(Instant, ChannelWord)>,
     rate: Option<BitErrorRate>,
 }
 
-/// The worth of each choice, by the rates that the channel has had.
-#[derive(Clone, Debug)]
-struct Outlook {
-    shapes: Vec<TpduShape>,
-    /// Each shape's use of the link, by quarter octaves of the rate; computed when a rate occurs.
-    uses: Vec<Option<Box<[f32]>>>,
-    /// Sums for each shape, over the time that is remembered: of its use times the span, in coherence
-    /// times.
-    remembered: Vec<f64>,
-    /// The time that is remembered, in coherence times.
-    span: f64,
-}
-
-/// Classes of the bit error rate to an octave.
-const QUARTERS: f64 = 4.0;
-/// The number of classes. The last is 2^-40, a bit in 30 minutes at 622 Mbit/s; lower rates have
-/// the same choice.
-const CLASSES: usize = 160;
-/// The coherence times after which the weight of an estimate has fallen by e. A fade that takes a hundredth of the
-/// time occurs two or three times in them.
-const REMEMBERED: f64 = 256.0;
 /// The longest time that an estimate counts for, in coherence times: silence says nothing of the rate.
 const HOLDS_MAX: f64 = 1.0;
-/// The factor by which another choice has to be better.
-const BETTER: f64 = 1.001;
 /// Octets in each codeword that the parity corrects for which room is left at first. This is best
 /// at 1e-4 for TPDUs of 1520 octets, of which it takes 3 %.
 const ROOM_CORRECTS: usize = 4;
 /// The share of a new TPDU's chance of arrival, below which a TPDU is sent after new ones.
 const DEFERRED: f64 = 0.25;
 
-impl Outlook {
-    fn new(tpdu_bytes_max: usize) -> Self {
-        let shapes = TpduShape::choices(tpdu_bytes_max);
-        Self {
-            uses: vec![None; CLASSES],
-            remembered: vec![0.0; shapes.len()],
-            span: 0.0,
-            shapes,
-        }
-    }
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "seven digits of a share are more than is known of it"
-    )]
-    fn compute(&mut self, class: usize) {
-        let Some(uses) = self.uses.get_mut(class) else {
-            return;
-        };
-        let shapes = &self.shapes;
-        uses.get_or_insert_with(|| {
-            let rate = BitErrorRate::new(class_rate(class)).unwrap_or_default();
-            let uses = shapes.iter().map(|shape| shape.use_of_link(rate) as f32);
-            uses.collect()
-        });
-    }
-
-    /// The uses of all shapes that [`Outlook::compute`] found for a class.
-    fn uses(&self, class: usize) -> impl Iterator<Item = f64> {
-        let uses = self.uses.get(class).and_then(Option::as_deref);
-        uses.unwrap_or_default().iter().copied().map(f64::from)
-    }
-
-    /// Adds a time of so many coherence times at rates of this class.
-    fn remember(&mut self, class: usize, span: f64) {
-        self.compute(class);
-        let kept = (-span / REMEMBERED).exp();
-        let uses = self.uses.get(class).and_then(Option::as_deref);
-        let uses = uses.unwrap_or_default();
-        for (sum, used) in self.remembered.iter_mut().zip(uses) {
-            *sum = *sum * kept + f64::from(*used) * span;
-        }
-        self.span = self.span * kept + span;
-    }
-
-    /// The shape with the greatest expected use, when the rate is of class `recent` with the probability
-    /// `known`. Otherwise the rate is one of the remembered time or, with the weight of one coherence time, of
-    /// class `lasting`. `now` stays unless another shape is better by [`BETTER`].
-    fn best(&mut self, recent: usize, known: f64, lasting: usize, now: TpduShape) -> TpduShape {
-        self.compute(recent);
-        self.compute(lasting);
-        let remembered = self.remembered.iter();
-        let spread = remembered.zip(self.uses(lasting));
-        let spread = spread.map(|(sum, lasting)| (sum + lasting) / (self.span + 1.0));
-        let expected = self.uses(recent).zip(spread);
-        let expected = expected.map(|(recent, spread)| known * recent + (1.0 - known) * spread);
-        let mut best = (f64::MIN, now);
-        let mut present = 0.0;
-        for (shape, expected) in self.shapes.iter().zip(expected) {
-            if *shape == now {
-                present = expected;
-            }
-            if expected > best.0 {
-                best = (expected, *shape);
-            }
-        }
-        if best.0 > BETTER * present {
-            best.1
-        } else {
-            now
-        }
-    }
-}
-
 impl Adaptation {
     /// An adaptation for TPDUs of at most so many octets; `first` holds until the peer's first
     /// estimate.
     pub(super) fn new(coherence: Duration, tpdu_bytes_max: usize, first: TpduShape) -> Self {
+        let shapes = TpduShape::choices(tpdu_bytes_max);
         Self {
             coherence,
             tpdu_bytes_max,
             shape: first,
-            outlook: Outlook::new(tpdu_bytes_max),
+            uses: Uses::default(),
+            outlook: Outlook::new(shapes.len()),
+            shapes,
             heard: None,
             rate: None,
         }
@@ -186,17 +81,37 @@ impl Adaptation {
         let first = self.heard.is_none();
         if let Some((since, before)) = self.heard {
             let held = self.in_coherence(now.saturating_since(since));
-            let class = class(before.recent.rate());
-            self.outlook.remember(class, held.min(HOLDS_MAX));
+            let class = RateClass::of(before.recent.rate());
+            self.compute(class);
+            let uses = self.uses.of(class);
+            self.outlook.remember(uses, held.min(HOLDS_MAX));
         }
         self.heard = Some((now, word));
         let known = (-self.in_coherence(rtt)).exp();
         let (recent, lasting) = (word.recent.rate(), word.lasting.rate());
         self.rate = Some(expected(recent, lasting, known));
-        let (recent, lasting) = (class(recent), class(lasting));
-        let best = self.outlook.best(recent, known, lasting, self.shape);
+        let [recent, lasting] = [recent, lasting].map(RateClass::of);
+        self.compute(recent);
+        self.compute(lasting);
+        let present = self.shapes.iter().position(|shape| *shape == self.shape);
+        let (recent, lasting) = (self.uses.of(recent), self.uses.of(lasting));
+        let best = self.outlook.best(recent, known, lasting, present);
+        let best = best.and_then(|best| self.shapes.get(best).copied());
+        let best = best.unwrap_or(self.shape);
         let before = core::mem::replace(&mut self.shape, best);
         (first || best != before).then_some(best)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "seven digits of a share are more than is known of it"
+    )]
+    fn compute(&mut self, class: RateClass) {
+        let shapes = self.shapes.iter();
+        self.uses.compute(class, |rate| {
+            let uses = shapes.map(|shape| shape.use_of_link(rate) as f32);
+            uses.collect()
+        });
     }
 
     fn in_coherence(&self, span: Duration) -> f64 {
@@ -206,7 +121,7 @@ impl Adaptation {
     /// The rate that the next TPDU is expected to meet, in quarter octaves below 1; `None` until the peer's
     /// first estimate.
     pub(super) fn rate_quarter_octaves(&self) -> Option<u8> {
-        u8::try_from(class(self.rate?)).ok()
+        u8::try_from(RateClass::of(self.rate?).quarter_octaves()).ok()
     }
 
     /// The longest payload, of eighths of `longest`, that need not wait for new data; `None` if no
@@ -260,20 +175,6 @@ fn expected(recent: BitErrorRate, lasting: BitErrorRate, known: f64) -> BitError
     let least = f64::MIN_POSITIVE;
     let value = between(lasting.value().max(least), recent.value().max(least), known);
     BitErrorRate::new(value).unwrap_or_default()
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "float to integer casts saturate"
-)]
-fn class(rate: BitErrorRate) -> usize {
-    ((-QUARTERS * rate.value().log2()) as usize).min(CLASSES - 1)
-}
-
-/// The middle of a class.
-fn class_rate(class: usize) -> f64 {
-    (-(class as f64 + 0.5) / QUARTERS).exp2()
 }
 
 #[cfg(test)]
@@ -337,7 +238,8 @@ mod tests {
             let mut adaptation = adaptation();
             adaptation.on_word(Instant::START, word(1e-3, 1e-6), horizon);
             let quarters = adaptation.rate_quarter_octaves().expect("it heard");
-            class_rate(quarters.into()).log10()
+            // The middle of a class, which is a quarter octave wide.
+            ((f64::from(quarters) + 0.5) / -4.0).exp2().log10()
         };
         // Classes are a quarter octave wide.
         assert!((heard(Duration::ZERO) + 3.0).abs() < 0.04);

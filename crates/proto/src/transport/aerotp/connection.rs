@@ -28,7 +28,7 @@ use crate::timer::TimerTable;
 use crate::trace::{Trace, TraceRecord};
 use crate::transport::parts::DeliveryReport;
 use crate::units::{BitErrorRate, Duration, Instant};
-use crate::wire::Mode;
+use crate::wire::{Mode, TpduSeq};
 use std::collections::VecDeque;
 use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, IDLE_AFTER, LINGER_MIN};
 
@@ -80,6 +80,8 @@ pub(super) struct Connection {
     gone: bool,
     last_received: Instant,
     last_sent: Instant,
+    /// The TPDU with data that was appended last, unless parity was.
+    last_source: Option<TpduSeq>,
     /// The last time that unused memory was freed.
     tidied_at: Instant,
     timers: TimerTable<ConnectionTimer>,
@@ -158,6 +160,7 @@ impl Connection {
             gone: false,
             last_received: now,
             last_sent: now,
+            last_source: None,
             tidied_at: now,
             timers: TimerTable::default(),
         };

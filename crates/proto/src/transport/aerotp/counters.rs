@@ -21,6 +21,8 @@ pub struct Counters {
     pub held_lost_nack: u64,
     /// Sender: TPDUs held lost after a timeout.
     pub held_lost_timeout: u64,
+    /// Sender: TPDUs held lost because their datagrams arrived damaged beyond repair.
+    pub held_lost_damaged: u64,
     /// Sender: confirmed TPDUs that needed one, two or more retransmissions.
     pub recovered_arq: [u64; 3],
     /// Sender: changes of payload length or parity by the bit error rate.
@@ -74,6 +76,12 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Sender: TPDUs held lost, whatever said so.
+    pub const fn held_lost(&self) -> u64 {
+        let asked_for = self.held_lost_nack + self.held_lost_damaged;
+        self.held_lost_overtaken + asked_for + self.held_lost_timeout
+    }
+
     /// Counts a datagram that was sent.
     pub fn on_sent(&mut self, kind: TransmitKind, octets: usize) {
         let index = match kind {
@@ -118,6 +126,7 @@ impl core::ops::AddAssign for Counters {
             held_lost_overtaken,
             held_lost_nack,
             held_lost_timeout,
+            held_lost_damaged,
             adaptations,
             adapted_tpdus,
             adapted_bytes,
@@ -149,6 +158,7 @@ impl core::ops::AddAssign for Counters {
         self.held_lost_overtaken += held_lost_overtaken;
         self.held_lost_nack += held_lost_nack;
         self.held_lost_timeout += held_lost_timeout;
+        self.held_lost_damaged += held_lost_damaged;
         self.adaptations += adaptations;
         self.adapted_tpdus += adapted_tpdus;
         self.adapted_bytes += adapted_bytes;

@@ -7,6 +7,7 @@ mod drive;
 mod figures;
 mod frames;
 mod holding;
+mod left_log;
 mod names;
 mod notes;
 mod numbered;
@@ -40,6 +41,7 @@ use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::Header;
 use crate::wire::aerotp::short::Named;
+use left_log::LeftLog;
 use notes::Notes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use validation::Validation;
@@ -118,6 +120,10 @@ pub struct AerotpEndpoint {
     window_paths: BTreeSet<PathId>,
     /// Paths on which datagrams are numbered, and who tells what arrives of them.
     acked_ways: BTreeMap<PathId, AckedWays>,
+    /// The datagrams that left on paths whose remote names the damaged ones.
+    left_logs: BTreeMap<PathId, LeftLog>,
+    /// The TPDU of the datagram that was appended last, if it has one with data.
+    last_tpdu: Option<(ConnectionId, TpduSeq)>,
     /// Paths whose rate is known in another way than the settings say.
     rate_sources: BTreeMap<PathId, RateSource>,
     /// Paths that are down, each with the time since when.
@@ -165,6 +171,8 @@ impl AerotpEndpoint {
             short_paths: BTreeSet::new(),
             window_paths: BTreeSet::new(),
             acked_ways: BTreeMap::new(),
+            left_logs: BTreeMap::new(),
+            last_tpdu: None,
             rate_sources: BTreeMap::new(),
             held: BTreeMap::new(),
             stale: BTreeMap::new(),

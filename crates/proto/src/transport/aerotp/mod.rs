@@ -12,7 +12,6 @@
 mod acknowledger;
 mod adaptation;
 mod answer;
-mod ber_estimate;
 mod blocks;
 mod config;
 mod connection;

@@ -4,7 +4,6 @@ mod answers;
 mod holes;
 
 use super::acknowledger::Acknowledger;
-use super::ber_estimate::{ChannelReport, Errors};
 use super::blocks::BlockAssembly;
 use super::config::ConnectionConfig;
 use super::counters::Counters;
@@ -12,6 +11,7 @@ use super::modes::{ModeRules, Nacks};
 use super::patience::Patience;
 use super::window_repair::{Rebuilt, WindowAssembly};
 use crate::bytes::{Chunk, Inserted, Reassembly};
+use crate::damage::{ChannelReport, SeenErrors};
 use crate::machine::Deadline;
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::{Trace, TraceRecord};
@@ -159,9 +159,9 @@ impl Receiver {
 
     /// Takes the number of wrong bits in a TPDU of so many octets. The sender hears at once of a
     /// rate that changes its choice.
-    pub(super) fn note_errors(&mut self, now: Instant, octets: usize, errors: Errors) {
+    pub(super) fn note_errors(&mut self, now: Instant, octets: usize, errors: SeenErrors) {
         if let Some(channel) = &mut self.channel
-            && channel.on_tpdu(now, octets, errors)
+            && channel.on_packet(now, octets, errors)
         {
             self.acks.demand();
         }

@@ -177,6 +177,13 @@ impl PathSchedule {
         }
     }
 
+    /// Counts octets that the path carried although they could not be used.
+    pub(super) fn on_damaged(&mut self, wire: ByteCount) {
+        if let PathControl::Found(found) = &mut self.control_of_rate {
+            found.on_damaged(wire);
+        }
+    }
+
     /// Takes what the peer tells of a numbered path. Returns whether the told rate turned out to be wrong just now.
     pub(super) fn on_path_ack(
         &mut self,

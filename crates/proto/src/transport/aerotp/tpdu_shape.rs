@@ -12,6 +12,7 @@
 //! which is the normalised goodput of selective repeat (Epple, equation 8) with a code in the packet. 20 octets of
 //! network header are not protected.
 
+use crate::damage::{arrives, codewords, intact};
 use crate::units::{BitErrorRate, FecStrength};
 use crate::wire::aerotp::payload_max;
 use crate::wire::network::NETWORK_HEADER_BYTES;
@@ -31,7 +32,6 @@ pub(super) const LENGTHS: usize = 8;
 const TPDU_BYTES_MIN: usize = 128;
 /// The most octets of a codeword that a strength which is tried corrects.
 const CORRECTED_MAX: usize = 32;
-const CODEWORD: usize = 255;
 
 impl TpduShape {
     /// The shapes from which a sender that follows the bit error rate chooses, for TPDUs of at most so many octets.
@@ -53,7 +53,7 @@ impl TpduShape {
     /// A TPDU of so many octets whose parity corrects so many octets of each codeword; `None` if no payload fits
     /// beside it.
     pub(super) fn correcting(tpdu_bytes: usize, corrected: usize) -> Option<Self> {
-        let words = (tpdu_bytes.div_ceil(CODEWORD) * 2 * corrected).div_ceil(4);
+        let words = (codewords(tpdu_bytes) * 2 * corrected).div_ceil(4);
         let fec_words = FecStrength::from_words(u16::try_from(words).ok()?)?;
         let payload = payload_max(tpdu_bytes, fec_words, true, false);
         (payload > 0).then_some(Self { payload, fec_words })
@@ -69,7 +69,7 @@ impl TpduShape {
 
     /// The probability that such a TPDU arrives intact, or is corrected.
     pub(super) fn arrives(self, rate: BitErrorRate) -> f64 {
-        arrives(rate.value(), self.tpdu_bytes(), self.fec_words)
+        intact(rate, NETWORK_HEADER_BYTES) * arrives(rate, self.tpdu_bytes(), self.fec_words)
     }
 
     /// Its octets with headers and CRC-32, without a block descriptor.
@@ -77,32 +77,6 @@ impl TpduShape {
         let room = usize::from(u16::MAX);
         self.payload + (room - payload_max(room, self.fec_words, true, false))
     }
-}
-
-/// The number of wrong octets that parity corrects wherever they are: those of one codeword.
-pub(super) fn corrected_for_certain(octets: usize, words: FecStrength) -> usize {
-    words.parity_bytes() / octets.div_ceil(CODEWORD).max(1) / 2
-}
-
-/// The probability that a TPDU of so many octets arrives intact, or is corrected.
-fn arrives(rate: f64, octets: usize, words: FecStrength) -> f64 {
-    let intact = |octets: usize| (8.0 * octets as f64 * (-rate).ln_1p()).exp();
-    let header = intact(NETWORK_HEADER_BYTES);
-    if words.is_none() {
-        return header * intact(octets);
-    }
-    let codewords = octets.div_ceil(CODEWORD).max(1);
-    let corrected = corrected_for_certain(octets, words);
-    let len = octets as f64 / codewords as f64;
-    let wrong = 1.0 - intact(1);
-    let mut term = intact(1).powf(len);
-    let mut sum = term;
-    for count in 1..=corrected {
-        let count = count as f64;
-        term *= (len - count + 1.0) / count * wrong / (1.0 - wrong);
-        sum += term.max(0.0);
-    }
-    header * sum.min(1.0).powf(codewords as f64)
 }
 
 #[cfg(test)]
@@ -139,17 +113,5 @@ mod tests {
             println!("{at}: {ours:.4} of {most:.4}");
             assert!(ours > 0.98 * most, "{at}: {ours} of {most}");
         }
-    }
-
-    #[test]
-    fn the_chance_of_arriving_is_that_of_independent_bits() {
-        // Without parity, by hand: (1 - 1e-4)^(8 * 1020).
-        let found = arrives(1e-4, 1000, FecStrength::NONE);
-        assert!((found - 0.9999_f64.powi(8160)).abs() < 1e-9, "{found}");
-        // 1500 octets and 24 words at 1e-3, by the table of residual packet errors for interleaved
-        // Reed-Solomon (docs/models/fec.md).
-        let words = FecStrength::from_words(24).expect("in range");
-        let residual = 1.0 - arrives(1e-3, 1500, words) / 0.999_f64.powi(160);
-        assert!((1e-4..1e-1).contains(&residual), "{residual}");
     }
 }

@@ -493,6 +493,14 @@ impl Scoreboard {
         }
     }
 
+    /// Takes the news that the transmission of `seq` that left at `left_at` arrived damaged. If a later one is under way, it
+    /// may still arrive whole.
+    pub fn on_damaged(&mut self, seq: TpduSeq, left_at: Instant) {
+        if self.get(seq).is_some_and(|entry| entry.sent_at <= left_at) {
+            self.hold_lost(seq, LossSign::Damaged);
+        }
+    }
+
     /// Holds lost every TPDU whose latest transmission was made at or before `sent_before`.
     pub fn on_timeout(&mut self, sent_before: Instant) {
         loop {

@@ -38,15 +38,18 @@ pub struct ChannelWord {
 }
 
 impl ChannelWord {
-    pub(super) const BYTES: usize = 4;
+    /// Octets of both.
+    pub const BYTES: usize = 4;
 
-    pub(super) fn to_octets(self) -> [u8; Self::BYTES] {
+    /// The octets on the wire.
+    pub fn to_octets(self) -> [u8; Self::BYTES] {
         let both = (u32::from(self.recent.0) << 16) | u32::from(self.lasting.0);
         both.to_be_bytes()
     }
 
+    /// The estimates of these octets; all of them mean something.
     #[expect(clippy::cast_possible_truncation, reason = "each half has 16 bits")]
-    pub(super) const fn from_octets(octets: [u8; Self::BYTES]) -> Self {
+    pub const fn from_octets(octets: [u8; Self::BYTES]) -> Self {
         let both = u32::from_be_bytes(octets);
         Self {
             recent: RateCode((both >> 16) as u16),

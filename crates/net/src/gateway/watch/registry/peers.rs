@@ -3,7 +3,7 @@
 use super::super::status::REMOVED;
 use super::entry::{Entry, MetricKind, Point, Unit, Value};
 use super::select::{
-    of_directions, of_losses, of_peer_delays, of_peer_windows, of_peers, of_quantiles,
+    of_damaged, of_directions, of_losses, of_peer_delays, of_peer_windows, of_peers, of_quantiles,
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -312,6 +312,61 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "Datagrams a second in this direction that did not arrive, over the window",
         formula: "(growth of link_sent_packets - growth of link_arrived_packets) / window_seconds",
         read: |s| of_losses(s, |loss| Some(loss.rate)),
+    },
+    Entry {
+        name: "parity_bytes",
+        kind: MetricKind::Gauge,
+        unit: Unit::Bytes,
+        labels: &["peer"],
+        point: Point::Session,
+        label: "parity of a full packet",
+        help: "Where damaged datagrams are let in: octets of parity behind a full datagram to the peer now, four to a word",
+        formula: "",
+        read: |s| of_peers(s, |p| Some(Value::Count(4 * u64::from(p.damage?.words)))),
+    },
+    Entry {
+        name: "bit_error_ratio",
+        kind: MetricKind::Gauge,
+        unit: Unit::Ratio,
+        labels: &["peer", "direction"],
+        point: Point::Session,
+        label: "wrong bits",
+        help: "Where damaged datagrams are let in: the share of wrong bits in this direction lately, as the receiving end estimates it from what parity put right",
+        formula: "",
+        read: |s| of_damaged(s, |d| Value::number(d.bit_error_ratio?)),
+    },
+    Entry {
+        name: "link_mended_packets",
+        kind: MetricKind::Counter,
+        unit: Unit::Datagrams,
+        labels: &["peer", "direction"],
+        point: Point::Session,
+        label: "mended",
+        help: "Datagrams in this direction that arrived damaged and that parity put right",
+        formula: "",
+        read: |s| of_damaged(s, |d| Some(Value::Count(d.mended_datagrams))),
+    },
+    Entry {
+        name: "link_beyond_repair_packets",
+        kind: MetricKind::Counter,
+        unit: Unit::Datagrams,
+        labels: &["peer", "direction"],
+        point: Point::Session,
+        label: "beyond repair",
+        help: "Datagrams in this direction that arrived damaged beyond repair; the sender is told which, and sends them again",
+        formula: "",
+        read: |s| of_damaged(s, |d| Some(Value::Count(d.beyond_repair_datagrams))),
+    },
+    Entry {
+        name: "link_corrected_bytes",
+        kind: MetricKind::Counter,
+        unit: Unit::Bytes,
+        labels: &["peer", "direction"],
+        point: Point::Session,
+        label: "octets put right",
+        help: "Octets of datagrams in this direction that parity put right",
+        formula: "",
+        read: |s| of_damaged(s, |d| Some(Value::Count(d.corrected_symbols))),
     },
     Entry {
         name: "far_recovered_packets",

@@ -1,7 +1,9 @@
 //! The sources of entries' values: one value, or one for each class, peer or window.
 
 use super::super::snapshots::Snapshot;
-use super::super::status::{ClassReport, DirectionStatus, PeerReport, TransportReport};
+use super::super::status::{
+    ClassReport, DamagedDirection, DirectionStatus, PeerReport, TransportReport,
+};
 use super::super::tally::{Loss, PeerWindow, Window};
 use super::entry::{Sample, Value};
 use fulmar_proto::transport::parts::DelaySpread;
@@ -93,6 +95,21 @@ pub(super) fn of_directions(
     };
     let peers = snapshot.status.peers.iter();
     peers.flat_map(directions).collect()
+}
+
+/// For each peer with armoured datagrams, those that left here (`out`) and those that came (`in`).
+pub(super) fn of_damaged(
+    snapshot: &Snapshot,
+    value: impl Fn(&DamagedDirection) -> Option<Value>,
+) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for peer in &snapshot.status.peers {
+        let Some(damage) = &peer.damage else { continue };
+        for (name, of) in [("out", &damage.outward), ("in", &damage.inward)] {
+            samples.extend(value(of).map(|value| sample([&peer.name, name], value)));
+        }
+    }
+    samples
 }
 
 /// For each peer, the losses in the window, outward (`out`) and inward (`in`).

@@ -1,15 +1,15 @@
 //! Arriving TPDUs: each kind goes to its part.
 
-use super::super::ber_estimate::Errors;
 use super::super::event::{CloseReason, Event, State};
 use super::super::receiver::Arrival;
-use super::super::tpdu_shape::corrected_for_certain;
 use super::timers::ConnectionTimer;
 use super::{Connection, RateSign};
+use crate::damage::{SeenErrors, corrected_for_certain};
 use crate::machine::TpduForm;
 use crate::trace::TraceRecord;
 use crate::transport::parts::DeliveryReport;
 use crate::units::Instant;
+use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Acks, BodyCheck, ChannelWord, Flags, Mack, Nack, Tpdu, TpduKind};
 
 impl Connection {
@@ -159,6 +159,14 @@ impl Connection {
         }
     }
 
+    /// Takes the word of the layer below that a TPDU, as it left at a time, arrived damaged beyond repair.
+    pub(in super::super) fn on_damaged(&mut self, now: Instant, left: (TpduSeq, Instant)) {
+        if self.why_closed.is_none() {
+            let (counters, trace) = (&mut self.counters, &mut self.trace);
+            self.sender.on_damaged(now, left, counters, trace);
+        }
+    }
+
     /// Takes the peer's estimate.
     fn adapt(&mut self, now: Instant, word: ChannelWord) {
         let Some(adaptation) = &mut self.adaptation else {
@@ -221,14 +229,14 @@ impl Connection {
 }
 
 /// The number of wrong bits in a TPDU, as far as its check and its parity tell.
-fn wrong_bits(tpdu: &Tpdu<'_>, corrected_symbols: u32) -> Option<Errors> {
+fn wrong_bits(tpdu: &Tpdu<'_>, corrected_symbols: u32) -> Option<SeenErrors> {
     match tpdu.check {
-        BodyCheck::Intact => Some(Errors::Counted(corrected_symbols)),
+        BodyCheck::Intact => Some(SeenErrors::Counted(corrected_symbols)),
         BodyCheck::Damaged => {
             let corrected =
                 corrected_for_certain(tpdu.covered.len() + tpdu.parity.len(), tpdu.fec_words);
             let least = u32::try_from(corrected).unwrap_or(u32::MAX);
-            Some(Errors::AtLeast(least.saturating_add(1)))
+            Some(SeenErrors::AtLeast(least.saturating_add(1)))
         }
         BodyCheck::Unchecked => None,
     }

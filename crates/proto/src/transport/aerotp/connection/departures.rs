@@ -113,6 +113,11 @@ impl Connection {
         Some(is_answer)
     }
 
+    /// The number of the TPDU that was appended last, unless it was parity.
+    pub(in super::super) const fn last_source(&self) -> Option<TpduSeq> {
+        self.last_source
+    }
+
     fn on_sent(&mut self, now: Instant, kind: TransmitKind, octets: usize) {
         self.last_sent = now;
         self.counters.on_sent(kind, octets);
@@ -152,6 +157,7 @@ impl Connection {
     ) -> TransmitKind {
         let start = out.len();
         let is_symbol = unit.repair.is_some() || unit.window.is_some();
+        self.last_source = (!is_symbol).then_some(unit.seq);
         let first = unit.seq == self.config.first_seq && !is_symbol;
         let flags = if first && self.rules.connection && !self.heard {
             self.setup_due = false;

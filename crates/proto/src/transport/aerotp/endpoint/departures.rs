@@ -214,6 +214,7 @@ impl AerotpEndpoint {
             };
             let len = out.len() - start;
             if kind.is_some() {
+                self.last_tpdu = entry.connection.last_source().map(|seq| (id, seq));
                 let schedule = self.path(path);
                 schedule.on_sent(now, len);
                 if !spare {

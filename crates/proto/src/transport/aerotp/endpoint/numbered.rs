@@ -1,7 +1,7 @@
 //! Paths on which a session numbers the datagrams, and the remote tells what arrives of them.
 
 use super::AerotpEndpoint;
-use crate::machine::{AckedWays, PathAck, PathId, Sealed};
+use crate::machine::{AckedWays, PathAck, PathId, Sealed, SealedContent};
 use crate::units::{Bitrate, ByteCount, Instant};
 
 impl AerotpEndpoint {
@@ -10,6 +10,11 @@ impl AerotpEndpoint {
     /// acknowledgements need no reports. The state is kept for every path that is numbered.
     pub fn number_path(&mut self, now: Instant, path: PathId, ways: AckedWays) {
         self.now = now;
+        if ways.damaged {
+            self.left_logs.entry(path).or_default();
+        } else {
+            self.left_logs.remove(&path);
+        }
         if ways == AckedWays::default() {
             self.acked_ways.remove(&path);
         } else {
@@ -22,8 +27,34 @@ impl AerotpEndpoint {
 
     /// Counts a datagram of `wire` octets, headers included, that leaves on a numbered path.
     pub fn on_sealed(&mut self, now: Instant, path: PathId, sealed: Sealed, wire: ByteCount) {
+        if let Some(log) = self.left_logs.get_mut(&path) {
+            let is_data = sealed.content == SealedContent::Data;
+            let tpdu = self.last_tpdu.filter(|_| is_data);
+            log.on_left(now, sealed.number, wire, tpdu);
+        }
         if let Some(schedule) = self.paths.get_mut(&path) {
             schedule.on_sealed(now, sealed, wire);
+        }
+    }
+
+    /// Takes the remote's word that a numbered datagram arrived damaged beyond repair. Its TPDU is sent again at once, and
+    /// its octets count as carried: damage is no sign of a queue.
+    pub fn on_damaged(&mut self, now: Instant, path: PathId, number: u64) {
+        self.now = now;
+        let Some(left) = self
+            .left_logs
+            .get_mut(&path)
+            .and_then(|log| log.take(number))
+        else {
+            return;
+        };
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            schedule.on_damaged(left.wire);
+        }
+        if let Some((id, seq)) = left.tpdu {
+            self.with(now, id, |connection| {
+                connection.on_damaged(now, (seq, left.at));
+            });
         }
     }
 

@@ -117,6 +117,10 @@ impl Carried for AerotpEndpoint {
         Self::on_path_ack(self, now, path, ack);
     }
 
+    fn on_damaged(&mut self, now: Instant, path: PathId, number: u64) {
+        Self::on_damaged(self, now, path, number);
+    }
+
     fn rate_of(&self, path: PathId) -> Option<Bitrate> {
         Self::rate_of(self, path)
     }

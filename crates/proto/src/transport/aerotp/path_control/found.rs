@@ -43,6 +43,8 @@ pub(in super::super) struct FoundPath {
     pace: Bitrate,
     paced_until: Instant,
     heard: Option<Heard>,
+    /// Octets that arrived damaged beyond repair, of which the peer tells apart.
+    damaged: u64,
     /// The time since when the link carries much less than the bound.
     below_bound_since: Option<Instant>,
     /// The rate of arrival, and where its next span begins: octets and the receiver's clock.
@@ -63,6 +65,7 @@ impl FoundPath {
             pace: Bitrate::ZERO,
             paced_until: Instant::START,
             heard: None,
+            damaged: 0,
             below_bound_since: None,
             delivered: None,
             span_from: None,
@@ -180,6 +183,11 @@ impl FoundPath {
         }
     }
 
+    /// Counts octets that arrived damaged beyond repair: the link carried them.
+    pub(in super::super) const fn on_damaged(&mut self, octets: ByteCount) {
+        self.damaged += octets.0;
+    }
+
     pub(in super::super) const fn is_numbered(&self) -> bool {
         self.is_numbered
     }
@@ -269,7 +277,7 @@ impl FoundPath {
             newest,
             arrived_at: heard.clock_total.saturating_sub(hold),
             hold,
-            octets: ByteCount(heard.arrived_total),
+            octets: ByteCount(heard.arrived_total + self.damaged),
             // Neither report tells of marks.
             marked: heard.marks_total,
         };

@@ -177,6 +177,22 @@ impl Sender {
         self.arm_retransmission(now);
     }
 
+    /// Takes the word of the layer below that `seq`, as it left at `left_at`, arrived damaged beyond repair. It is sent
+    /// again at once, if it was not since and somebody waits for it.
+    pub(in super::super) fn on_damaged(
+        &mut self,
+        now: Instant,
+        (seq, left_at): (TpduSeq, Instant),
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        if self.rules.retransmits() && !self.copies.remain_of(seq) {
+            self.board.on_damaged(seq, left_at);
+            self.note_losses(now, counters, trace);
+            self.arm_retransmission(now);
+        }
+    }
+
     /// Notes that the peer was heard: any TPDU of it shows that the path works.
     fn heard(&mut self, now: Instant, trace: &mut Trace) {
         self.unanswered_since = None;
@@ -194,6 +210,7 @@ impl Sender {
                 LossSign::Overtaken => counters.held_lost_overtaken += 1,
                 LossSign::Nack => counters.held_lost_nack += 1,
                 LossSign::Timeout => counters.held_lost_timeout += 1,
+                LossSign::Damaged => counters.held_lost_damaged += 1,
             }
             if let (Some(thin), Some(entry)) = (&mut self.thin, self.board.get(seq)) {
                 thin.on_held_lost(entry.attempts);
@@ -217,7 +234,7 @@ fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
     reason = "float to integer casts saturate; the user's cap follows"
 )]
 fn tail_repeats_for(counters: &Counters) -> u16 {
-    let lost = counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
+    let lost = counters.held_lost();
     // A repetition has its copies, too: the count is of times that all of them were lost.
     let sent =
         (counters.sent_tpdus[0] + counters.sent_tpdus[2]).saturating_sub(counters.copied_tpdus);

@@ -1,7 +1,7 @@
 //! The short-term bit error rate of the way to this end, estimated while data arrives.
 //!
 //! # Evidence
-//! The number X of wrong bits in a TPDU of n bits that met the rate b is Poisson with mean n b. It is seen
+//! The number X of wrong bits in a packet of n bits that met the rate b is Poisson with mean n b. It is seen
 //!
 //! - wholly, where the payload check holds or parity has corrected it: X symbols were corrected (at the
 //!   rates that matter, hardly ever two bits to a symbol);
@@ -20,7 +20,7 @@
 //!
 //! A change of the rate that is out of proportion ends the memory at once, in both directions. One sign is so many
 //! bits without an error that the recent rate would give them with probability e^-7. The other is so many errors in
-//! the TPDU that just came that its own rate explains them better than the recent rate by a factor of e^7. The prior
+//! the packet that just came that its own rate explains them better than the recent rate by a factor of e^7. The prior
 //! has no weight after the latter (p = 0), and regains it as the memory passes; otherwise p = 1.
 //!
 //! With constant b and many errors in the memory, the relative standard deviation of `recent` is
@@ -31,9 +31,9 @@
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::aerotp::{ChannelWord, RateCode};
 
-/// The wrong bits of one TPDU, as far as they are seen.
+/// The wrong bits of one packet, as far as they are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Errors {
+pub enum SeenErrors {
     /// Exactly so many.
     Counted(u32),
     /// So many or more.
@@ -75,7 +75,7 @@ impl Tally {
 
 /// The estimate for one direction.
 #[derive(Clone, Debug)]
-pub(super) struct BerEstimator {
+struct BerEstimator {
     memory: Duration,
     recent: Tally,
     lasting: Tally,
@@ -89,8 +89,8 @@ pub(super) struct BerEstimator {
 }
 
 impl BerEstimator {
-    /// An estimator that has seen nothing.
-    pub(super) fn new(memory: Duration) -> Self {
+    /// An estimator that has seen nothing; what it sees fades within `memory`.
+    fn new(memory: Duration) -> Self {
         Self {
             memory: memory.max(Duration::from_nanos(1)),
             recent: Tally::default(),
@@ -102,14 +102,14 @@ impl BerEstimator {
         }
     }
 
-    /// Takes the errors of an arrived TPDU of so many octets.
-    pub(super) fn on_tpdu(&mut self, now: Instant, octets: usize, errors: Errors) {
+    /// Takes the errors of an arrived packet of so many octets.
+    fn on_packet(&mut self, now: Instant, octets: usize, errors: SeenErrors) {
         self.age(now);
         let bits = 8.0 * octets as f64;
         let rate = self.counted();
         let wrong = match errors {
-            Errors::Counted(wrong) => f64::from(wrong),
-            Errors::AtLeast(least) => expected_from(least, rate * bits),
+            SeenErrors::Counted(wrong) => f64::from(wrong),
+            SeenErrors::AtLeast(least) => expected_from(least, rate * bits),
         };
         // Poisson: ln P(X; own mean) - ln P(X; mean so far).
         let mean = rate * bits;
@@ -134,7 +134,7 @@ impl BerEstimator {
     }
 
     /// Takes the rate that the received power gives, from the receiver's electronics.
-    pub(super) fn on_power(&mut self, now: Instant, rate: BitErrorRate) {
+    fn on_power(&mut self, now: Instant, rate: BitErrorRate) {
         self.power = Some((now, rate.value().clamp(f64::MIN_POSITIVE, RATE_MAX)));
     }
 
@@ -147,7 +147,7 @@ impl BerEstimator {
     }
 
     /// The rate over many fades.
-    pub(super) fn lasting(&self) -> BitErrorRate {
+    fn lasting(&self) -> BitErrorRate {
         rate(self.lasting_value())
     }
 
@@ -165,7 +165,7 @@ impl BerEstimator {
 
     /// The short-term rate: from the errors counted, and from the received power as far as that is
     /// fresh.
-    pub(super) fn recent(&self, now: Instant) -> BitErrorRate {
+    fn recent(&self, now: Instant) -> BitErrorRate {
         let counted = self.counted();
         let Some((at, by_power)) = self.power else {
             return rate(counted);
@@ -177,7 +177,7 @@ impl BerEstimator {
 
 /// An estimator, and the part of it that its peer knows.
 #[derive(Clone, Debug)]
-pub(super) struct ChannelReport {
+pub struct ChannelReport {
     estimator: BerEstimator,
     /// The recent rate that was told last.
     told: f64,
@@ -185,38 +185,54 @@ pub(super) struct ChannelReport {
 
 /// The factor by which a rate has to rise or fall for the sender to be told at once.
 const TOLD_FACTOR: f64 = 2.0;
-/// The rate up to which the sender is not told at once: hardly a TPDU of any length is lost there.
+/// The rate up to which the sender is not told at once: hardly a packet of any length is lost there.
 const TOLD_MIN: f64 = 1e-7;
 
 impl ChannelReport {
     /// A report in which nothing was seen, and nothing told.
-    pub(super) fn new(coherence: Duration) -> Self {
+    pub fn new(coherence: Duration) -> Self {
         Self {
             estimator: BerEstimator::new(coherence),
             told: 0.0,
         }
     }
 
-    /// Takes the errors of a TPDU. Returns whether the peer should hear of it at once.
-    pub(super) fn on_tpdu(&mut self, now: Instant, octets: usize, errors: Errors) -> bool {
-        self.estimator.on_tpdu(now, octets, errors);
+    /// Fades what is seen within `memory` from now on.
+    pub fn set_memory(&mut self, memory: Duration) {
+        self.estimator.memory = memory.max(Duration::from_nanos(1));
+    }
+
+    /// Takes the errors of a packet. Returns whether the peer should hear of it at once.
+    pub fn on_packet(&mut self, now: Instant, octets: usize, errors: SeenErrors) -> bool {
+        self.estimator.on_packet(now, octets, errors);
         self.is_news(now)
     }
 
     /// Takes the rate of the received power. Returns whether the peer should hear of it at once.
-    pub(super) fn on_power(&mut self, now: Instant, rate: BitErrorRate) -> bool {
+    pub fn on_power(&mut self, now: Instant, rate: BitErrorRate) -> bool {
         self.estimator.on_power(now, rate);
         self.is_news(now)
     }
 
-    fn is_news(&self, now: Instant) -> bool {
+    /// The short-term rate.
+    pub fn recent(&self, now: Instant) -> BitErrorRate {
+        self.estimator.recent(now)
+    }
+
+    /// Whether the rate is so low that hardly a packet of any length is lost.
+    pub fn is_low(&self, now: Instant) -> bool {
+        self.recent(now).value() <= TOLD_MIN
+    }
+
+    /// Whether the peer should hear of the rate at once.
+    pub fn is_news(&self, now: Instant) -> bool {
         let (recent, told) = (self.estimator.recent(now).value(), self.told);
         let (low, high) = (recent.min(told), recent.max(told));
         high > TOLD_MIN && high > TOLD_FACTOR * low
     }
 
     /// The estimate to tell; it counts as told.
-    pub(super) fn word(&mut self, now: Instant) -> ChannelWord {
+    pub fn word(&mut self, now: Instant) -> ChannelWord {
         self.estimator.age(now);
         let recent = self.estimator.recent(now);
         self.told = recent.value();
@@ -232,7 +248,7 @@ fn rate(value: f64) -> BitErrorRate {
 }
 
 /// A rate between two others by their orders of magnitude: `share` of the second.
-pub(super) fn between(first: f64, second: f64, share: f64) -> f64 {
+pub fn between(first: f64, second: f64, share: f64) -> f64 {
     (first.ln() * (1.0 - share) + second.ln() * share).exp()
 }
 
@@ -261,12 +277,12 @@ mod tests {
     use crate::rng::Rng;
 
     const MEMORY: Duration = Duration::from_millis(10);
-    /// A TPDU of 1500 octets each 20 us: 500 in the memory, 600 Mbit/s.
+    /// A packet of 1500 octets each 20 us: 500 in the memory, 600 Mbit/s.
     const OCTETS: usize = 1500;
     const STEP: Duration = Duration::from_micros(20);
     const SEED: u64 = 15;
 
-    /// Wrong bits of a TPDU at a rate, by the waiting times between them.
+    /// Wrong bits of a packet at a rate, by the waiting times between them.
     fn draw(rng: &mut Rng, rate: f64) -> u32 {
         let mut errors = 0;
         let mut at = 0.0;
@@ -294,18 +310,18 @@ mod tests {
             }
         }
 
-        /// TPDUs at this rate for so long; parity corrects up to `parity` wrong bits.
+        /// packets at this rate for so long; parity corrects up to `parity` wrong bits.
         fn run(&mut self, span: Duration, rate: f64, parity: u32) {
             let until = self.now + span;
             while self.now < until {
                 self.now += STEP;
                 let wrong = draw(&mut self.rng, rate);
                 let errors = if wrong <= parity {
-                    Errors::Counted(wrong)
+                    SeenErrors::Counted(wrong)
                 } else {
-                    Errors::AtLeast(parity + 1)
+                    SeenErrors::AtLeast(parity + 1)
                 };
-                self.estimator.on_tpdu(self.now, OCTETS, errors);
+                self.estimator.on_packet(self.now, OCTETS, errors);
             }
         }
 
@@ -332,7 +348,7 @@ mod tests {
         for rate in [5e-5, 2e-5, 1e-5] {
             let mut feed = Feed::new();
             feed.run(MEMORY * 20, rate, 0);
-            // The information of a TPDU with mean m of which only "some errors" is known is m^2 e^-m / (1 -
+            // The information of a packet with mean m of which only "some errors" is known is m^2 e^-m / (1 -
             // e^-m).
             let mean = rate * 8.0 * OCTETS as f64;
             let information = mean * mean / mean.exp_m1();
@@ -348,7 +364,7 @@ mod tests {
     fn more_errors_than_parity_corrects_count_as_what_they_must_have_been() {
         let mut feed = Feed::new();
         let rate = 5e-4;
-        // Six wrong bits to a TPDU, four of them corrected: most fail.
+        // Six wrong bits to a packet, four of them corrected: most fail.
         feed.run(MEMORY * 20, rate, 4);
         let ratio = feed.recent() / rate;
         assert!((0.75..1.33).contains(&ratio), "{ratio}, seed {SEED}");
@@ -359,11 +375,11 @@ mod tests {
         let mut feed = Feed::new();
         feed.run(MEMORY * 20, 1e-7, 16);
         assert!(feed.recent() < 1e-6, "{}", feed.recent());
-        // 12 wrong bits to each TPDU from now on.
+        // 12 wrong bits to each packet from now on.
         feed.run(STEP * 3, 1e-3, 16);
         assert!((5e-4..2e-3).contains(&feed.recent()), "{}", feed.recent());
         feed.run(MEMORY / 5, 1e-3, 16);
-        // e^-7 is reached by 7000 clean bits of 12,000 to a TPDU.
+        // e^-7 is reached by 7000 clean bits of 12,000 to a packet.
         feed.run(STEP * 3, 1e-9, 16);
         assert!(feed.recent() < 5e-5, "{}", feed.recent());
         feed.run(MEMORY, 1e-9, 16);

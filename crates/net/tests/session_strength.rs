@@ -1,0 +1,225 @@
+//! Parity that follows what the receiver tells of wrong bits, and datagrams beyond repair that are asked for at once.
+//!
+//! Method: two sessions with AeroTP inside, in virtual time, on a medium that changes bits of real octets and loses as many
+//! datagrams as have a wrong bit in UDP's own header. Nobody is told the bit error rate.
+
+use super::session_pair::{Medium, PEER, Pair, Way, endpoint_config, noise, octets, speaking};
+use fulmar_net::session::{
+    Armour, DamageStatus, SessionConfig, SessionEvent, Wire, damaged, path_acks, unchecked,
+};
+use fulmar_proto::rate::RateSharing;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{Counters, EndpointConfig, RateSource};
+use fulmar_proto::units::{Bitrate, Duration, FecStrength, Instant};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const DELAY: Duration = Duration::from_millis(5);
+/// Bits of UDP's header that are lost with the datagram.
+const BARE_BITS: i32 = 48;
+
+/// The share of wrong bits, which a test may change.
+type Rate = Rc<Cell<f64>>;
+
+fn flip(rng: &mut Rng, rate: f64, octets: &mut [u8]) {
+    let bits = octets.len() * 8;
+    let mut bit = 0_f64;
+    loop {
+        // Bit errors at random, drawn by the gaps between them.
+        bit += -(1.0 - rng.unit_f64()).ln() / rate;
+        if bit >= bits as f64 {
+            return;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "in range"
+        )]
+        let place = bit as usize;
+        octets[place / 8] ^= 1 << (place % 8);
+    }
+}
+
+/// A medium with this share of wrong bits, and a queue of 50 ms in front of a link, if it has a rate.
+fn noisy(rate: &Rate, link: Option<u64>) -> Medium {
+    let rate = Rc::clone(rate);
+    let mut rng = Rng::from_seed(20).child("bits");
+    let mut free = [Instant::START; 2];
+    Box::new(move |way, now, path, octets| {
+        let mut octets = octets.to_vec();
+        let mut delay = DELAY;
+        if let Some(link) = link {
+            let free = &mut free[way as usize];
+            let queue = free.saturating_since(now);
+            if queue > Duration::from_millis(50) {
+                return Vec::new();
+            }
+            let bits = 8 * (octets.len() as u64 + 28);
+            *free = (*free).max(now) + Duration::from_nanos(bits * 1_000_000_000 / link);
+            delay += free.saturating_since(now);
+        }
+        let rate = rate.get();
+        if rate > 0.0 {
+            if rng.chance(1.0 - (1.0 - rate).powi(BARE_BITS)) {
+                return Vec::new();
+            }
+            flip(&mut rng, rate, &mut octets);
+        }
+        vec![(delay, path, octets)]
+    })
+}
+
+fn ends() -> [SessionConfig; 2] {
+    noise().map(|config| {
+        let mut config = speaking(config, Wire::Two);
+        let further = [unchecked(), damaged(), path_acks()];
+        config.capabilities.extend(further);
+        config
+    })
+}
+
+fn pair(rate: &Rate, armour: Armour, inner: EndpointConfig, link: Option<u64>) -> Pair {
+    let mut pair = Pair::with_endpoints(ends(), inner, noisy(rate, link));
+    for way in [Way::Forward, Way::Back] {
+        pair.call(way, |session, _| session.set_armour(PEER, Some(armour)));
+    }
+    pair.run(Duration::from_millis(300));
+    pair
+}
+
+fn damage(pair: &Pair, way: Way) -> DamageStatus {
+    let status = pair.session(way).status(PEER).expect("a peer");
+    status.damage.expect("data is armoured")
+}
+
+fn counters(pair: &Pair) -> Counters {
+    let endpoint = pair.session(Way::Forward).inner();
+    endpoint.path_counters(PEER.inner_path())
+}
+
+#[test]
+fn parity_follows_the_rate_of_wrong_bits_and_every_octet_is_right() {
+    let rate = Rate::default();
+    let mut pair = pair(&rate, Armour::Follows, endpoint_config(), None);
+    assert_eq!(
+        damage(&pair, Way::Forward).words.words(),
+        6,
+        "nothing was told"
+    );
+    let sent = octets(15_000_000);
+    pair.send(&sent);
+    let mut seen = Vec::new();
+    for there in [0.0, 1e-5, 1e-3, 1e-4, 0.0] {
+        rate.set(there);
+        // A rate that fell is believed more slowly than one that rose.
+        pair.run(Duration::from_millis(if seen.len() < 4 {
+            1_500
+        } else {
+            5_000
+        }));
+        let status = damage(&pair, Way::Forward);
+        println!("{there}: {status:?}");
+        seen.push(status.words.words());
+        if there > 0.0 {
+            let told = status.outward_rate.expect("it was told").value();
+            assert!(
+                (there / 3.0..there * 3.0).contains(&told),
+                "{there}: {told}"
+            );
+        }
+    }
+    assert_eq!((seen[0], seen[4]), (0, 0), "{seen:?}");
+    assert!((1..=9).contains(&seen[1]), "{seen:?}");
+    assert!((15..=33).contains(&seen[2]), "{seen:?}");
+    assert!((6..=15).contains(&seen[3]), "{seen:?}");
+    pair.run_to_end(Duration::from_secs(30));
+    assert!(pair.app(Way::Back).received == sent, "at {}", pair.now);
+    let (there, here) = (damage(&pair, Way::Back), damage(&pair, Way::Forward));
+    assert!(there.inward.mended > 1_000 && there.inward.corrected_symbols > 10_000);
+    // What is told is what was counted, up to what was told last.
+    assert!(
+        here.outward.mended * 10 > there.inward.mended * 9,
+        "{here:?}, {there:?}"
+    );
+    let is_parity = |event: &SessionEvent<()>| matches!(event, SessionEvent::ParityChanged { .. });
+    let changes = pair.count(Way::Forward, is_parity);
+    assert!((4..300).contains(&changes), "{changes} changes");
+}
+
+#[test]
+fn what_is_beyond_repair_is_sent_again_at_once_and_counted_as_damage() {
+    let rate = Rate::default();
+    let three = FecStrength::from_words(3).expect("a strength");
+    let mut pair = pair(&rate, Armour::Fixed(three), endpoint_config(), None);
+    // Of full datagrams one in seven is beyond three words of parity at this rate.
+    rate.set(1e-4);
+    let sent = octets(3_000_000);
+    pair.send(&sent);
+    pair.run_to_end(Duration::from_secs(30));
+    assert!(pair.app(Way::Back).received == sent, "at {}", pair.now);
+    let counters = counters(&pair);
+    let beyond = damage(&pair, Way::Back).inward.beyond_repair;
+    println!("{beyond} beyond repair: {counters:?}");
+    assert!(beyond > 150, "{beyond}");
+    // Of the others a MACK, which leaves after every eight TPDUs here, said so within the 10 ms between two reports.
+    assert!(counters.held_lost_damaged * 3 > beyond, "{counters:?}");
+    assert!(counters.held_lost_damaged <= beyond);
+    // Each is sent again once, and hardly anything that had arrived.
+    let [_, _, again, _] = counters.sent_tpdus;
+    assert!(again < counters.held_lost() + beyond / 4, "{counters:?}");
+}
+
+#[test]
+fn an_end_that_does_not_say_that_it_tells_of_damage_gets_what_was_set_at_first() {
+    let rate = Rate::default();
+    let mut configs = ends();
+    configs[1].capabilities.retain(|said| *said != damaged());
+    let mut pair = Pair::with_endpoints(configs, endpoint_config(), noisy(&rate, None));
+    pair.call(Way::Forward, |session, _| {
+        session.set_armour(PEER, Some(Armour::Follows));
+    });
+    pair.run(Duration::from_millis(300));
+    rate.set(1e-5);
+    let sent = octets(2_000_000);
+    pair.send(&sent);
+    pair.run_to_end(Duration::from_secs(10));
+    assert!(pair.app(Way::Back).received == sent, "at {}", pair.now);
+    let status = damage(&pair, Way::Forward);
+    assert_eq!((status.words.words(), status.outward_rate), (6, None));
+    assert_eq!(counters(&pair).held_lost_damaged, 0);
+}
+
+/// The rate that is found on a link of 5 mbit, with these wrong bits.
+fn found(there: f64) -> f64 {
+    let rate = Rate::default();
+    let inner = EndpointConfig {
+        rate: RateSource::Found {
+            bound: None,
+            first: None,
+            sharing: RateSharing::Own,
+        },
+        ..endpoint_config()
+    };
+    // Without parity every third full datagram is beyond repair at 3e-5.
+    let none = Armour::Fixed(FecStrength::NONE);
+    let mut pair = pair(&rate, none, inner, Some(5_000_000));
+    rate.set(there);
+    pair.send(&octets(4_000_000));
+    pair.run(Duration::from_secs(4));
+    let endpoint = pair.session(Way::Forward).inner();
+    let rate = endpoint
+        .path_rate(PEER.inner_path())
+        .expect("it has connections");
+    let beyond = damage(&pair, Way::Back).inward.beyond_repair;
+    println!("{there}: {rate:?}, {beyond} beyond repair");
+    assert_eq!(there > 0.0, beyond > 100);
+    let link = rate.link.map(Bitrate::as_bits_per_second);
+    link.expect("it was found") as f64
+}
+
+#[test]
+fn damage_is_not_held_against_the_rate_that_is_found() {
+    let (clean, damaged) = (found(0.0), found(3e-5));
+    assert!(damaged > 0.9 * clean, "{damaged} beside {clean}");
+    assert!((4.0e6..5.5e6).contains(&damaged), "{damaged}");
+}

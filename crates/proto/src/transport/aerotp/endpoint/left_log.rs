@@ -1,0 +1,88 @@
+//! The numbered datagrams that left lately, so that one of which the remote says that it is damaged is found again.
+
+use crate::transport::aerotp::ConnectionId;
+use crate::units::{ByteCount, Duration, Instant};
+use crate::wire::TpduSeq;
+use std::collections::VecDeque;
+
+/// The most datagrams that are remembered: 160 ms of full packets at 1 gbit.
+const LEFT_MAX: usize = 16_384;
+/// The longest time for which one is remembered; its TPDU is held for lost by then.
+const KEPT: Duration = Duration::from_secs(4);
+
+/// A datagram that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    number: u64,
+    pub(super) at: Instant,
+    /// Its octets, headers of the layers below included.
+    pub(super) wire: ByteCount,
+    /// Its TPDU with data, until somebody asked for it.
+    pub(super) tpdu: Option<(ConnectionId, TpduSeq)>,
+    is_taken: bool,
+}
+
+/// The datagrams that left on one path, in the order of their numbers.
+#[derive(Debug, Default)]
+pub(super) struct LeftLog(VecDeque<Left>);
+
+impl LeftLog {
+    /// Notes a datagram.
+    pub(super) fn on_left(
+        &mut self,
+        now: Instant,
+        number: u64,
+        wire: ByteCount,
+        tpdu: Option<(ConnectionId, TpduSeq)>,
+    ) {
+        let is_old = |left: &Left| now.saturating_since(left.at) > KEPT;
+        while self.0.len() >= LEFT_MAX || self.0.front().is_some_and(is_old) {
+            self.0.pop_front();
+        }
+        // Numbers rise; whatever else would make the search below wrong.
+        if self.0.back().is_none_or(|last| last.number < number) {
+            let (at, is_taken) = (now, false);
+            self.0.push_back(Left {
+                number,
+                at,
+                wire,
+                tpdu,
+                is_taken,
+            });
+        }
+    }
+
+    /// The datagram with this number, once.
+    pub(super) fn take(&mut self, number: u64) -> Option<Left> {
+        let place = self.0.partition_point(|left| left.number < number);
+        let left = self.0.get_mut(place).filter(|left| left.number == number)?;
+        let is_new = !core::mem::replace(&mut left.is_taken, true);
+        is_new.then_some(*left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_datagram_is_found_once_while_it_is_young_and_among_the_last() {
+        let mut log = LeftLog::default();
+        let at = |millis| Instant::START + Duration::from_millis(millis);
+        let wire = ByteCount(1_500);
+        let tpdu = |n| Some((ConnectionId(1), TpduSeq(n)));
+        for n in 0..20_000_u32 {
+            log.on_left(at(0), 2 * u64::from(n), wire, tpdu(n));
+        }
+        assert_eq!(log.0.len(), LEFT_MAX);
+        assert_eq!(log.take(0), None, "too many left since");
+        assert_eq!(log.take(39_997), None, "no such number");
+        assert_eq!(log.take(40_000), None, "it has not left yet");
+        assert_eq!(log.take(39_998).and_then(|left| left.tpdu), tpdu(19_999));
+        assert_eq!(log.take(39_998), None, "told twice");
+        log.on_left(at(4_001), 40_000, wire, None);
+        assert_eq!(log.0.len(), 1, "the others are old");
+        log.on_left(at(4_001), 39_000, wire, None);
+        assert_eq!(log.0.len(), 1, "numbers rise");
+    }
+}
