@@ -13,7 +13,9 @@ use fulmar_net::session::{
     Entropy, MtuConfig, PeerConfig, PeerIndex, SESSION_OVERHEAD, SecretKey, Security, Session,
     SessionConfig, SessionEvent, fast_cipher, source_octets, wire_2,
 };
-use fulmar_net::udp::{Application, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
+use fulmar_net::udp::{
+    Application, DatagramOrigin, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort,
+};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::rng::Rng;
@@ -190,8 +192,14 @@ impl Application<Link> for Source {
         Step::Wait
     }
 
-    fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
-        link.handle_datagram_from(now, datagram, &source_octets(from));
+    fn arrived(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        datagram: Datagram<'_>,
+        origin: DatagramOrigin,
+    ) {
+        link.handle_datagram_from(now, datagram, &source_octets(origin.from));
     }
 
     fn unreachable(&mut self, _now: Instant, _link: &mut Link, _path: PathId) {}
@@ -240,8 +248,14 @@ impl Application<Link> for Sink {
         Step::Wait
     }
 
-    fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
-        link.handle_datagram_from(now, datagram, &source_octets(from));
+    fn arrived(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        datagram: Datagram<'_>,
+        origin: DatagramOrigin,
+    ) {
+        link.handle_datagram_from(now, datagram, &source_octets(origin.from));
     }
 
     fn unreachable(&mut self, _now: Instant, _link: &mut Link, _path: PathId) {}

@@ -11,11 +11,11 @@
 
 use crate::clock::unix_time;
 use crate::session::{
-    Entropy, HandshakeRefusal, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey,
-    SecretKey, Security, SecurityKinds, Session, SessionConfig, SessionConfigError, SessionEvent,
-    fast_cipher, initiation_kind, path_acks, source_octets, window_repair, wire_2,
+    DatagramArrival, Entropy, HandshakeRefusal, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey,
+    PublicKey, SecretKey, Security, SecurityKinds, Session, SessionConfig, SessionConfigError,
+    SessionEvent, fast_cipher, initiation_kind, path_acks, source_octets, window_repair, wire_2,
 };
-use crate::udp::{Application, Step};
+use crate::udp::{Application, DatagramOrigin, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, Event};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
@@ -218,13 +218,13 @@ impl<A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Applicatio
         now: Instant,
         machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
-        from: SocketAddr,
+        origin: DatagramOrigin,
     ) {
         let kind = || initiation_kind(datagram.octets);
         if let Some(kind) = self.overheard.once(now, kind) {
-            (self.tell)(SecurityNote::CallsWithKeys(from, kind));
+            (self.tell)(SecurityNote::CallsWithKeys(origin.from, kind));
         }
-        self.application.arrived(now, machine, datagram, from);
+        self.application.arrived(now, machine, datagram, origin);
     }
 
     fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
@@ -351,13 +351,22 @@ impl<A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Applicatio
         now: Instant,
         link: &mut SecuredEndpoint,
         datagram: Datagram<'_>,
-        from: SocketAddr,
+        origin: DatagramOrigin,
     ) {
-        let bare = || opens_bare(datagram.octets).then_some(from);
+        let bare = || opens_bare(datagram.octets).then_some(origin.from);
         if let Some(from) = self.overheard.once(now, bare) {
             (self.tell)(SecurityNote::CallsWithoutKeys(from));
         }
-        link.handle_datagram_from(now, datagram, &source_octets(from));
+        let DatagramOrigin { from, at } = origin;
+        let source = &source_octets(from);
+        link.handle_arrival(
+            now,
+            DatagramArrival {
+                datagram,
+                source,
+                at,
+            },
+        );
     }
 
     fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {

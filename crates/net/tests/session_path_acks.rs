@@ -3,7 +3,9 @@
 //! Method: two sessions without encryption, with AeroTP inside, in virtual time. The medium has a rate, a queue and a
 //! delay each way, and loses what passes; it reads and may change the path acks.
 
-use super::session_pair::{Copies, Medium, PEER, Pair, Way, endpoint_config, octets, unprotected};
+use super::session_pair::{
+    Copies, Late, Medium, PEER, Pair, Way, endpoint_config, octets, unprotected,
+};
 use fulmar_net::session::{SessionConfig, Wire, path_acks, wire_2};
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::rng::Rng;
@@ -176,6 +178,21 @@ fn a_rate_that_nobody_told_is_found_by_path_acks_whatever_is_lost() {
 }
 
 #[test]
+fn an_end_that_wakes_late_is_no_queue_where_its_driver_knows_when_datagrams_came() {
+    for loss in [0.0, 0.1, 0.3, 0.5] {
+        let [blind, seeing] = [false, true].map(|tells| {
+            let account = Rc::default();
+            let medium = link(both(10 * MBIT, 100, millis(5), loss), &account, |_| {});
+            let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+            pair.late = Some(Late { tells });
+            share(&mut pair, 10_000_000, 10 * MBIT, loss)
+        });
+        println!("{loss}: {blind:.3} by when they are handled, {seeing:.3} by when they came");
+        assert!(seeing > blind, "{loss}: {seeing}");
+    }
+}
+
+#[test]
 fn beside_an_end_that_tells_nothing_the_reports_of_acknowledgements_do() {
     for knows in [0, 1] {
         let mut configs = telling();
@@ -188,6 +205,26 @@ fn beside_an_end_that_tells_nothing_the_reports_of_acknowledgements_do() {
         assert!(share > 0.9, "{share}");
         assert_eq!(account.path_acks.get(), 0);
     }
+}
+
+#[test]
+fn a_rate_that_is_told_while_the_session_stands_still_follows_a_link_that_carries_less() {
+    let account = Rc::default();
+    let medium = link(both(5 * MBIT, 100, millis(20), 0.05), &account, |_| {});
+    let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+    pair.run(millis(100));
+    let path = PEER.inner_path();
+    pair.call(Way::Forward, |session, now| {
+        let told = RateSource::Told(Bitrate::from_bits_per_second(20 * MBIT));
+        session.inner_mut().set_rate_source(now, path, told);
+    });
+    let share = share(&mut pair, 5_000_000, 5 * MBIT, 0.05);
+    let rate = pair.session(Way::Forward).inner().path_rate(path);
+    let rate = rate.expect("a path");
+    println!("{share:.3} {rate:?}, {} path acks", account.path_acks.get());
+    assert_eq!(rate.reason, RateReason::Link, "{rate:?}");
+    assert!(rate.declared_wrong, "{rate:?}");
+    assert!(share > 0.7, "{share}");
 }
 
 #[test]

@@ -5,7 +5,9 @@
 //! ends when its work is done, and a generous deadline only turns a hang into a failure.
 
 use fulmar_net::clock::Clock;
-use fulmar_net::udp::{Application, Path, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
+use fulmar_net::udp::{
+    Application, DatagramOrigin, Path, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort,
+};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::machine::{
     Datagram, Deadline, Ecn, Machine, PathId, Priority, Strict, Transmit, TransmitKind,
@@ -233,7 +235,7 @@ impl Application<Echo> for Named {
         now: Instant,
         machine: &mut Echo,
         datagram: Datagram<'_>,
-        _from: SocketAddr,
+        _origin: DatagramOrigin,
     ) {
         self.heard.push(datagram.path);
         machine.handle_datagram(now, datagram);

@@ -3,8 +3,8 @@
 use super::{Link, MESSAGES, Relay, STREAMS, connection};
 use crate::board::LineFailure;
 use crate::sorting;
-use fulmar_net::session::{SessionEvent, source_octets};
-use fulmar_net::udp::{Application, Step};
+use fulmar_net::session::{DatagramArrival, SessionEvent, source_octets};
+use fulmar_net::udp::{Application, DatagramOrigin, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId, Priority};
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Event};
 use fulmar_proto::units::Instant;
@@ -86,8 +86,23 @@ impl Application<Link> for Relay {
         self.peers.on_unreachable(link, path);
     }
 
-    fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
-        link.handle_datagram_from(now, datagram, &source_octets(from));
+    fn arrived(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        datagram: Datagram<'_>,
+        origin: DatagramOrigin,
+    ) {
+        let source = &source_octets(origin.from);
+        let at = origin.at;
+        link.handle_arrival(
+            now,
+            DatagramArrival {
+                datagram,
+                source,
+                at,
+            },
+        );
     }
 
     fn too_large(&mut self, now: Instant, link: &mut Link, path: PathId) {

@@ -1,13 +1,13 @@
 //! A packet socket for frames of our type on one device.
 
 use super::neighbour::{HARDWARE_BYTES, Neighbour};
-use crate::udp::{Batch, PortCounters};
+use crate::udp::{Batch, PortCounters, Received};
+use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::ByteCount;
-use quinn_udp::RecvMeta;
 use rustix::io::Errno;
 use socket2::{Domain, SockRef, Socket, Type};
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSliceMut};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use uapi::c::{AF_PACKET, MSG_DONTWAIT, sockaddr_ll};
@@ -20,6 +20,8 @@ const PAYLOAD_MIN: usize = 46;
 const COUNT_BYTES: usize = 1;
 /// Frames that wait for the kernel. The machine is asked for no more meanwhile.
 const WAITING_MAX: usize = 1_024;
+/// Frames that are read at a time, with those for others.
+const TRIES_MAX: usize = 32;
 /// `PACKET_HOST`, `PACKET_BROADCAST` and `PACKET_MULTICAST` (`linux/if_packet.h`): frames for others are further up.
 const FOR_US_MAX: u8 = 2;
 
@@ -176,37 +178,32 @@ impl EthernetPort {
     /// # Errors
     /// The socket is broken. A device that is down is not.
     pub fn receive(&mut self, batch: &mut Batch) -> io::Result<bool> {
-        let (socket, device) = (&self.socket, self.device);
-        batch.fill(|rooms, trains| receive_some(socket, device, rooms, trains))?;
-        let mut is_any = false;
+        receive_some(&self.socket, self.device, batch)?;
         for train in batch.trains() {
-            is_any = true;
             let (datagrams, octets) = train.counts();
             self.counters.received += datagrams;
             self.counters.received_bytes += octets;
         }
-        Ok(is_any)
+        Ok(!batch.is_empty())
     }
 }
 
-/// Reads frames until none is there or the rooms are full.
-fn receive_some(
-    socket: &Socket,
-    device: u32,
-    rooms: &mut [IoSliceMut<'_>],
-    trains: &mut [RecvMeta],
-) -> io::Result<usize> {
-    let mut count = 0;
+/// Reads frames until none is there or the batch is full.
+fn receive_some(socket: &Socket, device: u32, batch: &mut Batch) -> io::Result<()> {
+    batch.clear();
     // Frames for others take a try, so that no flood of them keeps us here.
-    for _ in 0..trains.len() {
-        let (Some(room), Some(train)) = (rooms.get_mut(count), trains.get_mut(count)) else {
+    for _ in 0..TRIES_MAX {
+        let Some(room) = batch.room() else {
             break;
         };
         let mut from = address(device, [0; HARDWARE_BYTES])?;
-        let received = uapi::recvfrom(socket.as_raw_fd(), &mut **room, MSG_DONTWAIT, &mut from);
+        let received = uapi::recvfrom(socket.as_raw_fd(), room, MSG_DONTWAIT, &mut from);
         let (octets, _) = match received.map_err(error_of) {
             Ok(received) => received,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                batch.end();
+                break;
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             // It comes back when the device is up again.
             Err(error) if error.kind() == ErrorKind::NetworkDown => break,
@@ -222,12 +219,16 @@ fn receive_some(
             device,
             hardware: *hardware,
         };
-        *train = RecvMeta::default();
-        train.addr = neighbour.address();
-        (train.len, train.stride) = (len, len);
-        count += 1;
+        batch.push(Received {
+            from: neighbour.address(),
+            to: None,
+            ecn: Ecn::NotCapable,
+            len,
+            stride: len,
+            stamp: None,
+        });
     }
-    Ok(count)
+    Ok(())
 }
 
 impl AsFd for EthernetPort {

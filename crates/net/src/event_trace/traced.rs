@@ -1,7 +1,7 @@
 //! An application on an AeroTP endpoint, and the notes of its connections in an event trace.
 
 use super::EventTrace;
-use crate::udp::{Application, Step};
+use crate::udp::{Application, DatagramOrigin, Step};
 use fulmar_capture::EventPlace;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, Event};
@@ -69,9 +69,9 @@ impl<A: Application<AerotpEndpoint> + ?Sized> Application<AerotpEndpoint> for Tr
         now: Instant,
         machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
-        from: SocketAddr,
+        origin: DatagramOrigin,
     ) {
-        self.application.arrived(now, machine, datagram, from);
+        self.application.arrived(now, machine, datagram, origin);
     }
 
     fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {

@@ -10,8 +10,8 @@ use super::peers::{PeerNames, Peers, TRY_AGAIN};
 use super::repeats::Repeats;
 use super::sockets::{Came, Poller, Resolver, Sockets, Target};
 use super::watch::{Seen, Status, Watch};
-use crate::session::{SessionEvent, source_octets};
-use crate::udp::{Application, Carrier, Step};
+use crate::session::{DatagramArrival, SessionEvent, source_octets};
+use crate::udp::{Application, Carrier, DatagramOrigin, Step};
 use fulmar_capture::GatewayEvent;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode};
@@ -259,9 +259,24 @@ impl Running {
 }
 
 impl Application<Link> for Running {
-    fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
+    fn arrived(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        datagram: Datagram<'_>,
+        origin: DatagramOrigin,
+    ) {
+        let DatagramOrigin { from, at } = origin;
         self.peers.heard(datagram.path, from);
-        link.handle_datagram_from(now, datagram, &source_octets(from));
+        let source = &source_octets(from);
+        link.handle_arrival(
+            now,
+            DatagramArrival {
+                datagram,
+                source,
+                at,
+            },
+        );
     }
 
     fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {

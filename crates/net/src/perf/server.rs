@@ -12,7 +12,7 @@ use super::{Observer, PERF_PORT};
 use crate::places::{Guest, Latest, Seat, TakenPlace, seat};
 use crate::session::source_octets;
 use crate::transfer::Stop;
-use crate::udp::{Application, Step};
+use crate::udp::{Application, DatagramOrigin, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::transport::aerotp::{
@@ -20,7 +20,6 @@ use fulmar_proto::transport::aerotp::{
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 /// The most conversations at once. All but the one with a test give way ([`crate::places`]).
 const CONVERSATIONS_MAX: usize = 32;
@@ -96,6 +95,8 @@ pub struct PerfServer<O> {
     conversations: BTreeMap<ConnectionId, Conversation>,
     pub(super) running: Option<Running>,
     stop_at: Option<Instant>,
+    /// The path whose rate is known as the last test from here wants it.
+    rated: Option<PathId>,
     latest: Latest,
 }
 
@@ -118,6 +119,7 @@ impl<O: Observer> PerfServer<O> {
             conversations: BTreeMap::new(),
             running: None,
             stop_at: None,
+            rated: None,
             latest: Latest::default(),
         })
     }
@@ -269,6 +271,13 @@ impl<O: Observer> PerfServer<O> {
         }
     }
 
+    /// Lets the rate of the last test from here go with it: others come from there, and paths without end.
+    pub(super) fn forget_rate(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
+        if let Some(path) = self.rated.take() {
+            machine.forget_rate_source(now, path);
+        }
+    }
+
     fn drop_conversation(
         &mut self,
         now: Instant,
@@ -293,6 +302,7 @@ impl<O: Observer> PerfServer<O> {
             return;
         };
         running.flows.abort(now, machine);
+        self.forget_rate(now, machine);
         if !running.flows.is_empty() {
             self.observer.ended(&Err(error));
         }
@@ -399,7 +409,7 @@ impl<O: Observer> Application<AerotpEndpoint> for PerfServer<O> {
         now: Instant,
         machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
-        from: SocketAddr,
+        DatagramOrigin { from, .. }: DatagramOrigin,
     ) {
         self.latest.note(datagram.path, from);
         machine.handle_datagram_from(now, datagram, &source_octets(from));

@@ -14,7 +14,7 @@ mod membership;
 mod notices;
 mod responses;
 
-pub use arrivals::source_octets;
+pub use arrivals::{DatagramArrival, source_octets};
 
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;

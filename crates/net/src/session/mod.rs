@@ -83,7 +83,7 @@ pub use key_file::{
 pub use key_question::{KeyAnswer, KeyQuestion};
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use kinds::SecurityKinds;
-pub use machine::{Session, source_octets};
+pub use machine::{DatagramArrival, Session, source_octets};
 pub use path_acks::path_acks;
 pub use peer::{DamageStatus, LinkState, PeerStatus};
 pub use primitives::{Performed, performed};

@@ -144,10 +144,10 @@ impl PathAcks {
         (self.ways.out || self.ways.damaged).then_some(number)
     }
 
-    /// Counts a genuine datagram that arrived under our keys `keys`. What is `numbered` left under the same keys.
+    /// Counts a genuine datagram that arrived at `at` under our keys `keys`. What is `numbered` left under the same keys.
     pub(super) fn on_arrived(
         &mut self,
-        now: Instant,
+        at: Instant,
         (keys, slot): (u32, Slot),
         number: Number,
         octets: ByteCount,
@@ -160,7 +160,6 @@ impl PathAcks {
         let later = |newest: Newest| newest.keys != keys || counter > newest.counter;
         if number.slot == PathSlot::FIRST && slot != Slot::Previous && self.newest.is_none_or(later)
         {
-            let at = now;
             self.newest = Some(Newest { keys, counter, at });
         }
     }
@@ -326,6 +325,20 @@ mod tests {
         let ack = acks.take(at(41), 1, None, None).expect("something came");
         assert_eq!((ack.largest, ack.hold), (39, Duration::from_millis(2)));
         assert_eq!(acks.next_at(), None, "nothing new");
+    }
+
+    #[test]
+    fn what_waited_to_be_handled_is_told_of_as_if_it_had_not() {
+        let mut acks = agreed();
+        let slot = PathSlot::FIRST;
+        for (counter, came) in [(0, 2), (1, 5)] {
+            let number = Number { slot, counter };
+            acks.on_arrived(at(came), (1, Slot::Current), number, ByteCount(100), None);
+            acks.on_asked(at(9), Asks::Often);
+        }
+        let ack = acks.take(at(9), 1, None, None).expect("something came");
+        assert_eq!((ack.largest, ack.hold), (1, Duration::from_millis(4)));
+        assert_eq!(ack.clock, 9_000);
     }
 
     #[test]

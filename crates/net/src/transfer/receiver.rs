@@ -20,7 +20,7 @@ use super::verified::Verified;
 use super::{FILE_PORT, Stop};
 use crate::places::{Guest, Latest};
 use crate::session::source_octets;
-use crate::udp::{Application, Step};
+use crate::udp::{Application, DatagramOrigin, Step};
 use crate::wait::Waker;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{
@@ -28,7 +28,6 @@ use fulmar_proto::transport::aerotp::{
 };
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -401,7 +400,7 @@ impl<O: ReceiveObserver> Application<AerotpEndpoint> for Receiver<O> {
         now: Instant,
         machine: &mut AerotpEndpoint,
         datagram: Datagram<'_>,
-        from: SocketAddr,
+        DatagramOrigin { from, .. }: DatagramOrigin,
     ) {
         self.latest.note(datagram.path, from);
         machine.handle_datagram_from(now, datagram, &source_octets(from));

@@ -17,6 +17,15 @@ pub enum Step {
     Stop,
 }
 
+/// The circumstances in which a datagram came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramOrigin {
+    /// The address that it came from.
+    pub from: SocketAddr,
+    /// The time at which the system took it in: before now, if the loop slept or was busy.
+    pub at: Instant,
+}
+
 /// The program on top of a machine: files, pipes, a user.
 pub trait Application<M: Machine> {
     /// Takes an event. May call the machine.
@@ -28,9 +37,15 @@ pub trait Application<M: Machine> {
     /// Takes the network's word that nobody listens at `path`. It may be true for a moment only.
     fn unreachable(&mut self, now: Instant, machine: &mut M, path: PathId);
 
-    /// Hands a datagram from the address `from` to the machine, with the address if the machine can use that.
-    fn arrived(&mut self, now: Instant, machine: &mut M, datagram: Datagram<'_>, from: SocketAddr) {
-        let _ = from;
+    /// Hands a datagram to the machine, with its origin as far as the machine can use that.
+    fn arrived(
+        &mut self,
+        now: Instant,
+        machine: &mut M,
+        datagram: Datagram<'_>,
+        origin: DatagramOrigin,
+    ) {
+        let _ = origin;
         machine.handle_datagram(now, datagram);
     }
 

@@ -1,19 +1,30 @@
-//! Received datagrams, many to a system call.
+//! Received datagrams, many at a time.
 
+use super::receiving::Received;
 use fulmar_proto::machine::Ecn;
-use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta};
-use std::io::IoSliceMut;
+use fulmar_proto::units::Duration;
 use std::net::{IpAddr, SocketAddr};
+
+/// The most trains that are read before any is handled.
+const TRAINS_MAX: usize = 32;
 
 /// The longest GRO train: as many octets as a UDP length field can count.
 const TRAIN_OCTETS_MAX: usize = 65_536;
 
-/// Room for one system call's worth of datagrams; any number of sockets of one thread may share it.
+/// Room for datagrams; any number of sockets of one thread may share it.
 #[derive(Debug)]
 pub struct Batch {
     octets: Vec<u8>,
-    trains: [RecvMeta; BATCH_SIZE],
-    filled: usize,
+    trains: Vec<Filled>,
+    /// Whether the socket had nothing more.
+    is_all: bool,
+}
+
+/// What is in one of the rooms.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    received: Received,
+    waited: Duration,
 }
 
 /// Datagrams of a [`Batch`] that came one behind the other from one sender.
@@ -25,6 +36,8 @@ pub struct Train<'a> {
     pub to: Option<IpAddr>,
     /// Their network headers' ECN field.
     pub ecn: Ecn,
+    /// The time from the arrival of the first to its being read, where the system tells it.
+    pub waited: Duration,
     octets: &'a [u8],
     stride: usize,
 }
@@ -48,45 +61,65 @@ impl<'a> Train<'a> {
 impl Default for Batch {
     fn default() -> Self {
         Self {
-            octets: vec![0; BATCH_SIZE * TRAIN_OCTETS_MAX],
-            trains: [RecvMeta::default(); BATCH_SIZE],
-            filled: 0,
+            octets: vec![0; TRAINS_MAX * TRAIN_OCTETS_MAX],
+            trains: Vec::with_capacity(TRAINS_MAX),
+            is_all: false,
         }
     }
 }
 
 impl Batch {
-    /// Lets `receive` fill the batch; it returns how many trains it wrote.
-    pub(crate) fn fill<E>(
-        &mut self,
-        receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> Result<usize, E>,
-    ) -> Result<(), E> {
-        self.filled = 0;
+    /// Forgets what is in it.
+    pub(crate) fn clear(&mut self) {
+        self.trains.clear();
+        self.is_all = false;
+    }
+
+    /// Notes that the socket had nothing more.
+    pub(crate) const fn end(&mut self) {
+        self.is_all = true;
+    }
+
+    /// Whether the socket had nothing more when it was read.
+    pub(super) const fn is_all(&self) -> bool {
+        self.is_all
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.trains.is_empty()
+    }
+
+    /// The room for the next train; `None` if it is full.
+    pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
         let mut rooms = self.octets.chunks_exact_mut(TRAIN_OCTETS_MAX);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-            core::array::from_fn(|_| IoSliceMut::new(rooms.next().unwrap_or_default()));
-        self.filled = receive(&mut slices, &mut self.trains)?;
-        Ok(())
+        rooms.nth(self.trains.len())
+    }
+
+    /// Keeps what was received into [`Batch::room`].
+    pub(crate) fn push(&mut self, received: Received) {
+        let waited = Duration::ZERO;
+        self.trains.push(Filled { received, waited });
+    }
+
+    /// Notes that all of it was read at `time_of_day`.
+    pub(super) fn read_at(&mut self, time_of_day: Duration) {
+        for train in &mut self.trains {
+            let stamp = train.received.stamp.unwrap_or(time_of_day);
+            train.waited = time_of_day.saturating_sub(stamp);
+        }
     }
 
     /// The datagrams received, in order of arrival. The kernel's GRO makes trains of several datagrams.
     pub fn trains(&self) -> impl Iterator<Item = Train<'_>> {
         let rooms = self.octets.chunks_exact(TRAIN_OCTETS_MAX);
-        let trains = self.trains.iter().zip(rooms).take(self.filled);
-        trains.map(|(train, room)| Train {
-            from: train.addr,
-            to: train.dst_ip,
-            ecn: ecn_of(train.ecn),
-            octets: room.get(..train.len).unwrap_or_default(),
-            stride: train.stride.max(1),
+        let trains = self.trains.iter().zip(rooms);
+        trains.map(|(Filled { received, waited }, room)| Train {
+            from: received.from,
+            to: received.to,
+            ecn: received.ecn,
+            waited: *waited,
+            octets: room.get(..received.len).unwrap_or_default(),
+            stride: received.stride.max(1),
         })
-    }
-}
-
-fn ecn_of(codepoint: Option<EcnCodepoint>) -> Ecn {
-    match codepoint {
-        None => Ecn::NotCapable,
-        Some(EcnCodepoint::Ect0 | EcnCodepoint::Ect1) => Ecn::Capable,
-        Some(EcnCodepoint::Ce) => Ecn::Congested,
     }
 }

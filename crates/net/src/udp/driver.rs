@@ -12,12 +12,13 @@
 //! - The application never waits: it does what can be done at once and names a deadline.
 //! - ICMP errors do not end the loop; the application hears of them and decides.
 
-use super::application::{Application, Step};
+use super::application::{Application, DatagramOrigin, Step};
 use super::batch::Batch;
 use super::beside::PortBeside;
 use super::carrier::Carrier;
 use super::paths::{Path, PathTable, PathTableConfig};
-use super::port::UdpPort;
+use super::port::{BURST_TIME, UdpPort};
+use super::receiving::Arrivals;
 use crate::clock::Clock;
 use crate::wait::{Interest, Ready, WakeUp, wait};
 use fulmar_proto::machine::{
@@ -57,6 +58,10 @@ pub struct UdpDriver {
     paths: PathTable,
     wake_up: WakeUp,
     batch: Batch,
+    /// Of the port for UDP, and of each beside it.
+    arrivals: Vec<Arrivals>,
+    /// The drain after which everything was handed to the kernel before the application worked.
+    flushed: Instant,
     /// For the next sleep; the vector is kept for its memory.
     ready: Vec<Ready>,
 }
@@ -118,6 +123,8 @@ impl UdpDriver {
             paths: PathTable::new(paths),
             wake_up,
             batch: Batch::default(),
+            arrivals: vec![Arrivals::default()],
+            flushed: Instant::START,
             ready: Vec::new(),
         }
     }
@@ -125,6 +132,7 @@ impl UdpDriver {
     /// Takes and sends datagrams by another port as well.
     pub fn add_port(&mut self, port: PortBeside) {
         self.beside.push(port);
+        self.arrivals.push(Arrivals::default());
     }
 
     /// Answers by `carrier` where the first datagram came by UDP, until the path is given another one.
@@ -338,7 +346,9 @@ impl UdpDriver {
         }
     }
 
-    /// Drains completely; also says whether the application was told something.
+    /// Drains completely; also says whether the application was told something. What leaves is handed to the kernel
+    /// if nothing was for [`BURST_TIME`]: a machine takes the time of the drain for the time of sending, and the
+    /// application's work may take long. At high rates it waits for more, which one call takes.
     fn drain<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
@@ -351,8 +361,14 @@ impl UdpDriver {
             app,
             events: false,
         };
-        let deadline = drain(machine, self.clock.now(), &mut turn);
-        (deadline, turn.events)
+        let now = self.clock.now();
+        let deadline = drain(machine, now, &mut turn);
+        let events = turn.events;
+        if now.saturating_since(self.flushed) >= BURST_TIME {
+            self.flush();
+            self.flushed = now;
+        }
+        (deadline, events)
     }
 
     fn sleep<M: Machine, A: Application<M> + ?Sized>(
@@ -403,18 +419,29 @@ impl UdpDriver {
             carrier_of_strangers,
             paths,
             batch,
+            arrivals,
             ..
         } = self;
+        let Some(arrivals) = arrivals.get_mut(place.map_or(0, |place| place + 1)) else {
+            return Ok(());
+        };
         for _ in 0..BATCHES_PER_TURN {
+            let asked = clock.now();
             let (received, carrier) = match place.and_then(|place| beside.get_mut(place)) {
                 Some(beside) => (beside.receive(batch), beside.carrier()),
                 None => (port.receive(batch), *carrier_of_strangers),
             };
             if !received.map_err(DriverError::Receive)? {
+                arrivals.on_empty(asked);
                 return Ok(());
             }
+            let read = clock.now();
             for train in batch.trains() {
                 let now = clock.now();
+                let origin = DatagramOrigin {
+                    from: train.from,
+                    at: arrivals.take(read, train.waited),
+                };
                 let path = Path {
                     remote: train.from,
                     local: train.to,
@@ -430,7 +457,7 @@ impl UdpDriver {
                         octets,
                         ecn: train.ecn,
                     };
-                    app.arrived(now, machine, arrived, train.from);
+                    app.arrived(now, machine, arrived, origin);
                     let events = false;
                     let mut turn = Turn {
                         port,
@@ -441,6 +468,10 @@ impl UdpDriver {
                     };
                     drain_between_inputs(machine, now, &mut turn);
                 }
+            }
+            if batch.is_all() {
+                arrivals.on_empty(asked);
+                return Ok(());
             }
         }
         Ok(())

@@ -11,11 +11,13 @@ mod driver;
 mod outbox;
 mod paths;
 mod port;
+mod receiving;
 
-pub use application::{Application, Step};
+pub use application::{Application, DatagramOrigin, Step};
 pub use batch::{Batch, Train};
 pub use beside::PortBeside;
 pub use carrier::{Carrier, PortProtocol};
 pub use driver::{DriverError, UdpDriver};
 pub use paths::{Path, PathTable, PathTableConfig};
 pub use port::{BURST_TIME, Offloads, PortConfig, PortCounters, SocketBuffers, UdpPort};
+pub(crate) use receiving::Received;

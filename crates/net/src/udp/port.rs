@@ -9,6 +9,8 @@ use super::batch::Batch;
 use super::carrier::{Carrier, PortProtocol, cover_header_alone, send_checksums, take_unchecked};
 use super::outbox::{Envelope, Outbox};
 use super::paths::Path;
+use super::receiving::{Extras, ask_for_times, receive};
+use crate::clock::unix_time;
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use quinn_udp::{EcnCodepoint, UdpSocketState};
@@ -143,6 +145,7 @@ pub struct UdpPort {
     peer: Option<SocketAddr>,
     counters: PortCounters,
     buffers: SocketBuffers,
+    extras: Extras,
 }
 
 impl UdpPort {
@@ -165,6 +168,7 @@ impl UdpPort {
             PortProtocol::Udp if config.takes_unchecked => take_unchecked(&socket)?,
             PortProtocol::Udp => {}
         }
+        ask_for_times(&socket);
         Ok(Self {
             socket,
             state,
@@ -178,6 +182,7 @@ impl UdpPort {
             peer: None,
             counters: PortCounters::default(),
             buffers,
+            extras: Extras::default(),
         })
     }
 
@@ -358,26 +363,35 @@ impl UdpPort {
     /// # Errors
     /// The socket is broken. ICMP errors are counted instead.
     pub fn receive(&mut self, batch: &mut Batch) -> io::Result<bool> {
-        let (state, socket) = (&self.state, &self.socket);
-        let filled = batch.fill(|slices, trains| state.recv(socket.into(), slices, trains));
-        match filled {
-            Ok(()) => {
-                for train in batch.trains() {
-                    let (datagrams, octets) = train.counts();
-                    self.counters.received += datagrams;
-                    self.counters.received_bytes += octets;
+        batch.clear();
+        let mut came = false;
+        while let Some(room) = batch.room() {
+            match receive(&self.socket, room, &mut self.extras) {
+                Ok(received) => batch.push(received),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    batch.end();
+                    break;
                 }
-                Ok(true)
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_unreachable(&error) => {
+                    self.counters.refused += 1;
+                    self.unreachable = self.peer;
+                    came = true;
+                    break;
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
-            Err(error) if is_unreachable(&error) => {
-                self.counters.refused += 1;
-                self.unreachable = self.peer;
-                Ok(true)
-            }
-            Err(error) => Err(error),
         }
+        if batch.is_empty() {
+            return Ok(came);
+        }
+        batch.read_at(unix_time());
+        for train in batch.trains() {
+            let (datagrams, octets) = train.counts();
+            self.counters.received += datagrams;
+            self.counters.received_bytes += octets;
+        }
+        Ok(true)
     }
 }
 
@@ -424,74 +438,4 @@ fn enlarge(socket: &SockRef<'_>, asked: ByteCount) -> io::Result<SocketBuffers> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wait::{Interest, wait};
-
-    #[test]
-    fn bursts_grow_with_the_rate_between_two_bounds() {
-        for (rate, burst) in [
-            (0, 16),
-            (384_000_000, 16),
-            (407_999_999, 16),
-            (408_000_000, 17),
-            (1_000_000_000, 41),
-            (1_536_000_000, 64),
-            (u64::MAX, 64),
-        ] {
-            let config = PortConfig::for_rate(Bitrate::from_bits_per_second(rate));
-            assert_eq!(config.burst, burst, "{rate} bit/s");
-        }
-    }
-
-    /// The datagrams that have arrived at `port`, which begin with their number.
-    fn numbers(port: &mut UdpPort, batch: &mut Batch) -> Vec<(u32, usize)> {
-        let mut numbers = Vec::new();
-        while port.receive(batch).unwrap() {
-            for datagram in batch.trains().flat_map(|train| train.datagrams()) {
-                let number = datagram.first_chunk().copied().unwrap();
-                numbers.push((u32::from_be_bytes(number), datagram.len()));
-            }
-        }
-        numbers
-    }
-
-    #[test]
-    fn more_than_is_held_back_leaves_in_whole_bursts_and_in_order() {
-        const LEN: usize = 1_000;
-        const COUNT: u32 = 300;
-        let any: SocketAddr = ([127, 0, 0, 1], 0).into();
-        let config = PortConfig::default();
-        let mut sender = UdpPort::bind(any, config).unwrap();
-        let mut receiver = UdpPort::bind(any, config).unwrap();
-        let path = Path::udp(receiver.local().unwrap(), None);
-        let whole = config.burst.min(sender.offloads().send_segments) as u64;
-        let mut batch = Batch::default();
-        let mut arrived = Vec::new();
-        for number in 0..COUNT {
-            let octets = sender.buffer();
-            octets.extend(number.to_be_bytes());
-            octets.resize(octets.len() + LEN - 4, 7);
-            sender.send(&path, LEN, Ecn::NotCapable);
-            assert!(sender.can_send());
-            assert!(sender.outbox.waiting() < FLUSH_AT);
-            let sent = sender.counters().sent;
-            assert!(sent.is_multiple_of(whole), "{sent} in bursts of {whole}");
-            arrived.extend(numbers(&mut receiver, &mut batch));
-        }
-        let early = sender.counters().sent;
-        assert!(early > 0 && early < u64::from(COUNT), "{early}");
-        sender.flush();
-        assert_eq!(sender.counters().sent, u64::from(COUNT));
-        while arrived.len() < COUNT as usize {
-            let mut ready = Vec::new();
-            let patience = Some(Duration::from_secs(20));
-            let sources = [(receiver.as_fd(), Interest::Readable)];
-            wait(&sources, patience, &mut ready).unwrap();
-            assert!(ready[0].readable, "{} of {COUNT} came", arrived.len());
-            arrived.extend(numbers(&mut receiver, &mut batch));
-        }
-        let all: Vec<(u32, usize)> = (0..COUNT).map(|number| (number, LEN)).collect();
-        assert_eq!(arrived, all);
-    }
-}
+mod tests;

@@ -12,8 +12,8 @@ pub(crate) mod world;
 use super::WIRE;
 
 use fulmar_net::session::{
-    Capability, Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session,
-    SessionConfig, SessionEvent, Wire, wire_2,
+    Capability, DatagramArrival, Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey,
+    Security, Session, SessionConfig, SessionEvent, Wire, wire_2,
 };
 use fulmar_proto::machine::{
     Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Strict, Transmit, drain,
@@ -74,9 +74,39 @@ pub(crate) struct Pair {
     inner: EndpointConfig,
     connection: ConnectionConfig,
     pub(crate) medium: Medium,
-    flying: BTreeMap<(Instant, u64), (usize, PathId, Vec<u8>)>,
+    flying: BTreeMap<(Instant, u64), Flying>,
+    /// The lateness of the end behind [`Way::Forward`], if it has any.
+    pub(crate) late: Option<Late>,
     flown: u64,
     buffer: Vec<u8>,
+}
+
+/// A datagram on its way.
+struct Flying {
+    to: usize,
+    path: PathId,
+    octets: Vec<u8>,
+    /// The time at which it comes. It is handled at the time by which it is kept.
+    comes: Instant,
+}
+
+/// An end on a machine that is busy in every second second: what comes then waits for its process's next turn.
+pub(crate) struct Late {
+    /// Whether its driver knows when datagrams came.
+    pub(crate) tells: bool,
+}
+
+impl Late {
+    const TURN_NANOS: u64 = 12_000_000;
+
+    /// The time at which what comes at `at` is handled.
+    fn handles(at: Instant) -> Instant {
+        let nanos = at.as_nanos();
+        if (nanos / 1_000_000_000).is_multiple_of(2) {
+            return at;
+        }
+        Instant::from_nanos(nanos.next_multiple_of(Self::TURN_NANOS))
+    }
 }
 
 struct Ends<'a> {
@@ -321,6 +351,7 @@ impl Pair {
             connection,
             medium,
             flying: BTreeMap::new(),
+            late: None,
             flown: 0,
             buffer: Vec::new(),
         };
@@ -392,6 +423,29 @@ impl Pair {
         self.settle(to);
     }
 
+    fn arrive(&mut self, flying: &Flying) {
+        let Flying {
+            to, path, octets, ..
+        } = flying;
+        if flying.comes == self.now {
+            return self.inject(*to, *path, octets);
+        }
+        let datagram = Datagram {
+            path: *path,
+            octets,
+            ecn: Ecn::Capable,
+        };
+        let (source, at) = (&path.0.to_be_bytes(), flying.comes);
+        let arrival = DatagramArrival {
+            datagram,
+            source,
+            at,
+        };
+        let machine = self.sides[*to].machine.app();
+        machine.handle_arrival(self.now, arrival);
+        self.settle(*to);
+    }
+
     fn settle(&mut self, index: usize) {
         let Side {
             machine,
@@ -409,8 +463,18 @@ impl Pair {
         for (path, octets) in sent {
             for (delay, path, octets) in (self.medium)(way, self.now, path, &octets) {
                 self.flown += 1;
-                self.flying
-                    .insert((self.now + delay, self.flown), (1 - index, path, octets));
+                let (to, arrives) = (1 - index, self.now + delay);
+                let late = self.late.as_ref().filter(|_| to == 1);
+                let tells = late.is_none_or(|late| late.tells);
+                let handled = late.map_or(arrives, |_| Late::handles(arrives));
+                let comes = if tells { arrives } else { handled };
+                let flying = Flying {
+                    to,
+                    path,
+                    octets,
+                    comes,
+                };
+                self.flying.insert((handled, self.flown), flying);
             }
         }
     }
@@ -422,8 +486,8 @@ impl Pair {
         match (arrival, timer) {
             (Some(at), timer) if timer.is_none_or(|(t, _)| at <= t) && at <= until => {
                 self.now = at;
-                let (_, (index, path, octets)) = self.flying.pop_first().expect("looked at");
-                self.inject(index, path, &octets);
+                let (_, flying) = self.flying.pop_first().expect("looked at");
+                self.arrive(&flying);
                 true
             }
             (_, Some((at, index))) if at <= until => {

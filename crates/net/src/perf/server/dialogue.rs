@@ -137,7 +137,7 @@ impl<O: Observer> PerfServer<O> {
         Ok(())
     }
 
-    fn start(
+    pub(super) fn start(
         &mut self,
         now: Instant,
         machine: &mut AerotpEndpoint,
@@ -164,7 +164,9 @@ impl<O: Observer> PerfServer<O> {
                         sharing: sharing.unwrap_or_default(),
                     },
                 };
+                self.forget_rate(now, machine);
                 machine.set_rate_source(now, path, source);
+                self.rated = Some(path);
                 let (what, base) = ((test.clone(), rate), self.plan.connection);
                 flows.outgoing = Some(Outgoing::open(now, machine, path, what, base)?);
             }

@@ -118,6 +118,40 @@ fn parity_that_fills_the_servers_packets_is_refused_by_the_servers_option() {
 }
 
 #[test]
+fn the_rate_that_a_test_wants_goes_with_the_test() {
+    let config = EndpointConfig {
+        rate: RateSource::Found {
+            bound: None,
+            first: None,
+            sharing: RateSharing::Fair,
+        },
+        ..EndpointConfig::default()
+    };
+    let (mut server, _, _) = conversation();
+    let mut machine = AerotpEndpoint::new(config, Rng::from_seed(1));
+    for path in (1..=3).map(PathId) {
+        let control = control_config(ConnectionConfig::default());
+        let control = machine
+            .connect(NOW, path, PERF_PORT, control)
+            .expect("room");
+        let test = Test::new(1, Mode::Reliable, TestDirection::Down);
+        assert!(test.link_rate().is_some());
+        server
+            .start(NOW, &mut machine, (control, path), &test, 0)
+            .expect("room");
+        assert!(!machine.finds_rate(path), "{path:?}: it was told");
+        if path == PathId(2) {
+            // Its client left without a word: the next test takes its place.
+            continue;
+        }
+        server.end_test(NOW, &mut machine, control, PerfError::Ended);
+        for path in (1..=path.0).map(PathId) {
+            assert!(machine.finds_rate(path), "{path:?}: as before any test");
+        }
+    }
+}
+
+#[test]
 fn a_silent_client_is_forgotten() {
     let (mut server, mut machine, _) = conversation();
     let deadline = server.next_deadline().expect("its introduction");
@@ -386,7 +420,11 @@ fn one_host_with_many_conversations_neither_ends_anothers_nor_keeps_it_out() {
         let address = address.parse().expect("an address");
         // Not a TPDU: it tells the address only.
         let (octets, ecn) = (&[0; 4][..], Ecn::default());
-        server.arrived(NOW, machine, Datagram { path, octets, ecn }, address);
+        let origin = DatagramOrigin {
+            from: address,
+            at: NOW,
+        };
+        server.arrived(NOW, machine, Datagram { path, octets, ecn }, origin);
         let event = Event::Incoming {
             id,
             path,

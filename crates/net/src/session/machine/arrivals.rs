@@ -28,10 +28,23 @@ pub(super) struct Origin<'a> {
     pub(super) path: PathId,
     pub(super) source: &'a [u8],
     pub(super) ecn: Ecn,
+    /// The time at which it came, which may be before the time at which it is taken.
+    pub(super) at: Instant,
     /// Octets of the whole datagram.
     pub(super) octets: usize,
     /// Whether it is armoured data, whose source may be damaged.
     pub(super) is_armoured: bool,
+}
+
+/// A datagram that came, as far as a driver knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct DatagramArrival<'a> {
+    /// The datagram.
+    pub datagram: Datagram<'a>,
+    /// The octets of the address that it came from ([`source_octets`]).
+    pub source: &'a [u8],
+    /// The time at which the system took it in: before the time at which it is handed over, if the driver slept.
+    pub at: Instant,
 }
 
 /// The octets of an address, for [`Session::handle_datagram_from`].
@@ -47,15 +60,33 @@ pub fn source_octets(from: SocketAddr) -> [u8; SOURCE_BYTES] {
 }
 
 impl<M: Carried> Session<M> {
-    /// Handles a datagram that arrived; `source` are the octets of the address that it came from
-    /// ([`source_octets`]). Cookies, which prove addresses while too many handshakes arrive, are bound
-    /// to them.
+    /// Handles a datagram that arrives now; `source` are the octets of the address that it came from
+    /// ([`source_octets`]).
     pub fn handle_datagram_from(&mut self, now: Instant, datagram: Datagram<'_>, source: &[u8]) {
+        let at = now;
+        let arrival = DatagramArrival {
+            datagram,
+            source,
+            at,
+        };
+        self.handle_arrival(now, arrival);
+    }
+
+    /// Handles a datagram that arrived. Cookies, which prove addresses while too many handshakes arrive, are bound to the
+    /// octets of its source. The peer whose rate is found is told when it came, and not when it was handled: a driver
+    /// that wakes late is no queue.
+    pub fn handle_arrival(&mut self, now: Instant, arrival: DatagramArrival<'_>) {
         self.now = now;
+        let DatagramArrival {
+            datagram,
+            source,
+            at,
+        } = arrival;
         let origin = Origin {
             path: datagram.path,
             source,
             ecn: datagram.ecn,
+            at: at.min(now),
             octets: datagram.octets.len(),
             is_armoured: false,
         };
@@ -255,7 +286,7 @@ impl<M: Carried> Session<M> {
             let (local, numbered) = ((keys.local, slot), keys.numbered());
             state
                 .path_acks
-                .on_arrived(now, local, number, octets, numbered);
+                .on_arrived(origin.at, local, number, octets, numbered);
             if origin.ecn == Ecn::Congested {
                 state.path_acks.on_marked();
             }

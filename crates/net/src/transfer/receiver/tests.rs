@@ -9,6 +9,7 @@ use fulmar_proto::machine::{Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{AddressKey, EndpointConfig};
 use fulmar_proto::wire::Mode;
+use std::net::SocketAddr;
 use std::path::Path;
 
 const STEP: Duration = Duration::from_millis(10);
@@ -108,8 +109,12 @@ impl World {
                 let octets = std::mem::take(&mut octets);
                 let octets = octets.as_slice();
                 let datagram = Datagram { path, octets, ecn };
+                let origin = DatagramOrigin {
+                    from: caller.from,
+                    at: now,
+                };
                 self.receiver
-                    .arrived(now, &mut self.machine, datagram, caller.from);
+                    .arrived(now, &mut self.machine, datagram, origin);
                 while let Some(event) = self.machine.poll_event() {
                     self.receiver.deliver(now, &mut self.machine, event);
                 }

@@ -41,6 +41,18 @@ impl AerotpEndpoint {
         }
     }
 
+    /// Undoes [`AerotpEndpoint::set_rate_source`]: the rate of `path` is known as [`EndpointConfig::rate`] has it, and
+    /// nothing is kept.
+    ///
+    /// [`EndpointConfig::rate`]: crate::transport::aerotp::EndpointConfig::rate
+    pub fn forget_rate_source(&mut self, now: Instant, path: PathId) {
+        if self.rate_sources.remove(&path).is_some() {
+            let common = self.config.rate;
+            self.set_rate_source(now, path, common);
+            self.rate_sources.remove(&path);
+        }
+    }
+
     /// Whether the rate of `path` is found.
     pub fn finds_rate(&self, path: PathId) -> bool {
         let source = self.rate_sources.get(&path).unwrap_or(&self.config.rate);
