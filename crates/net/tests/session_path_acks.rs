@@ -4,7 +4,8 @@
 //! delay each way, and loses what passes; it reads and may change the path acks.
 
 use super::session_pair::{
-    Copies, Late, Medium, PEER, Pair, Way, endpoint_config, octets, unprotected,
+    Copies, Inner, Late, Medium, PEER, PORT, Pair, Way, connection_config, endpoint_config, octets,
+    unprotected,
 };
 use fulmar_net::session::{SessionConfig, Wire, path_acks, wire_2};
 use fulmar_proto::rate::RateSharing;
@@ -139,10 +140,15 @@ fn share(pair: &mut Pair, count: usize, rate: u64, loss: f64) -> f64 {
         pair.app(Way::Back).received == sent,
         "every octet, once, in order"
     );
-    let took = pair.now.saturating_since(began).as_secs_f64();
+    share_since(began, pair.now, count, rate as f64 * (1.0 - loss))
+}
+
+/// The share that so many octets take of what a lane carries that passes so many bits a second.
+fn share_since(began: Instant, ended: Instant, count: usize, carried: f64) -> f64 {
+    let took = ended.saturating_since(began).as_secs_f64();
     // Packets of 1,500 octets with the headers that the medium counts, 12 of session without protection and 9 of data.
     let payload = 1_500.0 - HEADERS as f64 - 21.0;
-    count as f64 * 8.0 / took / (rate as f64 * (1.0 - loss) * payload / 1_500.0)
+    count as f64 * 8.0 / took / (carried * payload / 1_500.0)
 }
 
 fn both(rate: u64, queue: usize, delay: Duration, loss: f64) -> [Lane; 2] {
@@ -189,6 +195,74 @@ fn an_end_that_wakes_late_is_no_queue_where_its_driver_knows_when_datagrams_came
         });
         println!("{loss}: {blind:.3} by when they are handled, {seeing:.3} by when they came");
         assert!(seeing > blind, "{loss}: {seeing}");
+    }
+}
+
+/// Sends so many octets on a connection of their own.
+fn say(session: &mut Inner, now: Instant, count: usize) {
+    let endpoint = session.inner_mut();
+    let id = endpoint.connect(now, PEER.inner_path(), PORT, connection_config());
+    let id = id.expect("connects");
+    let written = endpoint.write(now, id, &octets(count));
+    assert_eq!(written, Ok(count));
+}
+
+/// Octets of the word that is said before a download.
+const WORD: usize = 200;
+
+/// The same as [`share`], as gateways that carry a download see it: a question from there, a word that it was heard, and
+/// what was asked for when the next question has come.
+fn share_of_download(pair: &mut Pair, count: usize, (rate, delay): (u64, Duration)) -> f64 {
+    pair.run(Duration::from_secs(3));
+    pair.call(Way::Back, |session, now| say(session, now, 300));
+    pair.run(delay + millis(10));
+    pair.call(Way::Forward, |session, now| say(session, now, WORD));
+    pair.run(2 * delay);
+    let (sent, began) = (octets(count), pair.now);
+    pair.send(&sent);
+    while pair.app(Way::Back).received.len() < WORD + count {
+        pair.run(millis(5));
+        assert!(pair.now < began + Duration::from_secs(600), "it hangs");
+    }
+    assert!(pair.app(Way::Back).received[WORD..] == sent);
+    share_since(began, pair.now, count, rate as f64)
+}
+
+#[test]
+fn what_was_said_before_a_download_costs_it_nothing() {
+    for (mbit, delay, packets, count, first, least) in [
+        (10, 300, 500, 20_000_000, None, 0.82),
+        (10, 300, 500, 20_000_000, Some(3), 0.89),
+        (10, 300, 500, 20_000_000, Some(10), 0.93),
+        (10, 300, 500, 20_000_000, Some(20), 0.93),
+        (100, 50, 833, 40_000_000, None, 0.82),
+        (100, 50, 833, 40_000_000, Some(95), 0.92),
+    ] {
+        let (rate, delay) = (mbit * MBIT, millis(delay));
+        let account = Rc::default();
+        let medium = link(both(rate, packets, delay, 0.0), &account, |_| {});
+        let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+        let first = first.map(|mbit| Bitrate::from_bits_per_second(mbit * MBIT));
+        pair.call(Way::Forward, |session, now| {
+            // The other end had nothing to send, and so has found nothing.
+            let source = finding().rate.after(first);
+            session
+                .inner_mut()
+                .set_rate_source(now, PEER.inner_path(), source);
+        });
+        let share = share_of_download(&mut pair, count, (rate, delay));
+        let found = pair
+            .session(Way::Forward)
+            .inner()
+            .path_rate(PEER.inner_path());
+        println!(
+            "{mbit} mbit, {delay:?}, {first:?}: {share:.3}, {} path acks in {}, {found:?}",
+            account.path_acks.get(),
+            pair.now
+        );
+        // A hundred in a second, although the other end has not found what its way carries.
+        assert!(account.path_acks.get() > 300, "told of too rarely");
+        assert!(share > least, "{mbit} mbit, {delay:?}, {first:?}: {share}");
     }
 }
 

@@ -136,7 +136,7 @@ pub trait Carried: Machine {
     /// carried it, and its contents are lost.
     fn on_damaged(&mut self, _now: Instant, _path: PathId, _number: u64) {}
 
-    /// The rate that `path` carries, as it was told or found.
+    /// The rate that `path` carries, as it was told or as far as it was seen.
     fn rate_of(&self, _path: PathId) -> Option<Bitrate> {
         None
     }

@@ -110,7 +110,9 @@ impl AnswerRate {
             return Some(from);
         };
         let part = (number - before) as f64 / (next - before) as f64;
-        Some(from + until.saturating_since(from).mul_f64(part))
+        let later = until.saturating_since(from).mul_f64(part);
+        // What has no entry left right behind one, however long nothing did then.
+        Some(from + later.min(RECORD_STEP))
     }
 
     /// Counts an answer of so many octets, headers included.
@@ -256,6 +258,17 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_left_right_behind_another_before_a_pause_left_then() {
+        let mut answers = AnswerRate::default();
+        let at = |millis| Instant::START + Duration::from_millis(millis);
+        for (number, millis) in [(7, 100), (8, 101), (9, 700)] {
+            answers.on_numbered(at(millis), number);
+        }
+        let sent = answers.sent_at(8).expect("it is known");
+        assert!((at(100)..=at(105)).contains(&sent), "{sent}");
+    }
 
     const ANSWER: ByteCount = ByteCount(100);
     const WAY: Duration = Duration::from_millis(10);

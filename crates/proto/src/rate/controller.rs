@@ -205,11 +205,15 @@ impl RateController {
     /// Counts a datagram that left; `more` says whether another one waits.
     pub fn on_sent(&mut self, now: Instant, number: u64, octets: ByteCount, more: bool) {
         if self.epochs.is_empty() {
-            self.start = Some(Start::new(number, self.first));
+            self.start = Some(Start::new(self.first));
             self.reported_at = now;
             let lasts = Duration::MAX;
             let epoch = Epoch::new(EpochKind::Start, number, now, lasts, 1.0);
             self.epochs.push_back(epoch);
+        }
+        let under_way = self.in_flight().0;
+        if let Some(start) = &mut self.start {
+            start.on_sent(now, number, under_way, more);
         }
         self.log.on_sent(now, number, octets);
         if let Some(epoch) = self.epochs.back_mut() {
@@ -224,12 +228,35 @@ impl RateController {
     /// The octets that may be under way without a report.
     pub fn in_flight_max(&self) -> ByteCount {
         let train = TRAIN_DATAGRAMS as f64 * self.packet;
-        let octets = if self.last.is_none() {
-            train + f64::from(3 * self.silences) * self.packet
-        } else {
-            2.0 * train + self.estimate() * (2.0 * self.round_trip + BLIND)
+        let behind = match &self.start {
+            Some(start) if start.pace().is_none() => Some(start.behind()),
+            None if self.last.is_none() => Some(0),
+            _ => None,
         };
+        let octets = behind.map_or_else(
+            || 2.0 * train + self.estimate() * (2.0 * self.round_trip + BLIND),
+            |behind| behind as f64 + train + f64::from(3 * self.silences) * self.packet,
+        );
         byte_count(octets)
+    }
+
+    /// Counts a number that leaves with something of which nobody tells at once, so that its time is known: the octets count
+    /// with what follows.
+    pub fn on_number(&mut self, now: Instant, number: u64) {
+        if !self.epochs.is_empty() {
+            self.log.on_sent(now, number, ByteCount::ZERO);
+        }
+    }
+
+    /// Whether what may leave now is the first train, or before it.
+    pub fn awaits_train(&self) -> bool {
+        (self.start.as_ref()).map_or(self.epochs.is_empty(), |start| start.pace().is_none())
+    }
+
+    /// The rate of the link as far as it was seen: what was found, or what the first train showed. `None` before.
+    pub fn seen(&self) -> Option<Bitrate> {
+        let seen = (self.start.as_ref()).map_or(self.capacity, Start::by_train);
+        (seen > 0.0).then(|| bitrate(seen))
     }
 
     /// The octets that are under way without a report.
@@ -334,7 +361,6 @@ impl RateController {
             round_trip: self.round_trip,
             packet: self.packet,
             bound: self.bound,
-            busy: self.epochs.back().is_some_and(|epoch| epoch.busy),
         };
         let (rate, shows) = match start.on_point(point, &known) {
             Step::At(_) => {

@@ -4,6 +4,7 @@
 use super::delay_gauge::DelayGauge;
 use super::evidence::{Evidence, Shares, Verdict};
 use super::window::{Point, Window};
+use crate::units::{Duration, Instant};
 
 /// Datagrams in the first train: the first window of RFC 6928.
 pub(super) const TRAIN_DATAGRAMS: u64 = 10;
@@ -15,6 +16,8 @@ const AS_BEFORE: f64 = 0.5;
 const OF_TRAIN: f64 = 0.9;
 /// A train is as long when it arrives, at least, in times of when it left: otherwise its sender spaced it, not the link.
 const STRETCHED: f64 = 1.5;
+/// The pause for lack of data that ends a train before it is whole.
+const PAUSE: Duration = Duration::from_millis(20);
 /// The share of the rate that a round must have been sent at to say something about it.
 const USED: f64 = 0.7;
 /// The share of what was sent that passes when a queue grows, whoever sent little.
@@ -62,15 +65,38 @@ pub(super) struct Known<'a> {
     pub(super) packet: f64,
     /// The most octets in a second.
     pub(super) bound: f64,
-    /// Whether there was always something to send.
-    pub(super) busy: bool,
+}
+
+/// Datagrams that left one behind the other.
+#[derive(Clone, Copy, Debug)]
+struct Train {
+    /// The numbers of the first and of the last of them.
+    first: u64,
+    last: u64,
+    count: u64,
+    /// The time at which the last one left.
+    left_at: Instant,
+    /// Whether each of the others had one waiting behind it.
+    busy: bool,
+    /// Octets that were under way before it.
+    behind: u64,
+}
+
+impl Train {
+    const fn is_whole(&self) -> bool {
+        self.count == TRAIN_DATAGRAMS
+    }
 }
 
 /// The state of the search.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    /// The number of the train's last datagram.
-    train_last: u64,
+    /// The train, once there was enough to send for one.
+    train: Option<Train>,
+    /// Whether something was heard of it, or of what left behind it.
+    heard: bool,
+    /// Whether there was always something to send since the train or this round began.
+    busy: bool,
     train_first: Option<Point>,
     train_newest: Option<Point>,
     /// Octets of datagrams that followed each other, and the seconds between them.
@@ -92,23 +118,70 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// A search whose train begins with datagram `number`. `first` is the rate that was found before.
-    pub(super) const fn new(number: u64, first: Option<f64>) -> Self {
-        let train_last = number + TRAIN_DATAGRAMS - 1;
+    /// A search. `first` is the rate that was found before.
+    pub(super) const fn new(first: Option<f64>) -> Self {
         Self {
-            train_last,
+            train: None,
+            heard: false,
+            busy: true,
             train_first: None,
             train_newest: None,
             neighbours: (0.0, 0.0),
             by_train: None,
             first,
             rate: 0.0,
-            round_after: train_last,
+            round_after: 0,
             round: None,
             slowest: None,
             newest: None,
             lowered: 0,
         }
+    }
+
+    /// Notes a datagram that leaves while so many octets are under way; `more` says whether another one waits. What
+    /// leaves alone is no train: its sender spaced it, not the link.
+    pub(super) fn on_sent(&mut self, now: Instant, number: u64, under_way: u64, more: bool) {
+        self.busy &= more;
+        let pauses = |train: &Train| !train.busy && now.saturating_since(train.left_at) > PAUSE;
+        if self
+            .train
+            .is_some_and(|train| !train.is_whole() && pauses(&train))
+        {
+            self.train = None;
+            (self.train_first, self.train_newest) = (None, None);
+            (self.neighbours, self.by_train) = ((0.0, 0.0), None);
+        }
+        match &mut self.train {
+            None if more => {
+                self.busy = true;
+                self.train = Some(Train {
+                    first: number,
+                    last: number,
+                    count: 1,
+                    left_at: now,
+                    busy: true,
+                    behind: under_way,
+                });
+            }
+            Some(train) if !train.is_whole() => {
+                (train.last, train.count, train.left_at) = (number, train.count + 1, now);
+                train.busy &= more || train.is_whole();
+            }
+            _ => {}
+        }
+    }
+
+    /// The rate of what may leave now; `None` for the train and what is before it.
+    pub(super) fn pace(&self) -> Option<f64> {
+        let is_whole = self.train.is_some_and(|train| train.is_whole());
+        // What was found before is tried right behind the train, if the peer was heard before.
+        let goes_on = self.heard || (self.first.is_some() && is_whole);
+        (goes_on && self.rate > 0.0).then_some(self.rate)
+    }
+
+    /// The octets that were under way before the train.
+    pub(super) fn behind(&self) -> u64 {
+        self.train.map_or(0, |train| train.behind)
     }
 
     /// The link's rate by the train's spacing; 0 without one.
@@ -124,8 +197,13 @@ impl Start {
             bound,
             ..
         } = *known;
-        if point.sent.number <= self.train_last {
-            self.on_train(point, known.busy);
+        let number = point.sent.number;
+        let train = self.train.filter(|train| number >= train.first);
+        if train.is_none_or(|train| number <= train.last) {
+            if let Some(train) = train {
+                self.heard |= train.is_whole();
+                self.on_train(point, train.busy);
+            }
             let most = GROWTH * TRAIN_DATAGRAMS as f64 * packet / round_trip;
             let known = self.by_train.unwrap_or(most / GROWTH) * OF_TRAIN;
             self.rate = known.min(most);
@@ -142,16 +220,17 @@ impl Start {
             self.rate = self.rate.min(bound);
             return Step::At(self.rate);
         }
+        self.heard = true;
         if self.rate <= 0.0 {
             // The whole train was lost.
             self.rate = (TRAIN_DATAGRAMS as f64 * packet / round_trip).min(bound);
         }
-        if point.sent.number <= self.round_after {
+        if number <= self.round_after {
             return Step::At(self.rate);
         }
         let Some(round) = &mut self.round else {
             self.round = Some(Window::begin(point));
-            self.round_after = point.sent.number;
+            self.round_after = number;
             return Step::At(self.rate);
         };
         round.add(point);
@@ -211,7 +290,7 @@ impl Start {
     fn end_round(&mut self, round: &Window, known: &Known<'_>, queued: bool, poor: bool) -> Step {
         self.round = None;
         self.round_after = known.sent_last;
-        let is_used = known.busy
+        let is_used = core::mem::replace(&mut self.busy, true)
             || round.sent_rate() >= USED * self.rate
             || (queued && round.passed_rate() < OVERLOADED * round.sent_rate());
         if !is_used {
@@ -251,8 +330,8 @@ impl Start {
             let rate = round.passed_rate();
             return Step::Found { rate, cut: false };
         }
-        let top = self
-            .by_train
+        // Without a train what was found before is as good.
+        let top = (self.by_train.or(self.first))
             .map_or(f64::MAX, |rate| rate * OF_TRAIN)
             .min(known.bound);
         if self.rate >= 0.99 * top {
@@ -268,7 +347,6 @@ impl Start {
 mod tests {
     use super::super::sent_log::Sent;
     use super::*;
-    use crate::units::{Duration, Instant};
 
     /// The rate that a train shows of which `arrived` come, each after so many microseconds.
     fn by_train(arrived: &[(u64, u64)]) -> f64 {
@@ -279,9 +357,11 @@ mod tests {
             round_trip: 0.04,
             packet: 1_500.0,
             bound: f64::MAX,
-            busy: true,
         };
-        let mut start = Start::new(0, None);
+        let mut start = Start::new(None);
+        for number in 0..TRAIN_DATAGRAMS {
+            start.on_sent(Instant::START, number, 0, true);
+        }
         for (count, (number, micros)) in (1..).zip(arrived) {
             let sent = Sent {
                 number: *number,

@@ -123,12 +123,8 @@ impl RateController {
             return train;
         }
         if let Some(start) = &self.start {
-            let searching = self.last.is_some() && start.rate > 0.0;
-            return if searching {
-                bitrate(start.rate.max(RATE_MIN))
-            } else {
-                train
-            };
+            let rate = start.pace().map(|rate| bitrate(rate.max(RATE_MIN)));
+            return rate.unwrap_or(train);
         }
         if self.others.compete() {
             let pulse = match self.epochs.back().map(|epoch| (epoch.kind, epoch.gain)) {

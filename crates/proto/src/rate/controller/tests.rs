@@ -137,6 +137,62 @@ fn little_to_send_at_first_says_nothing_of_the_link() {
 }
 
 #[test]
+fn what_leaves_alone_is_no_train_and_what_follows_is() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(600));
+    // A word, and what was asked for a round trip later.
+    pipe.controller.on_sent(pipe.now, 0, ByteCount(100), false);
+    pipe.controller.on_report(
+        at(600),
+        &ArrivalReport {
+            newest: 0,
+            arrived_at: delay / 2,
+            hold: Duration::ZERO,
+            octets: ByteCount(100),
+            marked: 0,
+        },
+    );
+    assert!(pipe.controller.awaits_train());
+    assert_eq!(pipe.controller.seen(), None);
+    (pipe.next, pipe.octets) = (1, 100);
+    (pipe.now, pipe.free_at) = (at(600), at(600));
+    pipe.run(at(1_300), spacing, delay);
+    let link = pipe.controller.seen().expect("the train shows it");
+    let link = link.as_bits_per_second() as f64 / 10e6;
+    assert!((0.95..1.05).contains(&link), "{link}");
+    assert!(!pipe.controller.awaits_train());
+}
+
+#[test]
+fn a_number_that_nobody_tells_of_at_once_has_its_own_time() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    pipe.run(at(500), spacing, delay);
+    let before = pipe.controller.belief().queueing;
+    // It leaves right behind a datagram, long before the next one.
+    let number = pipe.next;
+    pipe.controller.on_number(pipe.now, number);
+    pipe.controller
+        .on_sent(pipe.now + delay, number + 1, PACKET, true);
+    let report = ArrivalReport {
+        newest: number,
+        arrived_at: pipe.free_at.max(pipe.now).saturating_since(Instant::START) + delay / 2,
+        hold: Duration::ZERO,
+        octets: ByteCount(pipe.octets),
+        marked: 0,
+    };
+    pipe.controller.on_report(pipe.now + delay, &report);
+    let after = pipe.controller.belief().queueing;
+    assert!(after <= before + Duration::from_millis(4), "{after:?}");
+    pipe.next += 2;
+    pipe.now += delay;
+    pipe.octets += PACKET.0;
+    pipe.run(at(800), spacing, delay);
+    let queueing = pipe.controller.belief().queueing;
+    assert!(queueing < Duration::from_millis(6), "{queueing:?}");
+}
+
+#[test]
 fn what_was_found_before_is_tried_at_once_unless_the_train_shows_less() {
     // 10 mbit at 600 ms are 500 datagrams under way; ten at first, and fourfold a round trip, take three more.
     let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(600));

@@ -66,6 +66,6 @@ impl Carried for Splicer {
     }
 
     fn rate_of(&self, peer: PathId) -> Option<Bitrate> {
-        self.endpoint().rate_of(peer)
+        self.endpoint().rate_seen(peer)
     }
 }

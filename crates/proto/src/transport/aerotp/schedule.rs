@@ -203,6 +203,16 @@ impl PathSchedule {
         turned_out_wrong
     }
 
+    /// The rate that was told, or as far as it was seen.
+    pub(super) fn rate_seen(&self) -> Option<Bitrate> {
+        let rate = match &self.control_of_rate {
+            PathControl::Found(found) => found.seen(),
+            PathControl::Told(_) => Some(self.pacer.rate()),
+        };
+        let carried = self.answers.carried();
+        [rate, carried].into_iter().flatten().min()
+    }
+
     /// The rate that was told, or that was found once something was heard.
     pub(super) fn rate(&self) -> Option<Bitrate> {
         let rate = match &self.control_of_rate {

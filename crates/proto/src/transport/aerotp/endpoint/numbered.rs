@@ -77,6 +77,12 @@ impl AerotpEndpoint {
         self.paths.get(&path)?.rate_hoped()
     }
 
+    /// The rate of a path as it was told, or as far as it was seen; less, while its answers show that it carries less. Who has
+    /// little to send sees nothing.
+    pub fn rate_seen(&self, path: PathId) -> Option<Bitrate> {
+        self.paths.get(&path)?.rate_seen()
+    }
+
     /// The rate of a path as it was told, or as it was found once something was heard; less, while its answers show that it
     /// carries less.
     pub fn rate_of(&self, path: PathId) -> Option<Bitrate> {

@@ -122,7 +122,7 @@ impl Carried for AerotpEndpoint {
     }
 
     fn rate_of(&self, path: PathId) -> Option<Bitrate> {
-        Self::rate_of(self, path)
+        self.rate_seen(path)
     }
 
     /// Every connection with the peer ends, or those that [`AerotpEndpoint::end_with_restart`] named.

@@ -90,9 +90,9 @@ impl FoundPath {
         }
     }
 
-    /// Whether nothing was heard of what was sent: the first datagrams leave as a train.
-    pub(in super::super) const fn is_first_train(&self) -> bool {
-        self.heard.is_none()
+    /// Whether nothing was heard of datagrams that left as a train: the next ones do.
+    pub(in super::super) fn is_first_train(&self) -> bool {
+        self.controller.awaits_train()
     }
 
     /// The rate at which datagrams may leave.
@@ -168,6 +168,7 @@ impl FoundPath {
             SealedContent::Answers | SealedContent::Own => {
                 if self.has_sent {
                     self.untold += octets;
+                    self.controller.on_number(now, number);
                 }
                 return;
             }
@@ -208,6 +209,11 @@ impl FoundPath {
     pub(in super::super) fn rate(&self) -> Option<Bitrate> {
         let found = self.heard.filter(|_| self.has_sent);
         found.map(|_| self.controller.belief().rate)
+    }
+
+    /// The rate of the link as far as it was seen.
+    pub(in super::super) fn seen(&self) -> Option<Bitrate> {
+        self.controller.seen()
     }
 
     /// The most that the path may carry: the rate found, or that of the first train while less was needed.
