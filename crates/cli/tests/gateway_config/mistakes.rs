@@ -179,9 +179,9 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 45] = [
     (
         "mode = \"quasi-reliable\"",
         "mode = \"nack-mack\"",
-        23,
-        "class.video.deadline",
-        "write mode = \"quasi-reliable\"",
+        22,
+        "class.video.fec_block",
+        "quasi-reliable does",
     ),
     (
         "protocol = \"tcp\"",

@@ -87,7 +87,8 @@ pub(super) fn object(snapshot: &Snapshot) -> BTreeMap<String, Value> {
 mod tests {
     use super::*;
     use crate::gateway::watch::status::{
-        ClassReport, OutageReport, PeerReport, Quantiles, Status, TransportReport,
+        ClassReport, DamageFigures, DamagedDirection, OutageReport, PeerReport, Quantiles, Status,
+        TransportReport,
     };
     use crate::gateway::watch::tally::{Tally, Window, tests::status};
 
@@ -188,6 +189,15 @@ mod tests {
         last.peers[0].outward = outward;
         last.peers[0].inward = inward;
         last.peers[0].rtt_seconds = Some(0.25);
+        let damaged = DamagedDirection {
+            bit_error_ratio: Some(1e-5),
+            ..DamagedDirection::default()
+        };
+        last.peers[0].damage = Some(DamageFigures {
+            words: 6,
+            outward: damaged,
+            inward: damaged,
+        });
         last.peers[0].rate = Some(crate::gateway::watch::status::RateReport {
             current_bits_per_second: 1,
             reason: "queue",
