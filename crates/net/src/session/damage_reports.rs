@@ -342,8 +342,14 @@ impl DamageReports {
         if !self.is_agreed || report.slot != PathSlot::FIRST {
             return None;
         }
-        let before = self.heard.unwrap_or_default();
-        self.outward = self.outward.and(before, report.counts)?;
+        self.outward = match self.heard {
+            Some(before) => self.outward.and(before, report.counts)?,
+            // Since this end started. The peer's counts may be of a life before, and then of any size.
+            None => self
+                .outward
+                .and(Default::default(), report.counts)
+                .unwrap_or(self.outward),
+        };
         self.heard = Some(report.counts);
         Some(report.word)
     }

@@ -66,7 +66,8 @@ pub(super) fn receive(
         stride: message.bytes,
         stamp: None,
     };
-    for extra in message.cmsgs()? {
+    // One that does not fit costs what it would have said, and not the datagram.
+    for extra in message.cmsgs().into_iter().flatten() {
         match extra {
             ControlMessageOwned::ScmTimestampns(time) => {
                 received.stamp = Some(time.into());

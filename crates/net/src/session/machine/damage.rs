@@ -15,6 +15,7 @@ use crate::session::damage_reports::Beyond;
 use crate::session::dialect::Wire;
 use crate::session::event::SessionEvent;
 use crate::session::liveness::Wants;
+use crate::session::path_slot::PathSlot;
 use crate::session::peer::Challenge;
 use crate::session::protection::Armour;
 use crate::session::seal::Told;
@@ -250,6 +251,10 @@ impl<M: Carried> Session<M> {
             }
         };
         if self.peer_at(now, origin.path) != Some(index) {
+            return Err(DropReason::Forged);
+        }
+        // Nobody vouches for the place, and a claim names none: one of another place would be of some other datagram.
+        if header.number.slot != PathSlot::FIRST {
             return Err(DropReason::Forged);
         }
         if let Some(state) = self.peers.get_mut(index) {

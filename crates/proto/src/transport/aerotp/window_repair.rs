@@ -34,8 +34,8 @@ pub(super) struct WindowSymbols {
 
 impl WindowSymbols {
     /// Writes a symbol over the TPDUs that were repeated and are not confirmed, to `symbol`. Returns its first number.
-    /// It spans none whose fate is not known yet, since that would keep it from mending those that are waited for; `None` if
-    /// there is one such TPDU at most, which a copy mends as well.
+    /// It spans all from the first to the last of them; what arrived between is known to the decoder if its window is that
+    /// old. `None` if there is one such TPDU at most, which a copy mends as well.
     pub(super) fn write(
         &mut self,
         board: &Scoreboard,

@@ -164,8 +164,11 @@ impl Sender {
         let patience = self.late_after();
         let attempts = self.board.get(seq).map_or(0, |entry| entry.attempts);
         let is_thin = self.board.in_flight() <= IN_FLIGHT_MAX;
+        let Some(patience) = patience.filter(|_| is_thin) else {
+            return;
+        };
         let mends_more = self.board.repeated().nth(1).is_some() && self.has_room_for_symbol();
-        if let (Some(thin), Some(patience)) = (&mut self.thin, patience.filter(|_| is_thin)) {
+        if let Some(thin) = &mut self.thin {
             let copies = thin.copies(attempts, len, patience);
             if thin.symbols.is_some() && mends_more {
                 thin.symbols_due = thin.symbols_due.saturating_add(copies);
