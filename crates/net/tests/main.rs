@@ -7,6 +7,7 @@ use fulmar_net::session::Wire;
 /// The wire of the data in these tests; those of [`second_wire`] run in the second one.
 const WIRE: Wire = Wire::One;
 
+mod bit_errors;
 mod configuration_texts;
 mod corpora;
 mod emulator;

@@ -3,6 +3,7 @@
 //! Method: two sessions with AeroTP inside, in virtual time, on a medium that changes bits.
 
 use super::session_pair::{Medium, Pair, Way, noise, octets, preset_pair};
+use crate::bit_errors::flip;
 use fulmar_net::session::{DropReason, SessionConfig};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, FecStrength};
@@ -14,22 +15,7 @@ fn noisy(bit_error_rate: f64) -> Medium {
     let mut rng = Rng::from_seed(8).child("bits");
     Box::new(move |_, _, path, octets| {
         let mut octets = octets.to_vec();
-        let bits = octets.len() * 8;
-        // Bit errors at random, drawn by the gaps between them.
-        let mut bit = 0_f64;
-        loop {
-            bit += -(1.0 - rng.unit_f64()).ln() / bit_error_rate;
-            if bit >= bits as f64 {
-                break;
-            }
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "in range"
-            )]
-            let place = bit as usize;
-            octets[place / 8] ^= 1 << (place % 8);
-        }
+        flip(&mut rng, bit_error_rate, &mut octets);
         vec![(DELAY, path, octets)]
     })
 }

@@ -4,6 +4,7 @@
 //! datagrams as have a wrong bit in UDP's own header. Nobody is told the bit error rate.
 
 use super::session_pair::{Medium, PEER, Pair, Way, endpoint_config, noise, octets, speaking};
+use crate::bit_errors::flip;
 use fulmar_net::session::{
     Armour, DamageStatus, SessionConfig, SessionEvent, Wire, damaged, path_acks, unchecked,
 };
@@ -20,25 +21,6 @@ const BARE_BITS: i32 = 48;
 
 /// The share of wrong bits, which a test may change.
 type Rate = Rc<Cell<f64>>;
-
-fn flip(rng: &mut Rng, rate: f64, octets: &mut [u8]) {
-    let bits = octets.len() * 8;
-    let mut bit = 0_f64;
-    loop {
-        // Bit errors at random, drawn by the gaps between them.
-        bit += -(1.0 - rng.unit_f64()).ln() / rate;
-        if bit >= bits as f64 {
-            return;
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "in range"
-        )]
-        let place = bit as usize;
-        octets[place / 8] ^= 1 << (place % 8);
-    }
-}
 
 /// A medium with this share of wrong bits, and a queue of 50 ms in front of a link, if it has a rate.
 fn noisy(rate: &Rate, link: Option<u64>) -> Medium {

@@ -5,11 +5,13 @@
 //! that were seen: flipped, cut, spliced, replayed, with sound headers over garbage, from the peer's address and from
 //! others, before and after the genuine one. `FULMAR_ATTACKED=10000000` sends so many.
 
+mod bit_errors;
 mod session_pair;
 
 /// The wire of the data in these tests, unless they say another one.
 const WIRE: Wire = Wire::Two;
 
+use bit_errors::flip;
 use fulmar_net::session::{Armour, DamageCounts, MtuConfig, Wire, damaged, unchecked};
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Machine, PathId};
@@ -144,7 +146,7 @@ impl Attacker {
     }
 }
 
-/// What is due at an end happens; what leaves it for the peer is handed to `each`, and what leaves for elsewhere is lost.
+/// Lets happen what is due at an end; what leaves it for the peer is handed to `each`, and what leaves for elsewhere is lost.
 fn turn(end: &mut ByHand, now: Instant, mut each: impl FnMut(&[u8])) {
     if end.next_deadline().is_some_and(|due| due.at <= now) {
         end.handle_deadline(now);
@@ -282,20 +284,6 @@ fn an_attacker_who_sees_armoured_datagrams_changes_nothing_and_costs_no_more_tha
 /// Lets a genuine datagram arrive over the medium.
 fn arrive(called: &mut ByHand, rng: &mut Rng, now: Instant, octets: &[u8]) {
     let mut octets = octets.to_vec();
-    let bits = octets.len() * 8;
-    let mut bit = 0_f64;
-    loop {
-        bit += -(1.0 - rng.unit_f64()).ln() / WRONG_BITS;
-        if bit >= bits as f64 {
-            break;
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "in range"
-        )]
-        let place = bit as usize;
-        octets[place / 8] ^= 1 << (place % 8);
-    }
+    flip(rng, WRONG_BITS, &mut octets);
     take(called, now, the_peer(), &octets);
 }

@@ -273,7 +273,7 @@ pub(super) struct Peer {
     pub(super) wire: Wire,
     /// The parity of data to it.
     pub(super) protection: Protection,
-    /// What became of armoured data, either way.
+    /// The fate of armoured data, either way.
     pub(super) damage: DamageReports,
     pub(super) pending: Option<Pending>,
     pub(super) cookie: Option<(Mac, Instant)>,

@@ -20,7 +20,7 @@ pub struct Batch {
     is_all: bool,
 }
 
-/// What is in one of the rooms.
+/// The content of one of the rooms.
 #[derive(Clone, Copy, Debug)]
 struct Filled {
     received: Received,

@@ -58,7 +58,7 @@ pub struct UdpDriver {
     paths: PathTable,
     wake_up: WakeUp,
     batch: Batch,
-    /// Of the port for UDP, and of each beside it.
+    /// The port for UDP has the first, each port beside it another.
     arrivals: Vec<Arrivals>,
     /// The drain after which everything was handed to the kernel before the application worked.
     flushed: Instant,

@@ -1,4 +1,4 @@
-//! What is told of damage, when, and what is not.
+//! Reports of damage: their content, their times, and what is left out.
 
 use super::*;
 use fulmar_proto::rng::Rng;

@@ -69,7 +69,7 @@ pub(in crate::session) enum Message<'a> {
     Report(Report<'a>),
     /// What arrived of a path's datagrams, in wire 2. Wants no answer.
     PathAck(PathAck),
-    /// What became of a path's armoured datagrams, in wire 2. Wants no answer.
+    /// The fate of a path's armoured datagrams, in wire 2. Wants no answer.
     DamageReport(DamageReport<'a>),
 }
 

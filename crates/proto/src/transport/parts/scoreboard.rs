@@ -51,7 +51,7 @@ pub struct Outstanding {
 
 /// Whether a TPDU was repeated because no answer came in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Late {
+pub enum LateRepetition {
     /// It was not.
     Never,
     /// It was, and a transmission before had been lost.
@@ -70,7 +70,7 @@ pub struct Settled {
     /// The time from its first transmission until that was known.
     pub took: Duration,
     /// Whether it was repeated for being late.
-    pub late: Late,
+    pub late: LateRepetition,
 }
 
 /// One transmission, in the order of sending.
@@ -358,15 +358,15 @@ impl Scoreboard {
             len: entry.len,
             took: now.saturating_since(entry.first_sent_at),
             late: match (entry.was_late, is_needless) {
-                (false, _) => Late::Never,
-                (true, false) => Late::Rightly,
-                (true, true) => Late::Needlessly,
+                (false, _) => LateRepetition::Never,
+                (true, false) => LateRepetition::Rightly,
+                (true, true) => LateRepetition::Needlessly,
             },
         };
         entry.state = State::Settled;
         // A late answer says nothing of order: answers are lost, too.
         if let Some(rtt_min) = answers_earlier
-            && settled.late == Late::Never
+            && settled.late == LateRepetition::Never
         {
             let widened = (self.reorder_window * 2).max(rtt_min / 8);
             self.reorder_window = widened.min(rtt_min);

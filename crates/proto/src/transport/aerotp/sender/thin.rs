@@ -16,7 +16,7 @@ use super::super::window_repair::WindowSymbols;
 use super::{Sender, SenderTimer, Unit};
 use crate::fec::window::LENGTH_PREFIX;
 use crate::machine::TransmitKind;
-use crate::transport::parts::{Late, LossShare, RttEstimator, Settled};
+use crate::transport::parts::{LateRepetition, LossShare, RttEstimator, Settled};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{NAMED_BYTES, Named, WINDOW_BYTES};
@@ -91,13 +91,13 @@ impl Thin {
     /// Notes that a TPDU arrived.
     pub(super) fn on_settled(&mut self, settled: Settled, rtt: Option<Duration>) {
         match settled.late {
-            Late::Needlessly => {
+            LateRepetition::Needlessly => {
                 let rtt = rtt.unwrap_or_default();
                 self.slack = (self.slack + rtt / SLACK_PART).min(rtt);
                 self.loss.arrived();
             }
-            Late::Rightly => self.slack -= self.slack / SLACK_NARROWS,
-            Late::Never => {}
+            LateRepetition::Rightly => self.slack -= self.slack / SLACK_NARROWS,
+            LateRepetition::Never => {}
         }
         if settled.attempts == 1 {
             self.loss.arrived();

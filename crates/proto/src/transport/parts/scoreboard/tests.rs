@@ -167,13 +167,13 @@ fn the_answer_to_what_was_late_says_whether_the_repetition_was_needless() {
         assert_eq!(board.reorder_window(), Duration::ZERO, "no sign of order");
         settled.late
     };
-    assert_eq!(answered_at(30), Late::Needlessly);
-    assert_eq!(answered_at(45), Late::Rightly);
+    assert_eq!(answered_at(30), LateRepetition::Needlessly);
+    assert_eq!(answered_at(45), LateRepetition::Rightly);
     let mut board = ten();
     board.on_late(at(4));
     assert_eq!(lost(&mut board).len(), 5, "those sent by then");
     let settled = board
         .on_acked(at(25), nth(7), Some(RTT))
         .expect("in flight");
-    assert_eq!(settled.late, Late::Never);
+    assert_eq!(settled.late, LateRepetition::Never);
 }
