@@ -187,3 +187,18 @@ fn totals_grow_past_2_32_and_old_ones_are_left_aside() {
     assert!(tell(&mut reports, [10, 0, 0, 0]));
     assert_eq!(reports.outward().whole, (5 << 30) + 10);
 }
+
+#[test]
+fn a_peer_that_counted_for_days_is_heard_by_an_end_that_has_just_started() {
+    let mut reports = agreed();
+    for whole in [3 << 30, (3 << 30) + 7] {
+        let report = DamageReport {
+            slot: PathSlot::FIRST,
+            word: ChannelWord::from_octets([0; 4]),
+            counts: [whole, 0, 0, 0],
+            claims: &[],
+        };
+        assert!(reports.read(&report).is_some());
+    }
+    assert_eq!(reports.outward().whole, 7);
+}
