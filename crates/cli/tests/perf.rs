@@ -168,7 +168,7 @@ fn a_server_on_every_address_sends_what_fits_it_and_says_what_does_not() {
     let mut server = Running::start(fulmar("perf -s -p 0 --json --give-up 1s"));
     let port = port(&server.address());
     // Longer than `--give-up`: the client's signs of life keep it.
-    let record = measure(&port, "-u -R -b 1M -t 3 --rate 20mbit");
+    let record = measure(&port, "-u -R -b 1M -t 5 --rate 20mbit");
     assert!(number(&record, "received_messages") > 100.0, "{record}");
     let output = run(&format!(
         "perf -c 127.0.0.1 -p {port} -u -R -l 1472 --mtu 1520 -t 1"

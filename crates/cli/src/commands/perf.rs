@@ -112,7 +112,7 @@ pub(crate) struct PerfArgs {
     /// The largest datagram, IP header included.
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = connection::mtu)]
     mtu: ByteCount,
-    /// Give up after hearing nothing from the other end for this long.
+    /// Give up after hearing nothing from the other end for this long, or for 4 s if that is longer.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = connection::give_up)]
     give_up: Duration,
     /// Client: give up if nobody has answered at all for this long.

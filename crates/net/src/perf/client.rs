@@ -30,7 +30,17 @@ const LEAVING_MAX: Duration = Duration::from_secs(1);
 /// The most intervals kept: a day of tenths of a second for one stream, fewer for several streams.
 const INTERVALS_MAX: usize = 864_000;
 /// The time between two signs of life to the server.
-pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// The shortest time after which silence means that the other end is gone: several signs of life may be lost.
+const PATIENCE_MIN: Duration = Duration::from_secs(4);
+
+/// The settings with a patience that bears lost signs of life.
+pub(super) fn with_patience(connection: ConnectionConfig) -> ConnectionConfig {
+    ConnectionConfig {
+        give_up_after: connection.give_up_after.max(PATIENCE_MIN),
+        ..connection
+    }
+}
 
 /// The plan of a client.
 #[derive(Clone, Debug)]
@@ -93,9 +103,10 @@ pub struct Client<O> {
 impl<O: Observer> Client<O> {
     /// A client that asks at `path` once it is run.
     pub fn new(plan: ClientPlan, path: PathId, stop: Stop, observer: O) -> Self {
+        let connection = with_patience(plan.connection);
         Self {
             results: PerStream::new(plan.test.streams),
-            plan,
+            plan: ClientPlan { connection, ..plan },
             path,
             stop,
             observer,
@@ -233,7 +244,7 @@ impl<O: Observer> Client<O> {
             Phase::Asking | Phase::Probing | Phase::Running { .. }
         );
         (is_owed && self.heard).then(|| Deadline {
-            at: self.heard_at + self.plan.connection.give_up_after.max(4 * PROBE_EVERY),
+            at: self.heard_at + self.plan.connection.give_up_after,
             why: "patience with a server that says nothing",
         })
     }

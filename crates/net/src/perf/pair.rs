@@ -117,6 +117,10 @@ struct Pair {
 
 impl Pair {
     fn new(test: Test, loss: f64, seed: u64) -> Self {
+        Self::with_give_up(test, loss, seed, Duration::from_secs(10))
+    }
+
+    fn with_give_up(test: Test, loss: f64, seed: u64, give_up_after: Duration) -> Self {
         let rng = Rng::from_seed(seed);
         let config = EndpointConfig {
             rate: RateSource::Told(RATE),
@@ -125,7 +129,7 @@ impl Pair {
         let mut machines =
             ["client", "server"].map(|end| AerotpEndpoint::new(config, rng.child(end)));
         let connection = ConnectionConfig {
-            give_up_after: Duration::from_secs(10),
+            give_up_after,
             ..ConnectionConfig::default()
         };
         let plan = ClientPlan {
@@ -454,4 +458,15 @@ fn a_client_leaves_by_itself_when_the_server_has_ended() {
     let (outcome, pair) = Pair::new(test, 0.2, 14_360_543_737_220_109_053).run();
     assert_adds_up(&outcome.expect("it comes to its end"));
     assert!(pair.has_server_left);
+}
+
+#[test]
+fn a_time_to_give_up_that_is_no_longer_than_the_pause_between_signs_of_life_ends_no_test() {
+    let test = Test {
+        rate_bps: Some(1_000_000),
+        limit: Limit::Time(Duration::from_secs(10)),
+        ..Test::new(7, Mode::Unreliable, TestDirection::Down)
+    };
+    let (outcome, _) = Pair::with_give_up(test, 0.2, 1, Duration::from_secs(1)).run();
+    outcome.expect("both ends are there");
 }

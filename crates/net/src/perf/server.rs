@@ -2,7 +2,7 @@
 
 mod dialogue;
 
-use super::client::PROBE_EVERY;
+use super::client::with_patience;
 use super::flows::Flows;
 use super::outgoing::control_config;
 use super::record::{Record, Records};
@@ -111,9 +111,10 @@ impl<O: Observer> PerfServer<O> {
         stop: Stop,
         observer: O,
     ) -> Result<Self, ConfigError> {
-        machine.listen(PERF_PORT, control_config(plan.connection))?;
+        let connection = with_patience(plan.connection);
+        machine.listen(PERF_PORT, control_config(connection))?;
         Ok(Self {
-            plan,
+            plan: ServerPlan { connection, ..plan },
             stop,
             observer,
             conversations: BTreeMap::new(),
@@ -223,11 +224,6 @@ impl<O: Observer> PerfServer<O> {
         busy
     }
 
-    /// The time for which a client may be silent: several of its signs of life may be lost.
-    fn patience(&self) -> Duration {
-        self.plan.connection.give_up_after.max(4 * PROBE_EVERY)
-    }
-
     /// Forgets conversations that came to nothing.
     fn expire(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
         let running = self.running.as_ref().map(|running| running.control);
@@ -241,7 +237,7 @@ impl<O: Observer> PerfServer<O> {
             self.conversations.remove(&id);
         }
         // The receiver of messages sends nothing that the other end must answer, and would wait for ever.
-        let patience = self.patience();
+        let patience = self.plan.connection.give_up_after;
         let silent = self.running.as_ref();
         let silent = silent.filter(|running| running.heard + patience <= now);
         if let Some(control) = silent.map(|running| running.control) {
@@ -434,7 +430,7 @@ impl<O: Observer> Application<AerotpEndpoint> for PerfServer<O> {
             return earliest;
         };
         let silent = Some(Deadline {
-            at: running.heard + self.patience(),
+            at: running.heard + self.plan.connection.give_up_after,
             why: "patience with a silent client",
         });
         let conversation = self.conversations.get(&running.control);
