@@ -53,6 +53,13 @@ pub enum GatewayEvent<'a> {
         /// The reason.
         why: &'a str,
     },
+    /// Data to the peer leaves in this form of UDP from now on.
+    Carrier {
+        /// The carrier, by its name in configurations.
+        carrier: &'a str,
+        /// The reason.
+        why: &'a str,
+    },
     /// The ends are configured differently.
     PeerMismatch {
         /// The difference.
@@ -163,7 +170,7 @@ mod tests {
     const WHY: &str = "because";
 
     /// One event of each kind, in the order above.
-    pub(crate) const EACH: [GatewayEvent<'static>; 22] = [
+    pub(crate) const EACH: [GatewayEvent<'static>; 23] = [
         GatewayEvent::PeerUp {
             resumed: true,
             wire: 2,
@@ -183,6 +190,10 @@ mod tests {
         GatewayEvent::PeerMoved { why: WHY },
         GatewayEvent::PathMtu {
             packet_bytes: 1_500,
+            why: WHY,
+        },
+        GatewayEvent::Carrier {
+            carrier: "udp",
             why: WHY,
         },
         GatewayEvent::PeerMismatch { why: WHY },
@@ -240,20 +251,21 @@ mod tests {
                 GatewayEvent::LinkUp { .. } => 5,
                 GatewayEvent::PeerMoved { .. } => 6,
                 GatewayEvent::PathMtu { .. } => 7,
-                GatewayEvent::PeerMismatch { .. } => 8,
-                GatewayEvent::HandshakeRefused { .. } => 9,
-                GatewayEvent::RefusedByPeer { .. } => 10,
-                GatewayEvent::NoAnswer { .. } => 11,
-                GatewayEvent::Rate { .. } => 12,
-                GatewayEvent::RateDeclaredWrong { .. } => 13,
-                GatewayEvent::RateDeclaredLow { .. } => 14,
-                GatewayEvent::FlowOpened { .. } => 15,
-                GatewayEvent::FlowResumed { .. } => 16,
-                GatewayEvent::FlowEnded { .. } => 17,
-                GatewayEvent::FlowNotOpened { .. } => 18,
-                GatewayEvent::ExitRefused { .. } => 19,
-                GatewayEvent::Reloaded => 20,
-                GatewayEvent::Stopping { .. } => 21,
+                GatewayEvent::Carrier { .. } => 8,
+                GatewayEvent::PeerMismatch { .. } => 9,
+                GatewayEvent::HandshakeRefused { .. } => 10,
+                GatewayEvent::RefusedByPeer { .. } => 11,
+                GatewayEvent::NoAnswer { .. } => 12,
+                GatewayEvent::Rate { .. } => 13,
+                GatewayEvent::RateDeclaredWrong { .. } => 14,
+                GatewayEvent::RateDeclaredLow { .. } => 15,
+                GatewayEvent::FlowOpened { .. } => 16,
+                GatewayEvent::FlowResumed { .. } => 17,
+                GatewayEvent::FlowEnded { .. } => 18,
+                GatewayEvent::FlowNotOpened { .. } => 19,
+                GatewayEvent::ExitRefused { .. } => 20,
+                GatewayEvent::Reloaded => 21,
+                GatewayEvent::Stopping { .. } => 22,
             };
             assert_eq!(place, expected, "{event:?}");
         }

@@ -79,6 +79,25 @@ fn parity_follows_a_bit_error_rate_that_nobody_was_told() {
 }
 
 #[test]
+fn a_carrier_that_is_to_be_chosen_has_no_checksum_where_damage_arrives() {
+    if !ready(&[]) {
+        return;
+    }
+    let rig = Rig::start(
+        "--rate 10mbit --delay 5ms --ber 1e-4 --damage deliver-behind-headers --seed 34",
+    );
+    let place = tempfile::tempdir().expect("a directory");
+    let address = SocketAddr::new(Rig::AIR[0], 4914);
+    let peer = "carrier = \"auto\"\n";
+    let stations = Stations::start(place.path(), [&rig.air, &rig.ground], peer, Some(address));
+    stations.transfer(4 * OCTETS);
+    let page = stations.page("/status");
+    assert!(page.contains("udp-nochecksum: of "), "{page}");
+    let outward = &stations.peer()["damage"]["outward"];
+    assert!(number(outward, "mended_datagrams") > 300, "{page}");
+}
+
+#[test]
 fn frames_carry_two_gateways_that_find_each_other() {
     if !ready(&[]) {
         return;

@@ -303,6 +303,7 @@ impl<'a, A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Secure
             | SessionEvent::Closed(_)
             | SessionEvent::MtuChanged { .. }
             | SessionEvent::ParityChanged { .. }
+            | SessionEvent::CarrierChosen { .. }
             | SessionEvent::EpochSeen { .. }
             | SessionEvent::Rekeyed(_)
             | SessionEvent::ReportDue(_)

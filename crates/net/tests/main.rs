@@ -19,6 +19,7 @@ mod second_wire;
 mod secured_restart;
 mod session;
 mod session_armour;
+mod session_carrier_search;
 mod session_carriers;
 mod session_damage;
 mod session_early;

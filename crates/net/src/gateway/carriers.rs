@@ -31,7 +31,7 @@ fn open_beside(config: &GatewayConfig, port: PortConfig) -> Result<Vec<PortBesid
     let mut devices: Vec<&str> = Vec::new();
     for peer in &config.peers {
         match &peer.carrier {
-            CarrierChoice::Udp | CarrierChoice::UdpNoChecksum => {}
+            CarrierChoice::Auto | CarrierChoice::Udp | CarrierChoice::UdpNoChecksum => {}
             CarrierChoice::UdpLite => {
                 let has_one = |one: &PortBeside| matches!(one, PortBeside::UdpLite(_));
                 if !ports.iter().any(has_one) {

@@ -3,7 +3,7 @@
 use super::Link;
 use super::carriers;
 use super::command::Control;
-use super::config::{GatewayConfig, Keys, read_keys, state_place};
+use super::config::{CarrierChoice, GatewayConfig, Keys, read_keys, state_place};
 use super::entries::{Entry, Rule, entry, open_entry};
 use super::error::GatewayError;
 use super::flows::{Keeping, kept_ports};
@@ -145,8 +145,11 @@ fn session(
     for (index, peer) in config.peers.iter().enumerate() {
         let (security, also) = security_of(keys, index, peer);
         session.set_security(Instant::START, index_of(index), security, also);
-        let lets_damage_in = peer.carrier.carrier().lets_damage_in();
-        session.set_armour(index_of(index), lets_damage_in.then_some(Armour::Follows));
+        let may_armour = peer.carrier.may_let_damage_in();
+        session.set_armour(index_of(index), may_armour.then_some(Armour::Follows));
+        if peer.carrier == CarrierChoice::Auto {
+            session.find_carrier(index_of(index));
+        }
     }
     Ok(session)
 }

@@ -106,15 +106,15 @@ impl<O: Observer> PerfServer<O> {
     /// # Errors
     /// The settings cannot work.
     pub fn new(
-        plan: ServerPlan,
+        mut plan: ServerPlan,
         machine: &mut AerotpEndpoint,
         stop: Stop,
         observer: O,
     ) -> Result<Self, ConfigError> {
-        let connection = with_patience(plan.connection);
-        machine.listen(PERF_PORT, control_config(connection))?;
+        plan.connection = with_patience(plan.connection);
+        machine.listen(PERF_PORT, control_config(plan.connection))?;
         Ok(Self {
-            plan: ServerPlan { connection, ..plan },
+            plan,
             stop,
             observer,
             conversations: BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! The events that a session tells the application.
 
+use super::carrier_search::ChecksumReason;
 use super::config::PeerIndex;
 use super::dialect::Wire;
 use super::keys::PublicKey;
@@ -73,6 +74,15 @@ pub enum SessionEvent<E> {
         peer: PeerIndex,
         /// The sizes, layer by layer.
         sizes: Sizes,
+    },
+    /// Data to the peer leaves in this form of UDP from now on. Told of peers whose carrier is searched for.
+    CarrierChosen {
+        /// The peer.
+        peer: PeerIndex,
+        /// Whether it is armoured and has no checksum.
+        is_unchecked: bool,
+        /// The reason.
+        why: ChecksumReason,
     },
     /// A datagram of the inner machine does not fit the sizes of the `MtuChanged` before: it goes in pieces.
     TooNarrow {

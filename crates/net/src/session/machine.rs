@@ -413,6 +413,10 @@ impl<M: Carried> Session<M> {
     /// Tells the application of a peer whose keys are usable now.
     fn announce(&mut self, now: Instant, index: usize, boot: u64, capabilities: Vec<Capability>) {
         let has_new_form = self.agree_on_form(now, index);
+        let before = self.peers.get(index);
+        if before.is_some_and(|state| !state.announced || state.boot != Some(boot)) {
+            self.search_carrier(now, index, &capabilities);
+        }
         let has_new_form = self.agree_on_parity(index, &capabilities) || has_new_form;
         let Some(state) = self.peers.get_mut(index) else {
             return;

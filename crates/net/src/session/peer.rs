@@ -1,5 +1,6 @@
 //! The state of one peer. Of constant size, made at birth.
 
+use super::carrier_search::CarrierSearch;
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
 use super::damage_reports::{DamageCounts, DamageReports};
@@ -273,6 +274,9 @@ pub(super) struct Peer {
     pub(super) wire: Wire,
     /// The parity of data to it.
     pub(super) protection: Protection,
+    /// The search for the better form of UDP, if it is wanted.
+    // Boxed: most peers have none.
+    pub(super) carrier: Option<Box<CarrierSearch>>,
     /// The fate of armoured data, either way.
     pub(super) damage: DamageReports,
     pub(super) pending: Option<Pending>,
@@ -320,6 +324,9 @@ pub(super) struct Peer {
     pub(super) answers_from_elsewhere: Bucket,
 }
 
+/// The bits of a probe's number that count; those above say what it tries.
+const PROBES_MASK: u32 = (1 << 29) - 1;
+
 impl Peer {
     pub(super) fn new(
         index: PeerIndex,
@@ -351,6 +358,7 @@ impl Peer {
             keys: KeyRing::new(session.rekey),
             wire: Wire::default(),
             protection: Protection::new(session.fec_words),
+            carrier: None,
             damage: DamageReports::default(),
             pending: None,
             cookie: None,
@@ -390,6 +398,21 @@ impl Peer {
         DataForm {
             wire: self.wire,
             parity: self.protection.parity(),
+        }
+    }
+
+    /// The number of the next probe.
+    pub(super) const fn next_probe(&mut self) -> u32 {
+        self.probes = self.probes.wrapping_add(1) & PROBES_MASK;
+        self.probes
+    }
+
+    /// The way of a datagram on `path`, armoured or not, in the form of UDP that serves it.
+    pub(super) fn way(&self, path: PathId, is_armoured: bool) -> PathId {
+        if is_armoured && self.carrier.is_some() {
+            path.without_checksum()
+        } else {
+            path
         }
     }
 
@@ -610,6 +633,11 @@ impl Peer {
                 let why = "damage report";
                 let report = self.damage.next_at().map(|at| Deadline { at, why });
                 first = Deadline::earlier(first, report);
+                let why = "search for the carrier";
+                let round_trip = self.liveness.rtt().unwrap_or_default();
+                let search = self.carrier.as_ref();
+                let search = search.and_then(|search| search.next_at(round_trip));
+                first = Deadline::earlier(first, search.map(|at| Deadline { at, why }));
             }
         }
         first

@@ -38,6 +38,8 @@ pub(super) struct Protection {
     /// Words behind all datagrams, to every peer; none of what follows holds then.
     everywhere: FecStrength,
     armour: Option<Armour>,
+    /// Whether data goes without the armour that the application wants.
+    is_held: bool,
     parity: DataParity,
     /// The choice of words, while it follows.
     // Boxed: most peers have none.
@@ -49,6 +51,7 @@ impl Protection {
         Self {
             everywhere,
             armour: None,
+            is_held: false,
             parity: DataParity {
                 is_armoured: !everywhere.is_none(),
                 words: everywhere,
@@ -64,6 +67,11 @@ impl Protection {
             Armour::Fixed(words) => u8::try_from(words.words()).is_ok(),
         };
         self.armour = armour.filter(fits);
+    }
+
+    /// Lets data go without armour until further notice, or with it; [`Protection::agree`] does it.
+    pub(super) const fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
     }
 
     /// Whether the application wants armour.
@@ -86,7 +94,8 @@ impl Protection {
         if !self.everywhere.is_none() {
             return false;
         }
-        let armour = self.armour.filter(|_| mends && wire == Wire::Two);
+        let may = mends && wire == Wire::Two && !self.is_held;
+        let armour = self.armour.filter(|_| may);
         let words = match armour {
             Some(Armour::Follows) => {
                 let follower = self.follower.take();

@@ -8,7 +8,7 @@
 //! - An address with which we have talked (a datagram came, we answered, another came) keeps its place until
 //!   it has been silent for [`PathTableConfig::stale_after`]. Where the caller knows which paths are in use, that
 //!   counts instead: an answer and a second datagram prove little.
-//! - An id is not given to a second address before 2^32 others were.
+//! - An id is not given to a second address before 2^31 others were.
 
 use super::carrier::Carrier;
 use fulmar_proto::machine::PathId;
@@ -76,13 +76,19 @@ enum Standing {
     Pinned,
 }
 
+/// The id that follows.
+const fn after(id: PathId) -> PathId {
+    let (_, next) = PathId(id.0.wrapping_add(1)).split_checksum();
+    next
+}
+
 /// The bounded map between addresses and path ids.
 #[derive(Debug)]
 pub struct PathTable {
     config: PathTableConfig,
     ids: BTreeMap<SocketAddr, PathId>,
     entries: BTreeMap<PathId, Entry>,
-    next: u32,
+    next: PathId,
     refused: u64,
 }
 
@@ -93,7 +99,7 @@ impl PathTable {
             config,
             ids: BTreeMap::new(),
             entries: BTreeMap::new(),
-            next: 0,
+            next: PathId(0),
             refused: 0,
         }
     }
@@ -139,11 +145,11 @@ impl PathTable {
                 return None;
             }
         }
-        while self.entries.contains_key(&PathId(self.next)) {
-            self.next = self.next.wrapping_add(1);
+        while self.entries.contains_key(&self.next) {
+            self.next = after(self.next);
         }
-        let id = PathId(self.next);
-        self.next = self.next.wrapping_add(1);
+        let id = self.next;
+        self.next = after(id);
         self.ids.insert(path.remote, id);
         self.entries.insert(
             id,
@@ -178,11 +184,16 @@ impl PathTable {
 
     /// The path of a datagram for `id`, which is marked as answered.
     pub fn answer(&mut self, id: PathId) -> Option<Path> {
+        let (is_unchecked, id) = id.split_checksum();
         let entry = self.entries.get_mut(&id)?;
         if entry.standing == Standing::Heard {
             entry.standing = Standing::Answered;
         }
-        Some(entry.path)
+        let mut path = entry.path;
+        if is_unchecked && path.carrier == Carrier::Udp {
+            path.carrier = Carrier::UdpNoChecksum;
+        }
+        Some(path)
     }
 
     /// Keeps the address of `id` for ever: it is one that the user named.
@@ -276,6 +287,23 @@ mod tests {
         heard(&mut table, Instant::START, 1);
         let carrier = table.answer(id).map(|path| path.carrier);
         assert_eq!(carrier, Some(Carrier::UdpNoChecksum));
+    }
+
+    #[test]
+    fn a_datagram_leaves_without_checksum_where_its_path_is_udp() {
+        let mut table = table(4);
+        let id = heard(&mut table, Instant::START, 1);
+        let carriers = |table: &mut PathTable| {
+            let mut of = |id| table.answer(id).map(|path| (path.remote, path.carrier));
+            [of(id), of(id.without_checksum())]
+        };
+        let remote = path(1).remote;
+        let ways = [Carrier::Udp, Carrier::UdpNoChecksum].map(|carrier| Some((remote, carrier)));
+        assert_eq!(carriers(&mut table), ways);
+        table.set_carrier(id, Carrier::UdpLite);
+        let lite = Some((remote, Carrier::UdpLite));
+        assert_eq!(carriers(&mut table), [lite, lite]);
+        assert_eq!(table.answer(PathId(77).without_checksum()), None);
     }
 
     #[test]

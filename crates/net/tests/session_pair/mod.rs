@@ -159,6 +159,15 @@ impl MachineDriver<Strict<Inner>> for Ends<'_> {
             SessionEvent::ParityChanged { peer, sizes } => {
                 SessionEvent::ParityChanged { peer, sizes }
             }
+            SessionEvent::CarrierChosen {
+                peer,
+                is_unchecked,
+                why,
+            } => SessionEvent::CarrierChosen {
+                peer,
+                is_unchecked,
+                why,
+            },
             SessionEvent::TooNarrow { why, .. } => panic!("there is room for data: {why}"),
             SessionEvent::Mismatch {
                 peer,

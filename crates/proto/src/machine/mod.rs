@@ -46,6 +46,26 @@ pub trait Machine {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
+impl PathId {
+    /// The bit by which a single datagram leaves without checksum. Drivers give no id that has it.
+    const UNCHECKED: u32 = 1 << 31;
+
+    /// The way to send a single datagram without the checksum by which a network drops what is damaged; where the driver
+    /// has no such form, the same way as before.
+    #[must_use]
+    pub const fn without_checksum(self) -> Self {
+        Self(self.0 | Self::UNCHECKED)
+    }
+
+    /// Whether a datagram is to leave without checksum, and the id that the driver gave.
+    pub const fn split_checksum(self) -> (bool, Self) {
+        (
+            self.0 & Self::UNCHECKED != 0,
+            Self(self.0 & !Self::UNCHECKED),
+        )
+    }
+}
+
 /// The ECN codepoint of the network header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {

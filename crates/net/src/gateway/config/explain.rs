@@ -77,6 +77,9 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
 fn carrier(config: &GatewayConfig, peer: &PeerSettings) -> String {
     let by = match &peer.carrier {
         CarrierChoice::Udp => return String::new(),
+        CarrierChoice::Auto => {
+            "by UDP, without checksum while damaged datagrams are worth mending".to_owned()
+        }
         CarrierChoice::UdpNoChecksum => "by UDP without checksum".to_owned(),
         CarrierChoice::UdpLite => "by UDP-Lite".to_owned(),
         CarrierChoice::Ethernet(device) => format!("in Ethernet frames on {device}"),

@@ -156,6 +156,7 @@ impl GatewayConfig {
             .transpose()?
             .flatten();
         let words = words.and_then(|words| u16::try_from(words).ok());
+        refuse_words_of_auto(own, words, &peers)?;
         Ok(Self {
             thin: super::thin::read(own)?,
             fec_words: words
@@ -179,6 +180,25 @@ impl GatewayConfig {
             trace,
         })
     }
+}
+
+/// Refuses a fixed number of words where the carrier, and with it the parity, is chosen.
+fn refuse_words_of_auto(
+    own: Option<&TableReader<'_>>,
+    words: Option<u16>,
+    peers: &[PeerSettings],
+) -> Read<()> {
+    let mut autos = peers
+        .iter()
+        .filter(|peer| peer.carrier == CarrierChoice::Auto);
+    let (Some(own), Some(1..), Some(peer)) = (own, words, autos.next()) else {
+        return Ok(());
+    };
+    let problem = format!(
+        "is not used with carrier = \"auto\" of peer `{}`, which chooses its parity; remove it, or name the carrier",
+        peer.name
+    );
+    Err(own.wrong("fec_words", problem))
 }
 
 fn security(root: &TableReader<'_>) -> Read<SecurityKind> {

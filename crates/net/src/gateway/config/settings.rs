@@ -236,7 +236,7 @@ impl GatewayConfig {
     /// Whether damaged datagrams of any peer are let in.
     pub fn lets_damage_in(&self) -> bool {
         let mut peers = self.peers.iter();
-        peers.any(|peer| peer.carrier.carrier().lets_damage_in())
+        peers.any(|peer| peer.carrier.may_let_damage_in())
     }
 
     /// The places of these peers.

@@ -2,11 +2,45 @@
 
 use crate::gateway::Link;
 use crate::gateway::config::{CarrierChoice, GatewayConfig};
-use crate::session::SessionEvent;
+use crate::session::{ChecksumReason, DamagedShare, SessionEvent};
 use crate::udp::Carrier;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::FlowEvent;
 use std::collections::VecDeque;
+
+/// The name of a form of UDP in configurations.
+pub(in crate::gateway) const fn carrier_name(is_unchecked: bool) -> &'static str {
+    if is_unchecked {
+        "udp-nochecksum"
+    } else {
+        "udp"
+    }
+}
+
+/// The reason for a form of UDP, in words.
+pub(super) fn carrier_reason(why: ChecksumReason) -> String {
+    let percent = |seen: DamagedShare| {
+        let (damaged, arrived) = (seen.damaged, seen.arrived);
+        format!(
+            "of {arrived} datagrams that arrived without checksum {damaged} were damaged ({:.1} %)",
+            100.0 * seen.share()
+        )
+    };
+    match why {
+        ChecksumReason::Damage(seen) => format!("{}, and are mended", percent(seen)),
+        ChecksumReason::NoDamage(seen) => {
+            format!("{}: less than parity costs", percent(seen))
+        }
+        ChecksumReason::Carried => {
+            "the path carries datagrams without checksum; they are tried once some are lost"
+                .to_owned()
+        }
+        ChecksumReason::NotCarried => {
+            "datagrams without checksum do not arrive: the path drops them".to_owned()
+        }
+        ChecksumReason::Silence => "the peer fell silent".to_owned(),
+    }
+}
 
 /// Paths whose carriers the driver has still to be told.
 #[derive(Debug, Default)]
@@ -33,6 +67,20 @@ impl CarrierChanges {
         if !config.lets_damage_in() {
             return;
         }
+        if let SessionEvent::CarrierChosen {
+            peer,
+            is_unchecked,
+            why,
+        } = event
+        {
+            let place = usize::try_from(peer.0).unwrap_or(usize::MAX);
+            tracing::info!(
+                event = "carrier",
+                peer = config.peer_name(place),
+                carrier = carrier_name(*is_unchecked),
+                why = carrier_reason(*why)
+            );
+        }
         let (peer, path) = match event {
             SessionEvent::Up { peer, .. } => (*peer, link.path_to(*peer)),
             SessionEvent::Moved { peer, path } => (*peer, Some(*path)),
@@ -42,6 +90,9 @@ impl CarrierChanges {
         let (Some(settings), Some(path)) = (config.peers.get(place), path) else {
             return;
         };
+        if settings.carrier == CarrierChoice::Auto {
+            return;
+        }
         let wanted = settings.carrier.carrier();
         let is_armoured = link.armours(peer);
         let name = settings.name.as_str();

@@ -3,6 +3,7 @@
 //! # Promises
 //! - At most [`DECISIONS_MAX`] are kept, each of bounded length: a peer's words about itself are cut.
 
+use super::carrier_changes::{carrier_name, carrier_reason};
 use super::rate::RateReport;
 use crate::session::{PeerIndex, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
@@ -161,6 +162,14 @@ impl RatesSeen {
     }
 }
 
+const fn up_reason(resumed: bool) -> &'static str {
+    if resumed {
+        "keys agreed on; the peer still knows its flows"
+    } else {
+        "keys agreed on; the peer begins without flows of before"
+    }
+}
+
 /// The decision in an event of the session: the peer, its name in the log, and the reason.
 pub(super) fn of_event<E>(
     event: &SessionEvent<E>,
@@ -168,12 +177,7 @@ pub(super) fn of_event<E>(
     let seconds = |span: &Duration| format!("{:.3} s", span.as_secs_f64());
     let (peer, what, why) = match event {
         SessionEvent::Up { peer, resumed, .. } => {
-            let why = if *resumed {
-                "keys agreed on; the peer still knows its flows"
-            } else {
-                "keys agreed on; the peer begins without flows of before"
-            };
-            (*peer, "peer_up", why.to_owned())
+            (*peer, "peer_up", up_reason(*resumed).to_owned())
         }
         SessionEvent::PeerRestarted(peer) => {
             let why = "the peer lost its state: flows that it does not keep on disk are over";
@@ -206,6 +210,14 @@ pub(super) fn of_event<E>(
             let packet = sizes.packet.0;
             let why = format!("packets of {packet} octets are known to arrive");
             (*peer, "path_mtu", why)
+        }
+        SessionEvent::CarrierChosen {
+            peer,
+            is_unchecked,
+            why,
+        } => {
+            let carrier = carrier_name(*is_unchecked);
+            (*peer, "carrier", format!("{carrier}: {}", carrier_reason(*why)))
         }
         SessionEvent::Mismatch {
             peer,

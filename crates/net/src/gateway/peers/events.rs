@@ -106,8 +106,10 @@ impl Peers {
             SessionEvent::PeerRestarted(peer) => {
                 tracing::warn!(event = "peer_restarted", peer = name_of(config, peer));
             }
-            // Only early data needs the epoch on the disk, and none is sent or taken. The others are the loop's.
+            // Only early data needs the epoch on the disk, and none is sent or taken. The others are the loop's, and those
+            // of carriers have their own lines.
             SessionEvent::EpochSeen { .. }
+            | SessionEvent::CarrierChosen { .. }
             | SessionEvent::Inner(_)
             | SessionEvent::ParityChanged { .. }
             | SessionEvent::ReportDue(_)

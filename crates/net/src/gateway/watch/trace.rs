@@ -6,7 +6,9 @@ use crate::event_trace::EventTrace;
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Happened, News};
-use crate::gateway::peers::{DECLARED_LOW, DECLARED_WRONG, RateReport, RatesSeen, index_of};
+use crate::gateway::peers::{
+    DECLARED_LOW, DECLARED_WRONG, RateReport, RatesSeen, carrier_name, index_of,
+};
 use crate::session::{PeerIndex, SessionEvent};
 use fulmar_capture::{EventPlace, GatewayEvent};
 use fulmar_proto::units::{Duration, Instant};
@@ -76,6 +78,10 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
         SessionEvent::Moved { .. } => GatewayEvent::PeerMoved { why },
         SessionEvent::MtuChanged { sizes, .. } => GatewayEvent::PathMtu {
             packet_bytes: sizes.packet.0,
+            why,
+        },
+        SessionEvent::CarrierChosen { is_unchecked, .. } => GatewayEvent::Carrier {
+            carrier: carrier_name(*is_unchecked),
             why,
         },
         SessionEvent::Mismatch { .. } => GatewayEvent::PeerMismatch { why },

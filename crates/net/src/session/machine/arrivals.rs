@@ -34,6 +34,8 @@ pub(super) struct Origin<'a> {
     pub(super) octets: usize,
     /// Whether it is armoured data, whose source may be damaged.
     pub(super) is_armoured: bool,
+    /// Whether it was damaged, and mended as a whole.
+    pub(super) is_mended: bool,
 }
 
 /// A datagram that came, as far as a driver knows it.
@@ -89,6 +91,7 @@ impl<M: Carried> Session<M> {
             at: at.min(now),
             octets: datagram.octets.len(),
             is_armoured: false,
+            is_mended: false,
         };
         let verdict = if DataHeader::begins(datagram.octets) {
             self.take_data_in_two(now, origin, datagram.octets)

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::arrivals::Origin;
-use super::departures::SIZE_PROBE;
+use super::departures::{CARRIER_PROBE, SIZE_PROBE, UNCHECKED_PROBE};
 use crate::session::counters::DropReason;
 use crate::session::event::SessionEvent;
 use crate::session::liveness::Wants;
@@ -237,9 +237,13 @@ impl<M: Carried> Session<M> {
                     arrived: report.arrived,
                 };
                 state.reports.on_report(report.sent, ours);
+                let passed = state.reports.outward();
+                let search = state.carrier.as_mut();
+                let decision = search.and_then(|search| search.on_passage(now, passed));
                 let (peer, octets) = (state.index, report.rest.to_vec());
                 self.events
                     .push_back(SessionEvent::Reported { peer, octets });
+                self.take_decision(index, decision);
             }
         }
     }
@@ -302,6 +306,10 @@ impl<M: Carried> Session<M> {
             if changed.is_some() {
                 self.say_sizes(index);
             }
+        } else if probe.id & CARRIER_PROBE != 0
+            && let Some(search) = &mut state.carrier
+        {
+            search.on_answer(probe.id & UNCHECKED_PROBE != 0);
         }
     }
 }

@@ -7,12 +7,13 @@
 
 use super::Session;
 use super::arrivals::Origin;
-use super::departures::SIZE_PROBE;
+use super::departures::{CARRIER_PROBE, UNCHECKED_PROBE};
+use crate::session::carrier_search::{CarrierSearch, ChecksumDecision};
 use crate::session::config::PeerIndex;
 use crate::session::correction::{Damage, STRANGERS};
 use crate::session::counters::DropReason;
-use crate::session::damage_reports::Beyond;
-use crate::session::dialect::Wire;
+use crate::session::damage_reports::{Beyond, tells};
+use crate::session::dialect::{DataParity, Wire};
 use crate::session::event::SessionEvent;
 use crate::session::liveness::Wants;
 use crate::session::path_slot::PathSlot;
@@ -22,7 +23,8 @@ use crate::session::seal::Told;
 use crate::session::sizes::NetworkHeaders;
 use crate::session::unchecked::{HANDSHAKE_WORDS, mends};
 use crate::session::wire::{
-    ARMOURED_HEADER_BYTES, Armoured, Capability, DamageReport, DataHeader, Header, Message, Probe,
+    ARMOURED_HEADER_BYTES, Armoured, Capability, DamageReport, DataHeader, Header, Message,
+    PROBE_BYTES, Probe,
 };
 use fulmar_proto::fec::packet::Uncorrectable;
 use fulmar_proto::machine::{Carried, PathId};
@@ -39,12 +41,87 @@ impl<M: Carried> Session<M> {
             return;
         };
         state.protection.set_armour(armour);
+        let words = state.protection.words_of_calls();
+        // A call under way has other parity, and is begun anew.
+        state.pending.take_if(|pending| pending.parity != words);
         let (announced, said) = (state.announced, state.capabilities.clone());
         if let Ok(index) = usize::try_from(peer.0)
             && self.agree_on_parity(index, &said)
             && announced
         {
             self.say_sizes(index);
+        }
+    }
+
+    /// Sends data to `peer` by UDP with its checksum, or armoured and without it, as serves better. The armour is that of
+    /// [`Session::set_armour`].
+    pub fn find_carrier(&mut self, peer: PeerIndex) {
+        if let Some(state) = self.peer_mut(peer) {
+            state.carrier = Some(Box::new(CarrierSearch::new()));
+            state.protection.hold(true);
+        }
+    }
+
+    /// Begins to search for the better form of UDP to a peer that is there now, or somewhere else.
+    pub(super) fn search_carrier(&mut self, now: Instant, index: usize, said: &[Capability]) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let may = state.wire == Wire::Two && mends(said) && tells(said);
+        if let Some(search) = &mut state.carrier {
+            search.begin(now, may);
+            state.protection.hold(true);
+        }
+    }
+
+    /// Lets data leave as was decided.
+    pub(super) fn take_decision(&mut self, index: usize, decision: Option<ChecksumDecision>) {
+        let (Some(state), Some(decision)) = (self.peers.get_mut(index), decision) else {
+            return;
+        };
+        let ChecksumDecision { is_unchecked, why } = decision;
+        state.protection.hold(!is_unchecked);
+        let (peer, said) = (state.index, state.capabilities.clone());
+        if self.agree_on_parity(index, &said) {
+            self.say_parity(index);
+        }
+        if let Some(why) = why {
+            self.events.push_back(SessionEvent::CarrierChosen {
+                peer,
+                is_unchecked,
+                why,
+            });
+        }
+    }
+
+    /// Asks whether datagrams without checksum are carried, and gives up what came to nothing, if that is due.
+    pub(super) fn try_carrier(&mut self, now: Instant, index: usize) {
+        let Some(state) = self.peers.get_mut(index).filter(|peer| peer.is_open(now)) else {
+            return;
+        };
+        let round_trip = state.liveness.rtt().unwrap_or_default();
+        let (Some(search), Some(path)) = (&mut state.carrier, state.path) else {
+            return;
+        };
+        let decision = search.due(now, round_trip);
+        let asks = search.ask(now, round_trip);
+        self.take_decision(index, decision);
+        if !asks {
+            return;
+        }
+        for (form, path) in [(0, path), (UNCHECKED_PROBE, path.without_checksum())] {
+            let Some(state) = self.peers.get_mut(index) else {
+                return;
+            };
+            let octets = state.octets_of_own(PROBE_BYTES);
+            let probe = Probe {
+                id: CARRIER_PROBE | form | state.next_probe(),
+                sent_micros: now.as_wrapping_micros(),
+            };
+            // The loss of a question about the carrier must not raise doubts about the link.
+            let (probe, wants) = (Message::Probe(probe), Wants::Nothing);
+            self.send_message_in(now, (index, path), probe, wants, DataParity::NONE);
+            self.note_sent_beside(now, index, octets);
         }
     }
 
@@ -124,6 +201,10 @@ impl<M: Carried> Session<M> {
         let header = Header::parse(&copy)
             .ok()
             .filter(|header| header.fec == words)?;
+        let origin = Origin {
+            is_mended: true,
+            ..origin
+        };
         let verdict = self.take(now, origin, header, &copy);
         if verdict.is_ok() {
             self.counters.corrected_symbols += u64::from(corrected.symbols);
@@ -281,6 +362,7 @@ impl<M: Carried> Session<M> {
         if state.protection.on_word(now, word, round_trip) {
             self.say_parity(index);
         }
+        self.see_told_damage(now, index);
         let Some(state) = self.peers.get(index) else {
             return;
         };
@@ -290,6 +372,14 @@ impl<M: Carried> Session<M> {
                 self.inner.on_damaged(now, path, number);
             }
         }
+    }
+
+    fn see_told_damage(&mut self, now: Instant, index: usize) {
+        let decision = self.peers.get_mut(index).and_then(|state| {
+            let told = state.damage.outward();
+            state.carrier.as_mut()?.on_told(now, told)
+        });
+        self.take_decision(index, decision);
     }
 
     /// Takes what may be an armoured datagram with a damaged header: from where a peer is that speaks wire 2, and for keys
@@ -327,8 +417,7 @@ impl<M: Carried> Session<M> {
         if state.challenge.as_ref().is_some_and(is_soon) {
             return;
         }
-        state.probes = state.probes.wrapping_add(1) & !SIZE_PROBE;
-        let id = state.probes;
+        let id = state.next_probe();
         state.challenge = Some(Challenge {
             id,
             path: origin.path,
@@ -372,6 +461,11 @@ impl<M: Carried> Session<M> {
             state.mtu.on_new_path(now);
             self.counters.moves += 1;
             self.events.push_back(SessionEvent::Moved { peer, path });
+            let said = state.capabilities.clone();
+            self.search_carrier(now, index, &said);
+            if self.agree_on_parity(index, &said) {
+                self.say_parity(index);
+            }
         }
     }
 }

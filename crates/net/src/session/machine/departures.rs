@@ -21,6 +21,9 @@ use std::iter::repeat_n;
 
 /// The bit in a probe's number by which it tries a size and is no question about the link.
 pub(super) const SIZE_PROBE: u32 = 1 << 31;
+/// The bit by which it tries a carrier, and the one beside it by which it left without checksum.
+pub(super) const CARRIER_PROBE: u32 = 1 << 30;
+pub(super) const UNCHECKED_PROBE: u32 = 1 << 29;
 
 /// Appends room for the header of a datagram in `wire`, and returns the place where the datagram begins. Its content
 /// is written behind the header, and sealed in its place.
@@ -182,6 +185,7 @@ impl<M: Carried> Session<M> {
         let DataForm { wire, parity } = form;
         let path = state.path?;
         let content = start + wire.header_bytes(parity);
+        let path = state.way(path, parity.is_armoured);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
             self.scratch.clear();
@@ -209,6 +213,9 @@ impl<M: Carried> Session<M> {
         state.reports.on_sent(now);
         state.liveness.on_sent(now, Wants::Answer);
         state.mtu.on_sent(wire);
+        if let Some(search) = state.carrier.as_mut().filter(|_| parity.is_armoured) {
+            search.on_sent(now);
+        }
         if let Some(number) = number {
             let inside = state.index.inner_path();
             let content = if inner.kind == TransmitKind::Control {
@@ -318,15 +325,33 @@ impl<M: Carried> Session<M> {
         message.write(&mut octets);
         let content = octets.len() - start - wire.header_bytes(parity);
         let parity = protection.parity_of_short(content);
-        self.send_own(now, peer, path, (parity, start, octets), wants)
+        let path = state.map_or(path, |state| state.way(path, parity.is_armoured));
+        self.send_own(now, (peer, path), (parity, start, octets), wants)
+    }
+
+    /// Seals and queues a message in a form of its own.
+    pub(super) fn send_message_in(
+        &mut self,
+        now: Instant,
+        (peer, path): (usize, PathId),
+        message: Message<'_>,
+        wants: Wants,
+        parity: DataParity,
+    ) -> bool {
+        let Some(wire) = self.peers.get(peer).and_then(|state| state.keys.wire()) else {
+            return false;
+        };
+        let mut octets = Vec::new();
+        let start = begin(&mut octets, wire, parity);
+        message.write(&mut octets);
+        self.send_own(now, (peer, path), (parity, start, octets), wants)
     }
 
     /// Seals and queues the octets since [`begin`].
     fn send_own(
         &mut self,
         now: Instant,
-        peer: usize,
-        path: PathId,
+        (peer, path): (usize, PathId),
         (parity, start, mut octets): (DataParity, usize, Vec<u8>),
         wants: Wants,
     ) -> bool {
@@ -362,9 +387,8 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get_mut(peer) else {
             return;
         };
-        state.probes = state.probes.wrapping_add(1) & !SIZE_PROBE;
         let probe = Probe {
-            id: state.probes,
+            id: state.next_probe(),
             sent_micros: now.as_wrapping_micros(),
         };
         let path = if state.liveness.is_down() {
@@ -372,8 +396,17 @@ impl<M: Carried> Session<M> {
         } else {
             state.path
         };
-        if let Some(path) = path {
-            self.send_message_to(now, peer, path, Message::Probe(probe), Wants::Answer);
+        // A path that drops what has no checksum is not down.
+        let is_checked = state.carrier.is_some() && probe.id % 2 == 1;
+        let (probe, wants) = (Message::Probe(probe), Wants::Answer);
+        match path {
+            Some(path) if is_checked => {
+                self.send_message_in(now, (peer, path), probe, wants, DataParity::NONE);
+            }
+            Some(path) => {
+                self.send_message_to(now, peer, path, probe, wants);
+            }
+            None => {}
         }
     }
 
@@ -419,12 +452,16 @@ impl<M: Carried> Session<M> {
                 Some(Due::Down(silent_for)) => {
                     let peer = state.index;
                     self.counters.outages += 1;
+                    let search = state.carrier.as_mut();
+                    let decision = search.and_then(|search| search.on_down(now));
                     self.events
                         .push_back(SessionEvent::LinkDown { peer, silent_for });
+                    self.take_decision(index, decision);
                 }
             }
         }
         self.try_size(now, index);
+        self.try_carrier(now, index);
         self.send_path_ack(now, index);
         self.send_damage_report(now, index);
         let open = self.peers.get_mut(index).filter(|peer| peer.is_open(now));
@@ -492,6 +529,7 @@ impl<M: Carried> Session<M> {
         let Some(wire) = state.keys.wire() else {
             return;
         };
+        let path = state.way(path, fec.is_armoured);
         let around = state.headers.0 + wire.around(fec);
         let known = due.known.map(|known| (due.id.wrapping_add(1), known));
         for (id, packet) in [(due.id, due.packet)].into_iter().chain(known) {
@@ -505,14 +543,14 @@ impl<M: Carried> Session<M> {
             let whole = wire.before(fec) + packet.saturating_sub(around).as_usize();
             octets.resize(whole.max(octets.len()), 0);
             // A lost probe of a size must not raise doubts about the link.
-            self.send_own(now, index, path, (fec, start, octets), Wants::Nothing);
+            self.send_own(now, (index, path), (fec, start, octets), Wants::Nothing);
         }
         let octets = due.packet + due.known.unwrap_or(ByteCount::ZERO);
         self.note_sent_beside(now, index, octets);
     }
 
     /// Counts towards a peer's rate the octets that left without the inner machine.
-    fn note_sent_beside(&mut self, now: Instant, index: usize, octets: ByteCount) {
+    pub(super) fn note_sent_beside(&mut self, now: Instant, index: usize, octets: ByteCount) {
         if let Some(peer) = self.peers.get(index).map(|state| state.index) {
             self.inner.on_sent_below(now, peer.inner_path(), octets);
         }

@@ -47,6 +47,8 @@ enum Addressee {
 /// An initiation of a known peer.
 struct Opening {
     path: PathId,
+    /// Whether it came damaged.
+    is_mended: bool,
     /// The peer's session index.
     remote: u32,
     /// The parity behind the answer.
@@ -112,7 +114,7 @@ impl<M: Carried> Session<M> {
             .iter()
             .position(|peer| peer.answered.as_ref().is_some_and(repeated));
         if let Some(peer) = known {
-            self.send_response(now, peer, origin.path);
+            self.send_response(now, peer, origin.path, origin.is_mended);
             return Ok(());
         }
         let means = self.means();
@@ -148,6 +150,7 @@ impl<M: Carried> Session<M> {
         };
         let opening = Opening {
             path: origin.path,
+            is_mended: origin.is_mended,
             remote: header.low,
             parity: self.parity_of_answer(header.fec),
             peer,
@@ -324,6 +327,7 @@ impl<M: Carried> Session<M> {
         self.judge(now, &opening)?;
         let Opening {
             path,
+            is_mended,
             remote,
             parity,
             peer,
@@ -354,7 +358,7 @@ impl<M: Carried> Session<M> {
             count: before.map_or(0, |answered| answered.count),
         });
         if let Some(disagreement) = disagreement {
-            self.send_response(now, peer, path);
+            self.send_response(now, peer, path, is_mended);
             self.mismatch(now, peer, disagreement);
             return Err(DropReason::Mismatch);
         }
@@ -378,7 +382,7 @@ impl<M: Carried> Session<M> {
             state.path = Some(path);
             state.path_proven = false;
         }
-        self.send_response(now, peer, path);
+        self.send_response(now, peer, path, is_mended);
         Ok(())
     }
 
@@ -406,7 +410,9 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    fn send_response(&mut self, now: Instant, peer: usize, path: PathId) {
+    /// Sends the response to an initiation again. Where that came damaged, and so without checksum, one with a checksum might
+    /// not arrive.
+    fn send_response(&mut self, now: Instant, peer: usize, path: PathId, is_mended: bool) {
         let Some(state) = self.peers.get_mut(peer) else {
             return;
         };
@@ -418,7 +424,8 @@ impl<M: Carried> Session<M> {
             && now.saturating_since(answered.since) >= UNCONFIRMED_FOR;
         let response = answered.response.clone();
         let (peer, kind) = (state.index, SecurityKinds::of(&state.config.security));
-        if self.answer_stranger(path, response) {
+        let back = state.way(path, is_mended);
+        if self.answer_stranger(back, response) {
             self.counters.responses_sent += 1;
         }
         if unconfirmed {

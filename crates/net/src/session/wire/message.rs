@@ -31,7 +31,8 @@ pub(in crate::session) struct Probe {
     pub(in crate::session) sent_micros: u32,
 }
 
-const PROBE_BYTES: usize = 9;
+/// Octets of a probe with its type.
+pub(in crate::session) const PROBE_BYTES: usize = 9;
 
 /// The datagrams that one end has sent, and those of the other end that it knows of; see
 /// [`mod@crate::session::reports`].

@@ -21,7 +21,7 @@ pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
 pub use hello::{Capability, HelloError};
 pub(super) use hello::{HELLO_BYTES, Hello};
 pub(super) use message::{
-    FRAGMENT_BYTES, MESSAGE_TYPE_BYTES, Message, Probe, REPORT_BYTES, Report,
+    FRAGMENT_BYTES, MESSAGE_TYPE_BYTES, Message, PROBE_BYTES, Probe, REPORT_BYTES, Report,
 };
 pub(super) use notice::Notice;
 pub(super) use path_ack::{PATH_ACK_BYTES, PathAck};

@@ -1,0 +1,365 @@
+//! The choice between UDP with its checksum and without, for one peer.
+//!
+//! Without a checksum damaged datagrams arrive, and parity mends them; but some middleboxes drop such datagrams, and no
+//! segmentation offload takes them. So two things are asked of the path, in this order
+//! ([ADR 0033](../../../../docs/adr/0033-damaged-datagrams-count.md), section 1).
+//!
+//! 1. *Are they carried?* Pairs of small probes, one of each form, as soon as the peer is there.
+//! 2. *Does damage arrive?* Data leaves armoured and unchecked for some hundred datagrams, and the peer's damage reports say
+//!    what became of them. That can only be worth it where datagrams are lost, so a path without loss is never tried.
+//!
+//! # Promises
+//! - Data leaves unchecked only where most such probes were answered lately.
+//! - It leaves checked again as soon as nothing of it is told to arrive, and when the peer falls silent.
+//! - A trial that shows no damage is repeated after 10 s, then after twice that each time, to ten minutes.
+
+use super::damage_reports::DamageCounts;
+use super::reports::Passage;
+use fulmar_proto::units::{Duration, Instant};
+
+/// Pairs of probes for one answer to whether unchecked datagrams are carried.
+const PAIRS: u32 = 8;
+/// Answers that are enough, and checked ones that show that unchecked ones should have come.
+const CARRIED_ENOUGH: u32 = PAIRS / 2;
+/// The time between two pairs, beside half a round trip.
+const PAIR_EVERY: Duration = Duration::from_millis(25);
+/// The time for the last answers, beside two round trips.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
+/// The time until it is asked again where they are not carried, and where too few probes of either form came back.
+const ASK_AGAIN: Duration = Duration::from_secs(600);
+const ASK_SOON: Duration = Duration::from_secs(2);
+
+/// Datagrams of a look at the losses, or lost ones and their share where hardly anything passes; and the share of them that makes a trial worth it: damage is at most what is lost.
+const LOOK_DATAGRAMS: u64 = 100;
+const LOSS_MIN: f64 = 0.005;
+const LOST_ENOUGH: u64 = 8;
+const LOSS_HEAVY: f64 = 0.25;
+/// Datagrams and time of a trial.
+const TRIAL_DATAGRAMS: u64 = 512;
+const TRIAL_MAX: Duration = Duration::from_secs(5);
+const TRIAL_AGAIN: Duration = Duration::from_secs(10);
+const TRIAL_AGAIN_MAX: Duration = Duration::from_secs(600);
+/// Damaged ones among them that decide, and their least share: at a bit error rate of 1e-6 armour costs what it saves.
+const DAMAGED_MIN: u64 = 4;
+const SHARE_IN: f64 = 0.013;
+/// The share below which checksums are better, over so many datagrams and so long.
+const SHARE_OUT: f64 = 0.006;
+const WINDOW_DATAGRAMS: u64 = 1_000;
+const WINDOW: Duration = Duration::from_secs(10);
+/// Unchecked datagrams that left without a word of any that arrived, and the time, beside two round trips, after which they
+/// are not carried.
+const UNTOLD_MAX: u64 = 64;
+const UNTOLD_TIME: Duration = Duration::from_millis(1_500);
+
+/// The reason for a choice between the two forms of UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksumReason {
+    /// So many of those that arrived without checksum were damaged.
+    Damage(DamagedShare),
+    /// Datagrams without checksum arrive, and checked ones serve as long as none is lost to damage.
+    Carried,
+    /// Datagrams without checksum do not arrive.
+    NotCarried,
+    /// So few of those that arrived without checksum were damaged that parity costs more.
+    NoDamage(DamagedShare),
+    /// The peer fell silent.
+    Silence,
+}
+
+/// The damaged ones among datagrams that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DamagedShare {
+    /// Damaged datagrams, mended or not.
+    pub damaged: u64,
+    /// All that arrived.
+    pub arrived: u64,
+}
+
+impl DamagedShare {
+    /// Those of which the peer told between two of its totals.
+    fn between(from: DamageCounts, until: DamageCounts) -> Self {
+        let all = arrived(until).saturating_sub(arrived(from));
+        Self {
+            damaged: all.saturating_sub(until.whole.saturating_sub(from.whole)),
+            arrived: all,
+        }
+    }
+
+    /// The share, 0 of none.
+    pub fn share(self) -> f64 {
+        share(self.damaged, self.arrived)
+    }
+}
+
+/// A decision on what leaves from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChecksumDecision {
+    /// Whether data leaves armoured and without checksum.
+    pub(super) is_unchecked: bool,
+    /// The reason, unless data is merely tried.
+    pub(super) why: Option<ChecksumReason>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// It is asked from then on whether unchecked datagrams are carried. `None`: the peer is not there.
+    Waiting(Option<Instant>),
+    Asking {
+        pairs: u32,
+        next_at: Instant,
+        /// Checked and unchecked probes that were answered.
+        answered: [u32; 2],
+    },
+    /// Checked data leaves. Losses since `seen` decide whether to try from `at` on.
+    Checked {
+        at: Instant,
+        seen: Passage,
+    },
+    Trial {
+        since: Instant,
+        from: DamageCounts,
+    },
+    Unchecked {
+        since: Instant,
+        from: DamageCounts,
+    },
+}
+
+/// The search for the better form of UDP on the way to one peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CarrierSearch {
+    phase: Phase,
+    /// The time from one trial to the next.
+    pause: Duration,
+    /// Unchecked datagrams that left since the peer last told of one, and the time of the first.
+    untold: u64,
+    untold_since: Option<Instant>,
+    told: DamageCounts,
+    passed: Passage,
+}
+
+fn arrived(counts: DamageCounts) -> u64 {
+    counts.whole + counts.mended + counts.beyond_repair
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share of some thousands")]
+fn share(part: u64, of: u64) -> f64 {
+    part as f64 / of.max(1) as f64
+}
+
+impl CarrierSearch {
+    pub(super) const fn new() -> Self {
+        Self {
+            phase: Phase::Waiting(None),
+            pause: TRIAL_AGAIN,
+            untold: 0,
+            untold_since: None,
+            told: DamageCounts {
+                whole: 0,
+                mended: 0,
+                beyond_repair: 0,
+                corrected_symbols: 0,
+            },
+            passed: Passage {
+                sent: 0,
+                arrived: 0,
+            },
+        }
+    }
+
+    /// Whether data leaves without checksum now.
+    pub(super) const fn is_unchecked(&self) -> bool {
+        matches!(self.phase, Phase::Trial { .. } | Phase::Unchecked { .. })
+    }
+
+    /// Notes that the peer is there, or somewhere else, and mends damaged data, or does not.
+    pub(super) fn begin(&mut self, now: Instant, mends: bool) -> Option<ChecksumDecision> {
+        let was = self.is_unchecked();
+        self.phase = Phase::Waiting(mends.then_some(now));
+        self.pause = TRIAL_AGAIN;
+        was.then_some(ChecksumDecision {
+            is_unchecked: false,
+            why: None,
+        })
+    }
+
+    /// Notes that an unchecked datagram left.
+    pub(super) fn on_sent(&mut self, now: Instant) {
+        self.untold += 1;
+        self.untold_since.get_or_insert(now);
+    }
+
+    fn leave(&mut self, ask_at: Instant, why: ChecksumReason) -> ChecksumDecision {
+        self.phase = Phase::Waiting(Some(ask_at));
+        self.decide(why)
+    }
+
+    fn decide(&mut self, why: ChecksumReason) -> ChecksumDecision {
+        self.untold = 0;
+        self.untold_since = None;
+        ChecksumDecision {
+            is_unchecked: self.is_unchecked(),
+            why: Some(why),
+        }
+    }
+
+    fn check(&mut self, at: Instant, why: ChecksumReason) -> ChecksumDecision {
+        let seen = self.passed;
+        self.phase = Phase::Checked { at, seen };
+        self.decide(why)
+    }
+
+    /// Notes that the link is held for down: whether it is the checksum that is missing is asked when it is up again.
+    pub(super) fn on_down(&mut self, now: Instant) -> Option<ChecksumDecision> {
+        let why = ChecksumReason::Silence;
+        self.is_unchecked().then(|| self.leave(now + ASK_SOON, why))
+    }
+
+    fn untold_until(&self, round_trip: Duration) -> Option<Instant> {
+        let since = self.untold_since.filter(|_| self.untold >= UNTOLD_MAX)?;
+        Some(since + UNTOLD_TIME + round_trip * 2)
+    }
+
+    /// The time at which something is due.
+    pub(super) fn next_at(&self, round_trip: Duration) -> Option<Instant> {
+        match self.phase {
+            Phase::Waiting(at) => at,
+            Phase::Asking { next_at, .. } => Some(next_at),
+            Phase::Checked { .. } => None,
+            Phase::Trial { since, .. } => {
+                let end = since + TRIAL_MAX;
+                Some(self.untold_until(round_trip).map_or(end, |at| at.min(end)))
+            }
+            Phase::Unchecked { .. } => self.untold_until(round_trip),
+        }
+    }
+
+    /// Whether a pair of probes is due; it counts as sent then.
+    pub(super) fn ask(&mut self, now: Instant, round_trip: Duration) -> bool {
+        let (pairs, answered) = match self.phase {
+            Phase::Waiting(Some(at)) if at <= now => (0, [0, 0]),
+            Phase::Asking {
+                pairs,
+                next_at,
+                answered,
+            } if next_at <= now && pairs < PAIRS => (pairs, answered),
+            _ => return false,
+        };
+        let pairs = pairs + 1;
+        let wait = if pairs < PAIRS {
+            PAIR_EVERY.max(round_trip / 2)
+        } else {
+            ANSWER_TIME + round_trip * 2
+        };
+        self.phase = Phase::Asking {
+            pairs,
+            next_at: now + wait,
+            answered,
+        };
+        true
+    }
+
+    /// Takes the answer to a probe that left in one form.
+    pub(super) fn on_answer(&mut self, was_unchecked: bool) {
+        if let Phase::Asking { answered, .. } = &mut self.phase {
+            answered[usize::from(was_unchecked)] += 1;
+        }
+    }
+
+    /// Does what is due without a word of the peer.
+    pub(super) fn due(&mut self, now: Instant, round_trip: Duration) -> Option<ChecksumDecision> {
+        if self.is_unchecked() && self.untold_until(round_trip).is_some_and(|at| at <= now) {
+            return Some(self.leave(now + ASK_SOON, ChecksumReason::NotCarried));
+        }
+        match self.phase {
+            Phase::Asking {
+                pairs,
+                next_at,
+                answered: [checked, unchecked],
+            } if pairs >= PAIRS && next_at <= now => {
+                if unchecked >= CARRIED_ENOUGH {
+                    Some(self.check(now, ChecksumReason::Carried))
+                } else if checked >= CARRIED_ENOUGH && unchecked == 0 {
+                    Some(self.leave(now + ASK_AGAIN, ChecksumReason::NotCarried))
+                } else {
+                    self.phase = Phase::Waiting(Some(now + ASK_SOON));
+                    None
+                }
+            }
+            Phase::Trial { since, .. } if since + TRIAL_MAX <= now => self.end_trial(now),
+            _ => None,
+        }
+    }
+
+    fn end_trial(&mut self, now: Instant) -> Option<ChecksumDecision> {
+        let Phase::Trial { from, .. } = self.phase else {
+            return None;
+        };
+        let why = ChecksumReason::NoDamage(DamagedShare::between(from, self.told));
+        let decision = self.check(now + self.pause, why);
+        self.pause = (self.pause * 2).min(TRIAL_AGAIN_MAX);
+        Some(decision)
+    }
+
+    /// Takes the numbers of datagrams that left and that arrived, as the peer reports them.
+    pub(super) fn on_passage(&mut self, now: Instant, passed: Passage) -> Option<ChecksumDecision> {
+        self.passed = passed;
+        let Phase::Checked { at, seen } = &mut self.phase else {
+            return None;
+        };
+        let sent = passed.sent.saturating_sub(seen.sent);
+        let lost = sent.saturating_sub(passed.arrived.saturating_sub(seen.arrived));
+        let is_heavy = lost >= LOST_ENOUGH && share(lost, sent) >= LOSS_HEAVY;
+        if sent < LOOK_DATAGRAMS && !is_heavy {
+            return None;
+        }
+        *seen = passed;
+        if *at > now || share(lost, sent) < LOSS_MIN {
+            return None;
+        }
+        let from = self.told;
+        self.phase = Phase::Trial { since: now, from };
+        (self.untold, self.untold_since) = (0, None);
+        Some(ChecksumDecision {
+            is_unchecked: true,
+            why: None,
+        })
+    }
+
+    /// Takes what became of unchecked datagrams, as the peer tells it.
+    pub(super) fn on_told(&mut self, now: Instant, told: DamageCounts) -> Option<ChecksumDecision> {
+        if arrived(told) > arrived(self.told) {
+            (self.untold, self.untold_since) = (0, None);
+        }
+        self.told = told;
+        match self.phase {
+            Phase::Trial { from, .. } => {
+                let seen = DamagedShare::between(from, told);
+                if seen.damaged >= DAMAGED_MIN && seen.share() >= SHARE_IN {
+                    let from = told;
+                    self.phase = Phase::Unchecked { since: now, from };
+                    self.pause = TRIAL_AGAIN;
+                    return Some(self.decide(ChecksumReason::Damage(seen)));
+                }
+                (seen.arrived >= TRIAL_DATAGRAMS).then(|| self.end_trial(now))?
+            }
+            Phase::Unchecked { since: began, from } => {
+                let seen = DamagedShare::between(from, told);
+                if seen.arrived < WINDOW_DATAGRAMS || now.saturating_since(began) < WINDOW {
+                    return None;
+                }
+                if seen.share() < SHARE_OUT {
+                    let why = ChecksumReason::NoDamage(seen);
+                    return Some(self.check(now + self.pause, why));
+                }
+                let from = told;
+                self.phase = Phase::Unchecked { since: now, from };
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! The search for the better form of UDP, fed by hand.
+
+use super::*;
+
+const TRIP: Duration = Duration::from_millis(20);
+
+fn at(ms: u64) -> Instant {
+    Instant::START + Duration::from_millis(ms)
+}
+
+fn counts(whole: u64, mended: u64) -> DamageCounts {
+    DamageCounts {
+        whole,
+        mended,
+        ..DamageCounts::default()
+    }
+}
+
+/// Asks all pairs and answers so many of each form; returns what is decided, and when.
+fn asked(search: &mut CarrierSearch, answered: [u32; 2]) -> (Instant, Option<ChecksumDecision>) {
+    let mut now = search.next_at(TRIP).expect("it asks");
+    let mut pairs = 0;
+    while search.ask(now, TRIP) {
+        for (form, count) in answered.into_iter().enumerate() {
+            if pairs < count {
+                search.on_answer(form == 1);
+            }
+        }
+        pairs += 1;
+        now = search.next_at(TRIP).expect("another pair, or the end");
+    }
+    assert_eq!(pairs, PAIRS);
+    (now, search.due(now, TRIP))
+}
+
+/// A search that knows that unchecked datagrams are carried.
+fn carried() -> (Instant, CarrierSearch) {
+    let mut search = CarrierSearch::new();
+    assert_eq!(search.next_at(TRIP), None, "nobody is there");
+    search.begin(at(0), true);
+    let (now, decision) = asked(&mut search, [8, 7]);
+    let decision = decision.expect("they are carried");
+    assert!(!decision.is_unchecked);
+    assert_eq!(decision.why, Some(ChecksumReason::Carried));
+    (now, search)
+}
+
+fn passed(search: &mut CarrierSearch, now: Instant, sent: u64, arrived: u64) -> bool {
+    let decision = search.on_passage(now, Passage { sent, arrived });
+    decision.is_some_and(|decision| decision.is_unchecked)
+}
+
+#[test]
+fn a_path_that_drops_unchecked_datagrams_is_left_alone_for_ten_minutes() {
+    let mut search = CarrierSearch::new();
+    search.begin(at(0), true);
+    let (now, decision) = asked(&mut search, [7, 0]);
+    assert_eq!(
+        decision.and_then(|decision| decision.why),
+        Some(ChecksumReason::NotCarried)
+    );
+    assert!(!passed(&mut search, now, 1_000, 500));
+    assert_eq!(search.next_at(TRIP), Some(now + ASK_AGAIN));
+}
+
+#[test]
+fn too_few_answers_of_either_form_decide_nothing() {
+    let mut search = CarrierSearch::new();
+    search.begin(at(0), true);
+    for answered in [[0, 0], [3, 0], [8, 1], [2, 3]] {
+        let (now, decision) = asked(&mut search, answered);
+        assert_eq!(decision, None, "{answered:?}");
+        assert_eq!(search.next_at(TRIP), Some(now + ASK_SOON));
+    }
+}
+
+#[test]
+fn a_peer_that_mends_nothing_is_asked_nothing() {
+    let mut search = CarrierSearch::new();
+    search.begin(at(0), false);
+    assert_eq!(search.next_at(TRIP), None);
+    assert!(!search.ask(at(10_000), TRIP));
+}
+
+#[test]
+fn a_path_without_loss_is_never_tried() {
+    let (now, mut search) = carried();
+    for second in 1..100 {
+        let now = now + Duration::from_secs(second);
+        assert!(!passed(
+            &mut search,
+            now,
+            second * 1_000,
+            second * 1_000 - 3
+        ));
+    }
+}
+
+#[test]
+fn losses_without_damage_are_tried_more_and_more_rarely() {
+    let (began, mut search) = carried();
+    let (mut sent, mut whole, mut trials) = (0, 0, Vec::new());
+    for tick in 0..3_600 {
+        let now = began + Duration::from_secs(tick);
+        sent += 200;
+        if passed(&mut search, now, sent, sent / 10 * 8) {
+            trials.push(tick);
+            whole += TRIAL_DATAGRAMS;
+            let end = search.on_told(now, counts(whole, 0)).expect("it ends");
+            assert!(!end.is_unchecked);
+            assert!(matches!(end.why, Some(ChecksumReason::NoDamage(_))));
+        }
+    }
+    let pauses: Vec<u64> = trials.windows(2).map(|two| two[1] - two[0]).collect();
+    assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 600, 600, 600, 600]);
+}
+
+#[test]
+fn damage_changes_the_form_and_its_end_changes_it_back() {
+    let (now, mut search) = carried();
+    assert!(passed(&mut search, now, 200, 180));
+    assert!(search.is_unchecked());
+    assert_eq!(
+        search.on_told(now, counts(20, 3)),
+        None,
+        "three may be chance"
+    );
+    let decision = search.on_told(now, counts(30, 4)).expect("enough");
+    let share = DamagedShare {
+        damaged: 4,
+        arrived: 34,
+    };
+    assert_eq!(decision.why, Some(ChecksumReason::Damage(share)));
+    assert!(decision.is_unchecked);
+    // A thousand with damage enough, then a thousand with next to none.
+    let now = now + WINDOW;
+    assert_eq!(search.on_told(now, counts(1_030, 24)), None);
+    let now = now + WINDOW;
+    let decision = search.on_told(now, counts(2_030, 27)).expect("it is clean");
+    assert!(!decision.is_unchecked && !search.is_unchecked());
+    assert!(matches!(decision.why, Some(ChecksumReason::NoDamage(_))));
+}
+
+#[test]
+fn unchecked_datagrams_that_are_heard_of_no_more_end_it_soon() {
+    let (now, mut search) = carried();
+    assert!(passed(&mut search, now, 200, 180));
+    search.on_told(now, counts(30, 10));
+    for sent in 0..UNTOLD_MAX {
+        assert_eq!(search.next_at(TRIP), None, "after {sent}");
+        search.on_sent(now);
+    }
+    let end = search.next_at(TRIP).expect("a bound");
+    assert_eq!(end, now + UNTOLD_TIME + TRIP * 2);
+    assert_eq!(search.due(end - Duration::from_nanos(1), TRIP), None);
+    let decision = search.due(end, TRIP).expect("they are not carried");
+    assert!(!decision.is_unchecked);
+    assert_eq!(decision.why, Some(ChecksumReason::NotCarried));
+    assert!(search.next_at(TRIP).is_some(), "it asks again");
+}
+
+#[test]
+fn an_outage_and_a_move_end_it_and_it_is_asked_again() {
+    let (now, mut search) = carried();
+    assert_eq!(search.on_down(now), None, "data has checksums");
+    assert!(passed(&mut search, now, 200, 180));
+    let decision = search.on_down(now).expect("it ends");
+    assert_eq!(decision.why, Some(ChecksumReason::Silence));
+    assert_eq!(search.next_at(TRIP), Some(now + ASK_SOON));
+    search.begin(now, true);
+    assert_eq!(search.next_at(TRIP), Some(now));
+}
+
+#[test]
+fn a_trial_of_which_nothing_is_told_ends() {
+    let (now, mut search) = carried();
+    assert!(passed(&mut search, now, 200, 180));
+    let end = search.next_at(TRIP).expect("its end");
+    assert_eq!(end, now + TRIAL_MAX);
+    let decision = search.due(end, TRIP).expect("it ends");
+    assert!(!decision.is_unchecked);
+    let nothing = DamagedShare {
+        damaged: 0,
+        arrived: 0,
+    };
+    assert_eq!(decision.why, Some(ChecksumReason::NoDamage(nothing)));
+}
