@@ -93,7 +93,9 @@ fn a_carrier_that_is_to_be_chosen_has_no_checksum_where_damage_arrives() {
     stations.transfer(4 * OCTETS);
     let page = stations.page("/status");
     assert!(page.contains("udp-nochecksum: of "), "{page}");
-    let outward = &stations.peer()["damage"]["outward"];
+    let peer = stations.peer();
+    assert_eq!(peer["carrier"], "udp-nochecksum", "{page}");
+    let outward = &peer["damage"]["outward"];
     assert!(number(outward, "mended_datagrams") > 300, "{page}");
 }
 

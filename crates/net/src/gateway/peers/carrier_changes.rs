@@ -17,6 +17,17 @@ pub(in crate::gateway) const fn carrier_name(is_unchecked: bool) -> &'static str
     }
 }
 
+/// The carrier of data to a peer that is armoured or not, by its name in configurations. Without armour, no data leaves
+/// without checksum.
+pub(in crate::gateway) fn carrier_in_use(choice: &CarrierChoice, is_armoured: bool) -> String {
+    match choice {
+        CarrierChoice::Auto | CarrierChoice::UdpNoChecksum => carrier_name(is_armoured).to_owned(),
+        CarrierChoice::Udp | CarrierChoice::UdpLite | CarrierChoice::Ethernet(_) => {
+            choice.to_string()
+        }
+    }
+}
+
 /// The reason for a form of UDP, in words.
 pub(super) fn carrier_reason(why: ChecksumReason) -> String {
     let percent = |seen: DamagedShare| {

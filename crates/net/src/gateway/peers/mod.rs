@@ -11,7 +11,7 @@ mod outages;
 mod peer_names;
 mod rate;
 
-pub(super) use carrier_changes::carrier_name;
+pub(super) use carrier_changes::{carrier_in_use, carrier_name};
 pub(super) use decisions::Decision;
 pub(super) use decisions::{DECLARED_LOW, DECLARED_WRONG, RatesSeen};
 pub(super) use found_peers::TRY_AGAIN;

@@ -6,7 +6,7 @@ use super::status::{
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Body, Flow, Traffic};
-use crate::gateway::peers::{Peers, RateReport, index_of};
+use crate::gateway::peers::{Peers, RateReport, carrier_in_use, index_of};
 use crate::recording::RecordingCounters;
 use crate::session::{DropReason, LinkState, RoundTripQuantiles, Wire};
 use fulmar_proto::splice::FlowId;
@@ -96,6 +96,9 @@ impl Seen<'_> {
             path_mtu_bytes: state.map_or(0, |s| s.sizes.packet.0),
             packet_overhead_bytes: state.map_or(0, |s| s.sizes.overhead().0),
             wire: state.and_then(|s| s.wire).map(Wire::version),
+            carrier: settings.map_or_else(String::new, |peer| {
+                carrier_in_use(&peer.carrier, link.armours(known))
+            }),
             secure: state.is_some_and(|s| s.secure),
             rate_bits_per_second: (settings.and_then(|peer| peer.rate.bound()))
                 .map(Bitrate::as_bits_per_second),

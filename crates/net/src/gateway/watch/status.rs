@@ -31,6 +31,8 @@ pub struct PeerReport {
     pub packet_overhead_bytes: u64,
     /// The version of the data to and from it, 1 or 2, while there are keys.
     pub wire: Option<u8>,
+    /// The carrier of data to it now, as a configuration names it.
+    pub carrier: String,
     /// Whether datagrams are authenticated.
     pub secure: bool,
     /// The configured upper bound, if there is one.

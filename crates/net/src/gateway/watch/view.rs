@@ -339,7 +339,7 @@ fn says(peer: &PeerReport) -> String {
             text.push_str(" The link seems to carry more than configured.");
         }
     }
-    if let Some(damage) = &peer.damage {
+    if let Some(damage) = peer.damage.as_ref().filter(|_| peer.carrier != "udp") {
         text.push_str(&damage_in_words(damage));
     }
     text
