@@ -10,6 +10,7 @@ use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::{
     Carried, Datagram, MachineDriver, Ecn, Machine, PathId, Strict, TpduForm, Transmit, drain,
 };
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, ConnectionConfig, ConnectionId, AerotpEndpoint, EndpointConfig, Event, RateSource,
@@ -164,8 +165,15 @@ fuzz_target!(|plan: Plan| {
             )
         }),
         window_tpdus: u16::from(plan.window).max(2),
-        thin: (plan.window % 2 == 1).then_some(ThinRepair {
-            overhead_percent: plan.mack_every,
+        thin: (plan.window % 2 == 1).then(|| {
+            let thin = ThinRepair::at_most(plan.mack_every);
+            let goal = DeliveryGoal {
+                deadline: Duration::from_millis(u64::from(plan.fec_words)),
+                missed_millionths: 10_000,
+                deliver: Deliver::All,
+                order: DeliveryOrder::Kept,
+            };
+            if plan.window % 4 == 3 { thin.with_goal(goal) } else { thin }
         }),
         tpdu_bytes_max: 300,
         first_seq: TpduSeq(plan.first_seq),

@@ -8,6 +8,7 @@ use super::session_pair::{
     Copies, Medium, PEER, Pair, Way, connection_config, endpoint_config, noise, octets, speaking,
 };
 use fulmar_net::session::{SessionConfig, Wire, window_repair};
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, ConnectionConfig, EndpointConfig, RateSource, ThinRepair,
@@ -26,14 +27,30 @@ const BEFORE: Duration = Duration::from_secs(10);
 
 /// A link with a queue without end, which loses `loss` of what passes either way.
 fn link(loss: f64, seed: u64) -> Medium {
+    link_of([RATE; 2], loss, seed)
+}
+
+/// The same with a rate for each way.
+fn link_of(rates: [Bitrate; 2], loss: f64, seed: u64) -> Medium {
+    link_by(rates, move |_| loss, seed)
+}
+
+/// Loss of 25 and 75 % in turn, 100 ms each.
+fn on_off(now: Instant) -> f64 {
+    let turn = now.as_nanos() / 100_000_000;
+    if turn.is_multiple_of(2) { 0.25 } else { 0.75 }
+}
+
+/// The same with a loss that depends on the time.
+fn link_by(rates: [Bitrate; 2], loss: impl Fn(Instant) -> f64 + 'static, seed: u64) -> Medium {
     let mut rng = Rng::from_seed(seed).child("loss");
     let free = RefCell::new([Instant::START; 2]);
     Box::new(move |way, now, path, octets| -> Copies {
         let free = &mut free.borrow_mut()[way as usize];
         let wire = ByteCount::from_usize(octets.len() + HEADERS);
-        *free = (*free).max(now) + RATE.time_to_send(wire);
+        *free = (*free).max(now) + rates[way as usize].time_to_send(wire);
         let delay = free.saturating_since(now) + ONE_WAY;
-        if rng.chance(loss) {
+        if rng.chance(loss(now)) {
             Vec::new()
         } else {
             vec![(delay, path, octets.to_vec())]
@@ -198,7 +215,7 @@ fn transfers(how: How, len: usize, loss: f64, (count, seed): (usize, u64)) -> Ve
 }
 
 const fn at_most(overhead_percent: u8) -> ThinRepair {
-    ThinRepair { overhead_percent }
+    ThinRepair::at_most(overhead_percent)
 }
 
 const WAYS: [(&str, How); 4] = [
@@ -274,6 +291,47 @@ fn messages_of_a_thin_flow_come_as_soon_as_repetition_can_bring_them() {
     assert!(stream.rebuilt > 0);
 }
 
+/// The octets of bulk that are written for each message of the thin flow beside it: more than either way carries.
+const BULK: usize = 30_000;
+
+/// Sends messages beside bulk that fills both ways, of which the way back carries 64 kbit. Nothing is lost. Returns the TPDUs
+/// that came twice.
+fn beside_bulk(messages: usize) -> u64 {
+    let narrow = Bitrate::from_bits_per_second(64_000);
+    let mut pair = pair(way("repair symbols"), link_of([RATE, narrow], 0.0, 1));
+    pair.call(Way::Back, |session, now| {
+        let (endpoint, told) = (session.inner_mut(), RateSource::Told(narrow));
+        endpoint.set_rate_source(now, PEER.inner_path(), told);
+    });
+    pair.run(BEFORE);
+    let bulk = pair.connect();
+    pair.run(Duration::from_secs(2));
+    let back = pair.accepted(Way::Back).expect("it came");
+    let thin = pair.connect();
+    let (payload, much) = (octets(MESSAGE), octets(BULK));
+    for _ in 0..messages {
+        pair.call(Way::Back, |session, now| {
+            assert!(session.inner_mut().write(now, back, &much).is_ok());
+        });
+        pair.call(Way::Forward, |session, now| {
+            let endpoint = session.inner_mut();
+            assert!(endpoint.write(now, bulk, &much).is_ok());
+            assert_eq!(endpoint.write(now, thin, &payload), Ok(MESSAGE));
+        });
+        pair.run(EVERY);
+    }
+    let receiver = pair.session(Way::Back).inner();
+    receiver.path_counters(PEER.inner_path()).duplicates
+}
+
+#[test]
+fn beside_bulk_that_fills_the_way_back_a_thin_flow_repeats_little_for_nothing() {
+    const MESSAGES: usize = 1_500;
+    let needless = beside_bulk(MESSAGES);
+    println!("{needless} TPDUs came twice beside {MESSAGES} messages");
+    assert!(needless < MESSAGES as u64 / 40, "{needless}");
+}
+
 #[test]
 fn on_a_clean_path_a_thin_flow_costs_what_it_did() {
     let plain = run(way("like bulk"), Shape::Stream, 0.0, (2_000, 1));
@@ -281,6 +339,170 @@ fn on_a_clean_path_a_thin_flow_costs_what_it_did() {
     assert_eq!((thin.delays, thin.forward), (plain.delays, plain.forward));
     assert!(thin.back <= plain.back, "{thin:?}, {plain:?}");
     assert!(thin.twice == 0.0 && thin.rebuilt == 0);
+}
+
+/// A goal in order by this time.
+fn by(deadline_millis: u64, overhead_percent: u8) -> How {
+    let goal = DeliveryGoal {
+        deadline: Duration::from_millis(deadline_millis),
+        missed_millionths: DeliveryGoal::usual_miss(Deliver::All),
+        deliver: Deliver::All,
+        order: DeliveryOrder::Kept,
+    };
+    How {
+        thin: Some(ThinRepair::at_most(overhead_percent).with_goal(goal)),
+        windows: true,
+    }
+}
+
+#[test]
+fn messages_with_a_deadline_come_by_it_and_cost_no_more_than_that_takes() {
+    // The must of issue 21, point 1: loss, deadline in milliseconds, octets for one of message.
+    for (loss, deadline, octets_max) in [(0.1, 80, 1.4), (0.3, 90, 2.25)] {
+        let figures = run(by(deadline, 90), Shape::Stream, loss, (20_000, 1));
+        show(&format!("{deadline} ms in order"), loss, figures);
+        assert!(figures.millis()[2] <= deadline as f64, "{figures:?}");
+        assert!(figures.forward <= octets_max, "{figures:?}");
+    }
+    // Nothing more is sent where nothing is lost.
+    let clean = run(by(60, 90), Shape::Stream, 0.0, (2_000, 1));
+    let plain = run(way("like bulk"), Shape::Stream, 0.0, (2_000, 1));
+    assert_eq!((clean.delays, clean.forward), (plain.delays, plain.forward));
+}
+
+#[test]
+fn messages_that_are_worth_nothing_late_come_in_time_in_any_order_and_once() {
+    let deadline = Duration::from_millis(150);
+    // The must of issue 21, point 2: loss, share in time, octets for one of message.
+    for (loss, share, octets_max) in [(0.0, 1.0, 1.07), (0.1, 0.9997, 1.3), (0.3, 0.998, 1.85)] {
+        let came = run_in_time((deadline, 90), link(loss, 1), 20_000);
+        println!("{loss}: {came:?}");
+        assert!(
+            came.share >= share && came.forward <= octets_max,
+            "{came:?}"
+        );
+        assert_eq!(came.twice, 0, "{came:?}");
+        // Only what was repeated at the last moment, and then met a queue of its own copies.
+        assert!(came.late <= 20_000 / 1_000, "{came:?}");
+    }
+    let medium = link_by([RATE; 2], on_off, 1);
+    let came = run_in_time((deadline, 79), medium, 20_000);
+    println!("25 and 75 % in turn: {came:?}");
+    assert!(came.share >= 0.8 && came.forward <= 2.05, "{came:?}");
+}
+
+/// Messages that are worth nothing after their deadline, in any order.
+#[derive(Clone, Copy, Debug)]
+struct InTime {
+    /// The share that came in time.
+    share: f64,
+    /// Messages that came late, and messages that came twice.
+    late: usize,
+    twice: usize,
+    forward: f64,
+}
+
+/// Sends so many messages with this deadline.
+fn run_in_time(
+    (deadline, overhead_percent): (Duration, u8),
+    medium: Medium,
+    messages: u32,
+) -> InTime {
+    let goal = DeliveryGoal {
+        deadline,
+        missed_millionths: DeliveryGoal::usual_miss(Deliver::ByDeadline),
+        deliver: Deliver::ByDeadline,
+        order: DeliveryOrder::Any,
+    };
+    let thin = ThinRepair::at_most(overhead_percent).with_goal(goal);
+    let how = How {
+        thin: Some(thin),
+        windows: true,
+    };
+    let mut pair = pair(how, medium);
+    pair.run(BEFORE);
+    let id = pair.connect();
+    pair.run(Duration::from_secs(2));
+    let remote = pair.accepted(Way::Back).expect("it came");
+    pair.call(Way::Back, |session, now| {
+        session.inner_mut().read_in_any_order(now, remote);
+    });
+    let begin = pair.now;
+    let mut payload = octets(MESSAGE);
+    for message in 0..messages {
+        payload[..4].copy_from_slice(&message.to_be_bytes());
+        pair.call(Way::Forward, |session, now| {
+            let taken = session.inner_mut().write_message(now, id, &payload);
+            assert_eq!(taken, Ok(true), "there is room");
+        });
+        pair.run(EVERY);
+    }
+    pair.run(Duration::from_secs(5));
+    let app = pair.app(Way::Back);
+    let mut seen = vec![0_usize; messages as usize];
+    let mut late = 0;
+    let mut arrivals = app.arrivals.iter().peekable();
+    for (place, octets) in app.received.chunks(MESSAGE).enumerate() {
+        assert!(octets[4..] == payload[4..], "as it was sent");
+        let number = u32::from_be_bytes(octets[..4].try_into().expect("four"));
+        while arrivals
+            .next_if(|(_, total)| *total < (place + 1) * MESSAGE)
+            .is_some()
+        {}
+        let (at, _) = arrivals.peek().expect("it came");
+        seen[number as usize] += 1;
+        late += usize::from(at.saturating_since(begin + EVERY * number) > deadline);
+    }
+    let came = seen.iter().filter(|times| **times > 0).count();
+    InTime {
+        share: (came - late) as f64 / f64::from(messages),
+        late,
+        twice: seen.iter().filter(|times| **times > 1).count(),
+        forward: octets_sent(&pair, Way::Forward, begin) / (messages as usize * MESSAGE) as f64,
+    }
+}
+
+#[test]
+#[ignore = "prints a table"]
+fn messages_in_any_order_by_deadline() {
+    for (loss, millis) in [(0.0, 150), (0.1, 150), (0.3, 150), (0.3, 100), (0.3, 300)] {
+        for overhead in [20, 40, 100] {
+            let deadline = Duration::from_millis(millis);
+            let came = run_in_time((deadline, overhead), link(loss, 1), 20_000);
+            println!("{loss} {millis} ms, {overhead} %: {came:?}");
+        }
+    }
+    for millis in [150, 300] {
+        for overhead in [70, 76, 78, 79, 90] {
+            let deadline = Duration::from_millis(millis);
+            let medium = link_by([RATE; 2], on_off, 1);
+            let came = run_in_time((deadline, overhead), medium, 20_000);
+            println!("on-off {millis} ms, {overhead} %: {came:?}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "prints a table"]
+fn messages_with_a_deadline_by_goal() {
+    for overhead in [70, 85, 90, 95] {
+        let what = format!("90 ms in order, {overhead} %");
+        show(
+            &what,
+            0.3,
+            run(by(90, overhead), Shape::Stream, 0.3, (20_000, 1)),
+        );
+    }
+    for loss in [0.0, 0.05, 0.1, 0.2, 0.3, 0.4] {
+        for deadline in [60, 80, 90, 100, 120, 150] {
+            let what = format!("{deadline} ms in order");
+            show(
+                &what,
+                loss,
+                run(by(deadline, 100), Shape::Stream, loss, (10_000, 1)),
+            );
+        }
+    }
 }
 
 #[test]

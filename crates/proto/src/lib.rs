@@ -29,6 +29,7 @@ pub mod damage;
 pub mod fec;
 pub mod machine;
 pub mod rate;
+pub mod repair;
 pub mod rng;
 pub mod shares;
 pub mod splice;

@@ -3,7 +3,7 @@
 //! A trace never changes a machine's behaviour: records are dropped, and counted, when the queue is
 //! full, and nothing is drawn or computed for their sake.
 
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use std::collections::VecDeque;
 
@@ -64,6 +64,8 @@ pub enum TraceRecord {
         /// The rate expected, as a negative logarithm to base 2.
         rate_octaves: u8,
     },
+    /// The sender repairs a flow in another way from now on.
+    RepairPlanned(RepairDecision),
     /// The receiver rebuilt a TPDU from its block.
     Rebuilt {
         /// The TPDU's number.
@@ -88,6 +90,33 @@ pub enum TraceRecord {
         /// The state's name in the papers.
         to: &'static str,
     },
+}
+
+/// A change of a flow's repair, with its reason. Shares are in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepairDecision {
+    /// Losses that were seen, and their standard error.
+    pub loss: u32,
+    /// The standard error of [`RepairDecision::loss`].
+    pub loss_error: u32,
+    /// Losses right behind a loss: more than the losses where they come in bursts.
+    pub behind_a_loss: u32,
+    /// The goal: messages that may take longer than the deadline, and the deadline.
+    pub may_miss: u32,
+    /// The deadline of the goal.
+    pub deadline: Duration,
+    /// Messages that the new plan is predicted to miss.
+    pub will_miss: u32,
+    /// Packets for each message that it is predicted to take, in millionths.
+    pub packets: u32,
+    /// Messages that came too late under the plan before, and those that had one.
+    pub missed: u32,
+    /// The messages of the plan before.
+    pub messages: u32,
+    /// Repair symbols ahead for four messages.
+    pub ahead_quarters: u8,
+    /// Transmissions in the first rounds of repetition.
+    pub times: [u8; 3],
 }
 
 /// A bounded queue of records; the default keeps none.

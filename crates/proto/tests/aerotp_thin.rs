@@ -15,9 +15,7 @@ const MS: Duration = Duration::from_millis(1);
 
 fn config() -> ConnectionConfig {
     ConnectionConfig {
-        thin: Some(ThinRepair {
-            overhead_percent: 80,
-        }),
+        thin: Some(ThinRepair::at_most(80)),
         tpdu_bytes_max: 1_400,
         ..ConnectionConfig::default()
     }

@@ -1,6 +1,7 @@
 //! Every line as it is written, and as the guide describes it.
 
 use super::*;
+use fulmar_proto::trace::RepairDecision;
 use fulmar_proto::wire::TpduSeq;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ const PAGE: &str = include_str!("../../../../docs/guide/captures.md");
 
 /// One record of each kind; a new variant of `TraceRecord` does not compile in `From` until it has a
 /// name.
-const RECORDS: [TraceRecord; 11] = [
+const RECORDS: [TraceRecord; 12] = [
     TraceRecord::Sent {
         seq: SEQ,
         position: 1_000,
@@ -34,6 +35,19 @@ const RECORDS: [TraceRecord; 11] = [
         words: 5,
         rate_octaves: 13,
     },
+    TraceRecord::RepairPlanned(RepairDecision {
+        loss: 300_000,
+        loss_error: 28_000,
+        behind_a_loss: 310_000,
+        may_miss: 10_000,
+        deadline: Duration::from_millis(90),
+        will_miss: 8_000,
+        packets: 2_010_000,
+        missed: 3,
+        messages: 120,
+        ahead_quarters: 3,
+        times: [1, 2, 2],
+    }),
     TraceRecord::Rebuilt { seq: SEQ },
     TraceRecord::Damaged { seq: SEQ },
     TraceRecord::GivenUp { seq: SEQ },
@@ -70,7 +84,7 @@ fn lines() -> Vec<String> {
     }
     lines.missed(at(), place, 4).unwrap();
     lines.end(at(), "completed").unwrap();
-    assert_eq!(lines.lines(), 14);
+    assert_eq!(lines.lines(), 15);
     assert_eq!(lines.octets(), octets.len() as u64);
     text(octets)
 }
@@ -110,7 +124,7 @@ fn golden_lines() {
         r#"{"v":1,"time_s":1.5,"node":"10.0.0.1","flow":0,"end":"sender","event":"sent","seq":7,"position_bytes":1000,"payload_bytes":500,"again":true}"#
     );
     assert_eq!(
-        lines[13],
+        lines[14],
         r#"{"v":1,"time_s":1.5,"event":"end","how":"completed"}"#
     );
     let lines = gateway_lines();

@@ -409,6 +409,11 @@ impl Pair {
         id.expect("connects")
     }
 
+    /// The connection that the remote opened last.
+    pub(crate) fn accepted(&self, way: Way) -> Option<ConnectionId> {
+        self.app(way).id
+    }
+
     /// Forgets what both applications have received.
     pub(crate) fn begin_again(&mut self) {
         for side in &mut self.sides {

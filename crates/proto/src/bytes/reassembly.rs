@@ -19,6 +19,8 @@ enum Slot {
         intact: bool,
     },
     GivenUp,
+    /// Read before its turn.
+    Taken,
 }
 
 /// The result of inserting an arriving TPDU.
@@ -74,6 +76,8 @@ pub struct Reassembly {
     capacity: usize,
     settled: usize,
     missing_before: u32,
+    /// The TPDUs that came before their turn, in the order of arrival, if they may be read so.
+    early: Option<VecDeque<TpduSeq>>,
     spare: Vec<Vec<u8>>,
     payload_memory_bytes: usize,
 }
@@ -87,9 +91,24 @@ impl Reassembly {
             capacity,
             settled: 0,
             missing_before: 0,
+            early: None,
             spare: Vec::new(),
             payload_memory_bytes: 0,
         }
+    }
+
+    /// Lets TPDUs be read as they come, from now on.
+    pub fn read_in_any_order(&mut self) {
+        if self.early.is_none() {
+            let held = |(_, slot): &(u32, &Slot)| matches!(slot, Slot::Held { .. });
+            let early = (0..).zip(&self.slots).skip(self.settled).filter(held);
+            self.early = Some(early.map(|(at, _)| self.base.plus(at)).collect());
+        }
+    }
+
+    /// Whether TPDUs are read as they come.
+    pub const fn reads_in_any_order(&self) -> bool {
+        self.early.is_some()
     }
 
     /// The next TPDU expected: all before it arrived or were given up.
@@ -140,7 +159,7 @@ impl Reassembly {
         let outcome = if index < self.slots.len() {
             match &self.slots[index] {
                 Slot::Missing { .. } => Inserted::Filled,
-                Slot::Held { .. } | Slot::GivenUp => return Inserted::Duplicate,
+                Slot::Held { .. } | Slot::GivenUp | Slot::Taken => return Inserted::Duplicate,
             }
         } else {
             let new_holes = u32::try_from(index - self.slots.len()).unwrap_or(u32::MAX);
@@ -161,6 +180,11 @@ impl Reassembly {
             intact,
         };
         self.advance();
+        if index >= self.settled
+            && let Some(early) = &mut self.early
+        {
+            early.push_back(seq);
+        }
         outcome
     }
 
@@ -178,7 +202,7 @@ impl Reassembly {
                 *damaged = true;
                 true
             }
-            Slot::Held { .. } | Slot::GivenUp => false,
+            Slot::Held { .. } | Slot::GivenUp | Slot::Taken => false,
         }
     }
 
@@ -218,12 +242,16 @@ impl Reassembly {
         self.pass_given_up();
     }
 
-    /// Passes TPDUs that were given up: they need no reader to make room.
+    /// Passes TPDUs that were given up, or read already: they need no reader to make room.
     fn pass_given_up(&mut self) {
-        while self.settled > 0 && matches!(self.slots.front(), Some(Slot::GivenUp)) {
+        while self.settled > 0 {
+            match self.slots.front() {
+                Some(Slot::GivenUp) => self.pass(1),
+                Some(Slot::Taken) => self.base = self.base.plus(1),
+                _ => return,
+            }
             self.slots.pop_front();
             self.settled -= 1;
-            self.pass(1);
         }
     }
 
@@ -250,7 +278,7 @@ impl Reassembly {
                     self.slots.pop_front();
                     1
                 }
-                Some(Slot::Held { .. } | Slot::GivenUp) => break,
+                Some(Slot::Held { .. } | Slot::GivenUp | Slot::Taken) => break,
                 None => {
                     skipped.unnoticed = excess;
                     excess
@@ -295,6 +323,15 @@ impl Reassembly {
             .iter()
             .take(self.settled)
             .any(|slot| matches!(slot, Slot::Held { .. }))
+            || self.early.as_ref().is_some_and(|early| {
+                let mut early = early.iter();
+                early.any(|seq| self.is_held(*seq))
+            })
+    }
+
+    fn is_held(&self, seq: TpduSeq) -> bool {
+        let slot = self.index(seq).ok().and_then(|index| self.slots.get(index));
+        matches!(slot, Some(Slot::Held { .. }))
     }
 
     /// Takes the next TPDU in order and passes over those given up.
@@ -317,9 +354,33 @@ impl Reassembly {
                     });
                 }
                 Slot::GivenUp | Slot::Missing { .. } => self.missing_before += 1,
+                Slot::Taken => {}
             }
         }
-        None
+        self.read_early()
+    }
+
+    /// Takes the next TPDU that came before its turn, if that is wanted.
+    fn read_early(&mut self) -> Option<Chunk> {
+        loop {
+            let seq = self.early.as_mut()?.pop_front()?;
+            let index = self
+                .index(seq)
+                .ok()
+                .filter(|index| *index < self.slots.len());
+            let slot = index.map(|index| &mut self.slots[index]);
+            if let Some(slot @ Slot::Held { .. }) = slot
+                && let Slot::Held { octets, intact } = core::mem::replace(slot, Slot::Taken)
+            {
+                self.payload_memory_bytes -= octets.capacity();
+                return Some(Chunk {
+                    seq,
+                    octets,
+                    intact,
+                    missing_before: 0,
+                });
+            }
+        }
     }
 
     /// Takes back a payload vector for reuse.
@@ -336,6 +397,9 @@ impl Reassembly {
         self.payload_memory_bytes -= spare;
         self.spare = Vec::new();
         self.slots.shrink_to_fit();
+        if let Some(early) = &mut self.early {
+            early.shrink_to_fit();
+        }
     }
 }
 
@@ -365,6 +429,32 @@ mod tests {
         let read: Vec<TpduSeq> = core::iter::from_fn(|| ring.read()).map(|c| c.seq).collect();
         assert_eq!(read, [FIRST, FIRST.plus(1), FIRST.plus(2), FIRST.plus(3)]);
         assert_eq!(put(&mut ring, 1), Inserted::Duplicate, "read already");
+    }
+
+    #[test]
+    fn in_any_order_each_comes_as_it_arrives_and_once_and_makes_room_in_its_turn() {
+        let mut ring = ring();
+        let read = |ring: &mut Reassembly| ring.read().map(|chunk| chunk.seq.offset_from(FIRST));
+        put(&mut ring, 2);
+        assert!(!ring.is_readable());
+        ring.read_in_any_order();
+        put(&mut ring, 4);
+        assert!(ring.is_readable());
+        assert_eq!(read(&mut ring), Some(2));
+        assert_eq!(put(&mut ring, 2), Inserted::Duplicate);
+        put(&mut ring, 0);
+        assert_eq!(read(&mut ring), Some(0));
+        assert_eq!(read(&mut ring), Some(4));
+        assert_eq!(read(&mut ring), None);
+        assert!(!ring.is_readable());
+        assert_eq!(ring.holes(9).count(), 2);
+        assert_eq!(put(&mut ring, 1), Inserted::Filled);
+        assert_eq!(ring.next_expected(), FIRST.plus(3));
+        assert_eq!(read(&mut ring), Some(1));
+        put(&mut ring, 3);
+        assert_eq!(read(&mut ring), Some(3));
+        assert_eq!((read(&mut ring), ring.window()), (None, 8));
+        assert_eq!(put(&mut ring, 4), Inserted::Duplicate, "read before");
     }
 
     #[test]

@@ -176,6 +176,7 @@ impl Association {
             deadline: open.deadline,
             fec_words: open.fec_words,
             block: open.block,
+            thin: None,
             window: ByteCount(u64::from(open.window)),
             resume: false,
             durable: false,
@@ -247,6 +248,7 @@ impl Association {
             fec_words: self.class.fec_words,
             block: self.class.block,
             unsent_bytes_max: unsent_max(shared),
+            thin: self.class.thin_stream(shared.config.connection.thin),
             ..shared.config.connection
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
-use crate::transport::aerotp::Share;
+use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+use crate::transport::aerotp::{Share, ThinRepair};
 use crate::units::{ByteCount, Duration};
 use crate::wire::Mode;
 use crate::wire::aerotp::FecStrength;
@@ -29,6 +30,8 @@ pub struct FlowClass {
     pub fec_words: FecStrength,
     /// Parity across TPDUs, in modes that allow it.
     pub block: Option<BlockPlan>,
+    /// The repair of what leaves as it is written, if it is another than the gateway's.
+    pub thin: Option<ThinRepair>,
     /// Streams: octets accepted from one side's client that the other side's host has not
     /// acknowledged yet, at most; 4 MiB and more are up to twelve times as many where the path's rate and round trip take
     /// so many. Datagrams: octets that wait to be sent, at most.
@@ -56,6 +59,17 @@ impl FlowClass {
         }
     }
 
+    /// The repair of a connection that carries a stream, which is worth nothing with holes; `general` is the gateway's.
+    pub(super) fn thin_stream(&self, general: Option<ThinRepair>) -> Option<ThinRepair> {
+        let thin = self.thin.or(general)?;
+        let goal = thin.goal().map(|goal| DeliveryGoal {
+            deliver: Deliver::All,
+            order: DeliveryOrder::Kept,
+            ..goal
+        });
+        Some(goal.map_or(thin, |goal| thin.with_goal(goal)))
+    }
+
     /// The connection's share, as the scheduler sees it.
     pub(super) const fn share(&self) -> Share {
         Share {
@@ -75,6 +89,7 @@ impl Default for FlowClass {
             deadline: None,
             fec_words: FecStrength::NONE,
             block: None,
+            thin: None,
             window: ByteCount(1 << 20),
             resume: false,
             durable: false,

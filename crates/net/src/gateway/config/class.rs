@@ -5,6 +5,7 @@ use core::num::NonZeroU8;
 use core::time::Duration;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
+use fulmar_proto::repair::Deliver;
 use fulmar_proto::splice::{ClassId, FlowClass};
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::ByteCount;
@@ -31,6 +32,8 @@ pub enum CustodyPlace {
 pub struct ClassSettings {
     /// Its name.
     pub name: String,
+    /// Whether the repair follows a goal and what is measured, in the mode that `flow` names.
+    pub is_auto: bool,
     /// The settings that travel with every flow of it.
     pub flow: FlowClass,
     /// The place where the ingress keeps octets.
@@ -89,7 +92,10 @@ pub(super) const KEYS: &[&str] = &[
     "mode",
     "priority",
     "weight",
+    "deliver",
     "deadline",
+    "residual",
+    "overhead",
     "fec_block",
     "fec_block_close",
     "window",
@@ -103,6 +109,9 @@ const CUSTODIES: [(&str, CustodyPlace); 3] = [
     ("disk", CustodyPlace::Disk),
 ];
 
+/// The mode in which flows without a named one are carried: everything arrives, and what is damaged is asked for.
+const AUTO: Mode = Mode::HybridNackMack;
+
 /// The octets by which a stream may run ahead of its destination: a geostationary round trip at 50 mbit.
 const WINDOW: ByteCount = ByteCount(4 << 20);
 const WINDOW_MIN: ByteCount = ByteCount(4 << 10);
@@ -114,8 +123,9 @@ const BLOCK_CLOSE: Duration = Duration::from_millis(20);
 pub(super) fn built_in() -> ClassSettings {
     ClassSettings {
         name: DEFAULT_CLASS.to_owned(),
+        is_auto: true,
         flow: FlowClass {
-            mode: Mode::HybridNackMack,
+            mode: AUTO,
             window: WINDOW,
             ..FlowClass::default()
         },
@@ -128,11 +138,13 @@ pub(super) fn read(
     name: &str,
     id: ClassId,
     reader: &TableReader<'_>,
+    overhead: Option<u8>,
 ) -> Result<ClassSettings, SettingsError> {
-    let modes = Mode::ALL.map(|mode| (mode.name(), mode));
-    let mode = reader
-        .choice("mode", &modes)?
-        .unwrap_or(Mode::HybridNackMack);
+    let modes = Mode::ALL.map(|mode| (mode.name(), Some(mode)));
+    let modes: Vec<_> = [("auto", None)].into_iter().chain(modes).collect();
+    let mode = reader.choice("mode", &modes)?.flatten();
+    let is_auto = mode.is_none();
+    let mode = mode.unwrap_or(AUTO);
     let rules = ModeRules::of(mode);
     let custody = reader.choice("custody", &CUSTODIES)?;
     let custody = match custody {
@@ -160,20 +172,25 @@ pub(super) fn read(
     }
     let priority = reader.whole("priority", 0..=63)?.unwrap_or(0);
     let weight = reader.whole("weight", 1..=255)?.unwrap_or(1);
+    let thin = super::thin::of_class(reader, (is_auto, deadline), overhead)?;
+    let goal = thin.and_then(|thin| thin.goal());
+    let keeps_late = goal.is_some_and(|goal| goal.deliver == Deliver::All);
     let flow = FlowClass {
         mode,
         priority: Priority(u8::try_from(priority).unwrap_or(u8::MAX)),
         id,
         weight: u8::try_from(weight).unwrap_or(u8::MAX),
-        deadline,
+        deadline: deadline.filter(|_| !keeps_late),
         fec_words: FecStrength::NONE,
         block: block(reader, mode)?,
+        thin,
         window,
         resume: custody != CustodyPlace::None,
         durable: custody == CustodyPlace::Disk,
     };
     Ok(ClassSettings {
         name: name.to_owned(),
+        is_auto,
         flow,
         custody,
         keep,

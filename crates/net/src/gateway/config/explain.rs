@@ -211,10 +211,22 @@ pub fn describe_class(class: &ClassSettings) -> String {
         Mode::Unreliable => "no more assurance than the link gives, in order",
         Mode::Datagram => "no more assurance than the link gives",
     };
-    let mut text = format!(
-        "mode {} ({promise}), priority {}",
-        flow.mode, flow.priority.0
-    );
+    let mode = if class.is_auto {
+        "auto"
+    } else {
+        flow.mode.name()
+    };
+    let mut text = format!("mode {mode} ({promise}), priority {}", flow.priority.0);
+    if let Some((thin, goal)) = flow.thin.and_then(|thin| Some((thin, thin.goal()?))) {
+        let _ = write!(
+            text,
+            ", repaired by copies and repair symbols so that {} % of the messages of a thin stream within {} arrive, as far as \
+             {} % more octets than repetition takes allow it",
+            f64::from(1_000_000 - goal.missed_millionths.min(1_000_000)) / 1e4,
+            format_duration(goal.deadline),
+            thin.overhead_percent
+        );
+    }
     if flow.weight != 1 {
         let _ = write!(text, ", weight {}", flow.weight);
     }

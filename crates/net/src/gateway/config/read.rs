@@ -108,7 +108,10 @@ impl GatewayConfig {
         let root = TableReader::root(&document.name, &document.root, ROOT)?;
         let security = security(&root)?;
         let peers = peers(&root, &security)?;
-        let classes = classes(&root)?;
+        let own = root.table("gateway", GATEWAY)?;
+        let own = own.as_ref();
+        let overhead = super::thin::overhead(own)?;
+        let classes = classes(&root, overhead)?;
         let names = Names {
             peers: &peers,
             classes: &classes,
@@ -136,8 +139,6 @@ impl GatewayConfig {
         }
         refuse_shared_ports(&root, metrics)?;
         let [capture, trace] = recordings(&root)?;
-        let own = root.table("gateway", GATEWAY)?;
-        let own = own.as_ref();
         let listen = own
             .map(|own| own.value::<Listen>("listen"))
             .transpose()?
@@ -158,7 +159,7 @@ impl GatewayConfig {
         let words = words.and_then(|words| u16::try_from(words).ok());
         refuse_words_of_auto(own, words, &peers)?;
         Ok(Self {
-            thin: super::thin::read(own)?,
+            thin: super::thin::general(overhead),
             fec_words: words
                 .and_then(FecStrength::from_words)
                 .unwrap_or(FecStrength::NONE),
@@ -342,7 +343,7 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
     })
 }
 
-fn classes(root: &TableReader<'_>) -> Read<Vec<ClassSettings>> {
+fn classes(root: &TableReader<'_>, overhead: Option<u8>) -> Read<Vec<ClassSettings>> {
     let tables = root.named_tables("class", &[class::KEYS])?;
     if tables.len() > CLASSES_MAX {
         let problem = format!("there may be {CLASSES_MAX} at most");
@@ -351,10 +352,10 @@ fn classes(root: &TableReader<'_>) -> Read<Vec<ClassSettings>> {
     let mut classes = vec![class::built_in()];
     for (name, reader) in &tables {
         if *name == DEFAULT_CLASS {
-            classes[0] = class::read(name, ClassId(0), reader)?;
+            classes[0] = class::read(name, ClassId(0), reader, overhead)?;
         } else {
             let id = u8::try_from(classes.len()).unwrap_or(u8::MAX);
-            classes.push(class::read(name, ClassId(id), reader)?);
+            classes.push(class::read(name, ClassId(id), reader, overhead)?);
         }
     }
     Ok(classes)

@@ -75,6 +75,7 @@ impl Flow {
             deadline: open.deadline,
             fec_words: open.fec_words,
             block: open.block,
+            thin: None,
             window: crate::units::ByteCount(u64::from(open.window)),
             resume: open.resume,
             durable: open.durable,
@@ -167,6 +168,7 @@ impl Flow {
                 .saturating_add(BUFFER_BESIDE_WINDOW)
                 .min(base.send_buffer_bytes),
             unsent_bytes_max: shared.config.unsent_max.as_usize(),
+            thin: self.class.thin_stream(base.thin),
             ..base
         }
     }

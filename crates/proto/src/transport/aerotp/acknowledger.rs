@@ -192,6 +192,8 @@ impl Acknowledger {
             return;
         }
         self.list(seq);
+        // The MACK that lists it is news, after which another duplicate asks for another one.
+        self.pending = self.pending.max(1);
         self.timers
             .set_if_idle(AckTimer::Flush, now + self.policy.flush);
     }
@@ -319,13 +321,14 @@ impl Acknowledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::aerotp::ThinRepair;
     use crate::transport::aerotp::packing::Packing;
     use crate::units::Duration;
     use crate::wire::aerotp::{self as wire, FecStrength, Feedback, Mack, parse};
     use crate::wire::{Mode, Port};
 
-    /// The hold time in the MACK that `acks` writes at `now`.
-    fn hold(acks: &mut Acknowledger, now: Instant) -> Option<Duration> {
+    /// The MACK that `acks` writes at `now`, with a hole at the beginning.
+    fn tell(acks: &mut Acknowledger, now: Instant) -> Vec<u8> {
         let template = Feedback {
             source: Port(1),
             destination: Port(2),
@@ -338,7 +341,7 @@ mod tests {
         let state = ReceiverState {
             next_expected: TpduSeq(0),
             window: 8,
-            has_holes: false,
+            has_holes: true,
             channel: None,
             report: None,
         };
@@ -351,10 +354,43 @@ mod tests {
         let mut out = Vec::new();
         acks.demand();
         acks.write(now, answer, state, &mut out);
+        out
+    }
+
+    /// The hold time in the MACK that `acks` writes at `now`.
+    fn hold(acks: &mut Acknowledger, now: Instant) -> Option<Duration> {
+        let out = tell(acks, now);
         let tpdu = parse(&out).expect("our own");
         match Mack::of(&tpdu).expect("a MACK").acks {
             wire::Acks::Cumulative { receiver, .. } => receiver.hold.to_duration(),
             wire::Acks::Listed { .. } => panic!("the style is cumulative"),
+        }
+    }
+
+    /// Copies with answers at once: a duplicate is listed, told, and comes again.
+    #[test]
+    fn a_copy_that_comes_behind_the_answer_to_it_is_answered_again() {
+        let config = ConnectionConfig {
+            copies: NonZeroU8::new(2).expect("two"),
+            thin: Some(ThinRepair::default()),
+            ..ConnectionConfig::default()
+        };
+        let mut acks = Acknowledger::new(AckScheme::Aggregated, &config);
+        let mut now = Instant::START;
+        let answered = |acks: &mut Acknowledger, now: Instant| {
+            let at = acks.next_deadline().map(|deadline| deadline.at);
+            at.is_some_and(|at| at <= now + AckPolicy::default().flush)
+        };
+        // A hole before it keeps it listed.
+        acks.on_arrival(now, TpduSeq(3), true);
+        tell(&mut acks, now);
+        for _ in 0..3 {
+            now += Duration::from_millis(50);
+            acks.on_duplicate(now, TpduSeq(3));
+            assert!(answered(&mut acks, now), "the sender missed the answer");
+            now += Duration::from_millis(5);
+            acks.handle_deadline(now);
+            tell(&mut acks, now);
         }
     }
 

@@ -4,6 +4,7 @@
 //! follow as TPDUs of their own. The receiver keeps recent payloads, since a symbol may come after
 //! the sources were read.
 
+use super::window_repair::payloads;
 use crate::bytes::SendBuffer;
 use crate::fec::block::{BlockDecoder, BlockPlan, BlockSchedule, ClosedBlock, encode_repair};
 use crate::machine::Deadline;
@@ -90,16 +91,8 @@ impl ParityPlan {
             if *index >= repairs {
                 self.closed.pop_front();
             }
-            // Only a payload that wraps around the buffer's end is copied.
             let mut wrapped = vec![Vec::new(); usize::from(k)];
-            let slices: Vec<&[u8]> = (0..)
-                .zip(&mut wrapped)
-                .map(|(offset, copy)| {
-                    board.get(first.plus(offset)).map_or(&[][..], |entry| {
-                        buffer.slice(entry.position, entry.len as usize, copy)
-                    })
-                })
-                .collect();
+            let slices = payloads(first, (board, buffer), &mut wrapped);
             symbol.clear();
             let descriptor =
                 BlockDescriptor::new(BlockDescriptor::CAUCHY_GF256, u16::from(k), this);

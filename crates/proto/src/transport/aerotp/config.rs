@@ -4,6 +4,7 @@ use super::endpoint::AddressKey;
 use super::modes::AckScheme;
 use super::packing::Packing;
 use super::rate_source::RateSource;
+use super::thin_repair::ThinRepair;
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
 use crate::transport::parts::RtoLimits;
@@ -61,24 +62,6 @@ impl Default for AckPolicy {
             repeats: 8,
             flush: Duration::from_millis(5),
             style: AckStyle::Cumulative,
-        }
-    }
-}
-
-/// The repair of thin flows: those whose data leave as they are written, so that the rate allows more.
-///
-/// Their data are answered at once, and more than once where answers are lost. What got no answer in time is repeated
-/// without waiting until something later has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThinRepair {
-    /// Octets of repetitions sent several times at once, in hundredths of the data, at most. 0 for none.
-    pub overhead_percent: u8,
-}
-
-impl Default for ThinRepair {
-    fn default() -> Self {
-        Self {
-            overhead_percent: 40,
         }
     }
 }

@@ -338,6 +338,11 @@ impl Connection {
         self.receiver.read(now, &mut self.counters)
     }
 
+    /// Lets what the peer writes be read as it comes, from now on.
+    pub(super) fn read_in_any_order(&mut self) {
+        self.receiver.read_in_any_order();
+    }
+
     /// Whether everything that the peer wrote is here, with its end.
     pub(super) fn is_complete(&self) -> bool {
         self.receiver.is_complete()

@@ -331,6 +331,11 @@ impl AerotpEndpoint {
         self.with(now, id, |c| c.read(now)).flatten()
     }
 
+    /// Lets what the peer writes on a connection be read as it comes, from now on.
+    pub fn read_in_any_order(&mut self, now: Instant, id: ConnectionId) {
+        self.with(now, id, Connection::read_in_any_order);
+    }
+
     /// Takes a payload's memory back for the next payload.
     pub fn recycle(&mut self, id: ConnectionId, octets: Vec<u8>) {
         if let Some(entry) = self.connections.get_mut(&id) {

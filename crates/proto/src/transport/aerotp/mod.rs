@@ -30,13 +30,13 @@ mod rate_source;
 mod receiver;
 mod schedule;
 mod sender;
+mod thin_repair;
 mod tombstones;
 mod tpdu_shape;
 mod window_repair;
 
 pub use config::{
-    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share,
-    ThinRepair, Treatment,
+    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };
 pub use counters::Counters;
 pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note};
@@ -45,4 +45,5 @@ pub use event::{
 };
 pub use modes::{AckScheme, ModeRules, Nacks};
 pub use rate_source::{RateSource, SHARINGS};
+pub use thin_repair::ThinRepair;
 pub use tpdu_shape::TpduShape;

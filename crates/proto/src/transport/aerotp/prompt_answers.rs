@@ -10,10 +10,10 @@ use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use std::collections::VecDeque;
 
-/// The least time between two answers. Four of them leave within the default wait for more arrivals.
-const GAP: Duration = Duration::from_micros(1_500);
+/// The least time between two answers. All to one TPDU leave within the default wait for more arrivals.
+const GAP: Duration = Duration::from_micros(750);
 /// The answers to one TPDU, at most.
-const ANSWERS_MAX: u32 = 4;
+const ANSWERS_MAX: u32 = 7;
 /// All answers to a TPDU are lost so often at the most, of 2^16: one time in 256.
 const MISSED_MAX: u32 = 1 << 8;
 /// Arrivals that are remembered, to know the copies of a TPDU that were sent with it.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_lost_there_is_one_answer_and_where_much_is_lost_there_are_four() {
+    fn where_nothing_is_lost_there_is_one_answer_and_where_much_is_lost_there_are_seven() {
         let mut prompt = PromptAnswers::default();
         let second = |n| Instant::START + Duration::from_secs(n);
         (0..100).for_each(|n| prompt.on_arrival(TpduSeq(n), 0));
@@ -105,8 +105,12 @@ mod tests {
         for _ in 0..5 {
             prompt.on_holes(8);
         }
-        let all = [0, 1, 2, 3].map(|n| GAP * n);
-        assert_eq!(answers(&mut prompt, second(3)), all);
+        let all = [0, 1, 2, 3, 4].map(|n| GAP * n);
+        assert_eq!(answers(&mut prompt, second(3)), all, "29 in a hundred");
+        for _ in 0..20 {
+            prompt.on_holes(8);
+        }
+        assert_eq!(answers(&mut prompt, second(4)).len(), 7, "the most");
     }
 
     #[test]

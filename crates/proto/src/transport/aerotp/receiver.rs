@@ -9,7 +9,7 @@ use super::config::ConnectionConfig;
 use super::counters::Counters;
 use super::modes::{ModeRules, Nacks};
 use super::patience::Patience;
-use super::window_repair::{Rebuilt, WindowAssembly};
+use super::window_repair::{RebuiltTpdus, WindowAssembly};
 use crate::bytes::{Chunk, Inserted, Reassembly};
 use crate::damage::{ChannelReport, SeenErrors};
 use crate::machine::Deadline;
@@ -52,6 +52,8 @@ pub(super) struct Arrival<'a> {
     pub(super) marked: bool,
     /// Whether the sender asks for an answer at once.
     pub(super) asks: bool,
+    /// Whether the sender took the payload back: it would come too late.
+    pub(super) is_withdrawn: bool,
     pub(super) corrected_symbols: u32,
     pub(super) body: &'a [u8],
 }
@@ -190,7 +192,12 @@ impl Receiver {
             counters.recovered_fec_words += 1;
             counters.corrected_symbols += u64::from(arrival.corrected_symbols);
         }
-        let inserted = self.insert(now, arrival.seq, arrival.body, true, counters);
+        let body = if arrival.is_withdrawn {
+            &[][..]
+        } else {
+            arrival.body
+        };
+        let inserted = self.insert(now, arrival.seq, body, true, counters);
         if !matches!(inserted, Inserted::Duplicate | Inserted::Beyond) {
             let (seq, corrected_symbols) = (arrival.seq, arrival.corrected_symbols);
             trace.note(
@@ -200,10 +207,13 @@ impl Receiver {
                     corrected_symbols,
                 },
             );
-            self.blocks.on_source(now, arrival.seq, arrival.body);
-            self.rebuild(now, counters, trace);
-            let rebuilt = self.windows.on_source(arrival.seq, arrival.body);
-            self.take_rebuilt(now, rebuilt, counters, trace);
+            // A payload that was taken back mends nothing.
+            if !arrival.is_withdrawn {
+                self.blocks.on_source(now, arrival.seq, arrival.body);
+                self.rebuild(now, counters, trace);
+                let rebuilt = self.windows.on_source(arrival.seq, arrival.body);
+                self.take_rebuilt(now, rebuilt, counters, trace);
+            }
         }
         if arrival.asks {
             self.acks.on_asked(now);
@@ -375,7 +385,7 @@ impl Receiver {
     fn take_rebuilt(
         &mut self,
         now: Instant,
-        rebuilt: Rebuilt,
+        rebuilt: RebuiltTpdus,
         counters: &mut Counters,
         trace: &mut Trace,
     ) {
@@ -429,10 +439,32 @@ impl Receiver {
         self.acks.demand();
     }
 
-    /// Takes the next payload in order.
+    /// Lets payloads be read as they come, from now on.
+    pub(super) fn read_in_any_order(&mut self) {
+        self.ring.read_in_any_order();
+    }
+
+    /// Whether payloads are read as they come. Only then may they be taken back.
+    pub(super) const fn reads_in_any_order(&self) -> bool {
+        self.ring.reads_in_any_order()
+    }
+
+    /// The next payload. Of a connection an empty one was taken back.
+    fn next_chunk(&mut self) -> Option<Chunk> {
+        loop {
+            let chunk = self.ring.read()?;
+            if !chunk.octets.is_empty() || !self.rules.connection {
+                return Some(chunk);
+            }
+            self.ring.recycle(chunk.octets);
+        }
+    }
+
+    /// Takes the next payload, in order unless any order will do.
     pub(super) fn read(&mut self, now: Instant, counters: &mut Counters) -> Option<Chunk> {
-        let Some(chunk) = self.ring.read() else {
+        let Some(chunk) = self.next_chunk() else {
             self.readable_told = false;
+            self.acks.on_window(self.ring.window(), self.window);
             return None;
         };
         counters.delivered_bytes += chunk.octets.len() as u64;

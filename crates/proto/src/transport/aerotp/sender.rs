@@ -396,6 +396,7 @@ impl Sender {
         while !self.defers_lost()
             && let Some(seq) = self.board.next_lost()
         {
+            self.withdraw_late(now, seq);
             if let Some(unit) = self.again(now, seq) {
                 self.copies.follow(seq);
                 self.copy_repetition(seq, unit.len);
@@ -414,7 +415,7 @@ impl Sender {
 
     fn again(&mut self, now: Instant, seq: TpduSeq) -> Option<Unit> {
         let entry = self.board.get(seq)?;
-        let (position, len) = (entry.position, entry.len as usize);
+        let (position, len) = (entry.position, entry.len_again());
         self.board.on_sent_again(now, seq);
         self.arm_retransmission(now);
         Some(Unit {
@@ -461,6 +462,7 @@ impl Sender {
         if let Some(thin) = &mut self.thin {
             thin.on_first_sent(now, len);
         }
+        self.repair_ahead(now, seq, len);
         self.parity.on_source(now, seq);
         if self.rules.retransmits() {
             self.arm_retransmission(now);

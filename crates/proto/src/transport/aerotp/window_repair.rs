@@ -11,10 +11,10 @@ use crate::wire::TpduSeq;
 use crate::wire::aerotp::WindowDescriptor;
 
 /// The most TPDUs that a symbol of ours spans.
-const SPAN_MAX: usize = 64;
+const SPANNED_MAX: usize = 64;
 /// The most that a receiver keeps: twice that span, since symbols and TPDUs come late.
 const LIMITS: WindowLimits = WindowLimits {
-    sources: 2 * SPAN_MAX,
+    sources: 2 * SPANNED_MAX,
     equations: 64,
     memory_bytes: 1 << 20,
 };
@@ -25,6 +25,21 @@ const KEPT_WITHOUT_SYMBOL: u32 = 1_024;
 /// Ordinals begin here, so that numbers before the first have some, too.
 const ORDINALS_FROM: u64 = 1 << 32;
 
+/// The payloads from `first` on, one for each of `wrapped`: only one that wraps around the buffer's end is copied there.
+pub(super) fn payloads<'a>(
+    first: TpduSeq,
+    (board, buffer): (&Scoreboard, &'a SendBuffer),
+    wrapped: &'a mut [Vec<u8>],
+) -> Vec<&'a [u8]> {
+    let payload = |(offset, copy): (u32, &'a mut Vec<u8>)| {
+        let entry = board.get(first.plus(offset));
+        entry.map_or(&[][..], |entry| {
+            buffer.slice(entry.position, entry.len as usize, copy)
+        })
+    };
+    (0..).zip(wrapped).map(payload).collect()
+}
+
 /// Makes a connection's symbols.
 #[derive(Debug, Default)]
 pub(super) struct WindowSymbols {
@@ -33,30 +48,21 @@ pub(super) struct WindowSymbols {
 }
 
 impl WindowSymbols {
-    /// Writes a symbol over the TPDUs that were repeated and are not confirmed, to `symbol`. Returns its first number.
-    /// It spans all from the first to the last of them; what arrived between is known to the decoder if its window is that
-    /// old. `None` if there is one such TPDU at most, which a copy mends as well.
+    /// Writes a symbol over these TPDUs, oldest first, to `symbol`. Returns its first number. It spans all from the first
+    /// to the last of them; what arrived between is known to the decoder if its window is that old. `None` if there is
+    /// one TPDU at most, which a copy mends as well.
     pub(super) fn write(
         &mut self,
-        board: &Scoreboard,
-        buffer: &SendBuffer,
+        mut open: impl Iterator<Item = TpduSeq>,
+        (board, buffer): (&Scoreboard, &SendBuffer),
         symbol: &mut Vec<u8>,
     ) -> Option<(TpduSeq, WindowDescriptor)> {
-        let mut repeated = board.repeated();
-        let first = repeated.next()?;
-        let within = |last: &TpduSeq| (last.offset_from(first) as usize) < SPAN_MAX;
-        let last = repeated.take_while(within).last()?;
+        let first = open.next()?;
+        let within = |last: &TpduSeq| (last.offset_from(first) as usize) < SPANNED_MAX;
+        let last = open.take_while(within).last()?;
         let count = u16::try_from(last.offset_from(first) + 1).ok()?;
-        // Only a payload that wraps around the buffer's end is copied.
         let mut wrapped = vec![Vec::new(); usize::from(count)];
-        let slices: Vec<&[u8]> = (0..)
-            .zip(&mut wrapped)
-            .map(|(offset, copy)| {
-                board.get(first.plus(offset)).map_or(&[][..], |entry| {
-                    buffer.slice(entry.position, entry.len as usize, copy)
-                })
-            })
-            .collect();
+        let slices = payloads(first, (board, buffer), &mut wrapped);
         let key = self.next_key;
         let descriptor = WindowDescriptor::new(count, Density::FULL.threshold(), key)?;
         symbol.clear();
@@ -69,7 +75,7 @@ impl WindowSymbols {
 }
 
 /// The payloads that were rebuilt.
-pub(super) type Rebuilt = Vec<(TpduSeq, Vec<u8>)>;
+pub(super) type RebuiltTpdus = Vec<(TpduSeq, Vec<u8>)>;
 
 /// Takes the peer's symbols.
 #[derive(Debug, Default)]
@@ -88,14 +94,14 @@ fn number(ordinal: u64) -> TpduSeq {
     TpduSeq(u32::try_from(ordinal & u64::from(u32::MAX)).unwrap_or_default())
 }
 
-fn numbered(rebuilt: Vec<(u64, Vec<u8>)>) -> Rebuilt {
+fn numbered(rebuilt: Vec<(u64, Vec<u8>)>) -> RebuiltTpdus {
     let of = |(at, octets)| (number(at), octets);
     rebuilt.into_iter().map(of).collect()
 }
 
 impl WindowAssembly {
     /// Takes the payload of a data TPDU that is new. Returns what it determines besides.
-    pub(super) fn on_source(&mut self, seq: TpduSeq, octets: &[u8]) -> Rebuilt {
+    pub(super) fn on_source(&mut self, seq: TpduSeq, octets: &[u8]) -> RebuiltTpdus {
         let Some(decoder) = &mut self.decoder else {
             return Vec::new();
         };
@@ -115,7 +121,7 @@ impl WindowAssembly {
         (first, end_seen): (TpduSeq, TpduSeq),
         descriptor: WindowDescriptor,
         symbol: &[u8],
-    ) -> Option<Rebuilt> {
+    ) -> Option<RebuiltTpdus> {
         let end = first.plus(u32::from(descriptor.sources()));
         if end.distance_from(end_seen) > AHEAD_MAX {
             return None;

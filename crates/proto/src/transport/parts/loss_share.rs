@@ -48,6 +48,20 @@ impl LossShare {
             .unwrap_or(most)
     }
 
+    /// The share that is lost, of 2^16.
+    pub const fn of_65536(self) -> u32 {
+        self.share
+    }
+
+    /// The number of transmissions that the share stands for: those seen, and twice the memory at most.
+    pub const fn weight(self) -> u32 {
+        if self.seen == MEMORY {
+            MEMORY * 2
+        } else {
+            self.seen
+        }
+    }
+
     /// Hundredths that are lost, rounded up.
     pub const fn percent(self) -> u32 {
         (self.share * 100).div_ceil(ONE)

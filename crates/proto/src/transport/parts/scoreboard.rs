@@ -45,8 +45,30 @@ pub struct Outstanding {
     /// The time at which it last left, as a copy or otherwise.
     sent_at: Instant,
     state: State,
+    /// The time of its second attempt.
+    repeated_at: Option<Instant>,
+    /// Whether it was ever held lost.
+    was_held_lost: bool,
     /// Whether it was last held lost for being late.
     was_late: bool,
+    /// Whether it is sent without its payload, since that would come too late.
+    pub is_withdrawn: bool,
+}
+
+impl Outstanding {
+    /// The time at which it left first.
+    pub const fn first_sent_at(&self) -> Instant {
+        self.first_sent_at
+    }
+
+    /// The payload octets with which it is sent again: one stands for what was taken back.
+    pub const fn len_again(&self) -> usize {
+        if self.is_withdrawn {
+            1
+        } else {
+            self.len as usize
+        }
+    }
 }
 
 /// Whether a TPDU was repeated because no answer came in time.
@@ -56,13 +78,28 @@ pub enum LateRepetition {
     Never,
     /// It was, and a transmission before had been lost.
     Rightly,
-    /// It was, and a transmission before had arrived.
+    /// It was, or was about to be, and a transmission before had arrived.
     Needlessly,
+    /// It was, and it came before the repetition: a transmission, or what a repair symbol gave back.
+    Unclear,
+}
+
+/// The fate of a TPDU's first transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstFate {
+    /// It arrived.
+    Arrived,
+    /// It was lost.
+    Lost,
+    /// Nobody knows.
+    Unknown,
 }
 
 /// A TPDU that the receiver turned out to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
+    /// Its number.
+    pub seq: TpduSeq,
     /// The number of times it had been sent; copies that followed at once are not counted.
     pub attempts: u16,
     /// Payload octets.
@@ -71,6 +108,8 @@ pub struct Settled {
     pub took: Duration,
     /// Whether it was repeated for being late.
     pub late: LateRepetition,
+    /// Whether its first transmission had arrived.
+    pub first: FirstFate,
 }
 
 /// One transmission, in the order of sending.
@@ -109,6 +148,10 @@ pub struct Scoreboard {
     reorder_window: Duration,
     /// The time at which a repair symbol left last.
     symbol_at: Option<Instant>,
+    /// The time by which a symbol's answer comes later than that to the TPDU that it follows.
+    symbol_wait: Duration,
+    /// The stamp of the newest transmission that the answer in hand knows of.
+    echo: Option<u32>,
     timers: TimerTable<OvertakenTimer>,
 }
 
@@ -132,6 +175,8 @@ impl Scoreboard {
             stamps: Stamps::default(),
             reorder_window: Duration::ZERO,
             symbol_at: None,
+            symbol_wait: Duration::ZERO,
+            echo: None,
             timers: TimerTable::default(),
         }
     }
@@ -197,7 +242,10 @@ impl Scoreboard {
             attempt_at: now,
             sent_at: now,
             state,
+            repeated_at: None,
+            was_held_lost: false,
             was_late: false,
+            is_withdrawn: false,
         });
         self.log.push_back(Transmission {
             seq,
@@ -226,6 +274,7 @@ impl Scoreboard {
         }
         entry.attempts = entry.attempts.saturating_add(1);
         entry.attempt_at = now;
+        entry.repeated_at.get_or_insert(now);
         self.log_transmission(now, index, seq);
     }
 
@@ -241,6 +290,11 @@ impl Scoreboard {
     /// an early answer is no sign of order.
     pub const fn on_symbol(&mut self, now: Instant) {
         self.symbol_at = Some(now);
+    }
+
+    /// Sets the time for which what was overtaken may still come out of the symbol that follows what overtook it.
+    pub const fn wait_for_symbols(&mut self, wait: Duration) {
+        self.symbol_wait = wait;
     }
 
     /// Whether `seq` was sent and is neither known to have arrived nor held lost.
@@ -292,11 +346,34 @@ impl Scoreboard {
 
     /// The TPDUs that were sent more than once and are not known to have arrived, oldest first.
     pub fn repeated(&self) -> impl Iterator<Item = TpduSeq> {
-        let open = |entry: &Outstanding| entry.attempts > 1 && entry.state != State::Settled;
-        (0..)
-            .zip(&self.entries)
-            .filter(move |(_, entry)| open(entry))
-            .map(|(offset, _)| self.base.plus(offset))
+        let is_open = |entry: &Outstanding| entry.attempts > 1 && entry.state != State::Settled;
+        let open = self.behind_withdrawn();
+        open.filter(move |(_, entry)| is_open(entry))
+            .map(|(seq, _)| seq)
+    }
+
+    /// Takes the payload back of a TPDU that has not arrived.
+    pub fn withdraw(&mut self, seq: TpduSeq) {
+        if let Some(index) = self.index(seq) {
+            self.entries[index].is_withdrawn = true;
+        }
+    }
+
+    /// The entries behind the last one that was withdrawn, with their numbers, oldest first.
+    fn behind_withdrawn(&self) -> impl Iterator<Item = (TpduSeq, &Outstanding)> {
+        let withdrawn = self.entries.iter().rposition(|entry| entry.is_withdrawn);
+        let numbered = (0..)
+            .map(|offset| self.base.plus(offset))
+            .zip(&self.entries);
+        numbered.skip(withdrawn.map_or(0, |at| at + 1))
+    }
+
+    /// The TPDUs that are not known to have arrived, oldest first. What was withdrawn ends them: nobody can mend others with
+    /// the help of it.
+    pub fn open(&self) -> impl Iterator<Item = TpduSeq> {
+        let open = self.behind_withdrawn();
+        let open = open.filter(|(_, entry)| entry.state != State::Settled);
+        open.map(|(seq, _)| seq)
     }
 
     /// The in-flight TPDU sent least recently among those repeated fewer than `repeats_max` times
@@ -307,6 +384,11 @@ impl Scoreboard {
             self.is_live(t) && entry.is_some_and(|entry| entry.repeats < repeats_max)
         };
         self.log.iter().find(is_wanted).map(|t| t.seq)
+    }
+
+    /// Notes the stamp of the newest transmission that the answer in hand knows of, if it tells order.
+    pub const fn on_echo(&mut self, echo: Option<u32>) {
+        self.echo = echo;
     }
 
     /// Notes that every TPDU before `next` arrived.
@@ -350,18 +432,65 @@ impl Scoreboard {
                 && since_last * SPURIOUS_RTT_DENOMINATOR < *rtt_min * SPURIOUS_RTT_NUMERATOR
         });
         // It may have come out of a symbol that left with an earlier repetition.
-        let answers_earlier = answers_earlier
-            .filter(|rtt_min| self.symbol_at.is_none_or(|at| now > at + *rtt_min * 2));
-        let is_needless = answers_earlier.is_some();
+        let of_symbol = |rtt_min: &Duration| {
+            let answered = |at: Instant| now <= at + *rtt_min * 2;
+            self.symbol_at.is_some_and(answered)
+        };
+        let may_be_rebuilt = rtt_min.as_ref().is_some_and(of_symbol);
+        let is_early = answers_earlier.is_some();
+        let answers_earlier = answers_earlier.filter(|_| !may_be_rebuilt);
+        // The receiver had it before it saw anything that left with a later attempt, or after that.
+        let stamps = &self.stamps;
+        let knows_none_since = |at: Instant| {
+            self.echo
+                .is_some_and(|echo| stamp_before(echo, stamps.of(at)))
+        };
+        let came_before = match entry.state {
+            State::Lost => true,
+            _ => is_early || (is_sent_again && knows_none_since(entry.attempt_at)),
+        };
+        let late = match (entry.was_late, came_before) {
+            (false, _) => LateRepetition::Never,
+            (true, false) => LateRepetition::Rightly,
+            (true, true) if may_be_rebuilt => LateRepetition::Unclear,
+            (true, true) => LateRepetition::Needlessly,
+        };
+        let echoes = |at: Instant| self.echo == Some(stamps.of(at));
+        let is_once = entry.attempts == 1 && entry.state == State::InFlight;
+        let first = if echoes(entry.first_sent_at) {
+            FirstFate::Arrived
+        } else if may_be_rebuilt && knows_none_since(entry.first_sent_at) {
+            // Symbols have no stamp: it came out of one.
+            FirstFate::Lost
+        } else if is_once {
+            let only_copied = entry.sent_at > entry.attempt_at && echoes(entry.sent_at);
+            if only_copied {
+                FirstFate::Lost
+            } else {
+                FirstFate::Arrived
+            }
+        } else if may_be_rebuilt {
+            if entry.was_held_lost {
+                FirstFate::Lost
+            } else {
+                FirstFate::Unknown
+            }
+        } else {
+            match (late, entry.attempts) {
+                (_, 1) => FirstFate::Arrived,
+                (LateRepetition::Needlessly, 2) if is_sent_again => FirstFate::Arrived,
+                _ if entry.repeated_at.is_some_and(knows_none_since) => FirstFate::Arrived,
+                _ if entry.was_held_lost => FirstFate::Lost,
+                _ => FirstFate::Unknown,
+            }
+        };
         let settled = Settled {
+            seq,
             attempts: entry.attempts,
             len: entry.len,
             took: now.saturating_since(entry.first_sent_at),
-            late: match (entry.was_late, is_needless) {
-                (false, _) => LateRepetition::Never,
-                (true, false) => LateRepetition::Rightly,
-                (true, true) => LateRepetition::Needlessly,
-            },
+            late,
+            first,
         };
         entry.state = State::Settled;
         // A late answer says nothing of order: answers are lost, too.
@@ -450,6 +579,7 @@ impl Scoreboard {
         let Some(index) = self.index(seq) else { return };
         if self.entries[index].state == State::InFlight {
             self.entries[index].state = State::Lost;
+            self.entries[index].was_held_lost = true;
             self.entries[index].was_late = false;
             self.in_flight -= 1;
             self.lost.push_back(seq);
@@ -475,7 +605,8 @@ impl Scoreboard {
                 return;
             }
             let lead = Duration::from_micros(u64::from(newest.stamp.wrapping_sub(stamp)));
-            let lost_at = newest.learned_at + self.reorder_window.saturating_sub(lead);
+            let overtaken = self.reorder_window.saturating_sub(lead);
+            let lost_at = newest.learned_at + overtaken.max(self.symbol_wait);
             if lost_at > now {
                 self.timers.set(OvertakenTimer, lost_at);
                 return;

@@ -85,6 +85,7 @@ impl Connection {
             stamp: tpdu.header.timestamp,
             marked,
             asks: tpdu.header.flags.has(Flags::PSH),
+            is_withdrawn: tpdu.header.flags.has(Flags::URG) && self.receiver.reads_in_any_order(),
             corrected_symbols,
             body: tpdu.body,
         };

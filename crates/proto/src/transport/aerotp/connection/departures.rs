@@ -170,6 +170,11 @@ impl Connection {
         } else {
             Flags::NONE
         };
+        let flags = if !is_symbol && self.sender.is_withdrawn(unit.seq) {
+            flags.with(Flags::URG)
+        } else {
+            flags
+        };
         let header = self.header(now, unit.seq, flags);
         let fec_words = match &self.adaptation {
             Some(adaptation) if !is_symbol => adaptation.strength_for(unit.len),

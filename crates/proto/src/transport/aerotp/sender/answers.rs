@@ -1,6 +1,7 @@
 //! The meaning of the peer's answers for the TPDUs in flight.
 
 use super::super::counters::Counters;
+use super::thin::Thin;
 use super::{Sender, SenderTimer};
 use crate::trace::{LossSign, Trace, TraceRecord};
 use crate::transport::parts::Settled;
@@ -94,6 +95,9 @@ impl Sender {
             return true;
         }
         let rtt_min = self.rtt.min();
+        // A cut echo that was held for too long may be of another turn of the clock.
+        let tells_order = age.is_some() && (hold.is_some() || !self.cuts_stamps());
+        self.board.on_echo(tells_order.then_some(mack.echo));
         let mut sane = true;
         let thin = &mut self.thin;
         let mut settle = |settled: Settled| {
@@ -143,12 +147,13 @@ impl Sender {
                 }
             }
         }
-        // A cut echo that was held for too long may be of another turn of the clock.
-        let tells_order = age.is_some() && (hold.is_some() || !self.cuts_stamps());
         if sane && tells_order {
             self.board.on_arrival_of(now, mack.echo);
         }
         self.note_losses(now, counters, trace);
+        if let Some(decision) = self.thin.as_mut().and_then(Thin::take_news) {
+            trace.note(now, TraceRecord::RepairPlanned(decision));
+        }
         self.release(now);
         self.arm_retransmission(now);
         sane
@@ -211,9 +216,6 @@ impl Sender {
                 LossSign::Nack => counters.held_lost_nack += 1,
                 LossSign::Timeout => counters.held_lost_timeout += 1,
                 LossSign::Damaged => counters.held_lost_damaged += 1,
-            }
-            if let (Some(thin), Some(entry)) = (&mut self.thin, self.board.get(seq)) {
-                thin.on_held_lost(entry.attempts);
             }
             trace.note(now, TraceRecord::HeldLost { seq, sign });
         }

@@ -65,7 +65,7 @@ impl Sender {
     pub(super) fn next_copy(&mut self, now: Instant) -> Option<Unit> {
         let seq = self.copies.take(&self.board)?;
         let entry = self.board.get(seq)?;
-        let (position, len) = (entry.position, entry.len as usize);
+        let (position, len) = (entry.position, entry.len_again());
         self.board.on_copied(now, seq);
         if self.rules.retransmits() {
             self.arm_retransmission(now);

@@ -1,6 +1,7 @@
 //! The sender without answers: timeouts, and probes of a path that is silent.
 
 use super::super::counters::Counters;
+use super::thin::Thin;
 use super::{Sender, SenderTimer};
 use crate::machine::Deadline;
 use crate::trace::{Trace, TraceRecord};
@@ -20,10 +21,14 @@ const SILENCES_PER_BACK_OFF: u32 = 2;
 const FIRST_PROBES_MAX: u32 = 8;
 
 impl Sender {
-    /// The timeout, including the time that the peer may wait before it answers and the path's
-    /// reordering.
+    /// The timeout, including the time that the peer may wait before it answers, the path's
+    /// reordering, and the lateness of answers that thin flows have learned.
     pub(in super::super) fn rto(&self) -> Duration {
-        self.rtt.rto() + self.ack_flush * MACKS_LOST_FOR_TIMEOUT + self.board.reorder_window()
+        let slack = self.thin.as_ref().map_or(Duration::ZERO, Thin::slack);
+        self.rtt.rto()
+            + self.ack_flush * MACKS_LOST_FOR_TIMEOUT
+            + self.board.reorder_window()
+            + slack
     }
 
     pub(in super::super) fn handle_deadline(

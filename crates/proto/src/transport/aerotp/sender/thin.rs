@@ -3,20 +3,27 @@
 //! # Late answers
 //! A TPDU without an answer after a round trip, the receiver's longest wait and some slack is repeated, whether or not
 //! anything later arrived, and so is its repetition. A repetition that turns out needless widens the slack: the answer
-//! was slower than thought, or was lost. A rightful one narrows it again.
+//! was slower than thought, or was lost. A rightful one narrows it again. Which of the two it was is known by the
+//! transmission that the answer echoes: one that knows of nothing that left since does not answer the repetition.
 //!
 //! # Copies of repetitions
 //! Sending everything twice costs a packet for each message. Sending repetitions twice costs one for each *lost* message, and halves
 //! nothing but the long waits, which are those that matter (`docs/adr/0034-repair-of-thin-flows.md`). The number is the least
 //! that leaves less than [`SLOW_MAX`] of the messages behind a second wait, predicted from the loss seen; the
 //! overhead that is allowed bounds it.
+//!
+//! # Goals
+//! A flow with a deadline has a [`RepairPlan`] instead: symbols ahead of any loss, and copies of repetitions by round
+//! (`docs/adr/0035-repair-to-order.md`). Each is bounded by the same overhead.
 
-use super::super::config::ThinRepair;
+use super::super::thin_repair::ThinRepair;
 use super::super::window_repair::WindowSymbols;
 use super::{Sender, SenderTimer, Unit};
 use crate::fec::window::LENGTH_PREFIX;
 use crate::machine::TransmitKind;
-use crate::transport::parts::{LateRepetition, LossShare, RttEstimator, Settled};
+use crate::repair::{DeliveryGoal, FlowShape, LossPattern, Odds, Prediction, RepairPlan};
+use crate::trace::RepairDecision;
+use crate::transport::parts::{FirstFate, LateRepetition, RttEstimator, Settled};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{NAMED_BYTES, Named, WINDOW_BYTES};
@@ -34,19 +41,30 @@ const IN_FLIGHT_MAX: usize = 32;
 const CREDIT_MAX: u64 = 16 * 1_500;
 /// The part of a round trip by which an answer may be late in any case, and by which slack grows.
 const SLACK_PART: u32 = 32;
-/// The part of the slack that a rightful repetition takes back.
+/// The most slack.
+const SLACK_MAX: Duration = Duration::from_secs(2);
+/// The part of the slack that a rightful repetition takes back, and by which it grows at least.
 const SLACK_NARROWS: u32 = 8;
 /// The octets of a symbol's frame beyond those of the longest data that it spans.
 const SYMBOL_MORE: usize = WINDOW_BYTES + LENGTH_PREFIX - NAMED_BYTES;
 /// The weight of the past in the mean time between two TPDUs.
 const GAP_MEMORY: u32 = 8;
+/// The least time between two changes of plan that are told.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// The time between two choices of a plan.
+const PLAN_EVERY: Duration = Duration::from_millis(500);
+/// The time by which the answer to a symbol comes later than that to the message before it: its transmission, and the
+/// least time between two answers.
+const SYMBOL_WAIT: Duration = Duration::from_millis(4);
+/// The unconfirmed TPDUs that a symbol ahead spans, at most.
+const AHEAD_SPAN: u32 = 16;
 
 /// The repair of one flow's data while nothing waits to be sent.
 #[derive(Debug)]
 pub(super) struct Thin {
     allowed: ThinRepair,
     /// Loss of first transmissions.
-    loss: LossShare,
+    pattern: LossPattern,
     /// Hundredths of octets that copies may have.
     credit: u64,
     slack: Duration,
@@ -55,20 +73,120 @@ pub(super) struct Thin {
     /// Repair symbols, if the peer takes them, and how many of them are due.
     symbols: Option<(Named, WindowSymbols)>,
     symbols_due: u8,
+    /// The plan for the goal, if there is one, with its prediction and the time of its choice.
+    plan: RepairPlan,
+    chosen: Option<(Prediction, Instant)>,
+    /// The last plan that was told, and the time; the change that is to be told.
+    told: Option<(RepairPlan, Instant)>,
+    news: Option<RepairDecision>,
+    /// Messages since then, and those of them that took too long.
+    since: (u32, u32),
+    /// Symbols ahead that the plan has earned, in quarters, and those that are due.
+    ahead_quarters: u8,
+    ahead_due: u8,
 }
 
 impl Thin {
     pub(super) fn new(allowed: ThinRepair) -> Self {
         Self {
             allowed,
-            loss: LossShare::default(),
+            pattern: LossPattern::default(),
             credit: 0,
             slack: Duration::ZERO,
             gap: None,
             last_at: None,
             symbols: None,
             symbols_due: 0,
+            plan: RepairPlan::PLAIN,
+            chosen: None,
+            told: None,
+            news: None,
+            since: (0, 0),
+            ahead_quarters: 0,
+            ahead_due: 0,
         }
+    }
+
+    /// Chooses the plan anew, if it is time.
+    fn replan(&mut self, now: Instant, rtt: &RttEstimator, answered_after: Duration) {
+        let Some(goal) = self.allowed.goal() else {
+            return;
+        };
+        let recent = |(_, at): (Prediction, Instant)| now.saturating_since(at) < PLAN_EVERY;
+        let (Some(gap), Some(round_trip)) = (self.gap, rtt.smoothed()) else {
+            return;
+        };
+        if self.chosen.is_some_and(recent) {
+            return;
+        }
+        let shape = FlowShape {
+            gap,
+            one_way: round_trip / 2,
+            round: answered_after,
+        };
+        let seen = (&self.pattern, &shape);
+        let overhead = self.allowed.overhead_percent;
+        let (plan, prediction) = RepairPlan::choose(&goal, overhead, seen, self.plan);
+        self.plan = plan;
+        self.chosen = Some((prediction, now));
+        self.tell(now, &goal, prediction);
+    }
+
+    /// Tells of another plan than the last one told, as often as a person can read it.
+    fn tell(&mut self, now: Instant, goal: &DeliveryGoal, prediction: Prediction) {
+        let (before, at) = self.told.unwrap_or((RepairPlan::PLAIN, Instant::START));
+        let recent = self.told.is_some() && now.saturating_since(at) < TOLD_EVERY;
+        if self.plan == before || recent {
+            return;
+        }
+        let millionths = |odds: Odds| u32::try_from(odds.millionths()).unwrap_or(u32::MAX);
+        let (messages, missed) = core::mem::take(&mut self.since);
+        self.told = Some((self.plan, now));
+        self.news = Some(RepairDecision {
+            loss: millionths(self.pattern.loss()),
+            loss_error: millionths(self.pattern.error()),
+            behind_a_loss: millionths(self.pattern.behind_a_loss()),
+            may_miss: goal.missed_millionths,
+            deadline: goal.deadline,
+            will_miss: millionths(prediction.missed),
+            packets: millionths(prediction.cost),
+            missed,
+            messages,
+            ahead_quarters: self.plan.ahead_quarters,
+            times: self.plan.times,
+        });
+    }
+
+    /// Takes the change of plan that is to be told.
+    pub(super) const fn take_news(&mut self) -> Option<RepairDecision> {
+        self.news.take()
+    }
+
+    /// Counts a message against the goal: it was there half a round trip before that was known.
+    fn judge(&mut self, settled: Settled, rtt: Option<Duration>) {
+        if let Some(goal) = self.allowed.goal() {
+            let way_back = rtt.unwrap_or_default() / 2;
+            let is_late = settled.took.saturating_sub(way_back) > goal.deadline;
+            self.since.0 = self.since.0.saturating_add(1);
+            self.since.1 = self.since.1.saturating_add(u32::from(is_late));
+        }
+    }
+
+    /// Takes up to `wanted` transmissions of `len` octets out of what copies may have.
+    fn pay(&mut self, wanted: u32, len: usize) -> u32 {
+        let cost = len.max(1) as u64 * 100;
+        let affordable = u32::try_from(self.credit / cost).unwrap_or(u32::MAX);
+        let paid = wanted.min(affordable);
+        self.credit -= u64::from(paid) * cost;
+        paid
+    }
+
+    /// The symbols that go ahead behind a message of `len` octets. They are paid for.
+    fn ahead(&mut self, len: usize) -> u8 {
+        let quarters = self.ahead_quarters.saturating_add(self.plan.ahead_quarters);
+        self.ahead_quarters = quarters % 4;
+        let paid = self.pay(u32::from(quarters / 4), len);
+        u8::try_from(paid).unwrap_or_default()
     }
 
     pub(super) fn on_first_sent(&mut self, now: Instant, len: usize) {
@@ -81,27 +199,29 @@ impl Thin {
         }
     }
 
-    /// Notes that a TPDU was held lost after so many attempts.
-    pub(super) fn on_held_lost(&mut self, attempts: u16) {
-        if attempts == 1 {
-            self.loss.lost();
-        }
-    }
-
-    /// Notes that a TPDU arrived.
+    /// Notes that a TPDU arrived. Until then nobody knows whether it was lost or its answer was.
     pub(super) fn on_settled(&mut self, settled: Settled, rtt: Option<Duration>) {
         match settled.late {
             LateRepetition::Needlessly => {
-                let rtt = rtt.unwrap_or_default();
-                self.slack = (self.slack + rtt / SLACK_PART).min(rtt);
-                self.loss.arrived();
+                // An answer that waits in a queue may be many round trips late.
+                let more = rtt.unwrap_or_default() / SLACK_PART;
+                let more = more.max(self.slack / SLACK_NARROWS);
+                self.slack = (self.slack + more).min(SLACK_MAX);
             }
             LateRepetition::Rightly => self.slack -= self.slack / SLACK_NARROWS,
-            LateRepetition::Never => {}
+            LateRepetition::Never | LateRepetition::Unclear => {}
         }
-        if settled.attempts == 1 {
-            self.loss.arrived();
+        self.judge(settled, rtt);
+        match settled.first {
+            FirstFate::Arrived => self.pattern.note(settled.seq, false),
+            FirstFate::Lost => self.pattern.note(settled.seq, true),
+            FirstFate::Unknown => {}
         }
+    }
+
+    /// The time by which answers are later than the round trip tells.
+    pub(super) const fn slack(&self) -> Duration {
+        self.slack
     }
 
     /// The time without an answer after which a TPDU is repeated, once there was an answer to anything.
@@ -123,26 +243,35 @@ impl Thin {
 
     /// The copies that follow a repetition of `len` octets, the `attempts`-th transmission. They are paid for.
     fn copies(&mut self, attempts: u16, len: usize, patience: Duration) -> u8 {
-        let cost = len.max(1) as u64 * 100;
-        let affordable = u32::try_from(self.credit / cost).unwrap_or(COPIES_MAX);
+        let round = u32::from(attempts.saturating_sub(1));
+        let copies = match self.allowed.goal() {
+            Some(_) => u32::from(self.plan.times_in(round)).saturating_sub(1),
+            None => self.copies_unplanned(attempts, patience),
+        };
+        u8::try_from(self.pay(copies, len)).unwrap_or_default()
+    }
+
+    /// Whether the plan sends nothing more after so many attempts.
+    fn gives_up_after(&self, attempts: u16) -> bool {
+        self.allowed.goal().is_some() && self.plan.times_in(u32::from(attempts)) == 0
+    }
+
+    /// The copies without a goal.
+    fn copies_unplanned(&self, attempts: u16, patience: Duration) -> u32 {
+        let loss = self.pattern.share();
         // All of a repetition and the transmission before it are lost so often:
-        let together = self
-            .loss
-            .enough(SLOW_MAX / self.blocked(patience), COPIES_MAX + 1);
+        let together = loss.enough(SLOW_MAX / self.blocked(patience), COPIES_MAX + 1);
         let wanted = together.saturating_sub(1).max(1);
         // What each loss may cost follows from how many there are: a few copies for each do more than many for some.
-        let each = u32::from(self.allowed.overhead_percent) / self.loss.percent().max(1);
-        let copies = if attempts == 2 {
+        let each = u32::from(self.allowed.overhead_percent) / loss.percent().max(1);
+        if attempts == 2 {
             (wanted - 1).min(each)
         } else if self.allowed.overhead_percent > 0 {
             // Who waits for the third time has waited longest.
             wanted.min(COPIES_MAX - 1).min(each + 1)
         } else {
             0
-        };
-        let copies = copies.min(affordable);
-        self.credit -= u64::from(copies) * cost;
-        u8::try_from(copies).unwrap_or_default()
+        }
     }
 }
 
@@ -159,15 +288,38 @@ impl Sender {
         Some(patience + self.ack_flush + self.board.reorder_window())
     }
 
+    /// Whether the payload of `seq` was taken back.
+    pub(in super::super) fn is_withdrawn(&self, seq: TpduSeq) -> bool {
+        self.board.get(seq).is_some_and(|entry| entry.is_withdrawn)
+    }
+
+    /// Takes a message back that would come too late to be worth anything, as far as the shortest way tells.
+    pub(super) fn withdraw_late(&mut self, now: Instant, seq: TpduSeq) {
+        let goal = self.thin.as_ref().and_then(|thin| thin.allowed.goal());
+        let by = goal.filter(DeliveryGoal::takes_back);
+        if let (Some(goal), Some(entry)) = (by, self.board.get(seq)) {
+            let way = self.rtt.min().unwrap_or_default() / 2;
+            let is_late = now + way > entry.first_sent_at() + goal.deadline;
+            let thin = self.thin.as_ref();
+            if is_late || thin.is_some_and(|thin| thin.gives_up_after(entry.attempts)) {
+                self.board.withdraw(seq);
+            }
+        }
+    }
+
     /// Lets copies follow the repetition that just left, if they are worth it.
     pub(super) fn copy_repetition(&mut self, seq: TpduSeq, len: usize) {
         let patience = self.late_after();
-        let attempts = self.board.get(seq).map_or(0, |entry| entry.attempts);
+        let entry = self.board.get(seq).filter(|entry| !entry.is_withdrawn);
+        let Some(attempts) = entry.map(|entry| entry.attempts) else {
+            return;
+        };
         let is_thin = self.board.in_flight() <= IN_FLIGHT_MAX;
         let Some(patience) = patience.filter(|_| is_thin) else {
             return;
         };
-        let mends_more = self.board.repeated().nth(1).is_some() && self.has_room_for_symbol();
+        let several = self.board.repeated().nth(1).is_some();
+        let mends_more = several && self.has_room_for(self.board.repeated());
         if let Some(thin) = &mut self.thin {
             let copies = thin.copies(attempts, len, patience);
             if thin.symbols.is_some() && mends_more {
@@ -178,39 +330,81 @@ impl Sender {
         }
     }
 
+    /// Lets repair symbols follow a message that left for the first time, as the plan has it. A message that nothing is
+    /// unconfirmed beside is copied.
+    pub(super) fn repair_ahead(&mut self, now: Instant, seq: TpduSeq, len: usize) {
+        let is_thin = self.board.in_flight() <= IN_FLIGHT_MAX;
+        let Some(patience) = self.late_after().filter(|_| is_thin) else {
+            return;
+        };
+        let spanned = self.ahead_spans(seq);
+        let several = spanned != seq && self.has_room_for(self.board.open());
+        if let Some(thin) = &mut self.thin {
+            thin.replan(now, &self.rtt, patience);
+            let goes_ahead = thin.plan.ahead_quarters > 0;
+            let wait = if goes_ahead {
+                SYMBOL_WAIT
+            } else {
+                Duration::ZERO
+            };
+            self.board.wait_for_symbols(wait);
+            let due = thin.ahead(len);
+            if thin.symbols.is_some() && several {
+                thin.ahead_due = due;
+            } else {
+                self.copies.follow_by(seq, due);
+            }
+        }
+    }
+
+    /// The first TPDU that a symbol ahead behind `newest` spans.
+    fn ahead_spans(&self, newest: TpduSeq) -> TpduSeq {
+        let near = |seq: &TpduSeq| newest.offset_from(*seq) < AHEAD_SPAN;
+        self.board.open().find(near).unwrap_or(newest)
+    }
+
     /// Sends repair symbols over windows under this name from now on, or none.
     pub(in super::super) fn use_windows(&mut self, named: Option<Named>) {
         if let Some(thin) = &mut self.thin {
             let before = thin.symbols.take().map(|(_, symbols)| symbols);
             thin.symbols = named.map(|named| (named, before.unwrap_or_default()));
             thin.symbols_due = 0;
+            thin.ahead_due = 0;
         }
     }
 
-    /// Whether a repair symbol over what was repeated fits the path in one piece.
-    fn has_room_for_symbol(&self) -> bool {
-        let mut repeated = self.board.repeated();
-        repeated.all(|seq| {
+    /// Whether a repair symbol over these fits the path in one piece.
+    fn has_room_for(&self, mut spanned: impl Iterator<Item = TpduSeq>) -> bool {
+        spanned.all(|seq| {
             let len = self.board.get(seq).map_or(0, |entry| entry.len as usize);
             len + SYMBOL_MORE <= self.payload_bytes
         })
     }
 
     pub(super) fn has_symbol_due(&self) -> bool {
-        let due = self.thin.as_ref().is_some_and(|thin| thin.symbols_due > 0);
-        due && !self.board.is_empty()
+        let due = |thin: &Thin| thin.symbols_due > 0 || thin.ahead_due > 0;
+        self.thin.as_ref().is_some_and(due) && !self.board.is_empty()
     }
 
-    /// The next repair symbol over what was repeated and is not confirmed.
+    /// The next repair symbol: over what was repeated and is not confirmed, or ahead over all that is not.
     pub(super) fn next_symbol(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Unit> {
         if !self.has_symbol_due() {
             return None;
         }
+        let newest = TpduSeq(self.board.next_seq().0.wrapping_sub(1));
+        let first = self.ahead_spans(newest);
         let thin = self.thin.as_mut()?;
-        thin.symbols_due -= 1;
         let (named, symbols) = thin.symbols.as_mut()?;
         let named = *named;
-        let (seq, window) = symbols.write(&self.board, &self.buffer, scratch)?;
+        let sent = (&self.board, &self.buffer);
+        let (seq, window) = if thin.symbols_due > 0 {
+            thin.symbols_due -= 1;
+            symbols.write(self.board.repeated(), sent, scratch)?
+        } else {
+            thin.ahead_due -= 1;
+            let spanned = self.board.open().filter(|seq| !seq.before(first));
+            symbols.write(spanned, sent, scratch)?
+        };
         self.board.on_symbol(now);
         Some(Unit {
             seq,

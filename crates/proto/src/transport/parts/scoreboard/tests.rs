@@ -177,3 +177,72 @@ fn the_answer_to_what_was_late_says_whether_the_repetition_was_needless() {
         .expect("in flight");
     assert_eq!(settled.late, LateRepetition::Never);
 }
+
+/// A TPDU that is sent at 0 and 25 ms for being late, and its answer at `ms`, which knows of what left by `echo`.
+fn late_and_answered(ms: u64, echo: u64) -> Settled {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    let seq = board.on_first_sent(at(0), 0, 100);
+    board.on_late(at(5));
+    assert_eq!(lost(&mut board), [seq]);
+    board.on_sent_again(at(25), seq);
+    board.on_echo(Some(at(echo).as_wrapping_micros()));
+    board.on_acked(at(ms), seq, Some(RTT)).expect("in flight")
+}
+
+#[test]
+fn an_answer_that_knows_nothing_of_the_repetition_shows_that_it_was_needless_however_late_it_is() {
+    let slow = late_and_answered(400, 0);
+    let told = (LateRepetition::Needlessly, FirstFate::Arrived);
+    assert_eq!((slow.late, slow.first), told);
+    let rightful = late_and_answered(45, 25);
+    let told = (LateRepetition::Rightly, FirstFate::Lost);
+    assert_eq!((rightful.late, rightful.first), told);
+}
+
+#[test]
+fn an_answer_before_the_repetition_leaves_shows_that_it_would_be_needless() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    let seq = board.on_first_sent(at(0), 0, 100);
+    board.on_late(at(5));
+    let settled = board.on_acked(at(30), seq, Some(RTT)).expect("held lost");
+    let told = (LateRepetition::Needlessly, FirstFate::Arrived);
+    assert_eq!((settled.late, settled.first), told);
+}
+
+#[test]
+fn behind_a_repair_symbol_nobody_knows_what_an_early_answer_means() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    let seq = board.on_first_sent(at(0), 0, 100);
+    board.on_late(at(5));
+    board.on_sent_again(at(25), seq);
+    board.on_symbol(at(25));
+    board.on_echo(Some(at(0).as_wrapping_micros()));
+    let settled = board.on_acked(at(45), seq, Some(RTT)).expect("in flight");
+    // Its own stamp is the newest there: it arrived as it left first.
+    let told = (LateRepetition::Unclear, FirstFate::Arrived);
+    assert_eq!((settled.late, settled.first), told);
+}
+
+#[test]
+fn what_arrives_before_its_own_stamp_came_out_of_a_symbol() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    board.on_first_sent(at(0), 0, 100);
+    let seq = board.on_first_sent(at(10), 100, 100);
+    board.on_symbol(at(11));
+    board.on_echo(Some(at(0).as_wrapping_micros()));
+    let settled = board.on_acked(at(32), seq, Some(RTT)).expect("in flight");
+    assert_eq!(settled.first, FirstFate::Lost);
+}
+
+#[test]
+fn what_is_overtaken_may_come_out_of_the_symbol_behind_what_overtook_it() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    board.wait_for_symbols(Duration::from_millis(4));
+    board.on_first_sent(at(0), 0, 100);
+    board.on_first_sent(at(10), 100, 100);
+    board.on_acked(at(30), TpduSeq(1), Some(RTT));
+    board.on_arrival_of(at(30), stamp(10));
+    assert_eq!(lost(&mut board), []);
+    board.handle_deadline(at(34));
+    assert_eq!(lost(&mut board), [TpduSeq(0)]);
+}

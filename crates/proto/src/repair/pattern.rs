@@ -1,0 +1,156 @@
+//! The losses of a flow's first transmissions: how many, and whether they come together.
+
+use super::Odds;
+use crate::transport::parts::LossShare;
+use crate::wire::TpduSeq;
+
+/// The neighbours of losses that must have been seen before bursts are believed in.
+const BEHIND_MIN: u32 = 8;
+/// Standard errors by which losses behind a loss must be more frequent than losses, to count as bursts.
+const SURE: u64 = 2;
+/// The fates that are remembered.
+const REMEMBERED: u32 = 64;
+
+/// An estimate of loss and of its bursts. Fates become known out of order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LossPattern {
+    loss: LossShare,
+    /// Losses among transmissions whose predecessor was lost.
+    behind: LossShare,
+    /// The newest number whose fate is known.
+    newest: Option<TpduSeq>,
+    /// The known fates, and the losses, of the newest and those before it, the newest in the lowest bit.
+    known: u64,
+    lost: u64,
+}
+
+fn odds(share: LossShare) -> Odds {
+    Odds::of(u64::from(share.of_65536()), 1 << 16)
+}
+
+impl LossPattern {
+    /// Notes the fate of the first transmission of `seq`.
+    pub fn note(&mut self, seq: TpduSeq, lost: bool) {
+        if lost {
+            self.loss.lost();
+        } else {
+            self.loss.arrived();
+        }
+        let newest = *self.newest.get_or_insert(seq);
+        let ahead = seq.distance_from(newest);
+        let place = if let Ok(ahead) = u32::try_from(ahead) {
+            self.known = self.known.checked_shl(ahead).unwrap_or_default();
+            self.lost = self.lost.checked_shl(ahead).unwrap_or_default();
+            self.newest = Some(seq);
+            0
+        } else {
+            ahead.unsigned_abs()
+        };
+        if place >= REMEMBERED {
+            return;
+        }
+        self.known |= 1 << place;
+        self.lost |= u64::from(lost) << place;
+        let is = |bits: u64, place: u32| place < REMEMBERED && bits >> place & 1 == 1;
+        if is(self.lost, place + 1) {
+            self.note_behind(lost);
+        }
+        if lost && place > 0 && is(self.known, place - 1) {
+            self.note_behind(is(self.lost, place - 1));
+        }
+    }
+
+    fn note_behind(&mut self, lost: bool) {
+        if lost {
+            self.behind.lost();
+        } else {
+            self.behind.arrived();
+        }
+    }
+
+    /// The share that is lost, as it was counted.
+    pub const fn share(&self) -> LossShare {
+        self.loss
+    }
+
+    /// The share that is lost.
+    pub fn loss(&self) -> Odds {
+        odds(self.loss)
+    }
+
+    /// The standard error of [`LossPattern::loss`].
+    pub fn error(&self) -> Odds {
+        self.loss().error_over(self.loss.weight())
+    }
+
+    /// The share that is lost of what follows a loss: more than [`LossPattern::loss`] only if that is sure.
+    pub fn behind_a_loss(&self) -> Odds {
+        let (counted, loss) = (self.behind.weight(), self.loss());
+        if counted < BEHIND_MIN {
+            return loss;
+        }
+        let behind = odds(self.behind);
+        let surely = behind.less(behind.error_over(counted).by(SURE));
+        surely.max(loss)
+    }
+
+    /// The share that is lost of what leaves so many messages after a loss. Bursts end at random.
+    pub fn after_a_loss(&self, messages: u32) -> Odds {
+        let (loss, behind) = (self.loss(), self.behind_a_loss());
+        let mut more = behind.less(loss);
+        if more == Odds::NEVER {
+            return loss;
+        }
+        // The excess falls by the same factor from message to message.
+        let kept = Odds::ratio(more, loss.not());
+        for _ in 1..messages.min(REMEMBERED) {
+            more = more.and(kept);
+        }
+        loss.plus(more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn independent_losses_are_no_bursts_and_bursts_are_seen_whatever_the_order_of_the_news() {
+        let mut rng = Rng::from_seed(1);
+        let mut even = LossPattern::default();
+        (0..2_000).for_each(|n| even.note(TpduSeq(n), rng.chance(0.2)));
+        assert!((120_000..280_000).contains(&even.loss().millionths()));
+        assert_eq!(even.behind_a_loss(), even.loss());
+        // Eight of ten follow the one before.
+        let mut bursts = LossPattern::default();
+        let mut lost = false;
+        let mut news = Vec::new();
+        for n in 0..4_000 {
+            if rng.chance(0.2) {
+                lost = rng.chance(0.3);
+            }
+            // What is lost is known later.
+            news.push((n + if lost { 5 } else { 0 }, n, lost));
+        }
+        news.sort_unstable();
+        for (_, n, lost) in news {
+            bursts.note(TpduSeq(n), lost);
+        }
+        let [at_once, next, later] = [1, 2, 40].map(|n| bursts.after_a_loss(n).millionths());
+        assert!(at_once > 550_000, "{at_once}");
+        assert!(at_once > next && next > later, "{at_once} {next} {later}");
+        assert!(later < bursts.loss().millionths() + 20_000);
+    }
+
+    #[test]
+    fn numbers_far_apart_are_no_neighbours() {
+        let mut pattern = LossPattern::default();
+        for n in 0..100_u32 {
+            pattern.note(TpduSeq(n.wrapping_mul(1_000)), true);
+        }
+        assert_eq!(pattern.behind.weight(), 0);
+        pattern.note(TpduSeq(1), true);
+        assert_eq!(pattern.behind.weight(), 0, "too long ago");
+    }
+}

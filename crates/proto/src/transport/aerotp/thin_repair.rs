@@ -1,0 +1,109 @@
+//! The settings of the repair of thin flows.
+
+use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+use crate::units::Duration;
+
+/// Millionths in the unit of [`ThinRepair::missed`].
+const MISSED_UNIT: u32 = 10;
+
+/// The repair of thin flows: those whose data leave as they are written, so that the rate allows more.
+///
+/// Their data are answered at once, and more than once where answers are lost. What got no answer in time is repeated
+/// without waiting until something later has one.
+///
+/// It stands in each connection's settings, which are copied, so it is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThinRepair {
+    /// Octets of copies and of repair symbols ahead, in hundredths of the data, at most: what is sent beyond once for each
+    /// loss. 0 for none.
+    pub overhead_percent: u8,
+    aim: Aim,
+    /// The share that may miss the deadline, in parts of 100,000.
+    missed: u16,
+    deadline_micros: u32,
+}
+
+/// The goal but for its figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    None,
+    AllInOrder,
+    AllInAnyOrder,
+    InTimeInOrder,
+    InTimeInAnyOrder,
+}
+
+impl ThinRepair {
+    /// The same with a goal that the repair is planned for. Without one, less than one message in a hundred waits for a second
+    /// repetition. A deadline is at most 71 minutes.
+    #[must_use]
+    pub fn with_goal(self, goal: DeliveryGoal) -> Self {
+        let aim = match (goal.deliver, goal.order) {
+            (Deliver::All, DeliveryOrder::Kept) => Aim::AllInOrder,
+            (Deliver::All, DeliveryOrder::Any) => Aim::AllInAnyOrder,
+            (Deliver::ByDeadline, DeliveryOrder::Kept) => Aim::InTimeInOrder,
+            (Deliver::ByDeadline, DeliveryOrder::Any) => Aim::InTimeInAnyOrder,
+        };
+        Self {
+            aim,
+            missed: u16::try_from(goal.missed_millionths / MISSED_UNIT).unwrap_or(u16::MAX),
+            deadline_micros: u32::try_from(goal.deadline.as_micros()).unwrap_or(u32::MAX),
+            ..self
+        }
+    }
+
+    /// The goal, if there is one.
+    pub fn goal(&self) -> Option<DeliveryGoal> {
+        let (deliver, order) = match self.aim {
+            Aim::None => return None,
+            Aim::AllInOrder => (Deliver::All, DeliveryOrder::Kept),
+            Aim::AllInAnyOrder => (Deliver::All, DeliveryOrder::Any),
+            Aim::InTimeInOrder => (Deliver::ByDeadline, DeliveryOrder::Kept),
+            Aim::InTimeInAnyOrder => (Deliver::ByDeadline, DeliveryOrder::Any),
+        };
+        Some(DeliveryGoal {
+            deadline: Duration::from_micros(self.deadline_micros.into()),
+            missed_millionths: u32::from(self.missed) * MISSED_UNIT,
+            deliver,
+            order,
+        })
+    }
+
+    /// Repair without a goal, of at most so much overhead in hundredths.
+    pub const fn at_most(overhead_percent: u8) -> Self {
+        Self {
+            overhead_percent,
+            aim: Aim::None,
+            missed: 0,
+            deadline_micros: 0,
+        }
+    }
+}
+
+impl Default for ThinRepair {
+    fn default() -> Self {
+        Self::at_most(40)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_comes_back_as_it_was_given() {
+        assert_eq!(ThinRepair::default().goal(), None);
+        for deliver in [Deliver::All, Deliver::ByDeadline] {
+            for order in [DeliveryOrder::Kept, DeliveryOrder::Any] {
+                let goal = DeliveryGoal {
+                    deadline: Duration::from_millis(150),
+                    missed_millionths: 700,
+                    deliver,
+                    order,
+                };
+                let thin = ThinRepair::at_most(70).with_goal(goal);
+                assert_eq!((thin.overhead_percent, thin.goal()), (70, Some(goal)));
+            }
+        }
+    }
+}
