@@ -1,6 +1,7 @@
 //! The controller: what was sent and what arrived, to how fast to send.
 
 mod alone;
+mod claims;
 mod levels;
 mod looks;
 mod others;
@@ -21,6 +22,7 @@ use super::window::{Point, Window};
 use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use alone::Response;
+use claims::Claims;
 use levels::Levels;
 use looks::Looks;
 use others::Others;
@@ -46,6 +48,8 @@ const BLIND: f64 = 1.0;
 const SILENCE_MIN: f64 = 0.3;
 /// The time after which the first train is followed by three datagrams more; it doubles.
 const FIRST_SILENCE: f64 = 0.05;
+/// The time after which what was sent is not told of any more, besides a round trip.
+const LATE: f64 = 0.1;
 
 /// A controller of one path's rate.
 #[derive(Clone, Debug)]
@@ -65,6 +69,7 @@ pub struct RateController {
     epochs: VecDeque<Epoch>,
     window: Option<Window>,
     last: Option<Point>,
+    claims: Claims,
     reported_at: Instant,
     /// The mean time between reports, by the receiver's clock.
     report_gap: f64,
@@ -145,6 +150,7 @@ impl RateController {
             epochs: VecDeque::new(),
             window: None,
             last: None,
+            claims: Claims::default(),
             reported_at: Instant::START,
             report_gap: 0.01,
             recent: [0.0; 3],
@@ -325,9 +331,10 @@ impl RateController {
         self.round_trip = (round_trip - excess).max(1e-5);
         self.recent.rotate_left(1);
         self.recent[2] = queueing;
+        let late_most = self.estimate() * (self.round_trip + LATE);
         let point = Point {
             sent,
-            arrived: report.octets.0,
+            arrived: (self.claims).take(sent.octets, report.octets.0, late_most, self.packet),
             marked: report.marked,
             arrived_at,
             queueing,

@@ -16,6 +16,8 @@ struct Pipe {
     next: u64,
     free_at: Instant,
     octets: u64,
+    /// How often each octet that arrives is told of.
+    told: u64,
     reports: VecDeque<(Instant, ArrivalReport)>,
 }
 
@@ -27,6 +29,7 @@ impl Pipe {
             next: 0,
             free_at: Instant::START,
             octets: 0,
+            told: 1,
             reports: VecDeque::new(),
         }
     }
@@ -60,7 +63,7 @@ impl Pipe {
                 newest: self.next,
                 arrived_at: self.free_at.saturating_since(Instant::START) + delay / 2,
                 hold: Duration::ZERO,
-                octets: ByteCount(self.octets),
+                octets: ByteCount(self.told * self.octets),
                 marked: 0,
             };
             self.reports.push_back((self.free_at + delay, report));
@@ -107,6 +110,17 @@ fn the_link_s_rate_is_found_and_kept() {
             "{queueing:?} at {second} s"
         );
     }
+}
+
+#[test]
+fn what_is_told_of_twice_arrived_once() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    pipe.told = 2;
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    pipe.run(at(5_000), spacing, delay);
+    let last = pipe.controller.last.expect("reports came");
+    let ahead = last.arrived.saturating_sub(last.sent.octets);
+    assert!(ahead <= 2 * PACKET.0, "{ahead} octets more than were sent");
 }
 
 #[test]
