@@ -34,13 +34,14 @@ const LAYERS: [(&str, &str, &str); 15] = [
 ];
 
 /// Lines of transports, each with its key and a part of the remedy.
-const TRANSPORTS: [(&str, &str, &str); 26] = [
+const TRANSPORTS: [(&str, &str, &str); 27] = [
     ("mode = \"fast\"", "mode", "known are datagram"),
     ("fec_words = 257", "fec_words", "from 0 to 256"),
     ("fec_block = \"20\"", "fec_block", "write sources+repairs"),
     ("fec_block_close = 20", "fec_block_close", "has no unit"),
     ("adapt = \"often\"", "adapt", "coherence time, such as 4ms"),
     ("adapt_power = 1", "adapt_power", "true"),
+    ("follow_length = 1", "follow_length", "true"),
     ("mack = 0", "mack", "from 1 to 365"),
     ("mack_flush = 1", "mack_flush", "has no unit"),
     ("mack_repeats = -1", "mack_repeats", "from 0 to 65535"),

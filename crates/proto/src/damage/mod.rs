@@ -9,10 +9,14 @@
 
 mod arrival;
 mod ber_estimate;
+mod length;
+mod loss_by_length;
 mod outlook;
 mod strength;
 
 pub use arrival::{arrives, codewords, corrected_for_certain, intact};
 pub use ber_estimate::{ChannelReport, SeenErrors, between};
+pub use length::{LengthBelief, LengthFollower, PacketShape};
+pub use loss_by_length::{LengthLoss, LossByLength};
 pub use outlook::{Outlook, RateClass, Uses};
 pub use strength::{ProtectedLayout, StrengthFollower};

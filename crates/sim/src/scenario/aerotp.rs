@@ -25,10 +25,12 @@ pub struct AerotpPlan {
     /// Whether the endpoint is told the short-term bit error rate that follows from the received power of
     /// the last hop. The first flow of an end decides.
     pub adapt_power: bool,
+    /// Whether the endpoint cuts streams shorter where a link drops what is damaged. The first flow of an end decides.
+    pub follows_length: bool,
 }
 
 /// The keys read here.
-pub(super) const KEYS: [&str; 24] = [
+pub(super) const KEYS: [&str; 25] = [
     "mode",
     "fec_words",
     "fec_block",
@@ -48,6 +50,7 @@ pub(super) const KEYS: [&str; 24] = [
     "wait_requested",
     "adapt",
     "adapt_power",
+    "follow_length",
     "tail_repeats",
     "give_up_after",
     "priority",
@@ -147,6 +150,7 @@ impl AerotpPlan {
             ecn: reader.value_or("ecn", true)?,
             burst: reader.duration("burst")?.unwrap_or_default(),
             adapt_power: reader.value_or("adapt_power", false)?,
+            follows_length: reader.value_or("follow_length", false)?,
         })
     }
 

@@ -247,6 +247,7 @@ fn endpoint_config(rate: RateSource, plan: &AerotpPlan, notes: usize) -> Endpoin
         lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
         connections_max: usize::from(u16::MAX),
         ecn: plan.ecn,
+        follows_length: plan.follows_length,
         trace_records: notes,
         ..EndpointConfig::default()
     }

@@ -359,6 +359,9 @@ pub struct EndpointConfig {
     /// Whether remotes are told often what arrives, since one of them may find its rate by it. Where this end finds its
     /// own, they are anyway.
     pub reports_often: bool,
+    /// Whether streams are cut into shorter TPDUs where a link's bit errors ask for it ([`LengthFollower`](crate::damage::LengthFollower)),
+    /// in modes that confirm.
+    pub follows_length: bool,
     /// Notes kept until [`AerotpEndpoint::take_note`](super::AerotpEndpoint::take_note) takes them; 0 for none.
     pub trace_records: usize,
     /// The key with which addresses are validated. With a key, whoever opens a connection must first
@@ -379,6 +382,7 @@ impl Default for EndpointConfig {
             memory_max: ByteCount(1 << 30),
             ecn: true,
             reports_often: false,
+            follows_length: false,
             trace_records: 0,
             address_key: None,
         }

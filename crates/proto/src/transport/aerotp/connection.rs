@@ -26,7 +26,7 @@ use crate::bytes::Chunk;
 use crate::machine::{Priority, TpduForm};
 use crate::timer::TimerTable;
 use crate::trace::{Trace, TraceRecord};
-use crate::transport::parts::DeliveryReport;
+use crate::transport::parts::{DeliveryReport, Outcome};
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::{Mode, TpduSeq};
 use std::collections::VecDeque;
@@ -267,6 +267,23 @@ impl Connection {
 
     pub(super) const fn payload_bytes(&self) -> usize {
         self.sender.payload_bytes()
+    }
+
+    pub(super) const fn tpdu_bytes_max(&self) -> usize {
+        self.config.tpdu_bytes_max
+    }
+
+    /// Keeps what becomes of TPDUs from now on, for [`Connection::take_outcomes`], unless their shape follows what the peer
+    /// tells.
+    pub(super) fn keep_outcomes(&mut self) {
+        if self.adaptation.is_none() {
+            self.sender.keep_outcomes();
+        }
+    }
+
+    /// Takes what became of TPDUs since the last call, in the order of sending.
+    pub(super) fn take_outcomes(&mut self) -> Vec<Outcome> {
+        self.sender.take_outcomes()
     }
 
     /// Whether the endpoint may forget the connection.

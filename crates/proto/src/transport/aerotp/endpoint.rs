@@ -8,6 +8,7 @@ mod figures;
 mod frames;
 mod holding;
 mod left_log;
+mod lengths;
 mod names;
 mod notes;
 mod numbered;
@@ -249,6 +250,9 @@ impl AerotpEndpoint {
         let mut connection = Connection::new(now, id, key, config, initiator, trace)?;
         connection.use_windows(self.window_paths.contains(&key.path));
         connection.speak(self.form_of(key.path));
+        if self.config.follows_length {
+            connection.keep_outcomes();
+        }
         self.next_id += 1;
         self.keys.insert(key, id);
         self.places.take(key.path, 1);
@@ -451,6 +455,13 @@ impl AerotpEndpoint {
             connection.settle_held(now);
         }
         self.notes.collect(connection, entry.label);
+        if self.config.follows_length {
+            self.note_outcomes(id);
+        }
+        let Some(entry) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let connection = &mut entry.connection;
         while let Some(event) = connection.next_event() {
             self.events.push_back(event);
         }
@@ -524,12 +535,13 @@ impl AerotpEndpoint {
         }
         self.on_path_used(now, key.path);
         // A budget outlives its connections until it is even; paths that come and go leave nothing
-        // behind. A found rate is worth keeping where the layers below know the peer.
+        // behind. A found rate is worth keeping where the layers below know the peer, and so is a length.
         let known = &self.path_sizes;
         self.paths.retain(|id, path| {
             path.connections > 0
                 || path.pacer.next_at() > now
-                || (path.control_of_rate.is_found() && known.contains_key(id))
+                || ((path.control_of_rate.is_found() || path.lengths.belief().is_some())
+                    && known.contains_key(id))
         });
     }
 }

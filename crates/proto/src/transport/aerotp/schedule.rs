@@ -11,6 +11,7 @@ use super::event::ConnectionId;
 use super::path_answers::PathAnswers;
 use super::path_control::PathControl;
 use super::rate_source::RateSource;
+use crate::damage::LengthFollower;
 use crate::machine::{AckedWays, Deadline, PathAck, Priority, Sealed};
 use crate::transport::parts::{LinkReport, Pacer};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
@@ -34,6 +35,8 @@ pub(super) struct PathSchedule {
     pub(super) pacer: Pacer,
     pub(super) control_of_rate: PathControl,
     answers: PathAnswers,
+    /// The length of packets of data.
+    pub(super) lengths: LengthFollower,
     /// Octets that have arrived, headers of the layers below included.
     arrived: u64,
     /// The time of the last arrival, and the datagrams that are still to be reported one by one.
@@ -76,6 +79,7 @@ impl PathSchedule {
             pacer,
             control_of_rate,
             answers: PathAnswers::default(),
+            lengths: LengthFollower::default(),
             arrived: 0,
             arrived_at: None,
             reported_each: 0,

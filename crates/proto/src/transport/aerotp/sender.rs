@@ -19,7 +19,7 @@ use super::modes::{AckScheme, ModeRules};
 use crate::bytes::SendBuffer;
 use crate::machine::TransmitKind;
 use crate::timer::{TimerKind, TimerTable};
-use crate::transport::parts::{RttEstimator, Scoreboard};
+use crate::transport::parts::{Outcome, RttEstimator, Scoreboard};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::Named;
@@ -84,6 +84,8 @@ pub(super) struct Sender {
     payload_bytes: usize,
     /// The octets of a stream that go into one TPDU; at most `payload_bytes`.
     cut_bytes: usize,
+    /// The octets of the next one, at most.
+    next_bytes_max: usize,
     /// Lost payloads longer than this wait for new data, if new data may be sent.
     deferred_over: Option<usize>,
     window: u16,
@@ -131,6 +133,7 @@ impl Sender {
             rules,
             payload_bytes,
             cut_bytes: payload_bytes,
+            next_bytes_max: usize::MAX,
             deferred_over: None,
             window: config.window_tpdus,
             peer_window: None,
@@ -266,6 +269,23 @@ impl Sender {
     pub(super) fn cut_into(&mut self, octets: usize, deferred_over: Option<usize>) {
         self.cut_bytes = octets.clamp(1, self.payload_bytes);
         self.deferred_over = deferred_over;
+    }
+
+    /// Cuts the next TPDU of a stream into so many octets at most.
+    pub(super) fn cut_next(&mut self, octets: usize) {
+        self.next_bytes_max = octets.max(1);
+    }
+
+    /// Keeps what becomes of attempts from now on, for [`Sender::take_outcomes`].
+    pub(super) fn keep_outcomes(&mut self) {
+        if self.rules.confirms() {
+            self.board.keep_outcomes();
+        }
+    }
+
+    /// Takes what became of attempts since the last call, in the order of sending.
+    pub(super) fn take_outcomes(&mut self) -> Vec<Outcome> {
+        self.board.take_outcomes()
     }
 
     fn defers_lost(&mut self) -> bool {
@@ -453,7 +473,7 @@ impl Sender {
         let len = self
             .messages
             .pop_front()
-            .unwrap_or_else(|| unsent.min(self.cut_bytes));
+            .unwrap_or_else(|| unsent.min(self.cut_bytes).min(self.next_bytes_max));
         self.next_position += len as u64;
         // A payload is at most 65,000 octets.
         let entry_len = u32::try_from(len).unwrap_or(u32::MAX);

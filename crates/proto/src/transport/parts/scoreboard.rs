@@ -71,6 +71,17 @@ impl Outstanding {
     }
 }
 
+impl Outstanding {
+    fn outcome(&self, is_lost: bool) -> Option<Outcome> {
+        let is_single = self.transmission == self.attempts;
+        is_single.then_some(Outcome {
+            at: self.attempt_at,
+            len: self.len,
+            is_lost,
+        })
+    }
+}
+
 /// Whether a TPDU was repeated because no answer came in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LateRepetition {
@@ -112,6 +123,17 @@ pub struct Settled {
     pub first: FirstFate,
 }
 
+/// The fate of an attempt that left once, without copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The time at which it left.
+    pub at: Instant,
+    /// Payload octets.
+    pub len: u32,
+    /// Whether it is held for lost, and not for damage that somebody saw.
+    pub is_lost: bool,
+}
+
 /// One transmission, in the order of sending.
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
@@ -141,6 +163,8 @@ pub struct Scoreboard {
     log: VecDeque<Transmission>,
     lost: VecDeque<TpduSeq>,
     held_lost: Vec<(TpduSeq, LossSign)>,
+    /// What became of attempts, if anybody wants to know.
+    outcomes: Option<Vec<Outcome>>,
     in_flight: usize,
     has_sent: bool,
     newest: Option<NewestArrival>,
@@ -169,6 +193,7 @@ impl Scoreboard {
             log: VecDeque::new(),
             lost: VecDeque::new(),
             held_lost: Vec::new(),
+            outcomes: None,
             in_flight: 0,
             has_sent: false,
             newest: None,
@@ -484,6 +509,7 @@ impl Scoreboard {
                 _ => FirstFate::Unknown,
             }
         };
+        let outcome = entry.outcome(false);
         let settled = Settled {
             seq,
             attempts: entry.attempts,
@@ -493,6 +519,7 @@ impl Scoreboard {
             first,
         };
         entry.state = State::Settled;
+        self.note_outcome(outcome);
         // A late answer says nothing of order: answers are lost, too.
         if let Some(rtt_min) = answers_earlier
             && settled.late == LateRepetition::Never
@@ -584,7 +611,30 @@ impl Scoreboard {
             self.in_flight -= 1;
             self.lost.push_back(seq);
             self.held_lost.push((seq, sign));
+            if sign != LossSign::Damaged {
+                let outcome = self.entries[index].outcome(true);
+                self.note_outcome(outcome);
+            }
         }
+    }
+
+    /// Keeps what becomes of attempts from now on, for [`Scoreboard::take_outcomes`].
+    pub fn keep_outcomes(&mut self) {
+        self.outcomes.get_or_insert_default();
+    }
+
+    fn note_outcome(&mut self, outcome: Option<Outcome>) {
+        if let (Some(outcomes), Some(outcome)) = (&mut self.outcomes, outcome) {
+            outcomes.push(outcome);
+        }
+    }
+
+    /// Takes what became of attempts since the last call, in the order of sending.
+    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+        let outcomes = self.outcomes.as_mut().filter(|kept| !kept.is_empty());
+        let mut outcomes = outcomes.map(core::mem::take).unwrap_or_default();
+        outcomes.sort_by_key(|outcome| outcome.at);
+        outcomes
     }
 
     /// Takes the TPDUs that were held lost since the last call, for counters and traces.

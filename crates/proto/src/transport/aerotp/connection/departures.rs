@@ -135,14 +135,17 @@ impl Connection {
         Some(self.write_unit(now, unit, code, scratch, out))
     }
 
-    /// Appends one TPDU with data or parity, if there is one to send.
+    /// Appends one TPDU with data or parity, if there is one to send. Of a stream no more octets than `payload_max` go into
+    /// a new one.
     pub(in super::super) fn write_data(
         &mut self,
         now: Instant,
+        payload_max: usize,
         code: &mut PacketCode,
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Option<TransmitKind> {
+        self.sender.cut_next(payload_max);
         let unit = self.sender.next_unit(now, scratch)?;
         Some(self.write_unit(now, unit, code, scratch, out))
     }

@@ -1,5 +1,6 @@
 //! The next datagram to leave: resets, then control, then data as the paths' budgets allow.
 
+use super::lengths::shape_of;
 use super::{AerotpEndpoint, Orphan};
 use crate::machine::{Ecn, PathId, Priority, TpduForm, Transmit, TransmitKind};
 use crate::units::{Duration, Instant};
@@ -204,19 +205,27 @@ impl AerotpEndpoint {
             };
             let (priority, share) = (entry.connection.priority(), entry.connection.share());
             let start = out.len();
+            let next = schedule.lengths.next();
+            let shape = shape_of(&entry.connection, schedule.pacer.wire_bytes(0));
+            let payload = next.map_or(usize::MAX, |octets| octets.saturating_sub(shape.headers));
             let (code, scratch) = (self.intake.code(), &mut self.scratch);
             let kind = if spare {
                 entry.queued_spare = false;
                 entry.connection.write_spare(now, code, scratch, out)
             } else {
                 entry.queued_data = false;
-                entry.connection.write_data(now, code, scratch, out)
+                entry
+                    .connection
+                    .write_data(now, payload, code, scratch, out)
             };
             let len = out.len() - start;
             if kind.is_some() {
                 self.last_tpdu = entry.connection.last_source().map(|seq| (id, seq));
                 let schedule = self.path(path);
                 schedule.on_sent(now, len);
+                if kind == Some(TransmitKind::Source) {
+                    schedule.lengths.on_left();
+                }
                 if !spare {
                     schedule.charge(priority, share, len);
                 }

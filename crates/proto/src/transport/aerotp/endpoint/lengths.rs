@@ -1,0 +1,41 @@
+//! The length of packets on a path, which follows the link where damage is dropped.
+
+use super::super::connection::Connection;
+use super::AerotpEndpoint;
+use crate::damage::{LengthBelief, PacketShape};
+use crate::machine::PathId;
+use crate::units::ByteCount;
+
+/// The sizes of a connection's packets of data, where so many octets are added below.
+pub(super) fn shape_of(connection: &Connection, lower_overhead: ByteCount) -> PacketShape {
+    let full = connection.tpdu_bytes_max() + lower_overhead.as_usize();
+    PacketShape {
+        full,
+        headers: full.saturating_sub(connection.payload_bytes()),
+    }
+}
+
+impl AerotpEndpoint {
+    /// The loss found on a path by the length of packets, and the length that follows from it; `None` before anything was
+    /// lost, or where lengths do not follow the link.
+    pub fn path_length(&self, path: PathId) -> Option<LengthBelief> {
+        self.paths.get(&path)?.lengths.belief()
+    }
+
+    /// Tells a path what became of packets of a connection.
+    pub(super) fn note_outcomes(&mut self, id: super::ConnectionId) {
+        let Some(entry) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let connection = &mut entry.connection;
+        let outcomes = connection.take_outcomes();
+        let path = connection.key().path;
+        if let (Some(schedule), false) = (self.paths.get_mut(&path), outcomes.is_empty()) {
+            let shape = shape_of(connection, schedule.pacer.wire_bytes(0));
+            for outcome in outcomes {
+                let octets = outcome.len as usize + shape.headers;
+                schedule.lengths.note(shape, octets, outcome.is_lost);
+            }
+        }
+    }
+}
