@@ -3,21 +3,28 @@
 //! Method: two sessions with AeroTP inside, in virtual time, on a medium that changes bits of real octets and loses as many
 //! datagrams as have a wrong bit in UDP's own header. Nobody is told the bit error rate.
 
-use super::session_pair::{Medium, PEER, Pair, Way, endpoint_config, noise, octets, speaking};
+use super::session_pair::{
+    Medium, PATH, PEER, Pair, Way, endpoint_config, noise, octets, speaking,
+};
 use crate::bit_errors::flip;
 use fulmar_net::session::{
     Armour, DamageStatus, SessionConfig, SessionEvent, Wire, damaged, path_acks, unchecked,
 };
+use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{Counters, EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, Duration, FecStrength, Instant};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 const DELAY: Duration = Duration::from_millis(5);
 /// Bits of UDP's header that are lost with the datagram.
 const BARE_BITS: i32 = 48;
+
+/// Octets of an armoured header, and those of them that its parity covers.
+const HEADER: usize = 17;
+const COVERED: usize = 9;
 
 /// The share of wrong bits, which a test may change.
 type Rate = Rc<Cell<f64>>;
@@ -149,6 +156,70 @@ fn what_is_beyond_repair_is_sent_again_at_once_and_counted_as_damage() {
     // Each is sent again once, and hardly anything that had arrived.
     let [_, _, again, _] = counters.sent_tpdus;
     assert!(again < counters.held_lost() + beyond / 4, "{counters:?}");
+}
+
+#[test]
+fn claims_hold_although_a_later_report_came_first() {
+    let rate = Rate::default();
+    let none = Armour::Fixed(FecStrength::NONE);
+    let mut pair = pair(&rate, none, endpoint_config(), None);
+    rate.set(2e-5);
+    // Of what comes back every second datagram is 25 ms late, and reports are 10 ms apart. Other answers are lost.
+    let mut there = noisy(&rate, None);
+    let mut count = 0;
+    pair.medium = Box::new(move |way, now, path, octets| {
+        let copies = there(way, now, path, octets);
+        if way == Way::Forward {
+            return copies;
+        }
+        count += 1;
+        let late = Duration::from_millis(25 * (count % 2));
+        let delayed = copies
+            .into_iter()
+            .map(|(delay, path, octets)| (delay + late, path, octets));
+        delayed.collect()
+    });
+    let sent = octets(3_000_000);
+    pair.send(&sent);
+    pair.run_to_end(Duration::from_secs(60));
+    assert!(pair.app(Way::Back).received == sent, "at {}", pair.now);
+    let counters = counters(&pair);
+    let beyond = damage(&pair, Way::Back).inward.beyond_repair;
+    println!("{beyond} beyond repair: {counters:?}");
+    assert!(beyond > 100, "{beyond}");
+    assert!(counters.held_lost_damaged * 5 > beyond, "{counters:?}");
+}
+
+#[test]
+fn a_datagram_of_another_place_is_no_damaged_one_of_ours() {
+    let rate = Rate::default();
+    let three = FecStrength::from_words(3).expect("a strength");
+    let mut pair = pair(&rate, Armour::Fixed(three), endpoint_config(), None);
+    let last = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&last);
+    let mut there = noisy(&rate, None);
+    pair.medium = Box::new(move |way, now, path, octets| {
+        if way == Way::Forward && octets.first().is_some_and(|first| first & 0xF8 == 0x38) {
+            *seen.borrow_mut() = octets.to_vec();
+            return Vec::new();
+        }
+        there(way, now, path, octets)
+    });
+    pair.send(b"never there");
+    // The same datagram as of another place, and then as it was but for an octet of each codeword too many.
+    let kept = last.borrow().clone();
+    let before = damage(&pair, Way::Back).inward;
+    for (place, is_claimed) in [(1, false), (0, true)] {
+        let mut copy = kept.clone();
+        let content = copy.split_off(HEADER);
+        let mut header = vec![copy[0] | place];
+        header.extend_from_slice(&copy[1..COVERED]);
+        PacketCode::new().append_parity(&mut header, 0, FecStrength::from_words(2).expect("few"));
+        header.extend(content.iter().map(|octet| octet ^ 0x55));
+        pair.inject(Way::Back as usize, PATH, &header);
+        let claimed = damage(&pair, Way::Back).inward.beyond_repair - before.beyond_repair;
+        assert_eq!(claimed > 0, is_claimed, "place {place}");
+    }
 }
 
 #[test]

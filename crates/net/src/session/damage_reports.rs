@@ -10,11 +10,11 @@
 //!   changed nothing.
 //! - Two ends do not keep each other talking: without data, claims or another rate nothing is told.
 
-use super::path_acks::{Asks, pause};
+use super::path_acks::{Asks, WayBack};
 use super::path_slot::PathSlot;
 use super::wire::{CLAIM_BYTES, CLAIMS_MAX, Capability, DamageReport};
 use fulmar_proto::damage::{ChannelReport, SeenErrors, codewords, corrected_for_certain};
-use fulmar_proto::units::{BitErrorRate, Bitrate, Duration, FecStrength, Instant};
+use fulmar_proto::units::{BitErrorRate, Duration, FecStrength, Instant};
 use fulmar_proto::wire::aerotp::ChannelWord;
 
 const CAPABILITY: &str = "damaged";
@@ -185,6 +185,11 @@ impl DamageReports {
         self.is_agreed
     }
 
+    /// Whether each end tells the other.
+    pub(super) const fn is_agreed(&self) -> bool {
+        self.is_agreed
+    }
+
     /// Notes that the peer has started again, and counts from 0.
     pub(super) const fn begin_again(&mut self) {
         self.heard = None;
@@ -307,23 +312,20 @@ impl DamageReports {
         self.due.is_some_and(|at| at <= now)
     }
 
-    /// The report that is due, to be sealed under the keys with our index `keys`; claims of datagrams under others are left
-    /// out. `claims` is memory for them, `back` the rate that the way back was found to carry.
+    /// The report that is due; claims of datagrams under other keys than its own are left out. `claims` is memory for them.
     pub(super) fn take<'a>(
         &mut self,
         now: Instant,
-        keys: u32,
-        back: Option<Bitrate>,
-        round_trip: Option<Duration>,
+        way: WayBack,
         claims: &'a mut Vec<u8>,
     ) -> DamageReport<'a> {
         self.due = None;
         self.told_at = Some(now);
-        self.every = pause(back, round_trip);
+        self.every = way.pause();
         claims.clear();
         for claim in core::mem::take(&mut self.claims) {
             self.see(now, claim.beyond);
-            if claim.keys == keys {
+            if claim.keys == way.keys {
                 let [_, counter @ ..] = claim.counter.to_be_bytes();
                 claims.extend_from_slice(&counter);
             }
@@ -337,9 +339,14 @@ impl DamageReports {
         }
     }
 
+    /// Whether a report is about what left here. Its claims hold then, however late it comes.
+    pub(super) fn concerns(&self, report: &DamageReport<'_>) -> bool {
+        self.is_agreed && report.slot == PathSlot::FIRST
+    }
+
     /// Takes the peer's report; `None` if it is about nothing that left here, or older than the last one.
     pub(super) fn read(&mut self, report: &DamageReport<'_>) -> Option<ChannelWord> {
-        if !self.is_agreed || report.slot != PathSlot::FIRST {
+        if !self.concerns(report) {
             return None;
         }
         self.outward = match self.heard {

@@ -137,6 +137,12 @@ impl PathAcks {
         self.ways
     }
 
+    /// Sets whether the peer names damaged datagrams. Returns the directions if that changed them.
+    pub(super) fn name_damaged(&mut self, are_named: bool) -> Option<AckedWays> {
+        let changed = core::mem::replace(&mut self.ways.damaged, are_named) != are_named;
+        changed.then_some(self.ways)
+    }
+
     /// Counts a datagram that was sealed under `keys`. Returns its number among all that left, if the peer tells of it.
     pub(super) fn on_sealed(&mut self, keys: &mut Keypair) -> Option<u64> {
         let number = keys.note_number(PathSlot::FIRST, self.next_number)?;
@@ -202,17 +208,11 @@ impl PathAcks {
 
     /// The path ack that is due, to be sealed under the keys with our index `keys`; `None` if nothing came under them.
     /// `back` is the rate that the way back was found to carry.
-    pub(super) fn take(
-        &mut self,
-        now: Instant,
-        keys: u32,
-        back: Option<Bitrate>,
-        round_trip: Option<Duration>,
-    ) -> Option<PathAck> {
+    pub(super) fn take(&mut self, now: Instant, way: WayBack) -> Option<PathAck> {
         self.due = None;
-        let newest = self.newest.filter(|newest| newest.keys == keys)?;
+        let newest = self.newest.filter(|newest| newest.keys == way.keys)?;
         self.told_at = Some(now);
-        self.every = pause(back, round_trip);
+        self.every = way.pause();
         Some(PathAck {
             slot: PathSlot::FIRST,
             largest: u32::try_from(newest.counter).ok()?,
@@ -245,17 +245,29 @@ impl PathAcks {
     }
 }
 
-/// The time between two path acks, or other small reports.
-pub(super) fn pause(back: Option<Bitrate>, round_trip: Option<Duration>) -> Duration {
-    let part = |of: u64| {
-        let rate = back.map(Bitrate::as_bits_per_second);
-        let micros = rate.and_then(|rate| (BITS * of * 1_000_000).checked_div(rate));
-        Duration::from_micros(micros.unwrap_or_default())
-    };
-    let twice_in_a_round_trip = round_trip.unwrap_or_default() / 2;
-    EVERY
-        .max(part(RATE_PART).min(twice_in_a_round_trip))
-        .max(part(RATE_PART_MOST).min(SILENCE))
+/// The way back to a peer, for small reports on its datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WayBack {
+    /// Our index of the keys that the report is sealed under.
+    pub(super) keys: u32,
+    /// The rate that it was found to carry.
+    pub(super) rate: Option<Bitrate>,
+    pub(super) round_trip: Option<Duration>,
+}
+
+impl WayBack {
+    /// The time between two path acks, or other small reports.
+    pub(super) fn pause(self) -> Duration {
+        let part = |of: u64| {
+            let rate = self.rate.map(Bitrate::as_bits_per_second);
+            let micros = rate.and_then(|rate| (BITS * of * 1_000_000).checked_div(rate));
+            Duration::from_micros(micros.unwrap_or_default())
+        };
+        let twice_in_a_round_trip = self.round_trip.unwrap_or_default() / 2;
+        EVERY
+            .max(part(RATE_PART).min(twice_in_a_round_trip))
+            .max(part(RATE_PART_MOST).min(SILENCE))
+    }
 }
 
 #[cfg(test)]
@@ -264,6 +276,22 @@ mod tests {
 
     fn at(millis: u64) -> Instant {
         Instant::START + Duration::from_millis(millis)
+    }
+
+    fn way(keys: u32) -> WayBack {
+        WayBack {
+            keys,
+            ..WayBack::default()
+        }
+    }
+
+    fn pause(rate: Option<Bitrate>, round_trip: Option<Duration>) -> Duration {
+        let way = WayBack {
+            keys: 0,
+            rate,
+            round_trip,
+        };
+        way.pause()
     }
 
     const BOTH: AckedWays = AckedWays {
@@ -300,7 +328,7 @@ mod tests {
             let now = at(n);
             arrive(&mut acks, now, n, Asks::Often);
             if acks.is_due(now) {
-                let ack = acks.take(now, 1, None, None).expect("something came");
+                let ack = acks.take(now, way(1)).expect("something came");
                 assert_eq!((u64::from(ack.largest), ack.hold), (n, Duration::ZERO));
                 assert_eq!(u64::from(ack.octets), 1_000 * (n + 1));
                 told.push(n);
@@ -318,11 +346,11 @@ mod tests {
         for n in 0..40 {
             arrive(&mut acks, at(n), n, Asks::Often);
             if acks.is_due(at(n)) {
-                acks.take(at(n), 1, None, None);
+                acks.take(at(n), way(1));
             }
         }
         assert_eq!(acks.next_at(), Some(at(41)));
-        let ack = acks.take(at(41), 1, None, None).expect("something came");
+        let ack = acks.take(at(41), way(1)).expect("something came");
         assert_eq!((ack.largest, ack.hold), (39, Duration::from_millis(2)));
         assert_eq!(acks.next_at(), None, "nothing new");
     }
@@ -336,7 +364,7 @@ mod tests {
             acks.on_arrived(at(came), (1, Slot::Current), number, ByteCount(100), None);
             acks.on_asked(at(9), Asks::Often);
         }
-        let ack = acks.take(at(9), 1, None, None).expect("something came");
+        let ack = acks.take(at(9), way(1)).expect("something came");
         assert_eq!((ack.largest, ack.hold), (1, Duration::from_millis(4)));
         assert_eq!(ack.clock, 9_000);
     }
@@ -349,7 +377,7 @@ mod tests {
             arrive(&mut acks, at(n), n, Asks::Rarely);
             arrive(&mut acks, at(n), n, Asks::Nothing);
             if acks.is_due(at(n)) {
-                acks.take(at(n), 1, None, None);
+                acks.take(at(n), way(1));
                 told.push(n);
             }
         }
@@ -414,18 +442,15 @@ mod tests {
         }
         let mut acks = agreed();
         arrive(&mut acks, at(0), 7, Asks::Often);
-        assert_eq!(acks.take(at(0), 2, None, None), None);
+        assert_eq!(acks.take(at(0), way(2)), None);
         arrive(&mut acks, at(1), 8, Asks::Often);
-        assert_eq!(
-            acks.take(at(1), 1, None, None).map(|ack| ack.largest),
-            Some(8)
-        );
+        assert_eq!(acks.take(at(1), way(1)).map(|ack| ack.largest), Some(8));
         // A datagram under the keys before is no news, but its octets are.
         let slot = PathSlot::FIRST;
         let late = Number { slot, counter: 900 };
         acks.on_arrived(at(2), (9, Slot::Previous), late, ByteCount(10), None);
         acks.on_asked(at(2), Asks::Often);
-        let ack = acks.take(at(2), 1, None, None).expect("of the keys in use");
+        let ack = acks.take(at(2), way(1)).expect("of the keys in use");
         assert_eq!((ack.largest, ack.octets), (8, 2_010));
     }
 }

@@ -23,6 +23,12 @@ const BARE: usize = 6;
 /// Octets of content that are no payload: type, name, number and time of data.
 const INSIDE: usize = 10;
 
+/// The time for which a small change of strength waits before content is cut for it. Until then what is longer has as many
+/// words as fit.
+const CUT_EVERY: Duration = Duration::from_millis(100);
+/// The part of its words by which strength may grow without delay.
+const GROWS_AT_ONCE: u16 = 3;
+
 /// The layout of full datagrams in packets of so many octets, with these headers.
 pub(super) fn layout(packet: ByteCount, headers: ByteCount) -> ProtectedLayout {
     ProtectedLayout {
@@ -41,6 +47,9 @@ pub(super) struct Protection {
     /// Whether data goes without the armour that the application wants.
     is_held: bool,
     parity: DataParity,
+    /// The words that content is cut for, and the time since when.
+    cut_for: FecStrength,
+    cut_at: Option<Instant>,
     /// The choice of words, while it follows.
     // Boxed: most peers have none.
     follower: Option<Box<StrengthFollower>>,
@@ -56,6 +65,8 @@ impl Protection {
                 is_armoured: !everywhere.is_none(),
                 words: everywhere,
             },
+            cut_for: everywhere,
+            cut_at: None,
             follower: None,
         }
     }
@@ -135,10 +146,13 @@ impl Protection {
         if let Some(follower) = &mut self.follower {
             follower.set_layout(layout);
         }
-        self.follow()
+        let has_changed = self.follow();
+        self.cut_for = self.parity.words;
+        has_changed
     }
 
-    /// Takes the peer's word. Returns whether full datagrams have other parity from now on.
+    /// Takes the peer's word. Returns whether content is to be cut for other parity from now on: at once where much more is
+    /// needed, and else now and then, since each cut goes through all connections.
     pub(super) fn on_word(
         &mut self,
         now: Instant,
@@ -148,7 +162,15 @@ impl Protection {
         if let Some(follower) = &mut self.follower {
             follower.on_word(now, word, round_trip);
         }
-        self.follow()
+        self.follow();
+        let (words, cut_for) = (self.parity.words, self.cut_for);
+        let is_recent = |at: Instant| now.saturating_since(at) < CUT_EVERY;
+        let is_much = words.words() > cut_for.words() + cut_for.words() / GROWS_AT_ONCE;
+        if words == cut_for || (!is_much && self.cut_at.is_some_and(is_recent)) {
+            return false;
+        }
+        (self.cut_for, self.cut_at) = (words, Some(now));
+        true
     }
 
     /// The rate of wrong bits on the way to the peer, as it told.
@@ -245,6 +267,27 @@ mod tests {
         let later = Instant::START + Duration::from_secs(1);
         assert!(protection.on_word(later, word(1e-3), Duration::ZERO));
         assert!(protection.parity().words >= words(18));
+    }
+
+    #[test]
+    fn small_changes_of_strength_cut_content_anew_ten_times_a_second_at_most() {
+        let mut protection = following();
+        let at = |millis| Instant::START + Duration::from_millis(millis);
+        assert!(protection.on_word(at(0), word(1e-9), Duration::ZERO));
+        // From nothing any strength is much more.
+        assert!(protection.on_word(at(1), word(1e-3), Duration::ZERO));
+        let mut cuts = 0;
+        let mut seen = Vec::new();
+        for step in 2..1_002_u64 {
+            let rate = if step / 10 % 2 == 0 { 9e-4 } else { 1.1e-3 };
+            cuts += u32::from(protection.on_word(at(step), word(rate), Duration::ZERO));
+            let words = protection.parity().words;
+            if !seen.contains(&words) {
+                seen.push(words);
+            }
+        }
+        assert!(seen.len() > 1, "strength itself follows at once: {seen:?}");
+        assert!((1..=11).contains(&cuts), "{cuts}");
     }
 
     #[test]

@@ -21,13 +21,20 @@ fn agreed() -> DamageReports {
     reports
 }
 
+fn way() -> WayBack {
+    WayBack {
+        keys: KEYS,
+        ..WayBack::default()
+    }
+}
+
 /// The report that is due, as its counters and the recent rate.
 fn told(reports: &mut DamageReports, now: Instant) -> Option<(Vec<u64>, f64)> {
     if !reports.is_due(now) {
         return None;
     }
     let mut claims = Vec::new();
-    let report = reports.take(now, KEYS, None, None, &mut claims);
+    let report = reports.take(now, way(), &mut claims);
     let rate = report.word.recent.rate().value();
     Some((report.counters().collect(), rate))
 }
@@ -154,7 +161,7 @@ fn nothing_is_told_without_the_word_of_both() {
         assert_eq!(reports.next_at(), None);
         assert!(reports.claims.is_empty());
         let mut claims = Vec::new();
-        let report = agreed().take(at(0), KEYS, None, None, &mut claims);
+        let report = agreed().take(at(0), way(), &mut claims);
         assert_eq!(reports.read(&report), None);
     }
 }

@@ -72,6 +72,7 @@ impl<M: Carried> Session<M> {
         if self.agree_on_parity(index, &[]) || has_new_form {
             self.say_sizes(index);
         }
+        self.agree_on_claims(index);
     }
 
     /// Passes on the news of the last event, now that the application has heard it. Until then the application could

@@ -45,11 +45,30 @@ impl<M: Carried> Session<M> {
         // A call under way has other parity, and is begun anew.
         state.pending.take_if(|pending| pending.parity != words);
         let (announced, said) = (state.announced, state.capabilities.clone());
-        if let Ok(index) = usize::try_from(peer.0)
-            && self.agree_on_parity(index, &said)
-            && announced
-        {
+        let Ok(index) = usize::try_from(peer.0) else {
+            return;
+        };
+        if self.agree_on_parity(index, &said) && announced {
             self.say_sizes(index);
+        }
+        self.agree_on_claims(index);
+    }
+
+    /// Whether the peer claims what we send: it tells of damage, and we armour. What leaves is kept in mind for that.
+    pub(super) fn is_claimed(&self, index: usize) -> bool {
+        let state = self.peers.get(index);
+        state.is_some_and(|state| state.damage.is_agreed() && state.protection.parity().is_armoured)
+    }
+
+    /// Tells the inner machine of another answer to [`Session::is_claimed`].
+    pub(super) fn agree_on_claims(&mut self, index: usize) {
+        let is_claimed = self.is_claimed(index);
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        if let Some(ways) = state.path_acks.name_damaged(is_claimed) {
+            let path = state.index.inner_path();
+            self.inner.number_path(self.now, path, ways);
         }
     }
 
@@ -355,11 +374,13 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
-        let Some(word) = state.damage.read(report) else {
+        if !state.damage.concerns(report) {
             return;
-        };
+        }
         let round_trip = state.liveness.rtt().unwrap_or_default();
-        if state.protection.on_word(now, word, round_trip) {
+        // Totals of a report that was overtaken are old; its claims are as good as ever.
+        let word = state.damage.read(report);
+        if word.is_some_and(|word| state.protection.on_word(now, word, round_trip)) {
             self.say_parity(index);
         }
         self.see_told_damage(now, index);

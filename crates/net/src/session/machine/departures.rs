@@ -6,6 +6,7 @@ use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
 use crate::session::fragments::cut;
 use crate::session::liveness::{Due, Wants};
+use crate::session::path_acks::WayBack;
 use crate::session::path_slot::PathSlot;
 use crate::session::seal::Keypair;
 use crate::session::wire::{
@@ -473,45 +474,55 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Tells a peer what arrived of its datagrams, if that is due. It leaves ahead of the inner machine's datagrams.
-    pub(super) fn send_path_ack(&mut self, now: Instant, index: usize) {
-        let due = (self.peers.get_mut(index))
-            .filter(|state| state.path_acks.is_due(now) && state.is_open(now));
-        let Some(state) = due else {
-            return;
-        };
-        let back = self.inner.rate_of(state.index.inner_path());
-        let Some(local) = state.keys.current(now).map(|keys| keys.local) else {
-            return;
-        };
-        let round_trip = state.liveness.rtt();
-        let Some(ack) = state.path_acks.take(now, local, back, round_trip) else {
-            return;
-        };
-        let octets = state.octets_of_own(MESSAGE_TYPE_BYTES + PATH_ACK_BYTES);
-        if self.send_message(now, index, Message::PathAck(ack), Wants::Nothing) {
+    /// The way back to a peer, for a word on its datagrams that is due; `None` if none is, or it cannot leave.
+    fn way_back(&mut self, now: Instant, index: usize, is_due: bool) -> Option<WayBack> {
+        let state = self.peers.get_mut(index).filter(|_| is_due)?;
+        if !state.is_open(now) {
+            return None;
+        }
+        Some(WayBack {
+            keys: state.keys.current(now)?.local,
+            rate: self.inner.rate_of(state.index.inner_path()),
+            round_trip: state.liveness.rtt(),
+        })
+    }
+
+    /// Sends a word on a peer's datagrams. It leaves ahead of the inner machine's datagrams.
+    fn send_word(&mut self, now: Instant, index: usize, word: Message<'_>, fields: usize) {
+        let state = self.peers.get(index);
+        let octets = state.map_or(ByteCount::ZERO, |state| {
+            state.octets_of_own(MESSAGE_TYPE_BYTES + fields)
+        });
+        if self.send_message(now, index, word, Wants::Nothing) {
             self.note_sent_beside(now, index, octets);
+        }
+    }
+
+    /// Tells a peer what arrived of its datagrams, if that is due.
+    pub(super) fn send_path_ack(&mut self, now: Instant, index: usize) {
+        let state = self.peers.get(index);
+        let is_due = state.is_some_and(|state| state.path_acks.is_due(now));
+        let Some(way) = self.way_back(now, index, is_due) else {
+            return;
+        };
+        let state = self.peers.get_mut(index);
+        if let Some(ack) = state.and_then(|state| state.path_acks.take(now, way)) {
+            self.send_word(now, index, Message::PathAck(ack), PATH_ACK_BYTES);
         }
     }
 
     /// Tells a peer what became of its armoured datagrams, if that is due.
     pub(super) fn send_damage_report(&mut self, now: Instant, index: usize) {
-        let due = (self.peers.get_mut(index))
-            .filter(|state| state.damage.is_due(now) && state.is_open(now));
-        let Some(state) = due else {
+        let state = self.peers.get(index);
+        let is_due = state.is_some_and(|state| state.damage.is_due(now));
+        let Some(way) = self.way_back(now, index, is_due) else {
             return;
         };
-        let back = self.inner.rate_of(state.index.inner_path());
-        let Some(local) = state.keys.current(now).map(|keys| keys.local) else {
-            return;
-        };
-        let round_trip = state.liveness.rtt();
         let mut claims = Vec::new();
-        let report = (state.damage).take(now, local, back, round_trip, &mut claims);
-        let content = MESSAGE_TYPE_BYTES + DAMAGE_REPORT_BYTES + report.claims.len();
-        let octets = state.octets_of_own(content);
-        if self.send_message(now, index, Message::DamageReport(report), Wants::Nothing) {
-            self.note_sent_beside(now, index, octets);
+        if let Some(state) = self.peers.get_mut(index) {
+            let report = state.damage.take(now, way, &mut claims);
+            let fields = DAMAGE_REPORT_BYTES + report.claims.len();
+            self.send_word(now, index, Message::DamageReport(report), fields);
         }
     }
 

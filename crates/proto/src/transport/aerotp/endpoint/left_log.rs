@@ -10,6 +10,9 @@ const LEFT_MAX: usize = 16_384;
 /// The longest time for which one is remembered; its TPDU is held for lost by then.
 const KEPT: Duration = Duration::from_secs(4);
 
+/// Datagrams for which there is room while nothing is remembered.
+const KEPT_EMPTY: usize = 64;
+
 /// A datagram that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Left {
@@ -38,6 +41,10 @@ impl LeftLog {
         let is_old = |left: &Left| now.saturating_since(left.at) > KEPT;
         while self.0.len() >= LEFT_MAX || self.0.front().is_some_and(is_old) {
             self.0.pop_front();
+        }
+        // An idle session sends something every ten seconds, which frees what the last flow took.
+        if self.0.is_empty() && self.0.capacity() > KEPT_EMPTY {
+            self.0.shrink_to(KEPT_EMPTY);
         }
         // Numbers rise; whatever else would make the search below wrong.
         if self.0.back().is_none_or(|last| last.number < number) {
@@ -82,6 +89,7 @@ mod tests {
         assert_eq!(log.take(39_998), None, "told twice");
         log.on_left(at(4_001), 40_000, wire, None);
         assert_eq!(log.0.len(), 1, "the others are old");
+        assert!(log.0.capacity() <= 2 * KEPT_EMPTY, "{}", log.0.capacity());
         log.on_left(at(4_001), 39_000, wire, None);
         assert_eq!(log.0.len(), 1, "numbers rise");
     }
