@@ -96,6 +96,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
         lower_overhead: LOWER_OVERHEAD,
         connections_max: CONNECTIONS_MAX,
         memory_max: MEMORY_MAX,
+        follows_length: true,
         ..EndpointConfig::default()
     };
     let mut machine = Machine::new(machine, Rng::from_seed(fulmar_net::entropy::seed()?));

@@ -273,6 +273,7 @@ impl EndpointCarrier {
             reports_often,
             lower_overhead: overhead,
             burst: BURST_TIME,
+            follows_length: true,
             address_key: is_open_to_all.then(|| AddressKey::new(entropy.array())),
             ..EndpointConfig::default()
         };

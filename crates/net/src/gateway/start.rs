@@ -78,6 +78,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
         lower_overhead: sizes.lower_overhead,
         // A flow that ends lingers while the next begins.
         connections_max: limits.flows.saturating_mul(4),
+        follows_length: true,
         ..EndpointConfig::default()
     };
     let mut endpoint = AerotpEndpoint::new(endpoint, rng.child("ports"));

@@ -87,8 +87,8 @@ pub(super) fn object(snapshot: &Snapshot) -> BTreeMap<String, Value> {
 mod tests {
     use super::*;
     use crate::gateway::watch::status::{
-        ClassReport, DamageFigures, DamagedDirection, OutageReport, PeerReport, Quantiles, Status,
-        TransportReport,
+        ClassReport, DamageFigures, DamagedDirection, LengthFigures, OutageReport, PeerReport,
+        Quantiles, Status, TransportReport,
     };
     use crate::gateway::watch::tally::{Tally, Window, tests::status};
 
@@ -197,6 +197,10 @@ mod tests {
             words: 6,
             outward: damaged,
             inward: damaged,
+        });
+        last.peers[0].length = Some(LengthFigures {
+            packet_bytes: Some(300),
+            ..LengthFigures::default()
         });
         last.peers[0].rate = Some(crate::gateway::watch::status::RateReport {
             current_bits_per_second: 1,

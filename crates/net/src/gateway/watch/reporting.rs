@@ -107,6 +107,7 @@ impl Seen<'_> {
             outward: state.map_or_else(Default::default, |s| s.outward.into()),
             inward: state.map_or_else(Default::default, |s| s.inward.into()),
             damage: state.and_then(|s| s.damage).map(Into::into),
+            length: endpoint.path_length(path).map(Into::into),
             told: link.inner().told(path).into(),
             outages: self.peers.outages.report(known),
             flows,

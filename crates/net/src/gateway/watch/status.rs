@@ -4,6 +4,7 @@
 use crate::gateway::peers::Decision;
 pub use crate::gateway::peers::{OutageReport, RateReport};
 use crate::session::{DamageCounts, DamageStatus, Passage};
+use fulmar_proto::damage::LengthBelief;
 use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::splice::{RefuseCode, RepairTotals, ResetCode, SplicerCounters};
 use fulmar_proto::transport::aerotp::Counters;
@@ -45,6 +46,8 @@ pub struct PeerReport {
     pub inward: DirectionStatus,
     /// The damage on the way, where datagrams are armoured.
     pub damage: Option<DamageFigures>,
+    /// The length of packets to it, once streams to it lost any.
+    pub length: Option<LengthFigures>,
     /// TPDUs from here that it put right or gave up, as it told.
     pub told: ToldReport,
     /// The times that the link was held for down.
@@ -124,6 +127,27 @@ impl From<DamageStatus> for DamageFigures {
             words: status.words.words(),
             outward: DamagedDirection::of(status.outward, status.outward_rate),
             inward: DamagedDirection::of(status.inward, status.inward_rate),
+        }
+    }
+}
+
+/// The length of packets to a peer, and the loss that it follows from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LengthFigures {
+    /// Octets of the longest IP packets that streams are cut for; none while that is as many as the path carries.
+    pub packet_bytes: Option<u64>,
+    /// The share of wrong bits that explains how loss grows with length, where what is damaged is dropped.
+    pub bit_error_ratio: f64,
+    /// The share of packets that is lost whatever their length.
+    pub lost_ratio: f64,
+}
+
+impl From<LengthBelief> for LengthFigures {
+    fn from(belief: LengthBelief) -> Self {
+        Self {
+            packet_bytes: belief.octets.map(|octets| octets as u64),
+            bit_error_ratio: belief.loss.bits().value(),
+            lost_ratio: belief.loss.packets().value(),
         }
     }
 }

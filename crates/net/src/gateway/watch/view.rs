@@ -4,7 +4,7 @@
 use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
 use super::status::REMOVED;
-use super::status::{DamageFigures, FlowStatus, PeerReport};
+use super::status::{DamageFigures, FlowStatus, LengthFigures, PeerReport};
 use crate::gateway::peers::Decision;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -342,7 +342,16 @@ fn says(peer: &PeerReport) -> String {
     if let Some(damage) = peer.damage.as_ref().filter(|_| peer.carrier != "udp") {
         text.push_str(&damage_in_words(damage));
     }
+    text.push_str(&length_in_words(peer.length.as_ref()));
     text
+}
+
+/// One sentence on shorter packets to a peer, if streams are cut for such.
+fn length_in_words(length: Option<&LengthFigures>) -> String {
+    let cut = length.and_then(|length| Some((length.packet_bytes?, length.bit_error_ratio)));
+    cut.map_or_else(String::new, |(octets, rate)| {
+        format!(" Streams are cut for packets of {octets} octets: {rate:.0e} of the bits to it seem to be wrong, and what is damaged is dropped.")
+    })
 }
 
 /// One sentence on the damage on the way to a peer.
