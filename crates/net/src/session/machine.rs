@@ -460,7 +460,7 @@ impl<M: Carried> Session<M> {
         let is_in_two = state.wire == Wire::Two;
         let ours = &self.config.capabilities;
         let tells = state.damage.agree(ours, &capabilities, is_in_two);
-        let is_claimed = tells && state.protection.parity().is_armoured;
+        let is_claimed = tells && state.protection.may_armour();
         let ways = (state.path_acks).agree(ours, &capabilities, (is_in_two, is_claimed));
         let inner_path = state.index.inner_path();
         let windows = is_in_two && use_windows(ours, &capabilities);

@@ -90,6 +90,11 @@ impl Protection {
         self.armour.is_some()
     }
 
+    /// Whether data may be armoured, now or later: what leaves is kept in mind for claims then.
+    pub(super) const fn may_armour(&self) -> bool {
+        self.parity.is_armoured || self.armour.is_some()
+    }
+
     /// Words behind initiations.
     pub(super) const fn words_of_calls(&self) -> FecStrength {
         if self.everywhere.is_none() && self.armour.is_some() {

@@ -54,10 +54,10 @@ impl<M: Carried> Session<M> {
         self.agree_on_claims(index);
     }
 
-    /// Whether the peer claims what we send: it tells of damage, and we armour. What leaves is kept in mind for that.
+    /// Whether the peer claims what we send: it tells of damage, and we armour, or may. What leaves is kept in mind for that.
     pub(super) fn is_claimed(&self, index: usize) -> bool {
         let state = self.peers.get(index);
-        state.is_some_and(|state| state.damage.is_agreed() && state.protection.parity().is_armoured)
+        state.is_some_and(|state| state.damage.is_agreed() && state.protection.may_armour())
     }
 
     /// Tells the inner machine of another answer to [`Session::is_claimed`].
