@@ -56,6 +56,11 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
+    /// Whether an attempt after the first is under way.
+    fn is_sent_again(&self) -> bool {
+        self.attempts > 1 && self.state == State::InFlight
+    }
+
     /// The time at which it left first.
     pub const fn first_sent_at(&self) -> Instant {
         self.first_sent_at
@@ -444,13 +449,13 @@ impl Scoreboard {
         rtt_min: Option<Duration>,
     ) -> Option<Settled> {
         let index = self.index(seq)?;
-        let entry = &mut self.entries[index];
+        let entry = &self.entries[index];
         match entry.state {
             State::Settled => return None,
             State::InFlight => self.in_flight -= 1,
             State::Lost => {}
         }
-        let is_sent_again = entry.attempts > 1 && entry.state == State::InFlight;
+        let is_sent_again = entry.is_sent_again();
         let since_last = now.saturating_since(entry.attempt_at);
         let answers_earlier = rtt_min.filter(|rtt_min| {
             is_sent_again
@@ -465,14 +470,9 @@ impl Scoreboard {
         let is_early = answers_earlier.is_some();
         let answers_earlier = answers_earlier.filter(|_| !may_be_rebuilt);
         // The receiver had it before it saw anything that left with a later attempt, or after that.
-        let stamps = &self.stamps;
-        let knows_none_since = |at: Instant| {
-            self.echo
-                .is_some_and(|echo| stamp_before(echo, stamps.of(at)))
-        };
         let came_before = match entry.state {
             State::Lost => true,
-            _ => is_early || (is_sent_again && knows_none_since(entry.attempt_at)),
+            _ => is_early || (is_sent_again && self.knows_none_since(entry.attempt_at)),
         };
         let late = match (entry.was_late, came_before) {
             (false, _) => LateRepetition::Never,
@@ -480,35 +480,7 @@ impl Scoreboard {
             (true, true) if may_be_rebuilt => LateRepetition::Unclear,
             (true, true) => LateRepetition::Needlessly,
         };
-        let echoes = |at: Instant| self.echo == Some(stamps.of(at));
-        let is_once = entry.attempts == 1 && entry.state == State::InFlight;
-        let first = if echoes(entry.first_sent_at) {
-            FirstFate::Arrived
-        } else if may_be_rebuilt && knows_none_since(entry.first_sent_at) {
-            // Symbols have no stamp: it came out of one.
-            FirstFate::Lost
-        } else if is_once {
-            let only_copied = entry.sent_at > entry.attempt_at && echoes(entry.sent_at);
-            if only_copied {
-                FirstFate::Lost
-            } else {
-                FirstFate::Arrived
-            }
-        } else if may_be_rebuilt {
-            if entry.was_held_lost {
-                FirstFate::Lost
-            } else {
-                FirstFate::Unknown
-            }
-        } else {
-            match (late, entry.attempts) {
-                (_, 1) => FirstFate::Arrived,
-                (LateRepetition::Needlessly, 2) if is_sent_again => FirstFate::Arrived,
-                _ if entry.repeated_at.is_some_and(knows_none_since) => FirstFate::Arrived,
-                _ if entry.was_held_lost => FirstFate::Lost,
-                _ => FirstFate::Unknown,
-            }
-        };
+        let first = self.first_fate(entry, late, may_be_rebuilt);
         let outcome = entry.outcome(false);
         let settled = Settled {
             seq,
@@ -518,7 +490,7 @@ impl Scoreboard {
             late,
             first,
         };
-        entry.state = State::Settled;
+        self.entries[index].state = State::Settled;
         self.note_outcome(outcome);
         // A late answer says nothing of order: answers are lost, too.
         if let Some(rtt_min) = answers_earlier
@@ -528,6 +500,48 @@ impl Scoreboard {
             self.reorder_window = widened.min(rtt_min);
         }
         Some(settled)
+    }
+
+    /// Whether the receiver had seen nothing that left at that time or later when it answered.
+    fn knows_none_since(&self, at: Instant) -> bool {
+        let before = |echo| stamp_before(echo, self.stamps.of(at));
+        self.echo.is_some_and(before)
+    }
+
+    /// The fate of the first transmission of a TPDU that arrived.
+    fn first_fate(
+        &self,
+        entry: &Outstanding,
+        late: LateRepetition,
+        may_be_rebuilt: bool,
+    ) -> FirstFate {
+        let echoes = |at: Instant| self.echo == Some(self.stamps.of(at));
+        let is_once = entry.attempts == 1 && entry.state == State::InFlight;
+        if echoes(entry.first_sent_at) {
+            return FirstFate::Arrived;
+        }
+        if may_be_rebuilt && self.knows_none_since(entry.first_sent_at) {
+            // Symbols have no stamp: it came out of one.
+            return FirstFate::Lost;
+        }
+        if is_once {
+            let only_copied = entry.sent_at > entry.attempt_at && echoes(entry.sent_at);
+            return if only_copied {
+                FirstFate::Lost
+            } else {
+                FirstFate::Arrived
+            };
+        }
+        let repeated_before = |at: Instant| self.knows_none_since(at);
+        match (late, entry.attempts) {
+            _ if may_be_rebuilt && entry.was_held_lost => FirstFate::Lost,
+            _ if may_be_rebuilt => FirstFate::Unknown,
+            (_, 1) => FirstFate::Arrived,
+            (LateRepetition::Needlessly, 2) if entry.is_sent_again() => FirstFate::Arrived,
+            _ if entry.repeated_at.is_some_and(repeated_before) => FirstFate::Arrived,
+            _ if entry.was_held_lost => FirstFate::Lost,
+            _ => FirstFate::Unknown,
+        }
     }
 
     /// Drops settled TPDUs at the front.
