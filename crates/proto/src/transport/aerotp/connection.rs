@@ -26,7 +26,7 @@ use crate::bytes::Chunk;
 use crate::machine::{Priority, TpduForm};
 use crate::timer::TimerTable;
 use crate::trace::{Trace, TraceRecord};
-use crate::transport::parts::{DeliveryReport, Outcome};
+use crate::transport::parts::{AttemptOutcome, DeliveryReport};
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::{Mode, TpduSeq};
 use std::collections::VecDeque;
@@ -282,7 +282,7 @@ impl Connection {
     }
 
     /// Takes what became of TPDUs since the last call, in the order of sending.
-    pub(super) fn take_outcomes(&mut self) -> Vec<Outcome> {
+    pub(super) fn take_outcomes(&mut self) -> Vec<AttemptOutcome> {
         self.sender.take_outcomes()
     }
 

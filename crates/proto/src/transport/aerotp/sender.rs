@@ -19,7 +19,7 @@ use super::modes::{AckScheme, ModeRules};
 use crate::bytes::SendBuffer;
 use crate::machine::TransmitKind;
 use crate::timer::{TimerKind, TimerTable};
-use crate::transport::parts::{Outcome, RttEstimator, Scoreboard};
+use crate::transport::parts::{AttemptOutcome, RttEstimator, Scoreboard};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::Named;
@@ -284,7 +284,7 @@ impl Sender {
     }
 
     /// Takes what became of attempts since the last call, in the order of sending.
-    pub(super) fn take_outcomes(&mut self) -> Vec<Outcome> {
+    pub(super) fn take_outcomes(&mut self) -> Vec<AttemptOutcome> {
         self.board.take_outcomes()
     }
 

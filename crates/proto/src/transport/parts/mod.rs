@@ -15,5 +15,5 @@ pub use loss_share::LossShare;
 pub use pacer::Pacer;
 pub use rate_control::{LinkReport, RateControl};
 pub use rtt::{RtoLimits, RttEstimator};
-pub use scoreboard::{FirstFate, LateRepetition, Outcome, Outstanding, Scoreboard, Settled};
+pub use scoreboard::{AttemptOutcome, FirstFate, LateRepetition, Outstanding, Scoreboard, Settled};
 pub use spread::{BurstLengths, DelaySpread};

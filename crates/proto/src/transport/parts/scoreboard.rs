@@ -77,9 +77,9 @@ impl Outstanding {
 }
 
 impl Outstanding {
-    fn outcome(&self, is_lost: bool) -> Option<Outcome> {
+    fn outcome(&self, is_lost: bool) -> Option<AttemptOutcome> {
         let is_single = self.transmission == self.attempts;
-        is_single.then_some(Outcome {
+        is_single.then_some(AttemptOutcome {
             at: self.attempt_at,
             len: self.len,
             is_lost,
@@ -130,7 +130,7 @@ pub struct Settled {
 
 /// The fate of an attempt that left once, without copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     /// The time at which it left.
     pub at: Instant,
     /// Payload octets.
@@ -169,7 +169,7 @@ pub struct Scoreboard {
     lost: VecDeque<TpduSeq>,
     held_lost: Vec<(TpduSeq, LossSign)>,
     /// What became of attempts, if anybody wants to know.
-    outcomes: Option<Vec<Outcome>>,
+    outcomes: Option<Vec<AttemptOutcome>>,
     in_flight: usize,
     has_sent: bool,
     newest: Option<NewestArrival>,
@@ -637,14 +637,14 @@ impl Scoreboard {
         self.outcomes.get_or_insert_default();
     }
 
-    fn note_outcome(&mut self, outcome: Option<Outcome>) {
+    fn note_outcome(&mut self, outcome: Option<AttemptOutcome>) {
         if let (Some(outcomes), Some(outcome)) = (&mut self.outcomes, outcome) {
             outcomes.push(outcome);
         }
     }
 
     /// Takes what became of attempts since the last call, in the order of sending.
-    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+    pub fn take_outcomes(&mut self) -> Vec<AttemptOutcome> {
         let outcomes = self.outcomes.as_mut().filter(|kept| !kept.is_empty());
         let mut outcomes = outcomes.map(core::mem::take).unwrap_or_default();
         outcomes.sort_by_key(|outcome| outcome.at);
