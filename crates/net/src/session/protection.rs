@@ -128,7 +128,11 @@ impl Protection {
             is_armoured: armour.is_some(),
             words,
         };
-        core::mem::replace(&mut self.parity, parity) != parity
+        let is_other = core::mem::replace(&mut self.parity, parity) != parity;
+        if is_other {
+            self.cut_for = words;
+        }
+        is_other
     }
 
     /// The parity of a full datagram.

@@ -273,7 +273,7 @@ impl Connection {
         self.config.tpdu_bytes_max
     }
 
-    /// Keeps what becomes of TPDUs from now on, for [`Connection::take_outcomes`], unless their shape follows what the peer
+    /// Keeps what becomes of TPDUs from now on, for [`Connection::drain_outcomes`], unless their shape follows what the peer
     /// tells.
     pub(super) fn keep_outcomes(&mut self) {
         if self.adaptation.is_none() {
@@ -282,8 +282,8 @@ impl Connection {
     }
 
     /// Takes what became of TPDUs since the last call, in the order of sending.
-    pub(super) fn take_outcomes(&mut self) -> Vec<AttemptOutcome> {
-        self.sender.take_outcomes()
+    pub(super) fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
+        self.sender.drain_outcomes(each);
     }
 
     /// Whether the endpoint may forget the connection.

@@ -276,7 +276,7 @@ impl Sender {
         self.next_bytes_max = octets.max(1);
     }
 
-    /// Keeps what becomes of attempts from now on, for [`Sender::take_outcomes`].
+    /// Keeps what becomes of attempts from now on, for [`Sender::drain_outcomes`].
     pub(super) fn keep_outcomes(&mut self) {
         if self.rules.confirms() {
             self.board.keep_outcomes();
@@ -284,8 +284,8 @@ impl Sender {
     }
 
     /// Takes what became of attempts since the last call, in the order of sending.
-    pub(super) fn take_outcomes(&mut self) -> Vec<AttemptOutcome> {
-        self.board.take_outcomes()
+    pub(super) fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
+        self.board.drain_outcomes(each);
     }
 
     fn defers_lost(&mut self) -> bool {

@@ -632,7 +632,7 @@ impl Scoreboard {
         }
     }
 
-    /// Keeps what becomes of attempts from now on, for [`Scoreboard::take_outcomes`].
+    /// Keeps what becomes of attempts from now on, for [`Scoreboard::drain_outcomes`].
     pub fn keep_outcomes(&mut self) {
         self.outcomes.get_or_insert_default();
     }
@@ -643,12 +643,13 @@ impl Scoreboard {
         }
     }
 
-    /// Takes what became of attempts since the last call, in the order of sending.
-    pub fn take_outcomes(&mut self) -> Vec<AttemptOutcome> {
-        let outcomes = self.outcomes.as_mut().filter(|kept| !kept.is_empty());
-        let mut outcomes = outcomes.map(core::mem::take).unwrap_or_default();
-        outcomes.sort_by_key(|outcome| outcome.at);
-        outcomes
+    /// Gives what became of attempts since the last call to `each`, in the order of sending.
+    pub fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
+        if let Some(outcomes) = &mut self.outcomes {
+            // The memory stays: this happens with every burst.
+            outcomes.sort_unstable_by_key(|outcome| (outcome.at, outcome.len, outcome.is_lost));
+            outcomes.drain(..).for_each(each);
+        }
     }
 
     /// Takes the TPDUs that were held lost since the last call, for counters and traces.

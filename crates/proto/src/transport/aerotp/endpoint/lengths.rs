@@ -28,14 +28,13 @@ impl AerotpEndpoint {
             return;
         };
         let connection = &mut entry.connection;
-        let outcomes = connection.take_outcomes();
         let path = connection.key().path;
-        if let (Some(schedule), false) = (self.paths.get_mut(&path), outcomes.is_empty()) {
+        if let Some(schedule) = self.paths.get_mut(&path) {
             let shape = shape_of(connection, schedule.pacer.wire_bytes(0));
-            for outcome in outcomes {
+            connection.drain_outcomes(|outcome| {
                 let octets = outcome.len as usize + shape.headers;
                 schedule.lengths.note(shape, octets, outcome.is_lost);
-            }
+            });
         }
     }
 }
