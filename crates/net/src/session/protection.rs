@@ -285,18 +285,16 @@ mod tests {
         assert!(protection.on_word(at(0), word(1e-9), Duration::ZERO));
         // From nothing any strength is much more.
         assert!(protection.on_word(at(1), word(1e-3), Duration::ZERO));
-        let mut cuts = 0;
-        let mut seen = Vec::new();
-        for step in 2..1_002_u64 {
-            let rate = if step / 10 % 2 == 0 { 9e-4 } else { 1.1e-3 };
+        let (mut cuts, mut changes, mut before) = (0, 0, protection.parity().words);
+        for step in 2..2_002_u64 {
+            let rate = if step / 10 % 2 == 0 { 9e-4 } else { 1.2e-3 };
             cuts += u32::from(protection.on_word(at(step), word(rate), Duration::ZERO));
             let words = protection.parity().words;
-            if !seen.contains(&words) {
-                seen.push(words);
-            }
+            changes += u32::from(words != before);
+            before = words;
         }
-        assert!(seen.len() > 1, "strength itself follows at once: {seen:?}");
-        assert!((1..=11).contains(&cuts), "{cuts}");
+        assert!(changes > 100, "strength itself follows at once: {changes}");
+        assert!((1..=21).contains(&cuts), "{cuts}");
     }
 
     #[test]

@@ -1,41 +1,30 @@
 //! Received datagrams, many at a time.
 
+use super::receiving::Received;
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::Duration;
 use std::net::{IpAddr, SocketAddr};
 
 /// The most trains that are read before any is handled.
-pub(super) const TRAINS_MAX: usize = 32;
+const TRAINS_MAX: usize = 32;
 
 /// The longest GRO train: as many octets as a UDP length field can count.
 const TRAIN_OCTETS_MAX: usize = 65_536;
-
-/// The distance between rooms: a datagram more than the longest train, or the beginnings of all rooms, which is what is
-/// used, would share few lines of the processor's caches.
-const ROOM_OCTETS: usize = TRAIN_OCTETS_MAX + 1_600;
-
-/// One datagram, or several of one size that the kernel joined (GRO).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Received {
-    pub(crate) from: SocketAddr,
-    pub(crate) to: Option<IpAddr>,
-    pub(crate) ecn: Ecn,
-    /// Octets of all, and of each but the last.
-    pub(crate) len: usize,
-    pub(crate) stride: usize,
-    /// The time of day at which the first came.
-    pub(crate) stamp: Option<Duration>,
-}
 
 /// Room for datagrams; any number of sockets of one thread may share it.
 #[derive(Debug)]
 pub struct Batch {
     octets: Vec<u8>,
-    trains: Vec<Received>,
-    /// The time of day at which they were read.
-    read_at: Duration,
+    trains: Vec<Filled>,
     /// Whether the socket had nothing more.
     is_all: bool,
+}
+
+/// The content of one of the rooms.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    received: Received,
+    waited: Duration,
 }
 
 /// Datagrams of a [`Batch`] that came one behind the other from one sender.
@@ -72,9 +61,8 @@ impl<'a> Train<'a> {
 impl Default for Batch {
     fn default() -> Self {
         Self {
-            octets: vec![0; TRAINS_MAX * ROOM_OCTETS],
+            octets: vec![0; TRAINS_MAX * TRAIN_OCTETS_MAX],
             trains: Vec::with_capacity(TRAINS_MAX),
-            read_at: Duration::ZERO,
             is_all: false,
         }
     }
@@ -101,46 +89,35 @@ impl Batch {
         self.trains.is_empty()
     }
 
-    /// Whether another train fits.
-    pub(super) const fn has_room(&self) -> bool {
-        self.trains.len() < TRAINS_MAX
-    }
-
     /// The room for the next train; `None` if it is full.
     pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
-        let mut rooms = self.octets.chunks_exact_mut(ROOM_OCTETS);
+        let mut rooms = self.octets.chunks_exact_mut(TRAIN_OCTETS_MAX);
         rooms.nth(self.trains.len())
-    }
-
-    /// The rooms for the next trains, and where to note, in their order, what was received into them.
-    pub(super) fn vacancy(
-        &mut self,
-    ) -> (impl ExactSizeIterator<Item = &mut [u8]>, &mut Vec<Received>) {
-        let rooms = self.octets.chunks_exact_mut(ROOM_OCTETS);
-        (rooms.skip(self.trains.len()), &mut self.trains)
     }
 
     /// Keeps what was received into [`Batch::room`].
     pub(crate) fn push(&mut self, received: Received) {
-        self.trains.push(received);
+        let waited = Duration::ZERO;
+        self.trains.push(Filled { received, waited });
     }
 
     /// Notes that all of it was read at `time_of_day`.
-    pub(super) const fn read_at(&mut self, time_of_day: Duration) {
-        self.read_at = time_of_day;
+    pub(super) fn read_at(&mut self, time_of_day: Duration) {
+        for train in &mut self.trains {
+            let stamp = train.received.stamp.unwrap_or(time_of_day);
+            train.waited = time_of_day.saturating_sub(stamp);
+        }
     }
 
     /// The datagrams received, in order of arrival. The kernel's GRO makes trains of several datagrams.
     pub fn trains(&self) -> impl Iterator<Item = Train<'_>> {
-        let rooms = self.octets.chunks_exact(ROOM_OCTETS);
+        let rooms = self.octets.chunks_exact(TRAIN_OCTETS_MAX);
         let trains = self.trains.iter().zip(rooms);
-        trains.map(|(received, room)| Train {
+        trains.map(|(Filled { received, waited }, room)| Train {
             from: received.from,
             to: received.to,
             ecn: received.ecn,
-            waited: received
-                .stamp
-                .map_or(Duration::ZERO, |stamp| self.read_at.saturating_sub(stamp)),
+            waited: *waited,
             octets: room.get(..received.len).unwrap_or_default(),
             stride: received.stride.max(1),
         })

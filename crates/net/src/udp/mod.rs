@@ -14,10 +14,10 @@ mod port;
 mod receiving;
 
 pub use application::{Application, DatagramOrigin, Step};
-pub(crate) use batch::Received;
 pub use batch::{Batch, Train};
 pub use beside::PortBeside;
 pub use carrier::{Carrier, PortProtocol};
 pub use driver::{DriverError, UdpDriver};
 pub use paths::{Path, PathTable, PathTableConfig};
 pub use port::{BURST_TIME, Offloads, PortConfig, PortCounters, SocketBuffers, UdpPort};
+pub(crate) use receiving::Received;

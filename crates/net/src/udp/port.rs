@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::carrier::{Carrier, PortProtocol, cover_header_alone, send_checksums, take_unchecked};
 use super::outbox::{Envelope, Outbox};
 use super::paths::Path;
-use super::receiving::{Receiver, ask_for_times};
+use super::receiving::{Extras, ask_for_times, receive};
 use crate::clock::unix_time;
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
@@ -145,7 +145,7 @@ pub struct UdpPort {
     peer: Option<SocketAddr>,
     counters: PortCounters,
     buffers: SocketBuffers,
-    receiver: Receiver,
+    extras: Extras,
 }
 
 impl UdpPort {
@@ -182,7 +182,7 @@ impl UdpPort {
             peer: None,
             counters: PortCounters::default(),
             buffers,
-            receiver: Receiver::default(),
+            extras: Extras::default(),
         })
     }
 
@@ -365,11 +365,12 @@ impl UdpPort {
     pub fn receive(&mut self, batch: &mut Batch) -> io::Result<bool> {
         batch.clear();
         let mut came = false;
-        while batch.has_room() && !batch.is_all() {
-            match self.receiver.receive(&self.socket, batch) {
-                Ok(()) => {}
+        while let Some(room) = batch.room() {
+            match receive(&self.socket, room, &mut self.extras) {
+                Ok(received) => batch.push(received),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     batch.end();
+                    break;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if is_unreachable(&error) => {

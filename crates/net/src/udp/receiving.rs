@@ -1,89 +1,62 @@
-//! Receiving system calls for many datagrams, with what the kernel tells of a datagram, and the times that it tells.
+//! One receiving system call, with what the kernel tells of a datagram, and the times that it tells.
 
-use super::batch::{Batch, Received, TRAINS_MAX};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{Duration, Instant};
 use nix::libc::in6_pktinfo;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
-use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg, setsockopt,
-};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt};
 use nix::sys::time::TimeSpec;
-use std::array;
 use std::io::{self, IoSliceMut};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::os::fd::AsRawFd;
 
 /// The ECN field within an octet of the traffic class (RFC 3168, section 5).
 const ECN_BITS: i32 = 3;
+
+/// One call's datagrams: one, or several of one size that the kernel joined (GRO).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub(crate) from: SocketAddr,
+    pub(crate) to: Option<IpAddr>,
+    pub(crate) ecn: Ecn,
+    /// Octets of all, and of each but the last.
+    pub(crate) len: usize,
+    pub(crate) stride: usize,
+    /// The time of day at which the first came.
+    pub(crate) stamp: Option<Duration>,
+}
+
+/// Room for what the kernel tells beside the octets.
+#[derive(Debug)]
+pub(super) struct Extras(Vec<u8>);
+
+impl Default for Extras {
+    fn default() -> Self {
+        // A time, the size of each, the address here, and the traffic class of either family: a socket for both has two.
+        let space = nix::cmsg_space!(TimeSpec, i32, in6_pktinfo, i32, i32);
+        Self(vec![0; space.capacity()])
+    }
+}
 
 /// Asks for the time at which datagrams come. A system that does not know it goes without.
 pub(super) fn ask_for_times(socket: &UdpSocket) {
     setsockopt(socket, ReceiveTimestampns, &true).ok();
 }
 
-/// The fewest trains that a call has room for.
-const ASKED_MIN: usize = 4;
-
-/// The receiving calls of one socket, which `quinn_udp::UdpSocketState` has prepared it for. Its own call has no room
-/// for the time of a datagram.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Receiver {
-    /// The number of trains that the next call has room for. Making room costs time, and most calls bring little.
-    asked: usize,
-}
-
-impl Default for Receiver {
-    fn default() -> Self {
-        Self { asked: ASKED_MIN }
-    }
-}
-
-impl Receiver {
-    /// Fills the batch's room by one system call, as far as something is there. Notes its end if it was not enough to
-    /// fill what was asked for.
-    pub(super) fn receive(&mut self, socket: &UdpSocket, batch: &mut Batch) -> io::Result<()> {
-        let (asked, came) = self.receive_into(socket, batch.vacancy())?;
-        if came < asked {
-            batch.end();
-        }
-        self.asked = (2 * came).clamp(ASKED_MIN, TRAINS_MAX);
-        Ok(())
-    }
-
-    /// Says how many trains there was room for, and how many came.
-    fn receive_into<'room>(
-        self,
-        socket: &UdpSocket,
-        (mut rooms, trains): (
-            impl ExactSizeIterator<Item = &'room mut [u8]>,
-            &mut Vec<Received>,
-        ),
-    ) -> io::Result<(usize, usize)> {
-        let asked = self.asked.min(rooms.len());
-        let mut pieces: [_; TRAINS_MAX] =
-            array::from_fn(|_| [IoSliceMut::new(rooms.next().unwrap_or_default())]);
-        // A time, the size of each, the address here, and the traffic class of either family: a socket for both has two.
-        let extras = nix::cmsg_space!(TimeSpec, i32, in6_pktinfo, i32, i32);
-        // The kernel writes down in the headers how much of each room for extras it took: they serve once.
-        let mut headers = MultiHeaders::preallocate(asked, Some(extras));
-        let messages = recvmmsg(
-            socket.as_raw_fd(),
-            &mut headers,
-            pieces.iter_mut().take(asked),
-            MsgFlags::MSG_DONTWAIT,
-            None,
-        )?;
-        let before = trains.len();
-        for message in messages {
-            trains.push(read(&message)?);
-        }
-        Ok((asked, trains.len() - before))
-    }
-}
-
-/// What the kernel said of one datagram, or of several that it joined.
-fn read(message: &RecvMsg<'_, '_, SockaddrStorage>) -> io::Result<Received> {
+/// The next datagrams, which `quinn_udp::UdpSocketState` has prepared the socket for. Its own call has no room for
+/// their time.
+pub(super) fn receive(
+    socket: &UdpSocket,
+    room: &mut [u8],
+    extras: &mut Extras,
+) -> io::Result<Received> {
+    let mut pieces = [IoSliceMut::new(room)];
+    let message = recvmsg::<SockaddrStorage>(
+        socket.as_raw_fd(),
+        &mut pieces,
+        Some(&mut extras.0),
+        MsgFlags::MSG_DONTWAIT,
+    )?;
     let from = message.address.as_ref().and_then(plain);
     let mut received = Received {
         from: from.ok_or_else(|| io::Error::other("a datagram without a source"))?,
