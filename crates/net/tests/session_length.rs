@@ -23,7 +23,7 @@ const IP: usize = 40;
 /// Octets of a packet that are no data, the session's and AeroTP's short form under a name among them.
 const HEADERS: f64 = 81.0;
 
-/// What the link does to a packet of so many octets: whether it is lost.
+/// Whether the link loses a packet of so many octets.
 type Loses = Box<dyn FnMut(&mut Rng, usize) -> bool>;
 
 /// A link with a queue of 100 ms in front of it. Octets are counted as they enter it.

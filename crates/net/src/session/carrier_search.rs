@@ -10,8 +10,8 @@
 //!
 //! # Promises
 //! - Data leaves unchecked only where most such probes were answered lately.
-//! - It leaves checked again as soon as nothing of it is told to arrive, and when the peer falls silent.
-//! - A trial that shows no damage is repeated after 10 s, then after twice that each time, to ten minutes.
+//! - It leaves checked again soon after nothing of it is told to arrive any more, and when the peer falls silent.
+//! - A trial that shows no damage, or that nothing arrives, is repeated after 10 s, then after twice that each time, to ten minutes.
 
 use super::damage_reports::DamageCounts;
 use super::reports::Passage;
@@ -47,9 +47,14 @@ const SHARE_OUT: f64 = 0.006;
 const WINDOW_DATAGRAMS: u64 = 1_000;
 const WINDOW: Duration = Duration::from_secs(10);
 /// Unchecked datagrams that left without a word of any that arrived, and the time, beside two round trips, after which they
-/// are not carried.
-const UNTOLD_MAX: u64 = 64;
-const UNTOLD_TIME: Duration = Duration::from_millis(1_500);
+/// are not carried: two reports on a clean path, which come once a second.
+const UNTOLD_MANY: u64 = 64;
+const UNTOLD_TIME: Duration = Duration::from_millis(2_500);
+/// The same of a flow that sends little. After a pause as long as that it begins anew.
+const UNTOLD_FEW: u64 = 8;
+const UNTOLD_FEW_TIME: Duration = Duration::from_secs(4);
+/// Octets that left before a word is missed where none was ever heard: an end tells of damage once it saw 25,000.
+const UNTOLD_BYTES: u64 = 50_000;
 
 /// The reason for a choice between the two forms of UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +65,8 @@ pub enum ChecksumReason {
     Carried,
     /// Datagrams without checksum do not arrive.
     NotCarried,
+    /// The peer told nothing of those that left without checksum.
+    Untold,
     /// So few of those that arrived without checksum were damaged that parity costs more.
     NoDamage(DamagedShare),
     /// The peer fell silent.
@@ -133,7 +140,9 @@ pub(super) struct CarrierSearch {
     pause: Duration,
     /// Unchecked datagrams that left since the peer last told of one, and the time of the first.
     untold: u64,
+    untold_bytes: u64,
     untold_since: Option<Instant>,
+    untold_last: Instant,
     told: DamageCounts,
     passed: Passage,
 }
@@ -153,7 +162,9 @@ impl CarrierSearch {
             phase: Phase::Waiting(None),
             pause: TRIAL_AGAIN,
             untold: 0,
+            untold_bytes: 0,
             untold_since: None,
+            untold_last: Instant::START,
             told: DamageCounts {
                 whole: 0,
                 mended: 0,
@@ -183,10 +194,27 @@ impl CarrierSearch {
         })
     }
 
-    /// Notes that an unchecked datagram left.
-    pub(super) fn on_sent(&mut self, now: Instant) {
+    /// Notes that an unchecked datagram of so many octets left.
+    pub(super) fn on_sent(&mut self, now: Instant, octets: usize) {
+        if now.saturating_since(self.untold_last) >= UNTOLD_FEW_TIME {
+            self.forget_untold();
+        }
+        self.untold_last = now;
         self.untold += 1;
+        self.untold_bytes += octets as u64;
         self.untold_since.get_or_insert(now);
+    }
+
+    const fn forget_untold(&mut self) {
+        self.untold = 0;
+        self.untold_bytes = 0;
+        self.untold_since = None;
+    }
+
+    /// The time until the next trial, which doubles.
+    fn take_pause(&mut self) -> Duration {
+        let next = (self.pause * 2).min(TRIAL_AGAIN_MAX);
+        core::mem::replace(&mut self.pause, next)
     }
 
     fn leave(&mut self, ask_at: Instant, why: ChecksumReason) -> ChecksumDecision {
@@ -195,8 +223,7 @@ impl CarrierSearch {
     }
 
     fn decide(&mut self, why: ChecksumReason) -> ChecksumDecision {
-        self.untold = 0;
-        self.untold_since = None;
+        self.forget_untold();
         ChecksumDecision {
             is_unchecked: self.is_unchecked(),
             why: Some(why),
@@ -211,13 +238,24 @@ impl CarrierSearch {
 
     /// Notes that the link is held for down: whether it is the checksum that is missing is asked when it is up again.
     pub(super) fn on_down(&mut self, now: Instant) -> Option<ChecksumDecision> {
+        if let Phase::Waiting(Some(at)) = &mut self.phase {
+            // The path may be another one.
+            *at = (*at).min(now + ASK_SOON);
+        }
         let why = ChecksumReason::Silence;
         self.is_unchecked().then(|| self.leave(now + ASK_SOON, why))
     }
 
     fn untold_until(&self, round_trip: Duration) -> Option<Instant> {
-        let since = self.untold_since.filter(|_| self.untold >= UNTOLD_MAX)?;
-        Some(since + UNTOLD_TIME + round_trip * 2)
+        if arrived(self.told) == 0 && self.untold_bytes < UNTOLD_BYTES {
+            return None;
+        }
+        let wait = match self.untold {
+            UNTOLD_MANY.. => UNTOLD_TIME,
+            UNTOLD_FEW.. => UNTOLD_FEW_TIME,
+            _ => return None,
+        };
+        Some(self.untold_since? + wait + round_trip * 2)
     }
 
     /// The time at which something is due.
@@ -269,7 +307,12 @@ impl CarrierSearch {
     /// Does what is due without a word of the peer.
     pub(super) fn due(&mut self, now: Instant, round_trip: Duration) -> Option<ChecksumDecision> {
         if self.is_unchecked() && self.untold_until(round_trip).is_some_and(|at| at <= now) {
-            return Some(self.leave(now + ASK_SOON, ChecksumReason::NotCarried));
+            // Small probes may pass where full datagrams do not, so trials become rarer all the same.
+            let again = match self.phase {
+                Phase::Trial { .. } => self.take_pause(),
+                _ => ASK_SOON,
+            };
+            return Some(self.leave(now + again, ChecksumReason::NotCarried));
         }
         match self.phase {
             Phase::Asking {
@@ -295,10 +338,14 @@ impl CarrierSearch {
         let Phase::Trial { from, .. } = self.phase else {
             return None;
         };
-        let why = ChecksumReason::NoDamage(DamagedShare::between(from, self.told));
-        let decision = self.check(now + self.pause, why);
-        self.pause = (self.pause * 2).min(TRIAL_AGAIN_MAX);
-        Some(decision)
+        let seen = DamagedShare::between(from, self.told);
+        let why = if seen.arrived == 0 {
+            ChecksumReason::Untold
+        } else {
+            ChecksumReason::NoDamage(seen)
+        };
+        let again = self.take_pause();
+        Some(self.check(now + again, why))
     }
 
     /// Takes the numbers of datagrams that left and that arrived, as the peer reports them.
@@ -319,7 +366,7 @@ impl CarrierSearch {
         }
         let from = self.told;
         self.phase = Phase::Trial { since: now, from };
-        (self.untold, self.untold_since) = (0, None);
+        self.forget_untold();
         Some(ChecksumDecision {
             is_unchecked: true,
             why: None,
@@ -329,7 +376,7 @@ impl CarrierSearch {
     /// Takes what became of unchecked datagrams, as the peer tells it.
     pub(super) fn on_told(&mut self, now: Instant, told: DamageCounts) -> Option<ChecksumDecision> {
         if arrived(told) > arrived(self.told) {
-            (self.untold, self.untold_since) = (0, None);
+            self.forget_untold();
         }
         self.told = told;
         match self.phase {

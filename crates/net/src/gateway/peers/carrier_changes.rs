@@ -49,6 +49,7 @@ pub(super) fn carrier_reason(why: ChecksumReason) -> String {
         ChecksumReason::NotCarried => {
             "datagrams without checksum do not arrive: the path drops them".to_owned()
         }
+        ChecksumReason::Untold => "the peer told nothing of what left without checksum".to_owned(),
         ChecksumReason::Silence => "the peer fell silent".to_owned(),
     }
 }

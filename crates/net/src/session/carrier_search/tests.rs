@@ -146,9 +146,14 @@ fn unchecked_datagrams_that_are_heard_of_no_more_end_it_soon() {
     let (now, mut search) = carried();
     assert!(passed(&mut search, now, 200, 180));
     search.on_told(now, counts(30, 10));
-    for sent in 0..UNTOLD_MAX {
+    for sent in 0..UNTOLD_FEW {
         assert_eq!(search.next_at(TRIP), None, "after {sent}");
-        search.on_sent(now);
+        search.on_sent(now, 1_000);
+    }
+    let end = search.next_at(TRIP).expect("a bound");
+    assert_eq!(end, now + UNTOLD_FEW_TIME + TRIP * 2);
+    for _ in UNTOLD_FEW..UNTOLD_MANY {
+        search.on_sent(now, 1_000);
     }
     let end = search.next_at(TRIP).expect("a bound");
     assert_eq!(end, now + UNTOLD_TIME + TRIP * 2);
@@ -157,6 +162,42 @@ fn unchecked_datagrams_that_are_heard_of_no_more_end_it_soon() {
     assert!(!decision.is_unchecked);
     assert_eq!(decision.why, Some(ChecksumReason::NotCarried));
     assert!(search.next_at(TRIP).is_some(), "it asks again");
+}
+
+#[test]
+fn trials_become_rarer_where_small_probes_pass_and_full_datagrams_do_not() {
+    let (mut now, mut search) = carried();
+    for pause in [10, 20, 40] {
+        let sent = search.passed.sent + 200;
+        assert!(passed(&mut search, now, sent, 0));
+        for _ in 0..UNTOLD_MANY {
+            search.on_sent(now, 1_000);
+        }
+        let end = search.next_at(TRIP).expect("a bound");
+        let decision = search.due(end, TRIP).expect("they are not carried");
+        assert_eq!(decision.why, Some(ChecksumReason::NotCarried));
+        let again = search.next_at(TRIP).expect("it asks again");
+        assert_eq!(again, end + Duration::from_secs(pause));
+        (now, _) = asked(&mut search, [8, 8]);
+    }
+}
+
+#[test]
+fn nothing_is_missed_after_a_pause_nor_before_the_first_word_could_come() {
+    let (mut now, mut search) = carried();
+    assert!(passed(&mut search, now, 200, 180));
+    let bound = search.next_at(TRIP);
+    for _ in 0..UNTOLD_MANY * 2 {
+        search.on_sent(now, 100);
+    }
+    assert_eq!(search.next_at(TRIP), bound, "acknowledgements alone");
+    search.on_told(now, counts(30, 10));
+    for _ in 0..UNTOLD_FEW {
+        search.on_sent(now, 100);
+    }
+    now += UNTOLD_FEW_TIME;
+    search.on_sent(now, 100);
+    assert_eq!(search.next_at(TRIP), None, "what left before the pause");
 }
 
 #[test]
@@ -179,9 +220,5 @@ fn a_trial_of_which_nothing_is_told_ends() {
     assert_eq!(end, now + TRIAL_MAX);
     let decision = search.due(end, TRIP).expect("it ends");
     assert!(!decision.is_unchecked);
-    let nothing = DamagedShare {
-        damaged: 0,
-        arrived: 0,
-    };
-    assert_eq!(decision.why, Some(ChecksumReason::NoDamage(nothing)));
+    assert_eq!(decision.why, Some(ChecksumReason::Untold));
 }

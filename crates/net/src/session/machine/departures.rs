@@ -215,7 +215,7 @@ impl<M: Carried> Session<M> {
         state.liveness.on_sent(now, Wants::Answer);
         state.mtu.on_sent(wire);
         if let Some(search) = state.carrier.as_mut().filter(|_| parity.is_armoured) {
-            search.on_sent(now);
+            search.on_sent(now, len);
         }
         if let Some(number) = number {
             let inside = state.index.inner_path();

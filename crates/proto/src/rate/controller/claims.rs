@@ -6,7 +6,7 @@
 /// Datagrams that may be told of ahead: what leaves alone counts with what follows it.
 const AHEAD: f64 = 2.0;
 
-/// What was sent and told of.
+/// Octets sent and told of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Claims {
     /// Octets sent up to the last report, and those that were told of.

@@ -16,7 +16,7 @@ struct Pipe {
     next: u64,
     free_at: Instant,
     octets: u64,
-    /// How often each octet that arrives is told of.
+    /// The number of times that each octet which arrives is told of.
     told: u64,
     reports: VecDeque<(Instant, ArrivalReport)>,
 }

@@ -168,7 +168,7 @@ pub struct Scoreboard {
     log: VecDeque<Transmission>,
     lost: VecDeque<TpduSeq>,
     held_lost: Vec<(TpduSeq, LossSign)>,
-    /// What became of attempts, if anybody wants to know.
+    /// The outcomes of attempts, if anybody wants to know.
     outcomes: Option<Vec<AttemptOutcome>>,
     in_flight: usize,
     has_sent: bool,
