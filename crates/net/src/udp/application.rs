@@ -96,6 +96,12 @@ pub trait Application<M: Machine> {
         None
     }
 
+    /// Whether what the machine made is to leave before [`Application::work`], at the cost of smaller bursts: a rate
+    /// that is found takes it for late in leaving otherwise.
+    fn times_departures(&self) -> bool {
+        true
+    }
+
     /// The time at which [`Application::work`] wants to be called if nothing else happens.
     fn next_deadline(&self) -> Option<Deadline>;
 

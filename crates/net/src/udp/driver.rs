@@ -347,7 +347,7 @@ impl UdpDriver {
     }
 
     /// Drains completely; also says whether the application was told something. What leaves is handed to the kernel
-    /// if nothing was for [`BURST_TIME`]: a machine takes the time of the drain for the time of sending, and the
+    /// if nothing was for [`BURST_TIME`], where the times of departure matter: a machine takes the time of the drain for the time of sending, and the
     /// application's work may take long. At high rates it waits for more, which one call takes.
     fn drain<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
@@ -364,7 +364,8 @@ impl UdpDriver {
         let now = self.clock.now();
         let deadline = drain(machine, now, &mut turn);
         let events = turn.events;
-        if now.saturating_since(self.flushed) >= BURST_TIME {
+        let is_waited_for = now.saturating_since(self.flushed) >= BURST_TIME;
+        if is_waited_for && turn.app.times_departures() {
             self.flush();
             self.flushed = now;
         }
