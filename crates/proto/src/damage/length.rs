@@ -1,12 +1,12 @@
 //! The length of packets where what is damaged is dropped: the one with the most goodput, from loss by length.
 //!
-//! Of L octets, `headers` of which are no data, the share
+//! A packet of L octets, `headers` of which are no data, brings as data the share
 //!
 //! ```text
 //! (L - headers) / L exp(-c L)
 //! ```
 //!
-//! of the link arrives as data; what hits packets whatever their length ([`LossByLength`]) changes nothing about the best L,
+//! of the link; what hits packets whatever their length ([`LossByLength`]) changes nothing about the best L,
 //! which is `headers / 2 + sqrt(headers^2 / 4 + headers / c)`.
 //!
 //! Lengths vary only while it could pay to know: where another length would carry at least
