@@ -250,6 +250,9 @@ pub(crate) fn client(to: SocketAddr) -> TcpStream {
 /// A server that handles each connection with `serve`, on a thread of its own.
 pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    // When the standard library's 128 are waiting, the kernel answers with SYN cookies, and a connection whose last
+    // ACK is dropped then exists at its client alone.
+    rustix::net::listen(&listener, 4_096).expect("it is bound");
     let local = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
