@@ -20,14 +20,14 @@ use std::thread::available_parallelism;
 
 /// The size of the file if the user has none.
 const OWN_FILE_BYTES: u64 = 4_000_000;
-/// Each on both links. Eight take a fifth of two cores.
-const AT_ONCE_PER_CORE: usize = 4;
+/// Each on both links. Nine take a quarter of two cores.
+const AT_ONCE_PER_CORE: usize = 5;
 const STYLE: &str = "{prefix:24} {wide_bar} {percent:>3} % {eta_precise}";
 
 const ABOUT: &str = "\
 Examples:
   fulmar demo
-      every mode and plain UDP; a quarter of a minute or less
+      a sender that is told nothing, every mode, and plain UDP; a quarter of a minute or less
   fulmar demo --file photo.jpg --modes reliable,nack-mack,plain-udp --out /tmp/demo
       your file, three rows, and result.json elsewhere
   fulmar demo --json | jq 'select(.link == \"lossy\") | [.mode, .goodput_bps]'
@@ -36,8 +36,11 @@ Examples:
 Two endpoints and an emulated link in one process, over real UDP sockets of the loopback: 5 Mbit/s, \
 10 ms each way, a queue of 100 packets; once clean, once with 2 % of the packets lost and one bit in \
 100,000 inverted. At 1500 octets that damages every ninth packet, so without repair 13 % are lost in \
-all. Both links of four modes for each core run at the same time, each with sockets of its own. The file is yours, or the first \
+all. Both links of five modes for each core run at the same time, each with sockets of its own. The file is yours, or the first \
 4 MB of this program. No privileges are needed.
+
+reliable-found is what `fulmar send` does without options: mode reliable, and nobody tells it the \
+link's rate. All others, plain UDP among them, are told.
 
 Goodput: 8 x delivered bytes / (last delivery - first submission).
 Of capacity: goodput over the link's capacity, rate x (1 - loss) x (1 - H(BER)).
@@ -58,10 +61,10 @@ pub(crate) struct DemoArgs {
     /// The directory for result.json.
     #[arg(long, value_name = "DIR", default_value = "target/demo")]
     out: PathBuf,
-    /// Only these modes, by name; plain-udp is one.
+    /// Only these modes, by name; reliable-found and plain-udp are two.
     #[arg(long, value_name = "MODE", value_delimiter = ',')]
     modes: Vec<String>,
-    /// As many modes at a time [default: 4 for each core]. Fewer on a slow machine.
+    /// As many modes at a time [default: 5 for each core]. Fewer on a slow machine.
     #[arg(long, value_name = "MODES")]
     at_once: Option<NonZeroUsize>,
     /// The rows as NDJSON on stdout instead of the table, and no talk on stderr.
@@ -156,10 +159,11 @@ impl Demo {
             .with_context(|| format!("creating {}", directory.display()))?;
         let timeline = Timeline::new(self.size, bar.clone());
         let (file, stop) = (&self.file, &self.stop);
-        let moved = match carrier {
-            DemoCarrier::PlainUdp => plain::run(condition, file, &directory, &timeline, stop),
-            DemoCarrier::AeroTp(mode) => {
-                aerotp::run(mode, condition, file, &directory, &timeline, stop)
+        let moved = match carrier.mode() {
+            None => plain::run(condition, file, &directory, &timeline, stop),
+            Some(mode) => {
+                let what = (carrier, mode);
+                aerotp::run(what, condition, file, &directory, &timeline, stop)
             }
         };
         let row = moved.and_then(|m| Row::new(carrier, condition, file, self.size, &timeline, m));

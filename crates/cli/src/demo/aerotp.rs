@@ -18,7 +18,7 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AerotpEndpoint, ConnectionConfig, EndpointConfig, HoleWaits, RateSource,
 };
-use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::units::Duration;
 use fulmar_proto::wire::Mode;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const CHECKPOINT: Duration = Duration::from_secs(1);
 /// The wait for a damaged TPDU that was asked for again: several tries at it.
 const REQUESTED_WAIT: Duration = Duration::from_millis(250);
 
-fn connection(carrier: DemoCarrier, mode: Mode, rate: Bitrate) -> ConnectionConfig {
+fn connection(carrier: DemoCarrier, mode: Mode, condition: Condition) -> ConnectionConfig {
     let defaults = ConnectionConfig::default();
     let hole_waits = HoleWaits {
         requested: REQUESTED_WAIT,
@@ -44,7 +44,10 @@ fn connection(carrier: DemoCarrier, mode: Mode, rate: Bitrate) -> ConnectionConf
     };
     // Without acknowledgements, a TPDU is kept for as long as it may be asked for.
     let kept = match mode {
-        Mode::HybridNack => rate.bytes_in(REQUESTED_WAIT).as_usize(),
+        Mode::HybridNack => {
+            let told = carrier.told(condition);
+            told.map_or(0, |rate| rate.bytes_in(REQUESTED_WAIT).as_usize())
+        }
         _ => 0,
     };
     ConnectionConfig {
@@ -59,10 +62,11 @@ fn connection(carrier: DemoCarrier, mode: Mode, rate: Bitrate) -> ConnectionConf
     }
 }
 
-fn endpoint(condition: Condition) -> Result<AerotpEndpoint> {
-    let rate = condition.config().rate.context("the preset has a rate")?;
+fn endpoint(carrier: DemoCarrier, condition: Condition) -> Result<AerotpEndpoint> {
+    let rate = carrier.told(condition);
     let config = EndpointConfig {
-        rate: RateSource::Told(rate),
+        rate: RateSource::of(rate, None),
+        reports_often: rate.is_none(),
         lower_overhead: OVERHEAD,
         ..EndpointConfig::default()
     };
@@ -82,7 +86,7 @@ struct Receiving {
 fn receive(
     clock: Clock,
     config: ConnectionConfig,
-    condition: Condition,
+    mut machine: AerotpEndpoint,
     directory: &Path,
     timeline: Arc<Timeline>,
 ) -> Result<Receiving> {
@@ -99,7 +103,6 @@ fn receive(
     };
     let (waker, wake_up) = waker().context("making a waker")?;
     let stop = Stop::default();
-    let mut machine = endpoint(condition)?;
     let mut receiver = Receiver::new(plan, &mut machine, stop.clone(), Deliveries(timeline))?;
     let thread = std::thread::spawn(move || {
         drop(precise_timers());
@@ -123,18 +126,17 @@ fn receive(
 /// # Errors
 /// A socket or the disk fails. A failed transfer is a row with an error instead.
 pub(crate) fn run(
-    mode: Mode,
+    (carrier, mode): (DemoCarrier, Mode),
     condition: Condition,
     file: &Path,
     directory: &Path,
     timeline: &Arc<Timeline>,
     stop: &Stop,
 ) -> Result<Moved> {
-    let carrier = DemoCarrier::AeroTp(mode);
     let clock = Clock::start();
-    let rate = condition.config().rate.context("the preset has a rate")?;
-    let config = connection(carrier, mode, rate);
-    let receiving = receive(clock, config, condition, directory, Arc::clone(timeline))?;
+    let config = connection(carrier, mode, condition);
+    let machine = endpoint(carrier, condition)?;
+    let receiving = receive(clock, config, machine, directory, Arc::clone(timeline))?;
     let link = DemoLink::start(clock, condition, DamagePolicy::Deliver, receiving.address)?;
 
     let source = Source::open(file).with_context(|| format!("reading {}", file.display()))?;
@@ -153,7 +155,7 @@ pub(crate) fn run(
     drop(precise_timers());
     let application: &mut dyn Application<_> = &mut sender;
     driver
-        .run(&mut endpoint(condition)?, application)
+        .run(&mut endpoint(carrier, condition)?, application)
         .context("the sender")?;
     let sent = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
 

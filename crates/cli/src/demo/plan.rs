@@ -1,4 +1,5 @@
-//! The runs of the demonstration: two conditions of one link, seven modes and plain UDP on each.
+//! The runs of the demonstration: two conditions of one link; on each a sender that is told nothing, seven modes, and
+//! plain UDP.
 
 use core::num::NonZeroU8;
 use fulmar_channel::preset::ChannelPreset;
@@ -80,15 +81,18 @@ fn ber() -> BitErrorRate {
 /// The transport that moves the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DemoCarrier {
+    /// AeroTP as `fulmar send` has it when nobody says anything: mode reliable, and the rate is found.
+    Found,
     /// The kernel's UDP, at the link's rate.
     PlainUdp,
-    /// AeroTP in a mode.
+    /// AeroTP in a mode, at the link's rate.
     AeroTp(Mode),
 }
 
 impl DemoCarrier {
     /// All carriers, in the order of the table.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Found,
         Self::PlainUdp,
         Self::AeroTp(Mode::Datagram),
         Self::AeroTp(Mode::Unreliable),
@@ -101,17 +105,29 @@ impl DemoCarrier {
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
+            Self::Found => "reliable-found",
             Self::PlainUdp => "plain-udp",
             Self::AeroTp(mode) => mode.name(),
         }
     }
 
+    /// The mode, if it is AeroTP.
+    pub(crate) const fn mode(self) -> Option<Mode> {
+        match self {
+            Self::Found => Some(Mode::Reliable),
+            Self::PlainUdp => None,
+            Self::AeroTp(mode) => Some(mode),
+        }
+    }
+
     /// Whether nothing may be missing.
     pub(crate) fn is_complete(self) -> bool {
-        match self {
-            Self::PlainUdp => false,
-            Self::AeroTp(mode) => ModeRules::of(mode).complete,
-        }
+        self.mode().is_some_and(|mode| ModeRules::of(mode).complete)
+    }
+
+    /// The rate that it is told.
+    pub(crate) fn told(self, condition: Condition) -> Option<Bitrate> {
+        condition.config().rate.filter(|_| self != Self::Found)
     }
 
     /// Parity inside TPDUs, in the modes that use it.
