@@ -149,7 +149,7 @@ fn session(
         let may_armour = peer.carrier.may_let_damage_in();
         session.set_armour(index_of(index), may_armour.then_some(Armour::Follows));
         if peer.carrier == CarrierChoice::Auto {
-            session.find_carrier(index_of(index));
+            session.choose_checksum(index_of(index));
         }
     }
     Ok(session)

@@ -1,6 +1,6 @@
 //! The events that a session tells the application.
 
-use super::carrier_search::ChecksumReason;
+use super::checksum_choice::ChecksumReason;
 use super::config::PeerIndex;
 use super::dialect::Wire;
 use super::keys::PublicKey;

@@ -415,7 +415,7 @@ impl<M: Carried> Session<M> {
         let has_new_form = self.agree_on_form(now, index);
         let before = self.peers.get(index);
         if before.is_some_and(|state| !state.announced || state.boot != Some(boot)) {
-            self.search_carrier(now, index, &capabilities);
+            self.begin_checksum_choice(now, index, &capabilities);
         }
         let has_new_form = self.agree_on_parity(index, &capabilities) || has_new_form;
         let Some(state) = self.peers.get_mut(index) else {

@@ -26,7 +26,7 @@
 //!
 //! `docs/protocol/session.md` specifies the octets, `docs/threat-model.md` the defences.
 
-mod carrier_search;
+mod checksum_choice;
 mod cipher;
 mod config;
 mod correction;
@@ -66,7 +66,7 @@ mod whereabouts;
 mod wire;
 mod work;
 
-pub use carrier_search::{ChecksumReason, DamagedShare};
+pub use checksum_choice::{ChecksumReason, DamagedShare};
 pub use cipher::fast_cipher;
 pub use config::{
     EarlyData, GuardConfig, LivenessConfig, MtuConfig, PEERS_MAX, PeerConfig, PeerIndex,

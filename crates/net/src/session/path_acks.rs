@@ -206,8 +206,7 @@ impl PathAcks {
         self.due.is_some_and(|at| at <= now)
     }
 
-    /// The path ack that is due, to be sealed under the keys with our index `keys`; `None` if nothing came under them.
-    /// `back` is the rate that the way back was found to carry.
+    /// The path ack that is due, to be sealed under the keys of `way`; `None` if nothing came under them.
     pub(super) fn take(&mut self, now: Instant, way: WayBack) -> Option<PathAck> {
         self.due = None;
         let newest = self.newest.filter(|newest| newest.keys == way.keys)?;

@@ -1,6 +1,6 @@
 //! The state of one peer. Of constant size, made at birth.
 
-use super::carrier_search::CarrierSearch;
+use super::checksum_choice::ChecksumChoice;
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
 use super::damage_reports::{DamageCounts, DamageReports};
@@ -274,9 +274,9 @@ pub(super) struct Peer {
     pub(super) wire: Wire,
     /// The parity of data to it.
     pub(super) protection: Protection,
-    /// The search for the better form of UDP, if it is wanted.
+    /// The choice between UDP with its checksum and without it, if both are allowed.
     // Boxed: most peers have none.
-    pub(super) carrier: Option<Box<CarrierSearch>>,
+    pub(super) checksum: Option<Box<ChecksumChoice>>,
     /// The fate of armoured data, either way.
     pub(super) damage: DamageReports,
     pub(super) pending: Option<Pending>,
@@ -358,7 +358,7 @@ impl Peer {
             keys: KeyRing::new(session.rekey),
             wire: Wire::default(),
             protection: Protection::new(session.fec_words),
-            carrier: None,
+            checksum: None,
             damage: DamageReports::default(),
             pending: None,
             cookie: None,
@@ -409,7 +409,7 @@ impl Peer {
 
     /// The way of a datagram on `path`, armoured or not, in the form of UDP that serves it.
     pub(super) fn way(&self, path: PathId, is_armoured: bool) -> PathId {
-        if is_armoured && self.carrier.is_some() {
+        if is_armoured && self.checksum.is_some() {
             path.without_checksum()
         } else {
             path
@@ -633,11 +633,11 @@ impl Peer {
                 let why = "damage report";
                 let report = self.damage.next_at().map(|at| Deadline { at, why });
                 first = Deadline::earlier(first, report);
-                let why = "search for the carrier";
+                let why = "choice between UDP with and without checksum";
                 let round_trip = self.liveness.rtt().unwrap_or_default();
-                let search = self.carrier.as_ref();
-                let search = search.and_then(|search| search.next_at(round_trip));
-                first = Deadline::earlier(first, search.map(|at| Deadline { at, why }));
+                let choice = self.checksum.as_ref();
+                let choice = choice.and_then(|choice| choice.next_at(round_trip));
+                first = Deadline::earlier(first, choice.map(|at| Deadline { at, why }));
             }
         }
         first

@@ -151,6 +151,14 @@ impl LengthFollower {
         self.octets != before
     }
 
+    /// Counts a packet that was counted as lost for one that arrived.
+    pub fn take_back(&mut self, octets: usize) {
+        if let Some(memory) = &mut self.memory {
+            memory.lasting.take_back(octets);
+            memory.recent.take_back(octets);
+        }
+    }
+
     fn look(&mut self) {
         let (Some(memory), Some(shape)) = (&mut self.memory, self.shape) else {
             return;

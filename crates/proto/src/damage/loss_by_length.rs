@@ -109,6 +109,18 @@ impl LossByLength {
         self.was_lost = is_lost;
     }
 
+    /// Counts a packet that was counted as lost for one that arrived.
+    pub fn take_back(&mut self, octets: usize) {
+        let class = &mut self.classes[class_of(octets)];
+        let taken = class.lost.min(1.0);
+        class.lost -= taken;
+        // Nobody knows any more whether it was behind another one.
+        let left = self.lost();
+        let kept = left / (left + taken).max(1e-9);
+        self.behind *= kept;
+        self.lost_behind *= kept;
+    }
+
     /// Lets all that was counted count for `kept` of it.
     pub fn fade(&mut self, kept: f64) {
         for class in &mut self.classes {
@@ -308,6 +320,31 @@ mod tests {
         };
         let (single, runs) = (error(1), error(10));
         assert!(runs > 3.0 * single, "{single} and {runs}");
+    }
+
+    #[test]
+    fn losses_that_are_taken_back_leave_what_would_be_there_without_them() {
+        let mut rng = Rng::from_seed(7);
+        let (mut counts, mut truth) = (LossByLength::default(), LossByLength::default());
+        for place in 0..8_000 {
+            let octets = if place % 8 == 3 { 560 } else { 1_500 };
+            let (is_lost, is_misjudged) = (rng.chance(0.05), rng.chance(0.2));
+            counts.note(octets, is_lost || is_misjudged);
+            truth.note(octets, is_lost);
+            if is_misjudged && !is_lost {
+                counts.take_back(octets);
+            }
+        }
+        let (counts, truth) = (counts.fit().unwrap(), truth.fit().unwrap());
+        assert!((counts.packet - truth.packet).abs() < 1e-6, "{counts:?}");
+        assert!((counts.octet - truth.octet).abs() < 1e-9, "{counts:?}");
+        let wider = counts.octet_error / truth.octet_error;
+        assert!((0.8..1.25).contains(&wider), "{counts:?} {truth:?}");
+        let mut faded = LossByLength::default();
+        faded.note(1_500, true);
+        faded.fade(0.5);
+        faded.take_back(1_500);
+        assert!(faded.lost().abs() < 1e-12);
     }
 
     #[test]

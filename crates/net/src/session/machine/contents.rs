@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::arrivals::Origin;
-use super::departures::{CARRIER_PROBE, SIZE_PROBE, UNCHECKED_PROBE};
+use super::departures::{CHECKSUM_PROBE, SIZE_PROBE, UNCHECKED_PROBE};
 use crate::session::counters::DropReason;
 use crate::session::event::SessionEvent;
 use crate::session::liveness::Wants;
@@ -238,8 +238,8 @@ impl<M: Carried> Session<M> {
                 };
                 state.reports.on_report(report.sent, ours);
                 let passed = state.reports.outward();
-                let search = state.carrier.as_mut();
-                let decision = search.and_then(|search| search.on_passage(now, passed));
+                let choice = state.checksum.as_mut();
+                let decision = choice.and_then(|choice| choice.on_passage(now, passed));
                 let (peer, octets) = (state.index, report.rest.to_vec());
                 self.events
                     .push_back(SessionEvent::Reported { peer, octets });
@@ -306,10 +306,10 @@ impl<M: Carried> Session<M> {
             if changed.is_some() {
                 self.say_sizes(index);
             }
-        } else if probe.id & CARRIER_PROBE != 0
-            && let Some(search) = &mut state.carrier
+        } else if probe.id & CHECKSUM_PROBE != 0
+            && let Some(choice) = &mut state.checksum
         {
-            search.on_answer(probe.id & UNCHECKED_PROBE != 0);
+            choice.on_answer(probe.id & UNCHECKED_PROBE != 0);
         }
     }
 }

@@ -7,8 +7,8 @@
 
 use super::Session;
 use super::arrivals::Origin;
-use super::departures::{CARRIER_PROBE, UNCHECKED_PROBE};
-use crate::session::carrier_search::{CarrierSearch, ChecksumDecision};
+use super::departures::{CHECKSUM_PROBE, UNCHECKED_PROBE};
+use crate::session::checksum_choice::{ChecksumChoice, ChecksumDecision};
 use crate::session::config::PeerIndex;
 use crate::session::correction::{Damage, STRANGERS};
 use crate::session::counters::DropReason;
@@ -74,21 +74,26 @@ impl<M: Carried> Session<M> {
 
     /// Sends data to `peer` by UDP with its checksum, or armoured and without it, as serves better. The armour is that of
     /// [`Session::set_armour`].
-    pub fn find_carrier(&mut self, peer: PeerIndex) {
+    pub fn choose_checksum(&mut self, peer: PeerIndex) {
         if let Some(state) = self.peer_mut(peer) {
-            state.carrier = Some(Box::new(CarrierSearch::new()));
+            state.checksum = Some(Box::new(ChecksumChoice::new()));
             state.protection.hold(true);
         }
     }
 
-    /// Begins to search for the better form of UDP to a peer that is there now, or somewhere else.
-    pub(super) fn search_carrier(&mut self, now: Instant, index: usize, said: &[Capability]) {
+    /// Begins to choose between UDP with its checksum and without it to a peer that is there now, or somewhere else.
+    pub(super) fn begin_checksum_choice(
+        &mut self,
+        now: Instant,
+        index: usize,
+        said: &[Capability],
+    ) {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
         let may = state.wire == Wire::Two && mends(said) && tells(said);
-        if let Some(search) = &mut state.carrier {
-            search.begin(now, may);
+        if let Some(choice) = &mut state.checksum {
+            choice.begin(now, may);
             state.protection.hold(true);
         }
     }
@@ -114,34 +119,40 @@ impl<M: Carried> Session<M> {
     }
 
     /// Asks whether datagrams without checksum are carried, and gives up what came to nothing, if that is due.
-    pub(super) fn try_carrier(&mut self, now: Instant, index: usize) {
+    pub(super) fn try_unchecked(&mut self, now: Instant, index: usize) {
         let Some(state) = self.peers.get_mut(index).filter(|peer| peer.is_open(now)) else {
             return;
         };
         let round_trip = state.liveness.rtt().unwrap_or_default();
-        let (Some(search), Some(path)) = (&mut state.carrier, state.path) else {
+        let (Some(choice), Some(path)) = (&mut state.checksum, state.path) else {
             return;
         };
-        let decision = search.due(now, round_trip);
-        let asks = search.ask(now, round_trip);
+        let decision = choice.due(now, round_trip);
+        let asks = choice.ask(now, round_trip);
         self.take_decision(index, decision);
-        if !asks {
+        let Some(state) = self.peers.get_mut(index).filter(|_| asks) else {
             return;
-        }
-        for (form, path) in [(0, path), (UNCHECKED_PROBE, path.without_checksum())] {
-            let Some(state) = self.peers.get_mut(index) else {
-                return;
-            };
-            let octets = state.octets_of_own(PROBE_BYTES);
-            let probe = Probe {
-                id: CARRIER_PROBE | form | state.next_probe(),
+        };
+        let small = state.octets_of_own(PROBE_BYTES);
+        let full = state.mtu.packet();
+        let mut probe = |id| {
+            Message::Probe(Probe {
+                id: CHECKSUM_PROBE | id | state.next_probe(),
                 sent_micros: now.as_wrapping_micros(),
-            };
-            // The loss of a question about the carrier must not raise doubts about the link.
-            let (probe, wants) = (Message::Probe(probe), Wants::Nothing);
-            self.send_message_in(now, (index, path), probe, wants, DataParity::NONE);
-            self.note_sent_beside(now, index, octets);
-        }
+            })
+        };
+        let (checked, unchecked) = (probe(0), probe(UNCHECKED_PROBE));
+        // The loss of a question about the checksum must not raise doubts about the link.
+        let wants = Wants::Nothing;
+        self.send_message_in(now, (index, path), checked, wants, DataParity::NONE);
+        // Protected and as long as data would be: some paths drop long ones alone.
+        let parity = DataParity {
+            is_armoured: true,
+            words: HANDSHAKE_WORDS,
+        };
+        let path = path.without_checksum();
+        self.send_padded(now, (index, path), unchecked, full, parity);
+        self.note_sent_beside(now, index, small + full);
     }
 
     /// Words of parity behind full datagrams to `peer` now.
@@ -398,7 +409,7 @@ impl<M: Carried> Session<M> {
     fn see_told_damage(&mut self, now: Instant, index: usize) {
         let decision = self.peers.get_mut(index).and_then(|state| {
             let told = state.damage.outward();
-            state.carrier.as_mut()?.on_told(now, told)
+            state.checksum.as_mut()?.on_told(now, told)
         });
         self.take_decision(index, decision);
     }
@@ -483,7 +494,7 @@ impl<M: Carried> Session<M> {
             self.counters.moves += 1;
             self.events.push_back(SessionEvent::Moved { peer, path });
             let said = state.capabilities.clone();
-            self.search_carrier(now, index, &said);
+            self.begin_checksum_choice(now, index, &said);
             if self.agree_on_parity(index, &said) {
                 self.say_parity(index);
             }

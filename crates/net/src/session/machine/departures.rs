@@ -23,7 +23,7 @@ use std::iter::repeat_n;
 /// The bit in a probe's number by which it tries a size and is no question about the link.
 pub(super) const SIZE_PROBE: u32 = 1 << 31;
 /// The bit by which it tries a carrier, and the one beside it by which it left without checksum.
-pub(super) const CARRIER_PROBE: u32 = 1 << 30;
+pub(super) const CHECKSUM_PROBE: u32 = 1 << 30;
 pub(super) const UNCHECKED_PROBE: u32 = 1 << 29;
 
 /// Appends room for the header of a datagram in `wire`, and returns the place where the datagram begins. Its content
@@ -214,8 +214,8 @@ impl<M: Carried> Session<M> {
         state.reports.on_sent(now);
         state.liveness.on_sent(now, Wants::Answer);
         state.mtu.on_sent(wire);
-        if let Some(search) = state.carrier.as_mut().filter(|_| parity.is_armoured) {
-            search.on_sent(now, len);
+        if let Some(choice) = state.checksum.as_mut().filter(|_| parity.is_armoured) {
+            choice.on_sent(now, len);
         }
         if let Some(number) = number {
             let inside = state.index.inner_path();
@@ -255,28 +255,29 @@ impl<M: Carried> Session<M> {
         // A fragment's type is in place of the lead, where there is one.
         let fields = MESSAGE_TYPE_BYTES + FRAGMENT_BYTES - wire.lead_bytes();
         let room = room.saturating_sub(fields);
+        let mut choice = state.checksum.as_mut().filter(|_| fec.is_armoured);
         let mut first = None;
         let mut more = 0_usize;
         let mut numbers = Vec::new();
         for piece in cut(state.fragment_id, octets, room) {
-            if first.is_none() {
-                let start = begin(out, wire, fec);
-                Message::Fragment(piece).write(out);
-                let len = seal(keys, &mut self.code, fec, start, out, tap)?;
-                let number = state.path_acks.on_sealed(keys);
-                numbers.push((number, len + headers));
-                state.reports.on_sent(now);
-                first = Some(Transmit { len, ..whole });
+            let mut further = Vec::new();
+            let is_first = first.is_none();
+            let sealed = if is_first { &mut *out } else { &mut further };
+            let start = begin(sealed, wire, fec);
+            Message::Fragment(piece).write(sealed);
+            let len = seal(keys, &mut self.code, fec, start, sealed, tap)?;
+            let number = state.path_acks.on_sealed(keys);
+            numbers.push((number, len + headers));
+            state.reports.on_sent(now);
+            if let Some(choice) = &mut choice {
+                choice.on_sent(now, len);
+            }
+            let transmit = Transmit { len, ..whole };
+            if is_first {
+                first = Some(transmit);
                 more = fields;
             } else {
-                let mut sealed = Vec::new();
-                let start = begin(&mut sealed, wire, fec);
-                Message::Fragment(piece).write(&mut sealed);
-                let len = seal(keys, &mut self.code, fec, start, &mut sealed, tap)?;
-                let number = state.path_acks.on_sealed(keys);
-                numbers.push((number, len + headers));
-                state.reports.on_sent(now);
-                self.outbox.push_back((Transmit { len, ..whole }, sealed));
+                self.outbox.push_back((transmit, further));
                 more += len + headers - piece.octets.len();
             }
         }
@@ -348,6 +349,29 @@ impl<M: Carried> Session<M> {
         self.send_own(now, (peer, path), (parity, start, octets), wants)
     }
 
+    /// Seals and queues a message in a packet of a size of its own. Its loss raises no doubts about the link.
+    pub(super) fn send_padded(
+        &mut self,
+        now: Instant,
+        (peer, path): (usize, PathId),
+        message: Message<'_>,
+        packet: ByteCount,
+        parity: DataParity,
+    ) -> bool {
+        let state = self.peers.get(peer);
+        let form = state.and_then(|state| Some((state.keys.wire()?, state.headers.0)));
+        let Some((wire, headers)) = form else {
+            return false;
+        };
+        let mut octets = Vec::new();
+        let start = begin(&mut octets, wire, parity);
+        message.write(&mut octets);
+        let around = headers + wire.around(parity);
+        let whole = wire.before(parity) + packet.saturating_sub(around).as_usize();
+        octets.resize(whole.max(octets.len()), 0);
+        self.send_own(now, (peer, path), (parity, start, octets), Wants::Nothing)
+    }
+
     /// Seals and queues the octets since [`begin`].
     fn send_own(
         &mut self,
@@ -398,7 +422,7 @@ impl<M: Carried> Session<M> {
             state.path
         };
         // A path that drops what has no checksum is not down.
-        let is_checked = state.carrier.is_some() && probe.id % 2 == 1;
+        let is_checked = state.checksum.is_some() && probe.id % 2 == 1;
         let (probe, wants) = (Message::Probe(probe), Wants::Answer);
         match path {
             Some(path) if is_checked => {
@@ -453,8 +477,8 @@ impl<M: Carried> Session<M> {
                 Some(Due::Down(silent_for)) => {
                     let peer = state.index;
                     self.counters.outages += 1;
-                    let search = state.carrier.as_mut();
-                    let decision = search.and_then(|search| search.on_down(now));
+                    let choice = state.checksum.as_mut();
+                    let decision = choice.and_then(|choice| choice.on_down(now));
                     self.events
                         .push_back(SessionEvent::LinkDown { peer, silent_for });
                     self.take_decision(index, decision);
@@ -462,7 +486,7 @@ impl<M: Carried> Session<M> {
             }
         }
         self.try_size(now, index);
-        self.try_carrier(now, index);
+        self.try_unchecked(now, index);
         self.send_path_ack(now, index);
         self.send_damage_report(now, index);
         let open = self.peers.get_mut(index).filter(|peer| peer.is_open(now));
@@ -537,24 +561,14 @@ impl<M: Carried> Session<M> {
         };
         // A size is that of a datagram with the parity of a full one.
         let fec = state.protection.parity();
-        let Some(wire) = state.keys.wire() else {
-            return;
-        };
         let path = state.way(path, fec.is_armoured);
-        let around = state.headers.0 + wire.around(fec);
         let known = due.known.map(|known| (due.id.wrapping_add(1), known));
         for (id, packet) in [(due.id, due.packet)].into_iter().chain(known) {
-            let mut octets = Vec::new();
-            let start = begin(&mut octets, wire, fec);
-            let probe = Probe {
+            let probe = Message::Probe(Probe {
                 id: SIZE_PROBE | id,
                 sent_micros: now.as_wrapping_micros(),
-            };
-            Message::Probe(probe).write(&mut octets);
-            let whole = wire.before(fec) + packet.saturating_sub(around).as_usize();
-            octets.resize(whole.max(octets.len()), 0);
-            // A lost probe of a size must not raise doubts about the link.
-            self.send_own(now, (index, path), (fec, start, octets), Wants::Nothing);
+            });
+            self.send_padded(now, (index, path), probe, packet, fec);
         }
         let octets = due.packet + due.known.unwrap_or(ByteCount::ZERO);
         self.note_sent_beside(now, index, octets);

@@ -60,7 +60,7 @@ impl<M: Carried> Session<M> {
         };
         pending.schedule(now, rtt, jitter);
         // Where damage is common, few of those with a checksum arrive.
-        let path = if state.carrier.is_some() && pending.tries.is_multiple_of(2) {
+        let path = if state.checksum.is_some() && pending.tries.is_multiple_of(2) {
             path.without_checksum()
         } else {
             path

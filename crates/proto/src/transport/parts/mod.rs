@@ -15,5 +15,7 @@ pub use loss_share::LossShare;
 pub use pacer::Pacer;
 pub use rate_control::{LinkReport, RateControl};
 pub use rtt::{RtoLimits, RttEstimator};
-pub use scoreboard::{AttemptOutcome, FirstFate, LateRepetition, Outstanding, Scoreboard, Settled};
+pub use scoreboard::{
+    AttemptFate, AttemptOutcome, FirstFate, LateRepetition, Outstanding, Scoreboard, Settled,
+};
 pub use spread::{BurstLengths, DelaySpread};

@@ -10,134 +10,20 @@
 //! learned: an acknowledgement that arrives sooner after a retransmission than any round trip must
 //! belong to the earlier transmission.
 
+mod fates;
+mod outstanding;
 mod stamps;
 
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::LossSign;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
+use outstanding::{HeldLost, State};
 use stamps::{NewestArrival, Stamps, stamp_before};
 use std::collections::VecDeque;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    InFlight,
-    Lost,
-    Settled,
-}
-
-/// One TPDU that was sent and not yet released.
-#[derive(Clone, Copy, Debug)]
-pub struct Outstanding {
-    /// The stream position of its first octet.
-    pub position: u64,
-    /// Payload octets.
-    pub len: u32,
-    /// The number of times it was sent; copies that follow at once are not counted.
-    pub attempts: u16,
-    /// The number of times it was repeated as a precaution since it was last sent for a reason.
-    repeats: u16,
-    first_sent_at: Instant,
-    /// The number of its latest transmission on a wrapping circle, copies counted.
-    transmission: u16,
-    /// The time at which the latest attempt began.
-    attempt_at: Instant,
-    /// The time at which it last left, as a copy or otherwise.
-    sent_at: Instant,
-    state: State,
-    /// The time of its second attempt.
-    repeated_at: Option<Instant>,
-    /// Whether it was ever held lost.
-    was_held_lost: bool,
-    /// Whether it was last held lost for being late.
-    was_late: bool,
-    /// Whether it is sent without its payload, since that would come too late.
-    pub is_withdrawn: bool,
-}
-
-impl Outstanding {
-    /// Whether an attempt after the first is under way.
-    fn is_sent_again(&self) -> bool {
-        self.attempts > 1 && self.state == State::InFlight
-    }
-
-    /// The time at which it left first.
-    pub const fn first_sent_at(&self) -> Instant {
-        self.first_sent_at
-    }
-
-    /// The payload octets with which it is sent again: one stands for what was taken back.
-    pub const fn len_again(&self) -> usize {
-        if self.is_withdrawn {
-            1
-        } else {
-            self.len as usize
-        }
-    }
-}
-
-impl Outstanding {
-    fn outcome(&self, is_lost: bool) -> Option<AttemptOutcome> {
-        let is_single = self.transmission == self.attempts;
-        is_single.then_some(AttemptOutcome {
-            at: self.attempt_at,
-            len: self.len,
-            is_lost,
-        })
-    }
-}
-
-/// Whether a TPDU was repeated because no answer came in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LateRepetition {
-    /// It was not.
-    Never,
-    /// It was, and a transmission before had been lost.
-    Rightly,
-    /// It was, or was about to be, and a transmission before had arrived.
-    Needlessly,
-    /// It was, and it came before the repetition: a transmission, or what a repair symbol gave back.
-    Unclear,
-}
-
-/// The fate of a TPDU's first transmission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FirstFate {
-    /// It arrived.
-    Arrived,
-    /// It was lost.
-    Lost,
-    /// Nobody knows.
-    Unknown,
-}
-
-/// A TPDU that the receiver turned out to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// Its number.
-    pub seq: TpduSeq,
-    /// The number of times it had been sent; copies that followed at once are not counted.
-    pub attempts: u16,
-    /// Payload octets.
-    pub len: u32,
-    /// The time from its first transmission until that was known.
-    pub took: Duration,
-    /// Whether it was repeated for being late.
-    pub late: LateRepetition,
-    /// Whether its first transmission had arrived.
-    pub first: FirstFate,
-}
-
-/// The fate of an attempt that left once, without copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AttemptOutcome {
-    /// The time at which it left.
-    pub at: Instant,
-    /// Payload octets.
-    pub len: u32,
-    /// Whether it is held for lost, and not for damage that somebody saw.
-    pub is_lost: bool,
-}
+pub use fates::{AttemptFate, AttemptOutcome, FirstFate, LateRepetition, Settled};
+pub use outstanding::Outstanding;
 
 /// One transmission, in the order of sending.
 #[derive(Clone, Copy, Debug)]
@@ -183,11 +69,6 @@ pub struct Scoreboard {
     echo: Option<u32>,
     timers: TimerTable<OvertakenTimer>,
 }
-
-/// The share of the shortest round trip, as a fraction, below which an acknowledgement answers an
-/// earlier attempt.
-const SPURIOUS_RTT_NUMERATOR: u32 = 3;
-const SPURIOUS_RTT_DENOMINATOR: u32 = 4;
 
 impl Scoreboard {
     /// An empty scoreboard whose first TPDU will be `first`.
@@ -273,7 +154,7 @@ impl Scoreboard {
             sent_at: now,
             state,
             repeated_at: None,
-            was_held_lost: false,
+            held_lost: HeldLost::Never,
             was_late: false,
             is_withdrawn: false,
         });
@@ -441,109 +322,6 @@ impl Scoreboard {
         self.release_settled();
     }
 
-    /// Notes that `seq` arrived. `None` if that was known, or if it was never sent.
-    pub fn on_acked(
-        &mut self,
-        now: Instant,
-        seq: TpduSeq,
-        rtt_min: Option<Duration>,
-    ) -> Option<Settled> {
-        let index = self.index(seq)?;
-        let entry = &self.entries[index];
-        match entry.state {
-            State::Settled => return None,
-            State::InFlight => self.in_flight -= 1,
-            State::Lost => {}
-        }
-        let is_sent_again = entry.is_sent_again();
-        let since_last = now.saturating_since(entry.attempt_at);
-        let answers_earlier = rtt_min.filter(|rtt_min| {
-            is_sent_again
-                && since_last * SPURIOUS_RTT_DENOMINATOR < *rtt_min * SPURIOUS_RTT_NUMERATOR
-        });
-        // It may have come out of a symbol that left with an earlier repetition.
-        let of_symbol = |rtt_min: &Duration| {
-            let answered = |at: Instant| now <= at + *rtt_min * 2;
-            self.symbol_at.is_some_and(answered)
-        };
-        let may_be_rebuilt = rtt_min.as_ref().is_some_and(of_symbol);
-        let is_early = answers_earlier.is_some();
-        let answers_earlier = answers_earlier.filter(|_| !may_be_rebuilt);
-        // The receiver had it before it saw anything that left with a later attempt, or after that.
-        let came_before = match entry.state {
-            State::Lost => true,
-            _ => is_early || (is_sent_again && self.knows_none_since(entry.attempt_at)),
-        };
-        let late = match (entry.was_late, came_before) {
-            (false, _) => LateRepetition::Never,
-            (true, false) => LateRepetition::Rightly,
-            (true, true) if may_be_rebuilt => LateRepetition::Unclear,
-            (true, true) => LateRepetition::Needlessly,
-        };
-        let first = self.first_fate(entry, late, may_be_rebuilt);
-        let outcome = entry.outcome(false);
-        let settled = Settled {
-            seq,
-            attempts: entry.attempts,
-            len: entry.len,
-            took: now.saturating_since(entry.first_sent_at),
-            late,
-            first,
-        };
-        self.entries[index].state = State::Settled;
-        self.note_outcome(outcome);
-        // A late answer says nothing of order: answers are lost, too.
-        if let Some(rtt_min) = answers_earlier
-            && settled.late == LateRepetition::Never
-        {
-            let widened = (self.reorder_window * 2).max(rtt_min / 8);
-            self.reorder_window = widened.min(rtt_min);
-        }
-        Some(settled)
-    }
-
-    /// Whether the receiver had seen nothing that left at that time or later when it answered.
-    fn knows_none_since(&self, at: Instant) -> bool {
-        let before = |echo| stamp_before(echo, self.stamps.of(at));
-        self.echo.is_some_and(before)
-    }
-
-    /// The fate of the first transmission of a TPDU that arrived.
-    fn first_fate(
-        &self,
-        entry: &Outstanding,
-        late: LateRepetition,
-        may_be_rebuilt: bool,
-    ) -> FirstFate {
-        let echoes = |at: Instant| self.echo == Some(self.stamps.of(at));
-        let is_once = entry.attempts == 1 && entry.state == State::InFlight;
-        if echoes(entry.first_sent_at) {
-            return FirstFate::Arrived;
-        }
-        if may_be_rebuilt && self.knows_none_since(entry.first_sent_at) {
-            // Symbols have no stamp: it came out of one.
-            return FirstFate::Lost;
-        }
-        if is_once {
-            let only_copied = entry.sent_at > entry.attempt_at && echoes(entry.sent_at);
-            return if only_copied {
-                FirstFate::Lost
-            } else {
-                FirstFate::Arrived
-            };
-        }
-        let repeated_before = |at: Instant| self.knows_none_since(at);
-        match (late, entry.attempts) {
-            _ if may_be_rebuilt && entry.was_held_lost => FirstFate::Lost,
-            _ if may_be_rebuilt => FirstFate::Unknown,
-            (_, 1) => FirstFate::Arrived,
-            (LateRepetition::Needlessly, 2) if entry.is_sent_again() => FirstFate::Arrived,
-            _ if entry.repeated_at.is_some_and(repeated_before) => FirstFate::Arrived,
-            _ if entry.was_held_lost => FirstFate::Lost,
-            _ => FirstFate::Unknown,
-        }
-    }
-
     /// Drops settled TPDUs at the front.
     pub fn release_settled(&mut self) {
         while self
@@ -620,35 +398,11 @@ impl Scoreboard {
         let Some(index) = self.index(seq) else { return };
         if self.entries[index].state == State::InFlight {
             self.entries[index].state = State::Lost;
-            self.entries[index].was_held_lost = true;
             self.entries[index].was_late = false;
             self.in_flight -= 1;
             self.lost.push_back(seq);
             self.held_lost.push((seq, sign));
-            if sign != LossSign::Damaged {
-                let outcome = self.entries[index].outcome(true);
-                self.note_outcome(outcome);
-            }
-        }
-    }
-
-    /// Keeps what becomes of attempts from now on, for [`Scoreboard::drain_outcomes`].
-    pub fn keep_outcomes(&mut self) {
-        self.outcomes.get_or_insert_default();
-    }
-
-    fn note_outcome(&mut self, outcome: Option<AttemptOutcome>) {
-        if let (Some(outcomes), Some(outcome)) = (&mut self.outcomes, outcome) {
-            outcomes.push(outcome);
-        }
-    }
-
-    /// Gives what became of attempts since the last call to `each`, in the order of sending.
-    pub fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
-        if let Some(outcomes) = &mut self.outcomes {
-            // The memory stays: this happens with every burst.
-            outcomes.sort_unstable_by_key(|outcome| (outcome.at, outcome.len, outcome.is_lost));
-            outcomes.drain(..).for_each(each);
+            self.note_lost(index, sign);
         }
     }
 
@@ -727,6 +481,9 @@ impl Scoreboard {
         self.log.shrink_to_fit();
         self.lost.shrink_to_fit();
         self.held_lost.shrink_to_fit();
+        if let Some(outcomes) = &mut self.outcomes {
+            outcomes.shrink_to_fit();
+        }
     }
 
     /// The time for which a TPDU may be overtaken without being held lost.

@@ -4,6 +4,7 @@ use super::super::connection::Connection;
 use super::AerotpEndpoint;
 use crate::damage::{LengthBelief, PacketShape};
 use crate::machine::PathId;
+use crate::transport::parts::{AttemptFate, AttemptOutcome};
 use crate::units::ByteCount;
 
 /// The sizes of a connection's packets of data, where so many octets are added below.
@@ -22,7 +23,7 @@ impl AerotpEndpoint {
         self.paths.get(&path)?.lengths.belief()
     }
 
-    /// Tells a path what became of packets of a connection.
+    /// Tells a path the outcomes of a connection's packets.
     pub(super) fn note_outcomes(&mut self, id: super::ConnectionId) {
         let Some(entry) = self.connections.get_mut(&id) else {
             return;
@@ -31,9 +32,14 @@ impl AerotpEndpoint {
         let path = connection.key().path;
         if let Some(schedule) = self.paths.get_mut(&path) {
             let shape = shape_of(connection, schedule.pacer.wire_bytes(0));
-            connection.drain_outcomes(|outcome| {
-                let octets = outcome.len as usize + shape.headers;
-                schedule.lengths.note(shape, octets, outcome.is_lost);
+            connection.drain_outcomes(|AttemptOutcome { len, fate, .. }| {
+                let octets = len as usize + shape.headers;
+                if fate == AttemptFate::ArrivedAfterAll {
+                    schedule.lengths.take_back(octets);
+                } else {
+                    let is_lost = fate == AttemptFate::Lost;
+                    schedule.lengths.note(shape, octets, is_lost);
+                }
             });
         }
     }

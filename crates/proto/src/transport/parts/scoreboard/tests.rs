@@ -246,3 +246,80 @@ fn what_is_overtaken_may_come_out_of_the_symbol_behind_what_overtook_it() {
     board.handle_deadline(at(34));
     assert_eq!(lost(&mut board), [TpduSeq(0)]);
 }
+
+fn outcomes(board: &mut Scoreboard) -> Vec<(Instant, AttemptFate)> {
+    let mut seen = Vec::new();
+    board.drain_outcomes(|outcome| seen.push((outcome.at, outcome.fate)));
+    seen
+}
+
+/// A TPDU that is held for lost because another one overtook it, on a board that keeps outcomes.
+fn overtaken() -> Scoreboard {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    board.keep_outcomes();
+    board.on_first_sent(at(0), 0, 100);
+    board.on_first_sent(at(1), 100, 100);
+    board.on_acked(at(21), TpduSeq(1), Some(RTT));
+    board.on_arrival_of(at(21), stamp(1));
+    assert_eq!(lost(&mut board), [TpduSeq(0)]);
+    let told = [(at(0), AttemptFate::Lost), (at(1), AttemptFate::Arrived)];
+    assert_eq!(outcomes(&mut board), told);
+    board
+}
+
+#[test]
+fn an_attempt_that_was_lost_and_its_repetition_have_an_outcome_each() {
+    let mut board = overtaken();
+    board.on_sent_again(at(22), TpduSeq(0));
+    board.on_acked(at(43), TpduSeq(0), Some(RTT));
+    assert_eq!(outcomes(&mut board), [(at(22), AttemptFate::Arrived)]);
+}
+
+#[test]
+fn a_needless_repetition_takes_the_loss_back_and_has_no_outcome_of_its_own() {
+    let taken_back = [(at(0), AttemptFate::ArrivedAfterAll)];
+    let mut board = overtaken();
+    board.on_acked(at(22), TpduSeq(0), Some(RTT));
+    assert_eq!(outcomes(&mut board), taken_back, "before it left");
+    let mut board = overtaken();
+    board.on_sent_again(at(22), TpduSeq(0));
+    board.on_acked(at(25), TpduSeq(0), Some(RTT));
+    assert_eq!(outcomes(&mut board), taken_back, "too soon for an answer");
+    let mut board = overtaken();
+    board.on_sent_again(at(22), TpduSeq(0));
+    board.on_echo(Some(stamp(1)));
+    board.on_acked(at(400), TpduSeq(0), Some(RTT));
+    assert_eq!(outcomes(&mut board), taken_back, "it knows nothing of it");
+}
+
+#[test]
+fn damage_that_was_named_copies_precautions_and_symbols_have_no_outcome_that_could_be_wrong() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    board.keep_outcomes();
+    for place in 0..4 {
+        board.on_first_sent(at(place), place * 100, 100);
+    }
+    board.on_damaged(TpduSeq(0), at(0));
+    board.on_copied(at(4), TpduSeq(1));
+    board.on_sent_again(at(4), TpduSeq(2));
+    board.on_acked(at(22), TpduSeq(0), Some(RTT));
+    board.on_acked(at(22), TpduSeq(1), Some(RTT));
+    board.on_acked(at(22), TpduSeq(2), Some(RTT));
+    assert_eq!(outcomes(&mut board), []);
+    board.on_nack(TpduSeq(3), stamp(3));
+    board.on_symbol(at(22));
+    assert_eq!(outcomes(&mut board), [(at(3), AttemptFate::Lost)]);
+    board.on_acked(at(23), TpduSeq(3), Some(RTT));
+    assert_eq!(outcomes(&mut board), [], "it came out of the symbol");
+}
+
+#[test]
+fn outcomes_keep_no_memory_once_it_is_given_back() {
+    let mut board = ten();
+    board.keep_outcomes();
+    board.on_acked_before(at(30), nth(9), None, |_| {});
+    assert_eq!(outcomes(&mut board).len(), 9);
+    board.give_back();
+    let held = board.outcomes.as_ref().map(Vec::capacity);
+    assert_eq!(held, Some(0));
+}

@@ -26,6 +26,8 @@ struct Path {
     loss: Cell<f64>,
     /// Whether those without checksum are dropped.
     drops_unchecked: Cell<bool>,
+    /// Octets beyond which those without checksum are dropped, if there is a limit.
+    unchecked_max: Cell<Option<usize>>,
     /// Datagrams of each form from the caller, with a checksum first.
     seen: [Cell<u32>; 2],
 }
@@ -39,7 +41,12 @@ fn medium(path: &Rc<Path>) -> Medium {
             let seen = &path.seen[usize::from(is_unchecked)];
             seen.set(seen.get() + 1);
         }
-        if rng.chance(path.loss.get()) || (is_unchecked && path.drops_unchecked.get()) {
+        let is_long = path
+            .unchecked_max
+            .get()
+            .is_some_and(|max| octets.len() > max);
+        let drops_unchecked = path.drops_unchecked.get() || is_long;
+        if rng.chance(path.loss.get()) || (is_unchecked && drops_unchecked) {
             return Vec::new();
         }
         let mut arrived = octets.to_vec();
@@ -64,14 +71,14 @@ fn ends() -> [SessionConfig; 2] {
     })
 }
 
-/// Two ends that search for the carrier, or keep to UDP with its checksum.
+/// Two ends that choice between UDP with and without checksum, or keep to UDP with its checksum.
 fn pair(path: &Rc<Path>, searches: bool) -> Pair {
     let mut pair = Pair::with_endpoints(ends(), endpoint_config(), medium(path));
     for way in [Way::Forward, Way::Back] {
         pair.call(way, |session, _| {
             if searches {
                 session.set_armour(PEER, Some(Armour::Follows));
-                session.find_carrier(PEER);
+                session.choose_checksum(PEER);
             }
         });
     }
@@ -156,6 +163,17 @@ fn a_path_that_drops_what_has_no_checksum_carries_everything_with_one() {
     let mut pair = pair(&path, true);
     carry(&mut pair, 3_000_000);
     assert_eq!(chosen(&pair), [(false, ChecksumReason::NotCarried)]);
+}
+
+#[test]
+fn a_path_that_drops_long_ones_without_checksum_is_never_tried_with_data() {
+    let path = Rc::new(Path::default());
+    path.ber.set(1e-5);
+    path.unchecked_max.set(Some(600));
+    let mut pair = pair(&path, true);
+    carry(&mut pair, 3_000_000);
+    assert_eq!(chosen(&pair), [(false, ChecksumReason::NotCarried)]);
+    assert_eq!(path.seen[1].get(), 8, "the questions alone");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! segmentation offload takes them. So two things are asked of the path, in this order
 //! ([ADR 0033](../../../../docs/adr/0033-damaged-datagrams-count.md), section 1).
 //!
-//! 1. *Are they carried?* Pairs of small probes, one of each form, as soon as the peer is there.
+//! 1. *Are they carried?* Pairs of probes, a small one with a checksum and one as long as data without, as soon as the
+//!    peer is there.
 //! 2. *Does damage arrive?* Data leaves armoured and unchecked for some hundred datagrams, and the peer's damage reports say
 //!    what became of them. That can only be worth it where datagrams are lost, so a path without loss is never tried.
 //!
@@ -19,41 +20,46 @@ use fulmar_proto::units::{Duration, Instant};
 
 /// Pairs of probes for one answer to whether unchecked datagrams are carried.
 const PAIRS: u32 = 8;
-/// Answers that are enough, and checked ones that show that unchecked ones should have come.
+/// Answers to probes of one form that show that the path carries that form.
 const CARRIED_ENOUGH: u32 = PAIRS / 2;
-/// The time between two pairs, beside half a round trip.
+/// The time between two pairs, unless half a round trip is longer.
 const PAIR_EVERY: Duration = Duration::from_millis(25);
 /// The time for the last answers, beside two round trips.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
-/// The time until it is asked again where they are not carried, and where too few probes of either form came back.
+/// The pause before the next question where unchecked datagrams are not carried.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
+/// The pause before the next question where too few probes of either form were answered.
 const ASK_SOON: Duration = Duration::from_secs(2);
 
-/// Datagrams of a look at the losses, or lost ones and their share where hardly anything passes; and the share of them that makes a trial worth it: damage is at most what is lost.
+/// Datagrams over which losses are looked at.
 const LOOK_DATAGRAMS: u64 = 100;
+/// The least share of lost datagrams that makes a trial worth it: damage is at most what is lost.
 const LOSS_MIN: f64 = 0.005;
+/// The losses that make a look shorter where their share is [`LOSS_HEAVY`]: hardly anything passes, and little leaves.
 const LOST_ENOUGH: u64 = 8;
 const LOSS_HEAVY: f64 = 0.25;
-/// Datagrams and time of a trial.
+/// Datagrams that arrive in a trial, and its longest time.
 const TRIAL_DATAGRAMS: u64 = 512;
 const TRIAL_MAX: Duration = Duration::from_secs(5);
+/// The pause after the first trial that shows no damage. It doubles with each.
 const TRIAL_AGAIN: Duration = Duration::from_secs(10);
 const TRIAL_AGAIN_MAX: Duration = Duration::from_secs(600);
-/// Damaged ones among them that decide, and their least share: at a bit error rate of 1e-6 armour costs what it saves.
+/// The damaged datagrams of a trial that decide for data without checksum.
 const DAMAGED_MIN: u64 = 4;
+/// Their least share: at a bit error rate of 1e-6 armour costs what it saves.
 const SHARE_IN: f64 = 0.013;
-/// The share below which checksums are better, over so many datagrams and so long.
+/// The share of damaged ones below which data has its checksum again, over [`WINDOW_DATAGRAMS`] and [`WINDOW`].
 const SHARE_OUT: f64 = 0.006;
 const WINDOW_DATAGRAMS: u64 = 1_000;
 const WINDOW: Duration = Duration::from_secs(10);
-/// Unchecked datagrams that left without a word of any that arrived, and the time, beside two round trips, after which they
-/// are not carried: two reports on a clean path, which come once a second.
+/// Unchecked datagrams of which the peer told nothing, and the time beside two round trips, after which they count as not
+/// carried: two reports on a clean path, which come once a second.
 const UNTOLD_MANY: u64 = 64;
 const UNTOLD_TIME: Duration = Duration::from_millis(2_500);
-/// The same of a flow that sends little. After a pause as long as that it begins anew.
+/// The same for a flow that sends little. It is counted anew after a pause of [`UNTOLD_FEW_TIME`].
 const UNTOLD_FEW: u64 = 8;
 const UNTOLD_FEW_TIME: Duration = Duration::from_secs(4);
-/// Octets that left before a word is missed where none was ever heard: an end tells of damage once it saw 25,000.
+/// Octets that leave before the first word is missed: an end tells of damage once it has seen 25,000.
 const UNTOLD_BYTES: u64 = 50_000;
 
 /// The reason for a choice between the two forms of UDP.
@@ -61,11 +67,11 @@ const UNTOLD_BYTES: u64 = 50_000;
 pub enum ChecksumReason {
     /// So many of those that arrived without checksum were damaged.
     Damage(DamagedShare),
-    /// Datagrams without checksum arrive, and checked ones serve as long as none is lost to damage.
+    /// Datagrams without checksum are carried. Checked ones serve until losses suggest damage.
     Carried,
     /// Datagrams without checksum do not arrive.
     NotCarried,
-    /// The peer told nothing of those that left without checksum.
+    /// The peer reported nothing about datagrams that left without checksum.
     Untold,
     /// So few of those that arrived without checksum were damaged that parity costs more.
     NoDamage(DamagedShare),
@@ -83,7 +89,7 @@ pub struct DamagedShare {
 }
 
 impl DamagedShare {
-    /// Those of which the peer told between two of its totals.
+    /// The datagrams between two totals that the peer told.
     fn between(from: DamageCounts, until: DamageCounts) -> Self {
         let all = arrived(until).saturating_sub(arrived(from));
         Self {
@@ -109,7 +115,7 @@ pub(super) struct ChecksumDecision {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// It is asked from then on whether unchecked datagrams are carried. `None`: the peer is not there.
+    /// The first pair of probes leaves at that time. `None`: the peer is not there, or does not mend damage.
     Waiting(Option<Instant>),
     Asking {
         pairs: u32,
@@ -117,7 +123,7 @@ enum Phase {
         /// Checked and unchecked probes that were answered.
         answered: [u32; 2],
     },
-    /// Checked data leaves. Losses since `seen` decide whether to try from `at` on.
+    /// Checked data leaves. From `at` on, losses since `seen` decide whether a trial begins.
     Checked {
         at: Instant,
         seen: Passage,
@@ -132,9 +138,9 @@ enum Phase {
     },
 }
 
-/// The search for the better form of UDP on the way to one peer.
+/// The choice between UDP with its checksum and without it on the way to one peer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CarrierSearch {
+pub(super) struct ChecksumChoice {
     phase: Phase,
     /// The time from one trial to the next.
     pause: Duration,
@@ -156,7 +162,7 @@ fn share(part: u64, of: u64) -> f64 {
     part as f64 / of.max(1) as f64
 }
 
-impl CarrierSearch {
+impl ChecksumChoice {
     pub(super) const fn new() -> Self {
         Self {
             phase: Phase::Waiting(None),
