@@ -3,6 +3,7 @@
 //! Method: our own ports over `fulmar emulate --tun`, which inverts bits in whole IP packets, and frames over a pair of
 //! virtual devices. Needs root; without it each test says that it was skipped.
 
+use crate::processes::until;
 use crate::rig::{Namespace, Rig, ready};
 use fulmar_net::ethernet::{EthernetPort, Neighbour};
 use fulmar_net::udp::{Batch, Carrier, Path, PortConfig, PortProtocol, UdpPort};
@@ -172,6 +173,13 @@ fn frames_carry_datagrams_of_every_length_to_everybody_and_back_to_one() {
     ));
     for namespace in [&ground, &air] {
         namespace.must("ip link set radio up");
+    }
+    // Until the kernel has noted that the other end is there, it drops without a word what leaves.
+    for namespace in [&ground, &air] {
+        until("the device to be up", || {
+            let shown = namespace.must("ip link show radio");
+            shown.contains("state UP") && !shown.contains("qdisc noop ")
+        });
     }
     let open = || EthernetPort::open("radio", ByteCount(1 << 20)).expect("root may");
     let [mut here, mut there] = [&ground, &air].map(|namespace| namespace.within(open));
