@@ -10,13 +10,11 @@ use fulmar_proto::rate::{RateCause, RateConfig};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, Instant};
 use fulmar_sim::bottleneck::{
-    BottleneckPlan, DATAGRAM, LinkRange, SenderOutcome, SenderPlan, SenderStart, random_link, run,
+    BottleneckPlan, DATAGRAM, LinkRange, SenderOutcome, SenderPlan, SenderStart, Steadiness,
+    TOO_MUCH, random_link, run, steadiness,
 };
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The links that are shown one by one.
-const SHOWN: usize = 10;
 
 /// A link and what became of it.
 struct Row {
@@ -26,6 +24,7 @@ struct Row {
     outcome: SenderOutcome,
     /// The share that arrived, of what a sender would bring that is told the true rate at every moment.
     share: f64,
+    steadiness: Steadiness,
 }
 
 fn row(seed: u64, rate_max: Bitrate) -> Row {
@@ -57,6 +56,7 @@ fn row(seed: u64, rate_max: Bitrate) -> Row {
         seed,
         seconds: lasts.as_secs_f64(),
         share: outcome.arrived as f64 / told,
+        steadiness: steadiness(&plan, lasts, &outcome.sent_tenths),
         plan,
         outcome,
     }
@@ -93,10 +93,17 @@ impl Row {
             loss => loss.to_string(),
         };
         let cause = self.outcome.belief.map(|belief| belief.cause);
+        let steadiness = &self.steadiness;
         format!(
-            "| {} | {:.3} | {} | {:.1} | {packets} ({:.2}) | {loss} | {:.1} | {:.2} | {} | {:.0} |",
+            "| {} | {:.3} | {:.2} | {:.2} at {:.1} | {:.1} at {:.0} and {:.0} | {} | {:.1} | {packets} ({:.2}) | {loss} | {:.1} | {:.2} | {} | {:.0} |",
             self.seed,
             self.share,
+            steadiness.above,
+            steadiness.most,
+            steadiness.most_at.as_secs_f64(),
+            steadiness.swing,
+            steadiness.swing_at.0.as_secs_f64(),
+            steadiness.swing_at.1.as_secs_f64(),
             rates.join(", then "),
             first.delay.as_secs_f64() * 1e3,
             f64::from(packets) / product,
@@ -120,13 +127,28 @@ fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
     values[index]
 }
 
+/// Shows the first of the rows for which something holds, and how many there are.
+fn show(name: &str, rows: &[Row], shown: usize, holds: impl Fn(&Row) -> bool) {
+    let rows: Vec<&Row> = rows.iter().filter(|row| holds(row)).collect();
+    println!(
+        "\n{name}: {}\n\n\
+         | seed | share | above | most | swing | Mbit/s | ms one way | queue, packets (BDP) | loss | dropped % | late | cause | s |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        rows.len()
+    );
+    for row in rows.iter().take(shown) {
+        println!("{}", row.line());
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut next = |default: &str| arguments.next().unwrap_or_else(|| default.to_owned());
-    let usage = "random_links [COUNT [RATE_MAX [FIRST_SEED]]]";
+    let usage = "random_links [COUNT [RATE_MAX [FIRST_SEED [SHOWN]]]]";
     let count: u64 = next("1000").parse().expect(usage);
     let rate_max: Bitrate = next("1gbit").parse().expect(usage);
     let first: u64 = next("0").parse().expect(usage);
+    let shown: usize = next("10").parse().expect(usage);
     let (seeds, rows) = (AtomicU64::new(first), Mutex::new(Vec::new()));
     let work = || {
         loop {
@@ -165,11 +187,23 @@ fn main() {
             .collect();
         println!("| {name} | {} |", cells.join(" | "));
     }
-    println!(
-        "\n| seed | share | Mbit/s | ms one way | queue, packets (BDP) | loss | dropped % | late | cause | s |\n\
-         |---|---|---|---|---|---|---|---|---|---|"
+    show("The least shares", &rows, shown, |_| true);
+    show(
+        "Above 1.25 x the link for longer than allowed",
+        &rows,
+        shown,
+        |row| row.steadiness.above > 1.0,
     );
-    for row in rows.iter().take(SHOWN) {
-        println!("{}", row.line());
-    }
+    show(
+        "More than 1.25 x the link in the allowed time",
+        &rows,
+        shown,
+        |row| row.steadiness.most > TOO_MUCH,
+    );
+    show(
+        "Swings by more than two where it should be steady",
+        &rows,
+        shown,
+        |row| row.steadiness.swing > 2.0,
+    );
 }

@@ -9,9 +9,11 @@ mod cubic;
 mod found;
 mod link;
 mod links;
+mod steadiness;
 
 pub use link::BottleneckPlan;
 pub use links::{LinkRange, random_link};
+pub use steadiness::{Steadiness, TOO_MUCH, steadiness};
 
 use bbr::BbrFlow;
 use cubic::CubicFlow;
