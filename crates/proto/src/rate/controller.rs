@@ -1,12 +1,12 @@
 //! The controller: what was sent and what arrived, to how fast to send.
 
 mod alone;
-mod claims;
 mod levels;
 mod looks;
 mod others;
 mod pace;
 mod queues;
+mod reported;
 mod trials;
 mod yielding;
 
@@ -22,11 +22,11 @@ use super::window::{Point, Window};
 use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use alone::Response;
-use claims::Claims;
 use levels::Levels;
 use looks::Looks;
 use others::Others;
 use queues::Standing;
+use reported::ReportedOctets;
 use std::collections::VecDeque;
 use yielding::Yielding;
 
@@ -69,7 +69,7 @@ pub struct RateController {
     epochs: VecDeque<Epoch>,
     window: Option<Window>,
     last: Option<Point>,
-    claims: Claims,
+    reported: ReportedOctets,
     reported_at: Instant,
     /// The mean time between reports, by the receiver's clock.
     report_gap: f64,
@@ -150,7 +150,7 @@ impl RateController {
             epochs: VecDeque::new(),
             window: None,
             last: None,
-            claims: Claims::default(),
+            reported: ReportedOctets::default(),
             reported_at: Instant::START,
             report_gap: 0.01,
             recent: [0.0; 3],
@@ -334,7 +334,7 @@ impl RateController {
         let late_most = self.estimate() * (self.round_trip + LATE);
         let point = Point {
             sent,
-            arrived: (self.claims).take(sent.octets, report.octets.0, late_most, self.packet),
+            arrived: (self.reported).take(sent.octets, report.octets.0, late_most, self.packet),
             marked: report.marked,
             arrived_at,
             queueing,

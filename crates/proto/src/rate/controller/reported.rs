@@ -8,7 +8,7 @@ const AHEAD: f64 = 2.0;
 
 /// Octets sent and told of.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Claims {
+pub(super) struct ReportedOctets {
     /// Octets sent up to the last report, and those that were told of.
     sent: u64,
     told: u64,
@@ -18,7 +18,7 @@ pub(super) struct Claims {
     missing: f64,
 }
 
-impl Claims {
+impl ReportedOctets {
     /// The octets that arrived until a report which tells of `told`, when `sent` had been sent: at most `late` octets are
     /// told of after datagrams that were sent later.
     pub(super) fn take(&mut self, sent: u64, told: u64, late: f64, packet: f64) -> u64 {
@@ -49,58 +49,58 @@ mod tests {
 
     #[test]
     fn what_is_told_of_twice_counts_once() {
-        let mut claims = Claims::default();
+        let mut reported = ReportedOctets::default();
         for datagram in 1..=1_000_u64 {
             // Each as arrived, and as damaged.
-            let arrived = claims.take(1_500 * datagram, 3_000 * datagram, LATE, PACKET);
+            let arrived = reported.take(1_500 * datagram, 3_000 * datagram, LATE, PACKET);
             assert!(arrived <= 1_500 * (datagram + 2), "{datagram}: {arrived}");
         }
     }
 
     #[test]
     fn what_was_lost_long_ago_does_not_arrive_any_more() {
-        let mut claims = Claims::default();
+        let mut reported = ReportedOctets::default();
         // A half arrives for long, then twice as much is told of.
         let mut told = 0;
         for datagram in 1..=1_000_u64 {
             told += 750;
-            assert_eq!(claims.take(1_500 * datagram, told, LATE, PACKET), told);
+            assert_eq!(reported.take(1_500 * datagram, told, LATE, PACKET), told);
         }
-        let before = claims.arrived;
+        let before = reported.arrived;
         for datagram in 1_001..=1_100_u64 {
             told += 3_000;
-            claims.take(1_500 * datagram, told, LATE, PACKET);
+            reported.take(1_500 * datagram, told, LATE, PACKET);
         }
-        let counted = claims.arrived - before;
+        let counted = reported.arrived - before;
         assert!(counted <= 1_500 * (100 + 20 + 2), "{counted}");
     }
 
     #[test]
     fn datagrams_that_overtake_each_other_all_count() {
-        let mut claims = Claims::default();
+        let mut reported = ReportedOctets::default();
         // Of ten, the last arrives first, and each is told of.
         let mut told = 0;
         for ten in 1..=100_u64 {
             for _ in 0..10 {
                 told += 1_500;
-                claims.take(15_000 * ten, told, LATE, PACKET);
+                reported.take(15_000 * ten, told, LATE, PACKET);
             }
         }
-        assert_eq!(claims.arrived, told);
+        assert_eq!(reported.arrived, told);
     }
 
     #[test]
     fn what_left_alone_and_is_told_of_ahead_counts() {
-        let mut claims = Claims::default();
+        let mut reported = ReportedOctets::default();
         let (mut sent, mut told) = (0, 0);
         for _ in 0..1_000 {
             // An answer of 100 octets counts as sent with the datagram behind it.
             told += 100;
-            claims.take(sent, told, LATE, PACKET);
+            reported.take(sent, told, LATE, PACKET);
             sent += 1_600;
             told += 1_500;
-            claims.take(sent, told, LATE, PACKET);
+            reported.take(sent, told, LATE, PACKET);
         }
-        assert_eq!(claims.arrived, told);
+        assert_eq!(reported.arrived, told);
     }
 }
