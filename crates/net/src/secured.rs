@@ -239,6 +239,10 @@ impl<A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Applicatio
         self.application.paths_in_use(now, machine)
     }
 
+    fn times_departures(&self, machine: &AerotpEndpoint) -> bool {
+        self.application.times_departures(machine)
+    }
+
     fn next_deadline(&self) -> Option<Deadline> {
         self.application.next_deadline()
     }
@@ -380,6 +384,10 @@ impl<A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Applicatio
 
     fn paths_in_use(&self, _now: Instant, link: &SecuredEndpoint) -> Option<Vec<PathId>> {
         Some(link.paths_in_use().collect())
+    }
+
+    fn times_departures(&self, machine: &SecuredEndpoint) -> bool {
+        self.application.times_departures(machine.inner())
     }
 
     fn next_deadline(&self) -> Option<Deadline> {

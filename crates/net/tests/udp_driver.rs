@@ -353,3 +353,121 @@ fn another_thread_wakes_a_loop_that_waits_for_nothing() {
     caller.join().unwrap();
     assert_eq!(woken.turns, 2);
 }
+
+/// An application that looks, when it works for the first time, whether what the machine had to say has arrived.
+struct Looking {
+    receiver: std::net::UdpSocket,
+    times_departures: bool,
+    has_left: Option<bool>,
+}
+
+impl Application<Strict<Flood>> for Looking {
+    fn deliver(&mut self, _now: Instant, _machine: &mut Strict<Flood>, _arrived: usize) {}
+
+    fn work(&mut self, _now: Instant, _machine: &mut Strict<Flood>) -> Step {
+        let octets = self.receiver.recv(&mut [0; 1_000]);
+        self.has_left = Some(octets.is_ok());
+        Step::Stop
+    }
+
+    fn unreachable(&mut self, _now: Instant, _machine: &mut Strict<Flood>, _path: PathId) {}
+
+    fn times_departures(&self, _machine: &Strict<Flood>) -> bool {
+        self.times_departures
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+#[test]
+fn what_a_machine_made_leaves_before_the_work_where_the_time_of_leaving_matters_and_with_it_elsewhere()
+ {
+    for times_departures in [true, false] {
+        let receiver = std::net::UdpSocket::bind(loopback()).unwrap();
+        // What should have left may be on its way; what should not have is not waited for.
+        receiver.set_nonblocking(!times_departures).unwrap();
+        let patience = Duration::from_secs(20);
+        receiver.set_read_timeout(Some(patience)).unwrap();
+        let to = receiver.local_addr().unwrap();
+        let (mut sender, _waker) = driver(UdpPort::connect(to, PortConfig::default()).unwrap());
+        let path = sender.path_to(to).unwrap();
+        // Later than the least time between two bursts after the start.
+        while sender.clock().now() < Instant::START + Duration::from_millis(1) {}
+        let mut looking = Looking {
+            receiver,
+            times_departures,
+            has_left: None,
+        };
+        sender
+            .run(&mut Flood::of(path, 1, 100), &mut looking)
+            .unwrap();
+        assert_eq!(looking.has_left, Some(times_departures));
+        assert_eq!(sender.port().counters().sent, 1, "it leaves at the end");
+    }
+}
+
+/// An application that stops at its first work after something arrived, and sends one more datagram to its own socket
+/// with each of the first that arrive.
+struct Following {
+    own: SocketAddr,
+    more: std::net::UdpSocket,
+    to_send: u32,
+    arrived: u32,
+    works: u32,
+}
+
+impl Application<Strict<Flood>> for Following {
+    fn deliver(&mut self, _now: Instant, _machine: &mut Strict<Flood>, _arrived: usize) {}
+
+    fn arrived(
+        &mut self,
+        now: Instant,
+        machine: &mut Strict<Flood>,
+        datagram: Datagram<'_>,
+        _origin: DatagramOrigin,
+    ) {
+        self.arrived += 1;
+        if let Some(left) = self.to_send.checked_sub(1) {
+            self.to_send = left;
+            let sent = self.more.send_to(&[7; 10], self.own);
+            sent.expect("the loopback takes it");
+        }
+        machine.handle_datagram(now, datagram);
+    }
+
+    fn work(&mut self, _now: Instant, _machine: &mut Strict<Flood>) -> Step {
+        self.works += u32::from(self.arrived > 0);
+        if self.works > 0 {
+            Step::Stop
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn unreachable(&mut self, _now: Instant, _machine: &mut Strict<Flood>, _path: PathId) {}
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+#[test]
+fn what_came_while_datagrams_were_taken_is_taken_before_the_application_works() {
+    let (mut receiver, _waker) = driver(UdpPort::bind(loopback(), PortConfig::default()).unwrap());
+    let own = receiver.port().local().unwrap();
+    let more = std::net::UdpSocket::bind(loopback()).unwrap();
+    more.send_to(&[7; 10], own).unwrap();
+    let mut following = Following {
+        own,
+        more,
+        to_send: 2,
+        arrived: 0,
+        works: 0,
+    };
+    receiver
+        .run(&mut Flood::of(PathId(0), 0, 0), &mut following)
+        .unwrap();
+    assert_eq!(following.arrived, 3);
+}

@@ -104,6 +104,10 @@ impl<A: Application<AerotpEndpoint> + ?Sized> Application<AerotpEndpoint> for Tr
         self.application.path_made(now, machine, remote, path);
     }
 
+    fn times_departures(&self, machine: &AerotpEndpoint) -> bool {
+        self.application.times_departures(machine)
+    }
+
     fn next_deadline(&self) -> Option<Deadline> {
         self.application.next_deadline()
     }

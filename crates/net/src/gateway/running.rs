@@ -15,6 +15,7 @@ use crate::udp::{Application, Carrier, DatagramOrigin, Step};
 use fulmar_capture::GatewayEvent;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode};
+use fulmar_proto::transport::aerotp::RateSource;
 use fulmar_proto::units::{Duration, Instant, format_duration};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -371,6 +372,11 @@ impl Application<Link> for Running {
 
     fn wants_carrier(&mut self) -> Option<(PathId, Carrier)> {
         self.peers.carriers.next()
+    }
+
+    fn times_departures(&self, _link: &Link) -> bool {
+        let mut peers = self.ground.config.peers.iter();
+        peers.any(|peer| matches!(peer.rate, RateSource::Found { .. }))
     }
 
     fn next_deadline(&self) -> Option<Deadline> {

@@ -395,6 +395,10 @@ impl<O: Observer> Application<AerotpEndpoint> for Client<O> {
         }
     }
 
+    fn times_departures(&self, machine: &AerotpEndpoint) -> bool {
+        machine.finds_rates()
+    }
+
     fn next_deadline(&self) -> Option<Deadline> {
         let own = match self.phase {
             Phase::Asking | Phase::Probing if !self.heard => Some(Deadline {

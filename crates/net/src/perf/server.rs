@@ -415,6 +415,10 @@ impl<O: Observer> Application<AerotpEndpoint> for PerfServer<O> {
         machine.paths_in_use(now)
     }
 
+    fn times_departures(&self, machine: &AerotpEndpoint) -> bool {
+        machine.finds_rates()
+    }
+
     fn next_deadline(&self) -> Option<Deadline> {
         let mut earliest = self.stop_at.map(|at| Deadline {
             at,

@@ -532,6 +532,10 @@ impl<O: SendObserver> Application<AerotpEndpoint> for Sender<O> {
         self.connect_anew(now, machine);
     }
 
+    fn times_departures(&self, machine: &AerotpEndpoint) -> bool {
+        machine.finds_rates()
+    }
+
     fn next_deadline(&self) -> Option<Deadline> {
         match &self.phase {
             Phase::Leaving { until } => Some(Deadline {

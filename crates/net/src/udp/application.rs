@@ -96,6 +96,13 @@ pub trait Application<M: Machine> {
         None
     }
 
+    /// Whether what the machine made leaves before [`Application::work`], in smaller bursts. A rate that is found takes
+    /// what leaves late for a queue; one that is told does not ask when it left.
+    fn times_departures(&self, machine: &M) -> bool {
+        let _ = machine;
+        true
+    }
+
     /// The time at which [`Application::work`] wants to be called if nothing else happens.
     fn next_deadline(&self) -> Option<Deadline>;
 

@@ -346,9 +346,9 @@ impl UdpDriver {
         }
     }
 
-    /// Drains completely; also says whether the application was told something. What leaves is handed to the kernel
-    /// if nothing was for [`BURST_TIME`]: a machine takes the time of the drain for the time of sending, and the
-    /// application's work may take long. At high rates it waits for more, which one call takes.
+    /// Drains completely; also says whether the application was told something. Where times of departure matter, what
+    /// leaves is handed to the kernel if nothing was for [`BURST_TIME`]: a machine takes the time of the drain for the
+    /// time of sending, and the application's work may take long. At high rates it waits for more, which one call takes.
     fn drain<M: Machine, A: Application<M> + ?Sized>(
         &mut self,
         machine: &mut M,
@@ -364,7 +364,7 @@ impl UdpDriver {
         let now = self.clock.now();
         let deadline = drain(machine, now, &mut turn);
         let events = turn.events;
-        if now.saturating_since(self.flushed) >= BURST_TIME {
+        if now.saturating_since(self.flushed) >= BURST_TIME && app.times_departures(machine) {
             self.flush();
             self.flushed = now;
         }
@@ -471,7 +471,6 @@ impl UdpDriver {
             }
             if batch.is_all() {
                 arrivals.on_empty(asked);
-                return Ok(());
             }
         }
         Ok(())

@@ -281,6 +281,11 @@ impl Connection {
         }
     }
 
+    /// Whether something became of TPDUs that was not taken yet.
+    pub(super) fn has_outcomes(&self) -> bool {
+        self.sender.has_outcomes()
+    }
+
     /// Takes what became of TPDUs since the last call, in the order of sending.
     pub(super) fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
         self.sender.drain_outcomes(each);

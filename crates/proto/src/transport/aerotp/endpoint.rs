@@ -42,6 +42,7 @@ use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::Header;
 use crate::wire::aerotp::short::Named;
+use frames::LastNamed;
 use left_log::LeftLog;
 use notes::Notes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -106,6 +107,8 @@ pub struct AerotpEndpoint {
     /// The paths among which places and memory are shared.
     sharing: BTreeSet<PathId>,
     keys: BTreeMap<Key, ConnectionId>,
+    /// The connection that the last frame's name stood for, while no key and no listener comes or goes: frames come in rows.
+    last_named: Option<LastNamed>,
     listeners: BTreeMap<u16, ConnectionConfig>,
     paths: BTreeMap<PathId, PathSchedule>,
     sending_paths: BTreeSet<PathId>,
@@ -163,6 +166,7 @@ impl AerotpEndpoint {
             rng,
             connections: BTreeMap::new(),
             keys: BTreeMap::new(),
+            last_named: None,
             listeners: BTreeMap::new(),
             paths: BTreeMap::new(),
             sending_paths: BTreeSet::new(),
@@ -200,6 +204,7 @@ impl AerotpEndpoint {
     pub fn listen(&mut self, port: Port, config: ConnectionConfig) -> Result<(), ConfigError> {
         config.payload_bytes()?;
         self.listeners.insert(port.0, config);
+        self.last_named = None;
         Ok(())
     }
 
@@ -255,6 +260,7 @@ impl AerotpEndpoint {
         }
         self.next_id += 1;
         self.keys.insert(key, id);
+        self.last_named = None;
         self.places.take(key.path, 1);
         self.path(key.path).connections += 1;
         let entry = Entry {
@@ -455,13 +461,11 @@ impl AerotpEndpoint {
             connection.settle_held(now);
         }
         self.notes.collect(connection, entry.label);
-        if self.config.follows_length {
-            self.note_outcomes(id);
+        if connection.has_outcomes()
+            && let Some(schedule) = self.paths.get_mut(&connection.key().path)
+        {
+            schedule.note_outcomes(connection);
         }
-        let Some(entry) = self.connections.get_mut(&id) else {
-            return;
-        };
-        let connection = &mut entry.connection;
         while let Some(event) = connection.next_event() {
             self.events.push_back(event);
         }
@@ -523,6 +527,7 @@ impl AerotpEndpoint {
             *self.sums.entry(summed).or_default() += *entry.connection.counters();
         }
         self.keys.remove(&key);
+        self.last_named = None;
         self.places.give_back(key.path, 1);
         if let Some(deadline) = entry.deadline {
             self.deadlines.remove(&(deadline.at, id));

@@ -283,6 +283,11 @@ impl Sender {
         }
     }
 
+    /// Whether something became of attempts that was not taken yet.
+    pub(super) fn has_outcomes(&self) -> bool {
+        self.board.has_outcomes()
+    }
+
     /// Takes what became of attempts since the last call, in the order of sending.
     pub(super) fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
         self.board.drain_outcomes(each);

@@ -35,6 +35,12 @@ impl AerotpEndpoint {
         Some(schedule.control_of_rate.path_rate(self.now))
     }
 
+    /// Whether the rate of a path is found, not told.
+    pub fn finds_rates(&self) -> bool {
+        let mut paths = self.paths.values();
+        paths.any(|schedule| schedule.control_of_rate.is_found())
+    }
+
     /// A connection's counters, until some time after it is forgotten.
     pub fn counters(&self, id: ConnectionId) -> Option<&Counters> {
         let past = || {

@@ -19,6 +19,16 @@ struct Peer<'a> {
     path: PathId,
     /// The connection that the frame turned out to belong to, so that it need not be looked for again.
     found: Cell<Option<ConnectionId>>,
+    /// The same, if it was its name that said so.
+    found_by_name: Cell<Option<LastNamed>>,
+}
+
+/// A name that was looked up, and what it stood for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastNamed {
+    path: PathId,
+    named: Named,
+    connection: ConnectionId,
 }
 
 impl Peer<'_> {
@@ -78,6 +88,13 @@ const fn ends_of_past(key: Key, tombstone: Tombstone) -> Ends {
 
 impl Known for Peer<'_> {
     fn ends(&self, named: Named) -> Option<Ends> {
+        let last = self.endpoint.last_named;
+        let last = last.filter(|last| last.path == self.path && last.named == named);
+        if let Some(last) = last
+            && let Some(connection) = self.endpoint.connection(last.connection)
+        {
+            return Some(self.ends_of(last.connection, connection));
+        }
         // Whoever sent the frame under this name opened the connection, or we did.
         let initiator = !named.sender_opened;
         let live = |key| {
@@ -89,6 +106,12 @@ impl Known for Peer<'_> {
             (tombstone.initiator == initiator).then(|| ends_of_past(key, tombstone))
         };
         let found = self.keys_of(named).find_map(live);
+        self.found_by_name
+            .set(self.found.get().map(|connection| LastNamed {
+                path: self.path,
+                named,
+                connection,
+            }));
         found.or_else(|| self.keys_of(named).find_map(over))
     }
 
@@ -171,10 +194,12 @@ impl AerotpEndpoint {
             endpoint: self,
             path,
             found: Cell::new(None),
+            found_by_name: Cell::new(None),
         };
         match short::read(frame, &peer) {
             Ok(tpdu) => {
                 let connection = peer.found.get();
+                self.last_named = peer.found_by_name.get().or(self.last_named);
                 let arriving = Arriving {
                     connection,
                     ..arriving

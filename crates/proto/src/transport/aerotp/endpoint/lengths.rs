@@ -1,6 +1,7 @@
 //! The length of packets on a path, which follows the link where damage is dropped.
 
 use super::super::connection::Connection;
+use super::super::schedule::PathSchedule;
 use super::AerotpEndpoint;
 use crate::damage::{LengthBelief, PacketShape};
 use crate::machine::PathId;
@@ -22,25 +23,20 @@ impl AerotpEndpoint {
     pub fn path_length(&self, path: PathId) -> Option<LengthBelief> {
         self.paths.get(&path)?.lengths.belief()
     }
+}
 
-    /// Tells a path the outcomes of a connection's packets.
-    pub(super) fn note_outcomes(&mut self, id: super::ConnectionId) {
-        let Some(entry) = self.connections.get_mut(&id) else {
-            return;
-        };
-        let connection = &mut entry.connection;
-        let path = connection.key().path;
-        if let Some(schedule) = self.paths.get_mut(&path) {
-            let shape = shape_of(connection, schedule.pacer.wire_bytes(0));
-            connection.drain_outcomes(|AttemptOutcome { len, fate, .. }| {
-                let octets = len as usize + shape.headers;
-                if fate == AttemptFate::ArrivedAfterAll {
-                    schedule.lengths.take_back(octets);
-                } else {
-                    let is_lost = fate == AttemptFate::Lost;
-                    schedule.lengths.note(shape, octets, is_lost);
-                }
-            });
-        }
+impl PathSchedule {
+    /// Takes the outcomes of a connection's packets.
+    pub(super) fn note_outcomes(&mut self, connection: &mut Connection) {
+        let shape = shape_of(connection, self.pacer.wire_bytes(0));
+        connection.drain_outcomes(|AttemptOutcome { len, fate, .. }| {
+            let octets = len as usize + shape.headers;
+            if fate == AttemptFate::ArrivedAfterAll {
+                self.lengths.take_back(octets);
+            } else {
+                let is_lost = fate == AttemptFate::Lost;
+                self.lengths.note(shape, octets, is_lost);
+            }
+        });
     }
 }

@@ -229,6 +229,12 @@ impl Scoreboard {
         self.note_outcome(outcome);
     }
 
+    /// Whether [`Scoreboard::drain_outcomes`] has something to give.
+    pub fn has_outcomes(&self) -> bool {
+        let outcomes = self.outcomes.as_ref();
+        outcomes.is_some_and(|outcomes| !outcomes.is_empty())
+    }
+
     /// Gives the outcomes of attempts since the last call to `each`, in the order of sending.
     pub fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
         if let Some(outcomes) = &mut self.outcomes {
