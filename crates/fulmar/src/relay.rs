@@ -291,6 +291,10 @@ impl Relay {
                 ErrorKind::ConnectionReset,
                 "the peer ended the stream: it dropped it, has restarted, or does not listen",
             ),
+            CloseReason::Disagreed => LineFailure::new(
+                ErrorKind::InvalidData,
+                "the peer took a message back, which this end would have read in its turn",
+            ),
             CloseReason::PeerVanished => LineFailure::new(
                 ErrorKind::TimedOut,
                 format!("the peer was silent for {:?}", self.config.give_up_after),

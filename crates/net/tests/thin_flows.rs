@@ -350,7 +350,7 @@ fn by(deadline_millis: u64, overhead_percent: u8) -> How {
         order: DeliveryOrder::Kept,
     };
     How {
-        thin: Some(ThinRepair::at_most(overhead_percent).with_goal(goal)),
+        thin: ThinRepair::at_most(overhead_percent).with_goal(goal).ok(),
         windows: true,
     }
 }
@@ -414,9 +414,8 @@ fn run_in_time(
         deliver: Deliver::ByDeadline,
         order: DeliveryOrder::Any,
     };
-    let thin = ThinRepair::at_most(overhead_percent).with_goal(goal);
     let how = How {
-        thin: Some(thin),
+        thin: ThinRepair::at_most(overhead_percent).with_goal(goal).ok(),
         windows: true,
     };
     let mut pair = pair(how, medium);

@@ -2,10 +2,13 @@
 
 use super::FORM;
 use super::pair::{Pair, Script, Way};
-use fulmar_proto::machine::TpduForm;
+use fulmar_proto::machine::{TpduForm, TransmitKind};
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig, ThinRepair};
-use fulmar_proto::units::Duration;
+use fulmar_proto::transport::aerotp::{
+    CloseReason, ConnectionConfig, EndpointConfig, Event, RateSource, ThinRepair,
+};
+use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::aerotp::short::{Content, Frame, FrameKind};
 
 /// Symbols have the short form alone.
@@ -156,4 +159,109 @@ fn one_seed_has_one_result() {
         (outcome.rebuilt, outcome.copied, outcome.repeated)
     };
     assert_eq!(outcome(), outcome());
+}
+
+/// Messages that are worth nothing after `deadline`.
+fn by_deadline(deadline: Duration, order: DeliveryOrder) -> ConnectionConfig {
+    let deliver = Deliver::ByDeadline;
+    let goal = DeliveryGoal {
+        deadline,
+        missed_millionths: DeliveryGoal::usual_miss(deliver),
+        deliver,
+        order,
+    };
+    ConnectionConfig {
+        thin: Some(ThinRepair::at_most(80).with_goal(goal).expect("sound")),
+        ..config()
+    }
+}
+
+const LEN: usize = 1_000;
+
+fn write(pair: &mut Pair, messages: u8) {
+    for number in 0..messages {
+        pair.app(Way::Forward, |endpoint, now, id| {
+            assert_eq!(endpoint.write_message(now, id, &[number; LEN]), Ok(true));
+        });
+    }
+}
+
+#[test]
+fn a_deadline_counts_from_writing_so_what_waited_too_long_for_the_rate_never_leaves() {
+    // A message takes 80 ms at this rate, with its headers, and the way 10 ms more.
+    let rate = Bitrate::from_bits_per_second(104_000);
+    let endpoint = EndpointConfig {
+        rate: RateSource::Told(rate),
+        ..EndpointConfig::default()
+    };
+    let config = by_deadline(MS * 200, DeliveryOrder::Any);
+    let mut pair = Pair::new(
+        endpoint,
+        config,
+        Box::new(|_, _, _, octets| vec![(MS * 10, octets.to_vec())]),
+    );
+    pair.connect_only(config);
+    pair.run(MS * 500);
+    write(&mut pair, 8);
+    pair.run(Duration::from_secs(5));
+    // The first leaves at once, the others 80 ms after each other: the third would be there after 170 ms, the fourth
+    // after 250.
+    let expected: Vec<u8> = (0..3).flat_map(|number| [number; LEN]).collect();
+    assert_eq!(pair.received().len(), expected.len());
+    assert!(pair.received() == expected);
+    assert_eq!(pair.sent(TransmitKind::Source), 3, "the others never left");
+    // A stream with a deadline loses nothing.
+    let config = by_deadline(MS * 200, DeliveryOrder::Kept);
+    let mut pair = Pair::new(
+        endpoint,
+        config,
+        Box::new(|_, _, _, octets| vec![(MS * 10, octets.to_vec())]),
+    );
+    pair.connect_only(config);
+    pair.run(MS * 500);
+    write(&mut pair, 8);
+    pair.run(Duration::from_secs(5));
+    assert_eq!(pair.received().len(), 8 * LEN);
+}
+
+#[test]
+fn who_reads_in_order_and_misses_a_message_that_was_taken_back_is_told_and_never_gets_its_octet() {
+    let any = by_deadline(MS * 100, DeliveryOrder::Any);
+    let kept = by_deadline(MS * 100, DeliveryOrder::Kept);
+    for (listener, agrees) in [(any, true), (kept, false), (config(), false)] {
+        let script: Script = Box::new(|_, _, now, octets| {
+            // From 600 to 800 ms nothing arrives, and some of what was written is too late.
+            let now = now.as_nanos() / 1_000_000;
+            if (600..800).contains(&now) {
+                return Vec::new();
+            }
+            vec![(MS * 10, octets.to_vec())]
+        });
+        let mut pair = Pair::new(EndpointConfig::default(), listener, script);
+        pair.connect_only(any);
+        pair.run(MS * 500);
+        for number in 0..40 {
+            pair.app(Way::Forward, |endpoint, now, id| {
+                let _ = endpoint.write_message(now, id, &[number; LEN]);
+            });
+            pair.run(MS * 20);
+        }
+        pair.run(Duration::from_secs(5));
+        let whole = pair.received().chunks(LEN);
+        assert!(whole.clone().all(
+            |message| message.len() == LEN && message.iter().all(|octet| *octet == message[0])
+        ));
+        let closed = |why| move |event: &Event| matches!(event, Event::Closed { why: said, .. } if *said == why);
+        let disagreed = pair
+            .events(Way::Back)
+            .iter()
+            .any(closed(CloseReason::Disagreed));
+        assert_eq!(disagreed, !agrees);
+        let reset = pair
+            .events(Way::Forward)
+            .iter()
+            .any(closed(CloseReason::Reset));
+        assert_eq!(reset, !agrees);
+        assert_eq!(whole.count() > 25, agrees, "all but what was lost for long");
+    }
 }

@@ -339,7 +339,10 @@ impl<O: Observer> Client<O> {
             CloseReason::PeerVanished if self.heard => PerfError::Vanished(patience),
             CloseReason::PeerVanished => PerfError::Unreachable(patience),
             CloseReason::Reset if !self.heard => PerfError::NotUnderstood,
-            CloseReason::Finished | CloseReason::Aborted | CloseReason::Reset => PerfError::Ended,
+            CloseReason::Finished
+            | CloseReason::Aborted
+            | CloseReason::Disagreed
+            | CloseReason::Reset => PerfError::Ended,
         };
         self.fail(now, machine, error);
     }

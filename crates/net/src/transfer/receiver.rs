@@ -331,9 +331,10 @@ impl<O: ReceiveObserver> Receiver<O> {
         if let Some(transfer) = self.transfers.get_mut(&id) {
             transfer.abandon(match why {
                 CloseReason::PeerVanished => TransferVerdict::Vanished,
-                CloseReason::Finished | CloseReason::Aborted | CloseReason::Reset => {
-                    TransferVerdict::Abandoned
-                }
+                CloseReason::Finished
+                | CloseReason::Aborted
+                | CloseReason::Disagreed
+                | CloseReason::Reset => TransferVerdict::Abandoned,
             });
             self.conclude(now, machine, id);
         }

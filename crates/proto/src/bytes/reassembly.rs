@@ -180,12 +180,23 @@ impl Reassembly {
             intact,
         };
         self.advance();
-        if index >= self.settled
-            && let Some(early) = &mut self.early
-        {
-            early.push_back(seq);
+        if index >= self.settled {
+            self.note_early(seq);
         }
         outcome
+    }
+
+    /// Notes that a TPDU came before its turn, if it may be read so. Those that were read in their turn meanwhile are
+    /// forgotten once they are as many as the ring holds.
+    fn note_early(&mut self, seq: TpduSeq) {
+        let Some(mut early) = self.early.take() else {
+            return;
+        };
+        if early.len() >= self.capacity * 2 {
+            early.retain(|seq| self.is_held(*seq));
+        }
+        early.push_back(seq);
+        self.early = Some(early);
     }
 
     /// Notes that something with this number arrived damaged beyond repair. Returns `true` if the
@@ -204,6 +215,12 @@ impl Reassembly {
             }
             Slot::Held { .. } | Slot::GivenUp | Slot::Taken => false,
         }
+    }
+
+    /// Whether [`Reassembly::insert`] would take a TPDU with this number.
+    pub fn is_wanted(&self, seq: TpduSeq) -> bool {
+        let place = self.index(seq).map(|index| self.slots.get(index));
+        matches!(place, Ok(None | Some(Slot::Missing { .. })))
     }
 
     /// Whether `seq` lies before the newest TPDU seen and has neither arrived nor been given up.
@@ -455,6 +472,22 @@ mod tests {
         assert_eq!(read(&mut ring), Some(3));
         assert_eq!((read(&mut ring), ring.window()), (None, 8));
         assert_eq!(put(&mut ring, 4), Inserted::Duplicate, "read before");
+    }
+
+    #[test]
+    fn what_came_early_and_is_read_in_its_turn_is_not_remembered_for_ever() {
+        let mut ring = ring();
+        ring.read_in_any_order();
+        // Each pair comes the wrong way round, and one of its two is read: the ring is never read empty.
+        for pair in 0..1_000 {
+            put(&mut ring, 2 * pair + 1);
+            put(&mut ring, 2 * pair);
+            while ring.slots.len() > 1 {
+                assert!(ring.read().is_some());
+            }
+            let early = ring.early.as_ref().map_or(0, VecDeque::len);
+            assert!(early <= 2 * 8, "{early}");
+        }
     }
 
     #[test]

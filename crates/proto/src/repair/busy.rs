@@ -8,6 +8,8 @@ use super::Odds;
 
 /// The rounds of repetition that a plan names; later ones are like the last.
 pub const ROUNDS: usize = 3;
+/// Transmissions in one round of repetition, at most.
+pub(super) const TIMES_MAX: u8 = 6;
 /// Equations that may be wanting, at most: more count as so many.
 const WANTING_MAX: usize = 16;
 /// Steps between two messages.
@@ -17,6 +19,26 @@ pub(super) const HORIZON: usize = 256;
 
 /// The share of waits that are not followed any further.
 const NEGLIGIBLE: Odds = Odds::of(1, 1 << 20);
+
+/// The chance that all of so many repetitions are lost which leave together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Together([Odds; TIMES_MAX as usize + 1]);
+
+impl Together {
+    /// `again` is the loss of one.
+    pub(super) fn of(again: Odds) -> Self {
+        let mut all = [Odds::ALWAYS; TIMES_MAX as usize + 1];
+        for times in 1..all.len() {
+            all[times] = all[times - 1].and(again);
+        }
+        Self(all)
+    }
+
+    /// All of `times` are lost; more than [`TIMES_MAX`] count as so many.
+    pub(super) fn lost(&self, times: u8) -> Odds {
+        self.0[usize::from(times.min(TIMES_MAX))]
+    }
+}
 
 /// The wait behind a loss, by plan and loss.
 pub(super) struct Busy {
@@ -28,53 +50,81 @@ pub(super) struct Busy {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mending {
     /// Symbols for four messages.
-    pub(super) ahead_quarters: u8,
-    /// Transmissions in each round of repetition.
-    pub(super) times: [u8; ROUNDS],
-    /// The steps from one transmission to its repetition.
-    pub(super) round_steps: usize,
+    ahead_quarters: u8,
+    /// The steps from one transmission to its repetition; `None` if nothing is repeated.
+    round_steps: Option<usize>,
     /// Losses of messages behind a loss, and of symbols.
-    pub(super) loss: Odds,
-    /// Losses of a repetition, when it is sent once.
-    pub(super) again: Odds,
+    loss: Odds,
+    /// The chance that a round of repetition is lost.
+    fails: [Odds; ROUNDS],
+    /// The share of losses for which all rounds before this one failed.
+    reaches: [Odds; ROUNDS + 1],
 }
 
 impl Mending {
-    /// The share of losses that no repetition has mended after so many steps.
-    pub(super) fn not_repeated(&self, steps: usize) -> Odds {
-        let rounds = steps / self.round_steps.max(1);
-        let more = rounds.saturating_sub(ROUNDS);
-        let last = self.again.power(u32::from(self.times[ROUNDS - 1]));
-        let further = (0..more.min(HORIZON)).fold(Odds::ALWAYS, |all, _| all.and(last));
-        self.reaches(rounds.min(ROUNDS)).and(further)
-    }
-
-    /// The same without repetitions.
-    pub(super) const fn without_repetitions(self) -> Self {
+    /// Symbols for four messages, and so many transmissions in each round, `round_steps` apart.
+    pub(super) fn new(
+        ahead_quarters: u8,
+        (times, round_steps): ([u8; ROUNDS], usize),
+        (loss, again): (Odds, &Together),
+    ) -> Self {
+        let fails = times.map(|times| again.lost(times));
+        let mut reaches = [Odds::ALWAYS; ROUNDS + 1];
+        for round in 0..ROUNDS {
+            reaches[round + 1] = reaches[round].and(fails[round]);
+        }
         Self {
-            round_steps: HORIZON,
-            ..self
+            ahead_quarters,
+            round_steps: Some(round_steps.max(1)),
+            loss,
+            fails,
+            reaches,
         }
     }
 
+    /// Symbols alone.
+    pub(super) const fn by_symbols(ahead_quarters: u8, loss: Odds) -> Self {
+        Self {
+            ahead_quarters,
+            round_steps: None,
+            loss,
+            fails: [Odds::ALWAYS; ROUNDS],
+            reaches: [Odds::ALWAYS; ROUNDS + 1],
+        }
+    }
+
+    /// The share of losses that no repetition has mended `from` steps after, and each [`STEPS`] later.
+    pub(super) fn not_repeated(&self, from: usize) -> impl Iterator<Item = Odds> {
+        let round_steps = self.round_steps;
+        let last = self.fails[ROUNDS - 1];
+        let reaches = self.reaches;
+        let (mut more, mut further) = (0, Odds::ALWAYS);
+        (from..).step_by(STEPS).map(move |at| {
+            let rounds = round_steps.map_or(0, |steps| at / steps);
+            let wanted = rounds.saturating_sub(ROUNDS).min(HORIZON);
+            while more < wanted && further > Odds::NEVER {
+                further = further.and(last);
+                more += 1;
+            }
+            reaches[rounds.min(ROUNDS)].and(further)
+        })
+    }
+
     /// The share of losses for which all rounds before this one failed.
-    pub(super) fn reaches(&self, round: usize) -> Odds {
-        let before = self.times[..round].iter();
-        let failed = before.map(|times| self.again.power(u32::from(*times)));
-        failed.fold(Odds::ALWAYS, Odds::and)
+    pub(super) const fn reaches(&self, round: usize) -> Odds {
+        self.reaches[round]
     }
 
     /// The chance that a repetition of a loss comes at `step`, and that it arrives.
     fn mended_at(&self, step: usize) -> impl Iterator<Item = Odds> {
         let of_round = move |round: usize| {
-            let since = step.checked_sub((round + 1) * self.round_steps.max(1))?;
+            let since = step.checked_sub((round + 1) * self.round_steps?)?;
             if !since.is_multiple_of(STEPS) {
                 return None;
             }
             // The first loss of the wait is certain, those of later messages are not.
             let is_due = if since == 0 { Odds::ALWAYS } else { self.loss };
-            let arrives = self.again.power(u32::from(self.times[round])).not();
-            Some(is_due.and(self.reaches(round)).and(arrives))
+            Some(is_due.and(self.reaches[round]).and(self.fails[round].not()))
         };
         (0..ROUNDS).filter_map(of_round)
     }
@@ -83,27 +133,24 @@ impl Mending {
 impl Busy {
     pub(super) fn of(mending: &Mending) -> Self {
         let mut longer = [Odds::NEVER; HORIZON];
-        let mut wanting = [Odds::NEVER; WANTING_MAX];
-        wanting[1] = Odds::ALWAYS;
+        let mut wanting = Wanting::one();
         let mut symbols = 0_usize;
         let arrives = mending.loss.not();
         for (step, longer) in longer.iter_mut().enumerate() {
             if step.is_multiple_of(STEPS) {
                 if step > 0 {
-                    more(&mut wanting, mending.loss);
+                    wanting.more(mending.loss);
                 }
                 symbols += usize::from(mending.ahead_quarters);
                 for _ in 0..symbols / STEPS {
-                    fewer(&mut wanting, arrives);
+                    wanting.fewer(arrives);
                 }
                 symbols %= STEPS;
             }
             for mended in mending.mended_at(step) {
-                fewer(&mut wanting, mended);
+                wanting.fewer(mended);
             }
-            *longer = wanting[1..]
-                .iter()
-                .fold(Odds::NEVER, |all, one| all.plus(*one));
+            *longer = wanting.any;
             if *longer <= NEGLIGIBLE {
                 break;
             }
@@ -119,30 +166,67 @@ impl Busy {
             .unwrap_or(self.longer[HORIZON - 1])
     }
 
+    /// The sum of the shares that last longer than `from` steps, and each [`STEPS`] later.
+    pub(super) fn messages_from(&self, from: usize) -> Odds {
+        (from..HORIZON)
+            .step_by(STEPS)
+            .map(|at| self.longer[at])
+            .take_while(|longer| *longer > Odds::NEVER)
+            .fold(Odds::NEVER, Odds::plus)
+    }
+
     /// Messages that are sent while the flow waits.
     pub(super) fn messages(&self) -> Odds {
-        let meanwhile = (STEPS - 1..HORIZON).step_by(STEPS);
-        meanwhile.fold(Odds::NEVER, |all, at| all.plus(self.longer[at]))
+        self.messages_from(STEPS - 1)
     }
 }
 
-/// One more is wanting, at these odds.
-fn more(wanting: &mut [Odds; WANTING_MAX], odds: Odds) {
-    let top = WANTING_MAX - 1;
-    for at in (1..top).rev() {
-        let moved = wanting[at].and(odds);
-        wanting[at] = wanting[at].less(moved);
-        wanting[at + 1] = wanting[at + 1].plus(moved);
-    }
+/// The distribution of the equations that are wanting.
+struct Wanting {
+    of: [Odds; WANTING_MAX],
+    /// All of them but the share in which none is wanting.
+    any: Odds,
+    /// The largest number with a share.
+    top: usize,
 }
 
-/// One fewer is wanting, at these odds. None is the end.
-fn fewer(wanting: &mut [Odds; WANTING_MAX], odds: Odds) {
-    for at in 1..WANTING_MAX {
-        let moved = wanting[at].and(odds);
-        wanting[at] = wanting[at].less(moved);
-        if at > 1 {
-            wanting[at - 1] = wanting[at - 1].plus(moved);
+impl Wanting {
+    /// One is wanting.
+    const fn one() -> Self {
+        let mut of = [Odds::NEVER; WANTING_MAX];
+        of[1] = Odds::ALWAYS;
+        Self {
+            of,
+            any: Odds::ALWAYS,
+            top: 1,
+        }
+    }
+
+    /// One more is wanting, at these odds.
+    fn more(&mut self, odds: Odds) {
+        for at in (1..=self.top.min(WANTING_MAX - 2)).rev() {
+            let moved = self.of[at].and(odds);
+            self.of[at] = self.of[at].less(moved);
+            self.of[at + 1] = self.of[at + 1].plus(moved);
+        }
+        if self.top < WANTING_MAX - 1 && self.of[self.top + 1] > Odds::NEVER {
+            self.top += 1;
+        }
+    }
+
+    /// One fewer is wanting, at these odds. None is the end.
+    fn fewer(&mut self, odds: Odds) {
+        for at in 1..=self.top {
+            let moved = self.of[at].and(odds);
+            self.of[at] = self.of[at].less(moved);
+            if at > 1 {
+                self.of[at - 1] = self.of[at - 1].plus(moved);
+            } else {
+                self.any = self.any.less(moved);
+            }
+        }
+        while self.top > 1 && self.of[self.top] == Odds::NEVER {
+            self.top -= 1;
         }
     }
 }

@@ -26,7 +26,7 @@ pub enum DeliveryOrder {
 /// The goal of a flow with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryGoal {
-    /// The time from a message's first transmission to its reading, the way there included.
+    /// The time from a message's writing to its reading, the way there included.
     pub deadline: Duration,
     /// Messages of a million that may take longer.
     pub missed_millionths: u32,

@@ -6,8 +6,10 @@
 //! `docs/models/auto.md` has the arithmetic, with what it assumes and where it fails.
 
 mod busy;
+mod choice;
 mod goal;
 mod odds;
+mod outlook;
 mod pattern;
 mod plan;
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// All of it: 2^31, so that a product of two fits 64 bits.
+/// All of it: 2^31, so that a product of two probabilities fits 64 bits.
 const ONE: u64 = 1 << 31;
 
 /// A probability, or a mean number of things that is not large, in parts of 2^31.
@@ -38,8 +38,15 @@ impl Odds {
 
     /// Both of two that know nothing of each other.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "it is compared")]
     pub const fn and(self, other: Self) -> Self {
-        Self(self.0.saturating_mul(other.0) >> 31)
+        // A product of mean numbers of things does not fit 64 bits.
+        let product = (self.0 as u128 * other.0 as u128) >> 31;
+        if product > u64::MAX as u128 {
+            Self(u64::MAX)
+        } else {
+            Self(product as u64)
+        }
     }
 
     /// All of `times`.
@@ -113,5 +120,13 @@ mod tests {
         assert_eq!(Odds::of(4, 1).inverse().millionths(), 250_000);
         assert_eq!(third.to_string(), "33.33 %");
         assert_eq!(Odds::of(1, 2).error_over(100).millionths(), 50_000);
+    }
+
+    #[test]
+    fn half_of_sixty_four_is_thirty_two() {
+        let half = Odds::of(1, 2);
+        assert_eq!(half.and(Odds::of(64, 1)), Odds::of(32, 1));
+        assert_eq!(Odds::of(64, 1).and(half), Odds::of(32, 1));
+        assert_eq!(Odds::of(64, 1).and(Odds::of(64, 1)), Odds::of(4_096, 1));
     }
 }

@@ -67,7 +67,9 @@ impl FlowClass {
             order: DeliveryOrder::Kept,
             ..goal
         });
-        Some(goal.map_or(thin, |goal| thin.with_goal(goal)))
+        // Figures that were sound stay so.
+        let same = goal.and_then(|goal| thin.with_goal(goal).ok());
+        Some(same.unwrap_or(thin))
     }
 
     /// The connection's share, as the scheduler sees it.

@@ -332,6 +332,7 @@ const fn name(why: CloseReason) -> &'static str {
     match why {
         CloseReason::Finished => "finished",
         CloseReason::Aborted => "aborted",
+        CloseReason::Disagreed => "disagreed",
         CloseReason::Reset => "reset",
         CloseReason::PeerVanished => "peer_vanished",
     }

@@ -74,7 +74,12 @@ pub(super) fn of_class(
         order: DeliveryOrder::Kept,
     };
     let overhead = overhead.or(general).unwrap_or(OVERHEAD_BY_DEADLINE);
-    Ok(Some(ThinRepair::at_most(overhead).with_goal(goal)))
+    let thin = ThinRepair::at_most(overhead).with_goal(goal);
+    let thin = thin.map_err(|error| match error.field {
+        "deadline" => reader.wrong("deadline", error.problem),
+        _ => reader.wrong("residual", "must be 50% at most; write residual = \"1%\""),
+    });
+    thin.map(Some)
 }
 
 #[cfg(test)]
@@ -135,6 +140,12 @@ mod tests {
             ),
             ("residual = \"1%\"", "residual", "write deadline = "),
             ("deliver = \"by deadline\"", "deliver", "write deadline = "),
+            (
+                "deadline = \"90ms\"\nresidual = \"51%\"",
+                "residual",
+                "50% at most",
+            ),
+            ("deadline = \"61min\"", "deadline", "1us to 1h"),
         ] {
             let error = goal("", class).expect_err("it is refused");
             for word in ["file", field, fix] {

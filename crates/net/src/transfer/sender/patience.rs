@@ -80,7 +80,9 @@ impl<O: SendObserver> Sender<O> {
             CloseReason::PeerVanished => {
                 self.fail(SendError::Unreachable(self.plan.connection.give_up_after));
             }
-            CloseReason::Finished | CloseReason::Aborted => self.fail(SendError::Stopped),
+            CloseReason::Finished | CloseReason::Aborted | CloseReason::Disagreed => {
+                self.fail(SendError::Stopped);
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! The settings of connections and endpoints, and their checks.
 
+use super::config_error::ConfigError;
 use super::endpoint::AddressKey;
 use super::modes::AckScheme;
 use super::packing::Packing;
@@ -127,7 +128,9 @@ pub struct ConnectionConfig {
     /// transmission). Both ends need it.
     pub copies: NonZeroU8,
     /// The repair of data while nothing else waits to be sent, in modes that confirm soon. Without it such flows are
-    /// treated like all others, as in the papers. Both ends should have it.
+    /// treated like all others, as in the papers. Both ends should have it. A goal in any order holds for what arrives,
+    /// too: it is read as it comes. Both ends need such a goal, or [`read_in_any_order`](super::AerotpEndpoint::read_in_any_order):
+    /// who reads in order ends the connection ([`Disagreed`](super::CloseReason::Disagreed)) when a message is taken back.
     pub thin: Option<ThinRepair>,
     /// The rules for acknowledgements.
     pub ack: AckPolicy,
@@ -212,17 +215,6 @@ const SYMBOL_LENGTH_BYTES: usize = 2;
 /// The least coherence that `adapt` takes.
 const ADAPT_MIN: Duration = Duration::from_micros(1);
 const ADAPT_MAX: Duration = Duration::from_secs(100);
-
-/// The error about a configuration that cannot work: the field, and the values it allows.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{field}` {problem}")]
-pub struct ConfigError {
-    /// The field of [`ConnectionConfig`], with a path such as `ack.every`.
-    pub field: &'static str,
-    /// The problem, and what would be right. Other fields stand in backquotes, so that who reads settings can name them
-    /// as its users know them.
-    pub problem: String,
-}
 
 impl ConnectionConfig {
     /// Payload octets of one TPDU, in the long form.

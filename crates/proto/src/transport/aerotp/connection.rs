@@ -12,7 +12,8 @@ mod headers;
 mod timers;
 
 use super::adaptation::Adaptation;
-use super::config::{ConfigError, ConnectionConfig, Share, Treatment};
+use super::config::{ConnectionConfig, Share, Treatment};
+use super::config_error::ConfigError;
 use super::counters::Counters;
 use super::event::{CloseReason, ConnectionId, Event, State, WriteError};
 use super::key::Key;
@@ -436,6 +437,13 @@ impl Connection {
     fn end_forgotten(&mut self, now: Instant) {
         self.end(now, CloseReason::Reset);
         self.forgotten = true;
+        self.reset_due = true;
+        self.gone = false;
+    }
+
+    /// Ends a connection of which a message was taken back that this end cannot do without.
+    pub(super) fn refuse_withdrawal(&mut self, now: Instant) {
+        self.end(now, CloseReason::Disagreed);
         self.reset_due = true;
         self.gone = false;
     }

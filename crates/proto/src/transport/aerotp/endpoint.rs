@@ -20,7 +20,8 @@ pub use figures::EndpointCounters;
 pub use notes::Note;
 pub use validation::AddressKey;
 
-use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
+use super::config::{ConnectionConfig, EndpointConfig, Treatment};
+use super::config_error::ConfigError;
 use super::connection::Connection;
 use super::counters::Counters;
 use super::event::{ConnectError, ConnectionId, Event, WriteError};

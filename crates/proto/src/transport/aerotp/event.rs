@@ -49,6 +49,9 @@ pub enum CloseReason {
     Reset,
     /// Nothing was heard for the configured time.
     PeerVanished,
+    /// The peer took a message back that came too late, though this end reads in order: the ends' settings disagree
+    /// (`order` of the goals in [`ConnectionConfig::thin`](super::ConnectionConfig::thin)). The peer is told.
+    Disagreed,
 }
 
 /// The reason for a path's rate.

@@ -14,6 +14,7 @@ mod adaptation;
 mod answer;
 mod blocks;
 mod config;
+mod config_error;
 mod connection;
 mod counters;
 mod endpoint;
@@ -36,8 +37,9 @@ mod tpdu_shape;
 mod window_repair;
 
 pub use config::{
-    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
+    AckPolicy, AckStyle, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };
+pub use config_error::ConfigError;
 pub use counters::Counters;
 pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note};
 pub use event::{

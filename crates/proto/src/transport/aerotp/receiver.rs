@@ -13,6 +13,7 @@ use super::window_repair::{RebuiltTpdus, WindowAssembly};
 use crate::bytes::{Chunk, Inserted, Reassembly};
 use crate::damage::{ChannelReport, SeenErrors};
 use crate::machine::Deadline;
+use crate::repair::DeliveryOrder;
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::{Trace, TraceRecord};
 use crate::units::{BitErrorRate, Duration, Instant};
@@ -109,13 +110,18 @@ const FEEDBACK_WORDS_MAX: u16 = 4;
 
 impl Receiver {
     pub(super) fn new(config: &ConnectionConfig, rules: ModeRules) -> Self {
+        let mut ring = Reassembly::new(config.first_seq, usize::from(config.window_tpdus));
+        let goal = config.thin.and_then(|thin| thin.goal());
+        if goal.is_some_and(|goal| goal.order == DeliveryOrder::Any) {
+            ring.read_in_any_order();
+        }
         Self {
             rules,
             patience: Patience::new(config, rules),
             first_seq: config.first_seq,
             deliver_damaged: config.deliver_damaged,
             window: config.window_tpdus,
-            ring: Reassembly::new(config.first_seq, usize::from(config.window_tpdus)),
+            ring,
             acks: Acknowledger::new(rules.acks, config),
             channel: config
                 .adapt
@@ -444,9 +450,10 @@ impl Receiver {
         self.ring.read_in_any_order();
     }
 
-    /// Whether payloads are read as they come. Only then may they be taken back.
-    pub(super) const fn reads_in_any_order(&self) -> bool {
-        self.ring.reads_in_any_order()
+    /// Whether a payload was taken back that is still to be read in its turn: only who reads in any order may be kept from
+    /// one.
+    pub(super) fn cannot_miss(&self, arrival: &Arrival<'_>) -> bool {
+        arrival.is_withdrawn && !self.ring.reads_in_any_order() && self.ring.is_wanted(arrival.seq)
     }
 
     /// The next payload. Of a connection an empty one was taken back.

@@ -12,6 +12,7 @@ mod answers;
 mod copies;
 mod silence;
 mod thin;
+mod written;
 
 use super::blocks::ParityPlan;
 use super::config::ConnectionConfig;
@@ -27,6 +28,7 @@ use crate::wire::aerotp::{BlockDescriptor, WindowDescriptor};
 use copies::Copies;
 use std::collections::VecDeque;
 use thin::Thin;
+use written::Written;
 
 /// One TPDU to send.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +103,8 @@ pub(super) struct Sender {
     next_position: u64,
     /// Lengths of messages not yet sent; empty for a stream.
     messages: VecDeque<usize>,
+    /// The times of writing, where a deadline counts from them.
+    written: Written,
     board: Scoreboard,
     rtt: RttEstimator,
     parity: ParityPlan,
@@ -145,6 +149,7 @@ impl Sender {
             unsent_max: config.unsent_bytes_max,
             next_position: 0,
             messages: VecDeque::new(),
+            written: Written::default(),
             board: Scoreboard::new(config.first_seq),
             rtt: rto,
             parity: ParityPlan::new(config.block.filter(|_| rules.blocks)),
@@ -171,6 +176,7 @@ impl Sender {
     /// Takes stream octets; fewer than offered when the buffer is full.
     pub(super) fn write(&mut self, now: Instant, octets: &[u8]) -> usize {
         let taken = self.buffer.write(&octets[..octets.len().min(self.room())]);
+        self.note_written(now);
         self.pausing = false;
         if taken < octets.len() {
             self.refused = Some(Refused::Stream);
@@ -186,6 +192,7 @@ impl Sender {
             return false;
         }
         self.buffer.write(octets);
+        self.note_written(now);
         self.pausing = false;
         self.messages.push_back(octets.len());
         self.probe_closed_window(now);
@@ -250,6 +257,7 @@ impl Sender {
         self.buffer.give_back();
         self.board.give_back();
         self.messages.shrink_to_fit();
+        self.written.give_back();
     }
 
     pub(super) const fn payload_bytes(&self) -> usize {
@@ -431,6 +439,7 @@ impl Sender {
         if let Some(unit) = self.next_repair(scratch) {
             return Some(unit);
         }
+        self.drop_late(now);
         if self.has_new() && (self.window_open() || self.window_probe) {
             self.window_probe = false;
             return Some(self.new_unit(now));
@@ -484,8 +493,10 @@ impl Sender {
         let entry_len = u32::try_from(len).unwrap_or(u32::MAX);
         let seq = self.board.on_first_sent(now, position, entry_len);
         self.copies.follow(seq);
+        let since = self.take_written(position).unwrap_or(now);
+        self.board.note_written(seq, since);
         if let Some(thin) = &mut self.thin {
-            thin.on_first_sent(now, len);
+            thin.on_first_sent(now, (len, now.saturating_since(since)));
         }
         self.repair_ahead(now, seq, len);
         self.parity.on_source(now, seq);

@@ -1,10 +1,15 @@
 //! The settings of the repair of thin flows.
 
+use super::config_error::ConfigError;
 use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use crate::units::Duration;
 
 /// Millionths in the unit of [`ThinRepair::missed`].
 const MISSED_UNIT: u32 = 10;
+/// The share of messages that may miss a deadline, at most, in millionths.
+const MISSED_MAX: u32 = 500_000;
+const DEADLINE_MIN: Duration = Duration::from_micros(1);
+const DEADLINE_MAX: Duration = Duration::from_secs(3_600);
 
 /// The repair of thin flows: those whose data leave as they are written, so that the rate allows more.
 ///
@@ -35,21 +40,34 @@ enum Aim {
 
 impl ThinRepair {
     /// The same with a goal that the repair is planned for. Without one, less than one message in a hundred waits for a second
-    /// repetition. A deadline is at most 71 minutes.
-    #[must_use]
-    pub fn with_goal(self, goal: DeliveryGoal) -> Self {
+    /// repetition. The share that may miss the deadline counts in steps of ten millionths, rounded down.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the deadline is not 1 us to an hour, or more than half of the messages may miss it.
+    pub fn with_goal(self, goal: DeliveryGoal) -> Result<Self, ConfigError> {
+        let error = |field, problem: String| Err(ConfigError { field, problem });
+        if !(DEADLINE_MIN..=DEADLINE_MAX).contains(&goal.deadline) {
+            return error("deadline", "must be 1us to 1h".to_owned());
+        }
+        if goal.missed_millionths > MISSED_MAX {
+            let problem = format!(
+                "is {} of a million; half of the messages may miss the deadline, at most",
+                goal.missed_millionths
+            );
+            return error("missed_millionths", problem);
+        }
         let aim = match (goal.deliver, goal.order) {
             (Deliver::All, DeliveryOrder::Kept) => Aim::AllInOrder,
             (Deliver::All, DeliveryOrder::Any) => Aim::AllInAnyOrder,
             (Deliver::ByDeadline, DeliveryOrder::Kept) => Aim::InTimeInOrder,
             (Deliver::ByDeadline, DeliveryOrder::Any) => Aim::InTimeInAnyOrder,
         };
-        Self {
+        Ok(Self {
             aim,
             missed: u16::try_from(goal.missed_millionths / MISSED_UNIT).unwrap_or(u16::MAX),
             deadline_micros: u32::try_from(goal.deadline.as_micros()).unwrap_or(u32::MAX),
             ..self
-        }
+        })
     }
 
     /// The goal, if there is one.
@@ -101,9 +119,34 @@ mod tests {
                     deliver,
                     order,
                 };
-                let thin = ThinRepair::at_most(70).with_goal(goal);
+                let thin = ThinRepair::at_most(70).with_goal(goal).expect("sound");
                 assert_eq!((thin.overhead_percent, thin.goal()), (70, Some(goal)));
             }
         }
+    }
+
+    #[test]
+    fn a_goal_that_means_nothing_is_refused_by_its_field() {
+        let sound = DeliveryGoal {
+            deadline: Duration::from_secs(3_600),
+            missed_millionths: 500_000,
+            deliver: Deliver::All,
+            order: DeliveryOrder::Kept,
+        };
+        let refused = |goal| ThinRepair::default().with_goal(goal).err();
+        assert_eq!(refused(sound), None);
+        for deadline in [Duration::ZERO, sound.deadline + Duration::from_micros(1)] {
+            let error = refused(DeliveryGoal { deadline, ..sound }).expect("refused");
+            assert_eq!(error.field, "deadline");
+            assert!(error.problem.contains("1us to 1h"), "{error}");
+        }
+        let missed_millionths = 500_001;
+        let error = refused(DeliveryGoal {
+            missed_millionths,
+            ..sound
+        })
+        .expect("refused");
+        assert_eq!(error.field, "missed_millionths");
+        assert!(error.problem.contains("half of the messages"), "{error}");
     }
 }

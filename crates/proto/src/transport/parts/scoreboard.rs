@@ -149,6 +149,7 @@ impl Scoreboard {
             attempts: 1,
             repeats: 0,
             first_sent_at: now,
+            written_at: now,
             transmission: 1,
             attempt_at: now,
             sent_at: now,
@@ -166,6 +167,13 @@ impl Scoreboard {
         self.in_flight += 1;
         self.has_sent = true;
         seq
+    }
+
+    /// Notes when the first octet of `seq` was written.
+    pub fn note_written(&mut self, seq: TpduSeq, at: Instant) {
+        if let Some(index) = self.index(seq) {
+            self.entries[index].written_at = at;
+        }
     }
 
     /// Notes that a TPDU was sent again: after [`Scoreboard::next_lost`], as a probe, or as a

@@ -85,7 +85,7 @@ impl Connection {
             stamp: tpdu.header.timestamp,
             marked,
             asks: tpdu.header.flags.has(Flags::PSH),
-            is_withdrawn: tpdu.header.flags.has(Flags::URG) && self.receiver.reads_in_any_order(),
+            is_withdrawn: tpdu.header.flags.has(Flags::URG),
             corrected_symbols,
             body: tpdu.body,
         };
@@ -95,7 +95,9 @@ impl Connection {
                 if asyn && self.why_closed.is_none() {
                     self.receiver.answer_setup();
                 }
-                if damaged {
+                if self.why_closed.is_none() && !damaged && self.receiver.cannot_miss(&arrival) {
+                    self.refuse_withdrawal(now);
+                } else if damaged {
                     self.receiver
                         .on_damaged(now, &arrival, &mut self.counters, &mut self.trace);
                 } else {

@@ -69,6 +69,8 @@ pub(super) struct Thin {
     credit: u64,
     slack: Duration,
     gap: Option<Duration>,
+    /// The mean time from writing to the first transmission.
+    waited: Duration,
     last_at: Option<Instant>,
     /// Repair symbols, if the peer takes them, and how many of them are due.
     symbols: Option<(Named, WindowSymbols)>,
@@ -94,6 +96,7 @@ impl Thin {
             credit: 0,
             slack: Duration::ZERO,
             gap: None,
+            waited: Duration::ZERO,
             last_at: None,
             symbols: None,
             symbols_due: 0,
@@ -121,7 +124,7 @@ impl Thin {
         }
         let shape = FlowShape {
             gap,
-            one_way: round_trip / 2,
+            one_way: round_trip / 2 + self.waited,
             round: answered_after,
         };
         let seen = (&self.pattern, &shape);
@@ -166,10 +169,16 @@ impl Thin {
     fn judge(&mut self, settled: Settled, rtt: Option<Duration>) {
         if let Some(goal) = self.allowed.goal() {
             let way_back = rtt.unwrap_or_default() / 2;
-            let is_late = settled.took.saturating_sub(way_back) > goal.deadline;
+            let is_late = settled.age.saturating_sub(way_back) > goal.deadline;
             self.since.0 = self.since.0.saturating_add(1);
             self.since.1 = self.since.1.saturating_add(u32::from(is_late));
         }
+    }
+
+    /// Counts a message that was too late before it left.
+    const fn on_dropped(&mut self) {
+        self.since.0 = self.since.0.saturating_add(1);
+        self.since.1 = self.since.1.saturating_add(1);
     }
 
     /// Takes up to `wanted` transmissions of `len` octets out of what copies may have.
@@ -189,7 +198,9 @@ impl Thin {
         u8::try_from(paid).unwrap_or_default()
     }
 
-    pub(super) fn on_first_sent(&mut self, now: Instant, len: usize) {
+    /// Notes that `len` octets left first that were written so long ago.
+    pub(super) fn on_first_sent(&mut self, now: Instant, (len, waited): (usize, Duration)) {
+        self.waited = (self.waited * (GAP_MEMORY - 1) + waited) / GAP_MEMORY;
         let earned = len as u64 * u64::from(self.allowed.overhead_percent);
         self.credit = (self.credit + earned).min(CREDIT_MAX * 100);
         if let Some(last_at) = self.last_at.replace(now) {
@@ -293,13 +304,52 @@ impl Sender {
         self.board.get(seq).is_some_and(|entry| entry.is_withdrawn)
     }
 
+    /// Notes the time of what was just written, where a deadline counts from it.
+    pub(super) fn note_written(&mut self, now: Instant) {
+        let goal = self.thin.as_ref().and_then(|thin| thin.allowed.goal());
+        if goal.is_some() {
+            self.written.note(now, self.buffer.end());
+        }
+    }
+
+    /// Takes the time at which the octet at `position` was written, which is the next to leave.
+    pub(super) fn take_written(&mut self, position: u64) -> Option<Instant> {
+        self.written.forget_before(position);
+        self.written.at(position)
+    }
+
+    /// Whether what was written then would miss its deadline if it left now, as far as the shortest way tells.
+    fn is_late(&self, now: Instant, written_at: Instant, goal: DeliveryGoal) -> bool {
+        let way = self.rtt.min().unwrap_or_default() / 2;
+        now + way > written_at + goal.deadline
+    }
+
+    /// Drops the messages that have waited too long to be worth anything. They have no numbers yet.
+    pub(super) fn drop_late(&mut self, now: Instant) {
+        let goal = self.thin.as_ref().and_then(|thin| thin.allowed.goal());
+        let Some(goal) = goal.filter(DeliveryGoal::takes_back) else {
+            return;
+        };
+        while let Some(len) = self.messages.front().copied() {
+            let written_at = self.take_written(self.next_position);
+            if !written_at.is_some_and(|at| self.is_late(now, at, goal)) {
+                break;
+            }
+            self.messages.pop_front();
+            self.next_position += len as u64;
+            if let Some(thin) = &mut self.thin {
+                thin.on_dropped();
+            }
+        }
+        self.release(now);
+    }
+
     /// Takes a message back that would come too late to be worth anything, as far as the shortest way tells.
     pub(super) fn withdraw_late(&mut self, now: Instant, seq: TpduSeq) {
         let goal = self.thin.as_ref().and_then(|thin| thin.allowed.goal());
         let by = goal.filter(DeliveryGoal::takes_back);
         if let (Some(goal), Some(entry)) = (by, self.board.get(seq)) {
-            let way = self.rtt.min().unwrap_or_default() / 2;
-            let is_late = now + way > entry.first_sent_at() + goal.deadline;
+            let is_late = self.is_late(now, entry.written_at(), goal);
             let thin = self.thin.as_ref();
             if is_late || thin.is_some_and(|thin| thin.gives_up_after(entry.attempts)) {
                 self.board.withdraw(seq);
@@ -335,6 +385,8 @@ impl Sender {
     pub(super) fn repair_ahead(&mut self, now: Instant, seq: TpduSeq, len: usize) {
         let is_thin = self.board.in_flight() <= IN_FLIGHT_MAX;
         let Some(patience) = self.late_after().filter(|_| is_thin) else {
+            // Of bulk no symbol goes ahead.
+            self.board.wait_for_symbols(Duration::ZERO);
             return;
         };
         let spanned = self.ahead_spans(seq);

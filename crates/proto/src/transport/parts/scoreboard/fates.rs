@@ -48,6 +48,8 @@ pub struct Settled {
     pub len: u32,
     /// The time from its first transmission until that was known.
     pub took: Duration,
+    /// The same from its writing.
+    pub age: Duration,
     /// The verdict on its late repetition.
     pub late: LateRepetition,
     /// The fate of its first transmission.
@@ -147,6 +149,7 @@ impl Scoreboard {
             attempts: entry.attempts,
             len: entry.len,
             took: now.saturating_since(entry.first_sent_at),
+            age: now.saturating_since(entry.written_at),
             late,
             first,
         };

@@ -32,6 +32,8 @@ pub struct Outstanding {
     /// The number of times it was repeated as a precaution since it was last sent for a reason.
     pub(super) repeats: u16,
     pub(super) first_sent_at: Instant,
+    /// The time at which its first octet was written, as far as that counts.
+    pub(super) written_at: Instant,
     /// The number of its latest transmission on a wrapping circle, copies counted.
     pub(super) transmission: u16,
     /// The time at which the latest attempt began.
@@ -55,9 +57,9 @@ impl Outstanding {
         self.attempts > 1 && self.state == State::InFlight
     }
 
-    /// The time at which it left first.
-    pub const fn first_sent_at(&self) -> Instant {
-        self.first_sent_at
+    /// The time at which its first octet was written: the time at which it left first, unless another was noted.
+    pub const fn written_at(&self) -> Instant {
+        self.written_at
     }
 
     /// The payload octets with which it is sent again: one stands for what was taken back.

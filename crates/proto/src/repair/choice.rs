@@ -1,0 +1,199 @@
+//! The choice of a plan.
+
+use super::outlook::Outlook;
+use super::plan::{FlowShape, Prediction, RepairPlan};
+use super::{DeliveryGoal, DeliveryOrder, LossPattern, Odds};
+
+/// The part of its cost by which another plan must be cheaper before a good one is left.
+const WORTH_CHANGING: u64 = 32;
+/// The part of the residual within which a plan stays although it no longer quite holds the goal.
+const TOLERATED: u64 = 8;
+
+impl RepairPlan {
+    /// The cheapest plan that holds the goal, and else the one that misses it least; none costs more than repetition
+    /// alone by more than `overhead_percent` of the data, or than the data alone where messages are given up. `now` is the plan in use: it stays unless another is worth it.
+    pub fn choose(
+        goal: &DeliveryGoal,
+        overhead_percent: u8,
+        (pattern, shape): (&LossPattern, &FlowShape),
+        now: Self,
+    ) -> (Self, Prediction) {
+        if pattern.loss() == Odds::NEVER {
+            return (Self::PLAIN, Prediction::NOTHING_LOST);
+        }
+        let mut outlook = Outlook::of(goal, pattern, shape);
+        let plain = outlook.predict(Self::PLAIN);
+        let least = if goal.takes_back() {
+            Odds::ALWAYS
+        } else {
+            plain.cost
+        };
+        let most = least.plus(Odds::of(u64::from(overhead_percent), 100));
+        let wanted = goal.missed();
+        let current = outlook.predict(now);
+        let holds = |prediction: &Prediction, wanted| {
+            prediction.missed <= wanted && prediction.cost <= most
+        };
+        let stays = holds(&current, wanted.plus(wanted.part(TOLERATED)));
+        // Symbols are of use where messages wait for each other, or where no repetition comes in time.
+        let is_alone = goal.order == DeliveryOrder::Any && outlook.rounds > 0;
+        let alone = Self::alone(goal.takes_back()).filter(|_| is_alone);
+        let together = Self::together().filter(|_| !is_alone);
+        let mut best: Option<(Self, Prediction)> = None;
+        for plan in alone.chain(together) {
+            let best_held = best.filter(|(_, best)| holds(best, wanted));
+            // What cannot be cheaper need not be predicted.
+            let least = plan.least_cost();
+            if least > most || best_held.is_some_and(|(_, best)| least >= best.cost) {
+                continue;
+            }
+            let prediction = outlook.predict(plan);
+            if prediction.cost > most {
+                continue;
+            }
+            let is_better = match (holds(&prediction, wanted), &best_held, &best) {
+                (_, _, None) => true,
+                (true, Some((_, held)), _) => prediction.cost < held.cost,
+                (false, None, Some((_, best))) => prediction.missed < best.missed,
+                (holds, _, _) => holds,
+            };
+            if is_better {
+                best = Some((plan, prediction));
+            }
+        }
+        let best = best.unwrap_or((Self::PLAIN, plain));
+        let saved = current.cost.less(best.1.cost);
+        if stays && saved <= current.cost.part(WORTH_CHANGING) {
+            (now, current)
+        } else {
+            best
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repair::Deliver;
+    use crate::rng::Rng;
+    use crate::units::Duration;
+    use crate::wire::TpduSeq;
+
+    const MS: Duration = Duration::from_millis(1);
+    const SHAPE: FlowShape = FlowShape {
+        gap: Duration::from_millis(20),
+        one_way: Duration::from_millis(21),
+        round: Duration::from_millis(48),
+    };
+
+    /// Loss of one in so many, each by itself.
+    fn one_in(every: u32) -> LossPattern {
+        let mut pattern = LossPattern::default();
+        let mut rng = Rng::from_seed(u64::from(every));
+        for n in 0..4_000 {
+            let lost = every > 0 && rng.below(u64::from(every)) == 0;
+            pattern.note(TpduSeq(n), lost);
+        }
+        pattern
+    }
+
+    fn goal(deadline: Duration, order: DeliveryOrder) -> DeliveryGoal {
+        let deliver = match order {
+            DeliveryOrder::Kept => Deliver::All,
+            DeliveryOrder::Any => Deliver::ByDeadline,
+        };
+        DeliveryGoal {
+            deadline,
+            missed_millionths: DeliveryGoal::usual_miss(deliver),
+            deliver,
+            order,
+        }
+    }
+
+    fn chosen(
+        goal: &DeliveryGoal,
+        overhead: u8,
+        pattern: &LossPattern,
+    ) -> (RepairPlan, Prediction) {
+        RepairPlan::choose(goal, overhead, (pattern, &SHAPE), RepairPlan::PLAIN)
+    }
+
+    #[test]
+    fn a_clean_link_gets_nothing_more() {
+        for order in [DeliveryOrder::Kept, DeliveryOrder::Any] {
+            let (plan, prediction) = chosen(&goal(40 * MS, order), 100, &one_in(0));
+            assert_eq!(plan, RepairPlan::PLAIN);
+            assert_eq!(prediction.missed, Odds::NEVER);
+            assert_eq!(prediction.cost, Odds::ALWAYS);
+        }
+    }
+
+    #[test]
+    fn a_deadline_far_away_asks_for_repetition_alone_and_a_near_one_for_repair_ahead() {
+        let pattern = one_in(5);
+        let far = goal(2_000 * MS, DeliveryOrder::Kept);
+        assert_eq!(chosen(&far, 100, &pattern).0, RepairPlan::PLAIN);
+        let near = goal(60 * MS, DeliveryOrder::Kept);
+        let (plan, prediction) = chosen(&near, 200, &pattern);
+        assert!(plan.ahead_quarters > 0, "{plan:?}");
+        assert!(prediction.missed <= near.missed(), "{prediction:?}");
+    }
+
+    #[test]
+    fn the_cap_holds_where_the_goal_cannot() {
+        let pattern = one_in(3);
+        let near = goal(60 * MS, DeliveryOrder::Kept);
+        let plain = chosen(&near, 0, &pattern);
+        assert_eq!(plain.0, RepairPlan::PLAIN);
+        for cap in [20_u8, 50, 100] {
+            let (_, prediction) = chosen(&near, cap, &pattern);
+            let most = plain.1.cost.plus(Odds::of(u64::from(cap), 100));
+            assert!(prediction.cost <= most, "{cap}: {prediction:?}");
+            assert!(prediction.missed < plain.1.missed, "{cap}: {prediction:?}");
+        }
+    }
+
+    #[test]
+    fn messages_in_any_order_leave_most_of_their_copies_to_the_last_round() {
+        // Two repetitions arrive in 150 ms.
+        let by = goal(150 * MS, DeliveryOrder::Any);
+        let (plan, prediction) = chosen(&by, 100, &one_in(3));
+        assert_eq!(plan.ahead_quarters, 0);
+        assert!(plan.times[1] >= plan.times[0] + 2, "{plan:?}");
+        assert!(prediction.missed <= by.missed(), "{prediction:?}");
+    }
+
+    #[test]
+    fn where_half_is_lost_each_loss_is_predicted_to_take_its_three_rounds() {
+        // Most of the 64 messages that are followed wait. The rounds told apart take 1/2 + 1/4 + 1/8.
+        let shape = FlowShape {
+            gap: MS,
+            one_way: 32 * MS,
+            round: 4 * MS,
+        };
+        let pattern = one_in(2);
+        let lost = pattern.loss().millionths() as f64 / 1e6;
+        let far = goal(10_000 * MS, DeliveryOrder::Kept);
+        let (plan, prediction) = RepairPlan::choose(&far, 0, (&pattern, &shape), RepairPlan::PLAIN);
+        assert_eq!(plan, RepairPlan::PLAIN);
+        let cost = prediction.cost.millionths() as f64 / 1e6;
+        let expected = 1.0 + lost + lost.powi(2) + lost.powi(3);
+        assert!(
+            (cost - expected).abs() < 0.1 * expected,
+            "{cost}, {expected}"
+        );
+        let near = goal(33 * MS, DeliveryOrder::Kept);
+        for (_, prediction) in [chosen(&near, 0, &pattern), chosen(&near, 90, &pattern)] {
+            assert!(prediction.missed <= Odds::ALWAYS, "{prediction:?}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_does_stays() {
+        let by = goal(90 * MS, DeliveryOrder::Kept);
+        let (pattern, more) = (one_in(4), one_in(4));
+        let (plan, _) = chosen(&by, 150, &pattern);
+        let (again, _) = RepairPlan::choose(&by, 150, (&more, &SHAPE), plan);
+        assert_eq!(again, plan);
+    }
+}
