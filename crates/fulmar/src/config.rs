@@ -2,7 +2,8 @@
 
 use fulmar_net::session::{EarlyData, PresetKey, PublicKey, SecretKey, Security};
 use fulmar_proto::rate::RateSharing;
-use fulmar_proto::transport::aerotp::ModeRules;
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+use fulmar_proto::transport::aerotp::{AckScheme, ModeRules, ThinRepair};
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Mode;
 use std::io::{Error, ErrorKind, Result};
@@ -11,6 +12,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 /// The transport takes no less.
 const GIVE_UP_MIN: Duration = Duration::from_secs(1);
+
+/// The overhead where a deadline is given and nothing else is said, in hundredths.
+const OVERHEAD_BY_DEADLINE: u8 = 90;
 
 /// The means by which the two ends know each other.
 #[derive(Clone, Debug)]
@@ -56,6 +60,9 @@ pub struct Config {
     pub(crate) give_up_after: Duration,
     pub(crate) early_data: EarlyData,
     pub(crate) epoch_seen: Option<u64>,
+    deadline: Option<Duration>,
+    residual: Option<f64>,
+    overhead: Option<f64>,
 }
 
 impl Config {
@@ -88,6 +95,9 @@ impl Config {
             give_up_after: GIVE_UP_AFTER,
             early_data: EarlyData::Off,
             epoch_seen: None,
+            deadline: None,
+            residual: None,
+            overhead: None,
         }
     }
 
@@ -119,6 +129,74 @@ impl Config {
     pub const fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
+    }
+
+    /// The time from writing to reading that what this end sends is repaired for, as long as it leaves most of the rate
+    /// unused: repair symbols ahead of any loss, copies of repetitions, or neither, whichever holds this time at the least
+    /// cost. It is a target: a stream delivers everything however late, and messages have deadlines of their own
+    /// ([`Messages::send`](crate::Messages::send)). Without it a loss is repeated as soon as it is known.
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// The share of messages, or of writes to a stream, that may take longer than [`Config::deadline`]: 0.01 if none is
+    /// given.
+    pub const fn residual(mut self, share: f64) -> Self {
+        self.residual = Some(share);
+        self
+    }
+
+    /// The octets that copies and repair symbols may take, as a share of the data, beyond one repetition for each loss: 0.4
+    /// if none is given, and 0.9 with a [`Config::deadline`]. At 0 nothing is sent twice before it is known to be lost.
+    pub const fn overhead(mut self, share: f64) -> Self {
+        self.overhead = Some(share);
+        self
+    }
+
+    /// The repair of data that leave most of the rate unused.
+    pub(crate) fn thin(&self) -> Result<ThinRepair> {
+        let error = |text: &str| Err(Error::new(ErrorKind::InvalidInput, text));
+        let overhead = match self.overhead {
+            Some(share) if !(0.0..=1.0).contains(&share) => {
+                return error("Config::overhead is a share of the data, 0 to 1");
+            }
+            Some(share) => Some(parts(share, 100.0)),
+            None => None,
+        };
+        let Some(deadline) = self.deadline else {
+            if self.residual.is_some() {
+                return error("Config::residual is of a deadline: give Config::deadline, too");
+            }
+            let hundredths = overhead.and_then(|parts| u8::try_from(parts).ok());
+            return Ok(hundredths.map_or_else(ThinRepair::default, ThinRepair::at_most));
+        };
+        if ModeRules::of(self.mode).acks != AckScheme::Aggregated {
+            let mode = self.mode.name();
+            return error(&format!(
+                "Config::deadline needs a mode that confirms soon, which `{mode}` does not: reliable or nack-mack"
+            ));
+        }
+        let residual = match self.residual {
+            Some(share) if !(0.0..=0.5).contains(&share) => {
+                return error("Config::residual is a share of messages, 0 to 0.5");
+            }
+            Some(share) => parts(share, 1e6),
+            None => DeliveryGoal::usual_miss(Deliver::All),
+        };
+        let goal = DeliveryGoal {
+            deadline,
+            missed_millionths: residual,
+            // Streams have no holes, and the octets of messages travel as a stream.
+            deliver: Deliver::All,
+            order: DeliveryOrder::Kept,
+        };
+        let hundredths = overhead.and_then(|parts| u8::try_from(parts).ok());
+        let thin = ThinRepair::at_most(hundredths.unwrap_or(OVERHEAD_BY_DEADLINE)).with_goal(goal);
+        thin.map_err(|refused| {
+            let text = format!("Config::{} {}", refused.field, refused.problem);
+            Error::new(ErrorKind::InvalidInput, text)
+        })
     }
 
     /// The time after which a stream whose peer never answered fails: 10 s if none is given.
@@ -185,9 +263,73 @@ impl Config {
                 "Config::early_data needs keys: Config::new or Config::with_shared_key".to_owned(),
             );
         }
+        self.thin()?;
         if !self.peers.is_empty() && self.identity.only_peer().is_some() {
             return error("Config::peer needs Config::new, with a key of one's own".to_owned());
         }
         Ok(())
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of at most a million parts"
+)]
+fn parts(share: f64, of: f64) -> u32 {
+    (share * of).round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_millis(90);
+
+    fn config() -> Config {
+        Config::insecure_for_tests()
+    }
+
+    #[test]
+    fn a_deadline_is_a_goal_with_the_usual_figures_unless_others_are_given() {
+        let plain = config().thin().expect("sound");
+        assert_eq!((plain.overhead_percent, plain.goal()), (40, None));
+        let bound = config().overhead(0.0).thin().expect("sound");
+        assert_eq!((bound.overhead_percent, bound.goal()), (0, None));
+        let usual = config().deadline(DEADLINE).thin().expect("sound");
+        let goal = usual.goal().expect("a goal");
+        assert_eq!(usual.overhead_percent, 90);
+        assert_eq!((goal.deadline, goal.missed_millionths), (DEADLINE, 10_000));
+        assert_eq!(
+            (goal.deliver, goal.order),
+            (Deliver::All, DeliveryOrder::Kept)
+        );
+        let own = config().deadline(DEADLINE).residual(0.002).overhead(0.35);
+        let own = own.thin().expect("sound");
+        assert_eq!(own.overhead_percent, 35);
+        assert_eq!(own.goal().map(|goal| goal.missed_millionths), Some(2_000));
+    }
+
+    #[test]
+    fn a_goal_that_means_nothing_is_refused_with_the_cure() {
+        let by_deadline = || config().deadline(DEADLINE);
+        for (config, words) in [
+            (config().residual(0.01), "give Config::deadline"),
+            (config().overhead(1.5), "0 to 1"),
+            (config().overhead(f64::NAN), "0 to 1"),
+            (by_deadline().residual(0.6), "0 to 0.5"),
+            (
+                config().deadline(Duration::ZERO),
+                "Config::deadline must be 1us to 1h",
+            ),
+            (
+                by_deadline().mode(Mode::NearReliable),
+                "reliable or nack-mack",
+            ),
+        ] {
+            let error = config.check().expect_err("it is refused");
+            assert!(error.to_string().contains(words), "{words} in {error}");
+        }
+        assert!(by_deadline().mode(Mode::HybridNackMack).check().is_ok());
     }
 }

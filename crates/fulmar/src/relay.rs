@@ -12,7 +12,6 @@ use fulmar_net::session::{PeerIndex, SESSION_OVERHEAD, Session};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AerotpEndpoint, CloseReason, ConfigError, ConnectionConfig, ConnectionId, Event,
-    ThinRepair,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -60,7 +59,8 @@ pub(crate) fn connection(config: &Config, messages: bool) -> ConnectionConfig {
             LINE_BYTES_MAX
         },
         give_up_after: config.give_up_after,
-        thin: Some(ThinRepair::default()),
+        // It was checked.
+        thin: Some(config.thin().unwrap_or_default()),
         ..ConnectionConfig::default()
     }
 }

@@ -265,3 +265,44 @@ fn who_reads_in_order_and_misses_a_message_that_was_taken_back_is_told_and_never
         assert_eq!(whole.count() > 25, agrees, "all but what was lost for long");
     }
 }
+
+#[test]
+fn a_change_of_plan_is_told_with_its_reasons_once_a_second_at_most_and_once() {
+    let config = by_deadline(MS * 60, DeliveryOrder::Kept);
+    let script = faulty(0.3, 6, |_, _| vec![0x07]);
+    let mut pair = Pair::new(EndpointConfig::default(), config, script);
+    pair.breaks_seal = true;
+    pair.connect_only(config);
+    pair.run(MS * 500);
+    let mut changes = Vec::new();
+    for _ in 0..1_000 {
+        write(&mut pair, 1);
+        pair.run(MS * 10);
+        pair.app(Way::Forward, |endpoint, _, _| {
+            changes.extend(core::iter::from_fn(|| endpoint.take_repair_change()));
+        });
+    }
+    assert!(changes.len() >= 2, "{changes:?}");
+    for pair in changes.windows(2) {
+        assert!(
+            pair[1].at >= pair[0].at + Duration::from_secs(1),
+            "{pair:?}"
+        );
+        let (before, after) = (pair[0].decision, pair[1].decision);
+        assert_ne!(
+            (before.ahead_quarters, before.times),
+            (after.ahead_quarters, after.times)
+        );
+        assert!(
+            after.messages > 0 && after.missed <= after.messages,
+            "{after:?}"
+        );
+    }
+    let last = changes.last().expect("two").decision;
+    assert_eq!((last.deadline, last.may_miss), (MS * 60, 700));
+    assert!((150_000..450_000).contains(&last.loss), "{last:?}");
+    assert!(
+        last.will_miss < last.loss && last.packets > 1_000_000,
+        "{last:?}"
+    );
+}

@@ -54,6 +54,7 @@ impl Peers {
         link.report(now, peer, &octets);
         // While datagrams move this comes once a second, whether somebody asks for the status or not.
         self.note_rates(now, config, link);
+        self.note_repairs(now, config, link);
         self.keep_rate(now, config, link, peer);
     }
 
@@ -69,6 +70,24 @@ impl Peers {
             (rate.link_bits_per_second).filter(|_| rate.is_found() && rate.reason != "searching");
         if let Some(found) = found {
             self.rates.note(now, &settings.name, found);
+        }
+    }
+
+    /// Notes changes of the repair of flows, which cause no event.
+    fn note_repairs(&mut self, now: Instant, config: &GatewayConfig, link: &mut Link) {
+        let endpoint = link.inner_mut().endpoint_mut();
+        while let Some(change) = endpoint.take_repair_change() {
+            let of_path = |index: &usize| index_of(*index).inner_path() == change.path;
+            if let Some(peer) = (0..config.peers.len()).find(of_path) {
+                self.repairs.note(peer, change);
+            }
+        }
+        let class_name = |class: u8| config.class_name(class).into_owned();
+        let peer_name = |index: usize| config.peer_name(index);
+        for (index, why) in self.repairs.due(now, peer_name, class_name) {
+            let peer = config.peer_name(index);
+            self.decisions.note(now, Some(peer), "repair", &why);
+            tracing::info!(event = "repair", peer, %why);
         }
     }
 

@@ -6,6 +6,7 @@ use super::found_peers::FoundPeers;
 use super::kept_rates::KeptRates;
 use super::outages::Outages;
 use super::peer_names::PeerNames;
+use super::repairs::Repairs;
 use crate::gateway::config::GatewayConfig;
 use crate::session::PeerIndex;
 use fulmar_proto::machine::PathId;
@@ -26,6 +27,8 @@ pub(in crate::gateway) struct Peers {
     pub(in crate::gateway) outages: Outages,
     /// The rates found towards them.
     pub(in crate::gateway) rates: KeptRates,
+    /// The repair of flows with them.
+    pub(in crate::gateway) repairs: Repairs,
     /// The carriers of their paths.
     pub(in crate::gateway) carriers: CarrierChanges,
     /// The path and address of the last datagram.
@@ -40,6 +43,7 @@ impl Peers {
             decisions: Decisions::default(),
             outages: Outages::default(),
             rates: KeptRates::default(),
+            repairs: Repairs::default(),
             carriers: CarrierChanges::default(),
             heard: None,
         }

@@ -10,6 +10,7 @@ mod known;
 mod outages;
 mod peer_names;
 mod rate;
+mod repairs;
 
 pub(super) use carrier_changes::{carrier_in_use, carrier_name};
 pub(super) use decisions::Decision;
@@ -20,3 +21,4 @@ pub(super) use known::{Peers, index_of};
 pub use outages::OutageReport;
 pub(super) use peer_names::{PeerNames, usable};
 pub use rate::RateReport;
+pub use repairs::RepairReport;

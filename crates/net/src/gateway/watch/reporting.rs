@@ -65,7 +65,10 @@ impl Seen<'_> {
             custody_bytes,
             custody_damaged_bytes: self.traffic.keeping.damaged_bytes(),
             peers: peers.collect(),
-            classes: status::classes(counters, |id| self.config.class_name(id).into_owned()),
+            classes: status::classes(counters, |id| {
+                let name = self.config.class_name(id).into_owned();
+                (name, self.peers.repairs.of_class(id))
+            }),
             carrier: carrier(link, self.captured, self.traced),
             malformed_records: counters.malformed,
             flow_list: self.flow_list(now),

@@ -2,7 +2,7 @@
 //! [registry](super::registry)'s values.
 
 use crate::gateway::peers::Decision;
-pub use crate::gateway::peers::{OutageReport, RateReport};
+pub use crate::gateway::peers::{OutageReport, RateReport, RepairReport};
 use crate::session::{DamageCounts, DamageStatus, Passage};
 use fulmar_proto::damage::LengthBelief;
 use fulmar_proto::machine::TransmitKind;
@@ -298,6 +298,8 @@ pub struct ClassReport {
     pub messages_undelivered: u64,
     /// Messages lost for good, by cause.
     pub messages_lost: BTreeMap<&'static str, u64>,
+    /// The last changes of its flows' repair, where it has a goal, the latest last.
+    pub repair: Vec<RepairReport>,
 }
 
 /// The carrier's socket and the session.
@@ -401,10 +403,10 @@ pub(in crate::gateway) const REMOVED: &str = "removed";
 /// The name of [`Status::schema`].
 pub const SCHEMA: &str = "fulmar.gateway.status.v1";
 
-/// The classes of a splicer's counters; `name` gives each its own.
+/// The classes of a splicer's counters; `known` gives each its name and the changes of its repair.
 pub(in crate::gateway) fn classes(
     counters: &SplicerCounters,
-    name: impl Fn(u8) -> String,
+    known: impl Fn(u8) -> (String, Vec<RepairReport>),
 ) -> Vec<ClassReport> {
     counters
         .classes
@@ -413,8 +415,10 @@ pub(in crate::gateway) fn classes(
             let refused = RefuseCode::ALL.into_iter().map(RefuseCode::name);
             let reset = ResetCode::ALL.into_iter().map(ResetCode::name);
             let resets = class.resets_local.iter().zip(&class.resets_remote);
+            let (name, repair) = known(id.0);
             ClassReport {
-                name: name(id.0),
+                name,
+                repair,
                 flows_opened: class.flows_opened,
                 flows_finished: class.flows_finished,
                 flows_resumed: class.resumed,

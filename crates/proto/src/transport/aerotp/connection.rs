@@ -26,7 +26,7 @@ use super::tpdu_shape::TpduShape;
 use crate::bytes::Chunk;
 use crate::machine::{Priority, TpduForm};
 use crate::timer::TimerTable;
-use crate::trace::{Trace, TraceRecord};
+use crate::trace::{RepairDecision, Trace, TraceRecord};
 use crate::transport::parts::{AttemptOutcome, DeliveryReport};
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::{Mode, TpduSeq};
@@ -446,6 +446,13 @@ impl Connection {
         self.end(now, CloseReason::Disagreed);
         self.reset_due = true;
         self.gone = false;
+    }
+
+    /// Takes the change of the repair that is to be told.
+    pub(super) fn take_repair_change(&mut self, now: Instant) -> Option<RepairDecision> {
+        let decision = self.sender.take_repair_change()?;
+        self.trace.note(now, TraceRecord::RepairPlanned(decision));
+        Some(decision)
     }
 
     /// Brings the connection as a whole up to date. Called after every input.

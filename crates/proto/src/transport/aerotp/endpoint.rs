@@ -12,12 +12,14 @@ mod lengths;
 mod names;
 mod notes;
 mod numbered;
+mod repairs;
 mod sharing;
 mod sizes;
 mod validation;
 
 pub use figures::EndpointCounters;
 pub use notes::Note;
+pub use repairs::RepairChange;
 pub use validation::AddressKey;
 
 use super::config::{ConnectionConfig, EndpointConfig, Treatment};
@@ -46,6 +48,7 @@ use crate::wire::aerotp::short::Named;
 use frames::LastNamed;
 use left_log::LeftLog;
 use notes::Notes;
+use repairs::RepairChanges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use validation::Validation;
 
@@ -144,6 +147,7 @@ pub struct AerotpEndpoint {
     validation: Option<Validation>,
     events: VecDeque<Event>,
     notes: Notes,
+    repairs: RepairChanges,
     intake: Intake,
     scratch: Vec<u8>,
     counters: EndpointCounters,
@@ -160,6 +164,7 @@ impl AerotpEndpoint {
     pub fn new(config: EndpointConfig, rng: Rng) -> Self {
         Self {
             notes: Notes::bounded(config.trace_records),
+            repairs: RepairChanges::default(),
             validation: config.address_key.map(Validation::new),
             places: Shares::new(config.connections_max),
             sharing: BTreeSet::new(),
@@ -460,6 +465,14 @@ impl AerotpEndpoint {
         let held = self.held.contains_key(&connection.key().path);
         if held {
             connection.settle_held(now);
+        }
+        if let Some(decision) = connection.take_repair_change(now) {
+            self.repairs.note(RepairChange {
+                at: now,
+                path: connection.key().path,
+                class: connection.share().class,
+                decision,
+            });
         }
         self.notes.collect(connection, entry.label);
         if connection.has_outcomes()

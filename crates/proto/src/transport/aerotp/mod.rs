@@ -41,7 +41,7 @@ pub use config::{
 };
 pub use config_error::ConfigError;
 pub use counters::Counters;
-pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note};
+pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note, RepairChange};
 pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, PathRate, RateReason, State, WriteError,
 };

@@ -495,8 +495,10 @@ impl Sender {
         self.copies.follow(seq);
         let since = self.take_written(position).unwrap_or(now);
         self.board.note_written(seq, since);
+        // The waits of bulk say nothing about those of a thin flow.
+        let waited = (!self.has_new()).then(|| now.saturating_since(since));
         if let Some(thin) = &mut self.thin {
-            thin.on_first_sent(now, (len, now.saturating_since(since)));
+            thin.on_first_sent(now, (len, waited));
         }
         self.repair_ahead(now, seq, len);
         self.parity.on_source(now, seq);

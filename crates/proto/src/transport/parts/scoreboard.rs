@@ -216,6 +216,12 @@ impl Scoreboard {
         self.symbol_wait = wait;
     }
 
+    /// The time that [`Scoreboard::wait_for_symbols`] set.
+    #[cfg(test)]
+    pub const fn symbol_wait(&self) -> Duration {
+        self.symbol_wait
+    }
+
     /// Whether `seq` was sent and is neither known to have arrived nor held lost.
     pub fn is_in_flight(&self, seq: TpduSeq) -> bool {
         self.in_flight_index(seq).is_some()

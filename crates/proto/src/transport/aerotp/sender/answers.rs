@@ -1,7 +1,6 @@
 //! The meaning of the peer's answers for the TPDUs in flight.
 
 use super::super::counters::Counters;
-use super::thin::Thin;
 use super::{Sender, SenderTimer};
 use crate::trace::{LossSign, Trace, TraceRecord};
 use crate::transport::parts::Settled;
@@ -151,9 +150,6 @@ impl Sender {
             self.board.on_arrival_of(now, mack.echo);
         }
         self.note_losses(now, counters, trace);
-        if let Some(decision) = self.thin.as_mut().and_then(Thin::take_news) {
-            trace.note(now, TraceRecord::RepairPlanned(decision));
-        }
         self.release(now);
         self.arm_retransmission(now);
         sane

@@ -161,7 +161,7 @@ impl Thin {
     }
 
     /// Takes the change of plan that is to be told.
-    pub(super) const fn take_news(&mut self) -> Option<RepairDecision> {
+    const fn take_news(&mut self) -> Option<RepairDecision> {
         self.news.take()
     }
 
@@ -198,9 +198,11 @@ impl Thin {
         u8::try_from(paid).unwrap_or_default()
     }
 
-    /// Notes that `len` octets left first that were written so long ago.
-    pub(super) fn on_first_sent(&mut self, now: Instant, (len, waited): (usize, Duration)) {
-        self.waited = (self.waited * (GAP_MEMORY - 1) + waited) / GAP_MEMORY;
+    /// Notes that `len` octets left first, and the time that they had waited, if it counts.
+    pub(super) fn on_first_sent(&mut self, now: Instant, (len, waited): (usize, Option<Duration>)) {
+        if let Some(waited) = waited {
+            self.waited = (self.waited * (GAP_MEMORY - 1) + waited) / GAP_MEMORY;
+        }
         let earned = len as u64 * u64::from(self.allowed.overhead_percent);
         self.credit = (self.credit + earned).min(CREDIT_MAX * 100);
         if let Some(last_at) = self.last_at.replace(now) {
@@ -287,6 +289,11 @@ impl Thin {
 }
 
 impl Sender {
+    /// Takes the change of plan that is to be told.
+    pub(in super::super) fn take_repair_change(&mut self) -> Option<RepairDecision> {
+        self.thin.as_mut().and_then(Thin::take_news)
+    }
+
     /// Whether what leaves should be answered at once: nothing follows it.
     pub(in super::super) fn asks_at_once(&self) -> bool {
         self.thin.is_some() && !self.has_new()
@@ -498,5 +505,24 @@ impl Sender {
                 .set(SenderTimer::Late, (sent_at + after).max(now)),
             None => self.timers.stop(SenderTimer::Late),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::aerotp::{ConnectionConfig, ModeRules};
+
+    #[test]
+    fn a_flow_that_became_bulk_waits_for_no_symbol() {
+        let config = ConnectionConfig {
+            thin: Some(ThinRepair::default()),
+            ..ConnectionConfig::default()
+        };
+        let mut sender = Sender::new(&config, ModeRules::of(config.mode), 1_000);
+        sender.board.wait_for_symbols(SYMBOL_WAIT);
+        assert_eq!(sender.write(Instant::START, &[0; 5_000]), 5_000);
+        assert!(sender.next_unit(Instant::START, &mut Vec::new()).is_some());
+        assert_eq!(sender.board.symbol_wait(), Duration::ZERO);
     }
 }
