@@ -173,7 +173,7 @@ fuzz_target!(|plan: Plan| {
                 deliver: Deliver::All,
                 order: DeliveryOrder::Kept,
             };
-            if plan.window % 4 == 3 { thin.with_goal(goal) } else { thin }
+            if plan.window % 4 == 3 { thin.with_goal(goal).unwrap_or(thin) } else { thin }
         }),
         tpdu_bytes_max: 300,
         first_seq: TpduSeq(plan.first_seq),

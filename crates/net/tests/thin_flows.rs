@@ -350,7 +350,11 @@ fn by(deadline_millis: u64, overhead_percent: u8) -> How {
         order: DeliveryOrder::Kept,
     };
     How {
-        thin: ThinRepair::at_most(overhead_percent).with_goal(goal).ok(),
+        thin: Some(
+            ThinRepair::at_most(overhead_percent)
+                .with_goal(goal)
+                .expect("sound"),
+        ),
         windows: true,
     }
 }
@@ -416,7 +420,11 @@ fn run_in_time(
         order: DeliveryOrder::Any,
     };
     let how = How {
-        thin: ThinRepair::at_most(overhead_percent).with_goal(goal).ok(),
+        thin: Some(
+            ThinRepair::at_most(overhead_percent)
+                .with_goal(goal)
+                .expect("sound"),
+        ),
         windows: true,
     };
     let mut pair = pair(how, medium);
