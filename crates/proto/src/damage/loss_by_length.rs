@@ -121,6 +121,26 @@ impl LossByLength {
         self.lost_behind *= kept;
     }
 
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        for (ours, theirs) in self.classes.iter_mut().zip(&other.classes) {
+            ours.sent += theirs.sent;
+            ours.lost += theirs.lost;
+            ours.octets += theirs.octets;
+        }
+        self.behind += other.behind;
+        self.lost_behind += other.lost_behind;
+    }
+
+    /// The losses expected of octets alone, in packets that are not lost whatever their length.
+    pub fn lost_to_octets(&self, loss: &LengthLoss) -> f64 {
+        let of_class = |class: &Class| {
+            let hit = -(-loss.octet * class.mean()).exp_m1();
+            class.sent * (-loss.packet).exp() * hit
+        };
+        self.seen().map(of_class).sum()
+    }
+
     /// Lets all that was counted count for `kept` of it.
     pub fn fade(&mut self, kept: f64) {
         for class in &mut self.classes {

@@ -456,7 +456,7 @@ impl AerotpEndpoint {
         }
         self.notes.collect(connection, entry.label);
         if self.config.follows_length {
-            self.note_outcomes(id);
+            self.note_outcomes(now, id);
         }
         let Some(entry) = self.connections.get_mut(&id) else {
             return;

@@ -447,6 +447,7 @@ impl Scoreboard {
     /// may still arrive whole.
     pub fn on_damaged(&mut self, seq: TpduSeq, left_at: Instant) {
         if self.get(seq).is_some_and(|entry| entry.sent_at <= left_at) {
+            self.take_loss_back(seq);
             self.hold_lost(seq, LossSign::Damaged);
         }
     }

@@ -1,11 +1,11 @@
-//! The length of packets on a path, which follows the link where damage is dropped.
+//! Loss on a path as its packets' fates tell it: the length that follows where damage is dropped, and the causes.
 
 use super::super::connection::Connection;
 use super::AerotpEndpoint;
-use crate::damage::{LengthBelief, PacketShape};
+use crate::damage::{LengthBelief, LossByCause, PacketShape};
 use crate::machine::PathId;
 use crate::transport::parts::{AttemptFate, AttemptOutcome};
-use crate::units::ByteCount;
+use crate::units::{ByteCount, Instant};
 
 /// The sizes of a connection's packets of data, where so many octets are added below.
 pub(super) fn shape_of(connection: &Connection, lower_overhead: ByteCount) -> PacketShape {
@@ -23,8 +23,13 @@ impl AerotpEndpoint {
         self.paths.get(&path)?.lengths.belief()
     }
 
+    /// The losses of streams on a path, by cause; `None` before the first, or where lengths do not follow the link.
+    pub fn path_losses(&self, path: PathId) -> Option<LossByCause> {
+        self.paths.get(&path)?.causes.by_cause()
+    }
+
     /// Tells a path the outcomes of a connection's packets.
-    pub(super) fn note_outcomes(&mut self, id: super::ConnectionId) {
+    pub(super) fn note_outcomes(&mut self, now: Instant, id: super::ConnectionId) {
         let Some(entry) = self.connections.get_mut(&id) else {
             return;
         };
@@ -32,13 +37,18 @@ impl AerotpEndpoint {
         let path = connection.key().path;
         if let Some(schedule) = self.paths.get_mut(&path) {
             let shape = shape_of(connection, schedule.pacer.wire_bytes(0));
-            connection.drain_outcomes(|AttemptOutcome { len, fate, .. }| {
+            connection.drain_outcomes(|outcome| {
+                let AttemptOutcome { at, len, fate, .. } = outcome;
                 let octets = len as usize + shape.headers;
-                if fate == AttemptFate::ArrivedAfterAll {
+                if outcome.times > 1 {
+                    schedule.causes.note_repeated(now, at, outcome.times);
+                } else if fate == AttemptFate::ArrivedAfterAll {
                     schedule.lengths.take_back(octets);
+                    schedule.causes.take_back(at, octets);
                 } else {
                     let is_lost = fate == AttemptFate::Lost;
                     schedule.lengths.note(shape, octets, is_lost);
+                    schedule.causes.note(now, at, octets, is_lost);
                 }
             });
         }

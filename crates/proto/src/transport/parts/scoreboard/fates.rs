@@ -61,11 +61,11 @@ pub enum AttemptFate {
     Arrived,
     /// It is held for lost, and not for damage that the receiver named.
     Lost,
-    /// It was told as lost, and had arrived.
+    /// It was told as lost, and had arrived, whole or damaged.
     ArrivedAfterAll,
 }
 
-/// The outcome of an attempt that left once, without copies.
+/// The outcome of an attempt that left once, without copies, or of several that were all lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptOutcome {
     /// The time at which it left.
@@ -74,14 +74,21 @@ pub struct AttemptOutcome {
     pub len: u32,
     /// Its fate.
     pub fate: AttemptFate,
+    /// The transmissions that had this fate, which left as precautions before it, too.
+    pub times: u16,
 }
 
 impl Outstanding {
     /// The outcome of the attempt that left at `at`, if nothing else of this TPDU left that could be taken for it.
     fn outcome(&self, at: Instant, fate: AttemptFate) -> Option<AttemptOutcome> {
-        let is_single = self.transmission == self.attempts && self.repeats == 0;
-        let len = self.len;
-        is_single.then_some(AttemptOutcome { at, len, fate })
+        let is_known = self.repeats == 0 || fate == AttemptFate::Lost;
+        let is_single = self.transmission == self.attempts && is_known;
+        is_single.then_some(AttemptOutcome {
+            at,
+            len: self.len,
+            fate,
+            times: self.repeats.saturating_add(1),
+        })
     }
 }
 
@@ -221,7 +228,7 @@ impl Scoreboard {
         let entry = &mut self.entries[index];
         let outcome = entry.outcome(entry.attempt_at, AttemptFate::Lost);
         let outcome = outcome.filter(|_| sign != LossSign::Damaged);
-        entry.held_lost = if outcome.is_some() {
+        entry.held_lost = if outcome.is_some_and(|outcome| outcome.times == 1) {
             HeldLost::Told
         } else {
             HeldLost::Untold
@@ -229,11 +236,22 @@ impl Scoreboard {
         self.note_outcome(outcome);
     }
 
+    /// Notes that the latest attempt of `seq` arrived, if it was told as lost.
+    pub(super) fn take_loss_back(&mut self, seq: TpduSeq) {
+        let Some(index) = self.index(seq) else { return };
+        let entry = &mut self.entries[index];
+        if entry.state == State::Lost && entry.held_lost == HeldLost::Told {
+            entry.held_lost = HeldLost::Untold;
+            let outcome = entry.outcome(entry.attempt_at, AttemptFate::ArrivedAfterAll);
+            self.note_outcome(outcome);
+        }
+    }
+
     /// Gives the outcomes of attempts since the last call to `each`, in the order of sending.
     pub fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
         if let Some(outcomes) = &mut self.outcomes {
             // The memory stays while data flows: this happens with every burst.
-            outcomes.sort_unstable_by_key(|outcome| (outcome.at, outcome.len, outcome.fate));
+            outcomes.sort_unstable_by_key(|one| (one.at, one.len, one.fate, one.times));
             outcomes.drain(..).for_each(each);
         }
     }
