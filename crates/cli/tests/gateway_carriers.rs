@@ -19,7 +19,7 @@ struct Carried {
     bytes: u64,
     /// Packets that arrived damaged.
     damaged: u64,
-    /// What `/status` says of the damage.
+    /// The damage, as `/status` has it.
     status: Value,
 }
 
