@@ -4,6 +4,7 @@
 
 mod captures;
 mod carriers;
+mod demo;
 mod doctor;
 mod errors;
 mod fading;

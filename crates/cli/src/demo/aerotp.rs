@@ -1,7 +1,7 @@
 //! The file over AeroTP: a receiver, the link and a sender, each in a thread.
 
 use super::link::{DemoLink, LOOPBACK};
-use super::plan::{Condition, DemoCarrier, MTU, OVERHEAD};
+use super::plan::{Condition, DemoCarrier, MTU, OVERHEAD, SEND_BUFFER};
 use super::row::Moved;
 use super::timeline::{Deliveries, Submissions, Timeline};
 use anyhow::{Context, Result, anyhow};
@@ -24,9 +24,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Enough for a few tries at every TPDU (several round trips of 20 ms at 5 mbit), and little enough that
-/// the delay is the link's rather than the buffer's.
-const SEND_BUFFER: usize = 64 * 1024;
 const GIVE_UP: Duration = Duration::from_secs(20);
 const CHECKPOINT: Duration = Duration::from_secs(1);
 
@@ -171,6 +168,7 @@ pub(crate) fn run(
     Ok(Moved {
         link,
         copy: report.and_then(|report| report.path),
+        is_cut_off: false,
         error: sent.err().map(|error| error.to_string()),
     })
 }

@@ -137,6 +137,7 @@ pub(crate) fn run(
     Ok(Moved {
         link,
         copy: Some(copy),
+        is_cut_off: false,
         error: sent.err().map(|error| format!("{error:#}")),
     })
 }

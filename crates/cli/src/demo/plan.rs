@@ -1,5 +1,5 @@
-//! The runs of the demonstration: two conditions of one link; on each a sender that is told nothing, seven modes, and
-//! plain UDP.
+//! The runs of the demonstration: two conditions of one link; on each a sender that is told nothing, TCP, plain UDP,
+//! and seven modes.
 
 use core::num::NonZeroU8;
 use fulmar_channel::preset::ChannelPreset;
@@ -11,6 +11,9 @@ use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
 use fulmar_sim::measure::capacity::{HopLaw, yardsticks};
 
+/// The octets that a transport may hold for the application: enough for a few tries at every packet (several round
+/// trips of 20 ms at 5 mbit), and little enough that the delay is the link's rather than the buffer's.
+pub(crate) const SEND_BUFFER: usize = 64 * 1024;
 /// The seed of both links.
 pub(crate) const SEED: u64 = 1;
 /// The headers of IPv4 and UDP.
@@ -83,6 +86,8 @@ fn ber() -> BitErrorRate {
 pub(crate) enum DemoCarrier {
     /// AeroTP as `fulmar send` has it when nobody says anything: mode reliable, and the rate is found.
     Found,
+    /// The laboratory's TCP with Linux's rules, which finds its rate.
+    Tcp,
     /// The kernel's UDP, at the link's rate.
     PlainUdp,
     /// AeroTP in a mode, at the link's rate.
@@ -91,8 +96,9 @@ pub(crate) enum DemoCarrier {
 
 impl DemoCarrier {
     /// All carriers, in the order of the table.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Found,
+        Self::Tcp,
         Self::PlainUdp,
         Self::AeroTp(Mode::Datagram),
         Self::AeroTp(Mode::Unreliable),
@@ -106,6 +112,7 @@ impl DemoCarrier {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Found => "reliable-found",
+            Self::Tcp => "tcp-cubic",
             Self::PlainUdp => "plain-udp",
             Self::AeroTp(mode) => mode.name(),
         }
@@ -115,19 +122,20 @@ impl DemoCarrier {
     pub(crate) const fn mode(self) -> Option<Mode> {
         match self {
             Self::Found => Some(Mode::Reliable),
-            Self::PlainUdp => None,
+            Self::Tcp | Self::PlainUdp => None,
             Self::AeroTp(mode) => Some(mode),
         }
     }
 
     /// Whether nothing may be missing.
     pub(crate) fn is_complete(self) -> bool {
-        self.mode().is_some_and(|mode| ModeRules::of(mode).complete)
+        self == Self::Tcp || self.mode().is_some_and(|mode| ModeRules::of(mode).complete)
     }
 
     /// The rate that it is told.
     pub(crate) fn told(self, condition: Condition) -> Option<Bitrate> {
-        condition.config().rate.filter(|_| self != Self::Found)
+        let is_told = !matches!(self, Self::Found | Self::Tcp);
+        condition.config().rate.filter(|_| is_told)
     }
 
     /// Parity inside TPDUs, in the modes that use it.

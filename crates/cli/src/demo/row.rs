@@ -26,6 +26,8 @@ pub(crate) struct Row {
     pub(crate) residual_loss: f64,
     pub(crate) verified: bool,
     pub(crate) complete_expected: bool,
+    /// Whether the transfer was ended before it was complete, since it took too long.
+    pub(crate) cut_off: bool,
     pub(crate) parity: String,
     pub(crate) size_bytes: u64,
     pub(crate) delivered_bytes: u64,
@@ -46,6 +48,8 @@ pub(crate) struct Moved {
     pub(crate) link: EmulatorReport,
     /// The received file, if anything was received.
     pub(crate) copy: Option<PathBuf>,
+    /// Whether time was up before the transfer was complete.
+    pub(crate) is_cut_off: bool,
     /// The reason why the transfer ended early.
     pub(crate) error: Option<String>,
 }
@@ -63,7 +67,12 @@ impl Row {
         timeline: &Timeline,
         moved: Moved,
     ) -> Result<Self> {
-        let Moved { link, copy, error } = moved;
+        let Moved {
+            link,
+            copy,
+            is_cut_off,
+            error,
+        } = moved;
         let verified = match copy {
             Some(copy) => agrees(file, &copy, &timeline.coverage())?,
             None => false,
@@ -85,6 +94,7 @@ impl Row {
             residual_loss: output::share(size.saturating_sub(delivered), size),
             verified,
             complete_expected: carrier.is_complete(),
+            cut_off: is_cut_off,
             parity: carrier.parity(),
             size_bytes: size,
             delivered_bytes: delivered,
@@ -104,7 +114,8 @@ impl Row {
 
     /// Whether the carrier kept its promise.
     pub(crate) fn is_good(&self) -> bool {
-        self.verified && (!self.complete_expected || self.delivered_bytes == self.size_bytes)
+        let may_lack = !self.complete_expected || self.cut_off;
+        self.verified && (may_lack || self.delivered_bytes == self.size_bytes)
     }
 }
 
@@ -163,6 +174,7 @@ pub(crate) fn table(rows: &[Row]) -> Listing {
             format!("{:.3} %", row.residual_loss * 100.0),
             match (row.verified, row.delivered_bytes == row.size_bytes) {
                 (true, true) => "yes",
+                (true, false) if row.cut_off => "cut off",
                 (true, false) => "rest intact",
                 (false, _) => "NO",
             }
@@ -189,6 +201,7 @@ mod tests {
             residual_loss: 0.134_56,
             verified: true,
             complete_expected: false,
+            cut_off: false,
             parity: "16 words".to_owned(),
             size_bytes: 4_000_000,
             delivered_bytes: 3_400_000,
