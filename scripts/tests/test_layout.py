@@ -47,7 +47,7 @@ class Layout(unittest.TestCase):
             "trace": {"proto", "channel"}, "sim": {"proto", "baseline", "channel", "settings", "capture"}, "reproduce": {"sim", "channel", "proto"},
             "net": {"proto", "channel", "settings", "capture"},
             "fulmar": {"net", "proto"},
-            "cli": {"proto", "channel", "settings", "capture", "trace", "sim", "reproduce", "net"},
+            "cli": {"proto", "baseline", "channel", "settings", "capture", "trace", "sim", "reproduce", "net"},
         }
         found = {}
         for path in ROOT.glob("crates/*/Cargo.toml"):
