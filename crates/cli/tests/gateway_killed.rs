@@ -236,6 +236,35 @@ fn without_a_keeper_an_end_that_custody_knows_of_reaches_the_destination() {
 }
 
 #[test]
+fn what_was_kept_for_a_peer_that_is_not_configured_any_more_is_set_aside() {
+    let sent = octets(9, 4_000_000);
+    let (mut pair, _client, mut server) = without_a_keeper(&sent);
+    server.read_exact(&mut vec![0; 100_000]).unwrap();
+    pair.kill(AIR);
+    let place = pair.directory.path();
+    let (file, aside) = (place.join("air.toml"), place.join("air/damaged"));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let of_another = text.replace("name = \"ground\"", "name = \"moon\"");
+    assert_ne!(of_another, text);
+    std::fs::write(&file, of_another).unwrap();
+    assert_eq!(files(&aside), 0);
+    pair.start_again(AIR);
+    until("what was kept lies aside", || files(&aside) > 0);
+    let mut gateway = pair.gateways[AIR].take().unwrap();
+    gateway.signal(Signal::TERM);
+    let (_, said) = gateway.end();
+    assert!(
+        said.contains("its peer is not configured any more"),
+        "{said}"
+    );
+}
+
+/// The files in a directory, which need not be there.
+fn files(directory: &Path) -> usize {
+    std::fs::read_dir(directory).map_or(0, Iterator::count)
+}
+
+#[test]
 fn a_proxy_s_client_hears_one_reply_and_nothing_twice_with_every_octet_synced() {
     let (up, down) = (octets(7, 4_000_000), octets(8, 2_000_000));
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
