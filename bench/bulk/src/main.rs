@@ -1,9 +1,12 @@
 //! Bulk data for `scripts/speed` and `scripts/side-by-side`: a QUIC stream (quinn) or a TCP connection, both ends in turn.
+//! Requests and answers over QUIC for `scripts/requests` are in `requests`.
 //!
 //! The octets are one block of pseudo-random data over and over. A sink counts the octets that come, and
 //! prints the count as JSON; a QUIC sink also when it is interrupted. quinn runs on one thread at each end,
 //! with CUBIC, its default, or its BBR, and TLS_AES_128_GCM (ring), and with flow-control windows wide
 //! enough not to matter on a loopback.
+
+mod requests;
 
 use anyhow::{Context as _, bail};
 use quinn::congestion::BbrConfig;
@@ -23,6 +26,7 @@ const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 const IDLE_MILLISECONDS_MAX: u32 = 120_000;
 const USAGE: &str = "usage: bulk tcp-source ADDRESS BYTES | tcp-sink ADDRESS | quic-source ADDRESS BYTES CERTIFICATE [bbr] \
     | quic-sink ADDRESS CERTIFICATE | hashed-source ADDRESS SECONDS | hashed-sink ADDRESS \
+    | quic-answers ADDRESS CERTIFICATE [bbr] | quic-requests ADDRESS CERTIFICATE COUNT BYTES PATIENCE_SECONDS [bbr] \
     | flows-source ADDRESS COUNT SECONDS | flows-sink ADDRESS COUNT SKIPPED_SECONDS COUNTED_SECONDS";
 
 fn main() -> anyhow::Result<()> {
@@ -34,6 +38,16 @@ fn main() -> anyhow::Result<()> {
         ["quic-source", to, bytes, certificate] => runtime()?.block_on(quic_source(to.parse()?, bytes.parse()?, certificate, false)),
         ["quic-source", to, bytes, certificate, "bbr"] => runtime()?.block_on(quic_source(to.parse()?, bytes.parse()?, certificate, true)),
         ["quic-sink", at, certificate] => runtime()?.block_on(quic_sink(at.parse()?, certificate)),
+        ["quic-answers", at, certificate] => requests::answer(at.parse()?, certificate, false),
+        ["quic-answers", at, certificate, "bbr"] => requests::answer(at.parse()?, certificate, true),
+        ["quic-requests", to, certificate, count, bytes, patience, ref control @ ..] => {
+            let wanted = requests::Requests {
+                count: count.parse()?,
+                answer_bytes: bytes.parse()?,
+                patience: Duration::from_secs(patience.parse()?),
+            };
+            requests::ask(to.parse()?, certificate, control == ["bbr"], &wanted)
+        }
         ["hashed-source", to, seconds] => hashed_source(to.parse()?, Duration::from_secs(seconds.parse()?)),
         ["hashed-sink", at] => hashed_sink(at.parse()?),
         ["flows-source", to, count, seconds] => flows_source(to.parse()?, count.parse()?, Duration::from_secs(seconds.parse()?)),
@@ -231,7 +245,8 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(provider)
 }
 
-async fn quic_source(to: SocketAddr, bytes: u64, certificate: &str, bbr: bool) -> anyhow::Result<()> {
+/// A client that trusts the certificate alone.
+fn client_config(certificate: &str, bbr: bool) -> anyhow::Result<ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(std::fs::read(certificate).context("the certificate")?.into())?;
     let tls = rustls::ClientConfig::builder_with_provider(provider())
@@ -240,6 +255,25 @@ async fn quic_source(to: SocketAddr, bytes: u64, certificate: &str, bbr: bool) -
         .with_no_client_auth();
     let mut config = ClientConfig::new(Arc::new(quinn::crypto::rustls::QuicClientConfig::try_from(tls)?));
     config.transport_config(transport(bbr));
+    Ok(config)
+}
+
+/// A server with a certificate of its own, which it writes down for the client.
+fn server_config(certificate: &str, bbr: bool) -> anyhow::Result<ServerConfig> {
+    let own = rcgen::generate_simple_self_signed(vec!["localhost".into()])?;
+    std::fs::write(certificate, own.cert.der())?;
+    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
+    let tls = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)?;
+    let mut config = ServerConfig::with_crypto(Arc::new(quinn::crypto::rustls::QuicServerConfig::try_from(tls)?));
+    config.transport_config(transport(bbr));
+    Ok(config)
+}
+
+async fn quic_source(to: SocketAddr, bytes: u64, certificate: &str, bbr: bool) -> anyhow::Result<()> {
+    let config = client_config(certificate, bbr)?;
     let endpoint = Endpoint::new(
         EndpointConfig::default(),
         None,
@@ -263,15 +297,7 @@ async fn quic_source(to: SocketAddr, bytes: u64, certificate: &str, bbr: bool) -
 }
 
 async fn quic_sink(at: SocketAddr, certificate: &str) -> anyhow::Result<()> {
-    let own = rcgen::generate_simple_self_signed(vec!["localhost".into()])?;
-    std::fs::write(certificate, own.cert.der())?;
-    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
-    let tls = rustls::ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(vec![own.cert.der().clone()], key)?;
-    let mut config = ServerConfig::with_crypto(Arc::new(quinn::crypto::rustls::QuicServerConfig::try_from(tls)?));
-    config.transport_config(transport(false));
+    let config = server_config(certificate, false)?;
     let endpoint = Endpoint::new(EndpointConfig::default(), Some(config), socket(at)?, Arc::new(TokioRuntime))?;
     ready()?;
     let mut arrived = Arrived::default();
