@@ -3,6 +3,7 @@
 local TYPES = {
     [1] = "OPEN", [2] = "ACCEPTED", [3] = "REFUSED", [4] = "DATA", [5] = "END", [6] = "RESET", [7] = "DELIVERED",
     [8] = "MESSAGE", [9] = "FLOW", [10] = "FINISHED", [11] = "STOP", [12] = "ASK", [13] = "GONE",
+    [128] = "GOAL",
 }
 local OPTIONAL = 128
 local HOSTS = { [1] = "name", [4] = "IPv4", [6] = "IPv6" }
@@ -58,6 +59,12 @@ local function declare(shared)
     field("index", "uint8", "Part")
     field("last", "uint8", "Last part")
     field("message", "bytes", "Octets of the message")
+    field("goal", "uint8", "Goal", base.HEX)
+    field("goal.by_deadline", "bool", "Late messages are given up", 8, nil, 1)
+    field("goal.any_order", "bool", "In any order", 8, nil, 2)
+    field("goal.overhead", "uint8", "Overhead (%)")
+    field("goal.residual", "uint32", "May be late (of a million)")
+    field("goal.deadline", "uint32", "Deadline (us)")
     field("ignored", "bytes", "Body of a record that may be ignored")
     proto.fields = f
 end
@@ -153,6 +160,25 @@ local function questions(cursor, with_attempts)
     return string.format(" %d flows", count)
 end
 
+-- The repair that a flow asks for.
+local function goal(cursor)
+    local item, flags = cursor:add(f.goal, 1)
+    if not item then
+        return ""
+    end
+    for _, name in ipairs { "by_deadline", "any_order" } do
+        item:add(f["goal." .. name], flags)
+    end
+    if flags:uint() > 3 then
+        cursor:rest(f.ignored)
+        return " of a later version"
+    end
+    cursor:number(f["goal.overhead"], 1)
+    cursor:number(f["goal.residual"], 4)
+    local deadline = cursor:number(f["goal.deadline"], 4)
+    return deadline and string.format(" deadline=%dus", deadline) or ""
+end
+
 -- What each type's body is; gives what the info column says of it.
 local BODIES = {
     OPEN = open,
@@ -188,6 +214,7 @@ local BODIES = {
         local _, flow = cursor:add(f.flow, 16)
         return flow and " " .. flow:range(0, 4):bytes():tohex(true) or ""
     end,
+    GOAL = goal,
     FINISHED = function() return "" end,
     STOP = function() return "" end,
     ASK = function(cursor)

@@ -127,6 +127,7 @@ enum Event<'a> {
         messages_before: u32,
         ahead_a_message: f64,
         times: [u8; 3],
+        put_off_s: f64,
     },
     Rebuilt {
         seq: u32,
@@ -205,6 +206,7 @@ impl From<TraceRecord> for Event<'static> {
                 messages_before: decision.messages,
                 ahead_a_message: f64::from(decision.ahead_quarters) / 4.0,
                 times: decision.times,
+                put_off_s: decision.put_off.as_secs_f64(),
             },
             TraceRecord::Rebuilt { seq } => Self::Rebuilt { seq: seq.0 },
             TraceRecord::Damaged { seq } => Self::Damaged { seq: seq.0 },

@@ -13,6 +13,7 @@ mod fit;
 mod gateway_applicants;
 mod gateway_carriers;
 mod gateway_config;
+mod gateway_deadlines;
 mod gateway_directions;
 mod gateway_disk_full;
 mod gateway_field;

@@ -42,5 +42,6 @@ mod session_work;
 mod tcp_kernel;
 mod tcp_lab;
 mod thin_flows;
+mod thin_gateways;
 mod transfer_farewell;
 mod udp_driver;

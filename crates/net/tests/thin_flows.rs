@@ -16,12 +16,12 @@ use fulmar_proto::transport::aerotp::{
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use std::cell::RefCell;
 
-const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
-const ONE_WAY: Duration = Duration::from_millis(20);
-const EVERY: Duration = Duration::from_millis(20);
-const MESSAGE: usize = 1_200;
+pub(crate) const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
+pub(crate) const ONE_WAY: Duration = Duration::from_millis(20);
+pub(crate) const EVERY: Duration = Duration::from_millis(20);
+pub(crate) const MESSAGE: usize = 1_200;
 /// The IPv4 and UDP headers of a datagram.
-const HEADERS: usize = 28;
+pub(crate) const HEADERS: usize = 28;
 /// The time before the first message: keys and packet lengths are agreed on.
 const BEFORE: Duration = Duration::from_secs(10);
 
@@ -36,7 +36,7 @@ fn link_of(rates: [Bitrate; 2], loss: f64, seed: u64) -> Medium {
 }
 
 /// Loss of 25 and 75 % in turn, 100 ms each.
-fn on_off(now: Instant) -> f64 {
+pub(crate) fn on_off(now: Instant) -> f64 {
     let turn = now.as_nanos() / 100_000_000;
     if turn.is_multiple_of(2) { 0.25 } else { 0.75 }
 }
@@ -392,8 +392,8 @@ fn messages_that_are_worth_nothing_late_come_in_time_in_any_order_and_once() {
     let medium = link_by([RATE; 2], on_off, 1);
     let came = run_in_time((deadline, 79), medium, 20_000);
     println!("25 and 75 % in turn: {came:?}");
-    // The must is .83 at 2 x. It is missed by .14 of a hundred: .8286 at 1.997 x.
-    assert!(came.share >= 0.825 && came.forward <= 2.0, "{came:?}");
+    // The must is .83 at 2 x.
+    assert!(came.share >= 0.83 && came.forward <= 2.0, "{came:?}");
 }
 
 /// Messages that are worth nothing after their deadline, in any order.

@@ -117,6 +117,8 @@ pub struct RepairDecision {
     pub ahead_quarters: u8,
     /// Transmissions in the first rounds of repetition.
     pub times: [u8; 3],
+    /// The time by which each repetition is put off.
+    pub put_off: Duration,
 }
 
 /// A bounded queue of records; the default keeps none.

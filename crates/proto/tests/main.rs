@@ -30,6 +30,7 @@ mod short;
 mod sight;
 mod slow_packet_fec;
 mod smallest_driver;
+mod splice_any_order;
 mod splice_datagrams;
 mod splice_doubts;
 mod splice_graves;

@@ -2,14 +2,15 @@
 
 use super::splicers::{PEER, Pair, SINK, pattern};
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::records::{Accepted, Hearer, RecordPiece, RecordReader, SpliceRecord};
-use fulmar_proto::splice::{FlowClass, FlowKind, RefuseCode, SplicerConfig};
+use fulmar_proto::splice::{ClassId, FlowClass, FlowKind, RefuseCode, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, ThinRepair,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use fulmar_proto::wire::Port;
+use fulmar_proto::wire::{Mode, Port};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -40,6 +41,10 @@ struct OfVersion2 {
     endpoint: AerotpEndpoint,
     refused: u32,
     received: Vec<u8>,
+    /// The numbers of the messages that came.
+    messages: Vec<u32>,
+    /// Records of types that it may ignore, and those that say a goal, of which it knows nothing.
+    ignored: u32,
     readers: BTreeMap<ConnectionId, RecordReader>,
 }
 
@@ -55,6 +60,8 @@ impl OfVersion2 {
             endpoint,
             refused: 0,
             received: Vec::new(),
+            messages: Vec::new(),
+            ignored: 0,
             readers: BTreeMap::new(),
         }
     }
@@ -83,6 +90,10 @@ impl OfVersion2 {
                         answer.encode(&mut answers);
                     }
                     RecordPiece::Record(SpliceRecord::Data(octets)) => self.received.extend(octets),
+                    RecordPiece::Record(SpliceRecord::Message(message)) => {
+                        self.messages.push(message.number);
+                    }
+                    RecordPiece::Record(SpliceRecord::Goal(_)) => self.ignored += 1,
                     RecordPiece::Record(_) => {}
                 }
             }
@@ -131,14 +142,30 @@ const fn datagram(octets: &[u8]) -> Datagram<'_> {
 
 /// Lets side 0 and the acceptor talk for `span`.
 fn talk(pair: &mut Pair, sent: &RefCell<Vec<Vec<u8>>>, far: &mut OfVersion2, span: Duration) {
+    talk_lossily(pair, sent, far, (span, &mut || false));
+}
+
+/// Does the same and loses datagrams of both.
+fn talk_lossily(
+    pair: &mut Pair,
+    sent: &RefCell<Vec<Vec<u8>>>,
+    far: &mut OfVersion2,
+    (span, loses): (Duration, &mut dyn FnMut() -> bool),
+) {
     let until = pair.now + span;
     while pair.now < until {
         pair.run(DELAY);
         let now = pair.now;
         for octets in sent.take() {
+            if loses() {
+                continue;
+            }
             far.endpoint.handle_datagram(now, datagram(&octets));
         }
         for octets in far.turn(now) {
+            if loses() {
+                continue;
+            }
             let machine = &mut pair.sides[0].machine;
             machine.handle_datagram(now, datagram(&octets));
             pair.call(0, |_, _| ());
@@ -173,4 +200,60 @@ fn an_acceptor_that_cannot_read_who_heard_a_flow_is_asked_without_that_word() {
     assert_eq!(far.refused, 1);
     assert_eq!(pair.app(0, id).last, None, "the flow goes on");
     assert!(far.received == octets, "{}", far.received.len());
+}
+
+#[test]
+fn an_acceptor_that_knows_no_goals_gets_messages_with_a_deadline_in_order_and_none_is_taken_back() {
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let taken = Rc::clone(&sent);
+    let plain = config(0);
+    let config = SplicerConfig {
+        connection: ConnectionConfig {
+            thin: Some(ThinRepair::default()),
+            ..plain.connection
+        },
+        ..plain
+    };
+    let mut pair = Pair::new(
+        &config,
+        Box::new(move |side, _, octets| {
+            if side == 0 {
+                taken.borrow_mut().push(octets.to_vec());
+            }
+            Vec::new()
+        }),
+    );
+    let mut far = OfVersion2::new();
+    let deadline = DELAY * 6;
+    let goal = DeliveryGoal {
+        deadline,
+        missed_millionths: DeliveryGoal::usual_miss(Deliver::ByDeadline),
+        deliver: Deliver::ByDeadline,
+        order: DeliveryOrder::Any,
+    };
+    let class = FlowClass {
+        mode: Mode::HybridNackMack,
+        deadline: Some(deadline),
+        thin_messages: ThinRepair::at_most(90).with_goal(goal).ok(),
+        resume: false,
+        durable: false,
+        ..class()
+    };
+    let id = pair.open_only(FlowKind::Datagrams, SINK, class);
+    let mut rng = Rng::from_seed(8).child("loss");
+    for _ in 0..500 {
+        pair.call(0, |splicer, now| {
+            splicer.accept_datagram(now, id, &pattern(1_000))
+        });
+        let mut loses = || rng.chance(0.3);
+        talk_lossily(&mut pair, &sent, &mut far, (DELAY * 2, &mut loses));
+    }
+    talk(&mut pair, &sent, &mut far, SECOND * 2);
+    assert!(far.ignored >= 1, "a goal is said once on a connection");
+    assert_eq!(pair.app(0, id).last, None, "the flow goes on");
+    let numbers: Vec<u32> = (0..).take(far.messages.len()).collect();
+    assert_eq!(far.messages, numbers, "in order, and each once");
+    let counters = &pair.splicer(0).counters().classes[&ClassId(0)];
+    let left = counters.messages_accepted - counters.late_unsent;
+    assert_eq!(far.messages.len() as u64, left);
 }

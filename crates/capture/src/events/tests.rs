@@ -47,6 +47,7 @@ const RECORDS: [TraceRecord; 12] = [
         messages: 120,
         ahead_quarters: 3,
         times: [1, 2, 2],
+        put_off: Duration::from_millis(40),
     }),
     TraceRecord::Rebuilt { seq: SEQ },
     TraceRecord::Damaged { seq: SEQ },

@@ -1,7 +1,7 @@
 //! The choice of a plan.
 
 use super::outlook::Outlook;
-use super::plan::{FlowShape, Prediction, RepairPlan};
+use super::plan::{FlowShape, PUT_OFF_MAX, Prediction, RepairPlan};
 use super::{DeliveryGoal, DeliveryOrder, LossPattern, Odds};
 
 /// The part of its cost by which another plan must be cheaper before a good one is left.
@@ -37,7 +37,16 @@ impl RepairPlan {
         let stays = holds(&current, wanted.plus(wanted.part(TOLERATED)));
         // Symbols are of use where messages wait for each other, or where no repetition comes in time.
         let is_alone = goal.order == DeliveryOrder::Any && outlook.rounds > 0;
-        let alone = Self::alone(goal.takes_back()).filter(|_| is_alone);
+        // Nothing is gained by waiting where losses come alone.
+        let put_off_max = match outlook.is_in_bursts() {
+            true => PUT_OFF_MAX,
+            false => 0,
+        };
+        let alone = (0..=put_off_max)
+            .flat_map(|messages| {
+                Self::alone(goal.takes_back()).map(move |plan| plan.after(messages))
+            })
+            .filter(|_| is_alone);
         let together = Self::together().filter(|_| !is_alone);
         let mut best: Option<(Self, Prediction)> = None;
         for plan in alone.chain(together) {
@@ -61,7 +70,10 @@ impl RepairPlan {
                 best = Some((plan, prediction));
             }
         }
-        let best = best.unwrap_or((Self::PLAIN, plain));
+        // What comes in no time may be left alone, if nobody waits for it.
+        let dear = goal.takes_back() && plain.cost > most;
+        let last = if dear { Self::NOTHING } else { Self::PLAIN };
+        let best = best.unwrap_or_else(|| (last, outlook.predict(last)));
         let saved = current.cost.less(best.1.cost);
         if stays && saved <= current.cost.part(WORTH_CHANGING) {
             (now, current)
@@ -185,6 +197,46 @@ mod tests {
         let near = goal(33 * MS, DeliveryOrder::Kept);
         for (_, prediction) in [chosen(&near, 0, &pattern), chosen(&near, 90, &pattern)] {
             assert!(prediction.missed <= Odds::ALWAYS, "{prediction:?}");
+        }
+    }
+
+    /// Loss of 25 and 75 % in turn, five messages each.
+    fn in_turn() -> LossPattern {
+        let mut pattern = LossPattern::default();
+        let mut rng = Rng::from_seed(77);
+        for n in 0..4_000 {
+            let loss = if n / 5 % 2 == 0 { 0.25 } else { 0.75 };
+            pattern.note(TpduSeq(n), rng.chance(loss));
+        }
+        pattern
+    }
+
+    #[test]
+    fn repetitions_are_put_off_where_bursts_end_by_then_and_there_is_time() {
+        let by = goal(300 * MS, DeliveryOrder::Any);
+        let (plan, prediction) = chosen(&by, 90, &in_turn());
+        assert!(plan.put_off > 0, "{plan:?}");
+        let (_, even) = chosen(&by, 90, &one_in(2));
+        assert!(prediction.missed < even.missed, "{prediction:?} {even:?}");
+        // Losses that come alone are repeated at once.
+        for every in [2, 3, 10] {
+            assert_eq!(chosen(&by, 90, &one_in(every)).0.put_off, 0);
+        }
+    }
+
+    #[test]
+    fn no_plan_for_messages_that_are_given_up_costs_more_than_the_cap() {
+        for every in [2, 3, 10] {
+            let pattern = one_in(every);
+            // No repetition comes in 30 ms.
+            for deadline in [30, 60, 80, 150, 300] {
+                for cap in [0_u8, 20, 60, 90] {
+                    let by = goal(MS * deadline, DeliveryOrder::Any);
+                    let (plan, prediction) = chosen(&by, cap, &pattern);
+                    let most = Odds::ALWAYS.plus(Odds::of(u64::from(cap), 100));
+                    assert!(prediction.cost <= most, "{plan:?} {prediction:?}");
+                }
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The prediction for a plan: the messages that miss the deadline, and the packets it takes.
 
 use super::busy::{Busy, HORIZON, Mending, ROUNDS, STEPS, Together};
-use super::plan::{AHEAD_MAX, FlowShape, Prediction, RepairPlan};
+use super::plan::{AHEAD_MAX, FlowShape, PUT_OFF_MAX, Prediction, RepairPlan};
 use super::{Deliver, DeliveryGoal, DeliveryOrder, LossPattern, Odds};
 use crate::units::Duration;
 
@@ -13,6 +13,8 @@ pub(super) struct Outlook {
     behind: Odds,
     /// Losses of repetitions that leave together.
     again: Together,
+    /// The same, and the rounds that arrive in time, with repetitions put off by so many messages.
+    put_off: [(Together, usize); PUT_OFF_MAX as usize + 1],
     /// The time that a message has between its earliest arrival and its deadline, in steps.
     left_steps: usize,
     round_steps: usize,
@@ -35,17 +37,35 @@ impl Outlook {
         let left = goal.deadline.saturating_sub(shape.one_way);
         let round = shape.round.as_nanos().max(1);
         let gaps = shape.round.as_nanos() / shape.gap.as_nanos().max(1);
-        let again = pattern.after_a_loss(u32::try_from(gaps).unwrap_or(u32::MAX).max(1));
+        let gaps = u32::try_from(gaps).unwrap_or(u32::MAX).max(1);
+        let again = pattern.after_a_loss(gaps);
+        let put_off = core::array::from_fn(|messages| {
+            let messages = u32::try_from(messages).unwrap_or_default();
+            let again = pattern.after_a_loss(gaps.saturating_add(messages));
+            let round = (shape.round + shape.gap * messages).as_nanos().max(1);
+            let rounds = usize::try_from(left.as_nanos() / round).unwrap_or(usize::MAX);
+            (Together::of(again), rounds)
+        });
         Self {
             goal: *goal,
             loss: pattern.loss(),
             behind: pattern.behind_a_loss(),
             again: Together::of(again),
+            put_off,
             left_steps: steps(left, shape.gap).0,
             round_steps: steps(shape.round, shape.gap).1,
             rounds: usize::try_from(left.as_nanos() / round).unwrap_or(usize::MAX),
             by_symbols: Default::default(),
         }
+    }
+
+    /// Whether what follows a loss by any of the times that plans know fares otherwise than other transmissions.
+    pub(super) fn is_in_bursts(&self) -> bool {
+        let again = |(again, _): &(Together, usize)| again.lost(1);
+        self.put_off
+            .iter()
+            .map(again)
+            .any(|again| again != self.loss)
     }
 
     pub(super) fn predict(&mut self, plan: RepairPlan) -> Prediction {
@@ -59,10 +79,11 @@ impl Outlook {
     /// Messages that do not wait for each other, without symbols: each has its rounds.
     fn predict_alone(&self, plan: RepairPlan) -> Prediction {
         let by_deadline = self.goal.deliver == Deliver::ByDeadline;
+        let (again, rounds) = &self.put_off[usize::from(plan.put_off.min(PUT_OFF_MAX))];
         let (mut open, mut cost) = (self.loss, Odds::ALWAYS);
         let mut missed = open;
         for round in 0..HORIZON {
-            let in_time = round < self.rounds;
+            let in_time = round < *rounds;
             if open == Odds::NEVER || (by_deadline && !in_time) {
                 break;
             }
@@ -71,7 +92,7 @@ impl Outlook {
                 break;
             }
             cost = cost.plus(open.by(u64::from(times)));
-            open = open.and(self.again.lost(times));
+            open = open.and(again.lost(times));
             if in_time {
                 missed = open;
             }

@@ -11,17 +11,58 @@ const SURE: u64 = 2;
 /// The fates that are remembered.
 const REMEMBERED: u32 = 64;
 
+/// The distances behind a loss at which losses are counted, in messages.
+const DISTANCES: usize = 16;
+/// The standard errors by which a distance must differ from all transmissions: the best of several is wanted, and the luckiest
+/// is not the best.
+const SURE_AT_DISTANCE: u64 = 4;
+/// The transmissions that a tally remembers, at most; half of them at least once it was full.
+const TALLY_MAX: u32 = 1_024;
+
+/// A long count of losses. What is to be seen at a distance is small, and stays as it is while the loss changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    lost: u32,
+    seen: u32,
+}
+
+impl Tally {
+    const fn note(&mut self, lost: bool) {
+        if self.seen >= TALLY_MAX {
+            self.lost /= 2;
+            self.seen /= 2;
+        }
+        self.seen += 1;
+        self.lost += lost as u32;
+    }
+
+    fn share(self) -> Odds {
+        Odds::of(self.lost.into(), self.seen.into())
+    }
+}
+
 /// An estimate of loss and of its bursts. Fates become known out of order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossPattern {
     loss: LossShare,
     /// Losses among transmissions whose predecessor was lost.
     behind: LossShare,
+    /// All transmissions, and those so many messages behind a loss, from 1 on.
+    all: Tally,
+    at_distance: [Tally; DISTANCES],
     /// The newest number whose fate is known.
     newest: Option<TpduSeq>,
     /// The known fates, and the losses, of the newest and those before it, the newest in the lowest bit.
     known: u64,
     lost: u64,
+}
+
+fn note(share: &mut LossShare, lost: bool) {
+    if lost {
+        share.lost();
+    } else {
+        share.arrived();
+    }
 }
 
 fn odds(share: LossShare) -> Odds {
@@ -31,11 +72,8 @@ fn odds(share: LossShare) -> Odds {
 impl LossPattern {
     /// Notes the fate of the first transmission of `seq`.
     pub fn note(&mut self, seq: TpduSeq, lost: bool) {
-        if lost {
-            self.loss.lost();
-        } else {
-            self.loss.arrived();
-        }
+        note(&mut self.loss, lost);
+        self.all.note(lost);
         let newest = *self.newest.get_or_insert(seq);
         let ahead = seq.distance_from(newest);
         let place = if let Ok(ahead) = u32::try_from(ahead) {
@@ -58,14 +96,19 @@ impl LossPattern {
         if lost && place > 0 && is(self.known, place - 1) {
             self.note_behind(is(self.lost, place - 1));
         }
+        for (distance, share) in (1..).zip(&mut self.at_distance) {
+            if is(self.lost, place + distance) {
+                share.note(lost);
+            }
+            let later = place.checked_sub(distance).filter(|_| lost);
+            if let Some(later) = later.filter(|later| is(self.known, *later)) {
+                share.note(is(self.lost, later));
+            }
+        }
     }
 
     fn note_behind(&mut self, lost: bool) {
-        if lost {
-            self.behind.lost();
-        } else {
-            self.behind.arrived();
-        }
+        note(&mut self.behind, lost);
     }
 
     /// The share that is lost, as it was counted.
@@ -94,8 +137,24 @@ impl LossPattern {
         surely.max(loss)
     }
 
-    /// The share that is lost of what leaves so many messages after a loss. Bursts end at random.
+    /// The share that is lost of what leaves so many messages after a loss: as it was counted where that is surely another
+    /// share than bursts with random lengths would have. Bursts may come by the clock.
     pub fn after_a_loss(&self, messages: u32) -> Odds {
+        let expected = self.after_a_random_burst(messages);
+        let place = usize::try_from(messages.saturating_sub(1)).unwrap_or(DISTANCES);
+        let Some(share) = self.at_distance.get(place) else {
+            return expected;
+        };
+        let (seen, all) = (share.share(), self.all.share());
+        let (more, less) = (seen.less(all), all.less(seen));
+        if more.max(less) <= all.error_over(share.seen).by(SURE_AT_DISTANCE) {
+            return expected;
+        }
+        self.loss().plus(more).less(less).min(Odds::ALWAYS)
+    }
+
+    /// The same if bursts end at random.
+    fn after_a_random_burst(&self, messages: u32) -> Odds {
         let (loss, behind) = (self.loss(), self.behind_a_loss());
         let mut more = behind.less(loss);
         if more == Odds::NEVER {
@@ -141,6 +200,24 @@ mod tests {
         assert!(at_once > 550_000, "{at_once}");
         assert!(at_once > next && next > later, "{at_once} {next} {later}");
         assert!(later < bursts.loss().millionths() + 20_000);
+    }
+
+    #[test]
+    fn bursts_by_the_clock_are_seen_at_the_distances_of_good_times_and_of_bad_ones() {
+        let mut rng = Rng::from_seed(9);
+        let (mut clocked, mut even) = (LossPattern::default(), LossPattern::default());
+        for n in 0..6_000 {
+            let loss = if n / 5 % 2 == 0 { 0.25 } else { 0.75 };
+            clocked.note(TpduSeq(n), rng.chance(loss));
+            even.note(TpduSeq(n), rng.chance(0.5));
+        }
+        // Five messages on, the other state; ten on, the same.
+        let [other, same] = [5, 10].map(|on| clocked.after_a_loss(on).millionths());
+        assert!((300_000..450_000).contains(&other), "{other}");
+        assert!((550_000..700_000).contains(&same), "{same}");
+        for on in 1..20 {
+            assert_eq!(even.after_a_loss(on), even.loss(), "{on}");
+        }
     }
 
     #[test]

@@ -4,6 +4,9 @@ use super::Odds;
 use super::busy::{ROUNDS, STEPS, TIMES_MAX};
 use crate::units::Duration;
 
+/// The messages by which repetitions are put off in any plan, at most.
+pub(super) const PUT_OFF_MAX: u8 = 8;
+
 /// The symbols ahead for four messages in any plan, at most.
 pub(super) const AHEAD_MAX: u8 = 8;
 
@@ -30,6 +33,8 @@ pub struct RepairPlan {
     pub ahead_quarters: u8,
     /// The transmissions in each round of repetition.
     pub times: [u8; ROUNDS],
+    /// The times between two messages for which each repetition is put off: it may meet a better time.
+    pub put_off: u8,
 }
 
 /// The expectation of a plan.
@@ -53,6 +58,14 @@ impl RepairPlan {
     pub const PLAIN: Self = Self {
         ahead_quarters: 0,
         times: [1; ROUNDS],
+        put_off: 0,
+    };
+
+    /// What is lost is given up.
+    pub(super) const NOTHING: Self = Self {
+        ahead_quarters: 0,
+        times: [0; ROUNDS],
+        put_off: 0,
     };
 
     /// The transmissions in a round of repetition, the first being 1.
@@ -81,7 +94,13 @@ impl RepairPlan {
         rounds.chain(given_up).map(|times| Self {
             ahead_quarters: 0,
             times,
+            put_off: 0,
         })
+    }
+
+    /// The same with each repetition put off by so many messages.
+    pub(super) const fn after(self, put_off: u8) -> Self {
+        Self { put_off, ..self }
     }
 
     /// Plans for messages that wait for each other, or are mended with the help of each other.
@@ -93,6 +112,7 @@ impl RepairPlan {
             AHEAD_QUARTERS.map(|ahead_quarters| Self {
                 ahead_quarters,
                 times,
+                put_off: 0,
             })
         })
     }

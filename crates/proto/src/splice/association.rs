@@ -10,6 +10,7 @@
 //! `datagram_idle_max`. Losing the last word to the link does no harm, because the other side is
 //! then idle and ends by itself.
 
+mod any_order;
 mod doubt;
 mod ending;
 mod intake;
@@ -22,7 +23,7 @@ use super::datagrams::{Inbox, Outbox};
 use super::event::{FlowEvent, OpenError};
 use super::flow::connect;
 use super::link::Link;
-use super::records::Open;
+use super::records::{Open, RecordReader};
 use super::restored::Role;
 use super::shared::Shared;
 use crate::machine::{Deadline, PathId};
@@ -30,6 +31,7 @@ use crate::timer::{TimerKind, TimerTable};
 use crate::transport::aerotp::{ConnectionConfig, ConnectionId, ModeRules, Treatment};
 use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::Mode;
+use any_order::GivenUp;
 use core::net::SocketAddr;
 
 /// The time between repetitions of an opening that was answered.
@@ -42,6 +44,12 @@ enum Way {
     Away,
     /// A stream over a connection.
     Stream(Link),
+    /// Whole records in each TPDU of a connection that repairs what it loses. They come in any order once both sides
+    /// said their goal; until then the reader takes them for a stream.
+    AnyOrder {
+        id: ConnectionId,
+        reader: RecordReader,
+    },
     /// Whole records in each TPDU of this connection, or of this place to send from.
     Messages(ConnectionId),
 }
@@ -107,6 +115,10 @@ pub(super) struct Association {
     opened_at: Option<Instant>,
     /// Acceptor: an opening arrived that is to be answered.
     owes_answer: bool,
+    /// Acceptor: the opener asked for any order, and is to hear that it has it.
+    owes_goal: bool,
+    /// The messages that the present connection gave up, as far as they are counted.
+    given_up: GivenUp,
     outbox: Outbox,
     inbox: Inbox,
     last_active: Instant,
@@ -146,6 +158,8 @@ impl Association {
             answered: false,
             opened_at: None,
             owes_answer: false,
+            owes_goal: false,
+            given_up: GivenUp::default(),
             outbox: Outbox::default(),
             inbox: Inbox::default(),
             last_active: now,
@@ -177,6 +191,7 @@ impl Association {
             fec_words: open.fec_words,
             block: open.block,
             thin: None,
+            thin_messages: None,
             window: ByteCount(u64::from(open.window)),
             resume: false,
             durable: false,
@@ -216,7 +231,7 @@ impl Association {
         match &self.way {
             Way::Away => None,
             Way::Stream(link) => Some(link.id),
-            Way::Messages(id) => Some(*id),
+            Way::Messages(id) | Way::AnyOrder { id, .. } => Some(*id),
         }
     }
 
@@ -233,7 +248,10 @@ impl Association {
     }
 
     fn way(&self, id: ConnectionId) -> Way {
-        if ModeRules::of(self.class.mode).complete {
+        if self.is_in_any_order() {
+            let reader = RecordReader::default();
+            Way::AnyOrder { id, reader }
+        } else if ModeRules::of(self.class.mode).complete {
             Way::Stream(Link::new(id))
         } else {
             Way::Messages(id)
@@ -248,7 +266,9 @@ impl Association {
             fec_words: self.class.fec_words,
             block: self.class.block,
             unsent_bytes_max: unsent_max(shared),
-            thin: self.class.thin_stream(shared.config.connection.thin),
+            thin: self
+                .class
+                .thin_messages_in_order(shared.config.connection.thin),
             ..shared.config.connection
         }
     }
@@ -267,7 +287,8 @@ impl Association {
         self.opened_at = None;
         self.way = self.way(id);
         self.outbox.begin_again();
-        self.say_open_on_stream(now, shared);
+        self.ask_for_any_order(now, shared);
+        self.say_open(now, shared);
         self.feed(now, shared);
         Ok(())
     }
@@ -310,6 +331,7 @@ impl Association {
         self.way = self.way(id);
         self.outbox.begin_again();
         self.owes_answer |= !open.refresh;
+        self.begin_any_order(now, shared);
         self.feed(now, shared);
     }
 
@@ -381,7 +403,8 @@ impl Association {
     }
 
     /// Brings the state up to date after an input. Called after each.
-    pub(super) fn settle(&mut self, shared: &Shared) {
+    pub(super) fn settle(&mut self, shared: &mut Shared) {
+        self.count_given_up(shared);
         if self.is_alive() {
             match self.inbox.expires_at(self.parts_wait(shared)) {
                 Some(at) => self.timers.set(AssociationTimer::Parts, at),

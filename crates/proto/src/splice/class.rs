@@ -30,8 +30,10 @@ pub struct FlowClass {
     pub fec_words: FecStrength,
     /// Parity across TPDUs, in modes that allow it.
     pub block: Option<BlockPlan>,
-    /// The repair of what leaves as it is written, if it is another than the gateway's.
+    /// Streams: the repair of what leaves as it is written, if it is another than the gateway's.
     pub thin: Option<ThinRepair>,
+    /// Datagrams: the same.
+    pub thin_messages: Option<ThinRepair>,
     /// Streams: octets accepted from one side's client that the other side's host has not
     /// acknowledged yet, at most; 4 MiB and more are up to twelve times as many where the path's rate and round trip take
     /// so many. Datagrams: octets that wait to be sent, at most.
@@ -61,15 +63,12 @@ impl FlowClass {
 
     /// The repair of a connection that carries a stream, which is worth nothing with holes; `general` is the gateway's.
     pub(super) fn thin_stream(&self, general: Option<ThinRepair>) -> Option<ThinRepair> {
-        let thin = self.thin.or(general)?;
-        let goal = thin.goal().map(|goal| DeliveryGoal {
-            deliver: Deliver::All,
-            order: DeliveryOrder::Kept,
-            ..goal
-        });
-        // Figures that were sound stay so.
-        let same = goal.and_then(|goal| thin.with_goal(goal).ok());
-        Some(same.unwrap_or(thin))
+        self.thin.or(general).map(in_order)
+    }
+
+    /// The repair of a connection that carries messages as a stream.
+    pub(super) fn thin_messages_in_order(&self, general: Option<ThinRepair>) -> Option<ThinRepair> {
+        self.thin_messages.or(general).map(in_order)
     }
 
     /// The connection's share, as the scheduler sees it.
@@ -79,6 +78,18 @@ impl FlowClass {
             weight: self.weight,
         }
     }
+}
+
+/// The same repair for a stream, of which all is delivered.
+fn in_order(thin: ThinRepair) -> ThinRepair {
+    let goal = thin.goal().map(|goal| DeliveryGoal {
+        deliver: Deliver::All,
+        order: DeliveryOrder::Kept,
+        ..goal
+    });
+    // Figures that were sound stay so.
+    let same = goal.and_then(|goal| thin.with_goal(goal).ok());
+    same.unwrap_or(thin)
 }
 
 impl Default for FlowClass {
@@ -92,6 +103,7 @@ impl Default for FlowClass {
             fec_words: FecStrength::NONE,
             block: None,
             thin: None,
+            thin_messages: None,
             window: ByteCount(1 << 20),
             resume: false,
             durable: false,

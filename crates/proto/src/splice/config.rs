@@ -117,7 +117,7 @@ impl Default for SplicerConfig {
             receive_memory: ByteCount(512 << 20),
             first_credit: ByteCount(256 << 10),
             unsent_max: ByteCount(32 << 10),
-            report_after: Duration::from_millis(50),
+            report_after: Duration::from_millis(200),
             answer_within: Duration::from_secs(150),
             stream_idle_max: hour * 24,
             datagram_idle_max: Duration::from_secs(300),

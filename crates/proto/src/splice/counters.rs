@@ -38,6 +38,9 @@ pub struct ClassCounters {
     pub messages_delivered: u64,
     /// Messages not sent because they were older than their deadline.
     pub late_unsent: u64,
+    /// Messages of the far side that were lost on the way, and that it did not send again because they would have been
+    /// later than their deadline. Parts count each by itself.
+    pub late_given_up: u64,
     /// Messages not delivered because they arrived later than their deadline.
     pub late_arrived: u64,
     /// Messages not sent because too much was waiting.

@@ -5,11 +5,13 @@ use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::splice::records::{
     Accepted, Delivered, HEADER_BYTES, Hearer, MalformedRecord, MessageRecord, Open, Question,
     SpliceRecord,
 };
 use fulmar_proto::splice::{ClassId, Destination, FlowId, FlowKind, Host, RefuseCode, ResetCode};
+use fulmar_proto::transport::aerotp::ThinRepair;
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::aerotp::FecStrength;
 use std::collections::BTreeSet;
@@ -133,6 +135,27 @@ fn all() -> Vec<(String, SpliceRecord<'static>)> {
     );
     add("gone, two", SpliceRecord::Gone(vec![FLOW, FlowId([7; 16])]));
     add("gone, none", SpliceRecord::Gone(Vec::new()));
+    add(
+        "goal, an overhead",
+        SpliceRecord::Goal(ThinRepair::at_most(40)),
+    );
+    for (name, deliver, order) in [
+        ("goal, all in order", Deliver::All, DeliveryOrder::Kept),
+        (
+            "goal, by deadline in any order",
+            Deliver::ByDeadline,
+            DeliveryOrder::Any,
+        ),
+    ] {
+        let goal = DeliveryGoal {
+            deadline: Duration::from_millis(150),
+            missed_millionths: DeliveryGoal::usual_miss(deliver),
+            deliver,
+            order,
+        };
+        let thin = ThinRepair::at_most(90).with_goal(goal).expect("sound");
+        add(name, SpliceRecord::Goal(thin));
+    }
     add("ignored", SpliceRecord::Ignored);
     all
 }
@@ -268,6 +291,19 @@ fn read(name: &str, octets: &[u8]) -> Sample {
                 sample.octets("fulmar.splice.flow", &flow.0);
             }
         }
+        SpliceRecord::Goal(thin) => {
+            let goal = thin.goal();
+            let is = |is: fn(&DeliveryGoal) -> bool| goal.as_ref().is_some_and(is);
+            let by_deadline = is(|goal| goal.deliver == Deliver::ByDeadline);
+            let any_order = is(|goal| goal.order == DeliveryOrder::Any);
+            sample.flag("fulmar.splice.goal.by_deadline", by_deadline);
+            sample.flag("fulmar.splice.goal.any_order", any_order);
+            sample.field("fulmar.splice.goal.overhead", thin.overhead_percent);
+            let missed = goal.map_or(0, |goal| goal.missed_millionths);
+            sample.field("fulmar.splice.goal.residual", missed);
+            let deadline = goal.map_or(0, |goal| goal.deadline.as_micros());
+            sample.field("fulmar.splice.goal.deadline", deadline);
+        }
         SpliceRecord::Finished | SpliceRecord::Stop | SpliceRecord::Ignored => {}
     }
     sample
@@ -282,10 +318,10 @@ fn the_samples_of_records_are_what_the_codec_writes_and_reads() {
 
 #[test]
 fn every_kind_of_record_that_the_codec_knows_has_a_sample() {
-    let kind = |record| written(record)[0].min(128);
+    let kind = |record| written(record)[0].min(129);
     let sampled: BTreeSet<u8> = all().iter().map(|(_, record)| kind(record)).collect();
     let is_known =
         |kind: &u8| SpliceRecord::decode(*kind, b"") != Err(MalformedRecord::UnknownType(*kind));
-    let known: BTreeSet<u8> = (0..=128).filter(is_known).collect();
+    let known: BTreeSet<u8> = (0..=129).filter(is_known).collect();
     assert_eq!(known, sampled);
 }

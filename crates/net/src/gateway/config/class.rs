@@ -172,8 +172,8 @@ pub(super) fn read(
     }
     let priority = reader.whole("priority", 0..=63)?.unwrap_or(0);
     let weight = reader.whole("weight", 1..=255)?.unwrap_or(1);
-    let thin = super::thin::of_class(reader, (is_auto, deadline), overhead)?;
-    let goal = thin.and_then(|thin| thin.goal());
+    let repair = super::thin::of_class(reader, (is_auto, deadline), overhead)?;
+    let goal = repair.messages.and_then(|thin| thin.goal());
     let keeps_late = goal.is_some_and(|goal| goal.deliver == Deliver::All);
     let flow = FlowClass {
         mode,
@@ -183,7 +183,8 @@ pub(super) fn read(
         deadline: deadline.filter(|_| !keeps_late),
         fec_words: FecStrength::NONE,
         block: block(reader, mode)?,
-        thin,
+        thin: repair.streams,
+        thin_messages: repair.messages,
         window,
         resume: custody != CustodyPlace::None,
         durable: custody == CustodyPlace::Disk,

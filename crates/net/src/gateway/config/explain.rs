@@ -8,6 +8,7 @@ use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
 use core::fmt::Write;
 use fulmar_proto::rate::RateSharing;
+use fulmar_proto::repair::DeliveryGoal;
 use fulmar_proto::transport::aerotp::{ModeRules, RateSource};
 use fulmar_proto::units::{ByteCount, Duration, format_duration};
 use fulmar_proto::wire::Mode;
@@ -230,7 +231,15 @@ pub fn describe_class(class: &ClassSettings) -> String {
     if flow.weight != 1 {
         let _ = write!(text, ", weight {}", flow.weight);
     }
-    if let Some(deadline) = flow.deadline {
+    let messages = flow.thin_messages.and_then(|thin| thin.goal());
+    if let Some(goal) = messages.filter(DeliveryGoal::takes_back) {
+        let _ = write!(
+            text,
+            ", UDP messages in any order and given up after {}, so that {} % of them come in time",
+            format_duration(goal.deadline),
+            f64::from(1_000_000 - goal.missed_millionths.min(1_000_000)) / 1e4,
+        );
+    } else if let Some(deadline) = flow.deadline {
         let _ = write!(text, ", late after {}", format_duration(deadline));
     }
     if let Some(block) = flow.block {

@@ -40,12 +40,19 @@ fn millionths(share: Probability) -> u32 {
     (share.value() * 1e6).round() as u32
 }
 
-/// The goal of a class, if it says more than the mode. `general` is the overhead that `[gateway]` names.
+/// The repair of a class's flows, if it says more than the mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ClassRepair {
+    pub(super) streams: Option<ThinRepair>,
+    pub(super) messages: Option<ThinRepair>,
+}
+
+/// The repair of a class. `general` is the overhead that `[gateway]` names.
 pub(super) fn of_class(
     reader: &TableReader<'_>,
     (is_auto, deadline): (bool, Option<Duration>),
     general: Option<u8>,
-) -> Result<Option<ThinRepair>, SettingsError> {
+) -> Result<ClassRepair, SettingsError> {
     let named = (!is_auto).then(|| OF_AUTO.into_iter().find(|key| reader.has(key)));
     if let Some(key) = named.flatten() {
         let problem =
@@ -62,24 +69,36 @@ pub(super) fn of_class(
             let problem = "needs a deadline; write deadline = \"150ms\", or remove it";
             return Err(reader.wrong(key, problem));
         }
-        return Ok(overhead.map(ThinRepair::at_most));
+        let plain = overhead.map(ThinRepair::at_most);
+        return Ok(ClassRepair {
+            streams: plain,
+            messages: plain,
+        });
     };
     let deliver = deliver.unwrap_or(Deliver::ByDeadline);
-    let goal = DeliveryGoal {
-        deadline,
-        // Of streams all arrives, and one message in a hundred may be late.
-        missed_millionths: residual.map_or(DeliveryGoal::usual_miss(Deliver::All), millionths),
-        deliver,
-        // Between gateways the messages of a flow are a stream.
-        order: DeliveryOrder::Kept,
-    };
     let overhead = overhead.or(general).unwrap_or(OVERHEAD_BY_DEADLINE);
-    let thin = ThinRepair::at_most(overhead).with_goal(goal);
-    let thin = thin.map_err(|error| match error.field {
-        "deadline" => reader.wrong("deadline", error.problem),
-        _ => reader.wrong("residual", "must be 50% at most; write residual = \"1%\""),
-    });
-    thin.map(Some)
+    let repair = |deliver, order| {
+        let goal = DeliveryGoal {
+            deadline,
+            missed_millionths: residual.map_or(DeliveryGoal::usual_miss(deliver), millionths),
+            deliver,
+            order,
+        };
+        let thin = ThinRepair::at_most(overhead).with_goal(goal);
+        thin.map_err(|error| match error.field {
+            "deadline" => reader.wrong("deadline", error.problem),
+            _ => reader.wrong("residual", "must be 50% at most; write residual = \"1%\""),
+        })
+    };
+    // Messages that are worth nothing late are not waited for either.
+    let order = match deliver {
+        Deliver::All => DeliveryOrder::Kept,
+        Deliver::ByDeadline => DeliveryOrder::Any,
+    };
+    Ok(ClassRepair {
+        streams: Some(repair(Deliver::All, DeliveryOrder::Kept)?),
+        messages: Some(repair(deliver, order)?),
+    })
 }
 
 #[cfg(test)]
@@ -96,6 +115,37 @@ mod tests {
 
     fn goal(own: &str, class: &str) -> Result<Option<ThinRepair>, String> {
         read_all(own, class).map(|config| config.classes[0].flow.thin)
+    }
+
+    #[test]
+    fn messages_of_a_class_with_a_deadline_are_given_up_in_any_order_unless_all_are_wanted() {
+        let goal = |class: &str| {
+            let config = read_all("", class).expect("sound");
+            let thin = config.classes[0].flow.thin_messages.expect("a repair");
+            (thin.overhead_percent, thin.goal())
+        };
+        let by_deadline = DeliveryGoal {
+            deadline: Duration::from_millis(150),
+            missed_millionths: 700,
+            deliver: Deliver::ByDeadline,
+            order: DeliveryOrder::Any,
+        };
+        assert_eq!(goal("deadline = \"150ms\""), (90, Some(by_deadline)));
+        let all = DeliveryGoal {
+            missed_millionths: 10_000,
+            deliver: Deliver::All,
+            order: DeliveryOrder::Kept,
+            ..by_deadline
+        };
+        let lines = "deadline = \"150ms\"\ndeliver = \"all\"";
+        assert_eq!(goal(lines), (90, Some(all)));
+        let lines = "deadline = \"150ms\"\nresidual = \"2%\"\noverhead = \"50%\"";
+        let looser = DeliveryGoal {
+            missed_millionths: 20_000,
+            ..by_deadline
+        };
+        assert_eq!(goal(lines), (50, Some(looser)));
+        assert_eq!(goal("overhead = \"50%\""), (50, None));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct RepairReport {
     pub symbols: f64,
     /// Transmissions in the first, the second and the further rounds of repetition.
     pub transmissions: [u8; 3],
+    /// The time by which each repetition is put off.
+    pub put_off_seconds: f64,
     /// The share of messages that this is predicted to let miss the deadline.
     pub will_miss_ratio: f64,
     /// Packets for each message that it is predicted to take.
@@ -61,6 +63,7 @@ impl RepairReport {
             may_miss_ratio: ratio(decision.may_miss),
             symbols: f64::from(decision.ahead_quarters) / 4.0,
             transmissions: decision.times,
+            put_off_seconds: decision.put_off.as_secs_f64(),
             will_miss_ratio: ratio(decision.will_miss),
             packets: ratio(decision.packets),
             before_messages: decision.messages,
@@ -74,7 +77,8 @@ impl RepairReport {
         let [first, second, further] = self.transmissions;
         let hundredths = |ratio: f64| ratio * 100.0;
         let ahead = if self.symbols > 0.0 {
-            format!("{} symbols ahead of each message, ", self.symbols)
+            let plural = if self.symbols > 1.0 { "s" } else { "" };
+            format!("{} symbol{plural} ahead of each message, ", self.symbols)
         } else {
             String::new()
         };
@@ -82,12 +86,18 @@ impl RepairReport {
             0 => String::new(),
             messages => format!("; before, {} of {messages} missed it", self.before_missed),
         };
+        let put_off = if self.put_off_seconds > 0.0 {
+            format!(", each {:.0} ms later", self.put_off_seconds * 1e3)
+        } else {
+            String::new()
+        };
         let left_out = match self.left_out {
             0 => String::new(),
+            1 => " (1 change of the class left out)".to_owned(),
             changes => format!(" ({changes} changes of the class left out)"),
         };
         format!(
-            "{class}: {ahead}{first}, {second}, {further} transmissions in the rounds of repetition: {:.1} % are lost (+-{:.1}), \
+            "{class}: {ahead}{first}, {second}, {further} transmissions in the rounds of repetition{put_off}: {:.1} % are lost (+-{:.1}), \
              {:.2} % may miss {:.0} ms, {:.2} % will for {:.2} packets each{before}{left_out}",
             hundredths(self.lost_ratio),
             hundredths(self.lost_error_ratio),
@@ -181,6 +191,7 @@ mod tests {
                 messages: 800,
                 ahead_quarters: 5,
                 times: [1, 2, 2],
+                put_off: Duration::from_millis(40),
             },
         }
     }
@@ -198,15 +209,29 @@ mod tests {
         assert_eq!(told.len(), 1);
         for words in [
             "class 3: 1.25 symbols ahead",
-            "1, 2, 2 transmissions",
+            "1.25 symbols ahead of each message",
+            "1, 2, 2 transmissions in the rounds of repetition, each 40 ms later:",
             "29.4 % are lost (+-4.0)",
             "1.00 % may miss 90 ms, 0.80 % will for 2.13 packets",
             "before, 12 of 800 missed it",
         ] {
             assert!(told[0].1.contains(words), "{words} in {}", told[0].1);
         }
+        let mut one = change(11_000, 3);
+        one.decision.ahead_quarters = 4;
+        one.decision.put_off = Duration::ZERO;
+        repairs.note(0, change(10_900, 3));
+        repairs.note(0, one);
+        let told = due(&mut repairs, 11_000).remove(0).1;
+        for words in [
+            ": 1 symbol ahead",
+            "repetition: ",
+            "(1 change of the class left out)",
+        ] {
+            assert!(told.contains(words), "{words} in {told}");
+        }
         let kept = repairs.of_class(3);
-        assert_eq!((kept.len(), kept[0].uptime_seconds), (1, 0.1));
+        assert_eq!((kept.len(), kept[0].uptime_seconds), (2, 0.1));
         assert_eq!(repairs.of_class(4), []);
     }
 

@@ -438,6 +438,7 @@ pub(in crate::gateway) fn classes(
                     .saturating_sub(class.messages_delivered),
                 messages_lost: BTreeMap::from([
                     ("late_unsent", class.late_unsent),
+                    ("late_given_up", class.late_given_up),
                     ("late_arrived", class.late_arrived),
                     ("full", class.dropped_full),
                     ("oversize", class.dropped_oversize),

@@ -2,7 +2,7 @@
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
-use super::super::records::{Accepted, RecordPiece, SpliceRecord};
+use super::super::records::{Accepted, RecordPiece, RecordReader, SpliceRecord};
 use super::super::restored::Role;
 use super::super::shared::Shared;
 use super::{Association, Phase, Way};
@@ -16,9 +16,9 @@ impl Association {
     /// Takes a payload of the flow's connection, or of datagram mode.
     pub(in super::super) fn on_octets(&mut self, now: Instant, shared: &mut Shared, octets: &[u8]) {
         self.doubted = false;
-        if let Way::Stream(link) = &mut self.way {
-            let id = link.id;
-            let mut reader = core::mem::take(&mut link.reader);
+        if let Some(reader) = self.reader_mut() {
+            let mut reader = core::mem::take(reader);
+            let connection = self.connection();
             let mut input = octets;
             while self.is_alive() {
                 match reader.next(&mut input) {
@@ -31,10 +31,10 @@ impl Association {
                     Err(_) => self.on_malformed(now, shared),
                 }
             }
-            if let Way::Stream(link) = &mut self.way
-                && link.id == id
+            if self.connection() == connection
+                && let Some(kept) = self.reader_mut()
             {
-                link.reader = reader;
+                *kept = reader;
             }
         } else {
             let mut rest = octets;
@@ -45,6 +45,14 @@ impl Association {
                     self.on_malformed(now, shared);
                 }
             }
+        }
+    }
+
+    const fn reader_mut(&mut self) -> Option<&mut RecordReader> {
+        match &mut self.way {
+            Way::Stream(link) => Some(&mut link.reader),
+            Way::AnyOrder { reader, .. } => Some(reader),
+            Way::Away | Way::Messages(_) => None,
         }
     }
 
@@ -72,7 +80,7 @@ impl Association {
             (SpliceRecord::Accepted(accepted), Role::Opener) => self.on_accepted(shared, accepted),
             (SpliceRecord::Message(message), _) => {
                 self.note_activity(now);
-                let deadline = self.class.deadline;
+                let deadline = self.late_after(shared);
                 let counters = shared.counters.classes.entry(self.class.id).or_default();
                 let pool = &mut shared.pool;
                 let is_first = self
@@ -93,6 +101,7 @@ impl Association {
                 self.answered = false;
             }
             (SpliceRecord::Reset(code), _) => self.on_reset(now, shared, *code),
+            (SpliceRecord::Goal(thin), _) => self.on_goal(now, shared, *thin),
             (SpliceRecord::Ignored, _) => {}
             _ => return Err(Misplaced),
         }

@@ -66,11 +66,34 @@ impl Association {
         })
     }
 
-    /// Sends the opening first, where records are a stream.
-    pub(super) fn say_open_on_stream(&mut self, now: Instant, shared: &mut Shared) {
-        let open = self.open_record();
-        if let Way::Stream(link) = &mut self.way {
-            link.send(now, &mut shared.endpoint, &open);
+    /// Adds the opening, and the goal if there is one.
+    fn write_opening(&self, out: &mut Vec<u8>) {
+        self.open_record().encode(out);
+        if let Some(thin) = self.goal_to_say() {
+            SpliceRecord::Goal(thin).encode(out);
+        }
+    }
+
+    /// Sends the opening first, where nothing that is sent is lost.
+    pub(super) fn say_open(&mut self, now: Instant, shared: &mut Shared) {
+        let (open, goal) = (self.open_record(), self.goal_to_say());
+        let said = match &mut self.way {
+            Way::Stream(link) => {
+                link.send(now, &mut shared.endpoint, &open);
+                if let Some(thin) = goal {
+                    link.send(now, &mut shared.endpoint, &SpliceRecord::Goal(thin));
+                }
+                true
+            }
+            Way::AnyOrder { id, .. } => {
+                let id = *id;
+                let mut tpdu = Vec::new();
+                self.write_opening(&mut tpdu);
+                write(now, shared, id, &tpdu)
+            }
+            Way::Away | Way::Messages(_) => false,
+        };
+        if said {
             self.opened_at = Some(now);
         }
     }
@@ -80,7 +103,7 @@ impl Association {
         match self.way {
             Way::Away => {}
             Way::Stream(_) => self.feed_stream(now, shared),
-            Way::Messages(id) => self.feed_messages(now, shared, id),
+            Way::Messages(id) | Way::AnyOrder { id, .. } => self.feed_messages(now, shared, id),
         }
     }
 
@@ -133,7 +156,12 @@ impl Association {
 
     fn wants_open(&self, now: Instant) -> bool {
         let old = |at: Instant| now.saturating_since(at) >= OPEN_EVERY;
-        self.role == Role::Opener && (!self.answered || self.opened_at.is_none_or(old))
+        let again = match self.way {
+            // It is not lost.
+            Way::AnyOrder { .. } => self.opened_at.is_none(),
+            _ => !self.answered || self.opened_at.is_none_or(old),
+        };
+        self.role == Role::Opener && again
     }
 
     fn feed_messages(&mut self, now: Instant, shared: &mut Shared, id: ConnectionId) {
@@ -150,14 +178,19 @@ impl Association {
         if let Some(bound) = self.take_answer() {
             let mut tpdu = Vec::new();
             self.name_flow(&mut tpdu);
+            if let Some(thin) = self.class.thin_messages.filter(|_| self.owes_goal) {
+                SpliceRecord::Goal(thin).encode(&mut tpdu);
+            }
             Self::accepted_record(bound).encode(&mut tpdu);
             self.owes_answer = !write(now, shared, id, &tpdu);
+            self.owes_goal &= self.owes_answer;
         }
+        let deadline = self.late_after(shared);
         loop {
             let counters = shared.counters.classes.entry(self.class.id).or_default();
-            let deadline = self.class.deadline;
             self.outbox
                 .drop_hopeless(now, deadline, part_bytes, counters);
+            let since = self.outbox.first_taken_at().unwrap_or(now);
             let Some(part) = self.outbox.next(part_bytes) else {
                 break;
             };
@@ -166,7 +199,7 @@ impl Association {
             let mut tpdu = Vec::new();
             let opens = self.wants_open(now);
             if opens {
-                self.open_record().encode(&mut tpdu);
+                self.write_opening(&mut tpdu);
             } else {
                 self.name_flow(&mut tpdu);
             }
@@ -175,7 +208,7 @@ impl Association {
             if shares {
                 tpdu.extend_from_slice(&message);
             }
-            if !write(now, shared, id, &tpdu) {
+            if !write_since(now, shared, (id, since), &tpdu) {
                 break;
             }
             if opens {
@@ -183,7 +216,7 @@ impl Association {
             }
             if shares {
                 self.outbox.sent(part_bytes);
-            } else if !self.send_behind_opening(now, shared, id, &message) {
+            } else if !self.send_behind_opening(now, shared, (id, since), &message) {
                 break;
             } else {
                 self.outbox.sent(part_bytes);
@@ -195,7 +228,9 @@ impl Association {
             let mut tpdu = Vec::new();
             self.name_flow(&mut tpdu);
             word.record().encode(&mut tpdu);
-            if write(now, shared, id, &tpdu) {
+            // A word would overtake messages that are being repaired; the end of the connection does not.
+            let is_end = word == LastWord::End && matches!(self.way, Way::AnyOrder { .. });
+            if is_end || write(now, shared, id, &tpdu) {
                 shared.endpoint.close(now, id);
                 self.gone = true;
             }
@@ -206,19 +241,30 @@ impl Association {
         &self,
         now: Instant,
         shared: &mut Shared,
-        id: ConnectionId,
+        to: (ConnectionId, Instant),
         message: &[u8],
     ) -> bool {
         let mut tpdu = Vec::new();
         self.name_flow(&mut tpdu);
         tpdu.extend_from_slice(message);
-        write(now, shared, id, &tpdu)
+        write_since(now, shared, to, &tpdu)
     }
 }
 
 /// Whether AeroTP took the TPDU. A TPDU that it can never take counts as taken, and lost.
 fn write(now: Instant, shared: &mut Shared, id: ConnectionId, tpdu: &[u8]) -> bool {
-    shared.endpoint.write_message(now, id, tpdu).unwrap_or(true)
+    write_since(now, shared, (id, now), tpdu)
+}
+
+/// Does the same with a message that has waited since then.
+fn write_since(
+    now: Instant,
+    shared: &mut Shared,
+    (id, since): (ConnectionId, Instant),
+    tpdu: &[u8],
+) -> bool {
+    let written = shared.endpoint.write_message_since(now, id, tpdu, since);
+    written.unwrap_or(true)
 }
 
 impl LastWord {

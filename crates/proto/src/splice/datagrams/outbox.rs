@@ -98,6 +98,11 @@ impl Outbox {
         }
     }
 
+    /// The time at which the first message was taken.
+    pub(in super::super) fn first_taken_at(&self) -> Option<Instant> {
+        self.queue.front().map(|first| first.taken_at)
+    }
+
     /// The next part to send, of at most `part_bytes` octets. It stays until [`Outbox::sent`].
     pub(in super::super) fn next(&mut self, part_bytes: usize) -> Option<MessageRecord<'_>> {
         if self.queue.front()?.part_bytes != part_bytes {

@@ -16,7 +16,7 @@ use super::{Flow, Phase};
 use crate::machine::PathId;
 use crate::timer::TimerTable;
 use crate::transport::aerotp::{
-    CloseReason, ConnectError, ConnectionConfig, ConnectionId, Treatment,
+    AckScheme, CloseReason, ConnectError, ConnectionConfig, ConnectionId, ModeRules, Treatment,
 };
 use crate::units::Instant;
 use crate::wire::{Mode, Port};
@@ -76,6 +76,7 @@ impl Flow {
             fec_words: open.fec_words,
             block: open.block,
             thin: None,
+            thin_messages: None,
             window: crate::units::ByteCount(u64::from(open.window)),
             resume: open.resume,
             durable: open.durable,
@@ -228,6 +229,11 @@ impl Flow {
         self.link = Some(Link::new(id));
         self.doubted = false;
         self.send(now, shared, &SpliceRecord::Open(Box::new(open)));
+        let follows_goals = ModeRules::of(self.class.mode).acks == AckScheme::Aggregated;
+        let goal = self.class.thin.and_then(|_| self.class.thin_stream(None));
+        if let Some(thin) = goal.filter(|_| follows_goals) {
+            self.send(now, shared, &SpliceRecord::Goal(thin));
+        }
         if let Phase::Ending(outcome) = self.phase {
             self.say_last_word(now, shared, outcome);
         }
@@ -291,6 +297,7 @@ impl Flow {
             unsent_bytes_max: shared.config.unsent_max.as_usize(),
         };
         let treated = shared.endpoint.treat(now, id, treatment);
+        self.follow_goal(now, shared, id);
         self.attempt = open.attempt;
         self.link = Some(Link::new(id));
         self.doubted = false;
@@ -324,6 +331,13 @@ impl Flow {
             self.answer(now, shared);
             shared.class(self.class.id).resumed += 1;
             self.tell_resume(now, shared);
+        }
+    }
+
+    /// Repairs the way back as the opener asked for.
+    pub(super) fn follow_goal(&self, now: Instant, shared: &mut Shared, id: ConnectionId) {
+        if let Some(thin) = self.class.thin_stream(None) {
+            shared.endpoint.allow_thin(now, id, thin);
         }
     }
 

@@ -98,7 +98,13 @@ impl Flow {
                 }
             }
             (SpliceRecord::Reset(code), _) => self.on_reset(now, shared, *code),
-            (SpliceRecord::Ignored, _) => {}
+            (SpliceRecord::Goal(thin), Role::Acceptor) => {
+                self.class.thin = Some(*thin);
+                if let Some(id) = self.connection() {
+                    self.follow_goal(now, shared, id);
+                }
+            }
+            (SpliceRecord::Goal(_) | SpliceRecord::Ignored, _) => {}
             _ => return Err(MISPLACED),
         }
         Ok(())

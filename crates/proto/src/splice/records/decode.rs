@@ -1,15 +1,17 @@
 //! The way from octets to records.
 
-use super::encode::{flags, host};
+use super::encode::{flags, goal_flags, host};
 use super::{
     Accepted, Delivered, HEADER_BYTES, Hearer, MessageRecord, Open, QUESTIONS_MAX, Question,
     SpliceRecord, kind,
 };
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
+use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use crate::splice::address::{Destination, FlowId, FlowKind, Host, HostName};
 use crate::splice::class::ClassId;
 use crate::splice::codes::{RefuseCode, ResetCode};
+use crate::transport::aerotp::ThinRepair;
 use crate::units::Duration;
 use crate::wire::aerotp::FecStrength;
 use core::net::{IpAddr, SocketAddr};
@@ -136,6 +138,10 @@ impl<'a> SpliceRecord<'a> {
             kind::STOP => Self::Stop,
             kind::ASK => return decode_ask(fields).map(Self::Ask),
             kind::GONE => return decode_gone(fields).map(Self::Gone),
+            kind::GOAL => match decode_goal(&mut fields)? {
+                Some(thin) => Self::Goal(thin),
+                None => return Ok(Self::Ignored),
+            },
             kind::OPTIONAL.. => return Ok(Self::Ignored),
             _ => return Err(MalformedRecord::UnknownType(kind)),
         };
@@ -210,6 +216,43 @@ fn decode_open(mut fields: Fields<'_>) -> Result<Open, MalformedRecord> {
         kept_from,
         destination,
     })
+}
+
+/// The repair that a goal asks for; `None` if a later version says more about it.
+fn decode_goal(fields: &mut Fields<'_>) -> Result<Option<ThinRepair>, MalformedRecord> {
+    let (set, overhead) = (fields.octet()?, fields.octet()?);
+    let (missed_millionths, micros) = (fields.u32()?, fields.u32()?);
+    if set & !goal_flags::ALL != 0 {
+        return Ok(None);
+    }
+    let plain = ThinRepair::at_most(overhead);
+    if micros == 0 {
+        return if set == 0 && missed_millionths == 0 {
+            Ok(Some(plain))
+        } else {
+            Err(fields.wrong("deadline"))
+        };
+    }
+    let either = |flag: u8| set & flag != 0;
+    let goal = DeliveryGoal {
+        deadline: Duration::from_micros(u64::from(micros)),
+        missed_millionths,
+        deliver: if either(goal_flags::BY_DEADLINE) {
+            Deliver::ByDeadline
+        } else {
+            Deliver::All
+        },
+        order: if either(goal_flags::ANY_ORDER) {
+            DeliveryOrder::Any
+        } else {
+            DeliveryOrder::Kept
+        },
+    };
+    let thin = plain.with_goal(goal).map_err(|error| match error.field {
+        "deadline" => fields.wrong("deadline"),
+        _ => fields.wrong("residual"),
+    });
+    thin.map(Some)
 }
 
 fn decode_block(fields: &mut Fields<'_>) -> Result<Option<BlockPlan>, MalformedRecord> {

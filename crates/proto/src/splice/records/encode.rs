@@ -1,7 +1,9 @@
 //! The way from records to octets.
 
 use super::{BODY_BYTES_MAX, HEADER_BYTES, Hearer, MessageRecord, Open, SpliceRecord, kind};
+use crate::repair::{Deliver, DeliveryOrder};
 use crate::splice::address::{FlowKind, Host};
+use crate::transport::aerotp::ThinRepair;
 use core::net::{IpAddr, SocketAddr};
 
 /// Flags of an `OPEN`.
@@ -15,6 +17,13 @@ pub(super) mod flags {
     pub(in super::super) const EARLIER: u8 = 64;
     pub(in super::super) const UNKNOWN: u8 = 128;
     pub(in super::super) const ANSWERED: u8 = EARLIER | UNKNOWN;
+}
+
+/// Flags of a `GOAL`.
+pub(super) mod goal_flags {
+    pub(in super::super) const BY_DEADLINE: u8 = 1;
+    pub(in super::super) const ANY_ORDER: u8 = 2;
+    pub(in super::super) const ALL: u8 = BY_DEADLINE | ANY_ORDER;
 }
 
 /// The kinds of host fields.
@@ -60,6 +69,7 @@ impl SpliceRecord<'_> {
                 }
             }
             Self::Gone(flows) => flows.iter().for_each(|flow| out.extend_from_slice(&flow.0)),
+            Self::Goal(thin) => encode_goal(*thin, out),
             Self::Finished | Self::Stop | Self::Ignored => {}
         }
         let body = start + HEADER_BYTES;
@@ -83,9 +93,26 @@ impl SpliceRecord<'_> {
             Self::Stop => kind::STOP,
             Self::Ask(_) => kind::ASK,
             Self::Gone(_) => kind::GONE,
-            Self::Ignored => kind::OPTIONAL,
+            Self::Goal(_) => kind::GOAL,
+            Self::Ignored => kind::LAST_OPTIONAL + 1,
         }
     }
+}
+
+fn encode_goal(thin: ThinRepair, out: &mut Vec<u8>) {
+    let goal = thin.goal();
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    out.push(goal.map_or(0, |goal| {
+        flag(goal.deliver == Deliver::ByDeadline, goal_flags::BY_DEADLINE)
+            | flag(goal.order == DeliveryOrder::Any, goal_flags::ANY_ORDER)
+    }));
+    out.push(thin.overhead_percent);
+    let (missed, deadline) = goal.map_or((0, 0), |goal| {
+        let micros = u32::try_from(goal.deadline.as_micros()).unwrap_or(u32::MAX);
+        (goal.missed_millionths, micros)
+    });
+    out.extend_from_slice(&missed.to_be_bytes());
+    out.extend_from_slice(&deadline.to_be_bytes());
 }
 
 const fn again_bits(again: Option<Hearer>) -> u8 {

@@ -24,6 +24,7 @@ use super::codes::{RefuseCode, ResetCode};
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
 use crate::splice::class::ClassId;
+use crate::transport::aerotp::ThinRepair;
 use crate::units::Duration;
 use crate::wire::aerotp::FecStrength;
 use core::net::SocketAddr;
@@ -56,6 +57,9 @@ mod kind {
     pub(super) const LAST: u8 = GONE;
     /// The first optional type: from here on, a receiver ignores types that it does not know.
     pub(super) const OPTIONAL: u8 = 128;
+    pub(super) const GOAL: u8 = 128;
+    /// The last optional type that is defined.
+    pub(super) const LAST_OPTIONAL: u8 = GOAL;
 }
 
 /// A record.
@@ -91,6 +95,9 @@ pub enum SpliceRecord<'a> {
     Ask(Vec<Question>),
     /// The flows, of those that were asked about, that are not known here.
     Gone(Vec<FlowId>),
+    /// The repair that the flow asks for, of what leaves as it is written: from the opener with an opening, and back from
+    /// an acceptor that reads in any order from now on.
+    Goal(ThinRepair),
     /// A record of a type that may be ignored.
     Ignored,
 }

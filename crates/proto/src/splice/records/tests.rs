@@ -2,6 +2,7 @@
 //! accepted.
 
 use super::*;
+use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use crate::splice::address::{Host, HostName};
 use core::fmt::Write as _;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -40,6 +41,31 @@ fn any_block() -> impl Strategy<Value = Option<BlockPlan>> {
         BlockPlan::new(k, repairs, Duration::from_micros(u64::from(micros)))
     });
     prop_oneof![Just(None), plan]
+}
+
+fn any_goal() -> impl Strategy<Value = ThinRepair> {
+    let goal = (1_u32..=3_600_000_000, 0_u32..=50_000, any::<[bool; 2]>());
+    (any::<u8>(), proptest::option::of(goal)).prop_map(|(overhead, goal)| {
+        let plain = ThinRepair::at_most(overhead);
+        let Some((micros, tens, [by_deadline, any_order])) = goal else {
+            return plain;
+        };
+        let goal = DeliveryGoal {
+            deadline: Duration::from_micros(u64::from(micros)),
+            missed_millionths: tens * 10,
+            deliver: if by_deadline {
+                Deliver::ByDeadline
+            } else {
+                Deliver::All
+            },
+            order: if any_order {
+                DeliveryOrder::Any
+            } else {
+                DeliveryOrder::Kept
+            },
+        };
+        plain.with_goal(goal).expect("in range")
+    })
 }
 
 fn any_hearer() -> impl Strategy<Value = Option<Hearer>> {
@@ -143,6 +169,7 @@ fn any_record() -> impl Strategy<Value = Owned> {
         }),
         proptest::collection::vec(any::<[u8; 16]>(), 0..40)
             .prop_map(|flows| SpliceRecord::Gone(flows.into_iter().map(FlowId).collect())),
+        any_goal().prop_map(SpliceRecord::Goal),
         Just(SpliceRecord::Ignored),
     ];
     prop_oneof![
@@ -317,9 +344,35 @@ fn values_that_a_field_may_not_have_are_malformed() {
     assert_eq!(malformed(0, &[]), MalformedRecord::UnknownType(0));
     assert_eq!(malformed(127, &[]), MalformedRecord::UnknownType(127));
     assert_eq!(
-        SpliceRecord::decode(128, &[1, 2]),
+        SpliceRecord::decode(129, &[1, 2]),
         Ok(SpliceRecord::Ignored)
     );
+}
+
+#[test]
+fn a_goal_of_a_later_version_is_ignored_and_one_that_makes_no_sense_is_malformed() {
+    let goal = |octets: [u8; 10]| match SpliceRecord::decode(128, &octets) {
+        Ok(SpliceRecord::Goal(thin)) => Ok(Some(thin)),
+        Ok(_) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let sound = [3, 90, 0, 0, 2, 188, 0, 2, 73, 240];
+    assert!(matches!(goal(sound), Ok(Some(_))));
+    let with = |at: usize, value: u8| {
+        let mut octets = sound;
+        octets[at] = value;
+        goal(octets)
+    };
+    assert_eq!(with(0, 4), Ok(None));
+    let wrong = |field| Err(MalformedRecord::Value { kind: 128, field });
+    assert_eq!(with(6, 255), wrong("deadline"));
+    assert_eq!(with(2, 1), wrong("residual"));
+    assert_eq!(goal([3, 90, 0, 0, 0, 0, 0, 0, 0, 0]), wrong("deadline"));
+    assert_eq!(goal([0, 90, 0, 0, 0, 1, 0, 0, 0, 0]), wrong("deadline"));
+    for len in [0, 9, 11] {
+        let wrong = MalformedRecord::Length { kind: 128, len };
+        assert_eq!(malformed(128, &vec![0; len]), wrong);
+    }
 }
 
 /// A record as `docs/protocol/splice.md` specifies it, octet by octet.
@@ -433,6 +486,18 @@ fn the_other_records_have_their_golden_octets() {
     assert_eq!(
         hex(&ask),
         "0c0018303132333435363738396162636465660000000000000007"
+    );
+    let goal = DeliveryGoal {
+        deadline: Duration::from_millis(150),
+        missed_millionths: 700,
+        deliver: Deliver::ByDeadline,
+        order: DeliveryOrder::Any,
+    };
+    let thin = ThinRepair::at_most(90).with_goal(goal).expect("sound");
+    assert_eq!(hex(&SpliceRecord::Goal(thin)), "80000a035a000002bc000249f0");
+    assert_eq!(
+        hex(&SpliceRecord::Goal(ThinRepair::at_most(40))),
+        "80000a00280000000000000000"
     );
     let gone = SpliceRecord::Gone(vec![flow]);
     assert_eq!(hex(&gone), "0d001030313233343536373839616263646566");

@@ -21,6 +21,7 @@ use super::modes::ModeRules;
 use super::packing::Packing;
 use super::receiver::Receiver;
 use super::sender::Sender;
+use super::thin_repair::ThinRepair;
 use super::tombstones::{Past, Tombstone};
 use super::tpdu_shape::TpduShape;
 use crate::bytes::Chunk;
@@ -206,6 +207,10 @@ impl Connection {
         self.sender.rtt().smoothed()
     }
 
+    pub(super) fn rtt_min(&self) -> Option<Duration> {
+        self.sender.rtt().min()
+    }
+
     /// Takes the round trip of the path, which was learned elsewhere.
     pub(super) fn expect_round_trip(&mut self, now: Instant, round_trip: Duration) {
         self.sender.expect_round_trip(now, round_trip);
@@ -342,6 +347,7 @@ impl Connection {
         &mut self,
         now: Instant,
         octets: &[u8],
+        since: Instant,
     ) -> Result<bool, WriteError> {
         self.writable()?;
         let max = self.sender.payload_bytes();
@@ -354,7 +360,7 @@ impl Connection {
         if octets.is_empty() && self.rules.connection {
             return Err(WriteError::EmptyMessage);
         }
-        Ok(self.sender.write_message(now, octets))
+        Ok(self.sender.write_message(now, octets, since))
     }
 
     pub(super) fn read(&mut self, now: Instant) -> Option<Chunk> {
@@ -364,6 +370,17 @@ impl Connection {
     /// Lets what the peer writes be read as it comes, from now on.
     pub(super) fn read_in_any_order(&mut self) {
         self.receiver.read_in_any_order();
+    }
+
+    /// Lets the peer take back what it wrote, from now on.
+    pub(super) const fn do_without_withdrawn(&mut self) {
+        self.receiver.do_without_withdrawn();
+    }
+
+    /// Repairs this side's data as `allowed` says while nothing waits to be sent, from now on.
+    pub(super) fn allow_thin(&mut self, allowed: ThinRepair) {
+        self.config.thin = Some(allowed);
+        self.sender.allow_thin(allowed);
     }
 
     /// Whether everything that the peer wrote is here, with its end.
@@ -457,6 +474,7 @@ impl Connection {
 
     /// Brings the connection as a whole up to date. Called after every input.
     pub(super) fn settle(&mut self, now: Instant) {
+        self.counters.late_unsent = self.sender.late_unsent();
         if self.receiver.take_readable() {
             self.events.push_back(Event::Readable(self.id));
         }

@@ -42,6 +42,8 @@ pub struct Counters {
     pub confirmed_bytes: u64,
     /// Sender: times from the first transmission of a TPDU to the arrival of its confirmation.
     pub confirmed_after: DelaySpread,
+    /// Sender: messages that never left, because they would have been too late.
+    pub late_unsent: u64,
     /// Sender: times that a whole timeout passed in silence.
     pub stalls: u64,
     /// Receiver: TPDUs accepted, first copies only.
@@ -62,6 +64,8 @@ pub struct Counters {
     pub corrected_symbols: u64,
     /// Receiver: TPDUs rebuilt from blocks.
     pub recovered_fec_block: u64,
+    /// Receiver: TPDUs that the sender took back, because they would have been too late, and that had not arrived.
+    pub late_withdrawn: u64,
     /// Receiver: TPDUs given up that never arrived.
     pub residual_lost: u64,
     /// Receiver: TPDUs given up that had arrived damaged.
@@ -135,6 +139,8 @@ impl core::ops::AddAssign for Counters {
             confirmed_tpdus,
             confirmed_bytes,
             confirmed_after,
+            late_unsent,
+            late_withdrawn,
             stalls,
             accepted_tpdus,
             delivered_bytes,
@@ -167,6 +173,8 @@ impl core::ops::AddAssign for Counters {
         self.confirmed_tpdus += confirmed_tpdus;
         self.confirmed_bytes += confirmed_bytes;
         self.confirmed_after += confirmed_after;
+        self.late_unsent += late_unsent;
+        self.late_withdrawn += late_withdrawn;
         self.stalls += stalls;
         self.accepted_tpdus += accepted_tpdus;
         self.delivered_bytes += delivered_bytes;

@@ -33,6 +33,7 @@ use super::modes::ModeRules;
 use super::path_control::PathControl;
 use super::rate_source::RateSource;
 use super::schedule::PathSchedule;
+use super::thin_repair::ThinRepair;
 use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
 use crate::machine::{AckedWays, Deadline, PathId, PathSizes};
@@ -338,7 +339,21 @@ impl AerotpEndpoint {
         id: ConnectionId,
         octets: &[u8],
     ) -> Result<bool, WriteError> {
-        self.with(now, id, |c| c.write_message(now, octets))
+        self.write_message_since(now, id, octets, now)
+    }
+
+    /// Does the same with a message that has waited since then: its deadline counts from there.
+    ///
+    /// # Errors
+    /// As [`AerotpEndpoint::write_message`].
+    pub fn write_message_since(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        octets: &[u8],
+        since: Instant,
+    ) -> Result<bool, WriteError> {
+        self.with(now, id, |c| c.write_message(now, octets, since))
             .unwrap_or(Err(WriteError::Closed))
     }
 
@@ -350,6 +365,18 @@ impl AerotpEndpoint {
     /// Lets what the peer writes on a connection be read as it comes, from now on.
     pub fn read_in_any_order(&mut self, now: Instant, id: ConnectionId) {
         self.with(now, id, Connection::read_in_any_order);
+    }
+
+    /// Lets the peer take back what it wrote on a connection, from now on, whatever the order of reading: what was taken
+    /// back is passed over.
+    pub fn do_without_withdrawn(&mut self, now: Instant, id: ConnectionId) {
+        self.with(now, id, Connection::do_without_withdrawn);
+    }
+
+    /// Repairs what this side writes on a connection as `allowed` says while nothing waits to be sent, from now on. With a
+    /// goal in any order the peer has to read so, or to do without what was taken back.
+    pub fn allow_thin(&mut self, now: Instant, id: ConnectionId, allowed: ThinRepair) {
+        self.with(now, id, |connection| connection.allow_thin(allowed));
     }
 
     /// Takes a payload's memory back for the next payload.

@@ -79,6 +79,8 @@ pub(super) struct Receiver {
     deliver_damaged: bool,
     window: u16,
     ring: Reassembly,
+    /// Whether the peer may take back what is still to be read in its turn.
+    spares_withdrawn: bool,
     acks: Acknowledger,
     channel: Option<Box<ChannelReport>>,
     blocks: BlockAssembly,
@@ -122,6 +124,7 @@ impl Receiver {
             deliver_damaged: config.deliver_damaged,
             window: config.window_tpdus,
             ring,
+            spares_withdrawn: false,
             acks: Acknowledger::new(rules.acks, config),
             channel: config
                 .adapt
@@ -214,7 +217,9 @@ impl Receiver {
                 },
             );
             // A payload that was taken back mends nothing.
-            if !arrival.is_withdrawn {
+            if arrival.is_withdrawn {
+                counters.late_withdrawn += 1;
+            } else {
                 self.blocks.on_source(now, arrival.seq, arrival.body);
                 self.rebuild(now, counters, trace);
                 let rebuilt = self.windows.on_source(arrival.seq, arrival.body);
@@ -450,10 +455,15 @@ impl Receiver {
         self.ring.read_in_any_order();
     }
 
-    /// Whether a payload was taken back that is still to be read in its turn: only who reads in any order may be kept from
-    /// one.
+    /// Lets the peer take back what it wrote, from now on: what is read in its turn passes over it.
+    pub(super) const fn do_without_withdrawn(&mut self) {
+        self.spares_withdrawn = true;
+    }
+
+    /// Whether a payload was taken back that this side waits for.
     pub(super) fn cannot_miss(&self, arrival: &Arrival<'_>) -> bool {
-        arrival.is_withdrawn && !self.ring.reads_in_any_order() && self.ring.is_wanted(arrival.seq)
+        let spares = self.spares_withdrawn || self.ring.reads_in_any_order();
+        arrival.is_withdrawn && !spares && self.ring.is_wanted(arrival.seq)
     }
 
     /// The next payload. Of a connection an empty one was taken back.

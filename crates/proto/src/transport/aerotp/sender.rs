@@ -10,6 +10,7 @@
 
 mod answers;
 mod copies;
+mod late;
 mod silence;
 mod thin;
 mod written;
@@ -105,6 +106,8 @@ pub(super) struct Sender {
     messages: VecDeque<usize>,
     /// The times of writing, where a deadline counts from them.
     written: Written,
+    /// Messages that never left, because they would have been too late.
+    late_unsent: u64,
     board: Scoreboard,
     rtt: RttEstimator,
     parity: ParityPlan,
@@ -150,6 +153,7 @@ impl Sender {
             next_position: 0,
             messages: VecDeque::new(),
             written: Written::default(),
+            late_unsent: 0,
             board: Scoreboard::new(config.first_seq),
             rtt: rto,
             parity: ParityPlan::new(config.block.filter(|_| rules.blocks)),
@@ -185,14 +189,14 @@ impl Sender {
         taken
     }
 
-    /// Takes a whole message, or nothing of it when the buffer is full.
-    pub(super) fn write_message(&mut self, now: Instant, octets: &[u8]) -> bool {
+    /// Takes a whole message that is as old as `since`, or nothing of it when the buffer is full.
+    pub(super) fn write_message(&mut self, now: Instant, octets: &[u8], since: Instant) -> bool {
         if !self.takes_message(octets.len()) {
             self.refused = Some(Refused::Message(octets.len()));
             return false;
         }
         self.buffer.write(octets);
-        self.note_written(now);
+        self.note_written(since);
         self.pausing = false;
         self.messages.push_back(octets.len());
         self.probe_closed_window(now);

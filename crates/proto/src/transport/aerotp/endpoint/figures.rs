@@ -90,6 +90,11 @@ impl AerotpEndpoint {
         self.connection(id).and_then(Connection::rtt)
     }
 
+    /// The shortest round trip that a connection has seen.
+    pub fn rtt_min(&self, id: ConnectionId) -> Option<Duration> {
+        self.connection(id).and_then(Connection::rtt_min)
+    }
+
     /// Payload octets of one TPDU of a connection.
     pub fn payload_bytes(&self, id: ConnectionId) -> Option<usize> {
         self.connection(id).map(Connection::payload_bytes)

@@ -29,6 +29,7 @@ impl Sender {
             + self.ack_flush * MACKS_LOST_FOR_TIMEOUT
             + self.board.reorder_window()
             + slack
+            + self.put_off()
     }
 
     pub(in super::super) fn handle_deadline(

@@ -110,6 +110,17 @@ impl Thin {
         }
     }
 
+    /// The repair that is allowed.
+    pub(super) const fn allowed(&self) -> ThinRepair {
+        self.allowed
+    }
+
+    /// Follows another goal from now on, or another bound of the overhead.
+    pub(super) fn allow(&mut self, allowed: ThinRepair) {
+        self.allowed = allowed;
+        self.chosen = None;
+    }
+
     /// Chooses the plan anew, if it is time.
     fn replan(&mut self, now: Instant, rtt: &RttEstimator, answered_after: Duration) {
         let Some(goal) = self.allowed.goal() else {
@@ -157,6 +168,7 @@ impl Thin {
             messages,
             ahead_quarters: self.plan.ahead_quarters,
             times: self.plan.times,
+            put_off: self.put_off(),
         });
     }
 
@@ -176,7 +188,7 @@ impl Thin {
     }
 
     /// Counts a message that was too late before it left.
-    const fn on_dropped(&mut self) {
+    pub(super) const fn on_dropped(&mut self) {
         self.since.0 = self.since.0.saturating_add(1);
         self.since.1 = self.since.1.saturating_add(1);
     }
@@ -237,6 +249,13 @@ impl Thin {
         self.slack
     }
 
+    /// The time by which the plan puts each repetition off.
+    fn put_off(&self) -> Duration {
+        let planned = self.allowed.goal().is_some();
+        let messages = if planned { self.plan.put_off } else { 0 };
+        self.gap.unwrap_or_default() * u32::from(messages)
+    }
+
     /// The time without an answer after which a TPDU is repeated, once there was an answer to anything.
     fn patience(&self, rtt: &RttEstimator) -> Option<Duration> {
         let smoothed = rtt.smoothed()?;
@@ -265,7 +284,7 @@ impl Thin {
     }
 
     /// Whether the plan sends nothing more after so many attempts.
-    fn gives_up_after(&self, attempts: u16) -> bool {
+    pub(super) fn gives_up_after(&self, attempts: u16) -> bool {
         self.allowed.goal().is_some() && self.plan.times_in(u32::from(attempts)) == 0
     }
 
@@ -299,69 +318,22 @@ impl Sender {
         self.thin.is_some() && !self.has_new()
     }
 
-    /// The time without an answer after which a TPDU is late, while the flow is thin.
+    /// The time by which repetitions are put off, while the flow is thin.
+    pub(super) fn put_off(&self) -> Duration {
+        let thin = self.thin.as_ref().filter(|_| !self.has_new());
+        thin.map_or(Duration::ZERO, Thin::put_off)
+    }
+
+    /// The time without an answer after which a TPDU is repeated, while the flow is thin.
     pub(super) fn late_after(&self) -> Option<Duration> {
+        Some(self.answered_within()? + self.put_off())
+    }
+
+    /// The time within which a TPDU is answered, if the answer is not late.
+    fn answered_within(&self) -> Option<Duration> {
         let thin = self.thin.as_ref().filter(|_| !self.has_new())?;
         let patience = thin.patience(&self.rtt)?;
         Some(patience + self.ack_flush + self.board.reorder_window())
-    }
-
-    /// Whether the payload of `seq` was taken back.
-    pub(in super::super) fn is_withdrawn(&self, seq: TpduSeq) -> bool {
-        self.board.get(seq).is_some_and(|entry| entry.is_withdrawn)
-    }
-
-    /// Notes the time of what was just written, where a deadline counts from it.
-    pub(super) fn note_written(&mut self, now: Instant) {
-        let goal = self.thin.as_ref().and_then(|thin| thin.allowed.goal());
-        if goal.is_some() {
-            self.written.note(now, self.buffer.end());
-        }
-    }
-
-    /// Takes the time at which the octet at `position` was written, which is the next to leave.
-    pub(super) fn take_written(&mut self, position: u64) -> Option<Instant> {
-        self.written.forget_before(position);
-        self.written.at(position)
-    }
-
-    /// Whether what was written then would miss its deadline if it left now, as far as the shortest way tells.
-    fn is_late(&self, now: Instant, written_at: Instant, goal: DeliveryGoal) -> bool {
-        let way = self.rtt.min().unwrap_or_default() / 2;
-        now + way > written_at + goal.deadline
-    }
-
-    /// Drops the messages that have waited too long to be worth anything. They have no numbers yet.
-    pub(super) fn drop_late(&mut self, now: Instant) {
-        let goal = self.thin.as_ref().and_then(|thin| thin.allowed.goal());
-        let Some(goal) = goal.filter(DeliveryGoal::takes_back) else {
-            return;
-        };
-        while let Some(len) = self.messages.front().copied() {
-            let written_at = self.take_written(self.next_position);
-            if !written_at.is_some_and(|at| self.is_late(now, at, goal)) {
-                break;
-            }
-            self.messages.pop_front();
-            self.next_position += len as u64;
-            if let Some(thin) = &mut self.thin {
-                thin.on_dropped();
-            }
-        }
-        self.release(now);
-    }
-
-    /// Takes a message back that would come too late to be worth anything, as far as the shortest way tells.
-    pub(super) fn withdraw_late(&mut self, now: Instant, seq: TpduSeq) {
-        let goal = self.thin.as_ref().and_then(|thin| thin.allowed.goal());
-        let by = goal.filter(DeliveryGoal::takes_back);
-        if let (Some(goal), Some(entry)) = (by, self.board.get(seq)) {
-            let is_late = self.is_late(now, entry.written_at(), goal);
-            let thin = self.thin.as_ref();
-            if is_late || thin.is_some_and(|thin| thin.gives_up_after(entry.attempts)) {
-                self.board.withdraw(seq);
-            }
-        }
     }
 
     /// Lets copies follow the repetition that just left, if they are worth it.
@@ -391,7 +363,7 @@ impl Sender {
     /// unconfirmed beside is copied.
     pub(super) fn repair_ahead(&mut self, now: Instant, seq: TpduSeq, len: usize) {
         let is_thin = self.board.in_flight() <= IN_FLIGHT_MAX;
-        let Some(patience) = self.late_after().filter(|_| is_thin) else {
+        let Some(patience) = self.answered_within().filter(|_| is_thin) else {
             // Of bulk no symbol goes ahead.
             self.board.wait_for_symbols(Duration::ZERO);
             return;
@@ -404,7 +376,7 @@ impl Sender {
             let wait = if goes_ahead {
                 SYMBOL_WAIT
             } else {
-                Duration::ZERO
+                thin.put_off()
             };
             self.board.wait_for_symbols(wait);
             let due = thin.ahead(len);
