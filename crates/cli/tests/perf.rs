@@ -82,6 +82,33 @@ fn with_repair_nothing_is_missing_and_the_repair_is_counted() {
 }
 
 #[test]
+fn a_deadline_brings_the_slow_messages_of_a_thin_test_sooner_and_costs_no_more_than_it_may() {
+    let (_server, address) = server("--rate 10mbit");
+    let (_link, port) = link(
+        &address,
+        "--rate 10mbit --delay 20ms --queue 200 --loss 30%",
+    );
+    // A message every 20 ms, 500 of them.
+    let flags = "-b 480k -l 1200 -n 600kB --rate 10mbit";
+    let plain = measure(&port, flags);
+    let goal = measure(&port, &format!("{flags} --deadline 90ms"));
+    for record in [&plain, &goal] {
+        assert_eq!(record["loss_after_repair"], 0.0, "{record}");
+        assert!((number(record, "sent_messages") - 500.0).abs() < 0.5);
+    }
+    let p99 = |record: &Value| number(&record["delay"], "p99_s");
+    // In virtual time 420 and 90 ms. Whatever a busy machine adds, it adds to both.
+    assert!(p99(&goal) < 0.7 * p99(&plain), "{goal} {plain}");
+    let again = |record: &Value| {
+        let of = |kind: &str| number(record, &format!("wire_{kind}_bytes"));
+        of("retransmission") + of("repair")
+    };
+    // 90 % beyond one repetition of each loss, headers included, and what the first losses cost.
+    assert!(again(&goal) > again(&plain), "{goal} {plain}");
+    assert!(again(&goal) < 1.6 * 600e3, "{goal}");
+}
+
+#[test]
 fn one_way_delays_hold_the_links_and_its_unequal_ways_stay_within_the_stated_bound() {
     let (_server, address) = server("--rate 20mbit");
     let (_link, port) = link(
@@ -223,6 +250,10 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
         ("-t 5 -n 1MB", "cannot be used with"),
         ("-P 0", "1 to 128"),
         ("-P 129", "1 to 128"),
+        ("--deadline 90ms", "--bitrate"),
+        ("-u -b 480k --deadline 90ms", "give --mode reliable"),
+        ("-b 480k --deadline 90ms --residual 60%", "50% at most"),
+        ("-R -b 480k --deadline 90ms", "cannot be used with"),
     ] {
         let output = run(&format!("perf -c 127.0.0.1 {flags}"));
         assert_eq!(output.status.code(), Some(2), "{flags}: {}", said(&output));

@@ -1,6 +1,7 @@
 //! `fulmar perf`: the path between two hosts, measured with a flow of AeroTP; iperf3's letters.
 
 mod amount;
+mod goal;
 mod json;
 mod text;
 
@@ -22,6 +23,7 @@ use fulmar_proto::transport::aerotp::{ConnectionConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
+use goal::GoalArgs;
 use std::net::SocketAddr;
 
 /// The assumption on which one-way delays rest.
@@ -37,6 +39,8 @@ Examples:
       the same over a link of 20 Mbit/s that nobody else uses
   fulmar perf -c 10.0.0.2 -u -b 4M -t 60 -i 1
       4 Mbit/s without repair, a line each second: what a link of 5 Mbit/s itself loses
+  fulmar perf -c 10.0.0.2 -b 480k -l 1200 --deadline 90ms
+      a message every 20 ms, repaired so that 99 of 100 arrive in order within 90 ms, if 90 % more octets do that
   fulmar perf -c 10.0.0.2 -P 8 --rate 20mbit
       the same link shared by eight streams: each one's figures, and how fairly they share
   fulmar perf -c 10.0.0.2 -R --mode nack-mack --fec-words 16 -J | jq .delay.p99_s
@@ -101,6 +105,8 @@ pub(crate) struct PerfArgs {
     /// Client: the server sends.
     #[arg(short = 'R', long)]
     reverse: bool,
+    #[command(flatten)]
+    goal: GoalArgs,
     /// Client: reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable.
     #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
@@ -147,6 +153,8 @@ impl PerfArgs {
             mode: self.mode(),
             fec_words: self.fec_words,
             send_buffer_bytes: connection::send_buffer_bytes(self.bound()),
+            // It was checked.
+            thin: self.goal.thin(self.mode()).ok().flatten(),
             ..connection::settings((self.mtu, self.supposed()), overhead, self.give_up)
         }
     }
@@ -163,6 +171,9 @@ impl PerfArgs {
 
     /// The test that the server is asked for.
     fn test(&self, connection: &ConnectionConfig) -> Result<Test, Failure> {
+        let thin = self.goal.thin(self.mode());
+        thin.map_err(|problem| anyhow!(problem))
+            .or_exit(Exit::Usage)?;
         let payload = connection
             .payload_bytes()
             .map_err(|error| connection::wrong_options(&error))?;

@@ -7,7 +7,7 @@ use super::streams::{PerStream, lane_config, port_of, stream_at};
 use super::test::Test;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, ConfigError, ConnectionConfig, ConnectionId, Counters,
+    AerotpEndpoint, ConfigError, ConnectionConfig, ConnectionId, Counters, ThinRepair,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::{Mode, Port};
@@ -83,7 +83,11 @@ impl Incoming {
         base: ConnectionConfig,
         ahead: i64,
     ) -> Result<Self, ConfigError> {
-        let config = lane_config(&test, test.link_rate(), base);
+        let config = ConnectionConfig {
+            // A sender with a goal asks for answers at once.
+            thin: Some(ThinRepair::default()),
+            ..lane_config(&test, test.link_rate(), base)
+        };
         let mut streams = Vec::with_capacity(usize::from(test.streams));
         for stream in 0..test.streams {
             machine.listen(port_of(stream), config)?;

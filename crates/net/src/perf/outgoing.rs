@@ -20,6 +20,7 @@ pub(super) fn control_config(base: ConnectionConfig) -> ConnectionConfig {
     ConnectionConfig {
         mode: fulmar_proto::wire::Mode::Reliable,
         block: None,
+        thin: None,
         priority: Priority(base.priority.0.saturating_add(1)),
         ..base
     }
