@@ -38,9 +38,10 @@ impl RepairPlan {
         // Symbols are of use where messages wait for each other, or where no repetition comes in time.
         let is_alone = goal.order == DeliveryOrder::Any && outlook.rounds > 0;
         // Nothing is gained by waiting where losses come alone.
-        let put_off_max = match outlook.is_in_bursts() {
-            true => PUT_OFF_MAX,
-            false => 0,
+        let put_off_max = if outlook.is_in_bursts() {
+            PUT_OFF_MAX
+        } else {
+            0
         };
         let alone = (0..=put_off_max)
             .flat_map(|messages| {

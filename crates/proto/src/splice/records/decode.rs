@@ -142,7 +142,7 @@ impl<'a> SpliceRecord<'a> {
                 Some(thin) => Self::Goal(thin),
                 None => return Ok(Self::Ignored),
             },
-            kind::OPTIONAL.. => return Ok(Self::Ignored),
+            kind::UNKNOWN.. => return Ok(Self::Ignored),
             _ => return Err(MalformedRecord::UnknownType(kind)),
         };
         fields.end()?;

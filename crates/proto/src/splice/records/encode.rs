@@ -94,7 +94,7 @@ impl SpliceRecord<'_> {
             Self::Ask(_) => kind::ASK,
             Self::Gone(_) => kind::GONE,
             Self::Goal(_) => kind::GOAL,
-            Self::Ignored => kind::LAST_OPTIONAL + 1,
+            Self::Ignored => kind::UNKNOWN,
         }
     }
 }

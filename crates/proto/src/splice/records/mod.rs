@@ -57,9 +57,9 @@ mod kind {
     pub(super) const LAST: u8 = GONE;
     /// The first optional type: from here on, a receiver ignores types that it does not know.
     pub(super) const OPTIONAL: u8 = 128;
-    pub(super) const GOAL: u8 = 128;
-    /// The last optional type that is defined.
-    pub(super) const LAST_OPTIONAL: u8 = GOAL;
+    pub(super) const GOAL: u8 = OPTIONAL;
+    /// The first optional type that is not defined.
+    pub(super) const UNKNOWN: u8 = GOAL + 1;
 }
 
 /// A record.
