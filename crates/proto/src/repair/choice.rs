@@ -248,5 +248,21 @@ mod tests {
         let (plan, _) = chosen(&by, 150, &pattern);
         let (again, _) = RepairPlan::choose(&by, 150, (&more, &SHAPE), plan);
         assert_eq!(again, plan);
+        // The estimate wanders around one in four. Who looks at the plan in use changes it less often.
+        let mut pattern = one_in(4);
+        let mut rng = Rng::from_seed(5);
+        let (mut in_use, mut fresh) = (plan, plan);
+        let mut changes = [0, 0];
+        for n in 4_000..8_000 {
+            pattern.note(TpduSeq(n), rng.chance(0.25));
+            if n % 25 == 0 {
+                let chosen_now = |from| RepairPlan::choose(&by, 150, (&pattern, &SHAPE), from).0;
+                let (kept, anew) = (chosen_now(in_use), chosen_now(RepairPlan::PLAIN));
+                changes[0] += u32::from(kept != in_use);
+                changes[1] += u32::from(anew != fresh);
+                (in_use, fresh) = (kept, anew);
+            }
+        }
+        assert!(changes[0] * 3 < changes[1] * 2, "{changes:?}");
     }
 }

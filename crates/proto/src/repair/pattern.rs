@@ -198,6 +198,8 @@ mod tests {
         }
         let [at_once, next, later] = [1, 2, 40].map(|n| bursts.after_a_loss(n).millionths());
         assert!(at_once > 550_000, "{at_once}");
+        let behind = bursts.behind_a_loss().millionths();
+        assert!(behind > 550_000, "{behind}");
         assert!(at_once > next && next > later, "{at_once} {next} {later}");
         assert!(later < bursts.loss().millionths() + 20_000);
     }
