@@ -17,6 +17,7 @@
 pub mod document;
 pub mod error;
 mod fields;
+pub mod goal;
 mod reader;
 
 pub use document::{Document, Node, Override, Tree};

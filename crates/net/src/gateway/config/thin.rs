@@ -1,15 +1,10 @@
 //! Goals: `deliver`, `deadline`, `residual` and `overhead` of a class, and `overhead` of `[gateway]`.
 
 use core::time::Duration;
-use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+use fulmar_proto::repair::{Deliver, DeliveryOrder};
 use fulmar_proto::transport::aerotp::ThinRepair;
-use fulmar_proto::units::Probability;
+use fulmar_settings::goal::{self, GoalContext};
 use fulmar_settings::{SettingsError, TableReader};
-
-/// The overhead of a flow with a deadline for which nothing else is said, in hundredths.
-const OVERHEAD_BY_DEADLINE: u8 = 90;
-/// The keys of a class that only `mode = "auto"` heeds.
-const OF_AUTO: [&str; 2] = ["deliver", "residual"];
 
 /// The repair of flows whose class says nothing.
 pub(super) fn general(overhead: Option<u8>) -> ThinRepair {
@@ -18,26 +13,7 @@ pub(super) fn general(overhead: Option<u8>) -> ThinRepair {
 
 /// Reads `overhead`, in hundredths.
 pub(super) fn overhead(reader: Option<&TableReader<'_>>) -> Result<Option<u8>, SettingsError> {
-    let share = reader.map(|reader| reader.value::<Probability>("overhead"));
-    Ok(share.transpose()?.flatten().map(percent))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "0 to 100"
-)]
-fn percent(share: Probability) -> u8 {
-    (share.value() * 100.0).round() as u8
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "0 to a million"
-)]
-fn millionths(share: Probability) -> u32 {
-    (share.value() * 1e6).round() as u32
+    Ok(reader.map(goal::overhead).transpose()?.flatten())
 }
 
 /// The repair of a class's flows, if it says more than the mode.
@@ -53,52 +29,42 @@ pub(super) fn of_class(
     (is_auto, deadline): (bool, Option<Duration>),
     general: Option<u8>,
 ) -> Result<ClassRepair, SettingsError> {
-    let named = (!is_auto).then(|| OF_AUTO.into_iter().find(|key| reader.has(key)));
-    if let Some(key) = named.flatten() {
-        let problem =
-            "is a goal, which a named mode does not follow; write mode = \"auto\", or remove it";
-        return Err(reader.wrong(key, problem));
-    }
-    let deliver = [("all", Deliver::All), ("by deadline", Deliver::ByDeadline)];
-    let deliver = reader.choice("deliver", &deliver)?;
-    let residual = reader.value::<Probability>("residual")?;
-    let overhead = overhead(Some(reader))?;
-    let Some(deadline) = deadline.filter(|_| is_auto) else {
-        let lacking = OF_AUTO.into_iter().find(|key| reader.has(key));
-        if let Some(key) = lacking.filter(|_| deliver != Some(Deliver::All)) {
-            let problem = "needs a deadline; write deadline = \"150ms\", or remove it";
-            return Err(reader.wrong(key, problem));
-        }
-        let plain = overhead.map(ThinRepair::at_most);
-        return Ok(ClassRepair {
-            streams: plain,
-            messages: plain,
-        });
-    };
-    let deliver = deliver.unwrap_or(Deliver::ByDeadline);
-    let overhead = overhead.or(general).unwrap_or(OVERHEAD_BY_DEADLINE);
-    let repair = |deliver, order| {
-        let goal = DeliveryGoal {
+    let with_order = |order| {
+        let context = GoalContext {
+            is_auto,
             deadline,
-            missed_millionths: residual.map_or(DeliveryGoal::usual_miss(deliver), millionths),
-            deliver,
             order,
+            deliver: Deliver::ByDeadline,
+            overhead: general,
         };
-        let thin = ThinRepair::at_most(overhead).with_goal(goal);
-        thin.map_err(|error| match error.field {
-            "deadline" => reader.wrong("deadline", error.problem),
-            _ => reader.wrong("residual", "must be 50% at most; write residual = \"1%\""),
-        })
+        goal::thin_repair(reader, &context)
     };
-    // Messages that are worth nothing late are not waited for either.
-    let order = match deliver {
-        Deliver::All => DeliveryOrder::Kept,
-        Deliver::ByDeadline => DeliveryOrder::Any,
+    // A stream has no use for what comes behind a hole.
+    let whole = |goal| DeliveryGoal {
+        deliver: Deliver::All,
+        ..goal
+    };
+    // Messages that are worth nothing late are not waited for either; the others keep their order.
+    let as_worth = |goal: DeliveryGoal| match goal.deliver {
+        Deliver::All => DeliveryGoal {
+            order: DeliveryOrder::Kept,
+            ..goal
+        },
+        Deliver::ByDeadline => goal,
     };
     Ok(ClassRepair {
-        streams: Some(repair(Deliver::All, DeliveryOrder::Kept)?),
-        messages: Some(repair(deliver, order)?),
+        streams: with_order(DeliveryOrder::Kept)?.map(|thin| changed(thin, whole)),
+        messages: with_order(DeliveryOrder::Any)?.map(|thin| changed(thin, as_worth)),
     })
+}
+
+/// The repair with another goal of the same deadline and the same share of misses.
+fn changed(thin: ThinRepair, change: impl Fn(DeliveryGoal) -> DeliveryGoal) -> ThinRepair {
+    let Some(goal) = thin.goal() else {
+        return thin;
+    };
+    thin.with_goal(change(goal))
+        .expect("its deadline and its residual were accepted before")
 }
 
 #[cfg(test)]
