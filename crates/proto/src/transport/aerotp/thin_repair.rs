@@ -1,8 +1,9 @@
 //! The settings of the repair of thin flows.
 
 use super::config_error::ConfigError;
-use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder, RepairPlan};
 use crate::units::Duration;
+use core::num::NonZeroU8;
 
 /// Millionths in the unit of [`ThinRepair::missed`].
 const MISSED_UNIT: u32 = 10;
@@ -26,6 +27,15 @@ pub struct ThinRepair {
     /// The share that may miss the deadline, in parts of 100,000.
     missed: u16,
     deadline_micros: u32,
+    pinned: Option<PinnedPlan>,
+}
+
+/// A plan that is not chosen, in four octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PinnedPlan {
+    /// Quarters of a symbol ahead, and one.
+    ahead: NonZeroU8,
+    times: [u8; 3],
 }
 
 /// The goal but for its figures.
@@ -87,6 +97,28 @@ impl ThinRepair {
         })
     }
 
+    /// The same with this plan whatever is lost, in place of one that is chosen for the goal: a fixed setting, to put beside
+    /// the choice. Without a goal it means nothing.
+    #[must_use]
+    pub const fn with_plan(self, plan: RepairPlan) -> Self {
+        let pinned = PinnedPlan {
+            ahead: NonZeroU8::MIN.saturating_add(plan.ahead_quarters),
+            times: plan.times,
+        };
+        Self {
+            pinned: Some(pinned),
+            ..self
+        }
+    }
+
+    /// The plan that holds whatever is lost, if there is one.
+    pub fn plan(&self) -> Option<RepairPlan> {
+        self.pinned.map(|pinned| RepairPlan {
+            ahead_quarters: pinned.ahead.get() - 1,
+            times: pinned.times,
+        })
+    }
+
     /// Repair without a goal, of at most so much overhead in hundredths.
     pub const fn at_most(overhead_percent: u8) -> Self {
         Self {
@@ -94,6 +126,7 @@ impl ThinRepair {
             aim: Aim::None,
             missed: 0,
             deadline_micros: 0,
+            pinned: None,
         }
     }
 }
@@ -122,6 +155,18 @@ mod tests {
                 let thin = ThinRepair::at_most(70).with_goal(goal).expect("sound");
                 assert_eq!((thin.overhead_percent, thin.goal()), (70, Some(goal)));
             }
+        }
+    }
+
+    #[test]
+    fn a_fixed_plan_comes_back_as_it_was_given() {
+        assert_eq!(ThinRepair::default().plan(), None);
+        for ahead_quarters in [0, 3, 8] {
+            let plan = RepairPlan {
+                ahead_quarters,
+                times: [1, 2, 4],
+            };
+            assert_eq!(ThinRepair::default().with_plan(plan).plan(), Some(plan));
         }
     }
 

@@ -126,6 +126,10 @@ impl Thin {
         let Some(goal) = self.allowed.goal() else {
             return;
         };
+        if let Some(fixed) = self.allowed.plan() {
+            self.plan = fixed;
+            return;
+        }
         let recent = |(_, at): (Prediction, Instant)| now.saturating_since(at) < PLAN_EVERY;
         let (Some(gap), Some(round_trip)) = (self.gap, rtt.smoothed()) else {
             return;
