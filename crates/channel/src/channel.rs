@@ -153,6 +153,34 @@ impl Channel {
         })
     }
 
+    /// Takes rate, delay and loss from `config` from now on, and leaves all else as it is. Packets that were admitted keep
+    /// their times. The new loss draws from a stream below `rng`. Where capacity is assigned on demand the rate stays.
+    ///
+    /// # Errors
+    /// The first field of `config` that is out of range; then nothing has changed.
+    pub fn change(&mut self, config: &ChannelConfig, rng: &Rng) -> Result<(), ChannelConfigError> {
+        config.check_plain_fields()?;
+        let loss = LossProcess::new(&config.loss, rng.child("loss"))?;
+        let rate = config
+            .rate
+            .and_then(|rate| NonZeroU64::new(rate.as_bits_per_second()));
+        match &mut self.sender {
+            Sender::Fixed(transmitter) | Sender::Managed(transmitter, _) => {
+                transmitter.set_rate(rate);
+            }
+            Sender::OnDemand(_) => {}
+        }
+        self.loss = loss;
+        self.path.set_delay(config.delay);
+        if let Some(copies) = &mut self.copies {
+            copies.path.set_delay(config.delay);
+        }
+        self.config.rate = config.rate;
+        self.config.delay = config.delay;
+        self.config.loss = config.loss.clone();
+        Ok(())
+    }
+
     /// Hands the link a packet of `len` octets, lower headers included, that cannot be marked, and returns its fate.
     /// `now` never decreases from call to call; a smaller one is read as the largest so far.
     pub fn admit(&mut self, now: Instant, len: ByteCount) -> ChannelVerdict {

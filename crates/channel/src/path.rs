@@ -69,6 +69,11 @@ impl PropagationPath {
         }
     }
 
+    /// Packets that leave from now on take this time.
+    pub(crate) const fn set_delay(&mut self, delay: Duration) {
+        self.delay = delay;
+    }
+
     pub(crate) fn arrive(&mut self, end: Instant) -> PathArrival {
         let mut at = end + self.delay;
         let mut order = PacketOrder::Free;

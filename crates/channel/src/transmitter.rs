@@ -127,6 +127,14 @@ impl Transmitter {
         self
     }
 
+    /// Sends at this rate what is admitted from now on.
+    pub(crate) fn set_rate(&mut self, rate: Option<NonZeroU64>) {
+        // The carry counts parts of the former rate.
+        self.whole = self.free_at().as_nanos();
+        self.carry = 0;
+        self.rate = rate;
+    }
+
     /// Whether the queue has room for a packet of `len` octets.
     pub(crate) fn has_room(&mut self, now: Instant, len: ByteCount) -> bool {
         self.forget_ended(now);
