@@ -6,11 +6,14 @@ use super::{DeliveryGoal, DeliveryOrder, LossPattern, Odds};
 
 /// The part of its cost by which another plan must be cheaper before a good one is left.
 const WORTH_CHANGING: u64 = 32;
+/// The packets that are worth it to save one message from missing, beyond those that may. The score of `fulmar sim
+/// --auto-vs-fixed` has the same worth.
+const MISS_WORTH: u64 = 50;
 /// The part of the residual within which a plan stays although it no longer quite holds the goal.
 const TOLERATED: u64 = 8;
 
 impl RepairPlan {
-    /// The cheapest plan that holds the goal, and else the one that misses it least; none costs more than repetition
+    /// The cheapest plan that holds the goal, and else the one of which packets and misses are worth least; none costs more than repetition
     /// alone by more than `overhead_percent` of the data, or than the data alone where messages are given up. `now` is the plan in use: it stays unless another is worth it.
     pub fn choose(
         goal: &DeliveryGoal,
@@ -33,6 +36,10 @@ impl RepairPlan {
         let current = outlook.predict(now);
         let holds = |prediction: &Prediction, wanted| {
             prediction.missed <= wanted && prediction.cost <= most
+        };
+        let worth = |prediction: &Prediction| {
+            let beyond = prediction.missed.less(wanted);
+            beyond.by(MISS_WORTH).plus(prediction.cost)
         };
         let stays = holds(&current, wanted.plus(wanted.part(TOLERATED)));
         // Symbols are of use where messages wait for each other, or where no repetition comes in time.
@@ -64,7 +71,7 @@ impl RepairPlan {
             let is_better = match (holds(&prediction, wanted), &best_held, &best) {
                 (_, _, None) => true,
                 (true, Some((_, held)), _) => prediction.cost < held.cost,
-                (false, None, Some((_, best))) => prediction.missed < best.missed,
+                (false, None, Some((_, best))) => worth(&prediction) < worth(best),
                 (holds, _, _) => holds,
             };
             if is_better {

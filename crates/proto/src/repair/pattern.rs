@@ -10,6 +10,15 @@ const BEHIND_MIN: u32 = 8;
 const SURE: u64 = 2;
 /// The fates that are remembered.
 const REMEMBERED: u32 = 64;
+/// The newest fates that are compared with the mean, to see whether the link has changed.
+const NEWEST: u32 = 32;
+/// The square of the standard errors by which there must be fewer losses, for a link to be better than it was.
+const BETTER: u64 = 6;
+/// The same, and the losses beyond them, for a link to be worse.
+const WORSE: u64 = 9;
+const WORSE_LOSSES: u64 = 1;
+/// All of a share.
+const ONE: u64 = 1 << 16;
 
 /// The distances behind a loss at which losses are counted, in messages.
 const DISTANCES: usize = 16;
@@ -55,6 +64,9 @@ pub struct LossPattern {
     /// The known fates, and the losses, of the newest and those before it, the newest in the lowest bit.
     known: u64,
     lost: u64,
+    /// The fates in the order in which they became known, the newest in the lowest bit, and how many there are.
+    news: u32,
+    news_count: u32,
 }
 
 fn note(share: &mut LossShare, lost: bool) {
@@ -74,6 +86,9 @@ impl LossPattern {
     pub fn note(&mut self, seq: TpduSeq, lost: bool) {
         note(&mut self.loss, lost);
         self.all.note(lost);
+        self.news = self.news << 1 | u32::from(lost);
+        self.news_count = (self.news_count + 1).min(NEWEST);
+        self.notice_a_change();
         let newest = *self.newest.get_or_insert(seq);
         let ahead = seq.distance_from(newest);
         let place = if let Ok(ahead) = u32::try_from(ahead) {
@@ -104,6 +119,32 @@ impl LossPattern {
             if let Some(later) = later.filter(|later| is(self.known, *later)) {
                 share.note(is(self.lost, later));
             }
+        }
+    }
+
+    /// Forgets the mean if the newest fates are none that it would bring, losses in bursts considered.
+    fn notice_a_change(&mut self) {
+        if self.news_count < NEWEST {
+            return;
+        }
+        let share = u64::from(self.loss.of_65536());
+        let behind = u64::from(self.behind.of_65536()).max(share);
+        let lost = self.news.count_ones();
+        let expected = u64::from(NEWEST) * share;
+        let seen = u64::from(lost) * ONE;
+        let (beyond, sure) = if seen < expected {
+            (expected - seen, BETTER)
+        } else {
+            let more = seen - expected;
+            (more.saturating_sub(WORSE_LOSSES * ONE), WORSE)
+        };
+        // The variance of their number is so many times that of independent losses: (1 + r) / (1 - r), r being the correlation
+        // of neighbours.
+        let (above, below) = (ONE + behind - 2 * share, (ONE - behind).max(1));
+        let variance = expected * (ONE - share) / below * above;
+        if beyond * beyond > sure * variance {
+            self.loss.begin_again(lost, NEWEST);
+            self.news_count = 0;
         }
     }
 
@@ -220,6 +261,33 @@ mod tests {
         for on in 1..20 {
             assert_eq!(even.after_a_loss(on), even.loss(), "{on}");
         }
+    }
+
+    #[test]
+    fn a_link_that_changes_is_believed_after_few_messages_and_one_that_does_not_keeps_its_mean() {
+        let mut rng = Rng::from_seed(2);
+        let mut pattern = LossPattern::default();
+        let mut next = 0;
+        let mut see = |pattern: &mut LossPattern, count: u32, loss: f64| {
+            for _ in 0..count {
+                pattern.note(TpduSeq(next), rng.chance(loss));
+                next += 1;
+            }
+            pattern.loss().millionths()
+        };
+        assert_eq!(see(&mut pattern, 400, 0.0), 0);
+        let worse = see(&mut pattern, 40, 0.3);
+        assert!((180_000..420_000).contains(&worse), "{worse}");
+        see(&mut pattern, 400, 0.3);
+        let better = see(&mut pattern, 48, 0.01);
+        assert!(better < 60_000, "{better}");
+        // The memory is long while nothing changes.
+        let mut short = 0;
+        for _ in 0..40 {
+            see(&mut pattern, 100, 0.1);
+            short += u32::from(pattern.share().weight() < 100);
+        }
+        assert!(short <= 8, "{short}");
     }
 
     #[test]

@@ -91,7 +91,13 @@ impl RepairPlan {
         let twice =
             times(1).flat_map(move |first| times(first).map(move |second| [first, second, 0]));
         let given_up = once.chain(twice).filter(move |_| gives_up);
-        rounds.chain(given_up).map(|times| Self {
+        // What all wait for is repeated once at a time when it is late anyway.
+        let late = times(2).flat_map(move |first| {
+            let second = [1].into_iter().chain(times(first));
+            second.map(move |second| [first, second, 1])
+        });
+        let late = late.filter(move |_| !gives_up);
+        rounds.chain(given_up).chain(late).map(|times| Self {
             ahead_quarters: 0,
             times,
             put_off: 0,

@@ -32,6 +32,12 @@ impl LossShare {
         self.note(ONE);
     }
 
+    /// Forgets the past but for the newest `of` transmissions, of which `lost` were lost.
+    pub(crate) fn begin_again(&mut self, lost: u32, of: u32) {
+        self.share = (lost.min(of) * ONE) / of.max(1);
+        self.seen = of.min(MEMORY);
+    }
+
     /// Times out of 2^16 that all of `times` transmissions are lost, if each is by itself.
     pub fn all_of(self, times: u32) -> u32 {
         let mut all = u64::from(ONE);
