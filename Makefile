@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows requests damage attack field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed requests damage attack field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ thin-flows: setup packages ## A message every 20 ms through two gateways at 0, 1
 
 requests: setup packages ## Requests over fresh connections beside kernel TCP and quinn (root, 15 min), written to docs/measurements
 	scripts/requests
+
+auto-vs-fixed: setup ## The mode auto beside every fixed setting in 500 random scenarios (some 15 min on two idle cores)
+	$(FULMAR) sim --auto-vs-fixed --random 500 --seed 1
 
 damage: setup packages ## Two gateways over a link that inverts bits, told nothing of it (root, 10 min for each of RUNS), written to docs/measurements
 	scripts/damage --runs $(RUNS)

@@ -1,13 +1,14 @@
 //! Traffic: when an application has data to send, and how much.
 //!
-//! Two sources. *Bulk* has everything at once and writes as much as the transport accepts. *Constant rate*
+//! Three sources. *Messages* are of one length, one every so often; each is written by itself, where the transport knows messages.
+//! *Bulk* has everything at once and writes as much as the transport accepts. *Constant rate*
 //! makes a write of fixed length at a fixed interval (the papers' and ns-3's `OnOff` source, always on:
 //! 1472 octets 375 times a second are 4.416 Mbit/s). Octets that the transport does not accept yet wait in
 //! the application, and their delay counts from when they were made. The number of writes is the smallest
 //! that reaches the asked amount, so the amount is rounded up to whole writes, as ns-3's `MaxBytes` does: 1
 //! MB in writes of 1472 octets is 680 writes or 1,000,960 octets.
 
-use fulmar_proto::units::{Bitrate, ByteCount, Instant};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 
 /// The octets that an application sends, and their timing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +27,17 @@ pub enum Traffic {
         /// Application octets per second of simulated time, as bits.
         rate: Bitrate,
         /// The time of the first write.
+        first: FirstWrite,
+    },
+    /// Messages of `size` octets, one every `interval`, until `bytes` are reached.
+    Messages {
+        /// Octets in all, rounded up to whole messages.
+        bytes: ByteCount,
+        /// Octets in one message.
+        size: ByteCount,
+        /// The time between two messages.
+        interval: Duration,
+        /// The time of the first message.
         first: FirstWrite,
     },
 }
@@ -47,9 +59,33 @@ impl Traffic {
     pub fn total(&self) -> ByteCount {
         match *self {
             Self::Bulk { bytes } => bytes,
-            Self::ConstantRate { bytes, write, .. } => {
-                ByteCount(bytes.0.div_ceil(write.0.max(1)).saturating_mul(write.0))
+            Self::ConstantRate {
+                bytes, write: size, ..
             }
+            | Self::Messages { bytes, size, .. } => {
+                ByteCount(bytes.0.div_ceil(size.0.max(1)).saturating_mul(size.0))
+            }
+        }
+    }
+
+    /// The time from the start to the write after `intervals` others, of a source that writes by the clock.
+    fn elapsed(&self, intervals: u64) -> Duration {
+        match *self {
+            Self::Bulk { .. } => Duration::ZERO,
+            Self::ConstantRate { write, rate, .. } => {
+                rate.time_to_send(ByteCount(write.0.saturating_mul(intervals)))
+            }
+            Self::Messages { interval, .. } => {
+                interval.saturating_mul(u32::try_from(intervals).unwrap_or(u32::MAX))
+            }
+        }
+    }
+
+    /// The time of the first write, of a source that writes by the clock.
+    const fn first(&self) -> Option<FirstWrite> {
+        match *self {
+            Self::Bulk { .. } => None,
+            Self::ConstantRate { first, .. } | Self::Messages { first, .. } => Some(first),
         }
     }
 }
@@ -82,33 +118,18 @@ impl AppSource {
         if self.made >= self.total {
             return None;
         }
-        match self.traffic {
-            Traffic::Bulk { .. } => Some(self.start),
-            Traffic::ConstantRate {
-                write, rate, first, ..
-            } => {
-                let intervals = match first {
-                    FirstWrite::AtOnce => self.writes_made,
-                    FirstWrite::AfterInterval | FirstWrite::AfterConnect => self.writes_made + 1,
-                };
-                // From the start each time, so that rounding to nanoseconds does not add up.
-                let elapsed = rate.time_to_send(ByteCount(write.0.saturating_mul(intervals)));
-                Some(if intervals == 0 {
-                    self.start
-                } else {
-                    self.start + elapsed
-                })
-            }
-        }
+        let intervals = match self.traffic.first() {
+            None => return Some(self.start),
+            Some(FirstWrite::AtOnce) => self.writes_made,
+            Some(FirstWrite::AfterInterval | FirstWrite::AfterConnect) => self.writes_made + 1,
+        };
+        // From the start each time, so that rounding to nanoseconds does not add up.
+        Some(self.start + self.traffic.elapsed(intervals))
     }
 
     /// Whether the first write waits for a connection.
     pub(crate) const fn waits_for_connection(&self) -> bool {
-        let first = match self.traffic {
-            Traffic::ConstantRate { first, .. } => first,
-            Traffic::Bulk { .. } => return false,
-        };
-        matches!(first, FirstWrite::AfterConnect)
+        matches!(self.traffic.first(), Some(FirstWrite::AfterConnect))
     }
 
     /// The connection is established: intervals count from `now`.
@@ -120,7 +141,7 @@ impl AppSource {
     pub(crate) fn make_write(&mut self) -> u64 {
         let len = match self.traffic {
             Traffic::Bulk { .. } => self.total - self.made,
-            Traffic::ConstantRate { write, .. } => write.0,
+            Traffic::ConstantRate { write: size, .. } | Traffic::Messages { size, .. } => size.0,
         };
         self.made += len;
         self.writes_made += 1;
@@ -146,7 +167,7 @@ impl AppSource {
     /// Whether an octet counts as submitted when it is made; in bulk it is submitted when the transport
     /// accepts it.
     pub(crate) const fn submits_when_made(&self) -> bool {
-        matches!(self.traffic, Traffic::ConstantRate { .. })
+        !matches!(self.traffic, Traffic::Bulk { .. })
     }
 }
 
@@ -173,6 +194,22 @@ mod tests {
         assert_eq!(times[0], Instant::from_nanos(2_666_667));
         assert_eq!(times[374], Instant::from_nanos(1_000_000_000));
         assert_eq!(source.pending(), (0, 1_000_960));
+    }
+
+    #[test]
+    fn messages_keep_their_interval_whatever_their_length() {
+        let messages = Traffic::Messages {
+            bytes: ByteCount(2_500),
+            size: ByteCount(1_000),
+            interval: Duration::from_millis(7),
+            first: FirstWrite::AfterInterval,
+        };
+        let mut source = AppSource::new(messages, Instant::START);
+        let mut made = Vec::new();
+        while let Some(at) = source.next_write_at() {
+            made.push((at.as_nanos() / 1_000_000, source.make_write()));
+        }
+        assert_eq!(made, [(7, 1_000), (14, 1_000), (21, 1_000)]);
     }
 
     #[test]

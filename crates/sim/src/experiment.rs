@@ -263,6 +263,10 @@ pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, ExperimentError> {
 /// The yardsticks of the way that the first flow takes.
 pub fn yardsticks_of(plan: &PointPlan) -> Option<Yardsticks> {
     let flow = plan.flows.first()?;
+    if plan.hops.iter().any(|hop| !hop.changes.is_empty()) {
+        // There is no one law.
+        return None;
+    }
     let direction = |forward, reverse| match flow.direction {
         AppDirection::Forward => forward,
         AppDirection::Reverse => reverse,

@@ -46,7 +46,7 @@ impl Positions {
     /// before.
     pub(crate) fn needed(transport: &TransportPlan) -> Option<Self> {
         match transport {
-            TransportPlan::Aerotp(plan) if !plan.rules().complete => Some(Self {
+            TransportPlan::Aerotp(plan) if !plan.is_complete() => Some(Self {
                 first: plan.connection.first_seq,
                 starts: Vec::new(),
             }),
@@ -138,8 +138,9 @@ pub(crate) fn promise(flow: &FlowPlan) -> Promise {
         }
     };
     let rules = plan.rules();
+    let in_order = plan.is_complete() || !rules.complete;
     Promise {
-        order: match (rules.connection, rules.complete) {
+        order: match (rules.connection && in_order, rules.complete) {
             (false, _) => PromisedOrder::Any,
             (true, false) => PromisedOrder::Holes,
             (true, true) => PromisedOrder::Complete,
@@ -150,14 +151,18 @@ pub(crate) fn promise(flow: &FlowPlan) -> Promise {
 }
 
 /// Tells a flow's meter that data reached its receiver's transport. All transports begin with a
-/// source and a destination port of two octets each.
+/// source and a destination port of two octets each, but where a seal hides them.
 pub(crate) fn note_arrival(flows: &mut [Flow], stack: StackId, octets: &[u8], now: Instant) {
     let Some(&[_, _, high, low]) = octets.first_chunk() else {
         return;
     };
     let index = flow_of(Port(u16::from_be_bytes([high, low])));
     let flow = index.and_then(|index| flows.get_mut(index));
-    if let Some(flow) = flow.filter(|flow| flow.receiver == stack) {
+    let is_open = |flow: &&mut Flow| {
+        flow.receiver == stack
+            && !matches!(&flow.plan.transport, TransportPlan::Aerotp(plan) if plan.is_sealed())
+    };
+    if let Some(flow) = flow.filter(is_open) {
         flow.meter.arrive(now);
     }
 }

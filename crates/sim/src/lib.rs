@@ -28,6 +28,7 @@
 //! - No clock, socket, file or entropy; the threads of an experiment share nothing but a counter.
 
 pub mod app;
+pub mod beside;
 pub mod bottleneck;
 pub mod event_queue;
 pub mod experiment;
@@ -47,6 +48,7 @@ pub mod theory;
 mod topology;
 pub mod world;
 
+pub use beside::{Beside, Comparison, FixedSetting};
 pub use experiment::{Experiment, ExperimentError, ExperimentProgress, PointResult};
 pub use report::aggregate::AggregateRecord;
 pub use report::record::RunRecord;

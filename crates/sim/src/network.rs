@@ -12,15 +12,18 @@ use crate::measure::wire::{WireLoss, WireMeter};
 use crate::node::{ChainNode, NodeId, StackId, WayId};
 use crate::pool::{PacketId, Pool, PooledPacket};
 use crate::tap::{Came, Tap, verdict_of};
-use fulmar_channel::{Channel, ChannelDropReason, ChannelVerdict, Flips, UsedUp, apply_flips};
+use fulmar_channel::{
+    Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, Flips, UsedUp, apply_flips,
+};
 use fulmar_proto::machine::{PathId, Transmit};
+use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::{
     NETWORK_HEADER_BYTES, NetworkHeader, NetworkProtocol, NetworkReject, NodeAddress, count_hop,
     mark_congested, may_be_marked,
 };
 use link_end::{LinkEnd, LinkId};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// An event on the calendar.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +44,17 @@ pub(crate) enum NetworkEvent {
     Write(usize),
     /// A packet may have left a terminal's buffer.
     Depart(WayId),
+    /// Hops change.
+    Change,
+}
+
+/// A way as it is from a time on.
+#[derive(Debug)]
+pub(crate) struct WayChange {
+    pub(crate) at: Instant,
+    pub(crate) way: WayId,
+    pub(crate) config: ChannelConfig,
+    pub(crate) rng: Rng,
 }
 
 /// One direction of one hop.
@@ -69,6 +83,10 @@ pub(crate) struct Network {
     pub(crate) ways: Vec<Way>,
     pub(crate) links: Vec<LinkEnd>,
     pub(crate) meter: WireMeter,
+    /// The changes that are still to come, the next one first.
+    pub(crate) changes: VecDeque<WayChange>,
+    /// Octets that each node's machines handed to the network, headers included, by protocol.
+    sent: BTreeMap<(usize, u8), u64>,
     /// The tap that captures packets, if they are captured.
     pub(crate) tap: Option<Box<Tap>>,
     /// Flows whose connection was established since the world last looked.
@@ -114,6 +132,8 @@ impl Network {
             ways,
             links,
             meter: WireMeter::default(),
+            changes: VecDeque::new(),
+            sent: BTreeMap::new(),
             tap: None,
             connected: Vec::new(),
             scratch: vec![0; NETWORK_HEADER_BYTES],
@@ -149,9 +169,36 @@ impl Network {
             .to_octets(transmit.len)
             .expect("a scenario's mtu keeps packets below 65,536 octets");
         self.scratch[..NETWORK_HEADER_BYTES].copy_from_slice(&octets);
+        let sent = self.sent.entry((node.0, protocol.0)).or_default();
+        *sent += (NETWORK_HEADER_BYTES + transmit.len) as u64;
         let packet = self.pool.admit(&mut self.scratch, transmit.kind, tag);
         self.scratch.resize(NETWORK_HEADER_BYTES, 0);
         self.forward(now, node, header.destination, packet);
+    }
+
+    /// The octets that the machine of `protocol` at `node` has sent, headers included.
+    pub(crate) fn sent(&self, node: NodeId, protocol: NetworkProtocol) -> u64 {
+        let sent = self.sent.get(&(node.0, protocol.0));
+        sent.copied().unwrap_or_default()
+    }
+
+    /// Puts the next change on the calendar.
+    pub(crate) fn await_change(&mut self) {
+        if let Some(next) = self.changes.front() {
+            self.queue.push(next.at, NetworkEvent::Change);
+        }
+    }
+
+    /// Makes the changes that are due.
+    pub(crate) fn make_changes(&mut self, now: Instant) {
+        while self.changes.front().is_some_and(|change| change.at <= now)
+            && let Some(change) = self.changes.pop_front()
+        {
+            let channel = &mut self.ways[change.way.0].channel;
+            channel
+                .change(&change.config, &change.rng)
+                .expect("reading a plan checks every channel's settings");
+        }
     }
 
     /// Hands a packet to the way towards `destination`.

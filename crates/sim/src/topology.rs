@@ -8,10 +8,10 @@
 //! streams follow from the position in the chain, and so results do not depend on it.
 
 use crate::network::link_end::{LinkEnd, LinkId};
-use crate::network::{Network, Way};
+use crate::network::{Network, Way, WayChange};
 use crate::node::{ChainNode, NodeId, WayId};
 use crate::pool::PacketId;
-use crate::scenario::{LinkPlan, PointPlan};
+use crate::scenario::{HopChange, LinkPlan, PointPlan};
 use crate::tap::TapEnd;
 use core::time::Duration;
 use fulmar_baseline::link::{LinkLayer, Medium};
@@ -34,6 +34,7 @@ struct Link<'a> {
     frame_check: bool,
     framing: ByteCount,
     layer: Option<&'a LinkPlan>,
+    changes: &'a [HopChange],
 }
 
 fn links(plan: &PointPlan) -> Vec<Link<'_>> {
@@ -46,6 +47,7 @@ fn links(plan: &PointPlan) -> Vec<Link<'_>> {
             frame_check: false,
             framing: lan.framing,
             layer: None,
+            changes: &[],
         })
     };
     let hops = plan.hops.iter().enumerate().map(|(index, planned)| Link {
@@ -56,6 +58,7 @@ fn links(plan: &PointPlan) -> Vec<Link<'_>> {
         frame_check: planned.frame_check,
         framing: planned.framing,
         layer: planned.link.as_ref(),
+        changes: &planned.changes,
     });
     lan("lan-source")
         .into_iter()
@@ -158,7 +161,7 @@ pub(crate) fn build(
         let offset = u32::try_from(position).expect("a chain has few nodes");
         node.address = NodeAddress(FIRST_ADDRESS + offset);
     }
-    let (mut ways, mut ends) = (Vec::new(), Vec::new());
+    let (mut ways, mut ends, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for (position, link) in links(plan).into_iter().enumerate() {
         let (left, right) = (id_at[position], id_at[position + 1]);
         let course = rng.child(&link.name).child("course").next_u64();
@@ -168,11 +171,25 @@ pub(crate) fn build(
         ] {
             let stream = rng.child(&format!("{}/{name}", link.name));
             let way = WayId(ways.len());
-            if from == left {
+            let is_forward = from == left;
+            if is_forward {
                 nodes[from.0].onward = Some(way);
             } else {
                 nodes[from.0].back = Some(way);
             }
+            changes.extend(link.changes.iter().enumerate().map(|(number, change)| {
+                let side = if is_forward {
+                    &change.forward
+                } else {
+                    &change.reverse
+                };
+                WayChange {
+                    at: Instant::START + change.at,
+                    way,
+                    config: below(side, None, 0),
+                    rng: stream.child(&format!("change-{number}")),
+                }
+            }));
             let own = link.layer.map(|layer| {
                 let (own, peer) = (LinkId(ends.len()), LinkId(ends.len() ^ 1));
                 let machine = layer
@@ -199,5 +216,8 @@ pub(crate) fn build(
         source: id_at[0],
         sink: id_at[order.len() - 1],
     };
-    Ok((Network::new(nodes, ways, links), ends))
+    let mut network = Network::new(nodes, ways, links);
+    changes.sort_by_key(|change| change.at);
+    network.changes = changes.into();
+    Ok((network, ends))
 }

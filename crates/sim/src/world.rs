@@ -27,6 +27,7 @@ use fulmar_channel::ChannelConfigError;
 use fulmar_proto::machine::{Datagram, Deadline, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
+use fulmar_proto::wire::network::NetworkProtocol;
 use placement::Placement;
 use std::io;
 
@@ -101,6 +102,9 @@ pub struct World {
     /// The hops that have a link layer.
     link_hops: Vec<usize>,
     watch_memory: bool,
+    /// The times at which hops changed, with the octets that the measured flows' machines had sent, and those
+    /// that had been delivered.
+    marks: Vec<(Instant, u64, u64)>,
     /// The log of machines' events, if they are observed.
     events: Option<Box<EventLog>>,
     /// The reason why observers see nothing.
@@ -171,6 +175,7 @@ impl World {
             lateness_rng: rng.child("lateness"),
             link_hops: topology::link_hops(plan),
             watch_memory: options.watch_memory,
+            marks: Vec::new(),
             events,
             unobserved,
         };
@@ -180,6 +185,7 @@ impl World {
             world.flows.push(flow);
         }
         world.stacks = placement.into_slots();
+        world.network.await_change();
         // Listening is an application call, and every call is followed by a drain.
         for id in 0..world.stacks.len() {
             world.drain(StackId(id), 0);
@@ -194,6 +200,10 @@ impl World {
             if at > self.ends_at {
                 self.now = self.ends_at;
                 return EndReason::TimeLimit;
+            }
+            if matches!(event, NetworkEvent::Change) && self.network.queue.is_empty() {
+                // Nobody is there to notice.
+                break;
             }
             self.now = at;
             self.handle(event);
@@ -242,6 +252,12 @@ impl World {
             NetworkEvent::LinkFree(link) => self.network.free_link(self.now, link),
             NetworkEvent::Wake(id) => self.wake(id),
             NetworkEvent::Depart(way) => self.network.look_at_terminal(self.now, way),
+            NetworkEvent::Change => {
+                let delivered = self.measured().map(|meter| meter.delivered().0).sum();
+                self.marks.push((self.now, self.octets_sent(), delivered));
+                self.network.make_changes(self.now);
+                self.network.await_change();
+            }
             NetworkEvent::Start(index) => {
                 let sender = self.flows[index].sender;
                 let stack = &mut self.stacks[sender.0].stack;
@@ -414,6 +430,31 @@ impl World {
     pub(crate) fn first_flow_is_reverse(&self) -> bool {
         let first = self.flows.first();
         first.is_some_and(|flow| flow.plan.direction == AppDirection::Reverse)
+    }
+
+    /// The times at which hops changed, with the octets that were sent by then, as [`World::octets_sent`] has them, and the
+    /// octets of measured flows that were delivered.
+    pub fn marks(&self) -> &[(Instant, u64, u64)] {
+        &self.marks
+    }
+
+    /// The octets that the machines from which measured flows are sent have handed to the network, headers included.
+    pub fn octets_sent(&self) -> u64 {
+        let measured = self.flows.iter().filter(|flow| flow.plan.measured);
+        let mut senders: Vec<(StackId, NetworkProtocol)> = measured
+            .map(|flow| (flow.sender, flow.plan.transport.protocol()))
+            .collect();
+        senders.sort_unstable_by_key(|(id, _)| id.0);
+        senders.dedup_by_key(|(id, _)| id.0);
+        let sent =
+            |(id, protocol): (StackId, _)| self.network.sent(self.stacks[id.0].node, protocol);
+        senders.into_iter().map(sent).sum()
+    }
+
+    /// Those octets for each octet that was submitted, if any was.
+    pub fn sent_per_byte(&self) -> Option<f64> {
+        let submitted: u64 = self.measured().map(|meter| meter.submitted().0).sum();
+        (submitted > 0).then(|| self.octets_sent() as f64 / submitted as f64)
     }
 
     /// The flows' meters, in the order of the plan.

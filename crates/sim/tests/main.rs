@@ -10,6 +10,7 @@ mod dama;
 mod fixture;
 mod fso;
 mod gateway;
+mod goals;
 mod link_latency;
 mod links;
 mod lt_tcp_blocks;

@@ -1,5 +1,6 @@
 //! `fulmar sim SCENARIO`: a scenario in virtual time.
 
+mod beside;
 mod observe;
 mod print;
 mod store;
@@ -37,6 +38,10 @@ Examples:
       random sessions under random faults; one that breaks a promise is printed as a command
   fulmar sim --swarm 10000 --links
       those of link layers alone, 10,000 of each
+  fulmar sim scenarios/messages.toml --auto-vs-fixed
+      how far the scenario's mode = \"auto\" is from the best fixed setting in hindsight
+  fulmar sim --auto-vs-fixed --random 500
+      the same for random links, goals and changes on the way
 
 Ctrl-C prints the runs that were over. Scenarios and records: docs/guide/simulator.md; captures: docs/guide/captures.md.
 ";
@@ -51,7 +56,7 @@ const STDOUT: &str = "writing to standard output";
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct SimArgs {
     /// The scenario, a TOML file; `-` is stdin.
-    #[arg(required_unless_present = "swarm")]
+    #[arg(required_unless_present_any = ["swarm", "random", "settings"])]
     scenario: Option<PathBuf>,
     /// Instead of a scenario, run N random sessions each of AeroTP, of LT-TCP, of TCP, of every link layer and of gateways under random
     /// faults and check that nothing is lost, doubled or altered and that all ends. --seed is the first one's.
@@ -61,9 +66,20 @@ pub(crate) struct SimArgs {
     /// With --swarm: of the sessions only those of link layers, N of each, counted layer by layer.
     #[arg(long, requires = "swarm", conflicts_with_all = ["show", "scenario"])]
     links: bool,
-    /// With --swarm 1: print the scenario of AeroTP that the seed draws, and run nothing.
+    /// With --swarm 1 or --random 1: print the scenario of AeroTP that the seed draws, and run nothing.
     #[arg(long, conflicts_with_all = ["json", "scenario"])]
     show: bool,
+    /// Run the scenario as it is and with every fixed setting in place of mode = "auto", on the same seeds, and tell how far
+    /// auto is from the best of them in hindsight.
+    #[arg(long, conflicts_with_all = ["swarm", "out", "capture", "trace", "columns"])]
+    auto_vs_fixed: bool,
+    /// With --auto-vs-fixed: of N random scenarios in place of one from a file. --seed is the first one's.
+    #[arg(long, value_name = "N", requires = "auto_vs_fixed", conflicts_with_all = ["scenario", "sets", "runs"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
+    random: Option<u64>,
+    /// With --auto-vs-fixed: list the fixed settings, and run nothing.
+    #[arg(long, requires = "auto_vs_fixed", conflicts_with_all = ["scenario", "random", "json", "csv"])]
+    settings: bool,
     /// Change a value before the run, such as hop.ber=1e-4, flow.bytes=20MB or
     /// sweep.hop.loss=[0%,10%].
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -105,8 +121,17 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if let Some(count) = args.swarm {
         return swarm::run(count, args);
     }
+    if args.settings {
+        return beside::list();
+    }
+    if let Some(count) = args.random {
+        return beside::random(count, args);
+    }
     if let (Some(file), Some(scenario)) = (&args.csv, &args.scenario) {
         overwrite::refuse("--csv", file, scenario)?;
+    }
+    if args.auto_vs_fixed {
+        return beside::one(args);
     }
     observe::check(args)?;
     let (experiment, digest) = read(args)?;

@@ -93,6 +93,9 @@ pub struct FlowMeter {
     /// Ranges before `next_offset` that did not come, where order is not promised.
     holes: BTreeMap<u64, u64>,
     delays: Vec<Delay>,
+    deadline: Option<Duration>,
+    /// The submissions of the pieces whose delays are in `delays`, where there is a deadline.
+    submissions: Vec<Instant>,
     delivered: u64,
     corrupt: u64,
     repeated_pieces: u64,
@@ -120,6 +123,32 @@ impl Delay {
 impl From<Delay> for Duration {
     fn from(delay: Delay) -> Self {
         Self::from_nanos(delay.nanoseconds)
+    }
+}
+
+/// The fates of pieces that are due at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Punctuality {
+    /// Pieces that came in time.
+    pub in_time: u64,
+    /// Pieces that came too late.
+    pub late: u64,
+    /// Pieces that did not come.
+    pub lost: u64,
+}
+
+impl Punctuality {
+    /// All of them.
+    pub const fn total(&self) -> u64 {
+        self.in_time + self.late + self.lost
+    }
+}
+
+impl core::ops::AddAssign for Punctuality {
+    fn add_assign(&mut self, other: Self) {
+        self.in_time += other.in_time;
+        self.late += other.late;
+        self.lost += other.lost;
     }
 }
 
@@ -151,6 +180,8 @@ impl FlowMeter {
             next_offset: 0,
             holes: BTreeMap::new(),
             delays: Vec::new(),
+            deadline: None,
+            submissions: Vec::new(),
             delivered: 0,
             corrupt: 0,
             repeated_pieces: 0,
@@ -160,6 +191,13 @@ impl FlowMeter {
             last_delivery: None,
             violation: None,
         }
+    }
+
+    /// The same, where pieces are due so long after their submission.
+    #[must_use]
+    pub const fn with_deadline(mut self, deadline: Option<Duration>) -> Self {
+        self.deadline = deadline;
+        self
     }
 
     /// The next `len` octets were submitted. A piece counts from the submission of its last octet.
@@ -277,6 +315,9 @@ impl FlowMeter {
                 piece.missing = piece.missing.saturating_sub(covered);
                 if piece.missing == 0 {
                     self.delays.push(Delay::between(piece.submitted_at, now));
+                    if self.deadline.is_some() {
+                        self.submissions.push(piece.submitted_at);
+                    }
                 }
             }
             at += covered;
@@ -299,6 +340,16 @@ impl FlowMeter {
     /// Octets delivered and wrong.
     pub const fn corrupt(&self) -> ByteCount {
         ByteCount(self.corrupt)
+    }
+
+    /// Octets of one piece.
+    pub const fn piece(&self) -> ByteCount {
+        ByteCount(self.piece_len)
+    }
+
+    /// Octets submitted so far.
+    pub const fn submitted(&self) -> ByteCount {
+        ByteCount(self.submitted)
     }
 
     /// Octets of the whole stream.
@@ -360,6 +411,26 @@ impl FlowMeter {
     /// The delays of the delivered pieces, in order of delivery.
     pub fn delays(&self) -> &[Delay] {
         &self.delays
+    }
+
+    /// The fates of the pieces that were submitted from `from` to before `to`, if pieces are due at a time.
+    pub fn punctuality(&self, from: Instant, to: Instant) -> Option<Punctuality> {
+        let deadline = self.deadline?;
+        let within = |at: &Instant| (from..to).contains(at);
+        let mut fates = Punctuality::default();
+        for (at, delay) in self.submissions.iter().zip(&self.delays) {
+            if within(at) {
+                let in_time = Duration::from(*delay) <= deadline;
+                *if in_time {
+                    &mut fates.in_time
+                } else {
+                    &mut fates.late
+                } += 1;
+            }
+        }
+        let missing = self.pieces.iter().filter(|piece| piece.missing > 0);
+        fates.lost = missing.filter(|piece| within(&piece.submitted_at)).count() as u64;
+        Some(fates)
     }
 
     /// Pieces that were submitted and did not arrive whole.
@@ -458,6 +529,35 @@ mod tests {
             altering.violation(),
             Some(Violation::Altered { .. })
         ));
+    }
+
+    #[test]
+    fn pieces_are_in_time_late_or_lost_by_their_deadline_and_submission() {
+        let any = promise(PromisedOrder::Any, false);
+        let at = Instant::from_nanos;
+        let mut meter = FlowMeter::new(
+            Pattern::new(1),
+            any,
+            ByteCount(400),
+            ByteCount(100),
+            Instant::START,
+        )
+        .with_deadline(Some(Duration::from_nanos(50)));
+        for time in [10, 20, 30, 40] {
+            meter.submit(at(time), 100);
+        }
+        meter.deliver(at(60), 0, &octets(0, 100));
+        meter.deliver(at(71), 100, &octets(100, 100));
+        meter.deliver(at(75), 300, &octets(300, 100));
+        let fates = |from, to| meter.punctuality(at(from), at(to)).expect("they are due");
+        let of = |in_time, late, lost| Punctuality {
+            in_time,
+            late,
+            lost,
+        };
+        assert_eq!(fates(0, 100), of(2, 1, 1));
+        assert_eq!(fates(0, 20), of(1, 0, 0));
+        assert_eq!(fates(20, 40), of(0, 1, 1));
     }
 
     #[test]

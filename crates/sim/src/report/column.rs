@@ -15,16 +15,21 @@ pub struct ReportColumn {
     pub digits: usize,
     /// The importance of the column: where there is no room, the lightest columns are left out.
     pub weight: u8,
+    /// Whether a table is without it where no point has a value.
+    pub optional: bool,
 }
 
 /// The columns of the table, in order.
-pub const COLUMNS: [ReportColumn; 9] = [
+pub const COLUMNS: [ReportColumn; 12] = [
     column("completed", "complete %", 0.01, 0, 70),
     column("delivered_bytes", "delivered kB", 1e3, 1, 40),
     column("goodput_bps", "goodput Mbit/s", 1e6, 3, 100),
     column("efficiency", "of capacity %", 0.01, 1, 90),
     column("delay_mean_s", "delay mean ms", 1e-3, 3, 85),
     column("delay_p99_s", "delay p99 ms", 1e-3, 3, 75),
+    optional("in_time", "in time %", 0.01, 2, 95),
+    optional("lost", "lost %", 0.01, 2, 88),
+    optional("sent_per_byte", "octets for one", 1.0, 3, 92),
     column("first_arrival_s", "first data ms", 1e-3, 3, 80),
     column("overhead_bytes", "overhead kB", 1e3, 1, 60),
     column("corrupt_bytes", "corrupt B", 1.0, 1, 20),
@@ -43,6 +48,21 @@ const fn column(
         unit,
         digits,
         weight,
+        optional: false,
+    }
+}
+
+/// A column of flows whose messages are due at a time.
+const fn optional(
+    name: &'static str,
+    heading: &'static str,
+    unit: f64,
+    digits: usize,
+    weight: u8,
+) -> ReportColumn {
+    ReportColumn {
+        optional: true,
+        ..column(name, heading, unit, digits, weight)
     }
 }
 

@@ -3,12 +3,13 @@
 use super::adaptation::AdaptationMetrics;
 use super::link::{HopMetrics, LinkMetrics};
 use crate::measure::capacity::Yardsticks;
-use crate::measure::flow::{Delay, FlowMeter};
+use crate::measure::flow::{Delay, FlowMeter, Punctuality};
 use crate::measure::statistics::{mean_seconds, percentile};
 use crate::measure::wire::{ByKind, LossCounts};
 use crate::stack::RecoveredTpdus;
 use crate::world::{EndReason, World};
 use core::time::Duration;
+use fulmar_proto::units::Instant;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -68,6 +69,10 @@ pub struct Metrics {
     pub flow: FlowMetrics,
     /// Octets put on the measured hops, both directions, minus delivered octets times hops.
     pub overhead_bytes: i64,
+    /// Octets that the measured flows' senders put on the wire, headers included, for each octet that their applications
+    /// wrote. Where a sender has other flows, or answers any, theirs count, too.
+    #[serde(default)]
+    pub sent_per_byte: Option<f64>,
     /// Octets put on the measured hops, both directions.
     pub wire_bytes: ByKind,
     /// Packets put on the measured hops, both directions.
@@ -165,6 +170,15 @@ pub struct FlowMetrics {
     pub last_delivery_s: Option<f64>,
     /// Datagrams that were delivered a second time, where the transport permits it.
     pub repeated_pieces: u64,
+    /// The share of pieces that came by their deadline, of flows that have one.
+    #[serde(default)]
+    pub in_time: Option<f64>,
+    /// The share of those that came after it.
+    #[serde(default)]
+    pub late: Option<f64>,
+    /// The share of those that did not come.
+    #[serde(default)]
+    pub lost: Option<f64>,
 }
 
 /// Pieces (writes, or TPDU-sized parts of a bulk transfer) that never arrived.
@@ -200,7 +214,14 @@ impl FlowMetrics {
         let arrivals: Vec<Duration> = meters.iter().filter_map(|m| m.first_arrival()).collect();
         let firsts: Vec<Duration> = meters.iter().filter_map(|m| m.first_delivery()).collect();
         let lasts: Vec<Duration> = meters.iter().filter_map(|m| m.last_delivery()).collect();
+        let mut fates = Punctuality::default();
+        let all = |m: &&FlowMeter| m.punctuality(Instant::START, Instant::FAR_FUTURE);
+        meters.iter().filter_map(all).for_each(|own| fates += own);
+        let of = |pieces: u64| (fates.total() > 0).then(|| pieces as f64 / fates.total() as f64);
         Self {
+            in_time: of(fates.in_time),
+            late: of(fates.late),
+            lost: of(fates.lost),
             delivered_bytes: delivered,
             corrupt_bytes: meters.iter().map(|m| m.corrupt().0).sum(),
             goodput_bps,
@@ -244,6 +265,7 @@ impl Metrics {
             elapsed_s: elapsed.map(seconds),
             offered_bytes: meters.iter().map(|m| m.total().0).sum(),
             overhead_bytes: wire.octets.total().cast_signed() - carried.cast_signed(),
+            sent_per_byte: world.sent_per_byte(),
             wire_bytes: wire.octets,
             wire_packets: wire.packets,
             wire_loss: wire.lost,

@@ -4,19 +4,34 @@ use super::SettingsError;
 use super::read::{copies, narrow, set};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::machine::Priority;
-use fulmar_proto::transport::aerotp::{AckStyle, ConnectionConfig, ModeRules};
+use fulmar_proto::machine::{Priority, TpduForm};
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+use fulmar_proto::transport::aerotp::{AckStyle, ConnectionConfig, ModeRules, ThinRepair};
 use fulmar_proto::units::{ByteCount, Duration, parse_duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
+use fulmar_settings::goal::{self, GoalContext};
 use fulmar_settings::{FieldKeys, TableReader, key_of, with_keys};
+
+/// The choice of a flow's repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairChoice {
+    /// It follows the flow's goal: the mode `auto`.
+    ByGoal,
+    /// It is that of a named mode.
+    Named,
+}
 
 /// One AeroTP flow.
 #[derive(Clone, Copy, Debug)]
 pub struct AerotpPlan {
     /// Both ends' settings.
     pub connection: ConnectionConfig,
+    /// Whether the repair is chosen.
+    pub repair: RepairChoice,
+    /// The form of TPDUs: the short one is that of a session, under a seal. The first flow of an end decides.
+    pub form: TpduForm,
     /// Whether the endpoint asks for marking instead of dropping. The first flow of an end decides for its
     /// endpoint.
     pub ecn: bool,
@@ -30,8 +45,14 @@ pub struct AerotpPlan {
 }
 
 /// The keys read here.
-pub(super) const KEYS: [&str; 25] = [
+pub(super) const KEYS: [&str; 31] = [
     "mode",
+    "deliver",
+    "deadline",
+    "residual",
+    "overhead",
+    "order",
+    "sealed",
     "fec_words",
     "fec_block",
     "fec_block_close",
@@ -77,17 +98,45 @@ const STYLES: [(&str, AckStyle); 2] = [
     ("listed", AckStyle::Listed),
 ];
 
-/// The default mode is the one the papers recommend.
-fn mode(reader: &TableReader<'_>) -> Result<Mode, SettingsError> {
-    let names = Mode::ALL.map(|mode| (mode.name(), mode));
+const ORDERS: [(&str, DeliveryOrder); 2] =
+    [("kept", DeliveryOrder::Kept), ("any", DeliveryOrder::Any)];
+
+/// The octets that a session and UDP put around content, beyond the network header: 8 of UDP, 8 of the session's header and
+/// 16 of its tag.
+pub const SEAL_BYTES: usize = 32;
+
+/// The mode that `auto` has beside its choices, as between gateways.
+const AUTO: Mode = Mode::HybridNackMack;
+/// TPDUs to one answer with `auto`, as gateways have it.
+const ACK_EVERY: u16 = 32;
+
+/// The transport that AeroTP's settings are read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carrier {
+    /// AeroTP itself.
+    Bare,
+    /// AeroTP between gateways.
+    Gateway,
+    /// Another transport, for which the settings need only be valid.
+    Other,
+}
+
+/// The mode, if it is a named one. The default mode is the one the papers recommend.
+fn mode(reader: &TableReader<'_>) -> Result<Option<Mode>, SettingsError> {
+    let names = Mode::ALL.map(|mode| (mode.name(), Some(mode)));
+    let names: Vec<_> = [("auto", None)].into_iter().chain(names).collect();
     Ok(reader
         .choice("mode", &names)?
-        .unwrap_or(Mode::HybridNackMack))
+        .unwrap_or(Some(Mode::HybridNackMack)))
 }
 
 impl AerotpPlan {
-    pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, SettingsError> {
-        let plan = Self::values(reader, mtu)?;
+    pub(super) fn read(
+        reader: &TableReader<'_>,
+        mtu: ByteCount,
+        carrier: Carrier,
+    ) -> Result<Self, SettingsError> {
+        let plan = Self::values(reader, mtu, carrier)?;
         let config = &plan.connection;
         let (mode, rules) = (config.mode, plan.rules());
         if config.adapt.is_some() && !rules.confirms() {
@@ -112,12 +161,29 @@ impl AerotpPlan {
 
     /// The settings that the keys give; whether they go together is not checked. No more can be asked of
     /// them in a flow of another transport.
-    pub(super) fn values(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, SettingsError> {
+    pub(super) fn values(
+        reader: &TableReader<'_>,
+        mtu: ByteCount,
+        carrier: Carrier,
+    ) -> Result<Self, SettingsError> {
+        let mode = mode(reader)?;
+        let is_auto = mode.is_none();
+        let sealed = reader.value("sealed")?;
+        if sealed == Some(true) && carrier == Carrier::Gateway {
+            let problem = "is for aerotp alone; between gateways TPDUs have their long form here";
+            return Err(reader.wrong("sealed", problem));
+        }
+        let sealed = sealed.unwrap_or(is_auto && carrier == Carrier::Bare);
+        let seal = if sealed { SEAL_BYTES } else { 0 };
         let mut config = ConnectionConfig {
-            mode: mode(reader)?,
-            tpdu_bytes_max: mtu.as_usize().saturating_sub(NETWORK_HEADER_BYTES),
+            mode: mode.unwrap_or(AUTO),
+            tpdu_bytes_max: mtu.as_usize().saturating_sub(NETWORK_HEADER_BYTES + seal),
+            thin: thin(reader, is_auto, carrier)?,
             ..ConnectionConfig::default()
         };
+        if is_auto {
+            config.ack.every = ACK_EVERY;
+        }
         if let Some(words) = reader.whole("fec_words", 0..=256)? {
             config.fec_words = FecStrength::from_words(narrow(words)).unwrap_or_default();
         }
@@ -147,6 +213,16 @@ impl AerotpPlan {
         }
         Ok(Self {
             connection: config,
+            repair: if is_auto {
+                RepairChoice::ByGoal
+            } else {
+                RepairChoice::Named
+            },
+            form: if sealed {
+                TpduForm::Short
+            } else {
+                TpduForm::Long
+            },
             ecn: reader.value_or("ecn", true)?,
             burst: reader.duration("burst")?.unwrap_or_default(),
             adapt_power: reader.value_or("adapt_power", false)?,
@@ -163,6 +239,29 @@ impl AerotpPlan {
     pub const fn rules(&self) -> ModeRules {
         ModeRules::of(self.connection.mode)
     }
+
+    /// Whether the mode is `auto`.
+    pub fn is_auto(&self) -> bool {
+        self.repair == RepairChoice::ByGoal
+    }
+
+    /// Whether packets are those of a session.
+    pub fn is_sealed(&self) -> bool {
+        self.form == TpduForm::Short
+    }
+
+    /// The goal, if the flow has one.
+    pub fn goal(&self) -> Option<DeliveryGoal> {
+        self.connection.thin.and_then(|thin| thin.goal())
+    }
+
+    /// Whether every octet arrives, in order.
+    pub fn is_complete(&self) -> bool {
+        let in_order = self
+            .goal()
+            .is_none_or(|goal| goal.order == DeliveryOrder::Kept);
+        self.rules().complete && in_order
+    }
 }
 
 /// Configurations are compared by what they print, since parts of them have no equality.
@@ -170,6 +269,39 @@ impl PartialEq for AerotpPlan {
     fn eq(&self, other: &Self) -> bool {
         format!("{self:?}") == format!("{other:?}")
     }
+}
+
+/// The repair of thin flows: that of the goal with `auto`, and with a named mode what `overhead` allows, if it is said.
+fn thin(
+    reader: &TableReader<'_>,
+    is_auto: bool,
+    carrier: Carrier,
+) -> Result<Option<ThinRepair>, SettingsError> {
+    let order = reader.choice("order", &ORDERS)?;
+    if let Some(DeliveryOrder::Any) = order {
+        let problem = match (is_auto, carrier) {
+            (false, _) => Some(
+                "is a goal, which a named mode does not follow; write mode = \"auto\", or remove it",
+            ),
+            (true, Carrier::Gateway) => Some("cannot be any: a gateway carries a stream"),
+            (true, _) if !reader.has("deadline") => {
+                Some("needs a deadline; write deadline = \"150ms\", or remove it")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(reader.wrong("order", problem));
+        }
+    }
+    let context = GoalContext {
+        is_auto,
+        deadline: reader.duration("deadline")?,
+        order: order.unwrap_or_default(),
+        deliver: Deliver::ByDeadline,
+        overhead: None,
+    };
+    let thin = goal::thin_repair(reader, &context)?;
+    Ok(thin.or_else(|| is_auto.then(ThinRepair::default)))
 }
 
 fn read_acks(config: &mut ConnectionConfig, reader: &TableReader<'_>) -> Result<(), SettingsError> {

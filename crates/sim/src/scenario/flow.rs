@@ -1,7 +1,7 @@
 //! The keys of `[flow]`.
 
 use super::SettingsError;
-use super::aerotp::{self, AerotpPlan};
+use super::aerotp::{self, AerotpPlan, Carrier};
 use super::gateway::{self, GatewayPlan};
 use super::lt_tcp::{self, LtTcpPlan};
 use super::read::copies;
@@ -13,7 +13,7 @@ use fulmar_proto::rate::RateSharing;
 use fulmar_proto::transport::aerotp::AckStyle;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::Mode;
-use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
+use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NetworkProtocol};
 use fulmar_settings::{Keys, TableReader};
 
 /// One flow: an application at one end that sends to one at the other.
@@ -35,6 +35,8 @@ pub struct FlowPlan {
     pub mtu: ByteCount,
     /// The transport's knowledge of the rate on its way.
     pub send_rate: SendRate,
+    /// The time by which a piece is due, from its submission.
+    pub deadline: Option<Duration>,
     /// Whether its octets and times are in the measures. A flow that only prepares the ground for another
     /// is not measured.
     pub measured: bool,
@@ -75,6 +77,28 @@ pub enum TransportPlan {
     LtTcp(Box<LtTcpPlan>),
 }
 
+impl FlowPlan {
+    /// Octets of one message, of a flow that sends messages.
+    pub fn message_bytes(&self) -> Option<ByteCount> {
+        match self.traffic {
+            Traffic::Messages { size, .. } => Some(size),
+            Traffic::Bulk { .. } | Traffic::ConstantRate { .. } => None,
+        }
+    }
+}
+
+impl TransportPlan {
+    /// The protocol of its packets.
+    pub(crate) const fn protocol(&self) -> NetworkProtocol {
+        match self {
+            Self::Datagram(_) => NetworkProtocol::UDP,
+            Self::Aerotp(_) | Self::Gateway(_) => NetworkProtocol::AEROTP,
+            Self::Tcp(_) => NetworkProtocol::TCP,
+            Self::LtTcp(_) => NetworkProtocol::LT_TCP,
+        }
+    }
+}
+
 /// One UDP flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramPlan {
@@ -95,6 +119,7 @@ enum TransportName {
 enum TrafficName {
     Bulk,
     ConstantRate,
+    Messages,
 }
 
 const TRANSPORTS: [(&str, TransportName); 5] = [
@@ -104,9 +129,10 @@ const TRANSPORTS: [(&str, TransportName); 5] = [
     ("tcp", TransportName::Tcp),
     ("udp", TransportName::Udp),
 ];
-const TRAFFICS: [(&str, TrafficName); 2] = [
+const TRAFFICS: [(&str, TrafficName); 3] = [
     ("bulk", TrafficName::Bulk),
     ("constant-rate", TrafficName::ConstantRate),
+    ("messages", TrafficName::Messages),
 ];
 const FIRSTS: [(&str, FirstWrite); 3] = [
     ("at-once", FirstWrite::AtOnce),
@@ -134,6 +160,8 @@ pub(super) const KEYS: Keys = &[
         "bytes",
         "write",
         "rate",
+        "size",
+        "interval",
         "first",
         "start",
         "count",
@@ -191,7 +219,7 @@ impl FlowPlan {
                 (TransportPlan::Datagram(plan), mtu - headers)
             }
             TransportName::Aerotp => {
-                let plan = AerotpPlan::read(reader, mtu)?;
+                let plan = AerotpPlan::read(reader, mtu, Carrier::Bare)?;
                 let payload = plan.payload();
                 (TransportPlan::Aerotp(Box::new(plan)), payload)
             }
@@ -215,9 +243,10 @@ impl FlowPlan {
         let traffic = traffic(reader, payload)?;
         let piece = match traffic {
             Traffic::Bulk { .. } => payload,
-            Traffic::ConstantRate { write, .. } => write,
+            Traffic::ConstantRate { write: size, .. } | Traffic::Messages { size, .. } => size,
         };
         let plan = Self {
+            deadline: reader.duration("deadline")?,
             transport,
             traffic,
             start: reader.duration("start")?.unwrap_or_default(),
@@ -282,7 +311,7 @@ fn read_others(
         LtTcpPlan::read(reader, lt_tcp, mtu.max(MTU))?;
     }
     if !matches!(name, Aerotp | Gateway) {
-        AerotpPlan::values(reader, mtu)?;
+        AerotpPlan::values(reader, mtu, Carrier::Other)?;
     }
     if name != Gateway {
         gateway::values(reader)?;
@@ -314,7 +343,19 @@ fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, Sett
     if rate == Some(Bitrate::ZERO) {
         return Err(reader.wrong("rate", "must be at least 1bit"));
     }
-    let first = reader.choice("first", &FIRSTS)?;
+    // Other traffic has no use for these, but the values must be valid.
+    let size: Option<ByteCount> = reader.value("size")?;
+    if size.is_some_and(|size| size == ByteCount::ZERO || size > payload) {
+        let problem = format!("must be 1B to {payload}: a message is one packet");
+        return Err(reader.wrong("size", problem));
+    }
+    let interval = reader.duration("interval")?;
+    if interval == Some(Duration::ZERO) {
+        return Err(reader.wrong("interval", "must be above 0; write 20ms"));
+    }
+    let first = reader
+        .choice("first", &FIRSTS)?
+        .unwrap_or(FirstWrite::AfterInterval);
     let name = reader.choice("traffic", &TRAFFICS)?;
     match name.unwrap_or(TrafficName::Bulk) {
         TrafficName::Bulk => Ok(Traffic::Bulk { bytes }),
@@ -322,7 +363,14 @@ fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, Sett
             bytes,
             write: write.unwrap_or(payload),
             rate: reader.required("rate", "\"4.416Mbit/s\"")?,
-            first: first.unwrap_or(FirstWrite::AfterInterval),
+            first,
+        }),
+        TrafficName::Messages => Ok(Traffic::Messages {
+            bytes,
+            size: size.unwrap_or(payload),
+            interval: interval
+                .ok_or_else(|| reader.wrong("interval", "is missing; write interval = \"20ms\""))?,
+            first,
         }),
     }
 }

@@ -1,7 +1,7 @@
 //! The keys of `[flow]` that belong to a pair of gateways.
 
 use super::SettingsError;
-use super::aerotp::AerotpPlan;
+use super::aerotp::{AerotpPlan, Carrier};
 use fulmar_proto::splice::{FlowClass, SplicerConfig};
 use fulmar_proto::units::{Bitrate, ByteCount};
 use fulmar_settings::TableReader;
@@ -37,7 +37,7 @@ pub(super) fn values(
 
 impl GatewayPlan {
     pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, SettingsError> {
-        let aerotp = AerotpPlan::read(reader, mtu)?;
+        let aerotp = AerotpPlan::read(reader, mtu, Carrier::Gateway)?;
         if !aerotp.rules().complete {
             let problem = "must be one that delivers everything: a gateway carries a stream";
             return Err(reader.wrong("mode", problem));
@@ -58,6 +58,7 @@ impl GatewayPlan {
             priority: connection.priority,
             fec_words: connection.fec_words,
             block: connection.block,
+            thin: connection.thin,
             window: self.credit,
             ..FlowClass::default()
         }

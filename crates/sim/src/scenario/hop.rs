@@ -94,7 +94,25 @@ pub struct HopPlan {
     pub framing: ByteCount,
     /// The link layer at its ends, if it has one.
     pub link: Option<LinkPlan>,
+    /// The hop as it is from given times on, in the order of the times.
+    pub changes: Vec<HopChange>,
 }
+
+/// The channels of a hop from a time on. They differ from those before in rate, delay and loss alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HopChange {
+    /// The time, from the start of the run.
+    pub at: Duration,
+    /// The channel from the source towards the sink.
+    pub forward: ChannelConfig,
+    /// The channel from the sink towards the source.
+    pub reverse: ChannelConfig,
+}
+
+/// The keys that can change on the way.
+const CHANGING_KEYS: [&str; 3] = ["rate", "delay", "loss"];
+/// The keys of `[[change]]`.
+pub(super) const CHANGE_KEYS: Keys = &[&CHANGING_KEYS, &["at", "hop", "forward", "reverse"]];
 
 /// The access links at both ends: error-free, and not counted in any measure.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,12 +151,75 @@ impl HopPlan {
             frame_check: reader.value_or("frame_check", false)?,
             framing: framing(reader)?,
             link: LinkPlan::read(reader)?,
+            changes: Vec::new(),
         };
         if plan.link.is_some() && (plan.forward.aqm.is_some() || plan.reverse.aqm.is_some()) {
             let problem = "manages the queue of a hop without a link layer; write [hop.red] for the queue above one";
             return Err(reader.wrong("aqm", problem));
         }
         Ok(plan)
+    }
+
+    /// Reads the times at which hops change, and gives each hop its own.
+    pub(super) fn read_changes(
+        hops: &mut [Self],
+        readers: &[TableReader<'_>],
+        recordings: &dyn Recordings,
+    ) -> Result<(), SettingsError> {
+        let mut before = Duration::ZERO;
+        for reader in readers {
+            let at = reader.duration("at")?;
+            let at = at.ok_or_else(|| reader.wrong("at", "is missing; write at = \"5s\""))?;
+            if at <= before {
+                let problem = "must be above 0 and later than that of the change before";
+                return Err(reader.wrong("at", problem));
+            }
+            before = at;
+            let last = hops.len() as u64 - 1;
+            let only = reader.whole("hop", 0..=last)?;
+            let only = only.and_then(|hop| usize::try_from(hop).ok());
+            if !CHANGE_KEYS
+                .concat()
+                .iter()
+                .any(|key| *key != "at" && *key != "hop" && reader.has(key))
+            {
+                let problem = "changes nothing; write loss, delay or rate, or remove it";
+                return Err(reader.wrong("at", problem));
+            }
+            for (index, hop) in hops.iter_mut().enumerate() {
+                if only.is_none_or(|only| only == index) {
+                    let change = hop.change(at, reader, recordings)?;
+                    hop.changes.push(change);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn change(
+        &self,
+        at: Duration,
+        reader: &TableReader<'_>,
+        recordings: &dyn Recordings,
+    ) -> Result<HopChange, SettingsError> {
+        let (forward, reverse) = self
+            .changes
+            .last()
+            .map_or((&self.forward, &self.reverse), |last| {
+                (&last.forward, &last.reverse)
+            });
+        let one = |base: &ChannelConfig, key| {
+            let both = changed(base, reader, recordings)?;
+            match reader.table(key, &[&CHANGING_KEYS])? {
+                Some(own) => changed(&both, &own, recordings),
+                None => Ok(both),
+            }
+        };
+        Ok(HopChange {
+            at,
+            forward: one(forward, "forward")?,
+            reverse: one(reverse, "reverse")?,
+        })
     }
 
     /// Checks the queue above a link layer. The layer takes its packets out of that queue, where all of
@@ -215,12 +296,28 @@ impl<T: FromStr> FromStr for Maybe<T> {
     }
 }
 
-/// The channel of one direction as `reader` gives it; what it does not give is as in `base`.
-fn direction(
+/// The channel of one direction with the rate, the delay and the loss that `reader` gives.
+fn changed(
     base: &ChannelConfig,
     reader: &TableReader<'_>,
     recordings: &dyn Recordings,
 ) -> Result<ChannelConfig, SettingsError> {
+    let config = ChannelConfig {
+        rate: reader.value("rate")?.or(base.rate),
+        delay: reader.duration("delay")?.unwrap_or(base.delay),
+        loss: loss(base, reader, recordings)?,
+        ..base.clone()
+    };
+    check(&config, reader)?;
+    Ok(config)
+}
+
+/// The loss that `reader` gives, or that of `base`.
+fn loss(
+    base: &ChannelConfig,
+    reader: &TableReader<'_>,
+    recordings: &dyn Recordings,
+) -> Result<LossModel, SettingsError> {
     let mut loss = reader.value_or("loss", base.loss.clone())?;
     if let LossModel::Replay(replay) = &mut loss
         && replay.trace.is_none()
@@ -230,6 +327,16 @@ fn direction(
             .map_err(|problem| reader.wrong("loss", problem))?;
         replay.trace = Some(trace);
     }
+    Ok(loss)
+}
+
+/// The channel of one direction as `reader` gives it; what it does not give is as in `base`.
+fn direction(
+    base: &ChannelConfig,
+    reader: &TableReader<'_>,
+    recordings: &dyn Recordings,
+) -> Result<ChannelConfig, SettingsError> {
+    let loss = loss(base, reader, recordings)?;
     let mut fading = reader.value("fading")?.or_else(|| base.fading.clone());
     if let Some(missing) = fading.as_ref().and_then(Fading::missing_trace) {
         let problem = |problem: &dyn Display| reader.wrong("fading", problem);

@@ -21,11 +21,11 @@ mod tcp;
 /// "x"` means `link = { layer = "x" }`.
 pub const NAMED_BY: &[(&str, &str)] = &[("link", "layer")];
 
-pub use aerotp::AerotpPlan;
+pub use aerotp::{AerotpPlan, RepairChoice, SEAL_BYTES};
 pub use flow::{AppDirection, DatagramPlan, FlowPlan, SendRate, TransportPlan};
 pub use fulmar_settings::{Document, Origin, Override, SettingsError};
 pub use gateway::GatewayPlan;
-pub use hop::{HopPlan, LanPlan, NoRecordings, Recordings};
+pub use hop::{HopChange, HopPlan, LanPlan, NoRecordings, Recordings};
 pub use link::LinkPlan;
 pub use lt_tcp::LtTcpPlan;
 pub use plan::{PointPlan, RUNS_MAX, RunPlan};

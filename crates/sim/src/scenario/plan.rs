@@ -36,7 +36,7 @@ pub struct PointPlan {
 
 /// The keys at the top. `sweep` is read by [`super::sweep`]; the last two are for people.
 const KEYS: Keys = &[&[
-    "run", "lan", "hop", "flow", "tcp", "lt_tcp", "sweep", "title", "about",
+    "run", "lan", "hop", "change", "flow", "tcp", "lt_tcp", "sweep", "title", "about",
 ]];
 const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
 
@@ -79,10 +79,12 @@ impl PointPlan {
             let problem = format!("there must be 1 to {HOPS_MAX}, each a table [[hop]]");
             return Err(root.wrong("hop", problem));
         }
-        let hops: Vec<HopPlan> = hop_tables
+        let mut hops: Vec<HopPlan> = hop_tables
             .iter()
             .map(|hop| HopPlan::read(hop, recordings))
             .collect::<Result<_, _>>()?;
+        let changes = root.tables("change", hop::CHANGE_KEYS)?;
+        HopPlan::read_changes(&mut hops, &changes, recordings)?;
         let flows = root.tables("flow", flow::KEYS)?;
         if flows.is_empty() || flows.len() > FLOWS_MAX {
             let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");

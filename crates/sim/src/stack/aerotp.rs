@@ -5,13 +5,17 @@
 //! which notes it with the number when it first sends the TPDU. The receiving side looks it up by the number
 //! it received.
 
-use super::{AdaptationCounts, Context, StackCounts};
+use super::{AdaptationCounts, Context, StackCounts, seal};
+use crate::app::Traffic;
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
+use crate::scenario::SEAL_BYTES;
 use crate::tap::EventLog;
 use fulmar_capture::{EventPlace, FlowEnd};
 use fulmar_proto::bytes::Chunk;
-use fulmar_proto::machine::{Deadline, MachineDriver, PathId, Transmit, drain};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Machine, MachineDriver, PathId, TpduForm, Transmit, drain,
+};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::trace::TraceRecord;
 use fulmar_proto::transport::aerotp::{
@@ -19,7 +23,7 @@ use fulmar_proto::transport::aerotp::{
     Note,
 };
 use fulmar_proto::units::{BitErrorRate, Instant};
-use fulmar_proto::wire::network::{NetworkProtocol, NodeAddress};
+use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NetworkProtocol, NodeAddress};
 use fulmar_proto::wire::{Mode, Port, TpduSeq};
 use std::collections::BTreeMap;
 
@@ -32,6 +36,8 @@ pub(crate) struct AerotpStack {
     outgoing: BTreeMap<usize, ConnectionConfig>,
     /// Whether the machine is told the bit error rate that follows from the received power.
     hears_power: bool,
+    /// Whether packets are those of a session.
+    sealed: bool,
 }
 
 /// The connections of a stack.
@@ -69,6 +75,24 @@ impl AerotpStack {
             ends: Ends::default(),
             outgoing: BTreeMap::new(),
             hears_power,
+            sealed: false,
+        }
+    }
+
+    /// Speaks to this path as sessions do: in the short form, under a seal, with repair symbols over windows.
+    pub(crate) fn seal(&mut self, path: PathId) {
+        self.sealed = true;
+        let machine = self.machine.app();
+        machine.speak(Instant::START, path, TpduForm::Short);
+        machine.use_windows(Instant::START, path, true);
+    }
+
+    pub(super) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        if !self.sealed {
+            self.machine.handle_datagram(now, datagram);
+        } else if let Some(octets) = seal::open(datagram.octets) {
+            let content = Datagram { octets, ..datagram };
+            self.machine.app().handle_frames(now, content);
         }
     }
 
@@ -109,7 +133,8 @@ impl AerotpStack {
             .connect(now, flow.path, flow.port, config);
         match id {
             Ok(id) => {
-                let messages = config.mode == Mode::Datagram;
+                let messages = config.mode == Mode::Datagram
+                    || matches!(flow.plan.traffic, Traffic::Messages { .. });
                 self.ends.senders.insert(index, (id, messages));
                 self.ends.add(id, index, true);
             }
@@ -125,6 +150,7 @@ impl AerotpStack {
         let mut driver = StackDriver {
             context,
             ends: &mut self.ends,
+            sealed: self.sealed,
         };
         drain(&mut self.machine, now, &mut driver)
     }
@@ -209,7 +235,10 @@ impl Ends {
             return;
         };
         let max = if message {
-            flow.plan.payload.0
+            match flow.plan.traffic {
+                Traffic::Messages { size, .. } => size.0,
+                Traffic::Bulk { .. } | Traffic::ConstantRate { .. } => flow.plan.payload.0,
+            }
         } else {
             WRITE_MAX
         };
@@ -251,6 +280,7 @@ impl Ends {
 struct StackDriver<'a, 'b> {
     context: &'a mut Context<'b>,
     ends: &'a mut Ends,
+    sealed: bool,
 }
 
 impl MachineDriver<Guarded<AerotpEndpoint>> for StackDriver<'_, '_> {
@@ -258,9 +288,13 @@ impl MachineDriver<Guarded<AerotpEndpoint>> for StackDriver<'_, '_> {
         self.context.network.buffer()
     }
 
-    fn send(&mut self, now: Instant, transmit: Transmit) {
+    fn send(&mut self, now: Instant, mut transmit: Transmit) {
         let node = self.context.node;
         let network = &mut *self.context.network;
+        if self.sealed {
+            seal::seal(NETWORK_HEADER_BYTES, network.buffer());
+            transmit.len += SEAL_BYTES;
+        }
         network.send(now, node, NetworkProtocol::AEROTP, transmit, 0);
     }
 

@@ -7,6 +7,7 @@
 pub(crate) mod aerotp;
 pub(crate) mod datagram;
 pub(crate) mod gateway;
+mod seal;
 pub(crate) mod stream;
 
 use crate::flow::Flow;
@@ -93,7 +94,7 @@ impl Stack {
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         match self {
             Self::Datagram(stack) => stack.machine.handle_datagram(now, datagram),
-            Self::Aerotp(stack) => stack.machine.handle_datagram(now, datagram),
+            Self::Aerotp(stack) => stack.handle_datagram(now, datagram),
             Self::Tcp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::LtTcp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Gateway(stack) => stack.handle_datagram(now, datagram),

@@ -7,7 +7,9 @@ use crate::measure::flow::FlowMeter;
 use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pattern::Pattern;
-use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, PointPlan, SendRate, TransportPlan};
+use crate::scenario::{
+    AerotpPlan, AppDirection, FlowPlan, PointPlan, SEAL_BYTES, SendRate, TransportPlan,
+};
 use crate::stack::Stack;
 use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
@@ -127,7 +129,8 @@ impl<'a> Placement<'a> {
             flow.traffic.total(),
             flow.piece,
             start,
-        );
+        )
+        .with_deadline(flow.deadline);
         network.queue.push(start, NetworkEvent::Start(index));
         let [sender, receiver] = machines;
         Flow {
@@ -180,11 +183,17 @@ impl<'a> Placement<'a> {
             }
             TransportPlan::Aerotp(own) => {
                 let config = endpoint_config(rate, own, self.notes);
-                let make =
-                    |address| AerotpStack::new(config, own.adapt_power, stream(address, "aerotp"));
-                let (sender, stack) = self.aerotp.at(from, made, || make(local));
+                let make = |address, other| {
+                    let rng = stream(address, "aerotp");
+                    let mut stack = AerotpStack::new(config, own.adapt_power, rng);
+                    if own.is_sealed() {
+                        stack.seal(path_of(other));
+                    }
+                    stack
+                };
+                let (sender, stack) = self.aerotp.at(from, made, || make(local, remote));
                 stack.send(index, own.connection);
-                let (receiver, stack) = self.aerotp.at(to, made, || make(remote));
+                let (receiver, stack) = self.aerotp.at(to, made, || make(remote, local));
                 stack.listen(port, own.connection);
                 [sender, receiver]
             }
@@ -241,10 +250,11 @@ fn datagram_config(flow: &FlowPlan, rate: Bitrate, local: NodeAddress) -> Datagr
 }
 
 fn endpoint_config(rate: RateSource, plan: &AerotpPlan, notes: usize) -> EndpointConfig {
+    let seal = if plan.is_sealed() { SEAL_BYTES } else { 0 };
     EndpointConfig {
         rate,
         burst: plan.burst,
-        lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
+        lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES + seal),
         connections_max: usize::from(u16::MAX),
         ecn: plan.ecn,
         follows_length: plan.follows_length,

@@ -6,7 +6,7 @@ use crate::table::{Columns, HEAVIEST, Listing};
 use anyhow::Context;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::aggregate::AggregateRecord;
-use fulmar_sim::report::column::COLUMNS;
+use fulmar_sim::report::column::{COLUMNS, ReportColumn};
 use fulmar_sim::report::csv;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -71,14 +71,14 @@ pub(super) fn csv_file(
     Ok(())
 }
 
-/// An empty table: columns for the swept parameters, and the main measures.
-fn empty(varied: &[String]) -> Listing {
-    let measures = COLUMNS.iter().map(|column| column.heading.to_owned());
+/// An empty table: columns for the swept parameters, and these measures.
+fn empty(varied: &[String], shown: &[&ReportColumn]) -> Listing {
+    let measures = shown.iter().map(|column| column.heading.to_owned());
     let headings = varied.iter().cloned().chain(["n".to_owned()]);
     let weights = varied.iter().map(|_| HEAVIEST).chain([N_WEIGHT]);
-    let names = COLUMNS.map(|column| column.name);
+    let names: Vec<&str> = shown.iter().map(|column| column.name).collect();
     Listing::new(headings.chain(measures), varied.len())
-        .weigh(weights.chain(COLUMNS.map(|column| column.weight)))
+        .weigh(weights.chain(shown.iter().map(|column| column.weight)))
         .name_last(&names)
 }
 
@@ -87,7 +87,8 @@ fn empty(varied: &[String]) -> Listing {
 /// # Errors
 /// No column has such a name.
 pub(super) fn check_columns(varied: &[String], columns: &Columns) -> Result<(), Failure> {
-    empty(varied).chosen(columns).map(|_| ())
+    let all: Vec<&ReportColumn> = COLUMNS.iter().collect();
+    empty(varied, &all).chosen(columns).map(|_| ())
 }
 
 /// One row for each point: the swept parameters, and the main measures with their intervals.
@@ -97,7 +98,19 @@ pub(super) fn table<'a>(
     varied: &[String],
     columns: &Columns,
 ) -> Result<(), Failure> {
-    let mut table = empty(varied);
+    let aggregates: Vec<&AggregateRecord> = aggregates.into_iter().collect();
+    // Only flows whose messages are due at a time fill the columns about that.
+    let is_due = |point: &&AggregateRecord| {
+        point
+            .summary("in_time")
+            .is_some_and(|share| share.mean.is_some())
+    };
+    let keeps_optional = !columns.columns.is_empty() || aggregates.iter().any(is_due);
+    let shown: Vec<&ReportColumn> = COLUMNS
+        .iter()
+        .filter(|column| keeps_optional || !column.optional)
+        .collect();
+    let mut table = empty(varied, &shown);
     let mut shares = String::new();
     for aggregate in aggregates {
         let point = &experiment.points[aggregate.point];
@@ -107,7 +120,7 @@ pub(super) fn table<'a>(
         } else {
             aggregate.n.to_string()
         };
-        let cells = COLUMNS.iter().map(|column| column.cell(aggregate));
+        let cells = shown.iter().map(|column| column.cell(aggregate));
         if let Some(line) = aggregate.shares_line() {
             let values: Vec<&str> = point.varied.iter().map(|(_, value)| &**value).collect();
             let place = match &*values {
