@@ -42,6 +42,7 @@ INTERRUPTED = {
     "fulmar reproduce aerotp-multi-mode --out page/": 2,
     "fulmar reproduce slacp --out page/": 2,
     "fulmar sim --swarm 10000 --seed 1": 2,
+    "fulmar sim --auto-vs-fixed --random 500": 2,
     "fulmar sim scenarios/fso.toml": 2,
 }
 # 1: something of this machine is not as it should be.

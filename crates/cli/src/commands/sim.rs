@@ -69,17 +69,8 @@ pub(crate) struct SimArgs {
     /// With --swarm 1 or --random 1: print the scenario of AeroTP that the seed draws, and run nothing.
     #[arg(long, conflicts_with_all = ["json", "scenario"])]
     show: bool,
-    /// Run the scenario as it is and with every fixed setting in place of mode = "auto", on the same seeds, and tell how far
-    /// auto is from the best of them in hindsight.
-    #[arg(long, conflicts_with_all = ["swarm", "out", "capture", "trace", "columns"])]
-    auto_vs_fixed: bool,
-    /// With --auto-vs-fixed: of N random scenarios in place of one from a file. --seed is the first one's.
-    #[arg(long, value_name = "N", requires = "auto_vs_fixed", conflicts_with_all = ["scenario", "sets", "runs"])]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
-    random: Option<u64>,
-    /// With --auto-vs-fixed: list the fixed settings, and run nothing.
-    #[arg(long, requires = "auto_vs_fixed", conflicts_with_all = ["scenario", "random", "json", "csv"])]
-    settings: bool,
+    #[command(flatten)]
+    beside: beside::BesideArgs,
     /// Change a value before the run, such as hop.ber=1e-4, flow.bytes=20MB or
     /// sweep.hop.loss=[0%,10%].
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -121,16 +112,16 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if let Some(count) = args.swarm {
         return swarm::run(count, args);
     }
-    if args.settings {
+    if args.beside.settings {
         return beside::list();
     }
-    if let Some(count) = args.random {
+    if let Some(count) = args.beside.random {
         return beside::random(count, args);
     }
     if let (Some(file), Some(scenario)) = (&args.csv, &args.scenario) {
         overwrite::refuse("--csv", file, scenario)?;
     }
-    if args.auto_vs_fixed {
+    if args.beside.auto_vs_fixed {
         return beside::one(args);
     }
     observe::check(args)?;

@@ -122,26 +122,21 @@ impl LossPattern {
         }
     }
 
-    /// Forgets the mean if the newest fates are none that it would bring, losses in bursts considered.
+    /// Forgets the mean if the newest fates are none that it would bring. Where losses come in bursts any run of fates would do.
     fn notice_a_change(&mut self) {
-        if self.news_count < NEWEST {
+        if self.news_count < NEWEST || self.behind_a_loss() > self.loss() {
             return;
         }
         let share = u64::from(self.loss.of_65536());
-        let behind = u64::from(self.behind.of_65536()).max(share);
         let lost = self.news.count_ones();
-        let expected = u64::from(NEWEST) * share;
-        let seen = u64::from(lost) * ONE;
+        let (seen, expected) = (u64::from(lost) * ONE, u64::from(NEWEST) * share);
         let (beyond, sure) = if seen < expected {
             (expected - seen, BETTER)
         } else {
             let more = seen - expected;
             (more.saturating_sub(WORSE_LOSSES * ONE), WORSE)
         };
-        // The variance of their number is so many times that of independent losses: (1 + r) / (1 - r), r being the correlation
-        // of neighbours.
-        let (above, below) = (ONE + behind - 2 * share, (ONE - behind).max(1));
-        let variance = expected * (ONE - share) / below * above;
+        let variance = expected * (ONE - share);
         if beyond * beyond > sure * variance {
             self.loss.begin_again(lost, NEWEST);
             self.news_count = 0;

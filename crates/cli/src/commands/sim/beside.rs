@@ -9,7 +9,7 @@ use crate::table::Listing;
 use anyhow::{Context, anyhow};
 use fulmar_sim::beside::{Beside, Comparison, Row, compare, random, summary::BesideSummary};
 use fulmar_sim::report::record::SCHEMA;
-use fulmar_sim::scenario::{Document, PointPlan};
+use fulmar_sim::scenario::{Document, PointPlan, RUNS_MAX};
 use fulmar_sim::{Experiment, FixedSetting};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -19,6 +19,22 @@ use std::path::Path;
 const SHOWN: usize = 12;
 /// The scenarios that are told one by one, those in which `auto` is furthest from the best.
 const WORST: usize = 10;
+
+/// The arguments of a comparison.
+#[derive(clap::Args, Debug)]
+pub(super) struct BesideArgs {
+    /// Run the scenario as it is and with every fixed setting in place of mode = "auto", on the same seeds, and tell how far
+    /// auto is from the best of them in hindsight.
+    #[arg(long, conflicts_with_all = ["swarm", "out", "capture", "trace", "columns"])]
+    pub(super) auto_vs_fixed: bool,
+    /// With --auto-vs-fixed: of N random scenarios in place of one from a file. --seed is the first one's.
+    #[arg(long, value_name = "N", requires = "auto_vs_fixed", conflicts_with_all = ["scenario", "sets", "runs"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
+    pub(super) random: Option<u64>,
+    /// With --auto-vs-fixed: list the fixed settings, and run nothing.
+    #[arg(long, requires = "auto_vs_fixed", conflicts_with_all = ["scenario", "random", "json", "csv"])]
+    pub(super) settings: bool,
+}
 
 #[derive(Serialize)]
 struct BesideRecord<'a> {
