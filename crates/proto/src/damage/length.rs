@@ -11,6 +11,7 @@
 //!
 //! Lengths vary only while it could pay to know: where another length would carry at least
 //! [`WORTH_KNOWING`] more at an end of the interval of `c`. Then one new packet in [`SOMETIMES`] or [`OFTEN`] is clearly shorter.
+//! They vary, too, while somebody [asks](LengthFollower::ask) for the causes of loss.
 //! Without loss none is, and once the cause is known, none is either, until memory of it fades.
 
 use super::loss_by_length::{LengthLoss, LossByLength};
@@ -103,6 +104,7 @@ pub struct LengthFollower {
     octets: Option<usize>,
     /// One new packet in so many is shorter.
     varies: Option<u32>,
+    is_asked: bool,
     until_shorter: u32,
     draws: u32,
 }
@@ -116,6 +118,7 @@ impl Default for LengthFollower {
             loss: LengthLoss::default(),
             octets: None,
             varies: None,
+            is_asked: false,
             until_shorter: 0,
             draws: 1,
         }
@@ -202,16 +205,27 @@ impl LengthFollower {
         };
     }
 
+    /// Lets lengths vary for as long as others want to know how loss depends on them.
+    pub const fn ask(&mut self, is_asked: bool) {
+        self.is_asked = is_asked;
+    }
+
+    fn one_in(&self) -> Option<u32> {
+        self.varies.or(self.is_asked.then_some(SOMETIMES))
+    }
+
     /// The octets of the next new packet, at most; `None` for as many as the path carries.
     pub fn next(&self) -> Option<usize> {
-        let is_due = self.varies.is_some() && self.until_shorter == 0;
+        let is_due = self.until_shorter == 0 && self.one_in().is_some();
         let shape = self.shape.filter(|_| is_due);
         let Some(shape) = shape else {
             return self.octets;
         };
         let now = self.octets.unwrap_or(shape.full);
         // A half and a quarter in turn, as far as there is room; packets that are short already are longer now and then.
-        let quarter = self.draws & 0x100 != 0 && now / 4 >= shape.least();
+        // Those say most, at a smaller share of the link than half ones so often.
+        let wants_quarter = self.varies.is_none() || self.draws & 0x100 != 0;
+        let quarter = wants_quarter && now / 4 >= shape.least();
         let other = if quarter {
             now / 4
         } else if now / 2 >= shape.least() {
@@ -224,7 +238,7 @@ impl LengthFollower {
 
     /// Notes that a new packet left that was as long as [`LengthFollower::next`] allowed.
     pub fn on_left(&mut self) {
-        let Some(one_in) = self.varies else {
+        let Some(one_in) = self.one_in() else {
             return;
         };
         if self.until_shorter > 0 {

@@ -63,6 +63,15 @@ pub struct LengthLoss {
     pub octet_most: f64,
 }
 
+/// The losses that wrong bits explain among those counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OctetLosses {
+    /// Packets.
+    pub lost: f64,
+    /// The standard error of that; all lost ones where packets had one length.
+    pub error: f64,
+}
+
 impl LengthLoss {
     /// The bit error rate that follows.
     pub fn bits(&self) -> BitErrorRate {
@@ -121,6 +130,39 @@ impl LossByLength {
         self.lost_behind *= kept;
     }
 
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        for (ours, theirs) in self.classes.iter_mut().zip(&other.classes) {
+            ours.sent += theirs.sent;
+            ours.lost += theirs.lost;
+            ours.octets += theirs.octets;
+        }
+        self.behind += other.behind;
+        self.lost_behind += other.lost_behind;
+    }
+
+    /// The losses expected of octets alone, in packets that are not lost whatever their length.
+    fn lost_to_octets(&self, packet: f64, octet: f64) -> f64 {
+        let of_class = |class: &Class| {
+            let hit = -(-octet * class.mean()).exp_m1();
+            class.sent * (-packet).exp() * hit
+        };
+        self.seen().map(of_class).sum()
+    }
+
+    /// The losses that wrong bits explain. In contrast to [`LossByLength::fit`], nothing holds the number above 0 or below all: so
+    /// the numbers of many such counts can be added, and chance in them evens out.
+    pub fn octet_losses(&self) -> OctetLosses {
+        let Some((likeliest, free)) = self.scored() else {
+            return OctetLosses::default();
+        };
+        let error = likeliest.octet_error.min(likeliest.octet_most);
+        OctetLosses {
+            lost: free.map_or(0.0, |(packet, octet)| self.lost_to_octets(packet, octet)),
+            error: self.lost_to_octets(likeliest.packet, error),
+        }
+    }
+
     /// Lets all that was counted count for `kept` of it.
     pub fn fade(&mut self, kept: f64) {
         for class in &mut self.classes {
@@ -170,6 +212,11 @@ impl LossByLength {
 
     /// The likeliest loss; `None` before anything was counted.
     pub fn fit(&self) -> Option<LengthLoss> {
+        self.scored().map(|(likeliest, _)| likeliest)
+    }
+
+    /// The likeliest loss, and the line that would be likelier if it might fall below 0: one round of scoring without that limit.
+    fn scored(&self) -> Option<(LengthLoss, Option<(f64, f64)>)> {
         let (sent, lost) = (self.sent(), self.lost());
         if sent < 1.0 {
             return None;
@@ -180,6 +227,7 @@ impl LossByLength {
         let octet_most = all / mean;
         let (mut packet, mut octet) = (all / 2.0, octet_most / 2.0);
         let mut octet_error = f64::INFINITY;
+        let mut free = None;
         for _ in 0..ROUNDS {
             let mut sums = Sums::default();
             for class in self.seen() {
@@ -192,15 +240,17 @@ impl LossByLength {
                 sums.add(weight, length, at + step);
             }
             octet_error = sums.slope_error();
+            free = sums.free_line();
             (packet, octet) = sums.line();
         }
         let octet_error = octet_error * self.clumping().sqrt();
-        Some(LengthLoss {
+        let likeliest = LengthLoss {
             packet,
             octet,
             octet_error,
             octet_most,
-        })
+        };
+        Some((likeliest, free))
     }
 }
 
@@ -234,14 +284,19 @@ impl Sums {
         self.determinant().map_or(f64::INFINITY, error)
     }
 
-    /// The line with the least squares of those that are nowhere below 0: its value at 0, and its slope.
+    /// The line with the least squares: its value at 0, and its slope.
+    fn free_line(&self) -> Option<(f64, f64)> {
+        let determinant = self.determinant()?;
+        let slope = (self.weight * self.product - self.length * self.value) / determinant;
+        Some(((self.value - slope * self.length) / self.weight, slope))
+    }
+
+    /// The line with the least squares of those that are nowhere below 0.
     fn line(&self) -> (f64, f64) {
         let level = (self.value / self.weight).max(0.0);
-        let Some(determinant) = self.determinant() else {
+        let Some((start, slope)) = self.free_line() else {
             return (level, 0.0);
         };
-        let slope = (self.weight * self.product - self.length * self.value) / determinant;
-        let start = (self.value - slope * self.length) / self.weight;
         if slope <= 0.0 {
             (level, 0.0)
         } else if start <= 0.0 {

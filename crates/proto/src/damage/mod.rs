@@ -9,6 +9,7 @@
 
 mod arrival;
 mod ber_estimate;
+mod causes;
 mod length;
 mod loss_by_length;
 mod outlook;
@@ -16,6 +17,7 @@ mod strength;
 
 pub use arrival::{arrives, codewords, corrected_for_certain, intact};
 pub use ber_estimate::{ChannelReport, SeenErrors, between};
+pub use causes::{CAUSES, CauseShare, LossByCause, LossCause, LossCauses};
 pub use length::{LengthBelief, LengthFollower, PacketShape};
 pub use loss_by_length::{LengthLoss, LossByLength};
 pub use outlook::{Outlook, RateClass, Uses};

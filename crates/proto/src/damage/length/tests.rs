@@ -170,3 +170,38 @@ fn both_causes_together_ask_for_the_length_of_the_bits_alone() {
         assert!((found.packets().value() - 0.2).abs() < 0.1, "{found:?}");
     }
 }
+
+#[test]
+fn one_packet_in_eight_is_a_quarter_long_while_others_ask_for_it_and_the_rest_is_as_long_as_ever() {
+    let mut bench = Bench::new(2);
+    // A loss, so that the shape is known, and then nothing to gain.
+    bench.send(3e6, |rng, _| rng.chance(1e-3));
+    bench.send(3e7, |_, _| false);
+    assert_eq!(bench.follower.varies, None);
+    let lengths = |bench: &mut Bench| {
+        let mut lengths = Vec::new();
+        bench.send(3e6, |_, octets| {
+            lengths.push(octets);
+            false
+        });
+        lengths
+    };
+    assert!(
+        lengths(&mut bench)
+            .iter()
+            .all(|octets| *octets == SHAPE.full)
+    );
+    bench.follower.ask(true);
+    let asked = lengths(&mut bench);
+    let short = asked.iter().filter(|octets| **octets == SHAPE.full / 4);
+    let part = asked.len() as f64 / short.clone().count() as f64;
+    assert!((7.0..10.0).contains(&part), "one in {part}");
+    let full = asked.iter().filter(|octets| **octets == SHAPE.full);
+    assert_eq!(full.count() + short.count(), asked.len());
+    bench.follower.ask(false);
+    assert!(
+        lengths(&mut bench)
+            .iter()
+            .all(|octets| *octets == SHAPE.full)
+    );
+}

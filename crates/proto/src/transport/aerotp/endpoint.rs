@@ -505,7 +505,7 @@ impl AerotpEndpoint {
         if connection.has_outcomes()
             && let Some(schedule) = self.paths.get_mut(&connection.key().path)
         {
-            schedule.note_outcomes(connection);
+            schedule.note_outcomes(now, connection);
         }
         while let Some(event) = connection.next_event() {
             self.events.push_back(event);

@@ -11,7 +11,7 @@ use super::event::ConnectionId;
 use super::path_answers::PathAnswers;
 use super::path_control::PathControl;
 use super::rate_source::RateSource;
-use crate::damage::LengthFollower;
+use crate::damage::{LengthFollower, LossCauses};
 use crate::machine::{AckedWays, Deadline, PathAck, Priority, Sealed};
 use crate::transport::parts::{LinkReport, Pacer};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
@@ -37,6 +37,8 @@ pub(super) struct PathSchedule {
     answers: PathAnswers,
     /// The length of packets of data.
     pub(super) lengths: LengthFollower,
+    /// The causes of loss.
+    pub(super) causes: LossCauses,
     /// Octets that have arrived, headers of the layers below included.
     arrived: u64,
     /// The time of the last arrival, and the datagrams that are still to be reported one by one.
@@ -80,6 +82,7 @@ impl PathSchedule {
             control_of_rate,
             answers: PathAnswers::default(),
             lengths: LengthFollower::default(),
+            causes: LossCauses::default(),
             arrived: 0,
             arrived_at: None,
             reported_each: 0,
@@ -274,6 +277,9 @@ impl PathSchedule {
     /// Counts `wire` octets that the layer below sent of its own.
     pub(super) fn on_sent_below(&mut self, now: Instant, wire: ByteCount) {
         self.pacer.on_sent_below(now, wire);
+        if wire > ByteCount::ZERO {
+            self.causes.note_beside(now);
+        }
         self.answers.on_sent_below(now, wire);
     }
 

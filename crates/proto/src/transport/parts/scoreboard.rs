@@ -201,6 +201,8 @@ impl Scoreboard {
     /// last copy is.
     pub fn on_copied(&mut self, now: Instant, seq: TpduSeq) {
         if let Some(index) = self.in_flight_index(seq) {
+            let entry = &mut self.entries[index];
+            entry.repeats = entry.repeats.saturating_add(1);
             self.log_transmission(now, index, seq);
         }
     }
@@ -461,6 +463,7 @@ impl Scoreboard {
     /// may still arrive whole.
     pub fn on_damaged(&mut self, seq: TpduSeq, left_at: Instant) {
         if self.get(seq).is_some_and(|entry| entry.sent_at <= left_at) {
+            self.take_loss_back(seq);
             self.hold_lost(seq, LossSign::Damaged);
         }
     }

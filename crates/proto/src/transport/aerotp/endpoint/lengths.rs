@@ -1,12 +1,12 @@
-//! The length of packets on a path, which follows the link where damage is dropped.
+//! Loss on a path as its packets' fates tell it: the length that follows where damage is dropped, and the causes.
 
 use super::super::connection::Connection;
 use super::super::schedule::PathSchedule;
 use super::AerotpEndpoint;
-use crate::damage::{LengthBelief, PacketShape};
+use crate::damage::{LengthBelief, LossByCause, PacketShape};
 use crate::machine::PathId;
 use crate::transport::parts::{AttemptFate, AttemptOutcome};
-use crate::units::ByteCount;
+use crate::units::{ByteCount, Instant};
 
 /// The sizes of a connection's packets of data, where so many octets are added below.
 pub(super) fn shape_of(connection: &Connection, lower_overhead: ByteCount) -> PacketShape {
@@ -23,20 +23,31 @@ impl AerotpEndpoint {
     pub fn path_length(&self, path: PathId) -> Option<LengthBelief> {
         self.paths.get(&path)?.lengths.belief()
     }
+
+    /// The losses of streams on a path, by cause; `None` before the first, or where lengths do not follow the link.
+    pub fn path_losses(&self, path: PathId) -> Option<LossByCause> {
+        self.paths.get(&path)?.causes.by_cause()
+    }
 }
 
 impl PathSchedule {
-    /// Takes the outcomes of a connection's packets.
-    pub(super) fn note_outcomes(&mut self, connection: &mut Connection) {
+    /// Takes the outcomes of a connection's packets, as they were told now.
+    pub(super) fn note_outcomes(&mut self, now: Instant, connection: &mut Connection) {
         let shape = shape_of(connection, self.pacer.wire_bytes(0));
-        connection.drain_outcomes(|AttemptOutcome { len, fate, .. }| {
+        connection.drain_outcomes(|outcome| {
+            let AttemptOutcome { at, len, fate, .. } = outcome;
             let octets = len as usize + shape.headers;
-            if fate == AttemptFate::ArrivedAfterAll {
+            if !outcome.is_single {
+                self.causes.note_repeated(now, at, outcome.times);
+            } else if fate == AttemptFate::ArrivedAfterAll {
                 self.lengths.take_back(octets);
+                self.causes.take_back(at, octets);
             } else {
                 let is_lost = fate == AttemptFate::Lost;
                 self.lengths.note(shape, octets, is_lost);
+                self.causes.note(now, at, octets, is_lost);
             }
         });
+        self.lengths.ask(self.causes.is_unclear());
     }
 }

@@ -63,11 +63,12 @@ pub enum AttemptFate {
     Arrived,
     /// It is held for lost, and not for damage that the receiver named.
     Lost,
-    /// It was told as lost, and had arrived.
+    /// It was told as lost, and had arrived, whole or damaged.
     ArrivedAfterAll,
 }
 
-/// The outcome of an attempt that left once, without copies.
+/// The outcome of an attempt that left once, without copies, or of all that left of a TPDU since it was last held for lost, if
+/// they were lost, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptOutcome {
     /// The time at which it left.
@@ -76,14 +77,25 @@ pub struct AttemptOutcome {
     pub len: u32,
     /// Its fate.
     pub fate: AttemptFate,
+    /// The transmissions that had this fate: copies, and those that left as precautions before it, too.
+    pub times: u16,
+    /// Whether nothing else ever left of the TPDU but for a reason, so that its fate could have been told, had it been the other.
+    pub is_single: bool,
 }
 
 impl Outstanding {
     /// The outcome of the attempt that left at `at`, if nothing else of this TPDU left that could be taken for it.
     fn outcome(&self, at: Instant, fate: AttemptFate) -> Option<AttemptOutcome> {
         let is_single = self.transmission == self.attempts && self.repeats == 0;
-        let len = self.len;
-        is_single.then_some(AttemptOutcome { at, len, fate })
+        // Of several that are all lost, nothing need be told apart.
+        let is_known = is_single || fate == AttemptFate::Lost;
+        is_known.then_some(AttemptOutcome {
+            at,
+            len: self.len,
+            fate,
+            times: self.repeats.saturating_add(1),
+            is_single,
+        })
     }
 }
 
@@ -224,7 +236,7 @@ impl Scoreboard {
         let entry = &mut self.entries[index];
         let outcome = entry.outcome(entry.attempt_at, AttemptFate::Lost);
         let outcome = outcome.filter(|_| sign != LossSign::Damaged);
-        entry.held_lost = if outcome.is_some() {
+        entry.held_lost = if outcome.is_some_and(|outcome| outcome.is_single) {
             HeldLost::Told
         } else {
             HeldLost::Untold
@@ -238,11 +250,22 @@ impl Scoreboard {
         outcomes.is_some_and(|outcomes| !outcomes.is_empty())
     }
 
+    /// Notes that the latest attempt of `seq` arrived, if it was told as lost.
+    pub(super) fn take_loss_back(&mut self, seq: TpduSeq) {
+        let Some(index) = self.index(seq) else { return };
+        let entry = &mut self.entries[index];
+        if entry.state == State::Lost && entry.held_lost == HeldLost::Told {
+            entry.held_lost = HeldLost::Untold;
+            let outcome = entry.outcome(entry.attempt_at, AttemptFate::ArrivedAfterAll);
+            self.note_outcome(outcome);
+        }
+    }
+
     /// Gives the outcomes of attempts since the last call to `each`, in the order of sending.
     pub fn drain_outcomes(&mut self, each: impl FnMut(AttemptOutcome)) {
         if let Some(outcomes) = &mut self.outcomes {
             // The memory stays while data flows: this happens with every burst.
-            outcomes.sort_unstable_by_key(|outcome| (outcome.at, outcome.len, outcome.fate));
+            outcomes.sort_unstable_by_key(|one| (one.at, one.len, one.fate, one.times));
             outcomes.drain(..).for_each(each);
         }
     }

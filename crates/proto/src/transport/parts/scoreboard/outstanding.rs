@@ -29,7 +29,7 @@ pub struct Outstanding {
     pub len: u32,
     /// The number of times it was sent; copies that follow at once are not counted.
     pub attempts: u16,
-    /// The number of times it was repeated as a precaution since it was last sent for a reason.
+    /// The number of times it was copied, or repeated as a precaution, since it was last sent for a reason.
     pub(super) repeats: u16,
     pub(super) first_sent_at: Instant,
     /// The time at which its first octet was written, as far as that counts.

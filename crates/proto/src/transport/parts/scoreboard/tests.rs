@@ -314,6 +314,57 @@ fn damage_that_was_named_copies_precautions_and_symbols_have_no_outcome_that_cou
 }
 
 #[test]
+fn a_claim_behind_the_sign_of_loss_takes_the_loss_back() {
+    let mut board = overtaken();
+    board.on_damaged(TpduSeq(0), at(0));
+    let taken_back = [(at(0), AttemptFate::ArrivedAfterAll)];
+    assert_eq!(outcomes(&mut board), taken_back);
+    board.on_damaged(TpduSeq(0), at(0));
+    board.on_sent_again(at(22), TpduSeq(0));
+    board.on_acked(at(43), TpduSeq(0), Some(RTT));
+    assert_eq!(outcomes(&mut board), [(at(22), AttemptFate::Arrived)]);
+}
+
+#[test]
+fn precautions_that_are_all_lost_are_one_outcome_of_so_many() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    board.keep_outcomes();
+    board.on_first_sent(at(0), 0, 100);
+    board.on_sent_again(at(5), TpduSeq(0));
+    board.on_sent_again(at(9), TpduSeq(0));
+    board.on_timeout(at(9));
+    let mut seen = Vec::new();
+    board.drain_outcomes(|outcome| seen.push((outcome.at, outcome.fate, outcome.times)));
+    assert_eq!(seen, [(at(9), AttemptFate::Lost, 3)]);
+    board.on_acked(at(30), TpduSeq(0), Some(RTT));
+    assert_eq!(
+        outcomes(&mut board),
+        [],
+        "nobody knows which of them arrived"
+    );
+}
+
+#[test]
+fn copies_that_are_all_lost_are_one_outcome_of_so_many_and_the_next_attempt_is_not_alone() {
+    let mut board = Scoreboard::new(TpduSeq(0));
+    board.keep_outcomes();
+    board.on_first_sent(at(0), 0, 100);
+    board.on_copied(at(1), TpduSeq(0));
+    board.on_timeout(at(9));
+    board.on_sent_again(at(10), TpduSeq(0));
+    board.on_timeout(at(19));
+    let mut seen = Vec::new();
+    board.drain_outcomes(|one| seen.push((one.at, one.fate, one.times, one.is_single)));
+    assert_eq!(
+        seen,
+        [
+            (at(0), AttemptFate::Lost, 2, false),
+            (at(10), AttemptFate::Lost, 1, false)
+        ]
+    );
+}
+
+#[test]
 fn outcomes_keep_no_memory_once_it_is_given_back() {
     let mut board = ten();
     board.keep_outcomes();
