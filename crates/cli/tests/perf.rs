@@ -78,6 +78,18 @@ fn with_repair_nothing_is_missing_and_the_repair_is_counted() {
         // Of some 700 packets 10 %: fewer than 29 is below five standard deviations.
         assert!(lost > 29.0 && again > 0.0, "{flags}: {record}");
         assert!(number(&record, "goodput_bps") < 20e6, "{record}");
+        // The server is the sender of `-R`, and does not tell.
+        let losses = &record["losses"];
+        assert_eq!(losses.is_null(), flags == "-R", "{flags}: {record}");
+        if flags.is_empty() {
+            assert!(number(losses, "lost_packets") > 29.0, "{record}");
+            let causes = losses["causes"].as_object().expect("by their names");
+            let shares = causes.values().map(|cause| number(cause, "ratio"));
+            assert!((shares.sum::<f64>() - 1.0).abs() < 1e-6, "{record}");
+            // Packets of one length do not show whether wrong bits lost them, and it says so.
+            let either = ["bit-errors", "random"].map(|cause| number(&causes[cause], "high_ratio"));
+            assert!(either.iter().all(|high| *high > 0.5), "{record}");
+        }
     }
 }
 

@@ -28,6 +28,7 @@ mod session_golden;
 mod session_keys;
 mod session_length;
 mod session_links;
+mod session_loss_causes;
 mod session_many;
 mod session_mtu;
 mod session_notices;

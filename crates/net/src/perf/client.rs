@@ -313,8 +313,11 @@ impl<O: Observer> Client<O> {
     fn conclude(&mut self, now: Instant, machine: &mut AerotpEndpoint, report: PerfReport) {
         let found = machine.path_rate(self.path);
         let found = found.and_then(|rate| rate.link.filter(|_| rate.belief.is_some()));
+        let losses = machine.path_losses(self.path);
+        let is_sender = self.plan.test.direction == TestDirection::Up;
         self.outcome.get_or_insert(Ok(PerfReport {
-            link: found.filter(|_| self.plan.test.direction == TestDirection::Up),
+            link: found.filter(|_| is_sender),
+            losses: losses.filter(|_| is_sender),
             clocks: self.clocks,
             intervals: std::mem::take(&mut self.intervals),
             stopped: self.stopped,

@@ -4,6 +4,7 @@ use super::clocks::ClockOffset;
 use super::figures::{Interval, Measured, Outcome, Sent, jain};
 use super::record::BadPerfRecord;
 use super::test::Test;
+use fulmar_proto::damage::LossByCause;
 use fulmar_proto::transport::aerotp::ConnectError;
 use fulmar_proto::units::{Bitrate, Duration};
 
@@ -18,6 +19,8 @@ pub struct PerfReport {
     pub sum: Outcome,
     /// The rate that the link was found to carry, where this end was the sender and nobody told it.
     pub link: Option<Bitrate>,
+    /// The losses by cause, where this end was the sender, in a mode that acknowledges, and there were some.
+    pub losses: Option<LossByCause>,
     /// The clocks; only the client knows.
     pub clocks: Option<ClockOffset>,
     /// Every interval, as far as this end heard of them and keeps them.
@@ -44,6 +47,7 @@ impl PerfReport {
             streams,
             sum: Outcome { sent, received },
             link: None,
+            losses: None,
             clocks: None,
             intervals: Vec::new(),
             stopped: false,

@@ -5,8 +5,10 @@ use crate::exit::{Exit, Failure};
 use fulmar_net::perf::{
     ClockOffset, Interval, Limit, Outcome, PerfError, PerfReport, Sent, Spread, Test, TestDirection,
 };
+use fulmar_proto::damage::{CauseShare, LossByCause};
 use fulmar_proto::units::Bitrate;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 const SCHEMA: &str = "fulmar.perf/1";
@@ -92,6 +94,41 @@ impl DelayRecord {
             p99_s: seconds(spread.p99),
             p999_s: seconds(spread.p999),
             max_s: seconds(spread.max),
+        }
+    }
+}
+
+/// The losses by cause, as their sender told them apart.
+#[derive(Serialize)]
+struct LossRecord {
+    sent_packets: u64,
+    lost_packets: u64,
+    causes: BTreeMap<&'static str, CauseRecord>,
+}
+
+/// The share of a cause among the losses, and an interval for it.
+#[derive(Serialize)]
+struct CauseRecord {
+    ratio: f64,
+    low_ratio: f64,
+    high_ratio: f64,
+}
+
+impl LossRecord {
+    fn of(losses: &LossByCause) -> Self {
+        let of_cause = |share: &CauseShare| {
+            let record = CauseRecord {
+                ratio: share.share,
+                low_ratio: share.low,
+                high_ratio: share.high,
+            };
+            (share.cause.name(), record)
+        };
+        let count = |packets: f64| packets.round() as u64;
+        Self {
+            sent_packets: count(losses.sent),
+            lost_packets: count(losses.lost),
+            causes: losses.shares.iter().map(of_cause).collect(),
         }
     }
 }
@@ -235,6 +272,7 @@ pub(super) struct Record {
     #[serde(flatten)]
     whole: OutcomeRecord,
     fairness: Option<f64>,
+    losses: Option<LossRecord>,
     clocks: Option<ClockRecord>,
     intervals: Vec<IntervalRecord>,
     streams: Vec<StreamRecord<OutcomeRecord>>,
@@ -275,6 +313,7 @@ impl Record {
             stopped: report.stopped,
             whole: sum.clone(),
             fairness: report.fairness(),
+            losses: report.losses.as_ref().map(LossRecord::of),
             clocks: report.clocks.as_ref().map(ClockRecord::of),
             intervals: intervals.map(|one| IntervalRecord::of(test, one)).collect(),
             streams: streams(&report.streams, OutcomeRecord::of),

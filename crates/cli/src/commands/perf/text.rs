@@ -2,6 +2,7 @@
 
 use super::ASSUMPTION;
 use fulmar_net::perf::{Interval, Limit, Outcome, PerfReport, Spread, Test, TestDirection};
+use fulmar_proto::damage::LossByCause;
 use fulmar_proto::units::{Bitrate, ByteCount, format_duration};
 use std::fmt::Write as _;
 
@@ -84,6 +85,20 @@ fn percent(share: Option<f64>) -> String {
 
 fn count(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+}
+
+/// The causes of loss, the largest first, each with the interval of its share. Those of less than one in a hundred are left out.
+fn causes(losses: &LossByCause) -> String {
+    let mut shares = losses.shares.to_vec();
+    shares.retain(|share| share.share >= 0.01);
+    shares.sort_by(|one, other| other.share.total_cmp(&one.share));
+    let parts = shares.iter().map(|share| {
+        let [likeliest, low, high] =
+            [share.share, share.low, share.high].map(|share| format!("{:.0}", 100.0 * share));
+        format!("{} {likeliest} % ({low} to {high})", share.cause.name())
+    });
+    let parts: Vec<String> = parts.collect();
+    parts.join(", ")
 }
 
 /// The repairs by their means, and the octets that they took.
@@ -197,6 +212,9 @@ pub(super) fn report(report: &PerfReport) -> String {
             count(outcome.sent.map(|sent| sent.messages))
         ),
     );
+    if let Some(losses) = &report.losses {
+        line("losses by cause", causes(losses));
+    }
     for (label, value) in repairs(outcome) {
         line(label, value);
     }

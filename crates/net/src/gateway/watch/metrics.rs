@@ -86,6 +86,7 @@ pub(super) fn object(snapshot: &Snapshot) -> BTreeMap<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::watch::losses::{CauseFigures, LossFigures};
     use crate::gateway::watch::status::{
         ClassReport, DamageFigures, DamagedDirection, LengthFigures, OutageReport, PeerReport,
         Quantiles, Status, TransportReport,
@@ -197,6 +198,10 @@ mod tests {
             words: 6,
             outward: damaged,
             inward: damaged,
+        });
+        last.peers[0].losses = Some(LossFigures {
+            causes: BTreeMap::from([("burst", CauseFigures::default())]),
+            ..LossFigures::default()
         });
         last.peers[0].length = Some(LengthFigures {
             packet_bytes: Some(300),

@@ -3,6 +3,7 @@
 
 mod history;
 pub mod http;
+mod losses;
 mod metrics;
 mod page;
 mod recordings;

@@ -1,5 +1,6 @@
 //! The reports of a running gateway on itself.
 
+use super::losses::LossFigures;
 use super::status::{
     self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, PeerReport, Quantiles, REMOVED, Status,
 };
@@ -111,6 +112,10 @@ impl Seen<'_> {
             inward: state.map_or_else(Default::default, |s| s.inward.into()),
             damage: state.and_then(|s| s.damage).map(Into::into),
             length: endpoint.path_length(path).map(Into::into),
+            losses: LossFigures::of(
+                endpoint.path_losses(path),
+                state.and_then(|s| s.damage).map(|damage| damage.outward),
+            ),
             told: link.inner().told(path).into(),
             outages: self.peers.outages.report(known),
             flows,

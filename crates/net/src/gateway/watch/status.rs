@@ -1,6 +1,7 @@
 //! The state of a gateway at one instant: the answer to `/status`, and the source of the
 //! [registry](super::registry)'s values.
 
+pub use super::losses::{CauseFigures, LossFigures};
 use crate::gateway::peers::Decision;
 pub use crate::gateway::peers::{OutageReport, RateReport, RepairReport};
 use crate::session::{DamageCounts, DamageStatus, Passage};
@@ -48,6 +49,8 @@ pub struct PeerReport {
     pub damage: Option<DamageFigures>,
     /// The length of packets to it, once streams to it lost any.
     pub length: Option<LengthFigures>,
+    /// The losses of streams to it by cause, once there were any.
+    pub losses: Option<LossFigures>,
     /// TPDUs from here that it put right or gave up, as it told.
     pub told: ToldReport,
     /// The times that the link was held for down.

@@ -1,6 +1,7 @@
 //! The figures of a snapshot that people are shown, their order and their words. The page and
 //! `fulmar top` draw it as it is, so that both say the same.
 
+use super::losses::LossFigures;
 use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
 use super::status::REMOVED;
@@ -343,6 +344,7 @@ fn says(peer: &PeerReport) -> String {
         text.push_str(&damage_in_words(damage));
     }
     text.push_str(&length_in_words(peer.length.as_ref()));
+    text.push_str(&LossFigures::in_words(peer.losses.as_ref()));
     text
 }
 

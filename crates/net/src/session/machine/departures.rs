@@ -569,12 +569,11 @@ impl<M: Carried> Session<M> {
                 sent_micros: now.as_wrapping_micros(),
             });
             self.send_padded(now, (index, path), probe, packet, fec);
+            self.note_sent_beside(now, index, packet);
         }
-        let octets = due.packet + due.known.unwrap_or(ByteCount::ZERO);
-        self.note_sent_beside(now, index, octets);
     }
 
-    /// Counts towards a peer's rate the octets that left without the inner machine.
+    /// Counts towards a peer's rate the octets of a datagram that left without the inner machine.
     pub(super) fn note_sent_beside(&mut self, now: Instant, index: usize, octets: ByteCount) {
         if let Some(peer) = self.peers.get(index).map(|state| state.index) {
             self.inner.on_sent_below(now, peer.inner_path(), octets);

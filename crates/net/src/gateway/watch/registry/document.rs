@@ -56,7 +56,7 @@ const VALUES: &str = "
 |---|---|
 | `kind` | `source` (sent for the first time), `repair` (parity), `retransmission`, `control` |
 | `by` | `fec_words` (parity inside the TPDU), `fec_block` (parity across TPDUs), `arq_1`, `arq_2`, `arq_3_or_more` (how often it was sent again; counted by the sender) |
-| `cause` | of `residual_lost_packets`: `lost`, `damaged`; of `held_lost_packets`: `overtaken` (later ones were confirmed), `asked_for`, `timeout`, `damaged` (the session says that its datagram arrived beyond repair) |
+| `cause` | of `residual_lost_packets`: `lost`, `damaged`; of `held_lost_packets`: `overtaken` (later ones were confirmed), `asked_for`, `timeout`, `damaged` (the session says that its datagram arrived beyond repair); of `loss_cause_ratio`: `bit-errors` (dropped), `beyond-repair` (damaged, and claimed), `random`, `burst` (in a row), `queue` (near the longest delay), `outage` |
 | `length` | `1`, `2`, `3-4`, `5-8`, `9-16`, `17-32`, `33-64`, `65_or_more` TPDUs |
 | `quantile` | `0.5`, `0.9`, `0.99` |
 | `operation` | `key_operation` (Curve25519), `hash`, `opening` (a tag verified), `decode` (parity), `answer` (to whom nobody vouches for) |

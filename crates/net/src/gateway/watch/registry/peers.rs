@@ -3,7 +3,8 @@
 use super::super::status::REMOVED;
 use super::entry::{Entry, MetricKind, Point, Unit, Value};
 use super::select::{
-    of_damaged, of_directions, of_losses, of_peer_delays, of_peer_windows, of_peers, of_quantiles,
+    of_damaged, of_directions, of_loss_causes, of_losses, of_peer_delays, of_peer_windows,
+    of_peers, of_quantiles,
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -345,6 +346,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "The share of wrong bits on the way to it that explains how loss of streams grows with the length of packets, where what is damaged is dropped; lengths vary only while it could pay to know",
         formula: "",
         read: |s| of_peers(s, |p| Value::number(p.length?.bit_error_ratio)),
+    },
+    Entry {
+        name: "loss_cause_ratio",
+        kind: MetricKind::Gauge,
+        unit: Unit::Ratio,
+        labels: &["peer", "cause"],
+        point: Point::Sender,
+        label: "losses by cause",
+        help: "The share of each cause among the losses of streams to the peer since the gateway began, as their sender tells them apart; `/status` has an interval for each. Modes without acknowledgements are not judged",
+        formula: "",
+        read: of_loss_causes,
     },
     Entry {
         name: "bit_error_ratio",

@@ -84,6 +84,19 @@ pub(super) fn of_peer_windows(
         .collect()
 }
 
+/// The share of each cause among the losses of streams to each peer.
+pub(super) fn of_loss_causes(snapshot: &Snapshot) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for peer in &snapshot.status.peers {
+        for (cause, figures) in peer.losses.iter().flat_map(|losses| &losses.causes) {
+            if let Some(ratio) = Value::number(figures.ratio) {
+                samples.push(sample([&peer.name, cause], ratio));
+            }
+        }
+    }
+    samples
+}
+
 /// For each peer, the datagrams that left here (`out`) and those that came (`in`).
 pub(super) fn of_directions(
     snapshot: &Snapshot,

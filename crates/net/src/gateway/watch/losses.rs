@@ -1,0 +1,151 @@
+//! Losses of streams to a peer by cause, as `/status` and the page tell them.
+
+use crate::session::DamageCounts;
+use fulmar_proto::damage::LossByCause;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The share from which on the page names a cause.
+const LEAST_SHARE: f64 = 0.01;
+
+/// The losses of streams to a peer by cause, as this end sees them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LossFigures {
+    /// Packets whose fate is known.
+    pub sent_packets: u64,
+    /// Those that were lost or damaged beyond repair.
+    pub lost_packets: u64,
+    /// Damaged ones that parity put right, which count as no loss.
+    pub mended_packets: u64,
+    /// The share of each cause among those lost.
+    pub causes: BTreeMap<&'static str, CauseFigures>,
+}
+
+/// The share of a cause among all losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CauseFigures {
+    /// The likeliest share.
+    pub ratio: f64,
+    /// The lower end of an interval that should have the true share in nine cases of ten.
+    pub low_ratio: f64,
+    /// Its upper end.
+    pub high_ratio: f64,
+}
+
+impl LossFigures {
+    /// The word for datagrams that arrived damaged beyond repair, beside those of [`LossCause`](fulmar_proto::damage::LossCause).
+    const BEYOND_REPAIR: &'static str = "beyond-repair";
+
+    /// The losses that were told apart, and the armoured datagrams of which the peer told.
+    pub(super) fn of(losses: Option<LossByCause>, told: Option<DamageCounts>) -> Option<Self> {
+        let beyond = told.map_or(0, |told| told.beyond_repair);
+        let lost = losses.map_or(0.0, |losses| losses.lost);
+        let all = lost + beyond as f64;
+        if all <= 0.0 {
+            return None;
+        }
+        let part = lost / all;
+        let of_causes = losses.iter().flat_map(|losses| losses.shares).map(|share| {
+            let figures = CauseFigures {
+                ratio: share.share * part,
+                low_ratio: share.low * part,
+                high_ratio: share.high * part,
+            };
+            (share.cause.name(), figures)
+        });
+        let mut causes: BTreeMap<&'static str, CauseFigures> = of_causes.collect();
+        if told.is_some() {
+            let ratio = beyond as f64 / all;
+            let counted = CauseFigures {
+                ratio,
+                low_ratio: ratio,
+                high_ratio: ratio,
+            };
+            causes.insert(Self::BEYOND_REPAIR, counted);
+        }
+        let count = |number: f64| number.max(0.0).round() as u64;
+        Some(Self {
+            sent_packets: count(losses.map_or(0.0, |losses| losses.sent)),
+            lost_packets: count(all),
+            mended_packets: told.map_or(0, |told| told.mended),
+            causes,
+        })
+    }
+
+    /// One sentence on the causes of loss on the way to a peer, the largest first.
+    pub(super) fn in_words(losses: Option<&Self>) -> String {
+        let Some(losses) = losses else {
+            return String::new();
+        };
+        let word = |cause: &str| match cause {
+            "bit-errors" => "wrong bits, dropped",
+            "beyond-repair" => "damaged beyond repair",
+            "random" => "at random",
+            "burst" => "bursts",
+            "queue" => "full queues",
+            _ => "outages",
+        };
+        let mut causes: Vec<_> = losses.causes.iter().collect();
+        causes.retain(|(_, figures)| figures.ratio >= LEAST_SHARE);
+        causes.sort_by(|(_, one), (_, other)| other.ratio.total_cmp(&one.ratio));
+        let percent = |ratio: f64| format!("{:.0}", 100.0 * ratio);
+        let parts = causes.into_iter().map(|(cause, figures)| {
+            let [share, low, high] =
+                [figures.ratio, figures.low_ratio, figures.high_ratio].map(percent);
+            format!("{} {share} % ({low} to {high})", word(cause))
+        });
+        let parts: Vec<String> = parts.collect();
+        format!(
+            " Of {} packets of streams to it that were lost: {}.",
+            losses.lost_packets,
+            parts.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_proto::damage::{CauseShare, LossCause};
+
+    fn told(beyond_repair: u64) -> DamageCounts {
+        DamageCounts {
+            whole: 900,
+            mended: 70,
+            beyond_repair,
+            corrected_symbols: 0,
+        }
+    }
+
+    #[test]
+    fn damage_beyond_repair_is_a_cause_beside_the_others() {
+        let share = |cause| CauseShare {
+            cause,
+            share: if cause == LossCause::Burst { 1.0 } else { 0.0 },
+            low: 0.0,
+            high: 1.0,
+        };
+        let losses = LossByCause {
+            sent: 1_000.0,
+            lost: 30.0,
+            shares: LossCause::ALL.map(share),
+        };
+        let figures = LossFigures::of(Some(losses), Some(told(10))).expect("there were losses");
+        assert_eq!((figures.sent_packets, figures.lost_packets), (1_000, 40));
+        assert_eq!(figures.mended_packets, 70);
+        let ratio = |cause: &str| figures.causes[cause].ratio;
+        assert!((ratio("burst") - 0.75).abs() < 1e-9);
+        assert!((ratio("beyond-repair") - 0.25).abs() < 1e-9);
+        assert_eq!(
+            LossFigures::in_words(Some(&figures)),
+            " Of 40 packets of streams to it that were lost: bursts 75 % (0 to 75), damaged beyond repair 25 % (25 to 25)."
+        );
+    }
+
+    #[test]
+    fn nothing_lost_is_nothing_to_say() {
+        assert_eq!(LossFigures::of(None, Some(told(0))), None);
+        assert_eq!(LossFigures::of(None, None), None);
+        assert_eq!(LossFigures::in_words(None), "");
+    }
+}
