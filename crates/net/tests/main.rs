@@ -38,6 +38,7 @@ mod session_path_acks;
 mod session_refusals;
 mod session_reports;
 mod session_strength;
+mod session_strength_fades;
 mod session_versions;
 mod session_work;
 mod tcp_kernel;
