@@ -101,6 +101,7 @@ fn chosen(pair: &Pair) -> Vec<(bool, ChecksumReason)> {
 fn carry(pair: &mut Pair, bytes: usize) -> Duration {
     let sent = octets(bytes);
     let began = pair.now;
+    pair.begin_again();
     pair.send(&sent);
     pair.run_to_end(Duration::from_secs(600));
     assert!(pair.app(Way::Back).received == sent, "at {}", pair.now);
@@ -199,6 +200,24 @@ fn a_path_that_begins_to_drop_them_in_the_midst_of_a_transfer_loses_nothing() {
     );
     pair.run_to_end(Duration::from_secs(600));
     assert!(pair.app(Way::Back).received == sent, "at {}", pair.now);
+}
+
+#[test]
+fn a_silent_link_that_begins_to_drop_them_is_not_held_for_down() {
+    let path = Rc::new(Path::default());
+    path.ber.set(1e-4);
+    let mut pair = pair(&path, true);
+    carry(&mut pair, 5_000_000);
+    let before = chosen(&pair);
+    let is_unchecked = before.last().is_some_and(|(is_unchecked, _)| *is_unchecked);
+    assert!(is_unchecked, "{before:?}");
+    path.drops_unchecked.set(true);
+    path.ber.set(0.0);
+    pair.run(Duration::from_secs(120));
+    let is_down = |event: &SessionEvent<()>| matches!(event, SessionEvent::LinkDown { .. });
+    let mut events = pair.app(Way::Forward).events.iter();
+    assert!(!events.any(|(_, event)| is_down(event)));
+    carry(&mut pair, 1_000_000);
 }
 
 #[test]

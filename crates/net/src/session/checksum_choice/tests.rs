@@ -222,3 +222,17 @@ fn a_trial_of_which_nothing_is_told_ends() {
     assert!(!decision.is_unchecked);
     assert_eq!(decision.why, Some(ChecksumReason::Untold));
 }
+
+#[test]
+fn less_damage_than_parity_costs_keeps_the_checksum() {
+    let (now, mut choice) = carried();
+    assert!(passed(&mut choice, now, 200, 180));
+    assert_eq!(
+        choice.on_told(now, counts(396, 4)),
+        None,
+        "one in a hundred"
+    );
+    let decision = choice.on_told(now, counts(508, 5)).expect("its end");
+    assert!(!decision.is_unchecked);
+    assert!(matches!(decision.why, Some(ChecksumReason::NoDamage(_))));
+}
