@@ -11,6 +11,7 @@ mod fading;
 mod field;
 mod fit;
 mod gateway_applicants;
+mod gateway_carrier_paths;
 mod gateway_carriers;
 mod gateway_config;
 mod gateway_deadlines;

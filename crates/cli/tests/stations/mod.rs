@@ -5,6 +5,7 @@
 
 use crate::processes::{Running, octets, run};
 use crate::rig::Namespace;
+use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(crate) struct Stations<'a> {
     air: &'a Namespace,
     ground: &'a Namespace,
-    _running: [Running; 2],
+    running: [Running; 2],
 }
 
 fn connect(namespace: &Namespace, port: u16) -> TcpStream {
@@ -70,13 +71,19 @@ impl<'a> Stations<'a> {
         Self {
             air,
             ground,
-            _running: running,
+            running,
         }
     }
 
     /// Sends so many octets from ground to air, which must be the same there.
     #[track_caller]
     pub(crate) fn transfer(&self, len: usize) {
+        self.transfer_and(len, len, || ());
+    }
+
+    /// Does the same, and does `work` once so many octets have arrived.
+    #[track_caller]
+    pub(crate) fn transfer_and(&self, len: usize, arrived: usize, work: impl FnOnce() + Send) {
         let listener =
             (self.air).within(|| TcpListener::bind(("127.0.0.1", PORT)).expect("a port"));
         let mut client = connect(self.ground, PORT);
@@ -85,8 +92,13 @@ impl<'a> Stations<'a> {
             let receiving = scope.spawn(|| {
                 let (mut stream, _) = listener.accept().expect("the gateway connects");
                 stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
-                let mut all = Vec::new();
-                stream.read_to_end(&mut all).expect("the whole file");
+                let mut all = vec![0; arrived];
+                stream.read_exact(&mut all).expect("the file's beginning");
+                thread::scope(|scope| {
+                    let working = scope.spawn(work);
+                    stream.read_to_end(&mut all).expect("the whole file");
+                    working.join().expect("the work succeeds");
+                });
                 all
             });
             client.write_all(&sent).expect("it is taken");
@@ -99,18 +111,40 @@ impl<'a> Stations<'a> {
 
     /// A page of the HTTP server of the gateway on the ground.
     pub(crate) fn page(&self, path: &str) -> String {
-        let mut stream = connect(self.ground, STATUS);
+        Self::page_of(self.ground, path)
+    }
+
+    fn page_of(station: &Namespace, path: &str) -> String {
+        let mut stream = connect(station, STATUS);
         write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("it listens");
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("text");
         page
     }
 
+    fn status_of(station: &Namespace) -> serde_json::Value {
+        let page = Self::page_of(station, "/status");
+        let (_, body) = page.split_once("\r\n\r\n").expect("a page");
+        serde_json::from_str(body).expect("JSON")
+    }
+
     /// The peer of the gateway on the ground, as its `/status` tells.
     pub(crate) fn peer(&self) -> serde_json::Value {
-        let page = self.page("/status");
-        let (_, body) = page.split_once("\r\n\r\n").expect("a page");
-        let mut status: serde_json::Value = serde_json::from_str(body).expect("JSON");
-        status["peers"][0].take()
+        Self::status_of(self.ground)["peers"][0].take()
+    }
+
+    /// The number of times that the gateway in the air saw the one on the ground at another address.
+    pub(crate) fn moves_in_the_air(&self) -> u64 {
+        let status = Self::status_of(self.air);
+        status["carrier"]["moves"].as_u64().expect("a count")
+    }
+
+    /// Ends both, and returns the log of the gateway on the ground.
+    pub(crate) fn end(mut self) -> String {
+        let [air, ground] = &mut self.running;
+        air.signal(Signal::TERM);
+        ground.signal(Signal::TERM);
+        air.end();
+        ground.end().1
     }
 }
