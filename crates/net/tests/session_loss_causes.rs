@@ -25,7 +25,7 @@ const IP_AND_UDP: usize = 48;
 /// takes six tenths of the link.
 const BESIDE_EVERY: Duration = Duration::from_secs(5);
 const BESIDE_LASTS: Duration = Duration::from_millis(400);
-const BESIDE_PAUSE: Duration = Duration::from_micros(4_000);
+const BESIDE_PAUSE: Duration = Duration::from_millis(4);
 
 /// Transfers over each link.
 const TRANSFERS: usize = 5;

@@ -153,18 +153,20 @@ fn share(bits: Bits, scale: Option<f64>, setting: Setting, (seconds, seed): (u64
 fn beside((bits, scale): (Bits, Option<f64>), settings: &[Setting], run: (u64, u64)) -> (f64, f64) {
     let follows = share(bits, scale, FOLLOWS, run);
     let mut best = 0.0_f64;
-    let mut line = String::new();
+    let mut parts = Vec::new();
     for &setting in settings {
         let share = share(bits, scale, setting, run);
         let Armour::Fixed(words) = setting.armour else {
             continue;
         };
         best = best.max(share);
-        line += &format!(" {}/{}: {share:.4}", words.words(), setting.packet);
+        let (words, packet) = (words.words(), setting.packet);
+        parts.push(format!("{words}/{packet}: {share:.4}"));
     }
     println!(
-        "{bits:?} {scale:?}: follows {follows:.4}, {:.4} of the best fixed; words/packet:{line}",
-        follows / best
+        "{bits:?} {scale:?}: follows {follows:.4}, {:.4} of the best fixed; words/packet: {}",
+        follows / best,
+        parts.join(" ")
     );
     (follows, best)
 }

@@ -110,6 +110,27 @@ pub struct LossByCause {
     pub shares: [CauseShare; CAUSES],
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts of packets, whole and not negative"
+)]
+const fn whole(packets: f64) -> u64 {
+    packets.round() as u64
+}
+
+impl LossByCause {
+    /// Packets counted, as a number of them.
+    pub const fn sent_packets(&self) -> u64 {
+        whole(self.sent)
+    }
+
+    /// Those of them that were lost.
+    pub const fn lost_packets(&self) -> u64 {
+        whole(self.lost)
+    }
+}
+
 /// A packet whose fate is known.
 #[derive(Clone, Copy, Debug)]
 struct Packet {

@@ -124,10 +124,9 @@ impl LossRecord {
             };
             (share.cause.name(), record)
         };
-        let count = |packets: f64| packets.round() as u64;
         Self {
-            sent_packets: count(losses.sent),
-            lost_packets: count(losses.lost),
+            sent_packets: losses.sent_packets(),
+            lost_packets: losses.lost_packets(),
             causes: losses.shares.iter().map(of_cause).collect(),
         }
     }

@@ -63,10 +63,9 @@ impl LossFigures {
             };
             causes.insert(Self::BEYOND_REPAIR, counted);
         }
-        let count = |number: f64| number.max(0.0).round() as u64;
         Some(Self {
-            sent_packets: count(losses.map_or(0.0, |losses| losses.sent)),
-            lost_packets: count(all),
+            sent_packets: losses.map_or(0, |losses| losses.sent_packets()),
+            lost_packets: losses.map_or(0, |losses| losses.lost_packets()) + beyond,
             mended_packets: told.map_or(0, |told| told.mended),
             causes,
         })
