@@ -115,6 +115,33 @@ fn bit_errors_are_corrected_or_repaired() {
 }
 
 #[test]
+fn with_carrier_auto_a_file_leaves_without_checksum_once_damage_arrives_and_one_line_says_so() {
+    let place = Place::with(8_000_000);
+    let key = place.path("key").display().to_string();
+    assert!(run(&format!("keygen --preset {key}")).status.success());
+    let flags = format!("--preset {key} --carrier auto");
+    let mut receiver = receiver(&place, &format!("--once {flags}"));
+    let damage = format!("{FAST_LINK} --ber 5e-5 --damage deliver-behind-headers");
+    let (_link, to) = link(&receiver.address(), &damage);
+    let output = run(&format!("send {} {to} --rate 20mbit {flags}", place.file()));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(place.arrived() == place.octets, "other octets");
+    let said = said(&output);
+    let chosen = said
+        .lines()
+        .filter(|line| line.contains("data leaves by UDP without"));
+    assert_eq!(chosen.count(), 1, "{said}");
+    assert!(said.contains("were damaged"), "{said}");
+}
+
+#[test]
+fn carrier_auto_without_keys_is_refused_with_the_cure() {
+    let output = run("send Cargo.toml 127.0.0.1:9 --carrier auto");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("--preset"), "{}", said(&output));
+}
+
+#[test]
 fn modes_that_may_lose_say_what_is_missing_and_the_rest_is_right() {
     for mode in ["datagram", "unreliable", "quasi-reliable", "nack"] {
         let place = Place::with(300_000);

@@ -63,6 +63,7 @@ pub struct Config {
     deadline: Option<Duration>,
     residual: Option<f64>,
     overhead: Option<f64>,
+    pub(crate) chooses_checksum: bool,
 }
 
 impl Config {
@@ -98,6 +99,7 @@ impl Config {
             deadline: None,
             residual: None,
             overhead: None,
+            chooses_checksum: false,
         }
     }
 
@@ -115,6 +117,14 @@ impl Config {
     /// towards each peer is found, and shared with others as [`Config::share`] says.
     pub const fn rate(mut self, rate: Bitrate) -> Self {
         self.rate = Some(rate);
+        self
+    }
+
+    /// Lets data leave without UDP's checksum, too, where the link damages packets and delivers them all the same: what is
+    /// damaged is mended then. It is found out whether the path carries such datagrams and whether damage arrives; until
+    /// then, and wherever that serves better, data has its checksum. Over IPv6 both ends need it.
+    pub const fn choose_checksum(mut self) -> Self {
+        self.chooses_checksum = true;
         self
     }
 

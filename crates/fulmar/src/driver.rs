@@ -5,10 +5,10 @@ use crate::config::{Config, Identity};
 use crate::peers::{Peers, by_key, settings};
 use crate::relay::{LOWER_OVERHEAD, Link, Relay, open_ports};
 use fulmar_net::clock::Clock;
-use fulmar_net::secured::boot_epoch;
+use fulmar_net::secured::{boot_epoch, choose_checksums};
 use fulmar_net::session::{
     EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
-    fast_cipher, path_acks, window_repair, wire_2,
+    damaged, fast_cipher, path_acks, reports, unchecked, window_repair, wire_2,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
@@ -79,7 +79,11 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
     let rate = config.rate;
     let clock = Clock::start();
     let (waker, wake_up) = waker()?;
-    let port = UdpPort::bind(local, PortConfig::for_bound(rate))?;
+    let port = PortConfig {
+        takes_unchecked: config.chooses_checksum,
+        ..PortConfig::for_bound(rate)
+    };
+    let port = UdpPort::bind(local, port)?;
     let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for (n, source) in [(0, port.as_fd()), (1, wake_up.as_fd())] {
         epoll::add(
@@ -115,20 +119,31 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
     let session = SessionConfig {
         capabilities: fast_cipher()
             .into_iter()
-            .chain([wire_2(), path_acks(), window_repair()])
+            .chain([
+                wire_2(),
+                path_acks(),
+                window_repair(),
+                unchecked(),
+                damaged(),
+                reports(),
+            ])
             .collect(),
         early_data: config.early_data,
         early_floor: config.epoch_seen.unwrap_or(boot),
         ..SessionConfig::new(identity, peers, boot)
     };
     let link = Session::new(session, machine, Entropy::from_system()?);
-    let link = link.map_err(|error| invalid(error.to_string()))?;
+    let mut link = link.map_err(|error| invalid(error.to_string()))?;
+    let chooses_checksum = config.chooses_checksum;
+    if chooses_checksum {
+        choose_checksums(&mut link);
+    }
     let shared = Arc::new(Shared::new(waker, clock));
     let sends_early = config.early_data == EarlyData::Send;
     let relay = Relay::new(
         Arc::clone(&shared),
         config,
-        Peers::new(keys, rate, sends_early),
+        Peers::new(keys, rate, sends_early, chooses_checksum),
     );
     let driver = Driver {
         udp: UdpDriver::new(clock, port, wake_up, PathTableConfig::default()),

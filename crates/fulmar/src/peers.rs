@@ -1,6 +1,7 @@
 //! The session's peers by their keys, and how they are.
 
 use crate::relay::Link;
+use fulmar_net::secured::choose_checksum;
 use fulmar_net::session::{
     HandshakeRefusal, Hint, Mismatch, MtuConfig, PeerConfig, PeerIndex, PublicKey, Security,
     SecurityKinds, SessionEvent,
@@ -19,6 +20,7 @@ pub(crate) struct Peers {
     keys: BTreeMap<PeerIndex, Option<PublicKey>>,
     rate: Option<Bitrate>,
     sends_early: bool,
+    chooses_checksum: bool,
     /// Since when a peer cannot be reached.
     down: BTreeMap<PeerIndex, Instant>,
     troubles: BTreeMap<PeerIndex, String>,
@@ -100,11 +102,13 @@ impl Peers {
         keys: BTreeMap<PeerIndex, Option<PublicKey>>,
         rate: Option<Bitrate>,
         sends_early: bool,
+        chooses_checksum: bool,
     ) -> Self {
         Self {
             keys,
             rate,
             sends_early,
+            chooses_checksum,
             down: BTreeMap::new(),
             troubles: BTreeMap::new(),
         }
@@ -131,6 +135,9 @@ impl Peers {
         let public = key?;
         let config = settings(&public.to_string(), by_key(public), self.rate);
         let index = link.add_peer(config)?;
+        if self.chooses_checksum {
+            choose_checksum(link, index);
+        }
         if !self.sends_early {
             // Nothing is made for a peer before it is there.
             link.inner_mut()

@@ -3,7 +3,7 @@
 use fulmar::{Config, Endpoint, SecretKey};
 use fulmar_channel::{ChannelConfig, LossModel};
 use fulmar_net::clock::Clock;
-use fulmar_net::emulator::{Emulator, EmulatorConfig, EmulatorReport, Watch};
+use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorReport, Watch};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::units::{Bitrate, Duration, Instant, PacketErrorRate};
 use std::net::SocketAddr;
@@ -34,8 +34,26 @@ pub(crate) fn lossy(loss: f64, delay: Duration) -> ChannelConfig {
 
 impl Link {
     pub(crate) fn to(to: SocketAddr, up: ChannelConfig, down: ChannelConfig) -> Self {
-        let mut config = EmulatorConfig::perfect(([127, 0, 0, 1], 0).into(), to);
-        (config.up, config.down) = (up, down);
+        let config = EmulatorConfig::perfect(([127, 0, 0, 1], 0).into(), to);
+        Self::of(EmulatorConfig { up, down, ..config })
+    }
+
+    /// A link whose wrong bits arrive, but for those of lower headers, which are never hit.
+    pub(crate) fn that_delivers_damage(
+        to: SocketAddr,
+        up: ChannelConfig,
+        down: ChannelConfig,
+    ) -> Self {
+        let config = EmulatorConfig::perfect(([127, 0, 0, 1], 0).into(), to);
+        Self::of(EmulatorConfig {
+            up,
+            down,
+            damage: DamagePolicy::DeliverBehindHeaders,
+            ..config
+        })
+    }
+
+    fn of(config: EmulatorConfig) -> Self {
         let (waker, wake_up) = waker().expect("descriptors are left");
         let mut emulator = Emulator::bind(Clock::start(), config).expect("a free port");
         let address = emulator.local().expect("it is bound");

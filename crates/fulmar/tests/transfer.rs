@@ -2,9 +2,12 @@
 
 use crate::link::{ANY, Link, PATIENCE, RATE, keys, lossy, octets, pair};
 use fulmar::{Config, Endpoint};
-use fulmar_proto::units::Duration;
+use fulmar_channel::ChannelConfig;
+use fulmar_proto::units::{Bitrate, Duration};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::channel;
+
+const LINK: Bitrate = Bitrate::from_bits_per_second(20_000_000);
 
 #[test]
 fn megabytes_arrive_whole_over_a_fifth_of_loss() {
@@ -29,6 +32,40 @@ fn megabytes_arrive_whole_over_a_fifth_of_loss() {
     let mut link = link;
     let report = link.cut().unwrap();
     assert!(report.up.dropped_packets.loss > 400, "{report:?}");
+}
+
+#[test]
+fn where_damage_is_delivered_an_end_that_may_choose_sends_little_more_than_its_data() {
+    let way = || ChannelConfig {
+        rate: Some(LINK),
+        bits: "5e-5".parse().unwrap(),
+        ..lossy(0.0, Duration::from_millis(5))
+    };
+    let [called, calling] = keys();
+    let key = called.public();
+    let server = Config::new(called).peer(calling.public());
+    let server = Endpoint::bind(ANY, server.rate(LINK).choose_checksum()).unwrap();
+    let client = Endpoint::bind(ANY, Config::new(calling).rate(LINK).choose_checksum()).unwrap();
+    let mut link = Link::that_delivers_damage(server.local_addr(), way(), way());
+    let listener = server.listen().unwrap();
+    let sent = octets(20_000_000);
+    let mut stream = client.connect(link.address, &key).unwrap();
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let mut stream = listener.accept(Some(PATIENCE)).unwrap();
+            let mut came = Vec::new();
+            stream.read_to_end(&mut came).unwrap();
+            came
+        });
+        stream.write_all(&sent).unwrap();
+        stream.finish().unwrap();
+        assert!(receiving.join().unwrap() == sent, "other octets");
+    });
+    let report = link.cut().unwrap();
+    let offered = report.up.offered_bytes as f64 / sent.len() as f64;
+    println!("{offered:.3} times its data: {report:?}");
+    // Where damage is dropped, packets of the best length need 1.38 times the data.
+    assert!(offered < 1.3, "{offered}");
 }
 
 #[test]

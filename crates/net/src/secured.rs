@@ -11,9 +11,10 @@
 
 use crate::clock::unix_time;
 use crate::session::{
-    DatagramArrival, Entropy, HandshakeRefusal, Hint, MtuConfig, PeerConfig, PeerIndex, PresetKey,
-    PublicKey, SecretKey, Security, SecurityKinds, Session, SessionConfig, SessionConfigError,
-    SessionEvent, fast_cipher, initiation_kind, path_acks, source_octets, window_repair, wire_2,
+    Armour, ChecksumReason, DatagramArrival, Entropy, HandshakeRefusal, Hint, MtuConfig,
+    PeerConfig, PeerIndex, PresetKey, PublicKey, SecretKey, Security, SecurityKinds, Session,
+    SessionConfig, SessionConfigError, SessionEvent, damaged, fast_cipher, initiation_kind,
+    path_acks, reports, source_octets, unchecked, window_repair, wire_2,
 };
 use crate::udp::{Application, DatagramOrigin, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
@@ -118,14 +119,36 @@ pub(crate) fn secured_by(
     let config = SessionConfig {
         capabilities: fast_cipher()
             .into_iter()
-            .chain([wire_2(), path_acks(), window_repair()])
+            .chain([
+                wire_2(),
+                path_acks(),
+                window_repair(),
+                unchecked(),
+                damaged(),
+                reports(),
+            ])
             .collect(),
         ..SessionConfig::new(identity, peers, boot_epoch)
     };
     Session::new(config, endpoint, entropy)
 }
 
-/// Something about the keys of the two ends that their users should know.
+/// Lets data leave to each peer by UDP with its checksum, or armoured and without it, as serves better.
+pub fn choose_checksums(link: &mut SecuredEndpoint) {
+    let peers = (0..).map(PeerIndex);
+    let known = peers.take_while(|peer| link.status(*peer).is_some());
+    for peer in known.collect::<Vec<_>>() {
+        choose_checksum(link, peer);
+    }
+}
+
+/// Does so for one peer.
+pub fn choose_checksum(link: &mut SecuredEndpoint, peer: PeerIndex) {
+    link.set_armour(peer, Some(Armour::Follows));
+    link.choose_checksum(peer);
+}
+
+/// Something about the session of the two ends that their users should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecurityNote {
     /// Somebody calls with keys of this kind, and this end has none.
@@ -147,6 +170,13 @@ pub enum SecurityNote {
     },
     /// Packets go in pieces: the session's words on their sizes.
     TooNarrow(String),
+    /// Data leaves by another form of UDP, or it is known now which forms there are.
+    CarrierChosen {
+        /// Whether it leaves without checksum.
+        is_unchecked: bool,
+        /// The reason.
+        why: ChecksumReason,
+    },
 }
 
 /// The time in which one line tells of datagrams of the other kind, however many come.
@@ -291,6 +321,13 @@ impl<'a, A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Secure
             SessionEvent::Mismatch {
                 what, ours, theirs, ..
             } => (self.tell)(SecurityNote::Mismatch { what, ours, theirs }),
+            SessionEvent::ReportDue(peer) => {
+                // The session's own counts are all that there is to tell.
+                link.report(now, peer, &[]);
+            }
+            SessionEvent::CarrierChosen {
+                is_unchecked, why, ..
+            } => (self.tell)(SecurityNote::CarrierChosen { is_unchecked, why }),
             SessionEvent::PeerRestarted(peer) => {
                 let path = peer.inner_path();
                 self.application.peer_restarted(now, link.inner_mut(), path);
@@ -307,10 +344,8 @@ impl<'a, A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Secure
             | SessionEvent::Closed(_)
             | SessionEvent::MtuChanged { .. }
             | SessionEvent::ParityChanged { .. }
-            | SessionEvent::CarrierChosen { .. }
             | SessionEvent::EpochSeen { .. }
             | SessionEvent::Rekeyed(_)
-            | SessionEvent::ReportDue(_)
             | SessionEvent::Reported { .. }
             | SessionEvent::Moved { .. }
             | SessionEvent::NoAnswer { .. } => {}

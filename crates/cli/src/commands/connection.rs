@@ -9,7 +9,8 @@ use fulmar_net::clock::Clock;
 use fulmar_net::event_trace::{EventTrace, Traced};
 use fulmar_net::recording::{EndOfRecording, RecordingConfig};
 use fulmar_net::secured::{
-    Credentials, Secured, SecuredEndpoint, SecuredError, SecurityNote, Unsecured, secured,
+    Credentials, Secured, SecuredEndpoint, SecuredError, SecurityNote, Unsecured, choose_checksums,
+    secured,
 };
 use fulmar_net::session::{Entropy, PeerIndex, SESSION_OVERHEAD};
 use fulmar_net::udp::{Application, BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
@@ -245,6 +246,8 @@ pub(crate) struct CarrierPlan {
     pub(crate) mtu: ByteCount,
     /// Keys, if there are some.
     pub(crate) credentials: Option<Credentials>,
+    /// Whether data in a session may leave without UDP's checksum.
+    pub(crate) chooses_checksum: bool,
     /// The path to the other end; `None` for an end that waits.
     pub(crate) calls: Option<PathId>,
 }
@@ -262,6 +265,7 @@ impl EndpointCarrier {
             overhead,
             mtu,
             credentials,
+            chooses_checksum,
             calls,
         } = plan;
         let mut entropy = Entropy::from_system()
@@ -283,7 +287,7 @@ impl EndpointCarrier {
             return Ok(Self::Open(Box::new(endpoint)));
         };
         let link = secured(endpoint, credentials, mtu, calls);
-        let link = link.map_err(|error| {
+        let mut link = link.map_err(|error| {
             let exit = match error {
                 SecuredError::Entropy(_) => Exit::Device,
                 SecuredError::Config(_) => Exit::Usage,
@@ -291,6 +295,9 @@ impl EndpointCarrier {
             let cause = error.into();
             Failure { exit, cause }
         })?;
+        if chooses_checksum {
+            choose_checksums(&mut link);
+        }
         Ok(Self::Secured(Box::new(link)))
     }
 

@@ -357,7 +357,10 @@ fn measure(
     };
     let signals = Signals::catch(&[&waker])?;
     let talk = (verbose, args.json);
-    let port = PortConfig::for_bound(args.bound());
+    let port = PortConfig {
+        takes_unchecked: args.security.chooses_checksum(),
+        ..PortConfig::for_bound(args.bound())
+    };
     let (mut driver, path) = connection::driver_to(peer, port, wake_up, talk)?;
     let mut carrier = EndpointCarrier::new(CarrierPlan {
         rate: args.rate.source(args.mode(), credentials.is_some())?,
@@ -366,6 +369,7 @@ fn measure(
         overhead,
         mtu: args.mtu,
         credentials,
+        chooses_checksum: args.security.chooses_checksum(),
         calls: Some(path),
     })?;
     args.security.warn(args.json);
@@ -400,7 +404,10 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     let bind = args.bind.as_deref().unwrap_or_default();
     let listen = resolve("--bind", &address("-B", bind, args.port)?)?;
     let signals = Signals::catch(&[&waker])?;
-    let port = PortConfig::for_bound(args.bound());
+    let port = PortConfig {
+        takes_unchecked: args.security.chooses_checksum(),
+        ..PortConfig::for_bound(args.bound())
+    };
     let talk = (verbose, args.json);
     let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
     let credentials = args.security.read(false)?;
@@ -415,6 +422,7 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
         overhead,
         mtu: args.mtu,
         credentials,
+        chooses_checksum: args.security.chooses_checksum(),
         calls: None,
     })?;
     let plan = ServerPlan {

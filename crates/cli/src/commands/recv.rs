@@ -403,7 +403,11 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     let credentials = args.security.read(false)?;
     let listen = resolve("--listen", &args.listen)?;
     let signals = Signals::catch(&[&waker])?;
-    let (port, talk) = (PortConfig::default(), (verbose, args.json));
+    let port = PortConfig {
+        takes_unchecked: args.security.chooses_checksum(),
+        ..PortConfig::default()
+    };
+    let talk = (verbose, args.json);
     let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
     let overhead = connection::lower_overhead(listening, credentials.is_some());
     let settings = ConnectionConfig {
@@ -422,6 +426,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         overhead,
         mtu: args.mtu,
         credentials,
+        chooses_checksum: args.security.chooses_checksum(),
         calls: None,
     })?;
     let watcher = Watcher {

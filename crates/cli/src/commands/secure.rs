@@ -28,12 +28,24 @@ pub(crate) struct SecurityArgs {
     /// on top of them.
     #[arg(long, value_name = "FILE")]
     preset: Option<PathBuf>,
+    /// UDP with its checksum (udp), or also without it (auto), where the link damages packets and delivers them all the same:
+    /// what is damaged is mended then. Needs keys, and over IPv6 at both ends.
+    #[arg(long, value_name = "CARRIER", default_value = "udp", value_parser = ["auto", "udp"])]
+    carrier: String,
 }
+
+/// The choice of a carrier that leaves it open.
+const AUTO: &str = "auto";
 
 impl SecurityArgs {
     /// Whether there are keys.
     pub(crate) const fn is_given(&self) -> bool {
         self.key.is_some() || self.preset.is_some()
+    }
+
+    /// Whether data may leave without checksum, and may come without.
+    pub(crate) fn chooses_checksum(&self) -> bool {
+        self.carrier == AUTO
     }
 
     /// Warns, unless `quiet`, that there are none.
@@ -67,6 +79,10 @@ impl SecurityArgs {
     pub(crate) fn read(&self, calls: bool) -> Result<Option<Credentials>, Failure> {
         let preset = self.preset.as_deref().map(read_preset_key).transpose();
         let preset: Option<PresetKey> = preset.map_err(failure)?;
+        if self.chooses_checksum() && !self.is_given() {
+            let problem = "--carrier auto: only a session mends what is damaged; give both ends --key and --peer, or --preset";
+            return Err(anyhow!(problem)).or_exit(Exit::Usage);
+        }
         let Some(key) = &self.key else {
             return Ok(preset.map(Credentials::Preset));
         };
@@ -136,6 +152,10 @@ pub(crate) fn in_options(note: &SecurityNote) -> String {
             format!("the ends differ in {what}: {ours} here, {theirs} there")
         }
         SecurityNote::TooNarrow(why) => why.clone(),
+        SecurityNote::CarrierChosen { is_unchecked, why } => {
+            let form = if *is_unchecked { "without" } else { "with" };
+            format!("data leaves by UDP {form} checksum: {why}")
+        }
     }
 }
 

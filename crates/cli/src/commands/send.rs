@@ -350,7 +350,10 @@ fn attempt(
             .context("asking for entropy")
             .or_exit(Exit::Device)?,
     };
-    let mut port_config = PortConfig::for_bound(args.rate.rate);
+    let mut port_config = PortConfig {
+        takes_unchecked: args.security.chooses_checksum(),
+        ..PortConfig::for_bound(args.rate.rate)
+    };
     if let Some(burst) = args.burst {
         port_config.burst = burst.into();
     }
@@ -362,6 +365,7 @@ fn attempt(
         overhead,
         mtu: args.mtu,
         credentials,
+        chooses_checksum: args.security.chooses_checksum(),
         calls: Some(path),
     })?;
     let path = carrier.inner_path(path);

@@ -41,6 +41,10 @@ impl Application<Link> for Relay {
                 self.fail_peer(now, link, &mut board, (peer, &failure), |_| true);
                 self.epochs.take(peer.inner_path());
             }
+            SessionEvent::ReportDue(peer) => {
+                // The session's own counts are all that there is to tell.
+                link.report(now, peer, &[]);
+            }
             other => {
                 if let SessionEvent::Up { peer, .. } | SessionEvent::Rekeyed(peer) = &other {
                     self.epochs.take(peer.inner_path());

@@ -16,6 +16,7 @@
 
 use super::damage_reports::DamageCounts;
 use super::reports::Passage;
+use core::fmt;
 use fulmar_proto::units::{Duration, Instant};
 
 /// Pairs of probes for one answer to whether unchecked datagrams are carried.
@@ -77,6 +78,33 @@ pub enum ChecksumReason {
     NoDamage(DamagedShare),
     /// The peer fell silent.
     Silence,
+}
+
+impl fmt::Display for ChecksumReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damage(seen) => write!(f, "{seen}, and are mended"),
+            Self::NoDamage(seen) => write!(f, "{seen}: less than parity costs"),
+            Self::Carried => f.write_str(
+                "the path carries datagrams without checksum; they are tried once some are lost",
+            ),
+            Self::NotCarried => {
+                f.write_str("datagrams without checksum do not arrive: the path drops them")
+            }
+            Self::Untold => f.write_str("the peer told nothing of what left without checksum"),
+            Self::Silence => f.write_str("the peer fell silent"),
+        }
+    }
+}
+
+impl fmt::Display for DamagedShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (damaged, arrived, percent) = (self.damaged, self.arrived, 100.0 * self.share());
+        write!(
+            f,
+            "of {arrived} datagrams that arrived without checksum {damaged} were damaged ({percent:.1} %)"
+        )
+    }
 }
 
 /// The damaged ones among datagrams that arrived.

@@ -2,7 +2,7 @@
 
 use crate::gateway::Link;
 use crate::gateway::config::{CarrierChoice, GatewayConfig};
-use crate::session::{ChecksumReason, DamagedShare, SessionEvent};
+use crate::session::SessionEvent;
 use crate::udp::Carrier;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::FlowEvent;
@@ -25,32 +25,6 @@ pub(in crate::gateway) fn carrier_in_use(choice: &CarrierChoice, is_armoured: bo
         CarrierChoice::Udp | CarrierChoice::UdpLite | CarrierChoice::Ethernet(_) => {
             choice.to_string()
         }
-    }
-}
-
-/// The reason for a form of UDP, in words.
-pub(super) fn carrier_reason(why: ChecksumReason) -> String {
-    let percent = |seen: DamagedShare| {
-        let (damaged, arrived) = (seen.damaged, seen.arrived);
-        format!(
-            "of {arrived} datagrams that arrived without checksum {damaged} were damaged ({:.1} %)",
-            100.0 * seen.share()
-        )
-    };
-    match why {
-        ChecksumReason::Damage(seen) => format!("{}, and are mended", percent(seen)),
-        ChecksumReason::NoDamage(seen) => {
-            format!("{}: less than parity costs", percent(seen))
-        }
-        ChecksumReason::Carried => {
-            "the path carries datagrams without checksum; they are tried once some are lost"
-                .to_owned()
-        }
-        ChecksumReason::NotCarried => {
-            "datagrams without checksum do not arrive: the path drops them".to_owned()
-        }
-        ChecksumReason::Untold => "the peer told nothing of what left without checksum".to_owned(),
-        ChecksumReason::Silence => "the peer fell silent".to_owned(),
     }
 }
 
@@ -90,7 +64,7 @@ impl CarrierChanges {
                 event = "carrier",
                 peer = config.peer_name(place),
                 carrier = carrier_name(*is_unchecked),
-                why = carrier_reason(*why)
+                why = why.to_string()
             );
         }
         let (peer, path) = match event {

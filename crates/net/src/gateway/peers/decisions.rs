@@ -3,7 +3,7 @@
 //! # Promises
 //! - At most [`DECISIONS_MAX`] are kept, each of bounded length: a peer's words about itself are cut.
 
-use super::carrier_changes::{carrier_name, carrier_reason};
+use super::carrier_changes::carrier_name;
 use super::rate::RateReport;
 use crate::session::{PeerIndex, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
@@ -217,7 +217,7 @@ pub(super) fn of_event<E>(
             why,
         } => {
             let carrier = carrier_name(*is_unchecked);
-            (*peer, "carrier", format!("{carrier}: {}", carrier_reason(*why)))
+            (*peer, "carrier", format!("{carrier}: {why}"))
         }
         SessionEvent::Mismatch {
             peer,
