@@ -40,6 +40,8 @@ const WINDOW_REPORTS: u32 = 4;
 const WINDOW_PACKETS: f64 = 12.0;
 /// The time until that is done again, in seconds.
 const FIRST_LOOK: f64 = 2.0;
+/// The least of it as a multiple of the look itself, which costs half of what a slow link carries in seconds.
+const FIRST_LOOK_TIMES: f64 = 6.0;
 /// The least estimate, in octets a second.
 const RATE_MIN: f64 = 500.0;
 /// The time without reports for which sending goes on as before, besides two round trips.
@@ -378,6 +380,8 @@ impl RateController {
         };
         self.capacity = rate.clamp(RATE_MIN, self.bound);
         self.others.link = start.by_train();
+        let slowest = start.slowest.map(|slowest| slowest.share);
+        self.others.first_share = slowest.unwrap_or_default().min(1.0);
         self.levels = Levels::from(start.slowest);
         self.looks = Looks::from(start.newest, self.packet, self.capacity);
         // A rate that was cut without a queue says that none shows; otherwise one is hoped for.
@@ -393,7 +397,7 @@ impl RateController {
         let packets = EPOCH_PACKETS * self.packet / self.capacity;
         let (gain, lasts) = self.look_shape();
         let lasts = seconds(self.round_trip.max(lasts).max(packets));
-        self.response.look_at = now + seconds(FIRST_LOOK);
+        self.response.look_at = now + seconds(FIRST_LOOK.max(FIRST_LOOK_TIMES * packets));
         let epoch = Epoch::new(EpochKind::Down, last + 1, now, lasts, gain);
         self.epochs.push_back(epoch);
     }

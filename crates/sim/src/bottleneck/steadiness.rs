@@ -5,13 +5,16 @@ use super::{BottleneckPlan, DATAGRAM};
 use fulmar_proto::units::{Duration, Instant};
 use std::ops::Range;
 
-/// The length of a slot of what was sent, in seconds.
+/// The length of a slot of what was sent, in seconds, and the slots in a second.
 const SLOT: f64 = 0.1;
+const SLOTS: f64 = 10.0;
 /// The multiple of the link's rate that is too much.
 pub const TOO_MUCH: f64 = 1.25;
 /// The time for which it may be sent: so many round trips, and seconds.
 const ALLOWED_ROUNDS: f64 = 4.0;
 const ALLOWED_MIN: f64 = 0.3;
+/// The datagrams that the link carries in a span in which one of them more is little.
+const TELLING_DATAGRAMS: f64 = 16.0;
 /// The least span of a steady rate: seconds, and datagrams at the link's rate.
 const SPAN_MIN: f64 = 1.0;
 const SPAN_DATAGRAMS: f64 = 24.0;
@@ -21,9 +24,14 @@ const TRAIN: f64 = 10.0;
 /// The steadiness of one sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Steadiness {
-    /// The longest time for which more than [`TOO_MUCH`] was sent in each round trip, as a multiple of the time allowed: four
-    /// round trips or 300 ms, whichever is longer. Rates are means over a round trip, at least a tenth of a second.
+    /// The longest time for which more than [`TOO_MUCH`] was sent, as a multiple of the time allowed: four round trips or
+    /// 300 ms, whichever is longer. Rates are means over a round trip, at least a tenth of a second, and one datagram
+    /// more than such a mean is nothing: an even sender has it as well. Where a round trip is few datagrams, means over
+    /// spans of twice, four times, eight times the length are taken too, up to [`TELLING_DATAGRAMS`], less what they are
+    /// longer: they see what one datagram hides in a short one.
     pub above: f64,
+    /// The time at which that ended.
+    pub above_until: Duration,
     /// The most that was sent in the allowed time, as a multiple of what the link carries in it. The first ten datagrams,
     /// which leave before anything is known, do not count.
     pub most: f64,
@@ -92,8 +100,29 @@ impl Judged {
         (ALLOWED_ROUNDS * self.round_trip).max(ALLOWED_MIN)
     }
 
-    /// For each span of so many slots, what was sent of what was carried.
-    fn ratios(&self, sent: &[f64], span: usize) -> Vec<f64> {
+    /// The slots in a row in which too much was sent, and the slot in which they ended.
+    fn slots_above(&self, sent: &[f64]) -> (usize, usize) {
+        let round = slots(self.round_trip);
+        let least = self.carried.iter().copied().fold(f64::MAX, f64::min);
+        let telling = slots(TELLING_DATAGRAMS * DATAGRAM.0 as f64 / least.max(1.0) * SLOT);
+        let mut longest = (0, 0);
+        let mut span = round;
+        loop {
+            let mut run = 0;
+            for (slot, ratio) in (0..).zip(self.ratios(sent, span, DATAGRAM.0 as f64)) {
+                run = if ratio > TOO_MUCH { run + 1 } else { 0 };
+                // A moment of much is in every span that has it.
+                longest = longest.max(((run + round).saturating_sub(span), slot + span));
+            }
+            if span >= telling {
+                return longest;
+            }
+            span *= 2;
+        }
+    }
+
+    /// For each span of so many slots, what was sent besides so many octets, of what was carried.
+    fn ratios(&self, sent: &[f64], span: usize, besides: f64) -> Vec<f64> {
         let sums = |values: &[f64]| -> Vec<f64> {
             let mut sum = 0.0;
             let mut sums = vec![0.0];
@@ -105,7 +134,10 @@ impl Judged {
         };
         let (sent, carried) = (sums(sent), sums(&self.carried));
         (0..(sent.len()).saturating_sub(span))
-            .map(|from| (sent[from + span] - sent[from]) / (carried[from + span] - carried[from]))
+            .map(|from| {
+                let sent = sent[from + span] - sent[from] - besides;
+                sent / (carried[from + span] - carried[from])
+            })
             .collect()
     }
 }
@@ -117,19 +149,16 @@ pub fn steadiness(plan: &BottleneckPlan, lasts: Duration, sent_tenths: &[u64]) -
     sent.resize(judged.carried.len(), 0.0);
     let mut steadiness = Steadiness::default();
     let allowed = judged.allowed();
-    let (mut run, mut longest) = (0_usize, 0_usize);
-    for ratio in judged.ratios(&sent, slots(judged.round_trip)) {
-        run = if ratio > TOO_MUCH { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    steadiness.above = longest as f64 * SLOT / allowed;
+    let (above, until) = judged.slots_above(&sent);
+    steadiness.above = above as f64 / SLOTS / allowed;
+    steadiness.above_until = time_of(until);
     let swing = swing(&judged, &sent);
     (steadiness.swing, steadiness.swing_at) = swing;
     if let Some(first) = sent.iter_mut().find(|octets| **octets > 0.0) {
         *first = (*first - TRAIN * DATAGRAM.0 as f64).max(0.0);
     }
     // Longer than what is allowed.
-    for (slot, ratio) in (0..).zip(judged.ratios(&sent, slots(allowed + 1e-6))) {
+    for (slot, ratio) in (0..).zip(judged.ratios(&sent, slots(allowed + 1e-6), 0.0)) {
         if ratio > steadiness.most {
             (steadiness.most, steadiness.most_at) = (ratio, time_of(slot));
         }
@@ -223,6 +252,27 @@ mod tests {
         let dip = judge(|sent| sent[500..520].fill(30_000));
         assert!((dip.swing - 2.5).abs() < 0.01, "{dip:?}");
         assert_eq!(dip.swing_at.0.as_secs(), 50);
+    }
+
+    /// The time above on 120 kbit, which carries a datagram in each tenth, if these leave in each tenth.
+    fn above_slow(sent: impl Fn(usize) -> u64) -> f64 {
+        let mut slow = link();
+        slow.out.truncate(1);
+        slow.out[0].1.rate = Some(Bitrate::from_bits_per_second(120_000));
+        let sent: Vec<u64> = (0..600).map(|tenth| 1_500 * sent(tenth)).collect();
+        steadiness(&slow, Duration::from_secs(60), &sent).above
+    }
+
+    #[test]
+    fn one_datagram_more_is_nothing_and_what_it_hides_shows_in_longer_spans() {
+        // 1.2 x the link's rate, now and then two in a tenth.
+        assert!(above_slow(|tenth| 1 + u64::from(tenth % 5 == 0)) < 1e-9);
+        // Two in each second tenth, which is half more all the time.
+        let half_more = above_slow(|tenth| 1 + u64::from(tenth % 2 == 0));
+        assert!(half_more > 10.0, "{half_more}");
+        // Twice as much for the time allowed, which is four round trips of 140 ms.
+        let moment = above_slow(|tenth| 1 + u64::from((300..305).contains(&tenth)));
+        assert!(moment <= 1.0, "{moment}");
     }
 
     #[test]

@@ -35,6 +35,8 @@ const SAME: f64 = 0.5;
 const ROUND_PACKETS: f64 = 8.0;
 /// The datagrams in a round trip that are the least estimate while a queue stands.
 const SQUEEZED_PACKETS: f64 = 4.0;
+/// The most that such an estimate is, as a share of the link's rate as it was: it may be six times slower by now.
+const SQUEEZED: f64 = 0.1;
 /// The time for which a window is resumed, in seconds.
 const REMEMBERED: f64 = 10.0;
 /// The share that may be missing besides chance on a longer path.
@@ -74,6 +76,8 @@ pub(super) struct Others {
     emptied: u32,
     /// The link's rate by the first train, which finds it beside others too; 0 if there was none.
     pub(super) link: f64,
+    /// The share that arrived in the first round of the search, which was the slowest.
+    pub(super) first_share: f64,
     /// The estimate when the queue was last empty.
     free: f64,
     /// The sign of a full queue since the last report.
@@ -126,7 +130,8 @@ impl RateController {
         let used = self.epochs.back().is_some_and(|epoch| epoch.busy);
         if point.queueing > queue {
             // Who is squeezed still has some datagrams under way: without reports nothing is noticed.
-            let floor = SQUEEZED_PACKETS * self.packet / around;
+            // A queue of our own is no squeeze: a short one on a slow link is full with as many.
+            let floor = (SQUEEZED_PACKETS * self.packet / around).min(SQUEEZED * link);
             self.capacity = self.capacity.max(floor).min(self.bound);
         }
         let others = &mut self.others;
@@ -220,6 +225,10 @@ impl RateController {
     }
 
     fn begin_sharing(&mut self, seconds: f64, around: f64) {
+        if self.others.free <= 0.0 {
+            // Who never saw the link empty has added to a full queue, and what that dropped is not usual.
+            self.share = self.share.max(self.others.first_share);
+        }
         let others = &mut self.others;
         others.emptied = 0;
         others.shared = true;

@@ -12,8 +12,18 @@ const EPOCH_REPORTS: f64 = 5.0;
 /// The shares by which more is tried.
 const STEP_MIN: f64 = 0.03;
 const STEP_MAX: f64 = 0.25;
-/// The most while no queue shows, which loses as much.
+/// The most while no queue shows, which loses as much; and where as much is missing anyway, and hides less.
 const STEP_CUT: f64 = 0.1;
+const STEP_MISSING: f64 = 0.2;
+/// The most in a stretch that is longer than so many round trips, or seconds: a slow link's few datagrams take long.
+const STEP_LONG: f64 = 0.22;
+const LONG_ROUNDS: f64 = 4.0;
+const LONG_MIN: f64 = 0.3;
+/// The share that usually arrives above which some datagrams in less than that time tell as well, and those.
+const LOSSLESS: f64 = 0.99;
+const LONG_PACKETS: f64 = 8.0;
+/// The part of that time which such a stretch takes.
+const SHORTER: f64 = 0.9;
 /// The longest stretch for the sake of numbers.
 const LASTS_MAX: f64 = 1.0;
 /// The share after many steps that found more.
@@ -49,7 +59,12 @@ impl RateController {
                 edges: self.delays.noise() / lasts,
             };
             let deviation = self.evidence.variance(shares, shares).sqrt();
-            step = deviation.min(STEP_CUT).max(step);
+            let most = if self.looks.missing() {
+                STEP_MISSING
+            } else {
+                STEP_CUT
+            };
+            step = deviation.min(most).max(step);
             // Long enough for the step to tell.
             let longer = lasts * (deviation / step).powi(2).clamp(1.0, 10.0);
             // A policer's bucket takes a short burst of any rate.
@@ -67,7 +82,18 @@ impl RateController {
         } else {
             STEP_MAX
         };
-        ((step * fast).min(most), lasts)
+        let step = (step * fast).min(most);
+        let long = (LONG_ROUNDS * self.round_trip).max(LONG_MIN);
+        if lasts <= long || step <= STEP_LONG {
+            return (step, lasts);
+        }
+        // No more than a quarter above what may be the link's rate for so long.
+        let datagrams = long * self.capacity * (1.0 + step) / self.packet;
+        if self.share > LOSSLESS && datagrams > LONG_PACKETS {
+            (step, SHORTER * long)
+        } else {
+            (STEP_LONG, lasts)
+        }
     }
 
     pub(super) fn next_epoch(&mut self, now: Instant, first: u64, ended: EpochKind, gain: f64) {
