@@ -1,10 +1,13 @@
 //! The record of what was sent: the total of octets and the time, by a datagram's number.
 
-use crate::units::{ByteCount, Instant};
+use crate::units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
 /// Entries at most; with more, every second one goes.
-const ENTRIES_MAX: usize = 2_048;
+const ENTRIES_MAX: usize = 16_384;
+/// The pause between two datagrams whose ends keep their entries, if these are few: what left before and behind it did
+/// not leave evenly.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A point of the record.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,18 +39,28 @@ impl SentLog {
         // one before that.
         if let (Some(last), Some(before)) = (self.entries.back(), self.before_last())
             && last.number.saturating_sub(before.number) < self.stride
+            && now.saturating_since(before.at) < PAUSE
         {
             self.entries.pop_back();
         }
         if self.entries.len() == ENTRIES_MAX {
             self.stride = (self.stride * 2).max(2);
-            let mut keep = false;
-            self.entries.retain(|_| {
-                keep = !keep;
-                keep
-            });
+            self.thin_out();
         }
         self.entries.push_back(sent);
+    }
+
+    /// Removes every second entry, but none at a pause unless there are many.
+    fn thin_out(&mut self) {
+        let entries: Vec<Sent> = self.entries.drain(..).collect();
+        let pauses = |pair: &[Sent]| pair[1].at.saturating_since(pair[0].at) >= PAUSE;
+        let keeps = entries.windows(2).filter(|pair| pauses(pair)).count() < ENTRIES_MAX / 16;
+        let is_at_pause = |index: usize| {
+            let around = index.saturating_sub(1)..(index + 2).min(entries.len());
+            keeps && entries[around].windows(2).any(pauses)
+        };
+        let kept = (0..entries.len()).filter(|index| index % 2 == 0 || is_at_pause(*index));
+        self.entries.extend(kept.map(|index| entries[index]));
     }
 
     fn before_last(&self) -> Option<&Sent> {
@@ -127,7 +140,26 @@ impl SentLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Duration;
+
+    #[test]
+    fn a_pause_in_a_long_flight_is_not_spread_over_what_left_around_it() {
+        let mut log = SentLog::default();
+        let at = |number: u64| {
+            let pauses = Duration::from_millis(if number < 21_001 { 0 } else { 50 });
+            Instant::START + Duration::from_micros(100 * number) + pauses
+        };
+        for number in 0..60_000 {
+            log.on_sent(at(number), number, ByteCount(1_000));
+        }
+        assert!(log.entries.len() <= ENTRIES_MAX);
+        for number in 20_990..21_010 {
+            let sent = log.at(number).expect("it is kept");
+            let wrong = at(number)
+                .saturating_since(sent.at)
+                .max(sent.at.saturating_since(at(number)));
+            assert!(wrong < PAUSE, "{number}: {wrong:?}");
+        }
+    }
 
     #[test]
     fn a_long_flight_is_kept_with_fewer_entries_and_read_between_them() {
