@@ -212,3 +212,25 @@ fn a_fixed_size_is_never_probed() {
     assert_eq!(mtu.next_deadline(), None);
     assert_eq!(mtu.packet(), ByteCount(1_400));
 }
+
+#[test]
+fn where_nobody_told_the_rate_tries_wait_for_what_a_narrow_link_takes() {
+    let mut mtu = PathMtu::new(MtuConfig::default());
+    mtu.on_new_path(Instant::START);
+    let round_trip = Some(Duration::from_millis(20));
+    // 64 kbit: what is tried in the first second keeps the link busy for less than that.
+    let answered_at = Instant::START + Duration::from_millis(350);
+    let mut sent = ByteCount::ZERO;
+    for millis in 0..1_000 {
+        let now = Instant::START + Duration::from_millis(millis);
+        if now == answered_at {
+            // The one of known size, of the second try.
+            mtu.on_answer(now, 3);
+        }
+        if let Some(due) = mtu.due(now, round_trip) {
+            sent += due.packet + due.known.unwrap_or(ByteCount::ZERO);
+        }
+    }
+    assert!(sent > ByteCount(1_500), "it goes on: {sent}");
+    assert!(sent <= ByteCount(8_000), "{sent}");
+}
