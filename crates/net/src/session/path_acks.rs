@@ -25,8 +25,8 @@ const ASKS: &str = "1";
 /// The value of an end that sends them to who asks, and needs none.
 const SENDS: &str = "sends";
 
-/// The datagrams after a silence each of which is told of.
-const EACH: u32 = 32;
+/// The datagrams after a silence each of which is told of: what leaves before the first train, the train and its proof.
+const EACH: u32 = 64;
 /// The silence after which they are counted anew.
 const SILENCE: Duration = Duration::from_secs(1);
 /// The time between two path acks, if the way back carries them easily.
@@ -333,8 +333,8 @@ mod tests {
                 told.push(n);
             }
         }
-        assert_eq!(told[..33], (0..32).chain([41]).collect::<Vec<_>>()[..]);
-        assert_eq!(told.len(), 32 + 196);
+        assert_eq!(told[..65], (0..64).chain([73]).collect::<Vec<_>>()[..]);
+        assert_eq!(told.len(), 64 + 193);
         arrive(&mut acks, at(3_500), 2_000, Asks::Often);
         assert!(acks.is_due(at(3_500)));
     }
@@ -342,15 +342,15 @@ mod tests {
     #[test]
     fn what_comes_in_between_is_told_of_when_it_is_time() {
         let mut acks = agreed();
-        for n in 0..40 {
+        for n in 0..72 {
             arrive(&mut acks, at(n), n, Asks::Often);
             if acks.is_due(at(n)) {
                 acks.take(at(n), way(1));
             }
         }
-        assert_eq!(acks.next_at(), Some(at(41)));
-        let ack = acks.take(at(41), way(1)).expect("something came");
-        assert_eq!((ack.largest, ack.hold), (39, Duration::from_millis(2)));
+        assert_eq!(acks.next_at(), Some(at(73)));
+        let ack = acks.take(at(73), way(1)).expect("something came");
+        assert_eq!((ack.largest, ack.hold), (71, Duration::from_millis(2)));
         assert_eq!(acks.next_at(), None, "nothing new");
     }
 

@@ -237,7 +237,7 @@ impl RateController {
     pub fn in_flight_max(&self) -> ByteCount {
         let train = TRAIN_DATAGRAMS as f64 * self.packet;
         let behind = match &self.start {
-            Some(start) if start.pace().is_none() => Some(start.behind()),
+            Some(start) if start.pace().is_none() => Some(start.behind(self.in_flight().0)),
             None if self.last.is_none() => Some(0),
             _ => None,
         };
@@ -246,6 +246,14 @@ impl RateController {
             |behind| behind as f64 + train + f64::from(3 * self.silences) * self.packet,
         );
         byte_count(octets)
+    }
+
+    /// Counts a datagram of answers that left beside data. It is part of what arrives; when it left says nothing, since it is not
+    /// paced as data are.
+    pub fn on_sent_beside(&mut self, now: Instant, number: u64, octets: ByteCount) {
+        if !self.epochs.is_empty() {
+            self.log.on_sent(now, number, octets);
+        }
     }
 
     /// Counts a number that leaves with something of which nobody tells at once, so that its time is known: the octets count

@@ -1,10 +1,14 @@
-//! The first search: a short train shows the link's rate by the spacing in which it arrives; then the
-//! rate grows fourfold a round trip until it is there, or until a queue or a cut share shows sooner.
+//! The first search: a short train shows the link's rate by the spacing in which it arrives. A few times as many
+//! datagrams prove it; without proof the rate grows fourfold a round trip until it is there, or until a queue or a cut
+//! share shows sooner.
 
 use super::delay_gauge::DelayGauge;
 use super::evidence::{Evidence, Shares, Verdict};
 use super::window::{Point, Window};
 use crate::units::{Duration, Instant};
+use proof::{Outcome, Proof};
+
+mod proof;
 
 /// Datagrams in the first train: the first window of RFC 6928.
 pub(super) const TRAIN_DATAGRAMS: u64 = 10;
@@ -38,6 +42,10 @@ const LOWERED_MAX: u32 = 3;
 const ABOVE_ARRIVING: f64 = 1.5;
 /// Reports that a round needs.
 const REPORTS_MIN: u32 = 3;
+/// Datagrams of the train that need not be heard of before the proof begins.
+const UNHEARD: u64 = 2;
+/// The seconds that growth would take from which on the train's rate is proven: what proves it is lost where it is wrong.
+const PROVEN_FROM: f64 = 0.15;
 
 /// The result of a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,6 +117,8 @@ pub(super) struct Start {
     /// The last datagram before the round's.
     round_after: u64,
     round: Option<Window>,
+    /// The train's rate, tried by so many datagrams as would leave in that round trip anyway.
+    proof: Proof,
     /// The shares of the first round, which is the slowest.
     pub(super) slowest: Option<Shares>,
     /// The shares of the last round.
@@ -132,6 +142,7 @@ impl Start {
             rate: 0.0,
             round_after: 0,
             round: None,
+            proof: Proof::Open,
             slowest: None,
             newest: None,
             lowered: 0,
@@ -142,14 +153,13 @@ impl Start {
     /// leaves alone is no train: its sender spaced it, not the link.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, under_way: u64, more: bool) {
         self.busy &= more;
+        self.proof.on_sent(number, more);
         let pauses = |train: &Train| !train.busy && now.saturating_since(train.left_at) > PAUSE;
         if self
             .train
             .is_some_and(|train| !train.is_whole() && pauses(&train))
         {
-            self.train = None;
-            (self.train_first, self.train_newest) = (None, None);
-            (self.neighbours, self.by_train) = ((0.0, 0.0), None);
+            self.forget_train();
         }
         match &mut self.train {
             None if more => {
@@ -171,17 +181,24 @@ impl Start {
         }
     }
 
+    fn forget_train(&mut self) {
+        self.train = None;
+        (self.train_first, self.train_newest) = (None, None);
+        (self.neighbours, self.by_train) = ((0.0, 0.0), None);
+    }
+
     /// The rate of what may leave now; `None` for the train and what is before it.
     pub(super) fn pace(&self) -> Option<f64> {
         let is_whole = self.train.is_some_and(|train| train.is_whole());
         // What was found before is tried right behind the train, if the peer was heard before.
         let goes_on = self.heard || (self.first.is_some() && is_whole);
-        (goes_on && self.rate > 0.0).then_some(self.rate)
+        let rate = self.proof.pace().unwrap_or(self.rate);
+        (goes_on && rate > 0.0).then_some(rate)
     }
 
-    /// The octets that were under way before the train.
-    pub(super) fn behind(&self) -> u64 {
-        self.train.map_or(0, |train| train.behind)
+    /// The octets that were under way before the train, or are now: what leaves alone before it is not held.
+    pub(super) fn behind(&self, under_way: u64) -> u64 {
+        self.train.map_or(under_way, |train| train.behind)
     }
 
     /// The link's rate by the train's spacing; 0 without one.
@@ -201,12 +218,18 @@ impl Start {
         let train = self.train.filter(|train| number >= train.first);
         if train.is_none_or(|train| number <= train.last) {
             if let Some(train) = train {
-                self.heard |= train.is_whole();
                 self.on_train(point, train.busy);
+                let is_spaced = !train.busy && self.by_train.is_none();
+                if is_spaced && train.is_whole() && number == train.last {
+                    // Its sender spaced it: it says nothing, and another one is awaited.
+                    self.forget_train();
+                    return Step::At(self.rate);
+                }
+                self.heard |= train.is_whole() && !is_spaced;
             }
             let most = GROWTH * TRAIN_DATAGRAMS as f64 * packet / round_trip;
-            let known = self.by_train.unwrap_or(most / GROWTH) * OF_TRAIN;
-            self.rate = known.min(most);
+            let shown = self.by_train.unwrap_or(most / GROWTH) * OF_TRAIN;
+            self.rate = shown.min(most);
             if let Some(first) = self.first {
                 // What was found before needs no growth, unless the train says that the link is slower now.
                 let first = OF_TRAIN * first;
@@ -218,6 +241,9 @@ impl Start {
                 };
             }
             self.rate = self.rate.min(bound);
+            if train.is_some_and(|train| number + UNHEARD >= train.last) {
+                self.begin_proof(known);
+            }
             return Step::At(self.rate);
         }
         self.heard = true;
@@ -225,8 +251,30 @@ impl Start {
             // The whole train was lost.
             self.rate = (TRAIN_DATAGRAMS as f64 * packet / round_trip).min(bound);
         }
-        if number <= self.round_after {
+        match self.proof.on_point(point, known) {
+            Some(Outcome::Proven(proven)) => {
+                // What left since then at the pace of before is what the round is compared with.
+                self.rate = proven.min(bound);
+                self.round = None;
+                self.round_after = known.sent_last;
+                return Step::At(self.rate);
+            }
+            // A bucket is empty now: less shows what the medium loses.
+            Some(Outcome::Missing) => {
+                self.rate /= 2.0;
+                self.round_after = known.sent_last;
+            }
+            Some(Outcome::Open) | None => {}
+        }
+        if self.proof.is_under_way() {
             return Step::At(self.rate);
+        }
+        if number <= self.round_after {
+            self.proof.add_slow(point);
+            return Step::At(self.rate);
+        }
+        if let Some(slow) = self.proof.take_slow(packet) {
+            self.slowest.get_or_insert(slow);
         }
         let Some(round) = &mut self.round else {
             self.round = Some(Window::begin(point));
@@ -276,6 +324,32 @@ impl Start {
             };
             self.by_train = Some(sent.min(carried));
         }
+    }
+
+    /// Tries the rate of a train that was heard of, if that is much more than what is sent else.
+    fn begin_proof(&mut self, known: &Known<'_>) {
+        let top = (self.by_train.unwrap_or_default() * OF_TRAIN).min(known.bound);
+        let is_new = matches!(self.proof, Proof::Open) && self.first.is_none();
+        let mut grown = GROWTH * self.rate;
+        let mut round_trips = 0.0;
+        while grown > 0.0 && grown < top {
+            grown *= GROWTH;
+            round_trips += 1.0;
+        }
+        if is_new && round_trips * known.round_trip > PROVEN_FROM {
+            let share = self.share_so_far(known.packet);
+            self.proof = Proof::begin(known.sent_last, top, share);
+        }
+    }
+
+    /// The share that arrived of what was heard of the train.
+    fn share_so_far(&self, packet: f64) -> f64 {
+        let (Some(first), Some(last)) = (self.train_first, self.train_newest) else {
+            return 0.0;
+        };
+        let apart = (last.sent.number - first.sent.number) as f64;
+        let arrived = last.arrived.saturating_sub(first.arrived) as f64 / packet;
+        (arrived + 1.0) / (apart + 1.0)
     }
 
     /// The share of the train that arrived.

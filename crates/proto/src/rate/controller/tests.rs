@@ -113,6 +113,66 @@ fn the_link_s_rate_is_found_and_kept() {
 }
 
 #[test]
+fn a_train_s_rate_that_a_few_more_prove_is_sent_after_two_round_trips() {
+    for (spacing_micros, delay_millis) in [(1_200, 600), (120, 100), (120, 600)] {
+        let mut pipe = Pipe::new(RateConfig::default());
+        let spacing = Duration::from_micros(spacing_micros);
+        let delay = Duration::from_millis(delay_millis);
+        pipe.run(at(2 * delay_millis - 10), spacing, delay);
+        let before = pipe.controller.belief().rate.as_bits_per_second() as f64;
+        // Until then no more than forty datagrams in a round trip beside the forty of the proof.
+        assert!(before < 40.0 * 12e6 / delay_millis as f64 + 1e3, "{before}");
+        assert!(pipe.next < 110, "{}", pipe.next);
+        pipe.run(at(2 * delay_millis + 150), spacing, delay);
+        let reached = pipe.rate() * spacing_micros as f64 / 12e9;
+        assert!((0.89..1.0).contains(&reached), "{delay:?}: {reached}");
+    }
+}
+
+#[test]
+fn what_leaves_alone_is_not_held_for_want_of_a_train() {
+    let mut controller = RateController::new(RateConfig::default());
+    // Answers and now and then a word, without a report for long.
+    for number in 0..2_000 {
+        let now = at(number);
+        if number % 50 == 0 {
+            let room = controller.in_flight() < controller.in_flight_max();
+            assert!(room, "held at {now}");
+            controller.on_sent(now, number, ByteCount(60), false);
+        } else {
+            controller.on_sent_beside(now, number, ByteCount(44));
+        }
+    }
+    // What is a train is held as before: ten datagrams.
+    let (now, mut sent) = (at(2_000), 0);
+    while controller.in_flight() < controller.in_flight_max() && sent < 1_000 {
+        controller.on_sent(now, 2_000 + sent, PACKET, true);
+        sent += 1;
+    }
+    assert!((10..=11).contains(&sent), "{sent}");
+}
+
+#[test]
+fn a_train_that_its_sender_spaced_is_none() {
+    let mut controller = RateController::new(RateConfig::default());
+    for number in 0..10 {
+        controller.on_sent(at(5 * number), number, PACKET, number % 2 == 0);
+    }
+    for number in 0..10 {
+        let report = ArrivalReport {
+            newest: number,
+            arrived_at: Duration::from_millis(5 * number),
+            hold: Duration::ZERO,
+            octets: ByteCount(PACKET.0 * (number + 1)),
+            marked: 0,
+        };
+        controller.on_report(at(5 * number + 600), &report);
+    }
+    assert!(controller.awaits_train());
+    assert_eq!(controller.seen(), None);
+}
+
+#[test]
 fn what_is_told_of_twice_arrived_once() {
     let mut pipe = Pipe::new(RateConfig::default());
     pipe.told = 2;
@@ -208,22 +268,22 @@ fn a_number_that_nobody_tells_of_at_once_has_its_own_time() {
 
 #[test]
 fn what_was_found_before_is_tried_at_once_unless_the_train_shows_less() {
-    // 10 mbit at 600 ms are 500 datagrams under way; ten at first, and fourfold a round trip, take three more.
+    // 10 mbit at 600 ms are 500 datagrams under way; a train and its proof take two round trips more.
     let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(600));
-    let sent = |first: Option<u64>, spacing: Duration| {
+    let sent = |first: Option<u64>, spacing: Duration, until: u64| {
         let mut pipe = Pipe::new(RateConfig {
             first: first.map(Bitrate::from_bits_per_second),
             ..RateConfig::default()
         });
-        pipe.run(at(1_800), spacing, delay);
+        pipe.run(at(until), spacing, delay);
         (pipe.next, pipe.rate())
     };
-    let (unknown, _) = sent(None, spacing);
-    let (known, rate) = sent(Some(10_000_000), spacing);
+    let (unknown, _) = sent(None, spacing, 1_250);
+    let (known, rate) = sent(Some(10_000_000), spacing, 1_250);
     assert!(known > 2 * unknown, "{known} {unknown}");
     assert!((0.85e7..1.1e7).contains(&rate), "{rate}");
     // The link has become ten times slower.
-    let (slow, rate) = sent(Some(10_000_000), spacing * 10);
+    let (slow, rate) = sent(Some(10_000_000), spacing * 10, 1_800);
     assert!(slow < 250, "{slow}");
     assert!(rate < 1.2e6, "{rate}");
 }

@@ -11,6 +11,8 @@ use crate::units::Instant;
 const FOUND_MORE: u32 = 3;
 /// Pairs that say nothing after which a queue is expected to show again; twice as many after each cut.
 const OPEN_PAIRS: u32 = 8;
+/// The round trip in seconds from which on trials are so rare that one which grew into a queue says how much passed.
+const LONG_WAY: f64 = 0.08;
 /// The time for which nothing is tried after more was not carried, at most.
 const HOLD: f64 = 0.5;
 
@@ -29,6 +31,10 @@ impl RateController {
                 self.tried = None;
                 let least = self.queue_least();
                 if epoch.queued || epoch.tail > least {
+                    let grows = self.found_more > 0 && self.round_trip > LONG_WAY;
+                    if useful && grows && !epoch.queued && self.arrives(epoch) {
+                        self.raise_to_passed(epoch);
+                    }
                     self.found_more = 0;
                     self.queue_shows = true;
                     self.cause = RateCause::Queue;
@@ -130,6 +136,13 @@ impl RateController {
         let (_, lasts) = self.step();
         let times = if self.queue_shows { 2.0 } else { 8.0 };
         self.hold_until = now + seconds(self.round_trip + (times * lasts).min(lasts.max(HOLD)));
+    }
+
+    /// Takes what passed of a stretch on a long way that began without a queue and ended with one, while the rate grows and nothing of it
+    /// was dropped: the link carries that.
+    fn raise_to_passed(&mut self, tried: &Epoch) {
+        let passed = tried.passed_rate().min(tried.sent_rate());
+        self.capacity = self.capacity.max(passed.min(self.bound));
     }
 
     fn raise(&mut self, tried: &Epoch, arrives: f64) {

@@ -24,8 +24,9 @@ const QUANTUM_BYTES: i64 = 1500;
 
 /// The least time between reports on a path.
 const REPORT_GAP: Duration = Duration::from_millis(10);
-/// The datagrams after a silence each of which is reported, where the rate is found: the first search lives on them.
-const REPORTED_EACH: u32 = 32;
+/// The datagrams after a silence each of which is reported, where the rate is found: the first search lives on them, of what leaves before its
+/// train to the proof of that.
+const REPORTED_EACH: u32 = 64;
 /// The silence after which they are counted anew.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
 

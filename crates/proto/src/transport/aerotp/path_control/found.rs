@@ -139,7 +139,11 @@ impl FoundPath {
         }
         let number = self.next_number;
         self.next_number += 1;
-        self.count(now, number, octets, more);
+        if control {
+            self.controller.on_sent_beside(now, number, octets);
+        } else {
+            self.count(now, number, octets, more);
+        }
     }
 
     /// Counts a datagram that leaves on a numbered path.
@@ -164,7 +168,11 @@ impl FoundPath {
                 self.data_at = Some(now);
             }
             // While data flow the peer tells so often that answers are told of as well.
-            SealedContent::Answers if self.data_at.is_some_and(|at| is_recent(at, FLOWING)) => {}
+            SealedContent::Answers if self.data_at.is_some_and(|at| is_recent(at, FLOWING)) => {
+                let octets = octets + core::mem::take(&mut self.untold);
+                self.controller.on_sent_beside(now, number, octets);
+                return;
+            }
             SealedContent::Answers | SealedContent::Own => {
                 if self.has_sent {
                     self.untold += octets;
