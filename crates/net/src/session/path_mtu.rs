@@ -38,6 +38,8 @@ const PACE: Duration = Duration::from_millis(25);
 const PACE_UNKNOWN: Duration = Duration::from_millis(100);
 /// The pause between two tries where nobody told the rate, while none was answered.
 const PACE_UNTOLD: Duration = Duration::from_millis(250);
+/// The last tries whose times are known.
+const TRIED: usize = 8;
 /// The pause after that, in times of what a try took above the round trip, and at most.
 const TAKEN: u32 = 4;
 const PACE_TAKEN_MAX: Duration = Duration::from_secs(1);
@@ -93,8 +95,8 @@ pub(super) struct PathMtu {
     known_answers: u32,
     /// The tries since the known size was answered.
     unanswered: u32,
-    /// The time at which the last try left, and the round trip then.
-    tried_at: Instant,
+    /// The times at which the last tries left, by their numbers, and the round trip then.
+    tried_at: [Instant; TRIED],
     round_trip: Duration,
     /// The time that the last try which was answered took above the round trip, once there was one.
     took: Option<Duration>,
@@ -103,6 +105,11 @@ pub(super) struct PathMtu {
     confirmed_at: Instant,
     /// Whether larger packets than the start's left since the size in use was confirmed.
     used: bool,
+}
+
+/// The place of the try with the probe `id` among the times.
+const fn tried_index(id: u32) -> usize {
+    (id / 2) as usize % TRIED
 }
 
 impl PathMtu {
@@ -117,7 +124,7 @@ impl PathMtu {
             tries: 0,
             known_answers: 0,
             unanswered: 0,
-            tried_at: Instant::START,
+            tried_at: [Instant::START; TRIED],
             round_trip: Duration::ZERO,
             took: None,
             next_at: Instant::START,
@@ -260,7 +267,7 @@ impl PathMtu {
             let untold = self.took.map_or(PACE_UNTOLD, |took| took * TAKEN);
             pace = pace.max(untold.min(PACE_TAKEN_MAX));
         }
-        self.tried_at = now;
+        self.tried_at[tried_index(self.next_id)] = now;
         self.round_trip = rtt.unwrap_or_default();
         self.tries = self.tries.saturating_add(1);
         self.unanswered = self.unanswered.saturating_add(1);
@@ -279,8 +286,8 @@ impl PathMtu {
             return None;
         }
         let tried = id.is_multiple_of(2);
-        if age.saturating_add(2) >= self.next_id.wrapping_sub(self.first_id) {
-            let since = now.saturating_since(self.tried_at);
+        if self.next_id.wrapping_sub(id) as usize <= 2 * TRIED {
+            let since = now.saturating_since(self.tried_at[tried_index(id)]);
             self.took = Some(since.saturating_sub(self.round_trip));
         }
         if !tried {
