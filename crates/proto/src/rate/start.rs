@@ -251,20 +251,8 @@ impl Start {
             // The whole train was lost.
             self.rate = (TRAIN_DATAGRAMS as f64 * packet / round_trip).min(bound);
         }
-        match self.proof.on_point(point, known) {
-            Some(Outcome::Proven(proven)) => {
-                // What left since then at the pace of before is what the round is compared with.
-                self.rate = proven.min(bound);
-                self.round = None;
-                self.round_after = known.sent_last;
-                return Step::At(self.rate);
-            }
-            // A bucket is empty now: less shows what the medium loses.
-            Some(Outcome::Missing) => {
-                self.rate /= 2.0;
-                self.round_after = known.sent_last;
-            }
-            Some(Outcome::Open) | None => {}
+        if self.ends_proof(point, known) {
+            return Step::At(self.rate);
         }
         if self.proof.is_under_way() {
             return Step::At(self.rate);
@@ -295,6 +283,26 @@ impl Start {
             return Step::At(self.rate);
         }
         self.end_round(&round, known, queued, poor)
+    }
+
+    /// Takes a report for the proof. Returns whether it is the one that proves the rate.
+    fn ends_proof(&mut self, point: Point, known: &Known<'_>) -> bool {
+        let outcome = self.proof.on_point(point, known);
+        match outcome {
+            Some(Outcome::Proven(proven)) => {
+                // What left since then at the pace of before is what the round is compared with.
+                self.rate = proven.min(known.bound);
+                self.round = None;
+                self.round_after = known.sent_last;
+            }
+            // A bucket is empty now: less shows what the medium loses.
+            Some(Outcome::Missing) => {
+                self.rate /= 2.0;
+                self.round_after = known.sent_last;
+            }
+            Some(Outcome::Open) | None => {}
+        }
+        matches!(outcome, Some(Outcome::Proven(_)))
     }
 
     /// Takes a report on the train. Of datagrams that followed each other the spacing is the link's. Where
