@@ -110,11 +110,13 @@ impl FixedSetting {
             TIMES.map(|times| RepairPlan {
                 ahead_quarters,
                 times,
+                put_off: 0,
             })
         });
         let alone = TIMES_ALONE.map(|times| RepairPlan {
             ahead_quarters: 0,
             times,
+            put_off: 0,
         });
         let plans = planned.chain(alone).map(Self::planned);
         let blocks = BLOCKS.into_iter().filter_map(|(sources, repairs)| {
@@ -199,6 +201,7 @@ impl fmt::Display for FixedSetting {
             FixedRepair::Plan(RepairPlan {
                 ahead_quarters,
                 times: [first, second, third],
+                ..
             }) => {
                 let ahead = f64::from(*ahead_quarters) / 4.0;
                 write!(f, ", ahead {ahead}, rounds {first} {second} {third}")

@@ -111,11 +111,12 @@ impl ThinRepair {
         }
     }
 
-    /// The plan that holds whatever is lost, if there is one.
+    /// The plan that holds whatever is lost, if there is one. It puts nothing off.
     pub fn plan(&self) -> Option<RepairPlan> {
         self.pinned.map(|pinned| RepairPlan {
             ahead_quarters: pinned.ahead.get() - 1,
             times: pinned.times,
+            put_off: 0,
         })
     }
 
@@ -165,6 +166,7 @@ mod tests {
             let plan = RepairPlan {
                 ahead_quarters,
                 times: [1, 2, 4],
+                put_off: 0,
             };
             assert_eq!(ThinRepair::default().with_plan(plan).plan(), Some(plan));
         }
