@@ -1,7 +1,7 @@
 //! Goals: `deliver`, `deadline`, `residual` and `overhead` of a class, and `overhead` of `[gateway]`.
 
 use core::time::Duration;
-use fulmar_proto::repair::{Deliver, DeliveryOrder};
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::transport::aerotp::ThinRepair;
 use fulmar_settings::goal::{self, GoalContext};
 use fulmar_settings::{SettingsError, TableReader};
