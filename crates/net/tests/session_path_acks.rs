@@ -195,7 +195,11 @@ fn an_end_that_wakes_late_is_no_queue_where_its_driver_knows_when_datagrams_came
             share(&mut pair, 10_000_000, 10 * MBIT, loss)
         });
         println!("{loss}: {blind:.3} by when they are handled, {seeing:.3} by when they came");
-        assert!(seeing > 0.94, "{loss}: {seeing}");
+        // One loss more or less of a transfer of 7,000 packets moves either by a little.
+        assert!(
+            seeing > 0.94 && seeing > blind - 0.01,
+            "{loss}: {blind} {seeing}"
+        );
         gained += seeing - blind;
     }
     assert!(gained > 0.0, "{gained}");
@@ -234,10 +238,12 @@ fn share_of_download(pair: &mut Pair, count: usize, (rate, delay): (u64, Duratio
 #[test]
 fn what_was_said_before_a_download_costs_it_nothing() {
     for (mbit, delay, packets, count, first, least) in [
+        (10, 300, 500, 20_000_000, None, 0.85),
         (10, 300, 500, 50_000_000, None, 0.92),
         (10, 300, 500, 20_000_000, Some(3), 0.89),
         (10, 300, 500, 20_000_000, Some(10), 0.93),
         (10, 300, 500, 20_000_000, Some(20), 0.93),
+        (100, 50, 833, 40_000_000, None, 0.87),
         (100, 50, 833, 100_000_000, None, 0.91),
         (100, 50, 833, 40_000_000, Some(95), 0.92),
     ] {

@@ -47,7 +47,7 @@ struct Gateways {
     sent: [(usize, usize); 2],
     /// Datagrams sent by the near end, by their octets.
     lengths: BTreeMap<usize, usize>,
-    /// What came at the far end: the time and the octets, of messages or of a stream.
+    /// Arrivals at the far end: the time and the octets, of messages or of a stream.
     came: Vec<(Instant, Vec<u8>)>,
     /// Octets of a stream that were delivered at the far end.
     delivered: u64,

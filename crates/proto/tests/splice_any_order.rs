@@ -261,3 +261,29 @@ fn a_flow_in_any_order_goes_on_after_either_side_restarts() {
     let at_once = delays.iter().flatten().filter(at_once).count();
     assert!(at_once >= 500 * 77 / 100, "{at_once}");
 }
+
+#[test]
+fn the_answer_to_an_opening_arrives_however_late_it_is() {
+    // A word that is lost once comes after the deadline of messages.
+    const FAR: Duration = Duration::from_millis(100);
+    for seed in 0..20 {
+        let mut rng = Rng::from_seed(seed).child("loss");
+        let script: Script = Box::new(move |_, _, octets| {
+            if rng.chance(0.3) {
+                Vec::new()
+            } else {
+                vec![(FAR, octets.to_vec())]
+            }
+        });
+        let mut pair = Pair::new(&config(), script);
+        let id = pair.open_only(FlowKind::Datagrams, SINK, by_deadline());
+        for number in 0..100 {
+            pair.call(0, |splicer, now| {
+                splicer.accept_datagram(now, id, &message(number))
+            });
+            pair.run(EVERY);
+        }
+        pair.run(SECOND * 5);
+        assert_eq!(pair.app(0, id).peer, Some(PEER), "seed {seed}");
+    }
+}

@@ -64,7 +64,7 @@ const MISTAKES: &[Mistake<'_>] = &[
         r#"mode = "fast""#,
         23,
         "flow.0.mode",
-        "known are datagram",
+        "known are auto, datagram",
     ),
     (
         "fec_words = 9",

@@ -35,7 +35,7 @@ const LAYERS: [(&str, &str, &str); 15] = [
 
 /// Lines of transports, each with its key and a part of the remedy.
 const TRANSPORTS: [(&str, &str, &str); 27] = [
-    ("mode = \"fast\"", "mode", "known are datagram"),
+    ("mode = \"fast\"", "mode", "known are auto, datagram"),
     ("fec_words = 257", "fec_words", "from 0 to 256"),
     ("fec_block = \"20\"", "fec_block", "write sources+repairs"),
     ("fec_block_close = 20", "fec_block_close", "has no unit"),

@@ -266,6 +266,9 @@ impl LossCauses {
                 is_lost: true,
                 repeated: Some(times),
             });
+            if counts.waiting.len() >= WAITING {
+                counts.count(COUNTED, &mut self.beside);
+            }
         }
     }
 

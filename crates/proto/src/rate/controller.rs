@@ -50,6 +50,9 @@ const BLIND: f64 = 1.0;
 const SILENCE_MIN: f64 = 0.3;
 /// The time after which the first train is followed by three datagrams more; it doubles.
 const FIRST_SILENCE: f64 = 0.05;
+/// Data under way that left one by one before any train, at most, in full datagrams; and the datagrams that are counted.
+const ALONE_OCTETS: f64 = 40.0;
+const ALONE_MAX: usize = 1_024;
 /// The time after which what was sent is not told of any more, besides a round trip.
 const LATE: f64 = 0.1;
 
@@ -103,6 +106,8 @@ pub struct RateController {
     forgiven: u64,
     /// Times that nothing came before the first report.
     silences: u32,
+    /// The numbers and octets of data that left one by one, before any train, and were not told of.
+    alone: VecDeque<(u64, u64)>,
 }
 
 fn seconds(span: f64) -> Duration {
@@ -174,6 +179,7 @@ impl RateController {
             share_octets: 0.0,
             forgiven: 0,
             silences: 0,
+            alone: VecDeque::new(),
         }
     }
 
@@ -223,6 +229,14 @@ impl RateController {
         if let Some(start) = &mut self.start {
             start.on_sent(now, number, under_way, more);
         }
+        if self.awaits_train() {
+            if self.alone.len() >= ALONE_MAX {
+                self.alone.pop_front();
+            }
+            self.alone.push_back((number, octets.0));
+        } else {
+            self.alone.clear();
+        }
         self.log.on_sent(now, number, octets);
         if let Some(epoch) = self.epochs.back_mut() {
             epoch.busy &= more;
@@ -237,7 +251,7 @@ impl RateController {
     pub fn in_flight_max(&self) -> ByteCount {
         let train = TRAIN_DATAGRAMS as f64 * self.packet;
         let behind = match &self.start {
-            Some(start) if start.pace().is_none() => Some(start.behind(self.in_flight().0)),
+            Some(start) if start.pace().is_none() => Some(start.behind(self.held_behind())),
             None if self.last.is_none() => Some(0),
             _ => None,
         };
@@ -246,6 +260,17 @@ impl RateController {
             |behind| behind as f64 + train + f64::from(3 * self.silences) * self.packet,
         );
         byte_count(octets)
+    }
+
+    /// The octets under way before a train that hold nothing. Data that leave one by one are held once there are
+    /// [`ALONE_OCTETS`] of them: then they wait, and what waits is a train.
+    fn held_behind(&self) -> u64 {
+        let alone: u64 = self.alone.iter().map(|(_, octets)| octets).sum();
+        if alone as f64 > ALONE_OCTETS * self.packet {
+            0
+        } else {
+            self.in_flight().0
+        }
     }
 
     /// Counts a datagram of answers that left beside data. It is part of what arrives; when it left says nothing, since it is not
@@ -332,6 +357,9 @@ impl RateController {
         let Some(sent) = self.log.at(report.newest).filter(|_| newer) else {
             return;
         };
+        while (self.alone.front()).is_some_and(|(number, _)| *number <= report.newest) {
+            self.alone.pop_front();
+        }
         let arrived_at = report.arrived_at.as_secs_f64();
         let delay = arrived_at - sent.at.as_secs_f64();
         let queueing = self.delays.on_delay(now, delay);

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 /// Entries at most; with more, every second one goes.
 const ENTRIES_MAX: usize = 16_384;
+/// Datagrams between two entries, at the most that a record of a silent receiver comes to.
+const STRIDE_MAX: u64 = 1 << 20;
 /// The pause between two datagrams whose ends keep their entries, if these are few: what left before and behind it did
 /// not leave evenly.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -44,7 +46,7 @@ impl SentLog {
             self.entries.pop_back();
         }
         if self.entries.len() == ENTRIES_MAX {
-            self.stride = (self.stride * 2).max(2);
+            self.stride = self.stride.saturating_mul(2).clamp(2, STRIDE_MAX);
             self.thin_out();
         }
         self.entries.push_back(sent);

@@ -61,7 +61,7 @@ impl RepairPlan {
         put_off: 0,
     };
 
-    /// What is lost is given up.
+    /// Every loss is given up.
     pub(super) const NOTHING: Self = Self {
         ahead_quarters: 0,
         times: [0; ROUNDS],

@@ -33,7 +33,7 @@ pub struct SplicerConfig {
     /// Octets of one flow handed to AeroTP and not yet sent, at most. A control record has to wait
     /// for them.
     pub unsent_max: ByteCount,
-    /// The longest time before a delivery is reported.
+    /// The longest time before a delivery is reported, where much was delivered; of little the report waits four times as long.
     pub report_after: Duration,
     /// The time that the acceptor's driver may take to connect, before the flow is refused instead.
     pub answer_within: Duration,
@@ -117,7 +117,7 @@ impl Default for SplicerConfig {
             receive_memory: ByteCount(512 << 20),
             first_credit: ByteCount(256 << 10),
             unsent_max: ByteCount(32 << 10),
-            report_after: Duration::from_millis(200),
+            report_after: Duration::from_millis(50),
             answer_within: Duration::from_secs(150),
             stream_idle_max: hour * 24,
             datagram_idle_max: Duration::from_secs(300),

@@ -129,6 +129,11 @@ impl CreditGiven {
         self.told == self.delivered
     }
 
+    /// The octets delivered of which the far side was not told.
+    pub(super) const fn untold(&self) -> u64 {
+        self.delivered - self.told
+    }
+
     /// Notes that the far side sends `bytes` without a promise. Returns `false` if the pool has not
     /// so much.
     pub(super) fn presume(&mut self, pool: &mut CreditPool, bytes: u64) -> bool {

@@ -47,7 +47,7 @@ pub(super) struct Link {
     leaves: f64,
 }
 
-/// What is expected of the runs of one length.
+/// The expectation for the runs of one length.
 #[derive(Clone, Copy, Debug, Default)]
 struct Expected {
     /// The logarithm of the likelihood.

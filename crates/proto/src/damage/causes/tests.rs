@@ -15,7 +15,7 @@ struct Link {
     burst: Option<(f64, f64)>,
     /// One packet in so many meets an outage of so many packets.
     outage: Option<(u32, u32)>,
-    /// Of so many packets, the last ones meet a queue that grows and is full at last, and drops one in four.
+    /// A number of packets, the last of which meet a queue that grows and is full at last, and drops one in four.
     queue: Option<(u32, u32)>,
 }
 

@@ -153,6 +153,28 @@ fn what_leaves_alone_is_not_held_for_want_of_a_train() {
 }
 
 #[test]
+fn data_that_leave_one_by_one_are_held_once_forty_are_under_way() {
+    let mut controller = RateController::new(RateConfig::default());
+    let mut sent = 0;
+    // 9.6 mbit of messages, and a link that lets none of them through yet.
+    while controller.in_flight() < controller.in_flight_max() && sent < 1_000 {
+        controller.on_sent(at(sent), sent, PACKET, false);
+        sent += 1;
+    }
+    assert_eq!(sent, 41);
+    // The next one waits: it is a train as soon as there is room.
+    let report = ArrivalReport {
+        newest: 35,
+        arrived_at: Duration::from_millis(35),
+        hold: Duration::ZERO,
+        octets: ByteCount(36 * PACKET.0),
+        marked: 0,
+    };
+    controller.on_report(at(100), &report);
+    assert!(controller.awaits_train() && controller.in_flight() < controller.in_flight_max());
+}
+
+#[test]
 fn a_train_that_its_sender_spaced_is_none() {
     let mut controller = RateController::new(RateConfig::default());
     for number in 0..10 {

@@ -3,7 +3,7 @@
 //!
 //! # Promises
 //! - No more leave at that rate than would leave in a round trip of growth, or a few times as many where much is lost.
-//! - Only what speaks for the rate counts: otherwise the search goes on as if there had been no proof.
+//! - Only what speaks for the rate is taken for it. Where too little arrives the search goes on from half the pace, otherwise as it was.
 
 use super::super::evidence::Shares;
 use super::super::window::{Point, Window};
@@ -34,7 +34,7 @@ pub(super) enum Proof {
     Over,
 }
 
-/// What became of a proof.
+/// The end of a proof.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Outcome {
     /// The link carries this rate.
@@ -149,7 +149,7 @@ impl Proof {
 }
 
 impl Trial {
-    /// What the reports tell, the last of which is `next`. That one may come after the last datagram: the first ones are
+    /// The verdict of the reports, the last of which is `next`. That one may come after the last datagram: the first ones are
     /// told of one by one, and then only some.
     fn outcome(&self, next: Point, known: &Known<'_>) -> Outcome {
         let Some(window) = self.window.filter(|_| self.busy) else {
@@ -186,7 +186,7 @@ mod tests {
     const PACKET: u64 = 1_500;
     const APART: Duration = Duration::from_micros(1_200);
 
-    /// What becomes of a proof by forty datagrams, of which those arrive that `passes` says, in `stretch` times of when
+    /// The end of a proof by forty datagrams, of which those arrive that `passes` says, in `stretch` times of when
     /// they left.
     fn outcome(passes: impl Fn(u64) -> bool, stretch: f64) -> Outcome {
         let delays = DelayGauge::default();

@@ -251,9 +251,9 @@ impl Association {
     }
 }
 
-/// Whether AeroTP took the TPDU. A TPDU that it can never take counts as taken, and lost.
+/// Whether AeroTP took the TPDU. A TPDU that it can never take counts as taken, and lost. It is no message: it is never late.
 fn write(now: Instant, shared: &mut Shared, id: ConnectionId, tpdu: &[u8]) -> bool {
-    write_since(now, shared, (id, now), tpdu)
+    write_since(now, shared, (id, Instant::FAR_FUTURE), tpdu)
 }
 
 /// Does the same with a message that has waited since then.

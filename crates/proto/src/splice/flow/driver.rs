@@ -17,6 +17,9 @@ const ROUND_TRIPS: u32 = 5;
 /// Octets taken, if there is credit, although AeroTP has no room: its next event then says when it
 /// has.
 const TAKEN_WITHOUT_ROOM: usize = 4 << 10;
+/// Octets delivered from which on a report of them is made soon; one of fewer waits so many times as long.
+const MUCH_UNTOLD_BYTES: u64 = 16 << 10;
+const OF_LITTLE: u32 = 4;
 
 impl Flow {
     pub(in super::super) fn capacity(&self, shared: &Shared) -> usize {
@@ -126,8 +129,13 @@ impl Flow {
         if credit.is_report_due() || (self.stream.incoming.is_delivered() && !credit.is_told()) {
             self.report_if_possible(now, shared);
         } else if !credit.is_told() {
-            let at = now + shared.config.report_after;
-            self.timers.set_if_idle(FlowTimer::Report, at);
+            // A report costs an answer: of little it may be late, where much waits the credit it brings is wanted.
+            let is_much = credit.untold() >= MUCH_UNTOLD_BYTES;
+            let patience = if is_much { 1 } else { OF_LITTLE };
+            let at = now + shared.config.report_after * patience;
+            if self.timers.at(FlowTimer::Report).is_none_or(|due| at < due) {
+                self.timers.set(FlowTimer::Report, at);
+            }
         }
     }
 

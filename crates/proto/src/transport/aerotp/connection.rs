@@ -297,6 +297,11 @@ impl Connection {
         self.sender.drain_outcomes(each);
     }
 
+    /// Whether far fewer TPDUs are unconfirmed than may be.
+    pub(super) fn has_window_to_spare(&self) -> bool {
+        self.sender.has_window_to_spare()
+    }
+
     /// Whether the endpoint may forget the connection.
     pub(super) const fn is_gone(&self) -> bool {
         self.gone

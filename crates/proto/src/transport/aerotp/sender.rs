@@ -375,11 +375,19 @@ impl Sender {
         self.rules.confirms() && !self.board.is_empty()
     }
 
+    /// The TPDUs that may be unconfirmed.
+    fn window_tpdus(&self) -> usize {
+        let peer = self.peer_window.unwrap_or(self.window);
+        usize::from(peer.min(self.window))
+    }
+
     fn window_open(&self) -> bool {
-        let limit = self
-            .peer_window
-            .map_or(self.window, |peer| peer.min(self.window));
-        !self.rules.confirms() || self.board.len() < usize::from(limit)
+        !self.rules.confirms() || self.board.len() < self.window_tpdus()
+    }
+
+    /// Whether no more than a quarter of the window is in use.
+    pub(super) fn has_window_to_spare(&self) -> bool {
+        self.board.len() <= self.window_tpdus() / 4
     }
 
     /// Whether [`Sender::next_unit`] would return a unit, not counting a repetition of the tail.

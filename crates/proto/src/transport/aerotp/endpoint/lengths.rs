@@ -48,6 +48,8 @@ impl PathSchedule {
                 self.causes.note(now, at, octets, is_lost);
             }
         });
-        self.lengths.ask(self.causes.is_unclear());
+        // A window counts packets: where it may soon hold the flow up, short ones would take the place of full ones.
+        self.lengths
+            .ask(self.causes.is_unclear() && connection.has_window_to_spare());
     }
 }

@@ -38,7 +38,8 @@ impl Sender {
         self.board.get(seq).is_some_and(|entry| entry.is_withdrawn)
     }
 
-    /// Notes that what was just written is as old as `since`, where a deadline counts from it.
+    /// Notes that what was just written is as old as `since`, where a deadline counts from it. What was written in the far
+    /// future is never late and never given up.
     pub(super) fn note_written(&mut self, since: Instant) {
         if self.goal().is_some() {
             self.written.note(since, self.buffer.end());
@@ -82,9 +83,11 @@ impl Sender {
         let by = self.goal().filter(DeliveryGoal::takes_back);
         let entry = self.board.get(seq).filter(|entry| !entry.is_withdrawn);
         if let (Some(goal), Some(entry)) = (by, entry) {
-            let is_late = self.is_late(now, entry.written_at(), goal);
+            let written_at = entry.written_at();
+            let is_late = self.is_late(now, written_at, goal);
             let thin = self.thin.as_ref();
-            if is_late || thin.is_some_and(|thin| thin.gives_up_after(entry.attempts)) {
+            let is_given_up = thin.is_some_and(|thin| thin.gives_up_after(entry.attempts));
+            if is_late || (is_given_up && written_at != Instant::FAR_FUTURE) {
                 self.board.withdraw(seq);
             }
         }
