@@ -48,7 +48,7 @@ pub mod theory;
 mod topology;
 pub mod world;
 
-pub use beside::{Beside, Comparison, FixedSetting};
+pub use beside::{AutoComparison, AutoScenario, FixedSetting};
 pub use experiment::{Experiment, ExperimentError, ExperimentProgress, PointResult};
 pub use report::aggregate::AggregateRecord;
 pub use report::record::RunRecord;

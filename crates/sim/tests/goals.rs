@@ -2,7 +2,7 @@
 
 use crate::fixture::{experiment, run};
 use fulmar_sim::beside::summary::BesideSummary;
-use fulmar_sim::beside::{Beside, NotComparable, compare, random};
+use fulmar_sim::beside::{AutoScenario, NotComparable, compare, random};
 use fulmar_sim::experiment::{ExperimentProgress, PointResult};
 use fulmar_sim::scenario::{Document, points};
 
@@ -179,10 +179,10 @@ fn a_goal_that_cannot_be_followed_is_refused_with_the_fix() {
     assert!(error.contains("a message is one packet"), "{error}");
 }
 
-fn beside(text: &str) -> Result<Beside, NotComparable> {
+fn beside(text: &str) -> Result<AutoScenario, NotComparable> {
     let document = Document::parse("my.toml", text).expect("TOML");
     let plan = &points(&document).expect("a scenario")[0].plan;
-    Beside::of("my.toml".to_owned(), plan)
+    AutoScenario::of("my.toml".to_owned(), plan)
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn beside_every_fixed_setting_auto_is_near_the_best_on_a_steady_link_whatever_th
 /// The first twenty scenarios of the table in docs/models/auto.md, with every sixth setting.
 #[test]
 fn in_random_scenarios_auto_is_near_the_best_fixed_setting() {
-    let scenarios: Vec<Beside> = (1..=20)
+    let scenarios: Vec<AutoScenario> = (1..=20)
         .map(|seed| {
             beside(&random::scenario(seed))
                 .expect("it can be compared")

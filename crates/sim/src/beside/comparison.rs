@@ -1,7 +1,7 @@
 //! The result of one scenario: a row for each setting, and the best of them in hindsight.
 
 use super::score::{Achieved, OVERHEAD_TOLERATED, ScoredGoal};
-use super::{Beside, FixedSetting, RunAchieved};
+use super::{AutoScenario, FixedSetting, RunAchieved};
 use serde::Serialize;
 
 /// The name of the row of `auto`.
@@ -33,7 +33,7 @@ impl Unfit {
 
 /// The means over all runs of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct SettingScore {
     /// The setting.
     pub setting: String,
     /// The score, whether or not the setting fits the goal.
@@ -56,13 +56,13 @@ pub struct Row {
 
 /// The rows of one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct AutoComparison {
     /// The name of the scenario.
     pub scenario: String,
     /// `auto`.
-    pub auto: Row,
+    pub auto: SettingScore,
     /// The fixed settings, the best first, those that do not count last.
-    pub fixed: Vec<Row>,
+    pub fixed: Vec<SettingScore>,
     /// The score of `auto` over that of the best fixed setting; `None` if none fits. 0 if `auto` does not fit.
     pub of_best: Option<f64>,
     /// Whether no fixed setting is within a hundredth of the best in every part of the run.
@@ -71,9 +71,9 @@ pub struct Comparison {
     pub error: Option<String>,
 }
 
-impl Comparison {
+impl AutoComparison {
     /// The comparison of all runs, by setting; `None` of no runs.
-    pub(super) fn of(scenario: &Beside, runs: &[(usize, &RunAchieved)]) -> Option<Self> {
+    pub(super) fn of(scenario: &AutoScenario, runs: &[(usize, &RunAchieved)]) -> Option<Self> {
         let of_setting = |setting: usize| -> Option<(Achieved, Vec<Achieved>)> {
             let mut own = runs.iter().filter(|(of, _)| *of == setting);
             let (_, first) = own.next()?;
@@ -104,7 +104,7 @@ impl Comparison {
                     .map(|_| Unfit::Overhead)
             };
             let several = parts.len() > 1;
-            Row {
+            SettingScore {
                 setting,
                 score: all.score(scenario.goal),
                 unfit,
@@ -122,7 +122,7 @@ impl Comparison {
         };
         let auto = row(AUTO.to_owned(), &auto_all, &auto_parts);
         let grid = FixedSetting::grid();
-        let mut fixed: Vec<Row> = grid
+        let mut fixed: Vec<SettingScore> = grid
             .iter()
             .enumerate()
             .filter_map(|(index, setting)| {
@@ -131,7 +131,7 @@ impl Comparison {
             })
             .collect();
         fixed.sort_by(|a, b| {
-            let fits = |row: &Row| row.unfit.is_some();
+            let fits = |row: &SettingScore| row.unfit.is_some();
             (fits(a).cmp(&fits(b))).then(b.score.total_cmp(&a.score))
         });
         let best = fixed.first().filter(|row| row.unfit.is_none());
@@ -147,20 +147,21 @@ impl Comparison {
     }
 
     /// The best fixed setting.
-    pub fn best(&self) -> Option<&Row> {
+    pub fn best(&self) -> Option<&SettingScore> {
         self.fixed.first().filter(|row| row.unfit.is_none())
     }
 }
 
 /// Whether each fixed setting that counts is clearly worse than another in some part.
-fn best_changes(fixed: &[Row]) -> bool {
-    let fit: Vec<&Row> = fixed.iter().filter(|row| row.unfit.is_none()).collect();
+fn best_changes(fixed: &[SettingScore]) -> bool {
+    let fit: Vec<&SettingScore> = fixed.iter().filter(|row| row.unfit.is_none()).collect();
     let parts = fit.first().map_or(0, |row| row.parts.len());
     let best: Vec<f64> = (0..parts)
         .map(|part| fit.iter().map(|row| row.parts[part]).fold(0.0, f64::max))
         .collect();
-    let is_best_throughout =
-        |row: &&Row| (row.parts.iter().zip(&best)).all(|(own, best)| *own >= AS_GOOD * best);
+    let is_best_throughout = |row: &&SettingScore| {
+        (row.parts.iter().zip(&best)).all(|(own, best)| *own >= AS_GOOD * best)
+    };
     parts > 1 && !fit.iter().any(is_best_throughout)
 }
 
@@ -168,8 +169,8 @@ fn best_changes(fixed: &[Row]) -> bool {
 mod tests {
     use super::*;
 
-    fn row(setting: &str, parts: &[f64]) -> Row {
-        Row {
+    fn row(setting: &str, parts: &[f64]) -> SettingScore {
+        SettingScore {
             setting: setting.to_owned(),
             score: parts.iter().sum(),
             unfit: None,

@@ -1,8 +1,8 @@
 //! `auto` beside every fixed setting: the same scenario and seeds with each setting of a grid in its place, and how far `auto`
 //! is from the best of them in hindsight.
 //!
-//! [`Beside`] takes a scenario in which one flow has `mode = "auto"`. [`FixedSetting::grid`] lists the settings, [`score`] says
-//! by what they are compared, and [`Comparison`] has the result. [`random`] draws scenarios, and [`summary`] puts many
+//! [`AutoScenario`] takes a scenario in which one flow has `mode = "auto"`. [`FixedSetting::grid`] lists the settings, [`score`] says
+//! by what they are compared, and [`AutoComparison`] has the result. [`random`] draws scenarios, and [`summary`] puts many
 //! comparisons in a few figures.
 
 pub mod comparison;
@@ -11,12 +11,12 @@ pub mod score;
 mod setting;
 pub mod summary;
 
-pub use comparison::{Comparison, Row, Unfit};
+pub use comparison::{AutoComparison, SettingScore, Unfit};
 pub use setting::FixedSetting;
 
 use crate::app::Traffic;
 use crate::experiment::{ExperimentError, ExperimentProgress, pool};
-use crate::measure::flow::{FlowMeter, Punctuality};
+use crate::measure::flow::{FlowMeter, FlowPunctuality};
 use crate::scenario::{FlowPlan, PointPlan, TransportPlan};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ use score::{Achieved, ScoredGoal};
 
 /// A scenario that is run with `auto` and with every fixed setting.
 #[derive(Clone, Debug)]
-pub struct Beside {
+pub struct AutoScenario {
     /// The name of the scenario.
     pub name: String,
     /// The plan with `auto`, then those with the settings of the grid, by their place in it; `None` where a setting does not
@@ -74,7 +74,7 @@ struct Task {
     run: usize,
 }
 
-impl Beside {
+impl AutoScenario {
     /// The scenario with the grid of fixed settings.
     ///
     /// # Errors
@@ -170,10 +170,10 @@ impl Beside {
 /// # Errors
 /// Threads could not be started.
 pub fn compare(
-    scenarios: &[Beside],
+    scenarios: &[AutoScenario],
     jobs: usize,
     progress: &ExperimentProgress,
-) -> Result<Vec<Comparison>, ExperimentError> {
+) -> Result<Vec<AutoComparison>, ExperimentError> {
     let tasks: Vec<Task> = scenarios
         .iter()
         .enumerate()
@@ -202,7 +202,7 @@ pub fn compare(
     };
     let numbered = scenarios.iter().enumerate();
     Ok(numbered
-        .filter_map(|(index, scenario)| Comparison::of(scenario, &of_scenario(index)?))
+        .filter_map(|(index, scenario)| AutoComparison::of(scenario, &of_scenario(index)?))
         .collect())
 }
 
@@ -226,7 +226,7 @@ impl RunAchieved {
         let parts: Vec<Achieved> = begins
             .zip(&ends)
             .map(|((from, sent, came), &(to, sent_by, came_by))| {
-                let mut fates = Punctuality::default();
+                let mut fates = FlowPunctuality::default();
                 let own = |meter: &&FlowMeter| meter.punctuality(from, to);
                 meters.iter().filter_map(own).for_each(|own| fates += own);
                 let until = to.min(over);

@@ -138,7 +138,7 @@ fn load(rng: &mut Rng, mbit: u64, (from, to): (u64, u64)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beside::Beside;
+    use crate::beside::AutoScenario;
     use crate::scenario::{Document, PointPlan};
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(text, scenario(seed));
             let document = Document::parse("drawn.toml", &text).expect("TOML");
             let plan = PointPlan::read(&document).unwrap_or_else(|error| panic!("{error}\n{text}"));
-            assert!(Beside::of(String::new(), &plan).is_ok(), "{text}");
+            assert!(AutoScenario::of(String::new(), &plan).is_ok(), "{text}");
             changing += usize::from(!plan.hops[0].changes.is_empty());
         }
         assert!((70..130).contains(&changing), "{changing}");

@@ -9,7 +9,7 @@
 //! `overhead` allows, in hundredths of what the data take alone: beyond repetition alone, or beyond the data alone where late
 //! messages are given up.
 
-use crate::measure::flow::Punctuality;
+use crate::measure::flow::FlowPunctuality;
 
 /// The weight of a share of messages that missed.
 const MISS_WEIGHT: f64 = 5.0;
@@ -22,7 +22,7 @@ pub(super) const OVERHEAD_TOLERATED: f64 = 0.02;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Achieved {
     /// The fates of messages.
-    pub fates: Punctuality,
+    pub fates: FlowPunctuality,
     /// Octets that were sent.
     pub sent: u64,
     /// Octets that applications wrote, as far as they count in this part.
@@ -95,7 +95,7 @@ mod tests {
 
     fn messages(in_time: u64, sent: u64) -> f64 {
         let achieved = Achieved {
-            fates: Punctuality {
+            fates: FlowPunctuality {
                 in_time,
                 late: 1_000 - in_time,
                 lost: 0,

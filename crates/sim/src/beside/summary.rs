@@ -1,6 +1,6 @@
 //! Many comparisons in a few figures.
 
-use super::Comparison;
+use super::AutoComparison;
 use serde::Serialize;
 
 /// The figures of many scenarios.
@@ -34,7 +34,7 @@ fn at(sorted: &[f64], share: f64) -> f64 {
 
 impl BesideSummary {
     /// The figures of these comparisons.
-    pub fn of(comparisons: &[Comparison]) -> Self {
+    pub fn of(comparisons: &[AutoComparison]) -> Self {
         let mut ratios: Vec<f64> = comparisons.iter().filter_map(|one| one.of_best).collect();
         ratios.sort_by(f64::total_cmp);
         let changing = comparisons.iter().filter(|one| one.best_changes);

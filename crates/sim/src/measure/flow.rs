@@ -128,7 +128,7 @@ impl From<Delay> for Duration {
 
 /// The fates of pieces that are due at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Punctuality {
+pub struct FlowPunctuality {
     /// Pieces that came in time.
     pub in_time: u64,
     /// Pieces that came too late.
@@ -137,14 +137,14 @@ pub struct Punctuality {
     pub lost: u64,
 }
 
-impl Punctuality {
+impl FlowPunctuality {
     /// All of them.
     pub const fn total(&self) -> u64 {
         self.in_time + self.late + self.lost
     }
 }
 
-impl core::ops::AddAssign for Punctuality {
+impl core::ops::AddAssign for FlowPunctuality {
     fn add_assign(&mut self, other: Self) {
         self.in_time += other.in_time;
         self.late += other.late;
@@ -414,10 +414,10 @@ impl FlowMeter {
     }
 
     /// The fates of the pieces that were submitted from `from` to before `to`, if pieces are due at a time.
-    pub fn punctuality(&self, from: Instant, to: Instant) -> Option<Punctuality> {
+    pub fn punctuality(&self, from: Instant, to: Instant) -> Option<FlowPunctuality> {
         let deadline = self.deadline?;
         let within = |at: &Instant| (from..to).contains(at);
-        let mut fates = Punctuality::default();
+        let mut fates = FlowPunctuality::default();
         for (at, delay) in self.submissions.iter().zip(&self.delays) {
             if within(at) {
                 let in_time = Duration::from(*delay) <= deadline;
@@ -550,7 +550,7 @@ mod tests {
         meter.deliver(at(71), 100, &octets(100, 100));
         meter.deliver(at(75), 300, &octets(300, 100));
         let fates = |from, to| meter.punctuality(at(from), at(to)).expect("they are due");
-        let of = |in_time, late, lost| Punctuality {
+        let of = |in_time, late, lost| FlowPunctuality {
             in_time,
             late,
             lost,

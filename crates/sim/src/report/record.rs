@@ -3,7 +3,7 @@
 use super::adaptation::AdaptationMetrics;
 use super::link::{HopMetrics, LinkMetrics};
 use crate::measure::capacity::Yardsticks;
-use crate::measure::flow::{Delay, FlowMeter, Punctuality};
+use crate::measure::flow::{Delay, FlowMeter, FlowPunctuality};
 use crate::measure::statistics::{mean_seconds, percentile};
 use crate::measure::wire::{ByKind, LossCounts};
 use crate::stack::RecoveredTpdus;
@@ -214,7 +214,7 @@ impl FlowMetrics {
         let arrivals: Vec<Duration> = meters.iter().filter_map(|m| m.first_arrival()).collect();
         let firsts: Vec<Duration> = meters.iter().filter_map(|m| m.first_delivery()).collect();
         let lasts: Vec<Duration> = meters.iter().filter_map(|m| m.last_delivery()).collect();
-        let mut fates = Punctuality::default();
+        let mut fates = FlowPunctuality::default();
         let all = |m: &&FlowMeter| m.punctuality(Instant::START, Instant::FAR_FUTURE);
         meters.iter().filter_map(all).for_each(|own| fates += own);
         let of = |pieces: u64| (fates.total() > 0).then(|| pieces as f64 / fates.total() as f64);

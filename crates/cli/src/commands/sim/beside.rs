@@ -7,7 +7,9 @@ use crate::output;
 use crate::signals::Signals;
 use crate::table::Listing;
 use anyhow::{Context, anyhow};
-use fulmar_sim::beside::{Beside, Comparison, Row, compare, random, summary::BesideSummary};
+use fulmar_sim::beside::{
+    AutoComparison, AutoScenario, SettingScore, compare, random, summary::BesideSummary,
+};
 use fulmar_sim::report::record::SCHEMA;
 use fulmar_sim::scenario::{Document, PointPlan, RUNS_MAX};
 use fulmar_sim::{Experiment, FixedSetting};
@@ -43,7 +45,7 @@ struct BesideRecord<'a> {
     version: &'static str,
     seed: u64,
     #[serde(flatten)]
-    comparison: &'a Comparison,
+    comparison: &'a AutoComparison,
 }
 
 #[derive(Serialize)]
@@ -77,7 +79,7 @@ pub(super) fn one(args: &SimArgs) -> Result<Exit, Failure> {
         let problem = "--auto-vs-fixed compares one point; take one value of the sweep by --set 'sweep.PATH=[VALUE]'";
         return Err(anyhow!(problem)).or_exit(Exit::Usage);
     };
-    let beside = Beside::of(scenario, &point.plan).or_exit(Exit::Usage)?;
+    let beside = AutoScenario::of(scenario, &point.plan).or_exit(Exit::Usage)?;
     let seed = point.plan.run.seed;
     let signals = Signals::catch(&[])?;
     let comparisons = computed(&[beside], args, &signals)?;
@@ -112,7 +114,7 @@ pub(super) fn random(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
         ))?;
         return Ok(Exit::Done);
     }
-    let scenarios: Vec<Beside> = (seed..seed.saturating_add(count))
+    let scenarios: Vec<AutoScenario> = (seed..seed.saturating_add(count))
         .map(drawn)
         .collect::<Result<_, _>>()?;
     let signals = Signals::catch(&[])?;
@@ -142,26 +144,26 @@ pub(super) fn random(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
 }
 
 /// The random scenario of a seed, named by it.
-fn drawn(seed: u64) -> Result<Beside, Failure> {
+fn drawn(seed: u64) -> Result<AutoScenario, Failure> {
     let name = format!("random-{seed}");
     let document = Document::parse(&name, &random::scenario(seed)).or_exit(Exit::Usage)?;
     let plan = PointPlan::read(&document).or_exit(Exit::Usage)?;
-    Beside::of(name, &plan).or_exit(Exit::Usage)
+    AutoScenario::of(name, &plan).or_exit(Exit::Usage)
 }
 
 fn computed(
-    scenarios: &[Beside],
+    scenarios: &[AutoScenario],
     args: &SimArgs,
     signals: &Signals,
-) -> Result<Vec<Comparison>, Failure> {
+) -> Result<Vec<AutoComparison>, Failure> {
     let progress = stoppable(signals);
-    let runs = scenarios.iter().map(Beside::run_count).sum::<usize>() as u64;
+    let runs = scenarios.iter().map(AutoScenario::run_count).sum::<usize>() as u64;
     let total = Total::of("runs", runs, runs);
     let work = || compare(scenarios, args.workers.jobs, &progress);
     watch(&total, &progress, work)?.or_exit(Exit::Device)
 }
 
-fn verdict(comparisons: &[Comparison], signals: &Signals) -> Exit {
+fn verdict(comparisons: &[AutoComparison], signals: &Signals) -> Exit {
     let broken = comparisons
         .iter()
         .find_map(|one| Some((one, one.error.as_ref()?)));
@@ -175,7 +177,7 @@ fn verdict(comparisons: &[Comparison], signals: &Signals) -> Exit {
     signals.exit().unwrap_or(verdict)
 }
 
-fn record(seed: u64, comparison: &Comparison) -> Result<(), Failure> {
+fn record(seed: u64, comparison: &AutoComparison) -> Result<(), Failure> {
     output::record(&BesideRecord {
         record: "auto-vs-fixed",
         schema: SCHEMA,
@@ -189,7 +191,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.2}", share * 100.0))
 }
 
-fn cells(row: &Row) -> [String; 8] {
+fn cells(row: &SettingScore) -> [String; 8] {
     [
         row.setting.clone(),
         format!("{:.4}", row.score),
@@ -203,7 +205,7 @@ fn cells(row: &Row) -> [String; 8] {
 }
 
 /// `auto`, the best fixed settings, and how far it is from the first of them.
-fn tell(comparison: &Comparison) -> Result<(), Failure> {
+fn tell(comparison: &AutoComparison) -> Result<(), Failure> {
     let headings = [
         "setting",
         "score",
@@ -248,14 +250,14 @@ fn tell(comparison: &Comparison) -> Result<(), Failure> {
 }
 
 /// The figures of many scenarios, and those in which `auto` is furthest from the best.
-fn tell_many(comparisons: &[Comparison]) -> Result<(), Failure> {
+fn tell_many(comparisons: &[AutoComparison]) -> Result<(), Failure> {
     let summary = BesideSummary::of(comparisons);
-    let mut worst: Vec<&Comparison> = comparisons
+    let mut worst: Vec<&AutoComparison> = comparisons
         .iter()
         .filter(|one| one.of_best.is_some())
         .collect();
     worst.sort_by(|a, b| {
-        let ratio = |one: &Comparison| one.of_best.unwrap_or_default();
+        let ratio = |one: &AutoComparison| one.of_best.unwrap_or_default();
         ratio(a).total_cmp(&ratio(b))
     });
     let headings = [
@@ -304,7 +306,7 @@ fn tell_many(comparisons: &[Comparison]) -> Result<(), Failure> {
 }
 
 /// Every row of every scenario, `auto` first.
-fn csv_file(file: &Path, comparisons: &[Comparison]) -> anyhow::Result<()> {
+fn csv_file(file: &Path, comparisons: &[AutoComparison]) -> anyhow::Result<()> {
     let mut text = String::from(
         "scenario,setting,score,not_counted,in_time,late,lost,octets,goodput_bps,of_best\n",
     );
