@@ -79,7 +79,9 @@ impl Association {
             let reader = RecordReader::default();
             self.way = Way::AnyOrder { id, reader };
             self.begin_any_order(now, shared);
-        } else if let Some(thin) = self.class.thin_messages_in_order(None).filter(|_| is_fresh) {
+        } else if let (Way::Stream(_), Some(thin)) =
+            (&self.way, self.class.thin_messages_in_order(None))
+        {
             shared.endpoint.allow_thin(now, id, thin);
         }
     }
@@ -88,18 +90,17 @@ impl Association {
     /// round trip is known.
     pub(super) fn late_after(&self, shared: &Shared) -> Option<Duration> {
         let deadline = self.class.deadline?;
-        if !self.is_in_any_order() {
+        let Way::AnyOrder { id, .. } = self.way else {
             return Some(deadline);
-        }
-        let round_trip = self.connection().and_then(|id| shared.endpoint.rtt_min(id));
-        let round_trip = round_trip.unwrap_or_default();
+        };
+        let round_trip = shared.endpoint.rtt_min(id).unwrap_or_default();
         let way = round_trip / 2 + round_trip / ANSWERS_SHORTER;
         Some(deadline.saturating_sub(way))
     }
 
     /// Counts messages that were given up since the last call: where they were last.
     pub(super) fn count_given_up(&mut self, shared: &mut Shared) {
-        let Some(id) = self.connection().filter(|_| self.is_in_any_order()) else {
+        let Way::AnyOrder { id, .. } = self.way else {
             return;
         };
         let Some(counters) = shared.endpoint.counters(id) else {

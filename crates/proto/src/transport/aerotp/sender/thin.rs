@@ -117,8 +117,10 @@ impl Thin {
 
     /// Follows another goal from now on, or another bound of the overhead.
     pub(super) fn allow(&mut self, allowed: ThinRepair) {
-        self.allowed = allowed;
-        self.chosen = None;
+        if self.allowed != allowed {
+            self.allowed = allowed;
+            self.chosen = None;
+        }
     }
 
     /// Chooses the plan anew, if it is time.
