@@ -2,7 +2,8 @@
 //!
 //! Method: two sessions with keys, in wire 2, with AeroTP inside, in virtual time. A message of 1200 octets every 20 ms
 //! crosses a link of 10 mbit and 20 ms one way that loses each datagram by itself, the same both ways. Every figure is
-//! exact: one seed, one result. `cargo test -p fulmar-net --test it thin_flows -- --include-ignored --nocapture` prints the table.
+//! exact: one seed, one result. But one datagram more before the flow begins, as of the search for a packet size, gives every
+//! later one another fate, as another seed does. So deadlines are asserted of the messages of several seeds. `cargo test -p fulmar-net --test it thin_flows -- --include-ignored --nocapture` prints the table.
 
 use super::session_pair::{
     Copies, Medium, PEER, Pair, Way, connection_config, endpoint_config, noise, octets, speaking,
@@ -91,7 +92,34 @@ struct Figures {
     rebuilt: u64,
 }
 
+/// What became of the messages of one seed.
+struct Fates {
+    /// Delays in microseconds.
+    delays: Vec<u64>,
+    forward: f64,
+    back: f64,
+    duplicates: u64,
+    rebuilt: u64,
+}
+
 impl Figures {
+    /// The figures of all messages of these runs together.
+    fn of(runs: &[Fates]) -> Self {
+        let mut delays: Vec<u64> = runs.iter().flat_map(|run| run.delays.clone()).collect();
+        delays.sort_unstable();
+        let messages = delays.len();
+        let at = |thousandths: usize| delays[(messages * thousandths).div_ceil(1_000) - 1];
+        let sum = |of: fn(&Fates) -> f64| runs.iter().map(of).sum::<f64>();
+        let total = (messages * MESSAGE) as f64;
+        Self {
+            delays: [500, 900, 990, 999].map(at),
+            forward: sum(|run| run.forward) / total,
+            back: sum(|run| run.back) / total,
+            twice: sum(|run| run.duplicates as f64) / messages as f64,
+            rebuilt: runs.iter().map(|run| run.rebuilt).sum(),
+        }
+    }
+
     fn millis(&self) -> [f64; 4] {
         self.delays.map(|micros| micros as f64 / 1e3)
     }
@@ -135,8 +163,27 @@ fn octets_sent(pair: &Pair, way: Way, since: Instant) -> f64 {
     octets.map(|(_, len)| (len + HEADERS) as f64).sum()
 }
 
+type Seeds = core::ops::RangeInclusive<u64>;
+
+/// The seeds of what is asserted of deadlines, those by which a bound on octets is chosen, and the messages of each.
+const SEEDS: Seeds = 1..=6;
+const OTHER_SEEDS: Seeds = 7..=12;
+const MESSAGES: usize = 20_000;
+
+/// Sends [`MESSAGES`] with each of the [`SEEDS`].
+fn run_seeds(how: How, loss: f64) -> Figures {
+    let runs: Vec<Fates> = SEEDS
+        .map(|seed| fates(how, Shape::Stream, loss, (MESSAGES, seed)))
+        .collect();
+    Figures::of(&runs)
+}
+
 /// Sends so many messages.
-fn run(how: How, shape: Shape, loss: f64, (messages, seed): (usize, u64)) -> Figures {
+fn run(how: How, shape: Shape, loss: f64, sent: (usize, u64)) -> Figures {
+    Figures::of(&[fates(how, shape, loss, sent)])
+}
+
+fn fates(how: How, shape: Shape, loss: f64, (messages, seed): (usize, u64)) -> Fates {
     let mut pair = pair(how, link(loss, seed));
     pair.run(BEFORE);
     let id = pair.connect();
@@ -166,7 +213,7 @@ fn run(how: How, shape: Shape, loss: f64, (messages, seed): (usize, u64)) -> Fig
     );
     let mut arrivals = app.arrivals.iter();
     let mut read = arrivals.next().expect("something arrives");
-    let mut delays: Vec<u64> = (0..messages)
+    let delays: Vec<u64> = (0..messages)
         .map(|message| {
             while read.1 < (message + 1) * MESSAGE {
                 read = arrivals.next().expect("all of it arrives");
@@ -175,16 +222,13 @@ fn run(how: How, shape: Shape, loss: f64, (messages, seed): (usize, u64)) -> Fig
             u64::try_from(read.0.saturating_since(sent).as_micros()).expect("short")
         })
         .collect();
-    delays.sort_unstable();
-    let at = |thousandths: usize| delays[(messages * thousandths).div_ceil(1_000) - 1];
-    let total = (messages * MESSAGE) as f64;
     let receiver = pair.session(Way::Back).inner();
     let counters = receiver.path_counters(PEER.inner_path());
-    Figures {
-        delays: [500, 900, 990, 999].map(at),
-        forward: octets_sent(&pair, Way::Forward, begin) / total,
-        back: octets_sent(&pair, Way::Back, begin) / total,
-        twice: counters.duplicates as f64 / messages as f64,
+    Fates {
+        delays,
+        forward: octets_sent(&pair, Way::Forward, begin),
+        back: octets_sent(&pair, Way::Back, begin),
+        duplicates: counters.duplicates,
         rebuilt: counters.recovered_fec_block,
     }
 }
@@ -264,6 +308,7 @@ fn show(what: &str, loss: f64, figures: Figures) {
 /// The must of issue 21, point 1: p99 in milliseconds and octets for one of message, at 10 and 30 % loss.
 const GOALS: [(f64, &str, f64, f64); 4] = [
     (0.1, "nothing sent twice", 125.0, 1.2),
+    // With one seed: the messages of six seeds together have 217 ms (ADR 0032, must 8).
     (0.3, "nothing sent twice", 215.0, 1.6),
     (0.1, "repair symbols", 90.0, 1.35),
     (0.3, "repair symbols", 140.0, 1.85),
@@ -277,7 +322,7 @@ fn way(name: &str) -> How {
 #[test]
 fn messages_of_a_thin_flow_come_as_soon_as_repetition_can_bring_them() {
     for (loss, name, p99_max, octets_max) in GOALS {
-        let figures = run(way(name), Shape::Stream, loss, (20_000, 1));
+        let figures = run(way(name), Shape::Stream, loss, (MESSAGES, 1));
         show(name, loss, figures);
         assert!(figures.millis()[2] <= p99_max, "{name}: {figures:?}");
         assert!(figures.forward <= octets_max, "{name}: {figures:?}");
@@ -326,10 +371,10 @@ fn beside_bulk(messages: usize) -> u64 {
 
 #[test]
 fn beside_bulk_that_fills_the_way_back_a_thin_flow_repeats_little_for_nothing() {
-    const MESSAGES: usize = 1_500;
-    let needless = beside_bulk(MESSAGES);
-    println!("{needless} TPDUs came twice beside {MESSAGES} messages");
-    assert!(needless < MESSAGES as u64 / 40, "{needless}");
+    const SENT: usize = 1_500;
+    let needless = beside_bulk(SENT);
+    println!("{needless} TPDUs came twice beside {SENT} messages");
+    assert!(needless < SENT as u64 / 40, "{needless}");
 }
 
 #[test]
@@ -363,7 +408,7 @@ fn by(deadline_millis: u64, overhead_percent: u8) -> How {
 fn messages_with_a_deadline_come_by_it_and_cost_no_more_than_that_takes() {
     // The must of issue 21, point 1: loss, deadline in milliseconds, octets for one of message.
     for (loss, deadline, octets_max) in [(0.1, 80, 1.4), (0.3, 90, 2.25)] {
-        let figures = run(by(deadline, 90), Shape::Stream, loss, (20_000, 1));
+        let figures = run_seeds(by(deadline, 90), loss);
         show(&format!("{deadline} ms in order"), loss, figures);
         assert!(figures.millis()[2] <= deadline as f64, "{figures:?}");
         assert!(figures.forward <= octets_max, "{figures:?}");
@@ -379,7 +424,7 @@ fn messages_that_are_worth_nothing_late_come_in_time_in_any_order_and_once() {
     let deadline = Duration::from_millis(150);
     // The must of issue 21, point 2: loss, share in time, octets for one of message.
     for (loss, share, octets_max) in [(0.0, 1.0, 1.07), (0.1, 0.9997, 1.3), (0.3, 0.998, 1.85)] {
-        let came = run_in_time((deadline, 90), link(loss, 1), 20_000);
+        let came = run_in_time_seeds(SEEDS, (deadline, 90), |seed| link(loss, seed));
         println!("{loss}: {came:?}");
         assert!(
             came.share >= share && came.forward <= octets_max,
@@ -387,10 +432,12 @@ fn messages_that_are_worth_nothing_late_come_in_time_in_any_order_and_once() {
         );
         assert_eq!(came.twice, 0, "{came:?}");
         // Only what was repeated at the last moment, and then met a queue of its own copies.
-        assert!(came.late <= 20_000 / 1_000, "{came:?}");
+        let seeds = SEEDS.count();
+        assert!(came.late <= seeds * MESSAGES / 1_000, "{came:?}");
     }
-    let medium = link_by([RATE; 2], on_off, 1);
-    let came = run_in_time((deadline, 79), medium, 20_000);
+    let came = run_in_time_seeds(SEEDS, (deadline, 77), |seed| {
+        link_by([RATE; 2], on_off, seed)
+    });
     println!("25 and 75 % in turn: {came:?}");
     // The must is .83 at 2 x.
     assert!(came.share >= 0.83 && came.forward <= 2.0, "{came:?}");
@@ -405,6 +452,21 @@ struct InTime {
     late: usize,
     twice: usize,
     forward: f64,
+}
+
+/// Sends [`MESSAGES`] with this deadline with each of these seeds.
+fn run_in_time_seeds(seeds: Seeds, how: (Duration, u8), medium: impl Fn(u64) -> Medium) -> InTime {
+    let messages = u32::try_from(MESSAGES).expect("few");
+    let runs: Vec<InTime> = seeds
+        .map(|seed| run_in_time(how, medium(seed), messages))
+        .collect();
+    let mean = |of: fn(&InTime) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    InTime {
+        share: mean(|run| run.share),
+        late: runs.iter().map(|run| run.late).sum(),
+        twice: runs.iter().map(|run| run.twice).sum(),
+        forward: mean(|run| run.forward),
+    }
 }
 
 /// Sends so many messages with this deadline.
@@ -430,8 +492,13 @@ fn run_in_time(
     let mut pair = pair(how, medium);
     pair.run(BEFORE);
     let id = pair.connect();
-    pair.run(Duration::from_secs(2));
-    let remote = pair.accepted(Way::Back).expect("it came");
+    let remote = loop {
+        pair.run(Duration::from_secs(2));
+        if let Some(remote) = pair.accepted(Way::Back) {
+            break remote;
+        }
+        assert!(pair.now < Instant::START + BEFORE * 4, "it comes");
+    };
     pair.call(Way::Back, |session, now| {
         session.inner_mut().read_in_any_order(now, remote);
     });
@@ -481,10 +548,10 @@ fn messages_in_any_order_by_deadline() {
         }
     }
     for millis in [150, 300] {
-        for overhead in [70, 76, 78, 79, 90] {
+        for overhead in [70, 76, 77, 78, 79] {
             let deadline = Duration::from_millis(millis);
-            let medium = link_by([RATE; 2], on_off, 1);
-            let came = run_in_time((deadline, overhead), medium, 20_000);
+            let medium = |seed| link_by([RATE; 2], on_off, seed);
+            let came = run_in_time_seeds(OTHER_SEEDS, (deadline, overhead), medium);
             println!("on-off {millis} ms, {overhead} %: {came:?}");
         }
     }

@@ -311,14 +311,15 @@ impl<M: Carried> Session<M> {
 
     /// Our hello to the peer at place `peer`, which leaves.
     fn say_hello(&mut self, epoch: u64, peer: usize) -> Hello {
-        let asks = self.asks_for_path_acks(peer);
+        let asks = self.finds_rate(peer);
         if let Some((state, asks)) = self.peers.get_mut(peer).zip(asks) {
             state.path_acks.on_hello(asks);
         }
         self.hello(epoch, peer)
     }
 
-    fn asks_for_path_acks(&self, peer: usize) -> Option<bool> {
+    /// Whether the rate towards the peer at place `peer` is found: the reason to ask for path acks, and to try sizes seldom.
+    fn finds_rate(&self, peer: usize) -> Option<bool> {
         let state = self.peers.get(peer)?;
         Some(self.inner.finds_rate(state.index.inner_path()))
     }
@@ -326,7 +327,7 @@ impl<M: Carried> Session<M> {
     /// Our hello to the peer at place `peer`, as it would be now.
     fn hello(&self, epoch: u64, peer: usize) -> Hello {
         let mut capabilities = self.config.capabilities.clone();
-        if let Some(asks) = self.asks_for_path_acks(peer) {
+        if let Some(asks) = self.finds_rate(peer) {
             path_acks::say(&mut capabilities, asks);
         }
         Hello {

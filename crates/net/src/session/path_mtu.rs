@@ -13,7 +13,8 @@
 //! # Cost
 //! Tries follow one another fast enough to find a size within a few round trips where a third of them
 //! is answered, but take no more than a tenth of the link's rate while a size is searched, and a
-//! hundredth while one is confirmed. An idle link is not probed.
+//! hundredth while one is confirmed. Where the rate is found, the first try goes alone and tells how long the link
+//! takes for such packets: a narrow one would be busy with tries for seconds. An idle link is not probed.
 //!
 //! Sizes are of whole IP packets: the same packet fits whatever the family of the addresses is.
 
@@ -35,6 +36,13 @@ const USUAL: ByteCount = ByteCount(1_500);
 const PACE: Duration = Duration::from_millis(25);
 /// The pause between two tries while no round trip was measured.
 const PACE_UNKNOWN: Duration = Duration::from_millis(100);
+/// The pause between two tries where the rate is found, while none was answered.
+const PACE_FINDS: Duration = Duration::from_millis(250);
+/// The last tries whose times are known.
+const TRIED: usize = 8;
+/// The pause after that, in times of what a try took above the round trip, and at most.
+const TAKEN: u32 = 4;
+const PACE_TAKEN_MAX: Duration = Duration::from_secs(1);
 /// A search takes at most one in so many of the octets that the link carries.
 const SEARCH_SHARE: u32 = 10;
 /// A confirmation takes at most one in so many.
@@ -87,11 +95,21 @@ pub(super) struct PathMtu {
     known_answers: u32,
     /// The tries since the known size was answered.
     unanswered: u32,
+    /// The times at which the last tries left, by their numbers, and the round trip then.
+    tried_at: [Instant; TRIED],
+    round_trip: Duration,
+    /// The time that the last try which was answered took above the round trip, once there was one.
+    took: Option<Duration>,
     next_at: Instant,
     raise_at: Instant,
     confirmed_at: Instant,
     /// Whether larger packets than the start's left since the size in use was confirmed.
     used: bool,
+}
+
+/// The place of the try with the probe `id` among the times.
+const fn tried_index(id: u32) -> usize {
+    (id / 2) as usize % TRIED
 }
 
 impl PathMtu {
@@ -106,6 +124,9 @@ impl PathMtu {
             tries: 0,
             known_answers: 0,
             unanswered: 0,
+            tried_at: [Instant::START; TRIED],
+            round_trip: Duration::ZERO,
+            took: None,
             next_at: Instant::START,
             raise_at: Instant::FAR_FUTURE,
             confirmed_at: Instant::START,
@@ -173,6 +194,7 @@ impl PathMtu {
             return;
         }
         self.forget_too_large();
+        self.took = None;
         self.raise_at = now;
         // Waiting datagrams go first: on a slow link a large probe takes its time.
         let first = now + PACE;
@@ -211,8 +233,13 @@ impl PathMtu {
         self.packet
     }
 
-    /// A try that is due.
-    pub(super) fn due(&mut self, now: Instant, rtt: Option<Duration>) -> Option<Try> {
+    /// A try that is due; `finds_rate` says that nobody knows the link's rate.
+    pub(super) fn due(
+        &mut self,
+        now: Instant,
+        rtt: Option<Duration>,
+        finds_rate: bool,
+    ) -> Option<Try> {
         if self.next_deadline().is_none_or(|due| due.at > now) {
             return None;
         }
@@ -229,6 +256,9 @@ impl PathMtu {
             self.take_aim(Aim::Confirm, now);
         }
         let (packet, known, mut pace) = match self.aim {
+            Aim::Raise(packet) if finds_rate && self.took.is_none() && self.tries == 0 => {
+                (packet, None, Duration::ZERO)
+            }
             Aim::Raise(packet) => (packet, Some(self.packet), Duration::ZERO),
             // The first probe goes alone: mostly it is answered, and then nothing else need be known.
             _ if self.tries == 0 => (self.packet, None, rtt.unwrap_or(PACE_UNKNOWN) * 3 / 2),
@@ -237,6 +267,12 @@ impl PathMtu {
         let quarter = rtt.map_or(PACE_UNKNOWN, |rtt| rtt / 4);
         let on_link = self.on_link(packet + known.unwrap_or(ByteCount::ZERO));
         pace = pace.max(PACE).max(quarter).max(on_link * SEARCH_SHARE);
+        if finds_rate {
+            let taken = self.took.map_or(PACE_FINDS, |took| took * TAKEN);
+            pace = pace.max(taken.min(PACE_TAKEN_MAX));
+        }
+        self.tried_at[tried_index(self.next_id)] = now;
+        self.round_trip = rtt.unwrap_or_default();
         self.tries = self.tries.saturating_add(1);
         self.unanswered = self.unanswered.saturating_add(1);
         let slower = self.tries > TRIES_AT_PACE;
@@ -254,6 +290,10 @@ impl PathMtu {
             return None;
         }
         let tried = id.is_multiple_of(2);
+        if self.next_id.wrapping_sub(id) as usize <= 2 * TRIED {
+            let since = now.saturating_since(self.tried_at[tried_index(id)]);
+            self.took = Some(since.saturating_sub(self.round_trip));
+        }
         if !tried {
             self.known_answers += 1;
             self.unanswered = 0;

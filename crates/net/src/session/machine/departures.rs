@@ -552,11 +552,12 @@ impl<M: Carried> Session<M> {
 
     /// Tries a size of packets, if that is due.
     fn try_size(&mut self, now: Instant, index: usize) {
+        let finds_rate = self.finds_rate(index).unwrap_or_default();
         let Some(state) = self.peers.get_mut(index).filter(|peer| peer.is_open(now)) else {
             return;
         };
         let rtt = state.liveness.rtt();
-        let (Some(path), Some(due)) = (state.path, state.mtu.due(now, rtt)) else {
+        let (Some(path), Some(due)) = (state.path, state.mtu.due(now, rtt, finds_rate)) else {
             return;
         };
         // A size is that of a datagram with the parity of a full one.

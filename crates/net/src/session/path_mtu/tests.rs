@@ -67,7 +67,7 @@ impl Road {
     }
 
     fn probe(&mut self) {
-        let Some(tried) = self.mtu.due(self.now, Some(DELAY * 2)) else {
+        let Some(tried) = self.mtu.due(self.now, Some(DELAY * 2), false) else {
             return;
         };
         let known = tried.known.map(|size| (tried.id + 1, size));
@@ -211,4 +211,28 @@ fn a_fixed_size_is_never_probed() {
     mtu.on_sent(ByteCount(1_400));
     assert_eq!(mtu.next_deadline(), None);
     assert_eq!(mtu.packet(), ByteCount(1_400));
+}
+
+#[test]
+fn where_the_rate_is_found_tries_wait_for_what_a_narrow_link_takes() {
+    let mut mtu = PathMtu::new(MtuConfig::default());
+    mtu.on_new_path(Instant::START);
+    let round_trip = Some(Duration::from_millis(20));
+    // 64 kbit, where the first try is lost: the second one is answered after 0.35 s, and others follow as that says.
+    let mut second_at = None;
+    let mut sent = ByteCount::ZERO;
+    for millis in 0..1_500 {
+        let now = Instant::START + Duration::from_millis(millis);
+        if second_at.is_some_and(|at| now == at + Duration::from_millis(370)) {
+            mtu.on_answer(now, 3);
+        }
+        if let Some(due) = mtu.due(now, round_trip, true) {
+            sent += due.packet + due.known.unwrap_or(ByteCount::ZERO);
+            if due.id == 2 {
+                second_at = Some(now);
+            }
+        }
+    }
+    assert!(sent > ByteCount(1_500), "it goes on: {sent}");
+    assert!(sent <= ByteCount(10_000), "{sent}");
 }
