@@ -216,19 +216,23 @@ fn whoever_began_a_thousandfold_too_fast_comes_down() {
 #[test]
 fn a_slow_link_with_a_short_queue_gets_no_more_than_it_carries() {
     // Three packets in the queue are all that such a link and its way hold.
-    for rate in [101_000, 109_000, 200_000, 400_000] {
+    // Nothing is drawn, so one run of each is all there is.
+    for (rate, dropped_max) in [
+        (101_000, 0.06),
+        (109_000, 0.055),
+        (200_000, 0.03),
+        (400_000, 0.013),
+    ] {
         let plan = link(rate, 2, 3, "0%");
-        for phase in 0..4 {
-            let outcome = share_in_phase(&plan, &[found()], 60, phase).remove(0);
-            let late: u64 = outcome.sent_tenths[200..].iter().sum();
-            let late = late as f64 * 8.0 / 40.0 / rate as f64;
-            let dropped = outcome.dropped as f64 / outcome.sent as f64;
-            let steady = steadiness(&plan, Duration::from_secs(60), &outcome.sent_tenths);
-            println!("{rate} bit/s: {late:.3} x after 20 s, dropped {dropped:.3}, {steady:?}");
-            assert!(late < 1.05, "{rate}: {late}");
-            assert!(dropped < 0.1, "{rate}: {dropped}");
-            assert!(steady.above <= 1.0, "{rate}: {steady:?}");
-        }
+        let outcome = share_of(&plan, &[found()], 60).remove(0);
+        let late: u64 = outcome.sent_tenths[200..].iter().sum();
+        let late = late as f64 * 8.0 / 40.0 / rate as f64;
+        let dropped = outcome.dropped as f64 / outcome.sent as f64;
+        let steady = steadiness(&plan, Duration::from_secs(60), &outcome.sent_tenths);
+        println!("{rate} bit/s: {late:.3} x after 20 s, dropped {dropped:.4}, {steady:?}");
+        assert!(late < 1.0, "{rate}: {late}");
+        assert!(dropped < dropped_max, "{rate}: {dropped}");
+        assert!(steady.above <= 1.0, "{rate}: {steady:?}");
     }
 }
 
