@@ -2,6 +2,19 @@
 
 use serde::Serialize;
 
+/// The share of a cause among all losses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TracedCause<'a> {
+    /// The cause, by its name in `/status`.
+    pub cause: &'a str,
+    /// The likeliest share.
+    pub ratio: f64,
+    /// The lower end of an interval that should have the true share in nine cases of ten.
+    pub low_ratio: f64,
+    /// Its upper end.
+    pub high_ratio: f64,
+}
+
 /// Something that happened in a gateway. `why` is in words.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -100,6 +113,17 @@ pub enum GatewayEvent<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         random_loss_ratio: Option<f64>,
     },
+    /// Losses of streams to the peer by cause since the gateway began, as it knows now.
+    LossCauses {
+        /// Packets whose fate is known.
+        sent_packets: u64,
+        /// Those that were lost or damaged beyond repair.
+        lost_packets: u64,
+        /// Damaged ones that parity put right, which count as no loss.
+        mended_packets: u64,
+        /// The share of each cause among those lost.
+        causes: &'a [TracedCause<'a>],
+    },
     /// The path carries much less than configured.
     RateDeclaredWrong {
         /// The remedy.
@@ -165,12 +189,12 @@ pub(crate) use tests::EACH;
 
 #[cfg(test)]
 mod tests {
-    use super::GatewayEvent;
+    use super::{GatewayEvent, TracedCause};
 
     const WHY: &str = "because";
 
     /// One event of each kind, in the order above.
-    pub(crate) const EACH: [GatewayEvent<'static>; 23] = [
+    pub(crate) const EACH: [GatewayEvent<'static>; 24] = [
         GatewayEvent::PeerUp {
             resumed: true,
             wire: 2,
@@ -210,6 +234,17 @@ mod tests {
             bottleneck: Some("own"),
             queue_seconds: Some(0.25),
             random_loss_ratio: Some(0.5),
+        },
+        GatewayEvent::LossCauses {
+            sent_packets: 1_000,
+            lost_packets: 20,
+            mended_packets: 3,
+            causes: &[TracedCause {
+                cause: "random",
+                ratio: 0.75,
+                low_ratio: 0.5,
+                high_ratio: 1.0,
+            }],
         },
         GatewayEvent::RateDeclaredWrong { why: WHY },
         GatewayEvent::RateDeclaredLow { why: WHY },
@@ -257,15 +292,16 @@ mod tests {
                 GatewayEvent::RefusedByPeer { .. } => 11,
                 GatewayEvent::NoAnswer { .. } => 12,
                 GatewayEvent::Rate { .. } => 13,
-                GatewayEvent::RateDeclaredWrong { .. } => 14,
-                GatewayEvent::RateDeclaredLow { .. } => 15,
-                GatewayEvent::FlowOpened { .. } => 16,
-                GatewayEvent::FlowResumed { .. } => 17,
-                GatewayEvent::FlowEnded { .. } => 18,
-                GatewayEvent::FlowNotOpened { .. } => 19,
-                GatewayEvent::ExitRefused { .. } => 20,
-                GatewayEvent::Reloaded => 21,
-                GatewayEvent::Stopping { .. } => 22,
+                GatewayEvent::LossCauses { .. } => 14,
+                GatewayEvent::RateDeclaredWrong { .. } => 15,
+                GatewayEvent::RateDeclaredLow { .. } => 16,
+                GatewayEvent::FlowOpened { .. } => 17,
+                GatewayEvent::FlowResumed { .. } => 18,
+                GatewayEvent::FlowEnded { .. } => 19,
+                GatewayEvent::FlowNotOpened { .. } => 20,
+                GatewayEvent::ExitRefused { .. } => 21,
+                GatewayEvent::Reloaded => 22,
+                GatewayEvent::Stopping { .. } => 23,
             };
             assert_eq!(place, expected, "{event:?}");
         }

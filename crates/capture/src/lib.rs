@@ -40,6 +40,6 @@ mod pdu;
 pub use block::{packet_count, whole_octets};
 pub use comment::Comment;
 pub use events::{About, EVENT_SCHEMA, EventLines, EventPlace, FlowEnd, Started};
-pub use gateway_events::GatewayEvent;
+pub use gateway_events::{GatewayEvent, TracedCause};
 pub use pcapng::{InterfaceId, Packet, PacketDirection, Pcapng, Section};
 pub use pdu::{Dissector, PacketEnds};

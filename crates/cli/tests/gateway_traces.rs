@@ -164,6 +164,24 @@ fn sums_are_counters(all: &[Value], status: &Value) {
     assert!(sums[0].0 > 0 && sums[1].0 > 400, "{transport}");
 }
 
+/// Checks that the last losses by cause in the trace are those of an answer after which nothing was sent.
+fn losses_are_those_of_the_status(all: &[Value], status: &Value) {
+    let told = &status["peers"][0]["losses"];
+    let is_it = |line: &&Value| line["event"] == "loss_causes";
+    let last = all.iter().rev().find(is_it).expect("something was lost");
+    for count in ["sent_packets", "lost_packets", "mended_packets"] {
+        assert_eq!(last[count], told[count], "{last} {told}");
+    }
+    let causes = last["causes"].as_array().unwrap();
+    assert_eq!(causes.len(), told["causes"].as_object().unwrap().len());
+    for cause in causes {
+        let same = &told["causes"][cause["cause"].as_str().unwrap()];
+        for figure in ["ratio", "low_ratio", "high_ratio"] {
+            assert_eq!(cause[figure], same[figure], "{cause} {same}");
+        }
+    }
+}
+
 /// Checks that there is one flow, of 600 kB to and fro, and that all events of connections belong to it.
 fn one_flow(all: &[Value], name: &str, to: SocketAddr) {
     let opened: Vec<_> = all
@@ -226,6 +244,7 @@ fn the_lines_of_both_ends_are_the_guides_and_their_sums_the_counters() {
         assert_eq!(count(&all, "missed", any), 0);
 
         sums_are_counters(&all, &status);
+        losses_are_those_of_the_status(&all, &status);
         one_flow(&all, name, to);
         for wanted in ["peer_up", "path_mtu", "stopping"] {
             assert!(count(&all, wanted, any) > 0, "{wanted} of {name}");

@@ -15,7 +15,16 @@ pub(super) enum Command {
     /// Finish.
     Stop,
     /// Tell the status.
-    Status(SyncSender<Status>),
+    Status(StatusReader, SyncSender<Status>),
+}
+
+/// The one who wants to know the status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StatusReader {
+    /// Somebody who may read all of it.
+    Anybody,
+    /// The history, once a second for as long as the gateway runs: losses by cause, which it has no use for, may be old.
+    History,
 }
 
 /// Asks things of a running gateway; may be cloned and used from any thread.
@@ -68,8 +77,18 @@ impl Control {
 
 impl Source for Control {
     fn ask(&self) -> Result<Status, Silence> {
+        self.status_for(StatusReader::Anybody)
+    }
+
+    fn sample(&self) -> Result<Status, Silence> {
+        self.status_for(StatusReader::History)
+    }
+}
+
+impl Control {
+    fn status_for(&self, reader: StatusReader) -> Result<Status, Silence> {
         let (reply, answer) = sync_channel(1);
-        if !self.send(Command::Status(reply)) {
+        if !self.send(Command::Status(reader, reply)) {
             return Err(Silence::Ended);
         }
         let status = answer.recv_timeout(ANSWER_WITHIN);

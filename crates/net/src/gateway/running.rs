@@ -1,7 +1,7 @@
 //! A running gateway's state, and the order of one turn of its loop.
 
 use super::Link;
-use super::command::Command;
+use super::command::{Command, StatusReader};
 use super::config::GatewayConfig;
 use super::entries::{Entries, connected, refused};
 use super::exits::{Asked, Exits};
@@ -118,8 +118,11 @@ impl Running {
         self.watch.event(now, event);
     }
 
-    fn status(&mut self, now: Instant, link: &Link) -> Status {
+    fn status(&mut self, now: Instant, link: &Link, reader: StatusReader) -> Status {
         self.peers.note_rates(now, &self.ground.config, link);
+        if reader == StatusReader::Anybody {
+            self.watch.find_losses(&self.ground.config, link);
+        }
         let seen = Seen {
             config: &self.ground.config,
             link,
@@ -127,6 +130,7 @@ impl Running {
             peers: &self.peers,
             captured: self.watch.captured(),
             traced: self.watch.traced(),
+            losses: self.watch.losses(),
         };
         seen.status(now)
     }
@@ -136,9 +140,9 @@ impl Running {
             match command {
                 Command::Reload(reload) => self.reload(now, link, *reload),
                 Command::Stop => self.begin_end(now, link),
-                Command::Status(reply) => {
+                Command::Status(reader, reply) => {
                     // The one who asked may have lost patience.
-                    let _ = reply.try_send(self.status(now, link));
+                    let _ = reply.try_send(self.status(now, link, reader));
                 }
             }
         }

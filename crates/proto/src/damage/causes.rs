@@ -2,8 +2,8 @@
 //!
 //! | cause | sign |
 //! |---|---|
-//! | outage | nothing that left in 200 ms or more arrived, and that is no chance at the loss there is otherwise |
-//! | queue | the delay of the packets around was near its longest; as many losses as there are elsewhere are no sign |
+//! | outage | nothing that left in 100 ms or more arrived, nor anything until 200 ms after the first of it, and that is no chance at the loss there is otherwise |
+//! | queue | the delay of the packet behind was near its longest; as many losses as there are elsewhere are no sign |
 //! | burst | losses in a row beyond what chance brings ([`runs`]) |
 //! | bit errors | loss grows with the length of packets ([`LossByLength`](super::LossByLength)) |
 //! | random | the rest |
@@ -24,8 +24,10 @@ const WAITING: usize = 1_024;
 const COUNTED: usize = WAITING / 2;
 /// Packets whose losses are shared out together.
 const EPOCH: f64 = 65_536.0;
-/// The time for which nothing arrives in an outage, and the packets lost then, at least.
+/// The time from the first packet of an outage to the next one that arrives, that to the last packet lost in it, and the packets
+/// lost, at least. A sender falls silent soon after the answers do.
 const OUTAGE_MIN: Duration = Duration::from_millis(200);
+const OUTAGE_SENT: Duration = Duration::from_millis(100);
 const OUTAGE_LOST: usize = 3;
 /// The probability of a run below which it is no chance.
 const NO_CHANCE: f64 = 1e-4;
@@ -142,10 +144,20 @@ struct Packet {
     repeated: Option<u16>,
 }
 
-/// A packet that arrived, and the time from its departure to the answer that was quickest of those that came together.
+/// A packet that arrived: its departure, and the time from there to the answer, of those that came together that of the one
+/// whose answer was quickest.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
+    at: Instant,
     delay: Duration,
+}
+
+/// The packet that arrived behind lost ones.
+#[derive(Clone, Copy, Debug)]
+struct Behind {
+    at: Instant,
+    /// Whether it met a full queue.
+    is_full: bool,
 }
 
 /// Lost packets in a row.
@@ -195,6 +207,7 @@ pub struct LossCauses {
     // Boxed, because most paths lose nothing for long.
     counts: Option<Box<Counts>>,
     beside: Beside,
+    outcomes: u64,
 }
 
 /// The times at which packets left lately whose fate nobody tells: nothing of the kind arrives in an outage either.
@@ -221,7 +234,6 @@ impl Beside {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     waiting: Vec<Packet>,
-    before: Option<Arrived>,
     run: Run,
     delays: Delays,
     epoch: Epoch,
@@ -238,6 +250,7 @@ impl LossCauses {
         if self.counts.is_none() && !is_lost {
             return;
         }
+        self.outcomes += 1;
         let counts = self.counts.get_or_insert_default();
         counts.waiting.push(Packet {
             at,
@@ -259,6 +272,7 @@ impl LossCauses {
     /// Counts packets of which nobody would know which one arrived, if one had: all were lost, and the last left at `at`.
     pub fn note_repeated(&mut self, now: Instant, at: Instant, times: u16) {
         if let Some(counts) = &mut self.counts {
+            self.outcomes += 1;
             counts.waiting.push(Packet {
                 at,
                 told_at: now,
@@ -281,7 +295,13 @@ impl LossCauses {
         if let Some(place) = counts.waiting.iter().rposition(is_it) {
             // Its delay is unknown, and longer than others'.
             counts.waiting.remove(place);
+            self.outcomes += 1;
         }
+    }
+
+    /// The number of calls that changed what is known: while it stays, so does [`LossCauses::by_cause`], which takes time.
+    pub const fn outcomes(&self) -> u64 {
+        self.outcomes
     }
 
     /// Whether packets of other lengths would show what is not known yet: how many losses wrong bits have caused.
@@ -335,7 +355,7 @@ impl Counts {
             }
             let place = told.binary_search_by_key(&one.told_at, |(at, _)| *at);
             let delay = place.map_or_else(|_| delay_of(&one), |place| told[place].1);
-            self.on_arrived(Arrived { delay }, one.octets, full, beside);
+            self.on_arrived(Arrived { at: one.at, delay }, one.octets, full, beside);
         }
         self.look();
         if self.epoch.sent >= EPOCH {
@@ -365,12 +385,14 @@ impl Counts {
         full: Option<Duration>,
         beside: &mut Beside,
     ) {
-        let before = self.before.replace(arrived);
-        let is_full = |one: Arrived| full.is_some_and(|full| one.delay >= full);
-        let meets_full = is_full(arrived) || before.is_some_and(is_full);
-        self.end_run(Some(meets_full), beside);
+        let is_full = full.is_some_and(|full| arrived.delay >= full);
+        let behind = Behind {
+            at: arrived.at,
+            is_full,
+        };
+        self.end_run(Some(behind), beside);
         let group = self.epoch.group();
-        if is_full(arrived) {
+        if is_full {
             group.full += 1.0;
         } else {
             group.lengths.note(octets, false);
@@ -380,7 +402,8 @@ impl Counts {
     }
 
     /// Counts the packets lost in a row; with `None` nobody knows yet what is behind them.
-    fn end_run(&mut self, meets_full: Option<bool>, beside: &mut Beside) {
+    // The packet in front of them is no sign: its answer may have waited for one behind them.
+    fn end_run(&mut self, behind: Option<Behind>, beside: &mut Beside) {
         let run = core::mem::take(&mut self.run);
         let mut all = run.lost + run.repeated;
         let (Some(first), Some(last)) = (run.first, run.last) else {
@@ -388,8 +411,10 @@ impl Counts {
         };
         let lasted = last.saturating_since(first);
         let share = (self.epoch.lost / self.epoch.sent.max(1.0)).clamp(0.01, 0.9);
-        let chance = share.powf(all as f64);
-        let is_outage = all >= OUTAGE_LOST && lasted >= OUTAGE_MIN && chance < NO_CHANCE;
+        let chance = libm::pow(share, all as f64);
+        let silent = behind.map_or(lasted, |behind| behind.at.saturating_since(first));
+        let is_long = lasted >= OUTAGE_SENT && silent >= OUTAGE_MIN;
+        let is_outage = all >= OUTAGE_LOST && is_long && chance < NO_CHANCE;
         if is_outage {
             all += beside.take(first, last);
         }
@@ -397,7 +422,7 @@ impl Counts {
         let lost = run.lost as f64;
         if is_outage {
             group.outage += all as f64;
-        } else if meets_full == Some(true) {
+        } else if behind.is_some_and(|behind| behind.is_full) {
             group.full += lost;
             group.full_lost += lost;
         } else {

@@ -75,12 +75,12 @@ pub struct OctetLosses {
 impl LengthLoss {
     /// The bit error rate that follows.
     pub fn bits(&self) -> BitErrorRate {
-        BitErrorRate::new(-(-self.octet / 8.0).exp_m1()).unwrap_or(BitErrorRate::ZERO)
+        BitErrorRate::new(-libm::expm1(-self.octet / 8.0)).unwrap_or(BitErrorRate::ZERO)
     }
 
     /// The share of packets that are lost whatever their length.
     pub fn packets(&self) -> PacketErrorRate {
-        PacketErrorRate::new(-(-self.packet).exp_m1()).unwrap_or(PacketErrorRate::ZERO)
+        PacketErrorRate::new(-libm::expm1(-self.packet)).unwrap_or(PacketErrorRate::ZERO)
     }
 }
 
@@ -144,8 +144,8 @@ impl LossByLength {
     /// The losses expected of octets alone, in packets that are not lost whatever their length.
     fn lost_to_octets(&self, packet: f64, octet: f64) -> f64 {
         let of_class = |class: &Class| {
-            let hit = -(-octet * class.mean()).exp_m1();
-            class.sent * (-packet).exp() * hit
+            let hit = -libm::expm1(-octet * class.mean());
+            class.sent * libm::exp(-packet) * hit
         };
         self.seen().map(of_class).sum()
     }
@@ -213,7 +213,7 @@ impl LossByLength {
     /// says, and follow each other as here.
     pub fn expected(&self, loss: &LengthLoss) -> (f64, f64) {
         let of_class = |class: &Class| {
-            let arrives = (-(loss.packet + loss.octet * class.mean())).exp();
+            let arrives = libm::exp(-(loss.packet + loss.octet * class.mean()));
             let mean = class.sent * (1.0 - arrives);
             (mean, mean * arrives)
         };
@@ -235,7 +235,7 @@ impl LossByLength {
         }
         let mean = self.seen().map(|class| class.octets).sum::<f64>() / sent;
         // All lost is what no share explains: half a packet is taken to have arrived.
-        let all = -(1.0 - lost / sent).max(0.5 / sent).ln();
+        let all = -libm::log((1.0 - lost / sent).max(0.5 / sent));
         let octet_most = all / mean;
         let (mut packet, mut octet) = (all / 2.0, octet_most / 2.0);
         let mut octet_error = f64::INFINITY;
@@ -246,7 +246,7 @@ impl LossByLength {
                 let length = class.mean();
                 let at = (packet + octet * length).max(LEAST);
                 // With x = a + c L, the score of a class is lost / (e^x - 1) - arrived, its information sent / (e^x - 1).
-                let odds = 1.0 / at.exp_m1();
+                let odds = 1.0 / libm::expm1(at);
                 let weight = class.sent * odds;
                 let step = (class.lost * odds - (class.sent - class.lost)) / weight;
                 sums.add(weight, length, at + step);

@@ -1,7 +1,7 @@
 //! Losses of streams to a peer by cause, as `/status` and the page tell them.
 
 use crate::session::DamageCounts;
-use fulmar_proto::damage::LossByCause;
+use fulmar_proto::damage::{LossByCause, LossCause};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -36,8 +36,13 @@ impl LossFigures {
     /// The word for datagrams that arrived damaged beyond repair, beside those of [`LossCause`](fulmar_proto::damage::LossCause).
     const BEYOND_REPAIR: &'static str = "beyond-repair";
 
-    /// The losses that were told apart, and the armoured datagrams of which the peer told.
-    pub(super) fn of(losses: Option<LossByCause>, told: Option<DamageCounts>) -> Option<Self> {
+    /// The losses that were told apart, the armoured datagrams of which the peer told, and so many that wrong bits in front of
+    /// them should have cost besides: those look like losses at random, since packets of every length have as many such bits.
+    pub(super) fn of(
+        losses: Option<LossByCause>,
+        told: Option<DamageCounts>,
+        hit_in_front: f64,
+    ) -> Option<Self> {
         let beyond = told.map_or(0, |told| told.beyond_repair);
         let lost = losses.map_or(0.0, |losses| losses.lost);
         let all = lost + beyond as f64;
@@ -45,11 +50,22 @@ impl LossFigures {
             return None;
         }
         let part = lost / all;
+        let random = losses.map_or(0.0, |losses| {
+            losses.shares[LossCause::Random as usize].share
+        });
+        let moved = (hit_in_front / lost.max(1.0)).min(random);
         let of_causes = losses.iter().flat_map(|losses| losses.shares).map(|share| {
+            let moved = match share.cause {
+                LossCause::BitErrors => moved,
+                LossCause::Random => -moved,
+                LossCause::Burst | LossCause::Queue | LossCause::Outage => 0.0,
+            };
+            let [ratio, low_ratio, high_ratio] = [share.share, share.low, share.high]
+                .map(|share| (share + moved).clamp(0.0, 1.0) * part);
             let figures = CauseFigures {
-                ratio: share.share * part,
-                low_ratio: share.low * part,
-                high_ratio: share.high * part,
+                ratio,
+                low_ratio,
+                high_ratio,
             };
             (share.cause.name(), figures)
         });
@@ -105,7 +121,7 @@ impl LossFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulmar_proto::damage::{CauseShare, LossCause};
+    use fulmar_proto::damage::CauseShare;
 
     fn told(beyond_repair: u64) -> DamageCounts {
         DamageCounts {
@@ -129,7 +145,8 @@ mod tests {
             lost: 30.0,
             shares: LossCause::ALL.map(share),
         };
-        let figures = LossFigures::of(Some(losses), Some(told(10))).expect("there were losses");
+        let figures =
+            LossFigures::of(Some(losses), Some(told(10)), 5.0).expect("there were losses");
         assert_eq!((figures.sent_packets, figures.lost_packets), (1_000, 40));
         assert_eq!(figures.mended_packets, 70);
         let ratio = |cause: &str| figures.causes[cause].ratio;
@@ -142,9 +159,35 @@ mod tests {
     }
 
     #[test]
+    fn what_was_hit_in_front_of_its_parity_is_no_loss_at_random() {
+        let share = |cause| CauseShare {
+            cause,
+            share: if cause == LossCause::Random { 1.0 } else { 0.0 },
+            low: 0.0,
+            high: 1.0,
+        };
+        let losses = LossByCause {
+            sent: 1_000.0,
+            lost: 30.0,
+            shares: LossCause::ALL.map(share),
+        };
+        let of = |hit: f64| {
+            let figures =
+                LossFigures::of(Some(losses), Some(told(10)), hit).expect("some were lost");
+            ["bit-errors", "random", "beyond-repair"].map(|cause| figures.causes[cause].ratio)
+        };
+        let near = |one: [f64; 3], other: [f64; 3]| {
+            let mut pairs = one.into_iter().zip(other);
+            pairs.all(|(one, other)| (one - other).abs() < 1e-9)
+        };
+        assert!(near(of(12.0), [0.3, 0.45, 0.25]), "{:?}", of(12.0));
+        assert!(near(of(99.0), [0.75, 0.0, 0.25]), "there are no more");
+    }
+
+    #[test]
     fn nothing_lost_is_nothing_to_say() {
-        assert_eq!(LossFigures::of(None, Some(told(0))), None);
-        assert_eq!(LossFigures::of(None, None), None);
+        assert_eq!(LossFigures::of(None, Some(told(0)), 1.0), None);
+        assert_eq!(LossFigures::of(None, None, 0.0), None);
         assert_eq!(LossFigures::in_words(None), "");
     }
 }

@@ -1,6 +1,7 @@
 //! The gateway's account of itself, and to whom it is given: the status, its history, the figures with their names, the page, and
 //! the event trace.
 
+mod found_losses;
 mod history;
 pub mod http;
 mod losses;

@@ -1,5 +1,6 @@
 //! The capture and the event trace of a running gateway.
 
+use super::found_losses::FoundLosses;
 use super::trace::GatewayTrace;
 use crate::capture::Capture;
 use crate::clock::Clock;
@@ -86,6 +87,7 @@ pub(in crate::gateway) struct Watch {
     /// A capture, and the tap of what the carrier sends.
     capture: Option<(Capture, SessionTap)>,
     trace: Option<GatewayTrace>,
+    losses: FoundLosses,
 }
 
 impl Watch {
@@ -105,7 +107,11 @@ impl Watch {
         if trace.is_some() {
             link.inner_mut().endpoint_mut().keep_notes(NOTES_MAX);
         }
-        Ok(Self { capture, trace })
+        Ok(Self {
+            capture,
+            trace,
+            losses: FoundLosses::default(),
+        })
     }
 
     pub(in crate::gateway) const fn has_trace(&self) -> bool {
@@ -128,6 +134,26 @@ impl Watch {
     ) {
         if let Some(trace) = &mut self.trace {
             trace.take_notes(now, config, link);
+            if trace.wants_losses(now) {
+                self.tell_losses(now, config, link);
+            }
+        }
+    }
+
+    /// Finds the losses by cause of all peers.
+    pub(in crate::gateway) fn find_losses(&mut self, config: &GatewayConfig, link: &Link) {
+        self.losses.find(link, config.peers.len());
+    }
+
+    /// The losses by cause as they were found last.
+    pub(in crate::gateway) const fn losses(&self) -> &FoundLosses {
+        &self.losses
+    }
+
+    fn tell_losses(&mut self, now: Instant, config: &GatewayConfig, link: &Link) {
+        self.find_losses(config, link);
+        if let Some(trace) = &mut self.trace {
+            trace.losses(now, config, |index| self.losses.of(link, index));
         }
     }
 
@@ -172,6 +198,9 @@ impl Watch {
         link: &mut Link,
     ) {
         self.take_notes(now, config, link);
+        if self.has_trace() {
+            self.tell_losses(now, config, link);
+        }
         if let Some(trace) = &self.trace {
             trace.events().end(now, "stopped");
         }

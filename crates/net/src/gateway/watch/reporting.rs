@@ -1,6 +1,6 @@
 //! The reports of a running gateway on itself.
 
-use super::losses::LossFigures;
+use super::found_losses::FoundLosses;
 use super::status::{
     self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, PeerReport, Quantiles, REMOVED, Status,
 };
@@ -39,6 +39,7 @@ pub(in crate::gateway) struct Seen<'a> {
     pub(in crate::gateway) peers: &'a Peers,
     pub(in crate::gateway) captured: RecordingCounters,
     pub(in crate::gateway) traced: RecordingCounters,
+    pub(in crate::gateway) losses: &'a FoundLosses,
 }
 
 impl Seen<'_> {
@@ -112,10 +113,7 @@ impl Seen<'_> {
             inward: state.map_or_else(Default::default, |s| s.inward.into()),
             damage: state.and_then(|s| s.damage).map(Into::into),
             length: endpoint.path_length(path).map(Into::into),
-            losses: LossFigures::of(
-                endpoint.path_losses(path),
-                state.and_then(|s| s.damage).map(|damage| damage.outward),
-            ),
+            losses: self.losses.of(link, index),
             told: link.inner().told(path).into(),
             outages: self.peers.outages.report(known),
             flows,

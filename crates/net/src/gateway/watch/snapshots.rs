@@ -39,6 +39,11 @@ pub(in crate::gateway) enum Silence {
 pub(in crate::gateway) trait Source: core::fmt::Debug + Send + Sync {
     /// The status, or the reason why there is no answer.
     fn ask(&self) -> Result<Status, Silence>;
+
+    /// The same for the history alone: what it has no use for may be old.
+    fn sample(&self) -> Result<Status, Silence> {
+        self.ask()
+    }
 }
 
 /// The state of everything at one instant.
@@ -130,7 +135,7 @@ impl Snapshots {
         let sample = move || {
             // The first one at once: rates can be told as soon as there is something before.
             loop {
-                match sampled.source.ask() {
+                match sampled.source.sample() {
                     Ok(status) => sampled.kept().history.push(Tally::of(&status)),
                     Err(Silence::Busy) => {}
                     Err(Silence::Ended) => break,

@@ -2,6 +2,7 @@
 //!
 //! Notes are taken before events are written, so that the lines are in the order of their times.
 
+use super::losses::LossFigures;
 use crate::event_trace::EventTrace;
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
@@ -10,11 +11,15 @@ use crate::gateway::peers::{
     DECLARED_LOW, DECLARED_WRONG, RateReport, RatesSeen, carrier_name, index_of,
 };
 use crate::session::{PeerIndex, SessionEvent};
-use fulmar_capture::{EventPlace, GatewayEvent};
+use fulmar_capture::{EventPlace, GatewayEvent, TracedCause};
 use fulmar_proto::units::{Duration, Instant};
+use std::collections::BTreeMap;
 
 /// The time between two looks at the rates, which change without an event.
 const RATES_EVERY: Duration = Duration::from_millis(100);
+
+/// The time between two looks at losses by cause.
+const LOSSES_EVERY: Duration = Duration::from_secs(10);
 
 /// A trace under way.
 #[derive(Debug)]
@@ -24,6 +29,9 @@ pub(super) struct GatewayTrace {
     rates_at: Instant,
     /// The rates seen here, apart from those of the decisions, which must be the same without a trace.
     rates: RatesSeen,
+    /// The time of the next look at losses by cause, and those of each peer that were written last.
+    losses_at: Instant,
+    losses: BTreeMap<usize, LossFigures>,
 }
 
 impl GatewayTrace {
@@ -32,6 +40,8 @@ impl GatewayTrace {
             events,
             rates_at: Instant::START,
             rates: RatesSeen::detailed(),
+            losses_at: Instant::START + LOSSES_EVERY,
+            losses: BTreeMap::new(),
         }
     }
 
@@ -147,6 +157,44 @@ impl GatewayTrace {
                 self.events
                     .gateway(now, place, &rate_event(what, &why, &rate));
             }
+        }
+    }
+
+    /// Whether it is time to write the losses by cause.
+    pub(super) fn wants_losses(&self, now: Instant) -> bool {
+        now >= self.losses_at
+    }
+
+    /// Writes the losses by cause of the peers for which they have changed.
+    pub(super) fn losses(
+        &mut self,
+        now: Instant,
+        config: &GatewayConfig,
+        of: impl Fn(usize) -> Option<LossFigures>,
+    ) {
+        self.losses_at = now + LOSSES_EVERY;
+        for index in 0..config.peers.len() {
+            let Some(figures) = of(index).filter(|of| self.losses.get(&index) != Some(of)) else {
+                continue;
+            };
+            let causes = figures.causes.iter().map(|(cause, figures)| TracedCause {
+                cause,
+                ratio: figures.ratio,
+                low_ratio: figures.low_ratio,
+                high_ratio: figures.high_ratio,
+            });
+            let event = GatewayEvent::LossCauses {
+                sent_packets: figures.sent_packets,
+                lost_packets: figures.lost_packets,
+                mended_packets: figures.mended_packets,
+                causes: &causes.collect::<Vec<_>>(),
+            };
+            let place = EventPlace {
+                peer: Some(config.peer_name(index)),
+                ..EventPlace::default()
+            };
+            self.events.gateway(now, place, &event);
+            self.losses.insert(index, figures);
         }
     }
 

@@ -98,7 +98,7 @@ impl Runs {
             return (self.longer, None);
         }
         let share = counted / sent;
-        let independent = counted * share.ln() + self.arrived * (-share).ln_1p();
+        let independent = counted * libm::log(share) + self.arrived * libm::log1p(-share);
         let mut link = begin.unwrap_or(Link {
             loses: share / 2.0,
             enters: runs / sent / 2.0,
@@ -116,7 +116,7 @@ impl Runs {
             }
             // Packets that arrived with none lost before them.
             let straight = (self.arrived - runs).max(0.0);
-            sums.likelihood += straight * ((1.0 - link.enters) * (1.0 - link.loses)).ln();
+            sums.likelihood += straight * libm::log((1.0 - link.enters) * (1.0 - link.loses));
             in_bursts = sums.in_bursts;
             if (sums.likelihood - before).abs() < SETTLED {
                 break;
@@ -158,7 +158,7 @@ impl Link {
         let [good, bad] = forward[length];
         let all = good * back[0] + bad * back[1];
         let mut expected = Expected {
-            likelihood: all.ln(),
+            likelihood: libm::log(all),
             ..Expected::default()
         };
         for place in (0..length).rev() {

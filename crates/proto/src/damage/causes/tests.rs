@@ -295,3 +295,44 @@ fn what_left_beside_is_lost_in_outages_alone() {
     assert!((lost(200) - 881.0).abs() < 1e-9, "{}", lost(200));
     assert!((lost(4) - 17.0).abs() < 1e-9, "{}", lost(4));
 }
+
+#[test]
+fn an_outage_is_seen_although_the_sender_soon_falls_silent() {
+    let shares = |pause: Duration| {
+        let mut causes = LossCauses::default();
+        let mut at = Instant::START;
+        for place in 0..4_000 {
+            let is_out = place % 1_000 >= 925;
+            causes.note(at + ROUND_TRIP, at, 1_500, is_out);
+            at += PACKET;
+            if place % 1_000 == 999 {
+                at += pause;
+            }
+        }
+        // The last one has no end yet.
+        causes.note(at + ROUND_TRIP, at, 1_500, false);
+        let found = causes.by_cause().expect("there were losses");
+        found.shares[LossCause::Outage as usize].share
+    };
+    let two_seconds = Duration::from_secs(2);
+    assert!(shares(two_seconds) > 0.99, "{}", shares(two_seconds));
+    let none = Duration::ZERO;
+    assert!(shares(none) < 0.01, "a burst of 150 ms: {}", shares(none));
+}
+
+#[test]
+fn an_answer_that_waits_for_what_is_behind_a_burst_is_no_sign_of_a_queue() {
+    let mut causes = LossCauses::default();
+    for place in 0..20_000_u32 {
+        let at = Instant::START + PACKET * place;
+        let is_lost = place % 200 >= 190;
+        // Behind the packet before the burst nothing comes for long, so its answer is late.
+        let late = if place % 200 == 189 { 25 } else { 0 };
+        let told_at = at + ROUND_TRIP + Duration::from_millis(late);
+        causes.note(told_at, at, 1_500, is_lost);
+    }
+    let found = causes.by_cause().expect("there were losses");
+    let share = |cause: LossCause| found.shares[cause as usize].share;
+    assert!(share(LossCause::Queue) < 0.02, "{found:?}");
+    assert!(share(LossCause::Burst) > 0.95, "{found:?}");
+}

@@ -28,6 +28,13 @@ impl AerotpEndpoint {
     pub fn path_losses(&self, path: PathId) -> Option<LossByCause> {
         self.paths.get(&path)?.causes.by_cause()
     }
+
+    /// A number that changes whenever [`AerotpEndpoint::path_losses`] may have.
+    pub fn path_outcomes(&self, path: PathId) -> u64 {
+        self.paths
+            .get(&path)
+            .map_or(0, |path| path.causes.outcomes())
+    }
 }
 
 impl PathSchedule {

@@ -13,6 +13,10 @@ use crate::wire::TpduSeq;
 const SPURIOUS_RTT_NUMERATOR: u32 = 3;
 const SPURIOUS_RTT_DENOMINATOR: u32 = 4;
 
+/// The time beyond two of the shortest round trips after which the answer to a repetition may be one to what left before it:
+/// answers that would have said so fail in an outage.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(150);
+
 /// The verdict on a repetition that was made because no answer had come in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LateRepetition {
@@ -107,6 +111,8 @@ struct AnswerSigns {
     came_before: bool,
     /// It may have come out of a repair symbol.
     may_be_rebuilt: bool,
+    /// It came so long after the latest attempt that earlier answers may have failed.
+    is_belated: bool,
 }
 
 impl Scoreboard {
@@ -154,6 +160,7 @@ impl Scoreboard {
             first,
             came_before,
             may_be_rebuilt,
+            is_belated: rtt_min.is_some_and(|rtt_min| since_last > rtt_min * 2 + ANSWERED_WITHIN),
         };
         let outcome = outcome_of_settled(entry, signs);
         let settled = Settled {
@@ -283,6 +290,8 @@ fn outcome_of_settled(entry: &Outstanding, signs: AnswerSigns) -> Option<Attempt
         },
         // A symbol brought it, or an attempt; it may be any of them.
         _ if signs.may_be_rebuilt => return None,
+        // Any of the attempts may have arrived.
+        (true, _) if !signs.came_before && signs.is_belated => return None,
         (true, _) if !signs.came_before => (entry.attempt_at, AttemptFate::Arrived),
         // The attempt before the latest arrived. With two of them its time is known, and the latest one's fate is not.
         (true, 2) if is_told => (entry.first_sent_at, AttemptFate::ArrivedAfterAll),

@@ -293,6 +293,19 @@ fn a_needless_repetition_takes_the_loss_back_and_has_no_outcome_of_its_own() {
 }
 
 #[test]
+fn an_answer_long_after_a_repetition_does_not_say_that_it_arrived() {
+    let told = |ms: u64| {
+        let mut board = overtaken();
+        board.on_sent_again(at(22), TpduSeq(0));
+        board.on_acked(at(ms), TpduSeq(0), Some(RTT));
+        outcomes(&mut board)
+    };
+    // Two round trips of 20 ms, and 150 ms.
+    assert_eq!(told(212), [(at(22), AttemptFate::Arrived)]);
+    assert_eq!(told(213), [], "an answer to the first may have failed");
+}
+
+#[test]
 fn damage_that_was_named_copies_precautions_and_symbols_have_no_outcome_that_could_be_wrong() {
     let mut board = Scoreboard::new(TpduSeq(0));
     board.keep_outcomes();

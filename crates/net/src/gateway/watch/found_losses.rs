@@ -1,0 +1,99 @@
+//! The losses by cause of each peer as they were found last. To find them takes a millisecond or so, so that is done only
+//! when somebody wants to know and something became known since.
+
+use super::losses::LossFigures;
+use crate::gateway::Link;
+use crate::gateway::peers::index_of;
+use crate::session::DamageCounts;
+use fulmar_proto::damage::LossByCause;
+use std::collections::BTreeMap;
+
+/// What was found for a peer, and the number of outcomes that it was found from.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    outcomes: u64,
+    losses: Option<LossByCause>,
+}
+
+impl Found {
+    /// What is known of so many outcomes: what was found before, if they are the same ones.
+    fn of(before: Option<Self>, outcomes: u64, find: impl FnOnce() -> Option<LossByCause>) -> Self {
+        before
+            .filter(|before| before.outcomes == outcomes)
+            .unwrap_or_else(|| Self {
+                outcomes,
+                losses: find(),
+            })
+    }
+}
+
+/// What was found for each peer, by its place.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct FoundLosses(BTreeMap<usize, Found>);
+
+impl FoundLosses {
+    /// Finds the losses of so many peers.
+    pub(super) fn find(&mut self, link: &Link, peers: usize) {
+        let endpoint = link.inner().endpoint();
+        for index in 0..peers {
+            let path = index_of(index).inner_path();
+            let before = self.0.get(&index).copied();
+            let found = Found::of(before, endpoint.path_outcomes(path), || {
+                endpoint.path_losses(path)
+            });
+            self.0.insert(index, found);
+        }
+    }
+
+    /// The losses on the way to a peer as they were found last, with the damage that it told of.
+    pub(super) fn of(&self, link: &Link, index: usize) -> Option<LossFigures> {
+        let losses = self.0.get(&index).and_then(|found| found.losses);
+        let state = link.status(index_of(index));
+        let told = state.as_ref().and_then(|state| state.damage);
+        let told = told.map(|damage| damage.outward);
+        let octets = state.map_or(0, |state| state.sizes.datagram.0);
+        LossFigures::of(
+            losses,
+            told,
+            told.map_or(0.0, |told| hit_in_front(told, octets)),
+        )
+    }
+}
+
+/// The bits in front of an armoured datagram that must be right: of UDP without a checksum the destination's port, the length, and the
+/// checksum's zeros. Other carriers have 64.
+const FRONT_BITS: f64 = 48.0;
+
+/// The datagrams of so many octets that wrong bits in front of them should have cost, beside so many wrong ones in the others.
+fn hit_in_front(told: DamageCounts, octets: u64) -> f64 {
+    told.corrected_symbols as f64 * FRONT_BITS / (8 * octets.max(1)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_proto::damage::{CauseShare, LossCause};
+
+    fn losses(lost: f64) -> LossByCause {
+        let share = |cause| CauseShare {
+            cause,
+            share: 0.2,
+            low: 0.0,
+            high: 1.0,
+        };
+        LossByCause {
+            sent: 100.0,
+            lost,
+            shares: LossCause::ALL.map(share),
+        }
+    }
+
+    #[test]
+    fn losses_are_found_again_once_more_is_known() {
+        let first = Found::of(None, 3, || Some(losses(1.0)));
+        let again = Found::of(Some(first), 3, || unreachable!("nothing is new"));
+        assert_eq!(again.losses, Some(losses(1.0)));
+        let more = Found::of(Some(again), 4, || Some(losses(2.0)));
+        assert_eq!((more.outcomes, more.losses), (4, Some(losses(2.0))));
+    }
+}
