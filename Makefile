@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed requests damage attack field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed requests damage loss-causes attack field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,10 @@ auto-vs-fixed: setup ## The mode auto beside every fixed setting in 500 random s
 
 damage: setup packages ## Two gateways over a link that inverts bits, told nothing of it (root, 10 min for each of RUNS), written to docs/measurements
 	scripts/damage --runs $(RUNS)
+	scripts/damage --dropped --runs $(RUNS)
+
+loss-causes: setup packages ## Losses by cause as gateways find them, beside the counters of twelve mixed links (root, 10 min), written to docs/measurements
+	scripts/loss-causes --realtime
 
 attack: setup ## 10,000,000 datagrams flipped, cut, spliced and replayed in front of genuine ones (10 min)
 	FULMAR_ATTACKED=10000000 $(CARGO) test --locked --release -p fulmar-net --test slow_session_attack -- --nocapture
