@@ -2,7 +2,8 @@
 -- wire 2 frames, of which each message is one with the same type and the same fields.
 
 local TYPES = {
-    [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding", [0x10] = "path ack", [0x16] = "damage report",
+    [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding", [0x10] = "path ack", [0x14] = "further parity",
+    [0x16] = "damage report",
     [0x20] = "MACK", [0x21] = "NACK", [0x22] = "unknown name", [0x30] = "repair", [0x31] = "repair",
     [0x32] = "window repair", [0x33] = "window repair",
 }
@@ -55,6 +56,7 @@ local function declare(shared)
     field("beyond_repair", "uint32", "Armoured datagrams beyond repair, modulo 2^32")
     field("symbols", "uint32", "Octets that parity put right, modulo 2^32")
     field("damaged", "uint24", "Counter of a datagram beyond repair")
+    field("further", "bytes", "Further parity for datagrams that came damaged")
     proto.fields = f
 end
 
@@ -139,6 +141,15 @@ local function damage_report(cursor)
     return string.format(" ber=2^-%.1f damaged=%d", recent / 1024, claims)
 end
 
+-- Parity for datagrams that came damaged: for each its counter 3, codewords 1, first step 1, steps 1, and as many octets as there are
+-- codewords and steps.
+local function further_parity(cursor)
+    if cursor:number(f.place, 1) and cursor:left() > 0 then
+        cursor:rest(f.further)
+    end
+    return ""
+end
+
 -- The fields of one frame behind its type; gives what the info column says, and a TPDU in the long form.
 local function message(cursor, kind)
     local name, text = TYPES[kind], ""
@@ -156,6 +167,8 @@ local function message(cursor, kind)
         text = path_ack(cursor)
     elseif name == "damage report" then
         text = damage_report(cursor)
+    elseif name == "further parity" then
+        text = further_parity(cursor)
     else
         if name == "probe" or name == "probe reply" then
             text = string.format(" %d", cursor:number(f.number, 4) or 0)

@@ -8,7 +8,7 @@ use fulmar_net::clock::Clock;
 use fulmar_net::secured::{boot_epoch, choose_checksums};
 use fulmar_net::session::{
     EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
-    damaged, fast_cipher, path_acks, reports, unchecked, window_repair, wire_2,
+    damaged, fast_cipher, parity_follows, path_acks, reports, unchecked, window_repair, wire_2,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
@@ -125,6 +125,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
                 window_repair(),
                 unchecked(),
                 damaged(),
+                parity_follows(),
                 reports(),
             ])
             .collect(),

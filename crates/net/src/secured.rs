@@ -14,7 +14,7 @@ use crate::session::{
     Armour, ChecksumReason, DatagramArrival, Entropy, HandshakeRefusal, Hint, MtuConfig,
     PeerConfig, PeerIndex, PresetKey, PublicKey, SecretKey, Security, SecurityKinds, Session,
     SessionConfig, SessionConfigError, SessionEvent, damaged, fast_cipher, initiation_kind,
-    path_acks, reports, source_octets, unchecked, window_repair, wire_2,
+    parity_follows, path_acks, reports, source_octets, unchecked, window_repair, wire_2,
 };
 use crate::udp::{Application, DatagramOrigin, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
@@ -125,6 +125,7 @@ pub(crate) fn secured_by(
                 window_repair(),
                 unchecked(),
                 damaged(),
+                parity_follows(),
                 reports(),
             ])
             .collect(),

@@ -26,6 +26,7 @@ mod session_early;
 mod session_frames;
 mod session_golden;
 mod session_keys;
+mod session_later_repair;
 mod session_length;
 mod session_links;
 mod session_loss_causes;

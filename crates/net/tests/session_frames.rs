@@ -111,7 +111,7 @@ fn frames_of_the_session_are_taken_and_the_whole_content_goes_on_if_any_is_the_m
 fn what_has_no_meaning_is_left_out_and_counted_and_the_rest_is_taken() {
     let mut victim = Victim::new();
     // A type that is kept for paths: skipped where a length says how long it is.
-    let left = victim.take(&frames(&[&[0x14, 1, 2, 3], &PROBE]));
+    let left = victim.take(&frames(&[&[0x13, 1, 2, 3], &PROBE]));
     assert_eq!((left.len(), victim.unknown()), (1, 1));
     let left = victim.take(&frames(&[&PROBE, &[0x0F], &[0x1F, 9]]));
     assert_eq!((left.len(), victim.unknown()), (1, 3));

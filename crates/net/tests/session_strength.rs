@@ -27,10 +27,10 @@ const HEADER: usize = 17;
 const COVERED: usize = 9;
 
 /// The share of wrong bits, which a test may change.
-type Rate = Rc<Cell<f64>>;
+pub(super) type Rate = Rc<Cell<f64>>;
 
 /// A medium with this share of wrong bits, and a queue of 50 ms in front of a link, if it has a rate.
-fn noisy(rate: &Rate, link: Option<u64>) -> Medium {
+pub(super) fn noisy(rate: &Rate, link: Option<u64>) -> Medium {
     let rate = Rc::clone(rate);
     let mut rng = Rng::from_seed(20).child("bits");
     let mut free = [Instant::START; 2];
@@ -58,7 +58,7 @@ fn noisy(rate: &Rate, link: Option<u64>) -> Medium {
     })
 }
 
-fn ends() -> [SessionConfig; 2] {
+pub(super) fn ends() -> [SessionConfig; 2] {
     noise().map(|config| {
         let mut config = speaking(config, Wire::Two);
         let further = [unchecked(), damaged(), path_acks()];
@@ -76,12 +76,12 @@ fn pair(rate: &Rate, armour: Armour, inner: EndpointConfig, link: Option<u64>) -
     pair
 }
 
-fn damage(pair: &Pair, way: Way) -> DamageStatus {
+pub(super) fn damage(pair: &Pair, way: Way) -> DamageStatus {
     let status = pair.session(way).status(PEER).expect("a peer");
     status.damage.expect("data is armoured")
 }
 
-fn counters(pair: &Pair) -> Counters {
+pub(super) fn counters(pair: &Pair) -> Counters {
     let endpoint = pair.session(Way::Forward).inner();
     endpoint.path_counters(PEER.inner_path())
 }

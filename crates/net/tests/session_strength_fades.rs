@@ -13,7 +13,10 @@ use super::session_pair::{
 use crate::bit_errors::flip;
 use fulmar_channel::fading::{Demonstration, Fading};
 use fulmar_channel::{Channel, ChannelConfig, ChannelVerdict, QueueLimit};
-use fulmar_net::session::{Armour, MtuConfig, SessionConfig, Wire, damaged, path_acks, unchecked};
+use fulmar_net::session::{
+    Armour, MtuConfig, SessionConfig, Wire, damaged, parity_follows, path_acks, unchecked,
+};
+use fulmar_proto::damage::{arrives, intact};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig, RateSource};
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration, FecStrength, Instant};
@@ -44,6 +47,8 @@ struct Setting {
     armour: Armour,
     /// The largest packet.
     packet: u64,
+    /// Whether further parity mends what is beyond repair; else it is sent again.
+    mends_later: bool,
 }
 
 fn fixed(words: u16, packet: u64) -> Setting {
@@ -51,12 +56,19 @@ fn fixed(words: u16, packet: u64) -> Setting {
     Setting {
         armour: Armour::Fixed(words),
         packet,
+        mends_later: false,
     }
 }
 
 const FOLLOWS: Setting = Setting {
     armour: Armour::Follows,
     packet: 1_500,
+    mends_later: true,
+};
+/// The same to a peer that keeps nothing: what is beyond repair is sent again.
+const SENDS_AGAIN: Setting = Setting {
+    mends_later: false,
+    ..FOLLOWS
 };
 
 fn link(bits: Bits, scale: Option<f64>, seed: u64) -> Medium {
@@ -116,6 +128,9 @@ fn ends(setting: Setting) -> [SessionConfig; 2] {
         config
             .capabilities
             .extend([unchecked(), damaged(), path_acks()]);
+        if setting.mends_later {
+            config.capabilities.push(parity_follows());
+        }
         for peer in &mut config.peers {
             peer.mtu = MtuConfig::fixed(ByteCount(setting.packet));
         }
@@ -149,9 +164,11 @@ fn share(bits: Bits, scale: Option<f64>, setting: Setting, (seconds, seed): (u64
     arrived / LINK.bytes_in(span).0 as f64
 }
 
-/// Prints the share of what follows, and those of fixed settings; returns the first, and the best of the others.
+/// Prints the shares of what follows, with repair sent later and without, and those of fixed settings; returns the first, and the
+/// best of the last.
 fn beside((bits, scale): (Bits, Option<f64>), settings: &[Setting], run: (u64, u64)) -> (f64, f64) {
     let follows = share(bits, scale, FOLLOWS, run);
+    let again = share(bits, scale, SENDS_AGAIN, run);
     let mut best = 0.0_f64;
     let mut parts = Vec::new();
     for &setting in settings {
@@ -164,8 +181,9 @@ fn beside((bits, scale): (Bits, Option<f64>), settings: &[Setting], run: (u64, u
         parts.push(format!("{words}/{packet}: {share:.4}"));
     }
     println!(
-        "{bits:?} {scale:?}: follows {follows:.4}, {:.4} of the best fixed; words/packet: {}",
+        "{bits:?} {scale:?}: follows {follows:.4}, {:.4} of the best fixed; sent again {again:.4}, {:.4}; words/packet: {}",
         follows / best,
+        again / best,
         parts.join(" ")
     );
     (follows, best)
@@ -200,6 +218,86 @@ fn parity_that_follows_carries_nearly_what_the_best_fixed_parity_and_size_do_and
             follows > 0.93 * best,
             "{demonstration:?}: {follows} beside {best}"
         );
+        if demonstration == Demonstration::Kiodo {
+            assert!(follows > best, "{follows} beside {best}");
+        }
+    }
+}
+
+#[test]
+fn parity_sent_later_carries_more_than_sending_again_where_bits_are_wrong_in_fades_or_steps() {
+    for (bits, scale, gains) in [
+        (Bits::Steps, None, 0.005),
+        (Bits::Of(Demonstration::Kiodo), None, 0.005),
+        (Bits::Of(Demonstration::Kiodo), Some(1e-4), 0.02),
+    ] {
+        let [later, again] =
+            [FOLLOWS, SENDS_AGAIN].map(|setting| share(bits, scale, setting, (24, 31)));
+        println!("{bits:?} {scale:?}: later {later:.4}, again {again:.4}");
+        assert!(later > (1.0 + gains) * again, "{later} beside {again}");
+    }
+}
+
+/// The most that whoever knows each packet's rate of wrong bits when it leaves could carry, beside the best fixed parity, where what
+/// is beyond repair is sent again: full packets of 1,500 octets on the link of this page for 100 s.
+fn of_the_best_fixed_if_rates_were_known(demonstration: Demonstration, seed: u64) -> f64 {
+    let region = 1_500 - IP_AND_UDP - 17;
+    let packet = Duration::from_nanos(1_500 * 8 * 1_000_000_000 / 5_000_000);
+    let fading = Fading::new(demonstration.model()).expect("a demonstration");
+    let fades = fading.fades(&Rng::from_seed(seed).child("forward"));
+    let (mut fixed, mut known) = ([0.0; 15], 0.0);
+    let (mut sum, mut samples, mut next) = (0.0, 0.0, Instant::START + packet);
+    for fade in fades.expect("a demonstration") {
+        if fade.at >= next {
+            let rate = BitErrorRate::new(sum / samples).expect("a mean of shares");
+            let uses: [f64; 15] = core::array::from_fn(|corrects| {
+                let words = u16::try_from(3 * corrects).expect("few");
+                let words = FecStrength::from_words(words).expect("a few words");
+                let payload = region - 26 - words.parity_bytes();
+                payload as f64 * intact(rate, BARE.len()) * arrives(rate, region, words)
+            });
+            fixed
+                .iter_mut()
+                .zip(uses)
+                .for_each(|(sum, used)| *sum += used);
+            known += uses.iter().copied().fold(0.0, f64::max);
+            (sum, samples) = (0.0, 0.0);
+            next += packet;
+        }
+        if fade.at >= Instant::START + Duration::from_secs(100) {
+            break;
+        }
+        sum += fade.bit_errors.value();
+        samples += 1.0;
+    }
+    known / fixed.into_iter().fold(0.0, f64::max)
+}
+
+#[test]
+fn where_what_is_lost_is_sent_again_nobody_is_better_than_the_best_fixed_parity_by_one_in_a_hundred()
+ {
+    for demonstration in Demonstration::ALL {
+        let known = of_the_best_fixed_if_rates_were_known(demonstration, 31);
+        println!("{demonstration:?}: {known:.4} of the best fixed, if each rate was known");
+        let most = if demonstration == Demonstration::Kiodo {
+            1.01
+        } else {
+            1.002
+        };
+        assert!((1.0..most).contains(&known), "{demonstration:?}: {known}");
+    }
+}
+
+#[test]
+#[ignore = "other seeds, by which numbers were chosen"]
+fn other_seeds() {
+    for seed in [107, 207] {
+        for scale in [None, Some(1e-4)] {
+            for demonstration in Demonstration::ALL {
+                beside((Bits::Of(demonstration), scale), &good(), (30, seed));
+            }
+        }
+        beside((Bits::Steps, None), &good(), (36, seed));
     }
 }
 

@@ -5,7 +5,8 @@ use super::error::GatewayError;
 use super::peers::usable;
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, damaged, fast_cipher, path_acks, reports, unchecked, window_repair, wire_2,
+    SessionConfig, damaged, fast_cipher, parity_follows, path_acks, reports, unchecked,
+    window_repair, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
@@ -154,6 +155,7 @@ pub(super) fn session_settings(
             .chain([reports(), wire_2(), path_acks(), window_repair()])
             .chain(config.lets_damage_in().then(unchecked))
             .chain(config.lets_damage_in().then(damaged))
+            .chain(config.lets_damage_in().then(parity_follows))
             .collect(),
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     }

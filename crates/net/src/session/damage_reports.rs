@@ -111,6 +111,18 @@ impl Beyond {
         }
     }
 
+    /// Wrong octets for which it counts at least.
+    pub(super) const fn presumed(&self) -> u32 {
+        let (failed, _, least) = self.failed;
+        self.sound.1.saturating_add(failed.saturating_mul(least))
+    }
+
+    /// Nothing but what is known already.
+    const NOTHING: Self = Self {
+        sound: (0, 0),
+        failed: (0, 0, 0),
+    };
+
     /// Nothing is known of so many octets but that more are wrong than so many words correct.
     pub(super) fn all(octets: usize, words: FecStrength) -> Self {
         let least = u32::try_from(corrected_for_certain(octets, words)).unwrap_or(u32::MAX);
@@ -262,6 +274,28 @@ impl DamageReports {
                 self.hasten(now);
             }
             None => self.see(now, beyond),
+        }
+    }
+
+    /// Claims a datagram once more, for which further parity did not suffice: it showed so many wrong octets more.
+    pub(super) fn claim_again(&mut self, now: Instant, (keys, counter): (u32, u32), more: u32) {
+        if self.is_agreed && self.claims.len() < CLAIMS_MAX {
+            let beyond = Beyond::NOTHING;
+            self.claims.push(Claim {
+                keys,
+                counter,
+                beyond,
+            });
+            self.hasten(now);
+        }
+        self.amend(now, more);
+    }
+
+    /// Takes the news that so many octets more were wrong than was seen when they came.
+    pub(super) fn amend(&mut self, now: Instant, more: u32) {
+        self.inward.corrected_symbols += u64::from(more);
+        if self.estimate.amend(now, more) {
+            self.hasten(now);
         }
     }
 

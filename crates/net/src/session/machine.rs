@@ -10,6 +10,7 @@ mod contents;
 mod damage;
 mod departures;
 mod initiations;
+mod later;
 mod membership;
 mod notices;
 mod responses;

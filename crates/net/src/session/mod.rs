@@ -45,6 +45,7 @@ mod key_question;
 mod keyring;
 mod keys;
 mod kinds;
+mod later_repair;
 mod liveness;
 mod machine;
 mod path_acks;
@@ -85,6 +86,7 @@ pub use key_file::{
 pub use key_question::{KeyAnswer, KeyQuestion};
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use kinds::SecurityKinds;
+pub use later_repair::parity_follows;
 pub use machine::{DatagramArrival, Session, source_octets};
 pub use path_acks::path_acks;
 pub use peer::{DamageStatus, LinkState, PeerStatus};

@@ -12,6 +12,7 @@ use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
 use super::keyring::KeyRing;
 use super::keys::{PresetKey, PublicKey};
+use super::later_repair::LaterRepair;
 use super::liveness::Liveness;
 use super::path_acks::PathAcks;
 use super::path_mtu::PathMtu;
@@ -219,6 +220,8 @@ pub struct DamageStatus {
     pub outward: DamageCounts,
     /// Armoured datagrams from it to here.
     pub inward: DamageCounts,
+    /// Datagrams of those beyond repair from it to here that further parity mended.
+    pub mended_later: u64,
     /// The rate of wrong bits on the way to it, as it told last.
     pub outward_rate: Option<BitErrorRate>,
     /// The rate of wrong bits on the way here.
@@ -279,6 +282,8 @@ pub(super) struct Peer {
     pub(super) checksum: Option<Box<ChecksumChoice>>,
     /// The fate of armoured data, either way.
     pub(super) damage: DamageReports,
+    /// Datagrams that further parity may mend, either way.
+    pub(super) later: LaterRepair,
     pub(super) pending: Option<Pending>,
     pub(super) cookie: Option<(Mac, Instant)>,
     pub(super) answered: Option<Answered>,
@@ -360,6 +365,7 @@ impl Peer {
             protection: Protection::new(session.fec_words),
             checksum: None,
             damage: DamageReports::default(),
+            later: LaterRepair::default(),
             pending: None,
             cookie: None,
             answered: None,
@@ -437,6 +443,7 @@ impl Peer {
             words: parity.words,
             outward: self.damage.outward(),
             inward: self.damage.inward(),
+            mended_later: self.later.mended(),
             outward_rate: self.protection.rate(),
             inward_rate,
         })

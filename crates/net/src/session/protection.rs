@@ -53,6 +53,8 @@ pub(super) struct Protection {
     /// The choice of words, while it follows.
     // Boxed: most peers have none.
     follower: Option<Box<StrengthFollower>>,
+    /// Whether the peer keeps what is beyond repair until further parity comes.
+    mends_later: bool,
 }
 
 impl Protection {
@@ -68,6 +70,7 @@ impl Protection {
             cut_for: everywhere,
             cut_at: None,
             follower: None,
+            mends_later: false,
         }
     }
 
@@ -83,6 +86,12 @@ impl Protection {
     /// Lets data go without armour until further notice, or with it; [`Protection::agree`] does it.
     pub(super) const fn hold(&mut self, is_held: bool) {
         self.is_held = is_held;
+    }
+
+    /// Chooses for a peer that keeps what is beyond repair until further parity comes, or for another one;
+    /// [`Protection::agree`] does it.
+    pub(super) const fn mend_later(&mut self, mends_later: bool) {
+        self.mends_later = mends_later;
     }
 
     /// Whether the application wants armour.
@@ -115,7 +124,9 @@ impl Protection {
         let words = match armour {
             Some(Armour::Follows) => {
                 let follower = self.follower.take();
-                let follower = follower.unwrap_or_else(|| Box::new(StrengthFollower::new(layout)));
+                let mut follower =
+                    follower.unwrap_or_else(|| Box::new(StrengthFollower::new(layout)));
+                follower.mend_later(self.mends_later);
                 self.follower.insert(follower).strength()
             }
             Some(Armour::Fixed(words)) => words,

@@ -185,7 +185,8 @@ impl Keypair {
         back.is_some_and(|back| back < LATELY)
     }
 
-    fn newest_sent(&self, slot: PathSlot) -> Option<u64> {
+    /// The counter of the datagram that was sealed last for `slot`.
+    pub(super) fn newest_sent(&self, slot: PathSlot) -> Option<u64> {
         self.sealed[slot.index()].checked_sub(1)
     }
 

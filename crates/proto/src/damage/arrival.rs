@@ -30,8 +30,12 @@ pub fn arrives(rate: BitErrorRate, octets: usize, words: FecStrength) -> f64 {
     if words.is_none() {
         return intact(rate, octets);
     }
+    within(rate, octets, corrected_for_certain(octets, words))
+}
+
+/// The probability that no codeword of so many octets has more wrong ones than so many.
+pub(super) fn within(rate: BitErrorRate, octets: usize, corrected: usize) -> f64 {
     let codewords = codewords(octets);
-    let corrected = corrected_for_certain(octets, words);
     let len = octets as f64 / codewords as f64;
     let wrong = 1.0 - intact(rate, 1);
     let mut term = intact(rate, 1).powf(len);

@@ -133,6 +133,13 @@ impl BerEstimator {
         self.lasting.add(wrong, bits);
     }
 
+    /// Takes so many errors more of packets that were taken, which later parity showed.
+    fn amend(&mut self, now: Instant, errors: f64) {
+        self.age(now);
+        self.recent.errors += errors;
+        self.lasting.errors += errors;
+    }
+
     /// Takes the rate that the received power gives, from the receiver's electronics.
     fn on_power(&mut self, now: Instant, rate: BitErrorRate) {
         self.power = Some((now, rate.value().clamp(f64::MIN_POSITIVE, RATE_MAX)));
@@ -205,6 +212,13 @@ impl ChannelReport {
     /// Takes the errors of a packet. Returns whether the peer should hear of it at once.
     pub fn on_packet(&mut self, now: Instant, octets: usize, errors: SeenErrors) -> bool {
         self.estimator.on_packet(now, octets, errors);
+        self.is_news(now)
+    }
+
+    /// Takes so many errors more of packets that were taken, which parity sent later showed. Returns whether the peer should
+    /// hear of it at once.
+    pub fn amend(&mut self, now: Instant, errors: u32) -> bool {
+        self.estimator.amend(now, f64::from(errors));
         self.is_news(now)
     }
 

@@ -10,6 +10,7 @@
 mod arrival;
 mod ber_estimate;
 mod causes;
+mod later;
 mod length;
 mod loss_by_length;
 mod outlook;
@@ -18,6 +19,7 @@ mod strength;
 pub use arrival::{arrives, codewords, corrected_for_certain, intact};
 pub use ber_estimate::{ChannelReport, SeenErrors, between};
 pub use causes::{CAUSES, CauseShare, LossByCause, LossCause, LossCauses};
+pub use later::further_steps;
 pub use length::{LengthBelief, LengthFollower, PacketShape};
 pub use loss_by_length::{LengthLoss, LossByLength};
 pub use outlook::{Outlook, RateClass, Uses};

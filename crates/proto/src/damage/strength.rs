@@ -6,6 +6,9 @@
 //! nobody tells here. So there is one for each of [`SPANS`], and the choices of that one are taken whose choices, as old as
 //! a round trip makes them, would have used the link best over the last seconds.
 //!
+//! Where the receiver keeps what is beyond repair, and parity sent later mends it, a choice costs the octets of that parity
+//! and not those of the whole datagram, so that weaker ones are best.
+//!
 //! # Shorter datagrams
 //! The datagrams that are shorter than a full one have as many words as make them arrive more surely than a full one at the
 //! rate for which the choice is just strong enough: they are answers and thin writes, for which others wait.
@@ -15,6 +18,7 @@
 //! - Nothing is stronger than [`WORDS_MAX`] words, whatever the receiver says.
 
 use super::arrival::{arrives, codewords, intact};
+use super::later::octets_until_mended;
 use super::outlook::{BETTER, Outlook, RateClass, Uses};
 use crate::units::{BitErrorRate, Duration, FecStrength, Instant};
 use crate::wire::aerotp::ChannelWord;
@@ -44,6 +48,19 @@ impl ProtectedLayout {
         let payload = (self.region()).saturating_sub(self.inside + words.parity_bytes());
         let share = payload as f64 / self.packet.max(1) as f64;
         share * intact(rate, self.bare) * arrives(rate, self.region(), words)
+    }
+
+    /// The same of each of the first so many strengths, where parity that is sent later mends what is beyond repair.
+    fn uses_if_mended_later(self, strengths: &[FecStrength], rate: BitErrorRate) -> Vec<f64> {
+        let most = strengths.len().saturating_sub(1);
+        let octets = octets_until_mended(rate, self.region(), most);
+        let uses = strengths.iter().zip(octets).map(|(words, octets)| {
+            let payload = self
+                .region()
+                .saturating_sub(self.inside + words.parity_bytes());
+            payload as f64 / self.packet.max(1) as f64 * intact(rate, self.bare) / octets
+        });
+        uses.collect()
     }
 
     /// The parities that may be chosen, the weakest first.
@@ -152,6 +169,8 @@ struct Shorter {
 #[derive(Clone, Debug)]
 pub struct StrengthFollower {
     layout: ProtectedLayout,
+    /// Whether parity sent later mends what is beyond repair.
+    mends_later: bool,
     strengths: Vec<FecStrength>,
     uses: Uses,
     candidates: [Candidate; SPANS.len()],
@@ -168,10 +187,15 @@ pub struct StrengthFollower {
 impl StrengthFollower {
     /// A follower for datagrams of this layout.
     pub fn new(layout: ProtectedLayout) -> Self {
+        Self::with(layout, false)
+    }
+
+    fn with(layout: ProtectedLayout, mends_later: bool) -> Self {
         let strengths = layout.strengths();
         let choices = strengths.len();
         let mut follower = Self {
             layout,
+            mends_later,
             uses: Uses::default(),
             candidates: SPANS.map(|span| Candidate::new(span, choices)),
             decides: FIRST_SPAN,
@@ -188,12 +212,19 @@ impl StrengthFollower {
     /// Makes datagrams of another layout from now on. The last word holds for them, too. Returns whether they have other
     /// parity.
     pub fn set_layout(&mut self, layout: ProtectedLayout) -> bool {
-        if layout == self.layout {
-            return false;
-        }
+        layout != self.layout && self.begin_again(layout, self.mends_later)
+    }
+
+    /// Chooses for a receiver that keeps what is beyond repair until parity sent later mends it, or for another one. Returns
+    /// whether datagrams have other parity.
+    pub fn mend_later(&mut self, mends_later: bool) -> bool {
+        mends_later != self.mends_later && self.begin_again(self.layout, mends_later)
+    }
+
+    fn begin_again(&mut self, layout: ProtectedLayout, mends_later: bool) -> bool {
         let before = self.strength();
         let heard = self.heard;
-        *self = Self::new(layout);
+        *self = Self::with(layout, mends_later);
         if let Some((at, word)) = heard {
             self.on_word(at, word, Duration::ZERO);
         }
@@ -262,10 +293,16 @@ impl StrengthFollower {
         reason = "seven digits of a share are more than is known of it"
     )]
     fn compute(&mut self, class: RateClass) {
-        let (layout, strengths) = (self.layout, self.strengths.iter());
+        let (layout, strengths) = (self.layout, self.strengths.as_slice());
+        let mends_later = self.mends_later;
         self.uses.compute(class, |rate| {
-            let uses = strengths.map(|words| layout.use_of_link(*words, rate) as f32);
-            uses.collect()
+            if mends_later {
+                let uses = layout.uses_if_mended_later(strengths, rate);
+                return uses.into_iter().map(|used| used as f32).collect();
+            }
+            let uses = strengths.iter();
+            uses.map(|words| layout.use_of_link(*words, rate) as f32)
+                .collect()
         });
     }
 

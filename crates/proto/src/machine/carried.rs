@@ -136,6 +136,9 @@ pub trait Carried: Machine {
     /// carried it, and its contents are lost.
     fn on_damaged(&mut self, _now: Instant, _path: PathId, _number: u64) {}
 
+    /// The same, where the receiver keeps it and what mends it is on its way. [`Carried::on_damaged`] follows if that did not.
+    fn on_mending(&mut self, _now: Instant, _path: PathId, _number: u64) {}
+
     /// The rate that `path` carries, as it was told or as far as it was seen.
     fn rate_of(&self, _path: PathId) -> Option<Bitrate> {
         None

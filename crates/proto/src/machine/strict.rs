@@ -217,6 +217,14 @@ impl<M: Carried> Carried for Strict<M> {
         self.told(now).on_path_ack(now, path, ack);
     }
 
+    fn on_damaged(&mut self, now: Instant, path: PathId, number: u64) {
+        self.told(now).on_damaged(now, path, number);
+    }
+
+    fn on_mending(&mut self, now: Instant, path: PathId, number: u64) {
+        self.told(now).on_mending(now, path, number);
+    }
+
     fn rate_of(&self, path: PathId) -> Option<Bitrate> {
         self.machine.rate_of(path)
     }

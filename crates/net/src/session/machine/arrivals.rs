@@ -36,6 +36,8 @@ pub(super) struct Origin<'a> {
     pub(super) is_armoured: bool,
     /// Whether it was damaged, and mended as a whole.
     pub(super) is_mended: bool,
+    /// Whether it came damaged before, and was kept.
+    pub(super) is_kept: bool,
 }
 
 /// A datagram that came, as far as a driver knows it.
@@ -92,6 +94,7 @@ impl<M: Carried> Session<M> {
             octets: datagram.octets.len(),
             is_armoured: false,
             is_mended: false,
+            is_kept: false,
         };
         let verdict = if DataHeader::begins(datagram.octets) {
             self.take_data_in_two(now, origin, datagram.octets)
@@ -284,7 +287,8 @@ impl<M: Carried> Session<M> {
         }
         let mut plain = core::mem::take(&mut self.scratch);
         let opened = keys.open(told, body, &mut plain);
-        if let (true, Told::Whole(number)) = (opened.is_ok(), told) {
+        // The octets of what was kept count since it was claimed.
+        if let (true, Told::Whole(number)) = (opened.is_ok() && !origin.is_kept, told) {
             let octets = state.headers.0 + ByteCount::from_usize(origin.octets);
             let (local, numbered) = ((keys.local, slot), keys.numbered());
             state

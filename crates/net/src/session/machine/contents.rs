@@ -52,7 +52,10 @@ const fn is_counted(message: &Message<'_>) -> bool {
 
 /// Whether only wire 2 has such a message.
 const fn is_of_two(message: &Message<'_>) -> bool {
-    matches!(message, Message::PathAck(_) | Message::DamageReport(_))
+    matches!(
+        message,
+        Message::PathAck(_) | Message::DamageReport(_) | Message::FurtherParity(_)
+    )
 }
 
 const fn wants(message: &Message<'_>) -> Wants {
@@ -220,6 +223,7 @@ impl<M: Carried> Session<M> {
                 }
             }
             Message::DamageReport(report) => self.take_damage_report(now, index, &report),
+            Message::FurtherParity(further) => self.take_further(now, origin, index, further),
             Message::Probe(probe) => {
                 // The reply goes to where the question came from, which may be a path that is being tried.
                 let reply = Message::ProbeReply(probe);

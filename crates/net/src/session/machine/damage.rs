@@ -15,6 +15,7 @@ use crate::session::counters::DropReason;
 use crate::session::damage_reports::{Beyond, tells};
 use crate::session::dialect::{DataParity, Wire};
 use crate::session::event::SessionEvent;
+use crate::session::later_repair::DamagedCopy;
 use crate::session::liveness::Wants;
 use crate::session::path_slot::PathSlot;
 use crate::session::peer::Challenge;
@@ -203,6 +204,7 @@ impl<M: Carried> Session<M> {
     /// Takes the parity behind data to a peer that follows from the wire and from what the peer said. Returns whether it is
     /// another one; then other sizes hold.
     pub(super) fn agree_on_parity(&mut self, index: usize, said: &[Capability]) -> bool {
+        self.agree_on_later_repair(index, said);
         let Some(state) = self.peers.get_mut(index) else {
             return false;
         };
@@ -368,9 +370,19 @@ impl<M: Carried> Session<M> {
         if header.number.slot != PathSlot::FIRST {
             return Err(DropReason::Forged);
         }
-        if let Some(state) = self.peers.get_mut(index) {
+        let (state, counter) = (self.peers.get_mut(index), header.number.counter);
+        if let (Some(state), Ok(counter)) = (state, u32::try_from(counter)) {
             let name = (receiver, header.number.counter);
             state.damage.on_beyond_repair(now, name, beyond);
+            state.later.keep_damaged(DamagedCopy {
+                keys: receiver,
+                counter,
+                words,
+                region: whole.to_vec(),
+                further: Vec::new(),
+                presumed: beyond.presumed(),
+                at: now,
+            });
         }
         Err(DropReason::Damaged)
     }
@@ -395,15 +407,7 @@ impl<M: Carried> Session<M> {
             self.say_parity(index);
         }
         self.see_told_damage(now, index);
-        let Some(state) = self.peers.get(index) else {
-            return;
-        };
-        let path = state.index.inner_path();
-        for counter in report.counters() {
-            if let Some(number) = state.path_acks.number_of(counter) {
-                self.inner.on_damaged(now, path, number);
-            }
-        }
+        self.answer_claims(now, index, report);
     }
 
     fn see_told_damage(&mut self, now: Instant, index: usize) {

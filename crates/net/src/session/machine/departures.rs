@@ -5,13 +5,14 @@ use crate::session::dialect::{DataForm, DataParity, Wire};
 use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
 use crate::session::fragments::cut;
+use crate::session::later_repair::SealedName;
 use crate::session::liveness::{Due, Wants};
 use crate::session::path_acks::WayBack;
 use crate::session::path_slot::PathSlot;
 use crate::session::seal::Keypair;
 use crate::session::wire::{
-    Armoured, DAMAGE_REPORT_BYTES, DataHeader, DatagramType, FRAGMENT_BYTES, Header,
-    MESSAGE_TYPE_BYTES, Message, PATH_ACK_BYTES, Probe,
+    ARMOURED_HEADER_BYTES, Armoured, DAMAGE_REPORT_BYTES, DataHeader, DatagramType, FRAGMENT_BYTES,
+    Header, MESSAGE_TYPE_BYTES, Message, PATH_ACK_BYTES, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{
@@ -211,6 +212,19 @@ impl<M: Carried> Session<M> {
         let len = seal(keys, &mut self.code, parity, start, out, tap)?;
         let wire = state.headers.0 + ByteCount::from_usize(len);
         let number = state.path_acks.on_sealed(keys);
+        if let (true, Some(number), true) = (
+            parity.is_armoured && state.later.is_agreed(),
+            number,
+            inner.kind != TransmitKind::Control,
+        ) && let Some(counter) = keys.newest_sent(PathSlot::FIRST)
+        {
+            let name = SealedName {
+                keys: keys.local,
+                number,
+            };
+            let region = &out[start + ARMOURED_HEADER_BYTES..];
+            (state.later).keep_sealed(now, name, (counter, parity.words), region);
+        }
         state.reports.on_sent(now);
         state.liveness.on_sent(now, Wants::Answer);
         state.mtu.on_sent(wire);
@@ -485,6 +499,9 @@ impl<M: Carried> Session<M> {
                 }
             }
         }
+        if let Some(state) = self.peers.get_mut(index) {
+            state.later.forget_old(now);
+        }
         self.try_size(now, index);
         self.try_unchecked(now, index);
         self.send_path_ack(now, index);
@@ -512,7 +529,13 @@ impl<M: Carried> Session<M> {
     }
 
     /// Sends a word on a peer's datagrams. It leaves ahead of the inner machine's datagrams.
-    fn send_word(&mut self, now: Instant, index: usize, word: Message<'_>, fields: usize) {
+    pub(super) fn send_word(
+        &mut self,
+        now: Instant,
+        index: usize,
+        word: Message<'_>,
+        fields: usize,
+    ) {
         let state = self.peers.get(index);
         let octets = state.map_or(ByteCount::ZERO, |state| {
             state.octets_of_own(MESSAGE_TYPE_BYTES + fields)

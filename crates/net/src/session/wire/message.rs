@@ -3,6 +3,7 @@
 //! In wire 2 content is one frame or several, of which each message is one with the same type and the same fields.
 
 use super::damage_report::DamageReport;
+use super::further_parity::FurtherParity;
 use super::path_ack::PathAck;
 use crate::session::fragments::Fragment;
 
@@ -17,6 +18,7 @@ const CLOSE: u8 = 4;
 const FRAGMENT: u8 = 5;
 const REPORT: u8 = 6;
 const PATH_ACK: u8 = 0x10;
+const FURTHER_PARITY: u8 = 0x14;
 const DAMAGE_REPORT: u8 = 0x16;
 
 /// Octets of a fragment's fields.
@@ -72,6 +74,8 @@ pub(in crate::session) enum Message<'a> {
     PathAck(PathAck),
     /// The fate of a path's armoured datagrams, in wire 2. Wants no answer.
     DamageReport(DamageReport<'a>),
+    /// Further parity for a path's datagrams that came damaged, in wire 2. Wants no answer.
+    FurtherParity(FurtherParity<'a>),
 }
 
 impl<'a> Message<'a> {
@@ -110,6 +114,11 @@ impl<'a> Message<'a> {
             Self::DamageReport(report) => {
                 out.push(DAMAGE_REPORT);
                 report.write(out);
+                return;
+            }
+            Self::FurtherParity(further) => {
+                out.push(FURTHER_PARITY);
+                further.write(out);
                 return;
             }
         };
@@ -167,6 +176,7 @@ impl<'a> Message<'a> {
                 })
             }
             PATH_ACK => Self::PathAck(PathAck::read(rest)?),
+            FURTHER_PARITY => Self::FurtherParity(FurtherParity::read(rest)?),
             DAMAGE_REPORT => Self::DamageReport(DamageReport::read(rest)?),
             _ => return None,
         })

@@ -3,6 +3,7 @@
 mod armour;
 mod damage_report;
 mod data_header;
+mod further_parity;
 mod header;
 mod hello;
 mod message;
@@ -16,6 +17,7 @@ mod samples;
 pub(super) use armour::{ARMOURED_HEADER_BYTES, Armoured};
 pub(super) use damage_report::{CLAIM_BYTES, CLAIMS_MAX, DAMAGE_REPORT_BYTES, DamageReport};
 pub(super) use data_header::{DATA_HEADER_BYTES, DataHeader};
+pub(super) use further_parity::{FurtherParity, FurtherPart};
 pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
 pub use hello::{Capability, HelloError};

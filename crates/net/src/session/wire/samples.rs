@@ -15,8 +15,8 @@ use super::super::path_slot::PathSlot;
 use super::super::seal::{Keypair, Told};
 use super::header::DatagramType;
 use super::{
-    Capability, DamageReport, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, PathAck,
-    Probe, Report,
+    Capability, DamageReport, FurtherParity, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message,
+    Notice, PathAck, Probe, Report,
 };
 use super::{SESSION_VERSION, version_question};
 use crate::session::fragments::Fragment;
@@ -106,6 +106,10 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         counts: [3_000_000_000, 2_000, 30, 5_000],
         claims: &[1, 2, 3, 0, 0, 7],
     };
+    let further = FurtherParity {
+        slot: PathSlot::FIRST,
+        parts: &[1, 2, 3, 2, 0, 2, 9, 8, 7, 6, 0, 0, 7, 1, 4, 1, 5],
+    };
     vec![
         ("tpdu", Message::Tpdu(b"no TPDU")),
         ("heartbeat", Message::Heartbeat),
@@ -116,6 +120,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         ("report", Message::Report(report)),
         ("path ack", Message::PathAck(ack)),
         ("damage report", Message::DamageReport(damage)),
+        ("further parity", Message::FurtherParity(further)),
     ]
 }
 
@@ -406,6 +411,10 @@ fn read_fields(sample: &mut Sample, message: Message<'_>) {
             sample.octets("fulmar.inner.piece", octets);
         }
         Message::Report(report) => read_report(sample, report),
+        Message::FurtherParity(further) => {
+            field("place", further.slot.bits().into());
+            sample.octets("fulmar.inner.further", further.parts);
+        }
         Message::PathAck(ack) => {
             let hold = u32::try_from(ack.hold.as_micros() / 16).unwrap();
             field("place", ack.slot.bits().into());

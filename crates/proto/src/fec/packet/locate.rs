@@ -28,11 +28,7 @@ type Symbols = [u8; CODEWORD_OCTETS_MAX];
 /// Calls `correct` with index and error value of each wrong octet of a codeword of `len` octets,
 /// whose remainder (highest power first) is not all zero. Returns how many there are, or `None`,
 /// without a call, when no pattern of up to `remainder.len()` / 2 errors explains the remainder.
-pub(super) fn locate(
-    remainder: &[u8],
-    len: usize,
-    mut correct: impl FnMut(usize, u8),
-) -> Option<u32> {
+pub(super) fn locate(remainder: &[u8], len: usize, correct: impl FnMut(usize, u8)) -> Option<u32> {
     let mut syndromes = [0; CODEWORD_OCTETS_MAX];
     let syndromes = syndromes.get_mut(..remainder.len())?;
     // Syndrome j is the remainder's value at α^(j + 1): roots begin at α^1.
@@ -43,12 +39,22 @@ pub(super) fn locate(
         rows[power] = &POWERS[power][1..];
     }
     dot(syndromes, &rows[..remainder.len()], &terms);
+    locate_by(syndromes, len, correct)
+}
+
+/// Does the same by the values of the errors at α^1, α^2 and so on, of which not all are zero.
+pub(super) fn locate_by(
+    syndromes: &[u8],
+    len: usize,
+    mut correct: impl FnMut(usize, u8),
+) -> Option<u32> {
     let (locator, errors) = synthesise(syndromes)?;
     let locator = &locator[..=errors];
 
     // At power p of x stands the octet with index len - 1 - p; the locator is zero at α^-p.
     let mut values = [0; CODEWORD_OCTETS_MAX];
     let values = values.get_mut(..len)?;
+    let mut rows: [&[u8]; CODEWORD_OCTETS_MAX] = [&[]; CODEWORD_OCTETS_MAX];
     for (i, row) in rows.iter_mut().enumerate().take(locator.len()) {
         *row = &POWERS[(CODEWORD_OCTETS_MAX - i) % CODEWORD_OCTETS_MAX];
     }

@@ -27,6 +27,7 @@
 //! papers (strength in 32-bit words). `docs/models/fec.md` has the model, ADR 0004 the reasons.
 
 mod code;
+mod further;
 mod generator;
 mod layout;
 mod locate;

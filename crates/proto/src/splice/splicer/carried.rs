@@ -65,6 +65,10 @@ impl Carried for Splicer {
         self.endpoint_mut().on_damaged(now, peer, number);
     }
 
+    fn on_mending(&mut self, now: Instant, peer: PathId, number: u64) {
+        self.endpoint_mut().on_mending(now, peer, number);
+    }
+
     fn rate_of(&self, peer: PathId) -> Option<Bitrate> {
         self.endpoint().rate_seen(peer)
     }

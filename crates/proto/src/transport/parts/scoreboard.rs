@@ -11,6 +11,7 @@
 //! belong to the earlier transmission.
 
 mod fates;
+mod mending;
 mod outstanding;
 mod stamps;
 
@@ -18,6 +19,7 @@ use crate::timer::{TimerKind, TimerTable};
 use crate::trace::LossSign;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
+use mending::Mendings;
 use outstanding::{HeldLost, State};
 use stamps::{NewestArrival, Stamps, stamp_before};
 use std::collections::VecDeque;
@@ -65,6 +67,8 @@ pub struct Scoreboard {
     symbol_at: Option<Instant>,
     /// The time by which a symbol's answer comes later than that to the TPDU that it follows.
     symbol_wait: Duration,
+    /// The transmissions that arrived damaged and are being mended.
+    mendings: Mendings,
     /// The stamp of the newest transmission that the answer in hand knows of.
     echo: Option<u32>,
     timers: TimerTable<OvertakenTimer>,
@@ -87,6 +91,7 @@ impl Scoreboard {
             reorder_window: Duration::ZERO,
             symbol_at: None,
             symbol_wait: Duration::ZERO,
+            mendings: Mendings::default(),
             echo: None,
             timers: TimerTable::default(),
         }
@@ -429,22 +434,29 @@ impl Scoreboard {
 
     fn detect_overtaken(&mut self, now: Instant) {
         self.timers.stop(OvertakenTimer);
-        let Some(newest) = self.newest else { return };
+        let overtaken = self.hold_overtaken(now);
+        let unmended = self.end_mendings(now);
+        if let Some(at) = overtaken.into_iter().chain(unmended).min() {
+            self.timers.set(OvertakenTimer, at);
+        }
+    }
+
+    /// Holds lost what was overtaken for long enough. Returns the time at which the next one is.
+    fn hold_overtaken(&mut self, now: Instant) -> Option<Instant> {
+        let newest = self.newest?;
         loop {
             self.prune_log();
-            let Some(front) = self.log.front().copied() else {
-                return;
-            };
+            let front = self.log.front().copied()?;
             let stamp = self.stamps.of(front.sent_at);
             if front.sent_at >= newest.learned_at || !stamp_before(stamp, newest.stamp) {
-                return;
+                return None;
             }
             let lead = Duration::from_micros(u64::from(newest.stamp.wrapping_sub(stamp)));
             let overtaken = self.reorder_window.saturating_sub(lead);
-            let lost_at = newest.learned_at + overtaken.max(self.symbol_wait);
+            let waits = self.symbol_wait.max(self.mendings.word_wait(now));
+            let lost_at = newest.learned_at + overtaken.max(waits);
             if lost_at > now {
-                self.timers.set(OvertakenTimer, lost_at);
-                return;
+                return Some(lost_at);
             }
             self.hold_lost(front.seq, LossSign::Overtaken);
         }
@@ -454,7 +466,7 @@ impl Scoreboard {
     /// `stamp`. A request older than the latest transmission of `seq` is already answered.
     pub fn on_nack(&mut self, seq: TpduSeq, stamp: u32) {
         let Some(entry) = self.get(seq) else { return };
-        if !stamp_before(stamp, self.stamps.of(entry.sent_at)) {
+        if !stamp_before(stamp, self.stamps.of(entry.sent_at)) && !self.mendings.include(seq) {
             self.hold_lost(seq, LossSign::Nack);
         }
     }

@@ -170,6 +170,14 @@ impl Connection {
         }
     }
 
+    /// Takes the word of the layer below that a TPDU, as it left at a time, arrived damaged and is being mended.
+    pub(in super::super) fn on_mending(&mut self, now: Instant, left: (TpduSeq, Instant)) {
+        if self.why_closed.is_none() {
+            let (counters, trace) = (&mut self.counters, &mut self.trace);
+            self.sender.on_mending(now, left, counters, trace);
+        }
+    }
+
     /// Takes the peer's estimate.
     fn adapt(&mut self, now: Instant, word: ChannelWord) {
         let Some(adaptation) = &mut self.adaptation else {

@@ -23,6 +23,8 @@ pub(super) struct Left {
     /// Its TPDU with data, until somebody asked for it.
     pub(super) tpdu: Option<(ConnectionId, TpduSeq)>,
     is_taken: bool,
+    /// Whether what mends it was sent.
+    pub(super) is_mending: bool,
 }
 
 /// The datagrams that left on one path, in the order of their numbers.
@@ -48,21 +50,33 @@ impl LeftLog {
         }
         // Numbers rise; whatever else would make the search below wrong.
         if self.0.back().is_none_or(|last| last.number < number) {
-            let (at, is_taken) = (now, false);
+            let (at, is_taken, is_mending) = (now, false, false);
             self.0.push_back(Left {
                 number,
                 at,
                 wire,
                 tpdu,
                 is_taken,
+                is_mending,
             });
         }
     }
 
+    fn find(&mut self, number: u64) -> Option<&mut Left> {
+        let place = self.0.partition_point(|left| left.number < number);
+        self.0.get_mut(place).filter(|left| left.number == number)
+    }
+
+    /// The datagram with this number, for which what mends it leaves for the first time; it may be [taken](LeftLog::take) later.
+    pub(super) fn mend(&mut self, number: u64) -> Option<Left> {
+        let left = self.find(number).filter(|left| !left.is_taken)?;
+        let is_new = !core::mem::replace(&mut left.is_mending, true);
+        is_new.then_some(*left)
+    }
+
     /// The datagram with this number, once.
     pub(super) fn take(&mut self, number: u64) -> Option<Left> {
-        let place = self.0.partition_point(|left| left.number < number);
-        let left = self.0.get_mut(place).filter(|left| left.number == number)?;
+        let left = self.find(number)?;
         let is_new = !core::mem::replace(&mut left.is_taken, true);
         is_new.then_some(*left)
     }
@@ -87,6 +101,11 @@ mod tests {
         assert_eq!(log.take(40_000), None, "it has not left yet");
         assert_eq!(log.take(39_998).and_then(|left| left.tpdu), tpdu(19_999));
         assert_eq!(log.take(39_998), None, "told twice");
+        assert_eq!(log.mend(39_998), None, "it is sent again");
+        let mending = log.mend(39_996).map(|left| (left.tpdu, left.is_mending));
+        assert_eq!(mending, Some((tpdu(19_998), true)));
+        assert_eq!(log.mend(39_996), None, "once");
+        assert!(log.take(39_996).is_some_and(|left| left.is_mending));
         log.on_left(at(4_001), 40_000, wire, None);
         assert_eq!(log.0.len(), 1, "the others are old");
         assert!(log.0.capacity() <= 2 * KEPT_EMPTY, "{}", log.0.capacity());

@@ -48,12 +48,32 @@ impl AerotpEndpoint {
         else {
             return;
         };
-        if let Some(schedule) = self.paths.get_mut(&path) {
+        if !left.is_mending
+            && let Some(schedule) = self.paths.get_mut(&path)
+        {
             schedule.on_damaged(left.wire);
         }
         if let Some((id, seq)) = left.tpdu {
             self.with(now, id, |connection| {
                 connection.on_damaged(now, (seq, left.at));
+            });
+        }
+    }
+
+    /// Takes the remote's word that a numbered datagram arrived damaged, where the session sends what mends it. Its octets count
+    /// as carried; its TPDU is sent again if it has not arrived in time, or if [`AerotpEndpoint::on_damaged`] follows.
+    pub fn on_mending(&mut self, now: Instant, path: PathId, number: u64) {
+        self.now = now;
+        let log = self.left_logs.get_mut(&path);
+        let Some(left) = log.and_then(|log| log.mend(number)) else {
+            return;
+        };
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            schedule.on_damaged(left.wire);
+        }
+        if let Some((id, seq)) = left.tpdu {
+            self.with(now, id, |connection| {
+                connection.on_mending(now, (seq, left.at));
             });
         }
     }

@@ -121,6 +121,10 @@ impl Carried for AerotpEndpoint {
         Self::on_damaged(self, now, path, number);
     }
 
+    fn on_mending(&mut self, now: Instant, path: PathId, number: u64) {
+        Self::on_mending(self, now, path, number);
+    }
+
     fn rate_of(&self, path: PathId) -> Option<Bitrate> {
         self.rate_seen(path)
     }

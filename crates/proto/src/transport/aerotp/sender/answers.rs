@@ -16,6 +16,8 @@ const TAIL_MISS_TARGET: f64 = 0.01;
 const STAMP_UNIT: Duration = Duration::from_micros(1);
 /// The longest life of a datagram in queues (twice RFC 9293's MSL of one minute).
 const DATAGRAM_LIFE_MAX: Duration = Duration::from_secs(120);
+/// The time that what mends a damaged TPDU may take beyond one and a half round trips: the receiver's words wait for 10 ms.
+const MENDING_LATE: Duration = Duration::from_millis(20);
 /// The precision to which the clocks of two ends agree on a span: one part in so many.
 const CLOCKS_AGREE: u32 = 1_000;
 
@@ -189,6 +191,24 @@ impl Sender {
     ) {
         if self.rules.retransmits() && !self.copies.remain_of(seq) {
             self.board.on_damaged(seq, left_at);
+            self.note_losses(now, counters, trace);
+            self.arm_retransmission(now);
+        }
+    }
+
+    /// Takes the word of the layer below that `seq`, as it left at `left_at`, arrived damaged, and that what mends it is on its
+    /// way: a round trip and what belongs to it later it is sent again, if it has not arrived by then.
+    pub(in super::super) fn on_mending(
+        &mut self,
+        now: Instant,
+        (seq, left_at): (TpduSeq, Instant),
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        if self.rules.retransmits() && !self.copies.remain_of(seq) {
+            let round_trip = self.rtt.smoothed().unwrap_or_default();
+            let until = now + round_trip * 3 / 2 + MENDING_LATE;
+            self.board.on_mending(now, seq, left_at, until);
             self.note_losses(now, counters, trace);
             self.arm_retransmission(now);
         }

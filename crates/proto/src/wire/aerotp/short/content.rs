@@ -38,6 +38,7 @@ pub(super) const FULL_MODE: u8 = 0x07;
 
 /// What arrived on a path: the session's.
 const PATH_ACK: u8 = 0x10;
+const FURTHER_PARITY: u8 = 0x14;
 const DAMAGE_REPORT: u8 = 0x16;
 
 /// Whether a frame of this type is a repair symbol, of a block or over a window.
@@ -51,7 +52,7 @@ const fn is_repair(code: u8) -> bool {
 pub enum FrameKind {
     /// A TPDU in the long form (0x00).
     Long,
-    /// One of the session's own (0x01 to 0x06, 0x10, 0x16).
+    /// One of the session's own (0x01 to 0x06, 0x10, 0x14, 0x16).
     Session,
     /// Octets without a meaning (0x07).
     Padding,
@@ -93,7 +94,7 @@ impl<'a> Frame<'a> {
     pub const fn kind(&self) -> Option<FrameKind> {
         Some(match self.code {
             LONG => FrameKind::Long,
-            0x01..=0x06 | PATH_ACK | DAMAGE_REPORT => FrameKind::Session,
+            0x01..=0x06 | PATH_ACK | FURTHER_PARITY | DAMAGE_REPORT => FrameKind::Session,
             0x07 => FrameKind::Padding,
             MACK => FrameKind::Mack,
             NACK => FrameKind::Nack,

@@ -4,7 +4,7 @@
 //!  type | fields                                      frames: all but the last have bit 7 of the type set (MORE), and
 //!                                                     then a length before their fields
 //!  0x00       a TPDU in the long form                 0x30, 0x31   repair symbol of a block; 0x32, 0x33 over a window
-//!  0x01-0x06, 0x10, 0x16  the session's own           0x40-0x5E    data under a name (even types)
+//!  0x01-0x06, 0x10, 0x14, 0x16  the session's own     0x40-0x5E    data under a name (even types)
 //!  0x07       padding                                 0x60-0x7F    data with the ports in full
 //!  0x20       cumulative MACK                         others       unknown: skipped and counted
 //!  0x21       NACK
