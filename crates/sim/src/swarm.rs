@@ -5,13 +5,14 @@
 //! to a minute; one to three flows in either direction in the modes that promise everything; wake-ups that
 //! come late. The checks: the octets delivered are those sent, none comes twice, and every session ends.
 //!
-//! The same seed draws a session of LT-TCP, one of TCP, one of each link layer, and one of gateways, whose
-//! flows survive restarts of either side.
+//! The same seed draws a session of flows with goals, one of LT-TCP, one of TCP, one of each link layer, and one of
+//! gateways, whose flows survive restarts of either side.
 //!
 //! # Sources
 //! The shape, a seed that draws a world and checkers that know only promises, is the one that
 //! `TigerBeetle` and `FoundationDB` made known.
 
+mod goals;
 mod links;
 mod splice;
 mod streams;
@@ -62,7 +63,7 @@ pub struct SessionReport {
     pub hosts_lost: u64,
 }
 
-/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of LT-TCP, one of TCP, one of
+/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of flows with goals, one of LT-TCP, one of TCP, one of
 /// each link layer, one of gateways.
 ///
 /// # Errors
@@ -78,7 +79,8 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Settings
     let end = world.run(cancel);
     let metrics = Metrics::of(&world, end, plan.hops.len(), None);
     let gateways = splice::session(seed, cancel);
-    let streams = streams::session(seed, cancel)?;
+    let mut streams = streams::session(seed, cancel)?;
+    streams.add("goals", &goals::session(seed, cancel)?);
     let links = links::session(seed, cancel);
     let mut broken = broken(&world, end);
     broken.extend(streams.broken);
@@ -224,6 +226,16 @@ fn broken(world: &World, end: EndReason) -> Vec<String> {
 
 /// Every promise that was not kept, where flows that are `excused` need neither deliver everything nor end.
 fn broken_but(world: &World, end: EndReason, excused: impl Fn(usize) -> bool) -> Vec<String> {
+    broken_for(world, end, &excused, &excused)
+}
+
+/// Every promise that was not kept, where some flows need not deliver everything, and some need not end.
+fn broken_for(
+    world: &World,
+    end: EndReason,
+    may_miss: &dyn Fn(usize) -> bool,
+    may_stay: &dyn Fn(usize) -> bool,
+) -> Vec<String> {
     let mut broken = Vec::new();
     if end == EndReason::Cancelled {
         return broken;
@@ -231,12 +243,12 @@ fn broken_but(world: &World, end: EndReason, excused: impl Fn(usize) -> bool) ->
     for (index, meter) in world.meters().enumerate() {
         if let Some(violation) = meter.violation() {
             broken.push(format!("flow {index}: {violation}"));
-        } else if meter.delivered() != meter.total() && !excused(index) {
+        } else if meter.delivered() != meter.total() && !may_miss(index) {
             let (got, all) = (meter.delivered(), meter.total());
             broken.push(format!("flow {index}: {got} of {all} delivered"));
         }
     }
-    for (index, ends) in world.closings().enumerate().filter(|(i, _)| !excused(*i)) {
+    for (index, ends) in world.closings().enumerate().filter(|(i, _)| !may_stay(*i)) {
         for (side, closed) in ["sender", "receiver"].into_iter().zip(ends) {
             // The last packet of a conversation can always be lost, in an outage that outlasts the other
             // side's wait for late copies (TIME-WAIT): then this side finds the peer gone.

@@ -5,8 +5,10 @@
 //! reordering, queues and outages, and flows of both kinds in either direction, with hosts that read slowly
 //! or not at all, ends in any order, resets, and custody that fills up. In half of the sessions hosts are
 //! lost while their octets are on the way, and links are held for down, rightly or not. Gateways restart: a
-//! flow goes on if both ends and the custody survive that, and is reset otherwise.
+//! flow goes on if both ends and the custody survive that, and is reset otherwise. In half of the sessions flows have
+//! goals: no message that is worth nothing late leaves after its deadline.
 
+mod goal;
 mod local_end;
 mod medium;
 mod star;
@@ -20,6 +22,7 @@ use fulmar_proto::splice::{
 use fulmar_proto::transport::aerotp::{EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Mode;
+use goal::Due;
 use local_end::{ACCEPTOR_DURABLE, Asked, LocalEnd, OPENER_DURABLE};
 use medium::Draw;
 use star::{MIDDLE, Settings, Star};
@@ -77,8 +80,8 @@ struct Drawn {
     at: [usize; 2],
     /// The octets that the hosts at both send.
     says: [Vec<u8>; 2],
-    /// Messages that were given to each side, by number.
-    told: [u64; 2],
+    /// Messages that were given to each side, by number: the times.
+    told: [Vec<Instant>; 2],
     /// Whether a host reset it.
     cut: bool,
 }
@@ -88,6 +91,8 @@ struct Session {
     rng: Rng,
     /// The draws of links held for down and hosts lost, in sessions that have these.
     besides: Option<Rng>,
+    /// The draws of goals, in sessions that have these.
+    goals: Option<Rng>,
     flows: Vec<Drawn>,
 }
 
@@ -136,10 +141,12 @@ impl Session {
             delay: Duration::from_millis(draw.between(1, 100)),
         };
         let mut besides = rng.child("besides");
+        let mut goals = rng.child("goals");
         Self {
             star: Star::new(&settings, links, rng.child("gateways")),
             rng: rng.child("session"),
             besides: besides.chance(0.5).then_some(besides),
+            goals: goals.chance(0.5).then_some(goals),
             flows: Vec::new(),
         }
     }
@@ -180,7 +187,10 @@ impl Session {
         } else {
             FlowKind::Datagrams
         };
-        let class = self.class(kind);
+        let mut class = self.class(kind);
+        if let Some(rng) = &mut self.goals {
+            class = goal::drawn(rng, class);
+        }
         let outer = 1 + self.rng.below(self.star.gateways.len() as u64 - 1);
         let outer = usize::try_from(outer).expect("a handful");
         let at = if self.rng.chance(0.6) {
@@ -221,7 +231,7 @@ impl Session {
             class,
             at,
             says,
-            told: [0; 2],
+            told: [Vec::new(), Vec::new()],
             cut: false,
         });
     }
@@ -308,9 +318,11 @@ impl Session {
     }
 
     fn tell(&mut self, flow: usize, side: usize) {
-        let Drawn { id, at, told, .. } = self.flows[flow];
-        let message = message(flow, side, told[side]);
-        self.flows[flow].told[side] += 1;
+        let now = self.star.now;
+        let Drawn { id, at, told, .. } = &mut self.flows[flow];
+        let (id, at) = (*id, *at);
+        let message = message(flow, side, told[side].len() as u64);
+        told[side].push(now);
         self.star.call(at[side], |splicer, now| {
             splicer.accept_datagram(now, id, &message);
         });
@@ -359,7 +371,7 @@ impl Session {
             report.restarts += u64::from(gateway.starts);
             let earlier = gateway.earlier.iter().map(|(_, end)| end);
             for end in gateway.ends.values().chain(earlier) {
-                let messages: usize = end.messages.iter().map(Vec::len).sum();
+                let messages: usize = end.messages.iter().map(|(_, got)| got.len()).sum();
                 report.delivered_bytes += (end.received.len() + messages) as u64;
                 report.flows_resumed += end.resumptions;
                 report.hosts_lost += u64::from(end.broke);
@@ -410,9 +422,19 @@ impl Session {
             broken.push(name("altered, missing or doubled octets".to_owned()));
         }
         let mut seen = BTreeSet::new();
-        for got in &end.messages {
+        let told = &flow.told[1 - side];
+        let way = self.star.longest_way(flow.at[1 - side], flow.at[side]);
+        let mut due = Due::of(&flow.class, way);
+        for (at, got) in &end.messages {
             let number = got.first_chunk().map(|n| u64::from_be_bytes(*n));
-            match number.filter(|number| *number < flow.told[1 - side]) {
+            let when = number.and_then(|number| told.get(usize::try_from(number).ok()?));
+            let age = when.map(|when| at.saturating_since(*when));
+            if let Some(age) =
+                age.filter(|age| due.as_mut().is_some_and(|due| due.is_missed(*at, *age)))
+            {
+                broken.push(name(format!("a message came after {age:?}")));
+            }
+            match number.filter(|number| *number < told.len() as u64) {
                 Some(number) if *got != message(index, 1 - side, number) => {
                     broken.push(name(format!("message {number} altered")));
                 }

@@ -27,7 +27,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    fn add(&mut self, name: &str, other: &Self) {
+    pub(super) fn add(&mut self, name: &str, other: &Self) {
         let named = other.broken.iter().map(|what| format!("{name}: {what}"));
         self.broken.extend(named);
         self.delivered_bytes += other.delivered_bytes;
@@ -111,7 +111,7 @@ fn draw_buffers(draw: &mut Draw) {
 }
 
 #[cfg(test)]
-fn assert_readable(scenario: fn(u64) -> String) {
+pub(super) fn assert_readable(scenario: fn(u64) -> String) {
     for seed in 0..1_000 {
         let document = Document::parse("swarm", &scenario(seed)).expect("TOML");
         let plan = PointPlan::read(&document);

@@ -50,7 +50,8 @@ pub(super) struct LocalEnd {
     /// Whether the far host's connection is gone.
     unheard: bool,
     far_ended: bool,
-    pub(super) messages: Vec<Vec<u8>>,
+    /// Messages, each with the time of its arrival at the host.
+    pub(super) messages: Vec<(Instant, Vec<u8>)>,
     pub(super) last: Option<FlowEvent>,
     pub(super) resumptions: u64,
     /// Requests of its splicer that break the contract.
@@ -110,7 +111,7 @@ impl LocalEnd {
         }
         self.read(now, id, splicer);
         while let Some(message) = splicer.poll_datagram(now, id) {
-            self.messages.push(message);
+            self.messages.push((now, message));
         }
         if self.kind == FlowKind::Stream {
             self.write(now, id, splicer);

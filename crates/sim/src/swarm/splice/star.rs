@@ -75,6 +75,8 @@ struct Link {
     ways: [Channel; 2],
     /// The number of starts of each side that the other knows of.
     known: [u32; 2],
+    /// The longest time that a datagram of either side was on the way.
+    longest: [Duration; 2],
 }
 
 /// A datagram under way.
@@ -121,6 +123,7 @@ impl Star {
         let link = |ways| Link {
             ways,
             known: [0; 2],
+            longest: [Duration::ZERO; 2],
         };
         Self {
             now: Instant::START,
@@ -150,6 +153,12 @@ impl Star {
         } else {
             PathId(0)
         }
+    }
+
+    /// The longest time that a datagram was on the way between two gateways, in this direction.
+    pub(super) fn longest_way(&self, from: usize, to: usize) -> Duration {
+        let link = from.max(to) - 1;
+        self.links[link].longest[usize::from(from != MIDDLE)]
     }
 
     fn gateway_of(link: usize, side: usize) -> usize {
@@ -284,6 +293,8 @@ impl Star {
             let _damage = apply_flips(&mut flying.octets, flips, ByteCount::ZERO);
         }
         self.flown += 1;
+        let longest = &mut self.links[flying.link].longest[1 - flying.to];
+        *longest = (*longest).max(at.saturating_since(self.now));
         self.flying.insert((at, self.flown), flying);
     }
 
