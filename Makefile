@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed requests damage loss-causes attack field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes attack field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ requests: setup packages ## Requests over fresh connections beside kernel TCP an
 
 auto-vs-fixed: setup ## The mode auto beside every fixed setting in 500 random scenarios (some 15 min on two idle cores)
 	$(FULMAR) sim --auto-vs-fixed --random 500 --seed 1
+
+frontier: setup ## The mode auto beside the frontier of capacity and delay, every row of reference/fraction_vs_budget.csv (some 7 min on two idle cores)
+	FULMAR='$(FULMAR)' scripts/fraction-vs-budget fraction_vs_budget.csv
 
 damage: setup packages ## Two gateways over a link that inverts bits, told nothing of it (root, 10 min for each of RUNS), written to docs/measurements
 	scripts/damage --runs $(RUNS)

@@ -60,6 +60,33 @@ fn a_thin_flow_comes_as_soon_as_its_goal_says_and_costs_what_it_may() {
     }
 }
 
+/// Messages that fill a share of a link, as `scripts/fraction-vs-budget` sets them.
+const FRONTIER: &str = include_str!("../../../scenarios/deadline-frontier.toml");
+
+#[test]
+fn messages_that_fill_most_of_a_link_are_in_time_where_there_is_time_for_repetition() {
+    let table = include_str!("../../../reference/fraction_vs_budget.csv");
+    // Rows of 10 % even loss and 20 ms: the budget, and the least share in time at .95 of the frontier with ideal feedback, and
+    // at .88 with real feedback. The first row misses the 99 % of the frontier: nothing is sent ahead of so many messages.
+    for (budget, ideal, real) in [(25.0, 0.94, 0.97), (100.0, 0.99, 0.99), (500.0, 0.99, 0.99)] {
+        let row = format!("0.1,1,20,{budget},");
+        let row = table.lines().find_map(|line| line.strip_prefix(&*row));
+        let (share, _) = row.and_then(|row| row.split_once(',')).expect("a row");
+        let share: f64 = share.parse().expect("a number");
+        let in_time = |part: f64, more: &[&str]| {
+            let interval = format!("flow.interval={:.6}ms", 0.96 / (share * 0.9 * part));
+            let deadline = format!("flow.deadline={:.3}ms", budget + 10.96);
+            let mut sets = vec!["run.runs=1", "hop.delay=10ms", &interval, &deadline];
+            sets.extend(more);
+            fates(&run(FRONTIER, &sets).remove(0))[0]
+        };
+        let without_loss = ["hop.reverse.loss=0%", "hop.reverse.rate=1gbit"];
+        let reached = [in_time(0.95, &without_loss), in_time(0.88, &[])];
+        println!("{budget} ms: {reached:?}");
+        assert!(reached[0] >= ideal && reached[1] >= real, "{reached:?}");
+    }
+}
+
 #[test]
 fn without_a_goal_a_thin_flow_waits_for_few_second_repetitions() {
     for (loss, p99, octets_max) in [("10%", 0.09, 1.35), ("30%", 0.14, 1.85)] {
