@@ -41,6 +41,7 @@ INTERRUPTED = {
     "fulmar reproduce aerotp-hybrid --out page/": 2,
     "fulmar reproduce aerotp-multi-mode --out page/": 2,
     "fulmar reproduce slacp --out page/": 2,
+    "fulmar reproduce auto --out page/": 2,
     "fulmar sim --swarm 10000 --seed 1": 2,
     "fulmar sim --auto-vs-fixed --random 500": 2,
     "fulmar sim scenarios/fso.toml": 2,

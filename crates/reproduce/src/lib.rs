@@ -23,9 +23,11 @@
 //!
 //! Sources: `aerotp-multi-mode` and `aerotp-hybrid`, the AeroTP papers; conditions as in
 //! reference/README.md (ns-3). `slacp`, the slides of Kojo (FDPW 2005). `lt-tcp`, the LT-TCP +
-//! LL-HARQ slides. `fso`, the paper on free-space optical links (Epple).
+//! LL-HARQ slides. `fso`, the paper on free-space optical links (Epple). `auto` has no paper: its claims are
+//! Fulmar's own goals for `mode = "auto"`.
 
 mod airborne;
+mod auto;
 mod claims;
 mod csv;
 mod data;
@@ -52,6 +54,7 @@ mod scenario;
 mod slacp;
 mod style;
 
+pub use auto::AUTO;
 pub use claims::{Checked, ClaimVerdict};
 pub use few_runs::FewRuns;
 pub use fso::FSO;
@@ -65,7 +68,7 @@ pub use reproduction::{PaperOutcome, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. A new paper is a new row.
-pub static PAPERS: [&Paper; 5] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP, &FSO];
+pub static PAPERS: [&Paper; 6] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP, &FSO, &AUTO];
 
 #[cfg(test)]
 mod tests {

@@ -179,10 +179,10 @@ impl SweptParameter {
         self.axis.unit.column(&path)
     }
 
-    /// The value at a place as the data have it: its number in the unit of the column, or its name.
+    /// The value at a place as the data have it: its number in the unit of the column, or its name, with semicolons for commas.
     pub(crate) fn value_at(&self, x: f64) -> String {
         let name = self.name_at(x);
-        name.map_or_else(|| x.to_string(), |name| name.written.to_owned())
+        name.map_or_else(|| x.to_string(), |name| name.written.replace(',', ";"))
     }
 
     /// The label of an axis of names at `x`, empty between them. `None` on an axis of numbers.
