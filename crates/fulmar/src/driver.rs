@@ -7,8 +7,9 @@ use crate::relay::{LOWER_OVERHEAD, Link, Relay, open_ports};
 use fulmar_net::clock::Clock;
 use fulmar_net::secured::{boot_epoch, choose_checksums};
 use fulmar_net::session::{
-    EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session, SessionConfig,
-    damaged, fast_cipher, parity_follows, path_acks, reports, unchecked, window_repair, wire_2,
+    Capability, EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session,
+    SessionConfig, damaged, fast_cipher, parity_follows, path_acks, reports, unchecked,
+    window_repair, wire_2,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
@@ -73,6 +74,20 @@ fn peers_of(config: &Config) -> (Vec<PeerConfig>, BTreeMap<PeerIndex, Option<Pub
     (peers, keys)
 }
 
+/// The capabilities of an end of the library.
+fn capabilities() -> Vec<Capability> {
+    let always = [
+        wire_2(),
+        path_acks(),
+        window_repair(),
+        unchecked(),
+        damaged(),
+        parity_follows(),
+        reports(),
+    ];
+    fast_cipher().into_iter().chain(always).collect()
+}
+
 pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<Shared>, Driver)> {
     config.check()?;
     let invalid = |text: String| Error::new(ErrorKind::InvalidInput, text);
@@ -117,18 +132,7 @@ pub(crate) fn new_driver(local: SocketAddr, config: Config) -> io::Result<(Arc<S
     };
     let boot = boot_epoch();
     let session = SessionConfig {
-        capabilities: fast_cipher()
-            .into_iter()
-            .chain([
-                wire_2(),
-                path_acks(),
-                window_repair(),
-                unchecked(),
-                damaged(),
-                parity_follows(),
-                reports(),
-            ])
-            .collect(),
+        capabilities: capabilities(),
         early_data: config.early_data,
         early_floor: config.epoch_seen.unwrap_or(boot),
         ..SessionConfig::new(identity, peers, boot)

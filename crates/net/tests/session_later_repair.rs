@@ -139,7 +139,11 @@ fn damaged_copies_that_somebody_made_neither_bring_a_wrong_octet_nor_one_twice()
         for place in damaged.iter_mut().skip(HEADER).step_by(97) {
             *place ^= 0xFF;
         }
-        let early = (DELAY - Duration::from_millis(1), path, damaged.clone());
+        let early = (
+            DELAY.saturating_sub(Duration::from_millis(1)),
+            path,
+            damaged.clone(),
+        );
         let late = (DELAY + Duration::from_millis(70), path, damaged);
         match rng.below(3) {
             0 => vec![early, genuine],

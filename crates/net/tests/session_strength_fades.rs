@@ -242,7 +242,7 @@ fn parity_sent_later_carries_more_than_sending_again_where_bits_are_wrong_in_fad
 /// is beyond repair is sent again: full packets of 1,500 octets on the link of this page for 100 s.
 fn of_the_best_fixed_if_rates_were_known(demonstration: Demonstration, seed: u64) -> f64 {
     let region = 1_500 - IP_AND_UDP - 17;
-    let packet = Duration::from_nanos(1_500 * 8 * 1_000_000_000 / 5_000_000);
+    let packet = Duration::from_micros(1_500 * 8 / 5);
     let fading = Fading::new(demonstration.model()).expect("a demonstration");
     let fades = fading.fades(&Rng::from_seed(seed).child("forward"));
     let (mut fixed, mut known) = ([0.0; 15], 0.0);

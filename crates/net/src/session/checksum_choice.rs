@@ -11,6 +11,8 @@
 //!
 //! # Promises
 //! - Data leaves unchecked only where most such probes were answered lately.
+//! - Where so many bits are wrong that hardly anything checked arrives, reports of losses do not arrive either: a trial begins
+//!   where checked probes fared worse than unchecked ones, and where data was told nothing of for seconds.
 //! - It leaves checked again soon after nothing of it is told to arrive any more, and when the peer falls silent.
 //! - A trial that shows no damage, or that nothing arrives, is repeated after 10 s, then after twice that each time, to ten minutes.
 
@@ -23,6 +25,8 @@ use fulmar_proto::units::{Duration, Instant};
 const PAIRS: u32 = 8;
 /// Answers to probes of one form that show that the path carries that form.
 const CARRIED_ENOUGH: u32 = PAIRS / 2;
+/// Checked probes that were answered less often than unchecked ones, which shows that their checksum cost them.
+const FARED_WORSE: u32 = 3;
 /// The time between two pairs, unless half a round trip is longer.
 const PAIR_EVERY: Duration = Duration::from_millis(25);
 /// The time for the last answers, beside two round trips.
@@ -39,6 +43,10 @@ const LOSS_MIN: f64 = 0.005;
 /// The losses that make a look shorter where their share is [`LOSS_HEAVY`]: hardly anything passes, and little leaves.
 const LOST_ENOUGH: u64 = 8;
 const LOSS_HEAVY: f64 = 0.25;
+/// Checked data datagrams of which nothing was told, and for how long beside two round trips, before a trial begins. An outage
+/// is known earlier, and reports come once a second.
+const UNHEARD_MANY: u64 = 8;
+const UNHEARD_TIME: Duration = Duration::from_secs(4);
 /// Datagrams that arrive in a trial, and its longest time.
 const TRIAL_DATAGRAMS: u64 = 512;
 const TRIAL_MAX: Duration = Duration::from_secs(5);
@@ -177,6 +185,9 @@ pub(super) struct ChecksumChoice {
     untold_bytes: u64,
     untold_since: Option<Instant>,
     untold_last: Instant,
+    /// Checked data datagrams that left since the peer last told what arrived, and the time of the first.
+    unheard: u64,
+    unheard_since: Option<Instant>,
     told: DamageCounts,
     passed: Passage,
 }
@@ -199,6 +210,8 @@ impl ChecksumChoice {
             untold_bytes: 0,
             untold_since: None,
             untold_last: Instant::START,
+            unheard: 0,
+            unheard_since: None,
             told: DamageCounts {
                 whole: 0,
                 mended: 0,
@@ -239,6 +252,36 @@ impl ChecksumChoice {
         self.untold_since.get_or_insert(now);
     }
 
+    /// Notes that data left with a checksum.
+    pub(super) fn on_sent_checked(&mut self, now: Instant) {
+        self.unheard += 1;
+        self.unheard_since.get_or_insert(now);
+    }
+
+    const fn forget_unheard(&mut self) {
+        self.unheard = 0;
+        self.unheard_since = None;
+    }
+
+    /// The time at which a trial begins because nothing is told of checked data.
+    fn unheard_until(&self, begins_at: Instant, round_trip: Duration) -> Option<Instant> {
+        let since = self
+            .unheard_since
+            .filter(|_| self.unheard >= UNHEARD_MANY)?;
+        Some((since + UNHEARD_TIME + round_trip * 2).max(begins_at))
+    }
+
+    fn try_it(&mut self, now: Instant) -> ChecksumDecision {
+        let from = self.told;
+        self.phase = Phase::Trial { since: now, from };
+        self.forget_untold();
+        self.forget_unheard();
+        ChecksumDecision {
+            is_unchecked: true,
+            why: None,
+        }
+    }
+
     const fn forget_untold(&mut self) {
         self.untold = 0;
         self.untold_bytes = 0;
@@ -276,6 +319,7 @@ impl ChecksumChoice {
             // The path may be another one.
             *at = (*at).min(now + ASK_SOON);
         }
+        self.forget_unheard();
         let why = ChecksumReason::Silence;
         self.is_unchecked().then(|| self.leave(now + ASK_SOON, why))
     }
@@ -297,7 +341,7 @@ impl ChecksumChoice {
         match self.phase {
             Phase::Waiting(at) => at,
             Phase::Asking { next_at, .. } => Some(next_at),
-            Phase::Checked { .. } => None,
+            Phase::Checked { at, .. } => self.unheard_until(at, round_trip),
             Phase::Trial { since, .. } => {
                 let end = since + TRIAL_MAX;
                 Some(self.untold_until(round_trip).map_or(end, |at| at.min(end)))
@@ -354,7 +398,9 @@ impl ChecksumChoice {
                 next_at,
                 answered: [checked, unchecked],
             } if pairs >= PAIRS && next_at <= now => {
-                if unchecked >= CARRIED_ENOUGH {
+                if unchecked >= CARRIED_ENOUGH && unchecked >= checked + FARED_WORSE {
+                    Some(self.try_it(now))
+                } else if unchecked >= CARRIED_ENOUGH {
                     Some(self.check(now, ChecksumReason::Carried))
                 } else if checked >= CARRIED_ENOUGH && unchecked == 0 {
                     Some(self.leave(now + ASK_AGAIN, ChecksumReason::NotCarried))
@@ -362,6 +408,11 @@ impl ChecksumChoice {
                     self.phase = Phase::Waiting(Some(now + ASK_SOON));
                     None
                 }
+            }
+            Phase::Checked { at, .. }
+                if (self.unheard_until(at, round_trip)).is_some_and(|until| until <= now) =>
+            {
+                Some(self.try_it(now))
             }
             Phase::Trial { since, .. } if since + TRIAL_MAX <= now => self.end_trial(now),
             _ => None,
@@ -385,6 +436,7 @@ impl ChecksumChoice {
     /// Takes the numbers of datagrams that left and that arrived, as the peer reports them.
     pub(super) fn on_passage(&mut self, now: Instant, passed: Passage) -> Option<ChecksumDecision> {
         self.passed = passed;
+        self.forget_unheard();
         let Phase::Checked { at, seen } = &mut self.phase else {
             return None;
         };
@@ -398,13 +450,7 @@ impl ChecksumChoice {
         if *at > now || share(lost, sent) < LOSS_MIN {
             return None;
         }
-        let from = self.told;
-        self.phase = Phase::Trial { since: now, from };
-        self.forget_untold();
-        Some(ChecksumDecision {
-            is_unchecked: true,
-            why: None,
-        })
+        Some(self.try_it(now))
     }
 
     /// Takes what became of unchecked datagrams, as the peer tells it.

@@ -236,3 +236,57 @@ fn less_damage_than_parity_costs_keeps_the_checksum() {
     assert!(!decision.is_unchecked);
     assert!(matches!(decision.why, Some(ChecksumReason::NoDamage(_))));
 }
+
+#[test]
+fn where_checked_probes_fare_worse_data_is_tried_at_once() {
+    for (answered, tries) in [
+        ([1, 4], true),
+        ([4, 7], true),
+        ([2, 4], false),
+        ([8, 8], false),
+    ] {
+        let mut choice = ChecksumChoice::new();
+        choice.begin(at(0), true);
+        let (_, decision) = asked(&mut choice, answered);
+        let decision = decision.expect("they are carried");
+        assert_eq!(decision.is_unchecked, tries, "{answered:?}");
+        assert_eq!(decision.why.is_none(), tries, "{answered:?}");
+    }
+}
+
+#[test]
+fn where_nothing_is_told_of_checked_data_it_is_tried_unchecked() {
+    let (now, mut choice) = carried();
+    for sent in 0..UNHEARD_MANY {
+        assert_eq!(choice.next_at(TRIP), None, "after {sent}");
+        choice.on_sent_checked(now);
+    }
+    let end = now + UNHEARD_TIME + TRIP * 2;
+    assert_eq!(choice.next_at(TRIP), Some(end));
+    assert_eq!(choice.due(end - Duration::from_nanos(1), TRIP), None);
+    let decision = choice.due(end, TRIP).expect("a trial");
+    assert!(decision.is_unchecked && decision.why.is_none());
+    let over = choice.next_at(TRIP).expect("its end");
+    assert_eq!(over, end + TRIAL_MAX);
+    choice.due(over, TRIP).expect("it ends");
+    for _ in 0..UNHEARD_MANY {
+        choice.on_sent_checked(over);
+    }
+    let next = choice.next_at(TRIP).expect("the next trial");
+    assert_eq!(next, over + TRIAL_AGAIN, "after the pause at the earliest");
+}
+
+#[test]
+fn what_arrives_checked_and_what_is_lost_in_an_outage_begins_no_trial() {
+    let (now, mut choice) = carried();
+    for _ in 0..UNHEARD_MANY {
+        choice.on_sent_checked(now);
+    }
+    assert!(!passed(&mut choice, now, 20, 20));
+    assert_eq!(choice.next_at(TRIP), None);
+    for _ in 0..UNHEARD_MANY {
+        choice.on_sent_checked(now);
+    }
+    assert_eq!(choice.on_down(now), None);
+    assert_eq!(choice.next_at(TRIP), None);
+}

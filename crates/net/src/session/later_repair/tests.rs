@@ -111,7 +111,7 @@ fn memory_is_bounded_and_what_is_old_is_forgotten() {
     assert_eq!(later.sealed.len(), SEALED_OCTETS_MAX / 1_400);
     assert_eq!(later.damaged.len(), DAMAGED_MAX);
     assert_eq!(later.damaged_octets, 64 * 1_450);
-    later.keep_damaged(copy(9_000, &[0; 60_000], at(5_000)));
+    later.keep_damaged(copy(9_000, &vec![0; 60_000], at(5_000)));
     assert!(later.damaged_octets <= DAMAGED_OCTETS_MAX && later.damaged.len() < DAMAGED_MAX);
     later.forget_old(at(7_001));
     assert_eq!((later.sealed.len(), later.sealed_octets), (0, 0));

@@ -228,8 +228,12 @@ impl<M: Carried> Session<M> {
         state.reports.on_sent(now);
         state.liveness.on_sent(now, Wants::Answer);
         state.mtu.on_sent(wire);
-        if let Some(choice) = state.checksum.as_mut().filter(|_| parity.is_armoured) {
-            choice.on_sent(now, len);
+        if let Some(choice) = &mut state.checksum {
+            if parity.is_armoured {
+                choice.on_sent(now, len);
+            } else if inner.kind != TransmitKind::Control {
+                choice.on_sent_checked(now);
+            }
         }
         if let Some(number) = number {
             let inside = state.index.inner_path();

@@ -94,7 +94,9 @@ mod tests {
             octets,
         });
         let mut written = Vec::new();
-        parts.iter().for_each(|part| part.write(&mut written));
+        for part in &parts {
+            part.write(&mut written);
+        }
         let frame = FurtherParity {
             slot: PathSlot::FIRST,
             parts: &written,
