@@ -290,7 +290,7 @@ fn where_what_is_lost_is_sent_again_nobody_is_better_than_the_best_fixed_parity_
 
 #[test]
 #[ignore = "other seeds, by which numbers were chosen"]
-fn other_seeds() {
+fn the_fades_of_other_seeds() {
     for seed in [107, 207] {
         for scale in [None, Some(1e-4)] {
             for demonstration in Demonstration::ALL {

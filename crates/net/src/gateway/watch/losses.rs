@@ -33,7 +33,7 @@ pub struct CauseFigures {
 }
 
 impl LossFigures {
-    /// The word for datagrams that arrived damaged beyond repair, beside those of [`LossCause`](fulmar_proto::damage::LossCause).
+    /// The word for datagrams that arrived damaged beyond repair, beside those of [`LossCause`].
     const BEYOND_REPAIR: &'static str = "beyond-repair";
 
     /// The losses that were told apart, the armoured datagrams of which the peer told, and so many that wrong bits in front of
