@@ -227,6 +227,10 @@ impl Start {
                 }
                 self.heard |= train.is_whole() && !is_spaced;
             }
+            if self.rate <= 0.0 {
+                // What left before anything was heard had no pace: a few that leave alone would stretch the round.
+                self.round_after = known.sent_last;
+            }
             let most = GROWTH * TRAIN_DATAGRAMS as f64 * packet / round_trip;
             let shown = self.by_train.unwrap_or(most / GROWTH) * OF_TRAIN;
             self.rate = shown.min(most);
@@ -460,6 +464,55 @@ mod tests {
             start.on_point(point, &known);
         }
         start.by_train() * 8e-6
+    }
+
+    #[test]
+    fn what_leaves_alone_behind_the_train_is_no_part_of_the_first_round() {
+        const FIRST: f64 = 12.5e6;
+        let delays = DelayGauge::default();
+        let mut start = Start::new(Some(FIRST));
+        for number in 0..TRAIN_DATAGRAMS {
+            start.on_sent(Instant::START, number, 0, true);
+        }
+        // The train; three that leave alone before it is heard of; then as many as the pace of before lets through, which
+        // wait once for something else.
+        let micros = |number: u64| match number {
+            0..10 => 120 * number,
+            10..13 => 50_000 + 120 * number,
+            _ => 100_000 + 140 * number,
+        };
+        let mut found = Vec::new();
+        for number in 0..100 {
+            let since = micros(number);
+            let left = if number < 10 { 0 } else { since };
+            let sent = Sent {
+                number,
+                octets: 1_500 * (number + 1),
+                at: Instant::START + Duration::from_micros(left),
+            };
+            let point = Point {
+                sent,
+                arrived: 1_500 * (number + 1),
+                marked: 0,
+                arrived_at: Duration::from_micros(since).as_secs_f64(),
+                queueing: if number == 14 { 0.003 } else { 0.0 },
+            };
+            let known = Known {
+                delays: &delays,
+                sent_last: number.max(12),
+                round_trip: 0.1,
+                packet: 1_500.0,
+                bound: f64::MAX,
+            };
+            if let Step::Found { rate, .. } = start.on_point(point, &known) {
+                found.push(rate);
+                break;
+            }
+        }
+        let [rate] = found[..] else {
+            panic!("nothing was found");
+        };
+        assert!(rate > FIRST * 0.7, "{rate}");
     }
 
     #[test]
