@@ -227,8 +227,9 @@ impl Start {
                 }
                 self.heard |= train.is_whole() && !is_spaced;
             }
-            if self.rate <= 0.0 {
-                // What left before anything was heard had no pace: a few that leave alone would stretch the round.
+            if self.rate <= 0.0 && self.first.is_some() {
+                // What left before anything was heard had no pace: a few that leave alone would stretch the round, at the
+                // end of which what was found before is given up.
                 self.round_after = known.sent_last;
             }
             let most = GROWTH * TRAIN_DATAGRAMS as f64 * packet / round_trip;
