@@ -1,11 +1,12 @@
 //! Bulk data for `scripts/speed` and `scripts/side-by-side`: a QUIC stream (quinn) or a TCP connection, both ends in turn.
-//! Requests and answers over QUIC for `scripts/requests` are in `requests`.
+//! Requests and answers over QUIC for `scripts/requests` are in `requests`, messages for `scripts/thin-flows` in `messages`.
 //!
 //! The octets are one block of pseudo-random data over and over. A sink counts the octets that come, and
 //! prints the count as JSON; a QUIC sink also when it is interrupted. quinn runs on one thread at each end,
 //! with CUBIC, its default, or its BBR, and TLS_AES_128_GCM (ring), and with flow-control windows wide
 //! enough not to matter on a loopback.
 
+mod messages;
 mod requests;
 
 use anyhow::{Context as _, bail};
@@ -27,6 +28,7 @@ const IDLE_MILLISECONDS_MAX: u32 = 120_000;
 const USAGE: &str = "usage: bulk tcp-source ADDRESS BYTES | tcp-sink ADDRESS | quic-source ADDRESS BYTES CERTIFICATE [bbr] \
     | quic-sink ADDRESS CERTIFICATE | hashed-source ADDRESS SECONDS | hashed-sink ADDRESS \
     | quic-answers ADDRESS CERTIFICATE [bbr] | quic-requests ADDRESS CERTIFICATE COUNT BYTES PATIENCE_SECONDS [bbr] \
+    | quic-messages-source ADDRESS CERTIFICATE SECONDS [bbr] | quic-messages-sink ADDRESS CERTIFICATE \
     | flows-source ADDRESS COUNT SECONDS | flows-sink ADDRESS COUNT SKIPPED_SECONDS COUNTED_SECONDS";
 
 fn main() -> anyhow::Result<()> {
@@ -48,6 +50,10 @@ fn main() -> anyhow::Result<()> {
             };
             requests::ask(to.parse()?, certificate, control == ["bbr"], &wanted)
         }
+        ["quic-messages-source", to, certificate, seconds, ref control @ ..] => {
+            messages::write(to.parse()?, certificate, control == ["bbr"], Duration::from_secs(seconds.parse()?))
+        }
+        ["quic-messages-sink", at, certificate] => messages::read(at.parse()?, certificate),
         ["hashed-source", to, seconds] => hashed_source(to.parse()?, Duration::from_secs(seconds.parse()?)),
         ["hashed-sink", at] => hashed_sink(at.parse()?),
         ["flows-source", to, count, seconds] => flows_source(to.parse()?, count.parse()?, Duration::from_secs(seconds.parse()?)),
