@@ -69,7 +69,7 @@ impl Traffic {
     }
 
     /// The time from the start to the write after `intervals` others, of a source that writes by the clock.
-    fn elapsed(&self, intervals: u64) -> Duration {
+    pub(crate) fn elapsed(&self, intervals: u64) -> Duration {
         match *self {
             Self::Bulk { .. } => Duration::ZERO,
             Self::ConstantRate { write, rate, .. } => {

@@ -46,6 +46,8 @@ pub(crate) enum NetworkEvent {
     Depart(WayId),
     /// Hops change.
     Change,
+    /// Somebody wants to know what was sent and delivered by now.
+    Mark,
 }
 
 /// A way as it is from a time on.

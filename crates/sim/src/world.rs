@@ -252,9 +252,9 @@ impl World {
             NetworkEvent::LinkFree(link) => self.network.free_link(self.now, link),
             NetworkEvent::Wake(id) => self.wake(id),
             NetworkEvent::Depart(way) => self.network.look_at_terminal(self.now, way),
+            NetworkEvent::Mark => self.mark(),
             NetworkEvent::Change => {
-                let delivered = self.measured().map(|meter| meter.delivered().0).sum();
-                self.marks.push((self.now, self.octets_sent(), delivered));
+                self.mark();
                 self.network.make_changes(self.now);
                 self.network.await_change();
             }
@@ -432,7 +432,17 @@ impl World {
         first.is_some_and(|flow| flow.plan.direction == AppDirection::Reverse)
     }
 
-    /// The times at which hops changed, with the octets that were sent by then, as [`World::octets_sent`] has them, and the
+    fn mark(&mut self) {
+        let delivered = self.measured().map(|meter| meter.delivered().0).sum();
+        self.marks.push((self.now, self.octets_sent(), delivered));
+    }
+
+    /// Marks this time, too, as if hops changed then.
+    pub fn mark_at(&mut self, at: Instant) {
+        self.network.queue.push(at, NetworkEvent::Mark);
+    }
+
+    /// The times at which hops changed, and others that were marked, with the octets that were sent by then, as [`World::octets_sent`] has them, and the
     /// octets of measured flows that were delivered.
     pub fn marks(&self) -> &[(Instant, u64, u64)] {
         &self.marks

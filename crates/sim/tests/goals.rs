@@ -242,3 +242,43 @@ fn in_random_scenarios_auto_is_near_the_best_fixed_setting() {
     assert!(comparisons.iter().all(|one| one.error.is_none()));
     assert!(summary.median >= 0.98 && ratios[ratios.len() / 4] >= 0.93);
 }
+
+/// The links of issue 21, point 2, and every fixed setting.
+#[test]
+#[ignore = "prints a table"]
+fn messages_with_a_deadline_beside_every_fixed_setting() {
+    const IN_TIME: &str = include_str!("../../../scenarios/messages-in-time.toml");
+    let on_off = "on-off 50% period 100ms";
+    let links = [
+        ("10%", "150ms"),
+        ("30%", "150ms"),
+        (on_off, "150ms"),
+        (on_off, "300ms"),
+    ];
+    let scenarios: Vec<AutoScenario> = links
+        .iter()
+        .map(|(loss, deadline)| {
+            let text = IN_TIME
+                .replace(on_off, loss)
+                .replace("\"150ms\"", &format!("\"{deadline}\""));
+            beside(&text).expect("it can be compared")
+        })
+        .collect();
+    let progress = ExperimentProgress::default();
+    let comparisons = compare(&scenarios, 0, &progress).expect("threads");
+    for ((loss, deadline), one) in links.iter().zip(&comparisons) {
+        assert_eq!(one.error, None);
+        println!("{loss}, {deadline}: {:.4?} of the best", one.of_best);
+        for row in [&one.auto].into_iter().chain(one.fixed.iter().take(5)) {
+            println!(
+                "  {:<40} {:.4}, in time {:.5}, late {:.5}, {:.3} x {:?}",
+                row.setting,
+                row.score,
+                row.in_time.unwrap_or_default(),
+                row.late.unwrap_or_default(),
+                row.octets,
+                row.unfit
+            );
+        }
+    }
+}

@@ -9,11 +9,72 @@ const WORTH_CHANGING: u64 = 32;
 /// The packets that are worth it to save one message from missing, beyond those that may. The score of `fulmar sim
 /// --auto-vs-fixed` has the same worth.
 const MISS_WORTH: u64 = 50;
+/// The standard errors that loss must have for it to be taken as it was counted.
+const SURE: u64 = 8;
 /// The part of the residual within which a plan stays although it no longer quite holds the goal.
 const TOLERATED: u64 = 8;
 
+/// The outlooks between which the true one lies: the loss as it was counted, or where that is not sure, by a standard error less
+/// and more.
+struct Outlooks {
+    each: Vec<Outlook>,
+    wanted: Odds,
+}
+
+/// A plan beside others.
+#[derive(Clone, Copy)]
+struct Weighed {
+    plan: RepairPlan,
+    prediction: Prediction,
+    /// The packets that it costs, and those that would be worth it to save the messages that miss beyond those that may.
+    worth: Odds,
+}
+
+impl Outlooks {
+    fn of(goal: &DeliveryGoal, seen: (&LossPattern, &FlowShape)) -> Self {
+        let error = seen.0.doubt();
+        let is_sure = error.by(SURE) <= seen.0.loss();
+        let leanings = if is_sure {
+            vec![(Odds::NEVER, Odds::NEVER)]
+        } else {
+            vec![(Odds::NEVER, error), (error, Odds::NEVER)]
+        };
+        let outlook = |leaning| Outlook::of(goal, seen, leaning);
+        Self {
+            each: leanings.into_iter().map(outlook).collect(),
+            wanted: goal.missed(),
+        }
+    }
+
+    fn weigh(&mut self, plan: RepairPlan) -> Weighed {
+        let count = self.each.len() as u64;
+        let (mut missed, mut cost, mut beyond) = (Odds::NEVER, Odds::NEVER, Odds::NEVER);
+        for outlook in &mut self.each {
+            let expected = outlook.predict(plan);
+            missed = missed.plus(expected.missed);
+            cost = cost.plus(expected.cost);
+            beyond = beyond.plus(expected.missed.less(self.wanted));
+        }
+        let (missed, cost, beyond) = (missed.part(count), cost.part(count), beyond.part(count));
+        Weighed {
+            plan,
+            prediction: Prediction { missed, cost },
+            worth: cost.plus(beyond.by(MISS_WORTH)),
+        }
+    }
+
+    fn is_in_bursts(&self) -> bool {
+        self.each.iter().any(Outlook::is_in_bursts)
+    }
+
+    /// The rounds of repetition that arrive in time.
+    fn rounds(&self) -> usize {
+        self.each.first().map_or(0, |outlook| outlook.rounds)
+    }
+}
+
 impl RepairPlan {
-    /// The cheapest plan that holds the goal, and else the one of which packets and misses are worth least; none costs more than repetition
+    /// The plan that is worth most of those that hold the goal, and else of all; none costs more than repetition
     /// alone by more than `overhead_percent` of the data, or than the data alone where messages are given up. `now` is the plan in use: it stays unless another is worth it.
     pub fn choose(
         goal: &DeliveryGoal,
@@ -24,28 +85,24 @@ impl RepairPlan {
         if pattern.loss() == Odds::NEVER {
             return (Self::PLAIN, Prediction::NOTHING_LOST);
         }
-        let mut outlook = Outlook::of(goal, pattern, shape);
-        let plain = outlook.predict(Self::PLAIN);
+        let mut outlooks = Outlooks::of(goal, (pattern, shape));
+        let plain = outlooks.weigh(Self::PLAIN).prediction.cost;
         let least = if goal.takes_back() {
             Odds::ALWAYS
         } else {
-            plain.cost
+            plain
         };
-        let most = least.plus(Odds::of(u64::from(overhead_percent), 100));
+        let cap = least.plus(Odds::of(u64::from(overhead_percent), 100));
         let wanted = goal.missed();
-        let current = outlook.predict(now);
-        let holds = |prediction: &Prediction, wanted| {
-            prediction.missed <= wanted && prediction.cost <= most
-        };
-        let worth = |prediction: &Prediction| {
-            let beyond = prediction.missed.less(wanted);
-            beyond.by(MISS_WORTH).plus(prediction.cost)
+        let current = outlooks.weigh(now);
+        let holds = |weighed: &Weighed, wanted| {
+            weighed.prediction.missed <= wanted && weighed.prediction.cost <= cap
         };
         let stays = holds(&current, wanted.plus(wanted.part(TOLERATED)));
         // Symbols are of use where messages wait for each other, or where no repetition comes in time.
-        let is_alone = goal.order == DeliveryOrder::Any && outlook.rounds > 0;
+        let is_alone = goal.order == DeliveryOrder::Any && outlooks.rounds() > 0;
         // Nothing is gained by waiting where losses come alone.
-        let put_off_max = if outlook.is_in_bursts() {
+        let put_off_max = if outlooks.is_in_bursts() {
             PUT_OFF_MAX
         } else {
             0
@@ -56,38 +113,38 @@ impl RepairPlan {
             })
             .filter(|_| is_alone);
         let together = Self::together().filter(|_| !is_alone);
-        let mut best: Option<(Self, Prediction)> = None;
+        let mut best: Option<(Weighed, bool)> = None;
         for plan in alone.chain(together) {
-            let best_held = best.filter(|(_, best)| holds(best, wanted));
+            let held = best.filter(|(_, holds)| *holds);
             // What cannot be cheaper need not be predicted.
             let least = plan.least_cost();
-            if least > most || best_held.is_some_and(|(_, best)| least >= best.cost) {
+            if least > cap || held.is_some_and(|(best, _)| least >= best.worth) {
                 continue;
             }
-            let prediction = outlook.predict(plan);
-            if prediction.cost > most {
+            let weighed = outlooks.weigh(plan);
+            if weighed.prediction.cost > cap {
                 continue;
             }
-            let is_better = match (holds(&prediction, wanted), &best_held, &best) {
-                (_, _, None) => true,
-                (true, Some((_, held)), _) => prediction.cost < held.cost,
-                (false, None, Some((_, best))) => worth(&prediction) < worth(best),
-                (holds, _, _) => holds,
-            };
+            let is_held = holds(&weighed, wanted);
+            let is_better = best.is_none_or(|(best, best_holds)| {
+                let is_worth_more = weighed.worth < best.worth;
+                is_held && (!best_holds || is_worth_more) || !best_holds && is_worth_more
+            });
             if is_better {
-                best = Some((plan, prediction));
+                best = Some((weighed, is_held));
             }
         }
         // What comes in no time may be left alone, if nobody waits for it.
-        let dear = goal.takes_back() && plain.cost > most;
+        let dear = goal.takes_back() && plain > cap;
         let last = if dear { Self::NOTHING } else { Self::PLAIN };
-        let best = best.unwrap_or_else(|| (last, outlook.predict(last)));
-        let saved = current.cost.less(best.1.cost);
-        if stays && saved <= current.cost.part(WORTH_CHANGING) {
-            (now, current)
+        let best = best.map_or_else(|| outlooks.weigh(last), |(best, _)| best);
+        let saved = current.worth.less(best.worth);
+        let used = if stays && saved <= current.worth.part(WORTH_CHANGING) {
+            current
         } else {
             best
-        }
+        };
+        (used.plan, used.prediction)
     }
 }
 
@@ -171,6 +228,25 @@ mod tests {
             assert!(prediction.cost <= most, "{cap}: {prediction:?}");
             assert!(prediction.missed < plain.1.missed, "{cap}: {prediction:?}");
         }
+    }
+
+    #[test]
+    fn who_has_seen_little_of_a_loss_fears_more_misses_and_pays_for_fewer() {
+        // One of five, of 10 and of 4,000.
+        let seen = |count: u32| {
+            let mut pattern = LossPattern::default();
+            (0..count).for_each(|n| pattern.note(TpduSeq(n * 100), n % 5 == 2));
+            pattern
+        };
+        let near = goal(60 * MS, DeliveryOrder::Kept);
+        let (little, much) = (seen(10), seen(4_000));
+        let difference = little
+            .loss()
+            .millionths()
+            .abs_diff(much.loss().millionths());
+        assert!(difference < 5_000, "{difference}");
+        let (feared, known) = (chosen(&near, 200, &little), chosen(&near, 200, &much));
+        assert!(feared.1.cost > known.1.cost, "{feared:?} {known:?}");
     }
 
     #[test]

@@ -1,9 +1,21 @@
 //! The prediction for a plan: the messages that miss the deadline, and the packets it takes.
 
 use super::busy::{Busy, HORIZON, Mending, ROUNDS, STEPS, Together};
-use super::plan::{AHEAD_MAX, FlowShape, PUT_OFF_MAX, Prediction, RepairPlan};
+use super::plan::{AHEAD_MAX, FlowShape, PUT_OFF_MAX, RepairPlan};
 use super::{Deliver, DeliveryGoal, DeliveryOrder, LossPattern, Odds};
 use crate::units::Duration;
+
+/// The most loss that is reckoned with where more is feared than was seen.
+const WORST: Odds = Odds::of(19, 20);
+
+/// The expectation of a plan at one loss.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    /// Messages that miss the deadline.
+    pub(super) missed: Odds,
+    /// Packets for each message.
+    pub(super) cost: Odds,
+}
 
 /// The losses that plans are weighed against.
 pub(super) struct Outlook {
@@ -33,23 +45,29 @@ fn steps(span: Duration, gap: Duration) -> (usize, usize) {
 }
 
 impl Outlook {
-    pub(super) fn of(goal: &DeliveryGoal, pattern: &LossPattern, shape: &FlowShape) -> Self {
+    /// The outlook where the loss is by `more` more and by `less` less than the pattern has it.
+    pub(super) fn of(
+        goal: &DeliveryGoal,
+        (pattern, shape): (&LossPattern, &FlowShape),
+        (more, less): (Odds, Odds),
+    ) -> Self {
+        let leaning = |odds: Odds| odds.plus(more).less(less).min(WORST.max(odds));
         let left = goal.deadline.saturating_sub(shape.one_way);
         let round = shape.round.as_nanos().max(1);
         let gaps = shape.round.as_nanos() / shape.gap.as_nanos().max(1);
         let gaps = u32::try_from(gaps).unwrap_or(u32::MAX).max(1);
-        let again = pattern.after_a_loss(gaps);
+        let again = leaning(pattern.after_a_loss(gaps));
         let put_off = core::array::from_fn(|messages| {
             let messages = u32::try_from(messages).unwrap_or_default();
-            let again = pattern.after_a_loss(gaps.saturating_add(messages));
+            let again = leaning(pattern.after_a_loss(gaps.saturating_add(messages)));
             let round = (shape.round + shape.gap * messages).as_nanos().max(1);
             let rounds = usize::try_from(left.as_nanos() / round).unwrap_or(usize::MAX);
             (Together::of(again), rounds)
         });
         Self {
             goal: *goal,
-            loss: pattern.loss(),
-            behind: pattern.behind_a_loss(),
+            loss: leaning(pattern.loss()),
+            behind: leaning(pattern.behind_a_loss()),
             again: Together::of(again),
             put_off,
             left_steps: steps(left, shape.gap).0,
@@ -68,7 +86,7 @@ impl Outlook {
             .any(|again| again != self.loss)
     }
 
-    pub(super) fn predict(&mut self, plan: RepairPlan) -> Prediction {
+    pub(super) fn predict(&mut self, plan: RepairPlan) -> Expected {
         if plan.ahead_quarters == 0 && self.goal.order == DeliveryOrder::Any {
             self.predict_alone(plan)
         } else {
@@ -77,7 +95,7 @@ impl Outlook {
     }
 
     /// Messages that do not wait for each other, without symbols: each has its rounds.
-    fn predict_alone(&self, plan: RepairPlan) -> Prediction {
+    fn predict_alone(&self, plan: RepairPlan) -> Expected {
         let by_deadline = self.goal.deliver == Deliver::ByDeadline;
         let (again, rounds) = &self.put_off[usize::from(plan.put_off.min(PUT_OFF_MAX))];
         let (mut open, mut cost) = (self.loss, Odds::ALWAYS);
@@ -97,11 +115,11 @@ impl Outlook {
                 missed = open;
             }
         }
-        Prediction { missed, cost }
+        Expected { missed, cost }
     }
 
     /// Messages in order, or with symbols that mend one with the help of others.
-    fn predict_together(&mut self, plan: RepairPlan) -> Prediction {
+    fn predict_together(&mut self, plan: RepairPlan) -> Expected {
         let repeated = (plan.times, self.round_steps);
         let mending = Mending::new(plan.ahead_quarters, repeated, (self.behind, &self.again));
         let busy = Busy::of(&mending);
@@ -129,7 +147,7 @@ impl Outlook {
         } else {
             waits.and(self.late(plan.ahead_quarters, &mending, &busy))
         };
-        Prediction {
+        Expected {
             missed: missed.min(Odds::ALWAYS),
             cost: plan.least_cost().plus(waits.and(again)),
         }

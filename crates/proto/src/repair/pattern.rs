@@ -17,6 +17,8 @@ const BETTER: u64 = 6;
 /// The same, and the losses beyond them, for a link to be worse.
 const WORSE: u64 = 9;
 const WORSE_LOSSES: u64 = 1;
+/// The transmissions below which an estimate is young.
+const YOUNG: u32 = 128;
 /// All of a share.
 const ONE: u64 = 1 << 16;
 
@@ -160,6 +162,20 @@ impl LossPattern {
     /// The standard error of [`LossPattern::loss`].
     pub fn error(&self) -> Odds {
         self.loss().error_over(self.loss.weight())
+    }
+
+    /// The error of [`LossPattern::loss`] as it is to be feared: as if one transmission more had been lost and one had arrived, so
+    /// that a few alike do not make sure.
+    pub fn doubt(&self) -> Odds {
+        let counted = self.loss.weight();
+        let lost = self.loss().by(counted.into()).plus(Odds::ALWAYS);
+        let feared = lost.part(u64::from(counted) + 2);
+        feared.error_over(counted)
+    }
+
+    /// Whether so little was seen since the beginning, or since the link changed, that each transmission tells much.
+    pub const fn is_young(&self) -> bool {
+        self.loss.weight() < YOUNG
     }
 
     /// The share that is lost of what follows a loss: more than [`LossPattern::loss`] only if that is sure.

@@ -1,5 +1,6 @@
 //! The result of one scenario: a row for each setting, and the best of them in hindsight.
 
+use super::hindsight::{LinkPart, switched};
 use super::score::{Achieved, OVERHEAD_TOLERATED, ScoredGoal};
 use super::{AutoScenario, FixedSetting, RunAchieved};
 use serde::Serialize;
@@ -67,6 +68,11 @@ pub struct AutoComparison {
     pub of_best: Option<f64>,
     /// Whether no fixed setting is within a hundredth of the best in every part of the run.
     pub best_changes: bool,
+    /// The score of one who switches between the fixed settings over that of the best of them, knowing of each change on time, and
+    /// following it a round trip and 16 messages later; none if hops do not change, or if it is bulk.
+    pub knowing_of_best: Option<f64>,
+    /// The same, following.
+    pub following_of_best: Option<f64>,
     /// The first promise that was broken.
     pub error: Option<String>,
 }
@@ -74,14 +80,15 @@ pub struct AutoComparison {
 impl AutoComparison {
     /// The comparison of all runs, by setting; `None` of no runs.
     pub(super) fn of(scenario: &AutoScenario, runs: &[(usize, &RunAchieved)]) -> Option<Self> {
-        let of_setting = |setting: usize| -> Option<(Achieved, Vec<Achieved>)> {
+        let of_setting = |setting: usize| -> Option<(Achieved, Vec<LinkPart>)> {
             let mut own = runs.iter().filter(|(of, _)| *of == setting);
             let (_, first) = own.next()?;
             let (mut all, mut parts) = (first.all, first.parts.clone());
             for (_, run) in own {
                 all += run.all;
                 for (sum, part) in parts.iter_mut().zip(&run.parts) {
-                    *sum += *part;
+                    sum.unknown += part.unknown;
+                    sum.known += part.known;
                 }
             }
             Some((all, parts))
@@ -92,7 +99,7 @@ impl AutoComparison {
             let (once, _) = of_setting(ONCE_AT + 1)?;
             Some(base.octets() + (more + OVERHEAD_TOLERATED) * once.octets())
         });
-        let row = |setting: String, all: &Achieved, parts: &[Achieved]| {
+        let row = |setting: String, all: &Achieved, parts: &[LinkPart]| {
             let is_messages = matches!(scenario.goal, ScoredGoal::Messages { .. });
             let share =
                 |count: u64| is_messages.then(|| count as f64 / all.fates.total().max(1) as f64);
@@ -116,30 +123,45 @@ impl AutoComparison {
                 parts: parts
                     .iter()
                     .filter(|_| several)
-                    .map(|part| part.score(scenario.goal))
+                    .map(|part| part.all().score(scenario.goal))
                     .collect(),
             }
         };
         let auto = row(AUTO.to_owned(), &auto_all, &auto_parts);
         let grid = FixedSetting::grid();
+        let mut fitting: Vec<Vec<LinkPart>> = Vec::new();
         let mut fixed: Vec<SettingScore> = grid
             .iter()
             .enumerate()
             .filter_map(|(index, setting)| {
                 let (all, parts) = of_setting(index + 1)?;
-                Some(row(setting.to_string(), &all, &parts))
+                let row = row(setting.to_string(), &all, &parts);
+                if row.unfit.is_none() && !row.parts.is_empty() {
+                    fitting.push(parts);
+                }
+                Some(row)
             })
             .collect();
+        let is_messages = matches!(scenario.goal, ScoredGoal::Messages { .. });
+        let switched = of_setting(1)
+            .filter(|_| is_messages)
+            .and_then(|(_, plain)| {
+                let parts: Vec<&[LinkPart]> = fitting.iter().map(Vec::as_slice).collect();
+                switched(scenario.goal, &parts, &plain, most)
+            });
         fixed.sort_by(|a, b| {
             let fits = |row: &SettingScore| row.unfit.is_some();
             (fits(a).cmp(&fits(b))).then(b.score.total_cmp(&a.score))
         });
         let best = fixed.first().filter(|row| row.unfit.is_none());
         let own = auto.unfit.map_or(auto.score, |_| 0.0);
+        let of_best = |score: Option<f64>| Some(score? / best?.score);
         Some(Self {
             scenario: scenario.name.clone(),
-            of_best: best.map(|best| own / best.score),
+            of_best: of_best(Some(own)),
             best_changes: best_changes(&fixed),
+            knowing_of_best: of_best(switched.map(|switched| switched.knowing)),
+            following_of_best: of_best(switched.map(|switched| switched.following)),
             error: runs.iter().find_map(|(_, run)| run.error.clone()),
             auto,
             fixed,

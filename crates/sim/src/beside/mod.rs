@@ -6,6 +6,7 @@
 //! comparisons in a few figures.
 
 pub mod comparison;
+mod hindsight;
 pub mod random;
 pub mod score;
 mod setting;
@@ -17,11 +18,12 @@ pub use setting::FixedSetting;
 use crate::app::Traffic;
 use crate::experiment::{ExperimentError, ExperimentProgress, pool};
 use crate::measure::flow::{FlowMeter, FlowPunctuality};
-use crate::scenario::{FlowPlan, PointPlan, TransportPlan};
+use crate::scenario::{FlowPlan, HopPlan, PointPlan, TransportPlan};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, Ordering};
 use fulmar_proto::repair::Deliver;
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Duration, Instant};
+use hindsight::{LEARNED_FROM, LinkPart};
 use rayon::prelude::*;
 use score::{Achieved, ScoredGoal};
 
@@ -38,6 +40,8 @@ pub struct AutoScenario {
     wants_all: bool,
     /// The octets for each octet of message that the goal allows beyond those of this setting of the grid.
     overhead: Option<(usize, f64)>,
+    /// The times at which each part's change can be known, the first part's being the start.
+    known_at: Vec<Instant>,
 }
 
 /// A scenario that cannot be compared.
@@ -61,7 +65,7 @@ pub enum NotComparable {
 #[derive(Clone, Debug)]
 struct RunAchieved {
     all: Achieved,
-    parts: Vec<Achieved>,
+    parts: Vec<LinkPart>,
     /// A broken promise.
     error: Option<String>,
 }
@@ -121,6 +125,7 @@ impl AutoScenario {
             overhead: percent
                 .filter(|_| !bulk)
                 .map(|percent| (usize::from(takes_back), f64::from(percent) / 100.0)),
+            known_at: known_at(plan, flow),
         })
     }
 
@@ -159,8 +164,9 @@ impl AutoScenario {
         let seed = plan.run.seed.wrapping_add(task.run as u64);
         let mut world = World::new(plan, seed, &WorldOptions::default())
             .expect("reading a plan checks every channel's settings");
+        self.known_at.iter().for_each(|at| world.mark_at(*at));
         let end = world.run(cancel);
-        (end != EndReason::Cancelled).then(|| RunAchieved::of(&world))
+        (end != EndReason::Cancelled).then(|| RunAchieved::of(&world, &self.known_at))
     }
 }
 
@@ -214,8 +220,42 @@ fn slowest(plan: &PointPlan) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
+/// The time from each change on, the start being the first, after which it can be known, but not later than the next change.
+fn known_at(plan: &PointPlan, flow: &FlowPlan) -> Vec<Instant> {
+    let mut changes: Vec<Instant> = (plan.hops.iter().flat_map(|hop| &hop.changes))
+        .map(|change| Instant::START + change.at)
+        .collect();
+    changes.sort_unstable();
+    changes.dedup();
+    let learned = flow.traffic.elapsed(LEARNED_FROM);
+    // The round trip at that time, as far as delay makes it.
+    let round_trip = |at: Instant| -> Duration {
+        let hop = |hop: &HopPlan| {
+            let now = hop
+                .changes
+                .iter()
+                .rfind(|one| Instant::START + one.at <= at);
+            let (there, back) = now.map_or((&hop.forward, &hop.reverse), |one| {
+                (&one.forward, &one.reverse)
+            });
+            there.delay + back.delay
+        };
+        plan.hops
+            .iter()
+            .map(hop)
+            .fold(Duration::ZERO, |sum, one| sum + one)
+    };
+    let begins = [Instant::START].into_iter().chain(changes.iter().copied());
+    let ends = changes.iter().copied().chain([Instant::FAR_FUTURE]);
+    let known = |(from, to): (Instant, Instant)| {
+        let before_next = to - Duration::from_nanos(1);
+        (from + round_trip(from) + learned).clamp(from + Duration::from_nanos(1), before_next)
+    };
+    begins.zip(ends).map(known).collect()
+}
+
 impl RunAchieved {
-    fn of(world: &World) -> Self {
+    fn of(world: &World, known_at: &[Instant]) -> Self {
         let meters: Vec<&FlowMeter> = world.measured().collect();
         let marks = world.marks();
         let begin = (Instant::START, 0, 0);
@@ -223,6 +263,7 @@ impl RunAchieved {
         let ends: Vec<_> = marks.iter().copied().chain([end]).collect();
         let begins = [begin].into_iter().chain(marks.iter().copied());
         let over = world.now();
+        let begins_at: Vec<Instant> = begins.clone().map(|(at, _, _)| at).collect();
         let parts: Vec<Achieved> = begins
             .zip(&ends)
             .map(|((from, sent, came), &(to, sent_by, came_by))| {
@@ -243,6 +284,7 @@ impl RunAchieved {
         for part in &parts {
             all += *part;
         }
+        let parts = by_change(begins_at, &parts, known_at);
         let spans = meters.iter().filter_map(|meter| meter.lifetime());
         let longest = spans.map(|(from, to)| to.saturating_since(from)).max();
         all.seconds = longest.unwrap_or_default().as_secs_f64();
@@ -253,6 +295,24 @@ impl RunAchieved {
             error: world.error(),
         }
     }
+}
+
+/// The pieces of a run, each with the time at which it begins, by part.
+fn by_change(begins: Vec<Instant>, pieces: &[Achieved], known_at: &[Instant]) -> Vec<LinkPart> {
+    let mut parts: Vec<LinkPart> = Vec::new();
+    for (at, piece) in begins.into_iter().zip(pieces) {
+        if known_at.contains(&at) {
+            if let Some(part) = parts.last_mut() {
+                part.known += *piece;
+            }
+        } else {
+            parts.push(LinkPart {
+                unknown: *piece,
+                ..LinkPart::default()
+            });
+        }
+    }
+    parts
 }
 
 fn delivered(meters: &[&FlowMeter]) -> u64 {

@@ -58,6 +58,11 @@ impl Achieved {
         self.sent as f64 / of.max(1) as f64
     }
 
+    /// Octets of message for each message.
+    pub(super) fn octets_each(&self) -> f64 {
+        self.written as f64 / self.fates.total().max(1) as f64
+    }
+
     /// The share of messages that came in time.
     pub fn in_time(&self) -> f64 {
         self.fates.in_time as f64 / self.fates.total().max(1) as f64

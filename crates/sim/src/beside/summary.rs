@@ -20,6 +20,11 @@ pub struct BesideSummary {
     pub changing: usize,
     /// Those of them in which `auto` is ahead of every fixed setting.
     pub ahead: usize,
+    /// Those of them in which one would be who knows in hindsight which fixed setting is the best in each part, and who knows of
+    /// each change on time.
+    pub ahead_knowing: usize,
+    /// The same of one who follows changes.
+    pub ahead_following: usize,
     /// Scenarios in which `auto` does not fit its goal.
     pub unfit: usize,
 }
@@ -38,6 +43,10 @@ impl BesideSummary {
         let mut ratios: Vec<f64> = comparisons.iter().filter_map(|one| one.of_best).collect();
         ratios.sort_by(f64::total_cmp);
         let changing = comparisons.iter().filter(|one| one.best_changes);
+        let ahead = |ratio: fn(&AutoComparison) -> Option<f64>| {
+            let is_ahead = |one: &&AutoComparison| ratio(one).is_some_and(|ratio| ratio > 1.0);
+            changing.clone().filter(is_ahead).count()
+        };
         Self {
             scenarios: ratios.len(),
             without_best: comparisons.len() - ratios.len(),
@@ -45,9 +54,9 @@ impl BesideSummary {
             fifth_percentile: at(&ratios, 0.05),
             worst: at(&ratios, 0.0),
             changing: changing.clone().count(),
-            ahead: changing
-                .filter(|one| one.of_best.is_some_and(|of_best| of_best > 1.0))
-                .count(),
+            ahead: ahead(|one| one.of_best),
+            ahead_knowing: ahead(|one| one.knowing_of_best),
+            ahead_following: ahead(|one| one.following_of_best),
             unfit: comparisons
                 .iter()
                 .filter(|one| one.auto.unfit.is_some())

@@ -138,6 +138,11 @@ pub struct FlowPunctuality {
 }
 
 impl FlowPunctuality {
+    /// Pieces that came too late or not at all.
+    pub const fn missed(&self) -> u64 {
+        self.late + self.lost
+    }
+
     /// All of them.
     pub const fn total(&self) -> u64 {
         self.in_time + self.late + self.lost

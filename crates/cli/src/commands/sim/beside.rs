@@ -294,12 +294,15 @@ fn tell_many(comparisons: &[AutoComparison]) -> Result<(), Failure> {
         worst,
         changing,
         ahead,
+        ahead_knowing,
+        ahead_following,
         unfit,
     } = summary;
     output::line(&format!(
         "{table}\n{scenarios} scenarios, {} fixed settings; auto over the best of them in hindsight: median {median:.4}, \
          5th percentile {fifth_percentile:.4}, worst {worst:.4}\n\
-         ahead of every fixed setting in {ahead} of {changing} scenarios whose best setting changes on the way\n\
+         ahead of every fixed setting in {ahead} of {changing} scenarios whose best setting changes on the way; who switches between \
+         the best fixed settings of each part, as hindsight knows them, in {ahead_knowing}, and if he follows changes later in {ahead_following}\n\
          auto does not fit its goal in {unfit}; no fixed setting does in {without_best}",
         FixedSetting::grid().len()
     ))

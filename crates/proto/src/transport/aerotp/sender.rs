@@ -118,6 +118,8 @@ pub(super) struct Sender {
     /// Whether nothing is expected to follow what was written, so that the end of it is a tail.
     pausing: bool,
     stalled: bool,
+    /// Whether what is written leaves all the same.
+    goes_on: bool,
     silences: u32,
     probe: Option<TpduSeq>,
     /// The probes for a first answer so far.
@@ -165,6 +167,7 @@ impl Sender {
             finishing: false,
             pausing: false,
             stalled: false,
+            goes_on: false,
             silences: 0,
             probe: None,
             first_probes: 0,
@@ -395,13 +398,12 @@ impl Sender {
         if self.probe.is_some() {
             return true;
         }
-        if self.stalled {
+        if self.only_probes() {
             return false;
         }
         self.copies.are_due(&self.board)
             || self.has_symbol_due()
-            || self.board.has_lost()
-            || self.parity.is_ready()
+            || !self.stalled && (self.board.has_lost() || self.parity.is_ready())
             || (self.has_new() && (self.window_open() || self.window_probe))
     }
 
@@ -429,7 +431,7 @@ impl Sender {
         if let Some(unit) = self.probe.take().and_then(|seq| self.again(now, seq)) {
             return Some(unit);
         }
-        if self.stalled {
+        if self.only_probes() {
             return None;
         }
         if let Some(unit) = self.next_copy(now) {
@@ -438,7 +440,8 @@ impl Sender {
         if let Some(unit) = self.next_symbol(now, scratch) {
             return Some(unit);
         }
-        while !self.defers_lost()
+        while !self.stalled
+            && !self.defers_lost()
             && let Some(seq) = self.board.next_lost()
         {
             self.withdraw_late(now, seq);
@@ -448,7 +451,9 @@ impl Sender {
                 return Some(unit);
             }
         }
-        if let Some(unit) = self.next_repair(scratch) {
+        if !self.stalled
+            && let Some(unit) = self.next_repair(scratch)
+        {
             return Some(unit);
         }
         self.drop_late(now);

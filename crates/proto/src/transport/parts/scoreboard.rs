@@ -158,6 +158,7 @@ impl Scoreboard {
             held_lost: HeldLost::Never,
             was_late: false,
             is_withdrawn: false,
+            is_first_told: false,
         });
         self.log.push_back(Transmission {
             seq,
@@ -420,6 +421,18 @@ impl Scoreboard {
             self.held_lost.push((seq, sign));
             self.note_lost(index, sign);
         }
+    }
+
+    /// Whether the first transmission of `seq` is known to be lost, as what overtook it tells. It is told once, and not again
+    /// by [`Settled`].
+    pub fn tell_first_lost(&mut self, seq: TpduSeq) -> bool {
+        let Some(index) = self.index(seq) else {
+            return false;
+        };
+        let entry = &mut self.entries[index];
+        let is_news = entry.attempts == 1 && !entry.is_first_told && entry.state == State::Lost;
+        entry.is_first_told |= is_news;
+        is_news
     }
 
     /// Takes the TPDUs that were held lost since the last call, for counters and traces.

@@ -214,6 +214,12 @@ impl Sender {
                 LossSign::Damaged => counters.held_lost_damaged += 1,
             }
             trace.note(now, TraceRecord::HeldLost { seq, sign });
+            let is_shown = matches!(sign, LossSign::Overtaken | LossSign::Nack);
+            if let Some(thin) = self.thin.as_mut().filter(|_| is_shown)
+                && self.board.tell_first_lost(seq)
+            {
+                thin.on_shown_lost(seq);
+            }
         }
         self.tail_repeats_now = self.tail_repeats.min(tail_repeats_for(counters));
     }

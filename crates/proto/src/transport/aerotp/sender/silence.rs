@@ -16,6 +16,8 @@ const MACKS_LOST_FOR_SILENCE: u32 = 20;
 /// Consecutive silent timeouts for one doubling of the timeout: a single lost probe is common on
 /// these links and must not slow recovery.
 const SILENCES_PER_BACK_OFF: u32 = 2;
+/// The silence into which thin flows with a deadline are written.
+const SILENCE_WRITTEN_INTO: Duration = Duration::from_secs(2);
 /// The probes for a first answer. At 40 % loss each way two connections in a hundred get no answer to the first TPDU and
 /// to all of these.
 const FIRST_PROBES_MAX: u32 = 8;
@@ -61,6 +63,18 @@ impl Sender {
         silence >= self.rto() + self.ack_flush * MACKS_LOST_FOR_SILENCE
     }
 
+    /// Whether what is written leaves though the path is silent: a thin flow whose messages are due soon costs little, and each
+    /// of them finds out whether the path is back.
+    fn may_go_on(&self, now: Instant) -> bool {
+        let silence = now.saturating_since(self.unanswered_since.unwrap_or(now));
+        self.goal().is_some() && silence < SILENCE_WRITTEN_INTO
+    }
+
+    /// Whether nothing leaves but probes.
+    pub(super) fn only_probes(&self) -> bool {
+        self.stalled && !(self.goes_on && self.has_window_to_spare())
+    }
+
     /// Handles a missing answer. If nothing at all was heard since the oldest TPDU left, the path
     /// counts as down and only probes are sent; else only that TPDU's answer is missing.
     fn on_timeout(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
@@ -77,6 +91,7 @@ impl Sender {
                 counters.stalls += 1;
                 trace.note(now, TraceRecord::Stalled);
             }
+            self.goes_on = self.may_go_on(now);
             self.silences += 1;
             if self.silences.is_multiple_of(SILENCES_PER_BACK_OFF) {
                 self.rtt.on_silence();
@@ -174,6 +189,64 @@ impl Sender {
         } else {
             self.timers
                 .set(SenderTimer::Retransmission, (sent_at + self.rto()).max(now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+    use crate::transport::aerotp::{ConnectionConfig, ModeRules, ThinRepair};
+
+    /// A sender that writes into a path from which nothing is heard, once only probes leave, and the time.
+    fn in_silence(thin: ThinRepair) -> (Sender, Instant) {
+        let config = ConnectionConfig {
+            thin: Some(thin),
+            ..ConnectionConfig::default()
+        };
+        let mut sender = Sender::new(&config, ModeRules::of(config.mode), 1_000);
+        let (mut counters, mut trace) = (Counters::default(), Trace::default());
+        let mut now = Instant::START;
+        sender.expect_round_trip(now, Duration::from_millis(40));
+        for _ in 0..100 {
+            assert!(sender.write_message(now, &[0; 100], now));
+            sender.handle_deadline(now, &mut counters, &mut trace);
+            while sender.next_unit(now, &mut Vec::new()).is_some() {}
+            if sender.stalled {
+                break;
+            }
+            now += Duration::from_millis(20);
+        }
+        assert!(sender.stalled);
+        (sender, now)
+    }
+
+    #[test]
+    fn a_thin_flow_with_a_deadline_goes_on_in_silence_for_a_while_and_no_other_does() {
+        let goal = DeliveryGoal {
+            deadline: Duration::from_millis(150),
+            missed_millionths: 10_000,
+            deliver: Deliver::All,
+            order: DeliveryOrder::Kept,
+        };
+        let with_goal = ThinRepair::default().with_goal(goal).expect("sound");
+        for (thin, goes_on) in [(with_goal, true), (ThinRepair::default(), false)] {
+            let (mut sender, mut now) = in_silence(thin);
+            assert!(sender.write_message(now, &[0; 100], now));
+            assert_eq!(sender.wants_to_send(), goes_on);
+            let sent = sender.next_unit(now, &mut Vec::new()).is_some();
+            assert_eq!(sent, goes_on);
+            assert!(!sender.wants_to_send() || !goes_on, "nothing is repeated");
+            // Not for ever.
+            let (mut counters, mut trace) = (Counters::default(), Trace::default());
+            for _ in 0..100 {
+                now += SILENCE_WRITTEN_INTO / 50;
+                sender.handle_deadline(now, &mut counters, &mut trace);
+                while sender.next_unit(now, &mut Vec::new()).is_some() {}
+            }
+            assert!(sender.write_message(now, &[0; 100], now));
+            assert!(!sender.wants_to_send());
         }
     }
 }

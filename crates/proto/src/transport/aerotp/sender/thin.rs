@@ -51,8 +51,9 @@ const SYMBOL_MORE: usize = WINDOW_BYTES + LENGTH_PREFIX - NAMED_BYTES;
 const GAP_MEMORY: u32 = 8;
 /// The least time between two changes of plan that are told.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// The time between two choices of a plan.
+/// The time between two choices of a plan, and while little is known of the link.
 const PLAN_EVERY: Duration = Duration::from_millis(500);
+const PLAN_YOUNG_EVERY: Duration = Duration::from_millis(100);
 /// The time by which the answer to a symbol comes later than that to the message before it: its transmission, and the
 /// least time between two answers.
 const SYMBOL_WAIT: Duration = Duration::from_millis(4);
@@ -130,7 +131,12 @@ impl Thin {
             self.plan = fixed;
             return;
         }
-        let recent = |(_, at): (Prediction, Instant)| now.saturating_since(at) < PLAN_EVERY;
+        let every = if self.pattern.is_young() {
+            PLAN_YOUNG_EVERY
+        } else {
+            PLAN_EVERY
+        };
+        let recent = |(_, at): (Prediction, Instant)| now.saturating_since(at) < every;
         let (Some(gap), Some(round_trip)) = (self.gap, rtt.smoothed()) else {
             return;
         };
@@ -197,6 +203,20 @@ impl Thin {
         self.since.1 = self.since.1.saturating_add(1);
     }
 
+    /// Notes that the first transmission of `seq` was lost, as what overtook it shows.
+    pub(super) fn on_shown_lost(&mut self, seq: TpduSeq) {
+        self.pattern.note(seq, true);
+    }
+
+    const fn earn(&mut self, hundredths: u64) {
+        let credit = self.credit.saturating_add(hundredths);
+        self.credit = if credit < CREDIT_MAX * 100 {
+            credit
+        } else {
+            CREDIT_MAX * 100
+        };
+    }
+
     /// Takes up to `wanted` transmissions of `len` octets out of what copies may have.
     fn pay(&mut self, wanted: u32, len: usize) -> u32 {
         let cost = len.max(1) as u64 * 100;
@@ -219,8 +239,7 @@ impl Thin {
         if let Some(waited) = waited {
             self.waited = (self.waited * (GAP_MEMORY - 1) + waited) / GAP_MEMORY;
         }
-        let earned = len as u64 * u64::from(self.allowed.overhead_percent);
-        self.credit = (self.credit + earned).min(CREDIT_MAX * 100);
+        self.earn(len as u64 * u64::from(self.allowed.overhead_percent));
         if let Some(last_at) = self.last_at.replace(now) {
             let gap = now.saturating_since(last_at);
             let past = self.gap.map(|past| past * (GAP_MEMORY - 1) + gap);
@@ -241,6 +260,10 @@ impl Thin {
             LateRepetition::Never | LateRepetition::Unclear => {}
         }
         self.judge(settled, rtt);
+        if settled.first == FirstFate::Lost && settled.attempts == 1 {
+            // A symbol mended it, so the repetition that would have been free of charge is not made.
+            self.earn(u64::from(settled.len) * 100);
+        }
         match settled.first {
             FirstFate::Arrived => self.pattern.note(settled.seq, false),
             FirstFate::Lost => self.pattern.note(settled.seq, true),
@@ -488,6 +511,25 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::transport::aerotp::{ConnectionConfig, ModeRules};
+
+    #[test]
+    fn a_symbol_that_saves_a_repetition_is_paid_back() {
+        let mut thin = Thin::new(ThinRepair::at_most(0));
+        let mut settled = Settled {
+            seq: TpduSeq(0),
+            attempts: 2,
+            len: 1_000,
+            took: Duration::ZERO,
+            age: Duration::ZERO,
+            late: LateRepetition::Never,
+            first: FirstFate::Lost,
+        };
+        thin.on_settled(settled, None);
+        assert_eq!(thin.pay(1, 1_000), 0, "it was repeated");
+        settled.attempts = 1;
+        thin.on_settled(settled, None);
+        assert_eq!(thin.pay(2, 1_000), 1);
+    }
 
     #[test]
     fn a_flow_that_became_bulk_waits_for_no_symbol() {

@@ -125,6 +125,7 @@ impl Scoreboard {
             State::Lost => {}
         }
         let is_sent_again = entry.is_sent_again();
+        let is_first_told = entry.is_first_told;
         let since_last = now.saturating_since(entry.attempt_at);
         let answers_earlier = rtt_min.filter(|rtt_min| {
             is_sent_again
@@ -163,7 +164,11 @@ impl Scoreboard {
             took: now.saturating_since(entry.first_sent_at),
             age: now.saturating_since(entry.written_at),
             late,
-            first,
+            first: if is_first_told {
+                FirstFate::Unknown
+            } else {
+                first
+            },
         };
         self.entries[index].state = State::Settled;
         self.note_outcome(outcome);

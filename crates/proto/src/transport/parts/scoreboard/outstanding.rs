@@ -47,6 +47,8 @@ pub struct Outstanding {
     pub(super) held_lost: HeldLost,
     /// Whether it was last held lost for being late.
     pub(super) was_late: bool,
+    /// Whether the loss of its first transmission was told before it arrived.
+    pub(super) is_first_told: bool,
     /// Whether it is sent without its payload, since that would come too late.
     pub is_withdrawn: bool,
 }

@@ -374,3 +374,23 @@ fn outcomes_keep_no_memory_once_it_is_given_back() {
     let held = board.outcomes.as_ref().map(Vec::capacity);
     assert_eq!(held, Some(0));
 }
+
+#[test]
+fn the_loss_of_a_first_transmission_is_told_once() {
+    let mut board = ten();
+    board.on_arrival_of(at(30), stamp(3));
+    for lost in 0..3 {
+        assert!(board.tell_first_lost(nth(lost)), "{lost}");
+        assert!(!board.tell_first_lost(nth(lost)), "{lost}, again");
+    }
+    assert!(!board.tell_first_lost(nth(5)), "nothing is known of it");
+    board.on_sent_again(at(31), nth(0));
+    board.on_echo(Some(stamp(31)));
+    let settled = board.on_acked(at(52), nth(0), Some(RTT));
+    assert_eq!(settled.map(|one| one.first), Some(FirstFate::Unknown));
+    // A repetition that is overtaken is not its first transmission.
+    board.on_sent_again(at(60), nth(1));
+    board.on_sent_again(at(61), nth(2));
+    board.on_arrival_of(at(82), stamp(61));
+    assert!(!board.tell_first_lost(nth(1)));
+}
