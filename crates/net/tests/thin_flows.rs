@@ -92,7 +92,7 @@ struct Figures {
     rebuilt: u64,
 }
 
-/// What became of the messages of one seed.
+/// The fate of the messages of one seed.
 struct Fates {
     /// Delays in microseconds.
     delays: Vec<u64>,

@@ -235,6 +235,7 @@ impl ChecksumChoice {
         let was = self.is_unchecked();
         self.phase = Phase::Waiting(mends.then_some(now));
         self.pause = TRIAL_AGAIN;
+        self.forget_unheard();
         was.then_some(ChecksumDecision {
             is_unchecked: false,
             why: None,

@@ -57,7 +57,7 @@ struct SealedCopy {
     number: u64,
     counter: u32,
     words: FecStrength,
-    /// What its parity covers, and the parity.
+    /// The octets that its parity covers, and the parity.
     region: Vec<u8>,
     /// Steps of further parity that left, and how often.
     steps: usize,
@@ -81,7 +81,7 @@ pub(super) struct DamagedCopy {
     pub(super) keys: u32,
     pub(super) counter: u32,
     pub(super) words: FecStrength,
-    /// What its parity covers, and the parity, as they came.
+    /// The octets that its parity covers, and the parity, as they came.
     pub(super) region: Vec<u8>,
     /// Further parity so far.
     pub(super) further: Vec<u8>,
@@ -90,7 +90,7 @@ pub(super) struct DamagedCopy {
     pub(super) at: Instant,
 }
 
-/// What is kept of one peer's datagrams, both ways.
+/// The kept datagrams of one peer, both ways.
 #[derive(Debug, Default)]
 pub(super) struct LaterRepair {
     is_agreed: bool,
@@ -246,6 +246,10 @@ impl LaterRepair {
 
     /// Takes out the datagram that further parity is for, if it is kept and the parity follows what was there before.
     pub(super) fn take_damaged(&mut self, part: &FurtherPart<'_>) -> Option<DamagedCopy> {
+        // No parity changes nothing, and would cost a decoding all the same.
+        if part.octets.is_empty() {
+            return None;
+        }
         let codewords = usize::from(part.codewords);
         let place = self.damaged.iter().rposition(|copy| {
             copy.counter == part.counter

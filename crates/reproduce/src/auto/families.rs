@@ -24,7 +24,7 @@ pub(super) const P99: Measure = Measure {
     quantity: Quantity::Other,
 };
 
-/// Of all that is sent forward and back, as the simulator counts it.
+/// The octets of all that is sent forward and back, as the simulator counts it.
 pub(super) const OCTETS: Measure = Measure {
     name: "sent_per_byte",
     unit: 1.0,

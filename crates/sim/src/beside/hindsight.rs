@@ -10,12 +10,12 @@ use super::score::{Achieved, ScoredGoal};
 
 /// The messages after a change that tell what it was.
 pub(super) const LEARNED_FROM: u64 = 16;
-/// What a missed message is worth beside octets, in hundredths of its worth in the score: less where some may miss.
+/// The worth of a missed message beside octets, in hundredths of its worth in the score: less where some may miss.
 const MISS_WORTHS: [f64; 6] = [0.0, 10.0, 25.0, 50.0, 75.0, 100.0];
-/// What octets are worth beside their worth in the score: more where an overhead bounds them.
+/// The worth of octets beside their worth in the score: more where an overhead bounds them.
 const OCTET_WORTHS: [f64; 4] = [1.0, 3.0, 10.0, 30.0];
 
-/// What a piece of a run costs by the weights that are tried.
+/// The cost of a piece of a run by the weights that are tried.
 type Worth<'a> = dyn Fn(&Achieved) -> f64 + 'a;
 
 /// The part between two changes: until the change can be known, and from then on.
@@ -36,9 +36,9 @@ impl LinkPart {
 /// The scores of those who switch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Switched {
-    /// Of one who knows of changes on time.
+    /// The score of one who knows of changes on time.
     pub(super) knowing: f64,
-    /// Of one who follows them.
+    /// The score of one who follows them.
     pub(super) following: f64,
 }
 

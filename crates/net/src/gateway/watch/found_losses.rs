@@ -8,7 +8,7 @@ use crate::session::DamageCounts;
 use fulmar_proto::damage::LossByCause;
 use std::collections::BTreeMap;
 
-/// What was found for a peer, and the number of outcomes that it was found from.
+/// The causes found for a peer, and the number of outcomes that it was found from.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     outcomes: u64,
@@ -16,7 +16,7 @@ struct Found {
 }
 
 impl Found {
-    /// What is known of so many outcomes: what was found before, if they are the same ones.
+    /// The causes known of so many outcomes: those found before, if the outcomes are the same ones.
     fn of(before: Option<Self>, outcomes: u64, find: impl FnOnce() -> Option<LossByCause>) -> Self {
         before
             .filter(|before| before.outcomes == outcomes)
@@ -27,7 +27,7 @@ impl Found {
     }
 }
 
-/// What was found for each peer, by its place.
+/// The causes found for each peer, by its place.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct FoundLosses(BTreeMap<usize, Found>);
 

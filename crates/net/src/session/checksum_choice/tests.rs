@@ -290,3 +290,16 @@ fn what_arrives_checked_and_what_is_lost_in_an_outage_begins_no_trial() {
     assert_eq!(choice.on_down(now), None);
     assert_eq!(choice.next_at(TRIP), None);
 }
+
+#[test]
+fn what_left_before_the_peer_moved_begins_no_trial() {
+    let (now, mut choice) = carried();
+    for _ in 0..UNHEARD_MANY {
+        choice.on_sent_checked(now);
+    }
+    choice.begin(now, true);
+    let (_, decision) = asked(&mut choice, [8, 8]);
+    let why = decision.and_then(|decision| decision.why);
+    assert_eq!(why, Some(ChecksumReason::Carried));
+    assert_eq!(choice.next_at(TRIP), None);
+}

@@ -131,6 +131,14 @@ fn parity_that_does_not_follow_what_was_there_is_left() {
     for wrong in [part(4, 6, 0), part(3, 5, 0), part(3, 6, 2)] {
         assert!(later.take_damaged(&wrong).is_none(), "{wrong:?}");
     }
+    let empty = FurtherPart {
+        octets: &[],
+        ..part(3, 6, 0)
+    };
+    assert!(
+        later.take_damaged(&empty).is_none(),
+        "it would be decoded for nothing"
+    );
     let copy = later.take_damaged(&part(3, 6, 0)).expect("it is kept");
     assert_eq!((copy.further.len(), later.damaged_octets), (12, 0));
     later.keep_damaged(copy);
