@@ -291,9 +291,14 @@ impl DamageReports {
         self.amend(now, more);
     }
 
+    /// Takes the news that so many octets of a datagram were put right by further parity: so many more than were known to be wrong.
+    pub(super) fn on_mended_later(&mut self, now: Instant, symbols: u32, more: u32) {
+        self.inward.corrected_symbols += u64::from(symbols);
+        self.amend(now, more);
+    }
+
     /// Takes the news that so many octets more were wrong than was seen when they came.
-    pub(super) fn amend(&mut self, now: Instant, more: u32) {
-        self.inward.corrected_symbols += u64::from(more);
+    fn amend(&mut self, now: Instant, more: u32) {
         if self.estimate.amend(now, more) {
             self.hasten(now);
         }

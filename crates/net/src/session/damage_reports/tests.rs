@@ -209,3 +209,14 @@ fn a_peer_that_counted_for_days_is_heard_by_an_end_that_has_just_started() {
     }
     assert_eq!(reports.outward().whole, 7);
 }
+
+#[test]
+fn octets_put_right_later_are_counted_once_they_are() {
+    let mut reports = agreed();
+    // Further parity that does not suffice puts nothing right.
+    reports.claim_again(at(0), (KEYS, 1), 5);
+    assert_eq!(reports.inward.corrected_symbols, 0);
+    // Of three wrong octets that were mended one was known of.
+    reports.on_mended_later(at(10), 3, 2);
+    assert_eq!(reports.inward.corrected_symbols, 3);
+}

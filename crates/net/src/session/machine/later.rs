@@ -141,7 +141,7 @@ impl<M: Carried> Session<M> {
         if let Some(state) = self.peers.get_mut(index) {
             state.later.on_mended();
             let more = symbols.saturating_sub(copy.presumed);
-            state.damage.amend(now, more);
+            state.damage.on_mended_later(now, symbols, more);
         }
     }
 }

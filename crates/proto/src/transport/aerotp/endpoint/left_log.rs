@@ -67,11 +67,12 @@ impl LeftLog {
         self.0.get_mut(place).filter(|left| left.number == number)
     }
 
-    /// The datagram with this number, for which what mends it leaves for the first time; it may be [taken](LeftLog::take) later.
-    pub(super) fn mend(&mut self, number: u64) -> Option<Left> {
+    /// The datagram with this number, for which what mends it leaves, and whether that is for the first time; it may be
+    /// [taken](LeftLog::take) later.
+    pub(super) fn mend(&mut self, number: u64) -> Option<(Left, bool)> {
         let left = self.find(number).filter(|left| !left.is_taken)?;
-        let is_new = !core::mem::replace(&mut left.is_mending, true);
-        is_new.then_some(*left)
+        let is_first = !core::mem::replace(&mut left.is_mending, true);
+        Some((*left, is_first))
     }
 
     /// The datagram with this number, once.
@@ -102,9 +103,13 @@ mod tests {
         assert_eq!(log.take(39_998).and_then(|left| left.tpdu), tpdu(19_999));
         assert_eq!(log.take(39_998), None, "told twice");
         assert_eq!(log.mend(39_998), None, "it is sent again");
-        let mending = log.mend(39_996).map(|left| (left.tpdu, left.is_mending));
-        assert_eq!(mending, Some((tpdu(19_998), true)));
-        assert_eq!(log.mend(39_996), None, "once");
+        for is_first in [true, false] {
+            let mending = log.mend(39_996);
+            assert_eq!(
+                mending.map(|(left, first)| (left.tpdu, first)),
+                Some((tpdu(19_998), is_first))
+            );
+        }
         assert!(log.take(39_996).is_some_and(|left| left.is_mending));
         log.on_left(at(4_001), 40_000, wire, None);
         assert_eq!(log.0.len(), 1, "the others are old");

@@ -61,14 +61,14 @@ impl AerotpEndpoint {
     }
 
     /// Takes the remote's word that a numbered datagram arrived damaged, where the session sends what mends it. Its octets count
-    /// as carried; its TPDU is sent again if it has not arrived in time, or if [`AerotpEndpoint::on_damaged`] follows.
+    /// as carried, once; its TPDU is sent again if it has not arrived in time, or if [`AerotpEndpoint::on_damaged`] follows.
     pub fn on_mending(&mut self, now: Instant, path: PathId, number: u64) {
         self.now = now;
         let log = self.left_logs.get_mut(&path);
-        let Some(left) = log.and_then(|log| log.mend(number)) else {
+        let Some((left, is_first)) = log.and_then(|log| log.mend(number)) else {
             return;
         };
-        if let Some(schedule) = self.paths.get_mut(&path) {
+        if let Some(schedule) = self.paths.get_mut(&path).filter(|_| is_first) {
             schedule.on_damaged(left.wire);
         }
         if let Some((id, seq)) = left.tpdu {

@@ -67,6 +67,8 @@ impl Scoreboard {
         let number = entry.transmission;
         self.log.retain(|one| one.seq != seq);
         let mending = Mending { seq, number, until };
+        // A second word renews the time: what mends it leaves once more.
+        self.mendings.all.retain(|one| one.seq != seq);
         self.mendings.all.push(mending);
         self.detect_overtaken(now);
     }
@@ -125,6 +127,17 @@ mod tests {
         assert!(!board.is_in_flight(TpduSeq(1)));
         let held = board.take_held_lost();
         assert!(held.contains(&(TpduSeq(1), LossSign::Damaged)), "{held:?}");
+    }
+
+    #[test]
+    fn a_second_word_renews_the_time_to_be_mended() {
+        let mut board = sent(5);
+        board.on_mending(at(20), TpduSeq(1), at(1), at(60));
+        board.on_mending(at(50), TpduSeq(1), at(1), at(90));
+        board.handle_deadline(at(60));
+        assert!(board.is_in_flight(TpduSeq(1)));
+        board.handle_deadline(at(90));
+        assert!(!board.is_in_flight(TpduSeq(1)));
     }
 
     #[test]
