@@ -7,11 +7,12 @@ use super::aerotp_copies::{
 };
 use super::pair::{Pair, Script, Way, octets};
 use super::{aerotp_faults as faults, aerotp_modes as modes};
-use fulmar_proto::machine::TransmitKind;
-use fulmar_proto::transport::aerotp::ConnectionConfig;
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::machine::{AckedWays, Machine, PathId, Sealed, SealedContent, TransmitKind};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::{FecStrength, Flags, Header, Outgoing, encode, parse};
-use fulmar_proto::wire::{Mode, TpduSeq};
+use fulmar_proto::wire::{Mode, Port, TpduSeq};
 
 #[test]
 fn parity_words_correct_what_the_mode_does_not_ask_for_again() {
@@ -183,4 +184,74 @@ fn a_damaged_afin_or_reset_changes_nothing() {
     pair.send(faults::config(), &sent);
     pair.run(Duration::from_secs(60));
     assert!(faults::finished(&pair) && pair.received() == sent);
+}
+
+/// Everything that an endpoint sends until `until`, numbered as a session does; nothing is answered.
+fn sent_until(
+    endpoint: &mut AerotpEndpoint,
+    from: Instant,
+    until: Instant,
+    numbers: &mut u64,
+) -> Vec<Instant> {
+    let mut now = from;
+    let mut left = Vec::new();
+    loop {
+        while let Some(transmit) = endpoint.poll_transmit(now, &mut Vec::new()) {
+            let sealed = Sealed {
+                number: *numbers,
+                content: SealedContent::Data,
+            };
+            endpoint.on_sealed(
+                now,
+                transmit.path,
+                sealed,
+                ByteCount::from_usize(transmit.len),
+            );
+            *numbers += 1;
+            left.push(now);
+        }
+        while endpoint.poll_event().is_some() {}
+        match endpoint.next_deadline() {
+            Some(deadline) if deadline.at <= until => {
+                now = deadline.at.max(now);
+                endpoint.handle_deadline(now);
+            }
+            _ => return left,
+        }
+    }
+}
+
+#[test]
+fn a_sender_without_answers_goes_on_when_it_hears_that_its_probe_came_damaged() {
+    const PATH: PathId = PathId(3);
+    for is_mended in [false, true] {
+        let mut endpoint = AerotpEndpoint::new(modes::endpoint(), Rng::from_seed(1));
+        let ways = AckedWays {
+            damaged: true,
+            ..AckedWays::default()
+        };
+        endpoint.number_path(Instant::START, PATH, ways);
+        let id = endpoint.connect(Instant::START, PATH, Port(7), modes::config(Mode::Reliable));
+        let id = id.expect("sound");
+        let data = octets(20_000);
+        assert_eq!(endpoint.write(Instant::START, id, &data), Ok(data.len()));
+        let (mut numbers, silent) = (0, Instant::START + Duration::from_secs(20));
+        let before = sent_until(&mut endpoint, Instant::START, silent, &mut numbers);
+        assert_eq!(
+            endpoint.path_counters(PATH).stalls,
+            1,
+            "it asks with one TPDU alone"
+        );
+        assert!(before.len() < 60, "{}", before.len());
+        let last = *before.last().expect("some left");
+        let told = last + Duration::from_millis(20);
+        if is_mended {
+            endpoint.on_mending(told, PATH, numbers - 1);
+        } else {
+            endpoint.on_damaged(told, PATH, numbers - 1);
+        }
+        let soon = told + Duration::from_millis(200);
+        let after = sent_until(&mut endpoint, told, soon, &mut numbers);
+        assert!(after.len() > 10, "mended {is_mended}: {}", after.len());
+    }
 }

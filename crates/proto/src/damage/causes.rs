@@ -144,8 +144,8 @@ struct Packet {
     repeated: Option<u16>,
 }
 
-/// A packet that arrived: its departure, and the time from there to the answer, of those that came together that of the one
-/// whose answer was quickest.
+/// A packet that arrived: the time of its departure, and the time from then to its answer. Packets with one answer have the
+/// shortest of their times.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     at: Instant,

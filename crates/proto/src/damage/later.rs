@@ -22,7 +22,7 @@ const DELAY: f64 = 0.05;
 
 /// The cheapest way to mend a packet beyond repair.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Mending {
+struct FurtherPlan {
     /// Octets of a codeword that are corrected then.
     corrects: usize,
     /// The expected cost, as a part of the packet's octets.
@@ -32,18 +32,18 @@ struct Mending {
 /// The cheapest parity for a packet with a region of so many octets, in which the parity so far corrects `corrects` octets of
 /// each codeword and failed; `chances` are those that no codeword has more wrong octets than 0, 1, and so on. Sending the packet
 /// again costs `again` times its octets.
-fn cheapest(region: usize, corrects: usize, chances: &[f64], again: f64) -> Option<Mending> {
+fn cheapest(region: usize, corrects: usize, chances: &[f64], again: f64) -> Option<FurtherPlan> {
     let fails = |corrects: usize| 1.0 - chances.get(corrects).copied().unwrap_or(1.0);
     let failed = fails(corrects).max(f64::MIN_POSITIVE);
     let octets = region.max(1) as f64;
-    let mendings = (corrects + 1..chances.len()).map(|more| {
+    let plans = (corrects + 1..chances.len()).map(|more| {
         let further = (codewords(region) * 2 * (more - corrects)) as f64;
-        Mending {
+        FurtherPlan {
             corrects: more,
             cost: (further + AROUND) / octets + fails(more) / failed * again,
         }
     });
-    mendings.min_by(|a, b| a.cost.total_cmp(&b.cost))
+    plans.min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
 
 fn chances(rate: BitErrorRate, region: usize) -> [f64; CORRECTED_MAX + 1] {
@@ -61,11 +61,13 @@ pub fn further_steps(rate: BitErrorRate, region: usize, parity: usize) -> Option
 }
 
 /// The octets that a packet takes until it arrives, as a multiple of its own, where what is beyond repair is mended later:
-/// for parities that correct none, one, two and more octets of each codeword.
+/// for parities that correct none, one, two and more octets of each codeword. Both ends keep such a share of all packets at most;
+/// what is beyond it is sent again.
 pub(super) fn octets_until_mended(
     rate: BitErrorRate,
     region: usize,
     corrected_max: usize,
+    kept_share: f64,
 ) -> Vec<f64> {
     let chances = chances(rate, region);
     let of = |corrects: usize| {
@@ -74,8 +76,9 @@ pub(super) fn octets_until_mended(
         // What is sent again may be beyond repair again.
         let again = 1.0 / arrives;
         let mended = cheapest(region, corrects, &chances, again).filter(|_| failed > 1e-9);
-        let mended = mended.map_or(f64::MAX, |mending| mending.cost + DELAY);
-        1.0 + failed * mended.min(again)
+        let mended = mended.map_or(again, |plan| again.min(plan.cost + DELAY));
+        let kept = kept_share.min(failed);
+        1.0 + kept * mended + (failed - kept) * again
     };
     (0..=corrected_max).map(of).collect()
 }
@@ -106,14 +109,20 @@ mod tests {
     #[test]
     fn what_is_mended_later_takes_fewer_octets_than_what_is_sent_again() {
         for (value, corrects) in [(1e-5, 0), (1e-4, 1), (1e-3, 5)] {
-            let octets = octets_until_mended(rate(value), REGION, 10)[corrects];
+            let octets = octets_until_mended(rate(value), REGION, 10, 1.0)[corrects];
             let again = 1.0 / within(rate(value), REGION, corrects);
             assert!(
                 octets > 1.0 && octets < 0.99 * again,
                 "{value}: {octets}, {again}"
             );
         }
-        let hopeless = octets_until_mended(rate(0.2), REGION, 3);
+        // Half of those that are beyond repair are kept: half of the gain.
+        let of = |kept_share| octets_until_mended(rate(1e-5), REGION, 0, kept_share)[0];
+        let failed = 1.0 - within(rate(1e-5), REGION, 0);
+        let half = f64::midpoint(of(0.0), of(1.0));
+        assert!((of(failed / 2.0) - half).abs() < 1e-9);
+        assert!((of(0.0) - 1.0 / (1.0 - failed)).abs() < 1e-9);
+        let hopeless = octets_until_mended(rate(0.2), REGION, 3, 1.0);
         assert!(hopeless.iter().all(|octets| *octets > 1e3), "{hopeless:?}");
     }
 }

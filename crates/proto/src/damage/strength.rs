@@ -7,7 +7,8 @@
 //! a round trip makes them, would have used the link best over the last seconds.
 //!
 //! Where the receiver keeps what is beyond repair, and parity sent later mends it, a choice costs the octets of that parity
-//! and not those of the whole datagram, so that weaker ones are best.
+//! and not those of the whole datagram, so that weaker ones are best. A receiver keeps so many datagrams and no more: where
+//! the way is long and fast, they are a small share of all, and what is beyond repair beside them costs a whole datagram.
 //!
 //! # Shorter datagrams
 //! The datagrams that are shorter than a full one have as many words as make them arrive more surely than a full one at the
@@ -51,9 +52,14 @@ impl ProtectedLayout {
     }
 
     /// The same of each of the first so many strengths, where parity that is sent later mends what is beyond repair.
-    fn uses_if_mended_later(self, strengths: &[FecStrength], rate: BitErrorRate) -> Vec<f64> {
+    fn uses_if_mended_later(
+        self,
+        strengths: &[FecStrength],
+        rate: BitErrorRate,
+        kept_share: f64,
+    ) -> Vec<f64> {
         let most = strengths.len().saturating_sub(1);
-        let octets = octets_until_mended(rate, self.region(), most);
+        let octets = octets_until_mended(rate, self.region(), most, kept_share);
         let uses = strengths.iter().zip(octets).map(|(words, octets)| {
             let payload = self
                 .region()
@@ -108,6 +114,8 @@ const FULL_LOSS: f64 = 1e-2;
 const SHORT_LOSS: f64 = 1e-3;
 /// The loss at that rate above which a datagram with less parity than chosen is better cut to pieces.
 const LONG_LOSS: f64 = 0.1;
+/// The factor by which the share that is kept has changed, and everything is computed anew.
+const KEPT_CHANGED: f64 = 1.25;
 /// Lengths for which the words of shorter datagrams are computed.
 const LENGTHS: usize = 64;
 
@@ -171,6 +179,8 @@ pub struct StrengthFollower {
     layout: ProtectedLayout,
     /// Whether parity sent later mends what is beyond repair.
     mends_later: bool,
+    /// The greatest share of datagrams that is kept for it.
+    kept_share: f64,
     strengths: Vec<FecStrength>,
     uses: Uses,
     candidates: [Candidate; SPANS.len()],
@@ -196,6 +206,7 @@ impl StrengthFollower {
         let mut follower = Self {
             layout,
             mends_later,
+            kept_share: 1.0,
             uses: Uses::default(),
             candidates: SPANS.map(|span| Candidate::new(span, choices)),
             decides: FIRST_SPAN,
@@ -221,10 +232,21 @@ impl StrengthFollower {
         mends_later != self.mends_later && self.begin_again(self.layout, mends_later)
     }
 
+    /// Takes the greatest share of datagrams that both ends keep until parity sent later mends them. The next word's choice
+    /// goes by it.
+    pub fn set_kept_share(&mut self, share: f64) {
+        let (low, high) = (share.min(self.kept_share), share.max(self.kept_share));
+        if high > KEPT_CHANGED * low {
+            self.kept_share = share;
+            self.uses = Uses::default();
+        }
+    }
+
     fn begin_again(&mut self, layout: ProtectedLayout, mends_later: bool) -> bool {
         let before = self.strength();
-        let heard = self.heard;
+        let (heard, kept_share) = (self.heard, self.kept_share);
         *self = Self::with(layout, mends_later);
+        self.kept_share = kept_share;
         if let Some((at, word)) = heard {
             self.on_word(at, word, Duration::ZERO);
         }
@@ -294,10 +316,10 @@ impl StrengthFollower {
     )]
     fn compute(&mut self, class: RateClass) {
         let (layout, strengths) = (self.layout, self.strengths.as_slice());
-        let mends_later = self.mends_later;
+        let (mends_later, kept_share) = (self.mends_later, self.kept_share);
         self.uses.compute(class, |rate| {
             if mends_later {
-                let uses = layout.uses_if_mended_later(strengths, rate);
+                let uses = layout.uses_if_mended_later(strengths, rate, kept_share);
                 return uses.into_iter().map(|used| used as f32).collect();
             }
             let uses = strengths.iter();

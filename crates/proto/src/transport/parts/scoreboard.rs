@@ -19,7 +19,7 @@ use crate::timer::{TimerKind, TimerTable};
 use crate::trace::LossSign;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
-use mending::Mendings;
+use mending::AwaitedRepairs;
 use outstanding::{HeldLost, State};
 use stamps::{NewestArrival, Stamps, stamp_before};
 use std::collections::VecDeque;
@@ -68,7 +68,7 @@ pub struct Scoreboard {
     /// The time by which a symbol's answer comes later than that to the TPDU that it follows.
     symbol_wait: Duration,
     /// The transmissions that arrived damaged and are being mended.
-    mendings: Mendings,
+    awaited: AwaitedRepairs,
     /// The stamp of the newest transmission that the answer in hand knows of.
     echo: Option<u32>,
     timers: TimerTable<OvertakenTimer>,
@@ -91,7 +91,7 @@ impl Scoreboard {
             reorder_window: Duration::ZERO,
             symbol_at: None,
             symbol_wait: Duration::ZERO,
-            mendings: Mendings::default(),
+            awaited: AwaitedRepairs::default(),
             echo: None,
             timers: TimerTable::default(),
         }
@@ -162,6 +162,7 @@ impl Scoreboard {
             repeated_at: None,
             held_lost: HeldLost::Never,
             was_late: false,
+            is_mended_later: false,
             is_withdrawn: false,
         });
         self.log.push_back(Transmission {
@@ -435,7 +436,7 @@ impl Scoreboard {
     fn detect_overtaken(&mut self, now: Instant) {
         self.timers.stop(OvertakenTimer);
         let overtaken = self.hold_overtaken(now);
-        let unmended = self.end_mendings(now);
+        let unmended = self.end_awaited(now);
         if let Some(at) = overtaken.into_iter().chain(unmended).min() {
             self.timers.set(OvertakenTimer, at);
         }
@@ -453,7 +454,9 @@ impl Scoreboard {
             }
             let lead = Duration::from_micros(u64::from(newest.stamp.wrapping_sub(stamp)));
             let overtaken = self.reorder_window.saturating_sub(lead);
-            let waits = self.symbol_wait.max(self.mendings.word_wait(now));
+            // Its word leaves soon after it came, which was so long before the newest arrival.
+            let word = self.awaited.word_wait(now).saturating_sub(lead);
+            let waits = self.symbol_wait.max(word);
             let lost_at = newest.learned_at + overtaken.max(waits);
             if lost_at > now {
                 return Some(lost_at);
@@ -466,7 +469,7 @@ impl Scoreboard {
     /// `stamp`. A request older than the latest transmission of `seq` is already answered.
     pub fn on_nack(&mut self, seq: TpduSeq, stamp: u32) {
         let Some(entry) = self.get(seq) else { return };
-        if !stamp_before(stamp, self.stamps.of(entry.sent_at)) && !self.mendings.include(seq) {
+        if !stamp_before(stamp, self.stamps.of(entry.sent_at)) && !self.awaited.include(seq) {
             self.hold_lost(seq, LossSign::Nack);
         }
     }

@@ -181,7 +181,7 @@ impl Sender {
     }
 
     /// Takes the word of the layer below that `seq`, as it left at `left_at`, arrived damaged beyond repair. It is sent
-    /// again at once, if it was not since and somebody waits for it.
+    /// again at once, if it was not since and somebody waits for it. The word shows that the path works.
     pub(in super::super) fn on_damaged(
         &mut self,
         now: Instant,
@@ -189,6 +189,7 @@ impl Sender {
         counters: &mut Counters,
         trace: &mut Trace,
     ) {
+        self.heard(now, trace);
         if self.rules.retransmits() && !self.copies.remain_of(seq) {
             self.board.on_damaged(seq, left_at);
             self.note_losses(now, counters, trace);
@@ -196,8 +197,8 @@ impl Sender {
         }
     }
 
-    /// Takes the word of the layer below that `seq`, as it left at `left_at`, arrived damaged, and that what mends it is on its
-    /// way: a round trip and what belongs to it later it is sent again, if it has not arrived by then.
+    /// Takes the word of the layer below that `seq`, as it left at `left_at`, arrived damaged, and that the parity that mends it
+    /// has left. If nobody says within one and a half round trips and [`MENDING_LATE`] that `seq` arrived, it is sent again.
     pub(in super::super) fn on_mending(
         &mut self,
         now: Instant,
@@ -205,6 +206,7 @@ impl Sender {
         counters: &mut Counters,
         trace: &mut Trace,
     ) {
+        self.heard(now, trace);
         if self.rules.retransmits() && !self.copies.remain_of(seq) {
             let round_trip = self.rtt.smoothed().unwrap_or_default();
             let until = now + round_trip * 3 / 2 + MENDING_LATE;

@@ -174,9 +174,10 @@ impl Scoreboard {
         };
         self.entries[index].state = State::Settled;
         self.note_outcome(outcome);
-        // A late answer says nothing of order: answers are lost, too.
+        // A late answer says nothing of order: answers are lost, too. Nor does one to what was mended after it had come.
         if let Some(rtt_min) = answers_earlier
             && settled.late == LateRepetition::Never
+            && !self.entries[index].is_mended_later
         {
             let widened = (self.reorder_window * 2).max(rtt_min / 8);
             self.reorder_window = widened.min(rtt_min);

@@ -13,7 +13,7 @@ const EXPECTED_FOR: Duration = Duration::from_secs(1);
 
 /// The transmission of a TPDU that is being mended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mending {
+pub(super) struct AwaitedRepair {
     seq: TpduSeq,
     number: u16,
     /// The time at which it is held lost after all.
@@ -22,13 +22,13 @@ pub(super) struct Mending {
 
 /// The transmissions that are being mended.
 #[derive(Debug, Default)]
-pub(super) struct Mendings {
-    all: Vec<Mending>,
+pub(super) struct AwaitedRepairs {
+    all: Vec<AwaitedRepair>,
     /// The time of the last word that one came damaged.
     told_at: Option<Instant>,
 }
 
-impl Mendings {
+impl AwaitedRepairs {
     pub(super) fn include(&self, seq: TpduSeq) -> bool {
         self.all.iter().any(|one| one.seq == seq)
     }
@@ -48,11 +48,15 @@ impl Scoreboard {
     /// Takes the news that the transmission of `seq` that left at `left_at` arrived damaged, and that what mends it is there by
     /// `until`. Until then nothing but another word on it holds it lost.
     pub fn on_mending(&mut self, now: Instant, seq: TpduSeq, left_at: Instant, until: Instant) {
-        self.mendings.told_at = Some(now);
-        let is_latest = self.get(seq).is_some_and(|one| one.sent_at <= left_at);
-        let Some(index) = self.index(seq).filter(|_| is_latest) else {
+        self.awaited.told_at = Some(now);
+        let Some(index) = self.index(seq) else {
             return;
         };
+        let entry = &mut self.entries[index];
+        entry.is_mended_later = true;
+        if entry.sent_at > left_at {
+            return;
+        }
         self.take_loss_back(seq);
         let entry = &mut self.entries[index];
         match entry.state {
@@ -66,17 +70,17 @@ impl Scoreboard {
         }
         let number = entry.transmission;
         self.log.retain(|one| one.seq != seq);
-        let mending = Mending { seq, number, until };
+        let repair = AwaitedRepair { seq, number, until };
         // A second word renews the time: what mends it leaves once more.
-        self.mendings.all.retain(|one| one.seq != seq);
-        self.mendings.all.push(mending);
+        self.awaited.all.retain(|one| one.seq != seq);
+        self.awaited.all.push(repair);
         self.detect_overtaken(now);
     }
 
     /// Holds lost what was not mended in time. Returns the time of the next one.
-    pub(super) fn end_mendings(&mut self, now: Instant) -> Option<Instant> {
-        let mut mendings = core::mem::take(&mut self.mendings.all);
-        mendings.retain(|one| {
+    pub(super) fn end_awaited(&mut self, now: Instant) -> Option<Instant> {
+        let mut repairs = core::mem::take(&mut self.awaited.all);
+        repairs.retain(|one| {
             let entry = self.get(one.seq);
             let is_live = entry.is_some_and(|entry| {
                 entry.state == State::InFlight && entry.transmission == one.number
@@ -86,8 +90,8 @@ impl Scoreboard {
             }
             is_live && one.until > now
         });
-        self.mendings.all = mendings;
-        self.mendings.all.iter().map(|one| one.until).min()
+        self.awaited.all = repairs;
+        self.awaited.all.iter().map(|one| one.until).min()
     }
 }
 
@@ -156,6 +160,35 @@ mod tests {
         // The word that it is beyond repair after all.
         board.on_damaged(TpduSeq(1), at(1));
         assert!(!board.is_in_flight(TpduSeq(1)));
+    }
+
+    #[test]
+    fn what_was_mended_after_it_had_come_is_no_sign_of_reordering() {
+        for is_mended in [true, false] {
+            let mut board = sent(5);
+            board.on_timeout(at(1));
+            assert_eq!(board.next_lost(), Some(TpduSeq(0)));
+            board.on_sent_again(at(50), TpduSeq(0));
+            if is_mended {
+                board.on_mending(at(51), TpduSeq(0), at(0), at(90));
+            }
+            board.on_acked(at(60), TpduSeq(0), Some(Duration::from_millis(40)));
+            let has_widened = board.reorder_window() > Duration::ZERO;
+            assert_eq!(has_widened, !is_mended);
+        }
+    }
+
+    #[test]
+    fn however_fast_others_arrive_what_is_overtaken_waits_no_longer_for_its_word() {
+        let mut board = sent(40);
+        board.on_mending(at(50), TpduSeq(0), at(0), at(300));
+        for n in (1..40).filter(|n| *n != 2) {
+            let now = at(50 + u64::from(n));
+            board.on_acked(now, TpduSeq(n), None);
+            board.on_arrival_of(now, stamp(u64::from(n)));
+            // It would have arrived at 52.
+            assert_eq!(board.is_in_flight(TpduSeq(2)), n < 14, "{n}");
+        }
     }
 
     #[test]

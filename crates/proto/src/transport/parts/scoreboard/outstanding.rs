@@ -47,6 +47,8 @@ pub struct Outstanding {
     pub(super) held_lost: HeldLost,
     /// Whether it was last held lost for being late.
     pub(super) was_late: bool,
+    /// Whether a transmission of it arrived damaged, and what mends it was sent: it arrives later then than it came.
+    pub(super) is_mended_later: bool,
     /// Whether it is sent without its payload, since that would come too late.
     pub is_withdrawn: bool,
 }
