@@ -141,6 +141,21 @@ fn a_path_without_loss_is_asked_once_and_its_data_keeps_the_checksum() {
 }
 
 #[test]
+fn a_clean_path_to_a_peer_that_reports_nothing_is_not_tried() {
+    let path = Rc::new(Path::default());
+    let mut configs = ends();
+    configs[1].capabilities.retain(|said| *said != reports());
+    let mut pair = Pair::with_endpoints(configs, endpoint_config(), medium(&path));
+    pair.call(Way::Forward, |session, _| {
+        session.set_armour(PEER, Some(Armour::Follows));
+        session.choose_checksum(PEER);
+    });
+    carry(&mut pair, 15_000_000);
+    assert_eq!(chosen(&pair), [(false, ChecksumReason::Carried)]);
+    assert_eq!(path.seen[1].get(), 8, "the questions alone");
+}
+
+#[test]
 fn losses_that_are_no_damage_bring_back_the_checksum() {
     let path = Rc::new(Path::default());
     path.loss.set(0.2);

@@ -5,7 +5,7 @@
 //! ([ADR 0033](../../../../docs/adr/0033-damaged-datagrams-count.md), section 1).
 //!
 //! 1. *Are they carried?* Pairs of probes, a small one with a checksum and one as long as data without, as soon as the
-//!    peer is there.
+//!    peer is there. Where the peer tells that those without came damaged, the second question is answered as well.
 //! 2. *Does damage arrive?* Data leaves armoured and unchecked for some hundred datagrams, and the peer's damage reports say
 //!    what became of them. That can only be worth it where datagrams are lost, so a path without loss is never tried.
 //!
@@ -158,6 +158,8 @@ enum Phase {
         next_at: Instant,
         /// Checked and unchecked probes that were answered.
         answered: [u32; 2],
+        /// The totals that the peer had told when it began.
+        from: DamageCounts,
     },
     /// Checked data leaves. From `at` on, losses since `seen` decide whether a trial begins.
     Checked {
@@ -188,6 +190,8 @@ pub(super) struct ChecksumChoice {
     /// Checked data datagrams that left since the peer last told what arrived, and the time of the first.
     unheard: u64,
     unheard_since: Option<Instant>,
+    /// Whether no unchecked probe of the last question was answered, though some checked ones were lost as well.
+    was_refused: bool,
     told: DamageCounts,
     passed: Passage,
 }
@@ -212,6 +216,7 @@ impl ChecksumChoice {
             untold_last: Instant::START,
             unheard: 0,
             unheard_since: None,
+            was_refused: false,
             told: DamageCounts {
                 whole: 0,
                 mended: 0,
@@ -235,6 +240,7 @@ impl ChecksumChoice {
         let was = self.is_unchecked();
         self.phase = Phase::Waiting(mends.then_some(now));
         self.pause = TRIAL_AGAIN;
+        self.was_refused = false;
         self.forget_unheard();
         was.then_some(ChecksumDecision {
             is_unchecked: false,
@@ -353,13 +359,14 @@ impl ChecksumChoice {
 
     /// Whether a pair of probes is due; it counts as sent then.
     pub(super) fn ask(&mut self, now: Instant, round_trip: Duration) -> bool {
-        let (pairs, answered) = match self.phase {
-            Phase::Waiting(Some(at)) if at <= now => (0, [0, 0]),
+        let (pairs, answered, from) = match self.phase {
+            Phase::Waiting(Some(at)) if at <= now => (0, [0, 0], self.told),
             Phase::Asking {
                 pairs,
                 next_at,
                 answered,
-            } if next_at <= now && pairs < PAIRS => (pairs, answered),
+                from,
+            } if next_at <= now && pairs < PAIRS => (pairs, answered, from),
             _ => return false,
         };
         let pairs = pairs + 1;
@@ -372,15 +379,50 @@ impl ChecksumChoice {
             pairs,
             next_at: now + wait,
             answered,
+            from,
         };
         true
     }
 
     /// Takes the answer to a probe that left in one form.
-    pub(super) fn on_answer(&mut self, was_unchecked: bool) {
+    pub(super) fn on_answer(
+        &mut self,
+        now: Instant,
+        was_unchecked: bool,
+    ) -> Option<ChecksumDecision> {
         if let Phase::Asking { answered, .. } = &mut self.phase {
             answered[usize::from(was_unchecked)] += 1;
         }
+        self.see_probes(now)
+    }
+
+    /// Decides for data without checksum if unchecked probes are carried and came damaged.
+    fn see_probes(&mut self, now: Instant) -> Option<ChecksumDecision> {
+        let Phase::Asking {
+            from,
+            answered: [_, unchecked],
+            ..
+        } = self.phase
+        else {
+            return None;
+        };
+        if unchecked == 0 {
+            return None;
+        }
+        self.see_damage(now, from)
+    }
+
+    /// Decides for data without checksum if enough of what arrived since was damaged.
+    fn see_damage(&mut self, now: Instant, from: DamageCounts) -> Option<ChecksumDecision> {
+        let seen = DamagedShare::between(from, self.told);
+        if seen.damaged < DAMAGED_MIN || seen.share() < SHARE_IN {
+            return None;
+        }
+        let from = self.told;
+        self.phase = Phase::Unchecked { since: now, from };
+        self.pause = TRIAL_AGAIN;
+        self.was_refused = false;
+        Some(self.decide(ChecksumReason::Damage(seen)))
     }
 
     /// Does what is due without a word of the peer.
@@ -398,12 +440,19 @@ impl ChecksumChoice {
                 pairs,
                 next_at,
                 answered: [checked, unchecked],
+                from,
             } if pairs >= PAIRS && next_at <= now => {
+                let is_refused = checked >= CARRIED_ENOUGH
+                    && unchecked == 0
+                    && arrived(self.told) == arrived(from);
+                // Where checked ones are lost as well, chance may have lost all of the others: then it is asked twice.
+                let is_certain = checked == PAIRS || self.was_refused;
+                self.was_refused = is_refused && !is_certain;
                 if unchecked >= CARRIED_ENOUGH && unchecked >= checked + FARED_WORSE {
                     Some(self.try_it(now))
                 } else if unchecked >= CARRIED_ENOUGH {
                     Some(self.check(now, ChecksumReason::Carried))
-                } else if checked >= CARRIED_ENOUGH && unchecked == 0 {
+                } else if is_refused && is_certain {
                     Some(self.leave(now + ASK_AGAIN, ChecksumReason::NotCarried))
                 } else {
                     self.phase = Phase::Waiting(Some(now + ASK_SOON));
@@ -461,16 +510,11 @@ impl ChecksumChoice {
         }
         self.told = told;
         match self.phase {
-            Phase::Trial { from, .. } => {
+            Phase::Asking { .. } => self.see_probes(now),
+            Phase::Trial { from, .. } => self.see_damage(now, from).or_else(|| {
                 let seen = DamagedShare::between(from, told);
-                if seen.damaged >= DAMAGED_MIN && seen.share() >= SHARE_IN {
-                    let from = told;
-                    self.phase = Phase::Unchecked { since: now, from };
-                    self.pause = TRIAL_AGAIN;
-                    return Some(self.decide(ChecksumReason::Damage(seen)));
-                }
                 (seen.arrived >= TRIAL_DATAGRAMS).then(|| self.end_trial(now))?
-            }
+            }),
             Phase::Unchecked { since: began, from } => {
                 let seen = DamagedShare::between(from, told);
                 if seen.arrived < WINDOW_DATAGRAMS || now.saturating_since(began) < WINDOW {

@@ -109,6 +109,11 @@ impl Reports {
         self.agreed = exchanges(ours) && exchanges(theirs);
     }
 
+    /// Whether both ends tell what arrives.
+    pub(super) const fn is_agreed(&self) -> bool {
+        self.agreed
+    }
+
     /// Begins again at 0: the peer has started again and counts from 0, and so does this end towards it.
     pub(super) fn begin_again(&mut self) {
         let before = (self.inward(), self.outward());

@@ -18,12 +18,21 @@ fn counts(whole: u64, mended: u64) -> DamageCounts {
 
 /// Asks all pairs and answers so many of each form; returns what is decided, and when.
 fn asked(choice: &mut ChecksumChoice, answered: [u32; 2]) -> (Instant, Option<ChecksumDecision>) {
+    asked_from(choice, 0, answered)
+}
+
+/// Does the same where so many pairs left before, without an answer.
+fn asked_from(
+    choice: &mut ChecksumChoice,
+    pairs: u32,
+    answered: [u32; 2],
+) -> (Instant, Option<ChecksumDecision>) {
     let mut now = choice.next_at(TRIP).expect("it asks");
-    let mut pairs = 0;
+    let (before, mut pairs) = (pairs, pairs);
     while choice.ask(now, TRIP) {
         for (form, count) in answered.into_iter().enumerate() {
-            if pairs < count {
-                choice.on_answer(form == 1);
+            if pairs - before < count {
+                assert_eq!(choice.on_answer(now, form == 1), None);
             }
         }
         pairs += 1;
@@ -54,13 +63,64 @@ fn passed(choice: &mut ChecksumChoice, now: Instant, sent: u64, arrived: u64) ->
 fn a_path_that_drops_unchecked_datagrams_is_left_alone_for_ten_minutes() {
     let mut choice = ChecksumChoice::new();
     choice.begin(at(0), true);
-    let (now, decision) = asked(&mut choice, [7, 0]);
+    let (now, decision) = asked(&mut choice, [8, 0]);
     assert_eq!(
         decision.and_then(|decision| decision.why),
         Some(ChecksumReason::NotCarried)
     );
     assert!(!passed(&mut choice, now, 1_000, 500));
     assert_eq!(choice.next_at(TRIP), Some(now + ASK_AGAIN));
+}
+
+#[test]
+fn where_checked_probes_are_lost_too_the_others_are_refused_by_two_questions_in_a_row() {
+    let mut choice = ChecksumChoice::new();
+    choice.begin(at(0), true);
+    for (answered, is_refused) in [
+        ([7, 0], false),
+        ([2, 0], false),
+        ([4, 0], false),
+        ([4, 0], true),
+    ] {
+        let (now, decision) = asked(&mut choice, answered);
+        let pause = if is_refused { ASK_AGAIN } else { ASK_SOON };
+        assert_eq!(choice.next_at(TRIP), Some(now + pause), "{answered:?}");
+        assert_eq!(decision.is_some(), is_refused, "{answered:?}");
+    }
+    // Unchecked ones that came, though their answers were lost, are not refused.
+    choice.begin(at(0), true);
+    choice.ask(at(0), TRIP);
+    choice.on_told(at(30), counts(2, 1));
+    let (now, decision) = asked_from(&mut choice, 1, [8, 0]);
+    assert_eq!(
+        (decision, choice.next_at(TRIP)),
+        (None, Some(now + ASK_SOON))
+    );
+}
+
+#[test]
+fn unchecked_probes_that_are_told_to_come_damaged_are_reason_enough() {
+    let mut choice = ChecksumChoice::new();
+    choice.begin(at(0), true);
+    choice.ask(at(0), TRIP);
+    assert_eq!(
+        choice.on_told(at(20), counts(0, 4)),
+        None,
+        "none was answered"
+    );
+    let decision = choice.on_answer(at(20), true).expect("they are carried");
+    let share = DamagedShare {
+        damaged: 4,
+        arrived: 4,
+    };
+    assert_eq!(decision.why, Some(ChecksumReason::Damage(share)));
+    assert!(decision.is_unchecked && choice.is_unchecked());
+    // What was told before the question does not count, and three may be chance.
+    choice.begin(at(1_000), true);
+    choice.ask(at(1_000), TRIP);
+    assert_eq!(choice.on_answer(at(1_020), true), None);
+    assert_eq!(choice.on_told(at(1_020), counts(0, 7)), None);
+    assert!(choice.on_told(at(1_030), counts(0, 8)).is_some());
 }
 
 #[test]

@@ -313,7 +313,8 @@ impl<M: Carried> Session<M> {
         } else if probe.id & CHECKSUM_PROBE != 0
             && let Some(choice) = &mut state.checksum
         {
-            choice.on_answer(probe.id & UNCHECKED_PROBE != 0);
+            let decision = choice.on_answer(now, probe.id & UNCHECKED_PROBE != 0);
+            self.take_decision(index, decision);
         }
     }
 }

@@ -231,7 +231,7 @@ impl<M: Carried> Session<M> {
         if let Some(choice) = &mut state.checksum {
             if parity.is_armoured {
                 choice.on_sent(now, len);
-            } else if inner.kind != TransmitKind::Control {
+            } else if inner.kind != TransmitKind::Control && state.reports.is_agreed() {
                 choice.on_sent_checked(now);
             }
         }
