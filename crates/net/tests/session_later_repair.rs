@@ -160,4 +160,12 @@ fn damaged_copies_that_somebody_made_neither_bring_a_wrong_octet_nor_one_twice()
     let inner = pair.session(Way::Back).inner().endpoint_counters();
     assert_eq!(inner.rejected, 0, "damage got inside");
     assert!(again < 120, "{again}");
+    // The stream drops what comes twice, and counts it.
+    let path = PEER.inner_path();
+    let twice = pair
+        .session(Way::Back)
+        .inner()
+        .path_counters(path)
+        .duplicates;
+    assert!(twice <= again, "{twice} came twice, {again} left twice");
 }

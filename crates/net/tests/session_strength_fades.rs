@@ -21,9 +21,23 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig, RateSource};
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration, FecStrength, Instant};
 
-const LINK: Bitrate = Bitrate::from_bits_per_second(5_000_000);
-const DELAY: Duration = Duration::from_millis(10);
-const QUEUE: u32 = 33;
+/// A link, the same both ways.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) rate: Bitrate,
+    pub(super) delay: Duration,
+    /// Packets that wait at most.
+    pub(super) queue: u32,
+    /// TPDUs in flight at most.
+    pub(super) window_tpdus: u16,
+}
+
+const LINE: Line = Line {
+    rate: Bitrate::from_bits_per_second(5_000_000),
+    delay: Duration::from_millis(10),
+    queue: 33,
+    window_tpdus: 4_096,
+};
 /// Octets of a packet before its session datagram, and those of them that no wrong bit hits.
 // The harness has no addresses, so sessions count the headers of IPv6.
 const IP_AND_UDP: usize = 48;
@@ -35,15 +49,17 @@ const STEP: Duration = Duration::from_secs(2);
 const STEPS: [f64; 3] = [0.0, 1e-5, 1e-3];
 
 /// The link's wrong bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bits {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Bits {
     Steps,
+    /// Each bit is wrong with this probability.
+    Alike(f64),
     Of(Demonstration),
 }
 
 /// The sender's setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Setting {
+pub(super) struct Setting {
     armour: Armour,
     /// The largest packet.
     packet: u64,
@@ -60,23 +76,23 @@ fn fixed(words: u16, packet: u64) -> Setting {
     }
 }
 
-const FOLLOWS: Setting = Setting {
+pub(super) const FOLLOWS: Setting = Setting {
     armour: Armour::Follows,
     packet: 1_500,
     mends_later: true,
 };
 /// The same to a peer that keeps nothing: what is beyond repair is sent again.
-const SENDS_AGAIN: Setting = Setting {
+pub(super) const SENDS_AGAIN: Setting = Setting {
     mends_later: false,
     ..FOLLOWS
 };
 
-fn link(bits: Bits, scale: Option<f64>, seed: u64) -> Medium {
+fn link(line: Line, (bits, scale): (Bits, Option<f64>), seed: u64) -> Medium {
     let rng = Rng::from_seed(seed);
     let mut config = ChannelConfig {
-        rate: Some(LINK),
-        delay: DELAY,
-        queue: QueueLimit::packets(QUEUE),
+        rate: Some(line.rate),
+        delay: line.delay,
+        queue: QueueLimit::packets(line.queue),
         ..ChannelConfig::default()
     };
     let back = Channel::new(config.clone(), &rng.child("back"));
@@ -107,12 +123,16 @@ fn link(bits: Bits, scale: Option<f64>, seed: u64) -> Medium {
             let position = position as usize;
             whole[position / 8] ^= 0x80 >> (position % 8);
         }
-        if bits == Bits::Steps && way == Way::Forward {
-            let place = now.saturating_since(Instant::START).as_nanos() / STEP.as_nanos();
-            let rate = STEPS[usize::try_from(place).expect("few") % STEPS.len()];
-            if rate > 0.0 {
-                flip(&mut steps, rate, &mut whole[IP..]);
+        let rate = match bits {
+            Bits::Steps if way == Way::Forward => {
+                let place = now.saturating_since(Instant::START).as_nanos() / STEP.as_nanos();
+                STEPS[usize::try_from(place).expect("few") % STEPS.len()]
             }
+            Bits::Alike(rate) => rate,
+            Bits::Steps | Bits::Of(_) => 0.0,
+        };
+        if rate > 0.0 {
+            flip(&mut steps, rate, &mut whole[IP..]);
         }
         if whole[BARE].iter().any(|octet| *octet != 0) {
             return Vec::new();
@@ -139,17 +159,41 @@ fn ends(setting: Setting) -> [SessionConfig; 2] {
 }
 
 /// The share of the link's rate that arrives in so many seconds.
-fn share(bits: Bits, scale: Option<f64>, setting: Setting, (seconds, seed): (u64, u64)) -> f64 {
+fn share(bits: Bits, scale: Option<f64>, setting: Setting, run: (u64, u64)) -> f64 {
+    share_of(LINE, (bits, scale), setting, run)
+}
+
+/// The share of this link's rate that arrives in so many seconds.
+pub(super) fn share_of(
+    line: Line,
+    errors: (Bits, Option<f64>),
+    setting: Setting,
+    (seconds, seed): (u64, u64),
+) -> f64 {
+    let span = Duration::from_secs(seconds);
+    let arrivals = arrivals_of(line, errors, setting, (span, seed));
+    let all = arrivals.last().map_or(0, |(_, octets)| *octets);
+    all as f64 / line.rate.bytes_in(span).0 as f64
+}
+
+/// The times at which octets arrived in order within this span, since it began, and those until then.
+pub(super) fn arrivals_of(
+    line: Line,
+    errors: (Bits, Option<f64>),
+    setting: Setting,
+    (span, seed): (Duration, u64),
+) -> Vec<(Duration, usize)> {
     let inner = EndpointConfig {
-        rate: RateSource::Told(LINK),
+        rate: RateSource::Told(line.rate),
         follows_length: true,
         ..endpoint_config()
     };
     let connection = ConnectionConfig {
-        window_tpdus: 4_096,
+        window_tpdus: line.window_tpdus,
+        send_buffer_bytes: (8 << 20).max(1_500 * usize::from(line.window_tpdus)),
         ..connection_config()
     };
-    let medium = link(bits, scale, seed);
+    let medium = link(line, errors, seed);
     let mut pair = Pair::with_connections(ends(setting), (inner, connection), medium);
     for way in [Way::Forward, Way::Back] {
         pair.call(way, |session, _| {
@@ -157,11 +201,12 @@ fn share(bits: Bits, scale: Option<f64>, setting: Setting, (seconds, seed): (u64
         });
     }
     pair.run(Duration::from_secs(2));
-    let span = Duration::from_secs(seconds);
-    pair.send(&octets(LINK.bytes_in(span).as_usize()));
+    let began = pair.now;
+    pair.send(&octets(line.rate.bytes_in(span).as_usize()));
     pair.run(span);
-    let arrived = pair.app(Way::Back).received.len() as f64;
-    arrived / LINK.bytes_in(span).0 as f64
+    let arrivals = pair.app(Way::Back).arrivals.iter();
+    let since = |(at, octets): &(Instant, usize)| (at.saturating_since(began), *octets);
+    arrivals.map(since).collect()
 }
 
 /// Prints the shares of what follows, with repair sent later and without, and those of fixed settings; returns the first, and the

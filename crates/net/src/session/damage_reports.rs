@@ -279,7 +279,9 @@ impl DamageReports {
 
     /// Claims a datagram once more, for which further parity did not suffice: it showed so many wrong octets more.
     pub(super) fn claim_again(&mut self, now: Instant, (keys, counter): (u32, u32), more: u32) {
-        if self.is_agreed && self.claims.len() < CLAIMS_MAX {
+        let is_it = |claim: &Claim| (claim.keys, claim.counter) == (keys, counter);
+        let is_claimed = self.claims.iter().any(is_it);
+        if self.is_agreed && !is_claimed && self.claims.len() < CLAIMS_MAX {
             let beyond = Beyond::NOTHING;
             self.claims.push(Claim {
                 keys,

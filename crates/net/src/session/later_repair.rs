@@ -7,7 +7,10 @@
 //! # Promises
 //! - Both memories are bounded in octets and in time: [`SEALED_OCTETS_MAX`] of what left, [`DAMAGED_MAX`] datagrams and
 //!   [`DAMAGED_OCTETS_MAX`] of what came, [`KEPT`].
-//! - A datagram has further parity [`ROUNDS_MAX`] times at most, then its contents are sent again.
+//! - A datagram has further parity [`ROUNDS_MAX`] times at most, then its contents are sent again. So are those of a datagram that
+//!   the receiver has no room for.
+//! - Where more is under way than is kept, the sender knows the share that is kept ([`LaterRepair::kept_share`]), and chooses its
+//!   first parity by that.
 //! - Nobody vouches for what is kept: the tag decides when it is mended.
 
 use super::damage_reports::tells;
@@ -20,11 +23,13 @@ use std::collections::VecDeque;
 const CAPABILITY: &str = "parity-follows";
 const VERSION: &str = "1";
 
-/// Octets of sealed datagrams that are kept: 80 ms at 100 mbit. What is older is sent again when it is claimed.
-const SEALED_OCTETS_MAX: usize = 1 << 20;
-/// Damaged datagrams of a peer that are kept, and their octets.
-const DAMAGED_MAX: usize = 64;
-const DAMAGED_OCTETS_MAX: usize = 96 << 10;
+/// Octets of sealed datagrams that are kept: 330 ms at 100 mbit. What is older is sent again when it is claimed.
+const SEALED_OCTETS_MAX: usize = 4 << 20;
+/// Damaged datagrams of a peer that are kept, and their octets, further parity included.
+const DAMAGED_MAX: usize = 256;
+const DAMAGED_OCTETS_MAX: usize = 384 << 10;
+/// The time beside a round trip from the departure of a datagram until further parity for it has come: two claims are 10 ms apart.
+const CLAIM_LATE: Duration = Duration::from_millis(20);
 /// The time for which anything is kept.
 const KEPT: Duration = Duration::from_secs(2);
 /// The times that further parity is sent for one datagram.
@@ -90,12 +95,23 @@ pub(super) struct DamagedCopy {
     pub(super) at: Instant,
 }
 
+impl DamagedCopy {
+    fn octets(&self) -> usize {
+        self.region.len() + self.further.len()
+    }
+}
+
 /// The kept datagrams of one peer, both ways.
 #[derive(Debug, Default)]
 pub(super) struct LaterRepair {
     is_agreed: bool,
     sealed: VecDeque<SealedCopy>,
     sealed_octets: usize,
+    /// The departure of the youngest datagram that was dropped for want of room.
+    lacked: Option<Instant>,
+    /// The times of further parity that left, within the last round trip.
+    answered: VecDeque<Instant>,
+    /// By the time at which they came.
     damaged: VecDeque<DamagedCopy>,
     damaged_octets: usize,
     mended: u64,
@@ -148,8 +164,31 @@ impl LaterRepair {
 
     fn drop_damaged(&mut self) {
         if let Some(copy) = self.damaged.pop_front() {
-            self.damaged_octets -= copy.region.len();
+            self.damaged_octets -= copy.octets();
         }
+    }
+
+    /// The greatest share of the datagrams that leave now which both ends keep until further parity for them has come.
+    pub(super) fn kept_share(&self, now: Instant, round_trip: Duration) -> f64 {
+        let is_under_way = |at: Instant| at + round_trip + CLAIM_LATE > now;
+        if self.lacked.is_some_and(is_under_way) {
+            return 0.0;
+        }
+        let gone = self.sealed.partition_point(|copy| !is_under_way(copy.at));
+        let under_way = self.sealed.len() - gone;
+        if under_way <= DAMAGED_MAX {
+            return 1.0;
+        }
+        DAMAGED_MAX as f64 / under_way as f64
+    }
+
+    /// Whether the receiver has room for another datagram that it claims: it keeps those that it claimed within a round trip.
+    pub(super) fn has_room_there(&mut self, now: Instant, round_trip: Duration) -> bool {
+        let is_over = |at: &Instant| *at + round_trip + CLAIM_LATE <= now;
+        while self.answered.front().is_some_and(is_over) {
+            self.answered.pop_front();
+        }
+        self.answered.len() < DAMAGED_MAX
     }
 
     /// Keeps a datagram that leaves: what its parity covers, and the parity.
@@ -165,7 +204,10 @@ impl LaterRepair {
             return;
         };
         let mut memory = Vec::new();
-        while self.sealed_octets + region.len() > SEALED_OCTETS_MAX && !self.sealed.is_empty() {
+        while self.sealed_octets + region.len() > SEALED_OCTETS_MAX
+            && let Some(oldest) = self.sealed.front()
+        {
+            self.lacked = Some(oldest.at);
             memory = self.drop_sealed();
         }
         // Numbers rise; whatever else would make the search below wrong.
@@ -192,6 +234,7 @@ impl LaterRepair {
     /// sent again.
     pub(super) fn write_further(
         &mut self,
+        now: Instant,
         name: SealedName,
         rate: BitErrorRate,
         out: &mut Vec<u8>,
@@ -220,6 +263,7 @@ impl LaterRepair {
         }
         copy.steps = steps.end;
         copy.rounds += 1;
+        self.answered.push_back(now);
         let counter = copy.counter;
         let part = FurtherPart {
             counter,
@@ -231,33 +275,51 @@ impl LaterRepair {
         true
     }
 
-    /// Keeps a datagram that came damaged, unless that was done.
-    pub(super) fn keep_damaged(&mut self, copy: DamagedCopy) {
+    /// Keeps a datagram that came damaged, unless that was done. Where there is no room, it takes the place of those for which
+    /// further parity would have come by now; if there are none, it is not kept, so that it drops none that is about to be mended.
+    pub(super) fn keep_damaged(&mut self, now: Instant, round_trip: Duration, copy: DamagedCopy) {
         let is_it = |other: &DamagedCopy| (other.keys, other.counter) == (copy.keys, copy.counter);
         if !self.is_agreed || self.damaged.iter().any(is_it) {
             return;
         }
-        self.damaged_octets += copy.region.len();
-        self.damaged.push_back(copy);
-        while self.damaged.len() > DAMAGED_MAX || self.damaged_octets > DAMAGED_OCTETS_MAX {
+        let is_over = |at: Instant| at + round_trip + CLAIM_LATE <= now;
+        while self.damaged.len() >= DAMAGED_MAX
+            || self.damaged_octets + copy.octets() > DAMAGED_OCTETS_MAX
+        {
+            if !self
+                .damaged
+                .front()
+                .is_some_and(|oldest| is_over(oldest.at))
+            {
+                return;
+            }
             self.drop_damaged();
         }
+        self.damaged_octets += copy.octets();
+        // One that is kept for the second time is as old as it was.
+        let place = self.damaged.partition_point(|other| other.at <= copy.at);
+        self.damaged.insert(place, copy);
     }
 
-    /// Takes out the datagram that further parity is for, if it is kept and the parity follows what was there before.
-    pub(super) fn take_damaged(&mut self, part: &FurtherPart<'_>) -> Option<DamagedCopy> {
+    /// Takes out the datagram that further parity is for, if it is kept and the parity follows what was there before. The
+    /// parity came under these keys of ours.
+    pub(super) fn take_damaged(
+        &mut self,
+        keys: u32,
+        part: &FurtherPart<'_>,
+    ) -> Option<DamagedCopy> {
         // No parity changes nothing, and would cost a decoding all the same.
         if part.octets.is_empty() {
             return None;
         }
         let codewords = usize::from(part.codewords);
         let place = self.damaged.iter().rposition(|copy| {
-            copy.counter == part.counter
+            (copy.keys, copy.counter) == (keys, part.counter)
                 && PacketCode::step_bytes(copy.region.len()) == codewords
                 && copy.further.len() == codewords * usize::from(part.first)
         })?;
         let mut copy = self.damaged.remove(place)?;
-        self.damaged_octets -= copy.region.len();
+        self.damaged_octets -= copy.octets();
         copy.further.extend_from_slice(part.octets);
         Some(copy)
     }

@@ -94,6 +94,13 @@ impl Protection {
         self.mends_later = mends_later;
     }
 
+    /// Takes the greatest share of datagrams that both ends keep until further parity comes. The next word's choice goes by it.
+    pub(super) fn set_kept_share(&mut self, share: f64) {
+        if let Some(follower) = &mut self.follower {
+            follower.set_kept_share(share);
+        }
+    }
+
     /// Whether the application wants armour.
     pub(super) const fn is_wanted(&self) -> bool {
         self.armour.is_some()

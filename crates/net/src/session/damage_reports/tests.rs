@@ -211,6 +211,16 @@ fn a_peer_that_counted_for_days_is_heard_by_an_end_that_has_just_started() {
 }
 
 #[test]
+fn a_datagram_that_is_still_beyond_repair_is_claimed_once_in_a_report() {
+    let mut reports = agreed();
+    for _ in 0..3 {
+        reports.claim_again(at(0), (KEYS, 1), 1);
+    }
+    reports.claim_again(at(0), (KEYS, 2), 1);
+    assert_eq!(reports.claims.len(), 2);
+}
+
+#[test]
 fn octets_put_right_later_are_counted_once_they_are() {
     let mut reports = agreed();
     // Further parity that does not suffice puts nothing right.

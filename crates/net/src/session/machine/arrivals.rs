@@ -38,6 +38,8 @@ pub(super) struct Origin<'a> {
     pub(super) is_mended: bool,
     /// Whether it came damaged before, and was kept.
     pub(super) is_kept: bool,
+    /// Our index of the keys that it opened under.
+    pub(super) keys: Option<u32>,
 }
 
 /// A datagram that came, as far as a driver knows it.
@@ -95,6 +97,7 @@ impl<M: Carried> Session<M> {
             is_armoured: false,
             is_mended: false,
             is_kept: false,
+            keys: None,
         };
         let verdict = if DataHeader::begins(datagram.octets) {
             self.take_data_in_two(now, origin, datagram.octets)
@@ -312,6 +315,10 @@ impl<M: Carried> Session<M> {
                 // Datagrams under older keys are older than any under newer ones.
                 let newest = newest && slot != Slot::Previous;
                 self.on_genuine(now, origin, index, slot, newest);
+                let origin = Origin {
+                    keys: Some(receiver),
+                    ..origin
+                };
                 match told.wire() {
                     Wire::One => self.take_message(now, origin, index, &plain),
                     Wire::Two => self.take_frames(now, origin, index, &plain),

@@ -374,7 +374,8 @@ impl<M: Carried> Session<M> {
         if let (Some(state), Ok(counter)) = (state, u32::try_from(counter)) {
             let name = (receiver, header.number.counter);
             state.damage.on_beyond_repair(now, name, beyond);
-            state.later.keep_damaged(DamagedCopy {
+            let round_trip = state.liveness.rtt().unwrap_or_default();
+            let copy = DamagedCopy {
                 keys: receiver,
                 counter,
                 words,
@@ -382,7 +383,8 @@ impl<M: Carried> Session<M> {
                 further: Vec::new(),
                 presumed: beyond.presumed(),
                 at: now,
-            });
+            };
+            state.later.keep_damaged(now, round_trip, copy);
         }
         Err(DropReason::Damaged)
     }
@@ -401,6 +403,8 @@ impl<M: Carried> Session<M> {
             return;
         }
         let round_trip = state.liveness.rtt().unwrap_or_default();
+        let kept_share = state.later.kept_share(now, round_trip);
+        state.protection.set_kept_share(kept_share);
         // Totals of a report that was overtaken are old; its claims are as good as ever.
         let word = state.damage.read(report);
         if word.is_some_and(|word| state.protection.on_word(now, word, round_trip)) {

@@ -36,6 +36,7 @@ impl<M: Carried> Session<M> {
         let room = room.saturating_sub(MESSAGE_TYPE_BYTES + PLACE_BYTES);
         let path = state.index.inner_path();
         let rate = report.word.recent.rate();
+        let round_trip = state.liveness.rtt().unwrap_or_default();
         let mut parts = Vec::new();
         let mut part = Vec::new();
         for counter in report.counters() {
@@ -49,7 +50,9 @@ impl<M: Carried> Session<M> {
             let keys = state.keys.current(now).map(|keys| keys.local);
             let name = keys.map(|keys| SealedName { keys, number });
             part.clear();
-            if name.is_some_and(|name| state.later.write_further(name, rate, &mut part)) {
+            let has_room = state.later.has_room_there(now, round_trip);
+            let name = name.filter(|_| has_room);
+            if name.is_some_and(|name| state.later.write_further(now, name, rate, &mut part)) {
                 self.inner.on_mending(now, path, number);
                 if parts.len() + part.len() > room {
                     self.send_further(now, index, &parts);
@@ -79,10 +82,13 @@ impl<M: Carried> Session<M> {
         index: usize,
         further: FurtherParity<'_>,
     ) {
+        let keys = origin.keys.filter(|_| further.slot == PathSlot::FIRST);
+        let Some(keys) = keys else {
+            return;
+        };
         for part in further.parts() {
             let state = self.peers.get_mut(index);
-            let state = state.filter(|_| further.slot == PathSlot::FIRST);
-            if let Some(copy) = state.and_then(|state| state.later.take_damaged(&part)) {
+            if let Some(copy) = state.and_then(|state| state.later.take_damaged(keys, &part)) {
                 self.mend_copy(now, origin, index, copy);
             }
         }
@@ -132,7 +138,8 @@ impl<M: Carried> Session<M> {
             let more = seen.saturating_sub(copy.presumed);
             copy.presumed += more;
             state.damage.claim_again(now, name, more);
-            state.later.keep_damaged(copy);
+            let round_trip = state.liveness.rtt().unwrap_or_default();
+            state.later.keep_damaged(now, round_trip, copy);
         }
     }
 
