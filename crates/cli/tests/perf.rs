@@ -103,12 +103,18 @@ fn a_deadline_brings_the_slow_messages_of_a_thin_test_sooner_and_costs_no_more_t
     // A message every 20 ms, 500 of them.
     let flags = "-b 480k -l 1200 -n 600kB --rate 10mbit";
     let plain = measure(&port, flags);
-    let goal = measure(&port, &format!("{flags} --deadline 90ms"));
+    let output = run(&format!(
+        "perf -c 127.0.0.1 -p {port} --json {flags} --deadline 90ms"
+    ));
+    let goal: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     for record in [&plain, &goal] {
         assert_eq!(record["loss_after_repair"], 0.0, "{record}");
         assert!((number(record, "sent_messages") - 500.0).abs() < 0.5);
     }
     let p99 = |record: &Value| number(&record["delay"], "p99_s");
+    assert_eq!(goal["goal"]["met"], p99(&goal) <= 0.09, "{goal}");
+    assert_eq!(goal["exit_code"], u64::from(p99(&goal) > 0.09), "{goal}");
+    assert!(plain["goal"].is_null(), "{plain}");
     // In virtual time 420 and 90 ms. Whatever a busy machine adds, it adds to both.
     assert!(p99(&goal) < 0.7 * p99(&plain), "{goal} {plain}");
     let again = |record: &Value| {
@@ -118,6 +124,30 @@ fn a_deadline_brings_the_slow_messages_of_a_thin_test_sooner_and_costs_no_more_t
     // 90 % beyond one repetition of each loss, headers included, and what the first losses cost.
     assert!(again(&goal) > again(&plain), "{goal} {plain}");
     assert!(again(&goal) < 1.6 * 600e3, "{goal}");
+}
+
+#[test]
+fn a_goal_that_is_missed_and_a_rate_that_does_not_pass_are_told() {
+    let (_server, address) = server("--rate 2mbit");
+    let (_link, port) = link(&address, "--rate 2mbit --delay 20ms --queue 200");
+    // No message arrives before the link's own delay is over.
+    let flags = "-b 100k -l 1000 -n 50kB --rate 2mbit --deadline 10ms";
+    for (json, told) in [
+        ("--json", "\"met\":false"),
+        ("", "MISSED: of the messages 100.00 % took"),
+    ] {
+        let output = run(&format!("perf -c 127.0.0.1 -p {port} {json} {flags}"));
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(stdout.contains(told), "{stdout}");
+    }
+    let output = run(&format!(
+        "perf -c 127.0.0.1 -p {port} -b 4mbit -t 2 --rate 2mbit"
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("rate not reached"), "{stdout}");
+    assert!(stdout.contains("of 4.000 Mbit/s"), "{stdout}");
 }
 
 #[test]
@@ -262,7 +292,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
         ("-t 5 -n 1MB", "cannot be used with"),
         ("-P 0", "1 to 128"),
         ("-P 129", "1 to 128"),
-        ("--deadline 90ms", "--bitrate"),
+        ("--deadline 90ms", "give their rate too"),
         ("-u -b 480k --deadline 90ms", "give --mode reliable"),
         ("-b 480k --deadline 90ms --residual 60%", "50% at most"),
         ("-R -b 480k --deadline 90ms", "cannot be used with"),

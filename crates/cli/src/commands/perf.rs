@@ -19,11 +19,11 @@ use fulmar_net::perf::{
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::waker;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, RateSource};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, RateSource, ThinRepair};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
-use goal::GoalArgs;
+use goal::{GoalArgs, GoalOutcome};
 use std::net::SocketAddr;
 
 /// The assumption on which one-way delays rest.
@@ -148,13 +148,24 @@ impl PerfArgs {
         }
     }
 
+    fn thin(&self) -> Result<Option<ThinRepair>, String> {
+        let has_rate = self.bitrate.is_some() || self.udp;
+        self.goal.thin(self.mode(), has_rate)
+    }
+
+    /// The outcome of the stated goal, if there is one.
+    fn goal_outcome(&self, report: &PerfReport) -> Option<GoalOutcome> {
+        let goal = self.thin().ok().flatten()?.goal()?;
+        GoalOutcome::of(&goal, &report.sum)
+    }
+
     fn connection(&self, overhead: ByteCount) -> ConnectionConfig {
         ConnectionConfig {
             mode: self.mode(),
             fec_words: self.fec_words,
             send_buffer_bytes: connection::send_buffer_bytes(self.bound()),
             // It was checked.
-            thin: self.goal.thin(self.mode()).ok().flatten(),
+            thin: self.thin().ok().flatten(),
             ..connection::settings((self.mtu, self.supposed()), overhead, self.give_up)
         }
     }
@@ -171,8 +182,8 @@ impl PerfArgs {
 
     /// The test that the server is asked for.
     fn test(&self, connection: &ConnectionConfig) -> Result<Test, Failure> {
-        let thin = self.goal.thin(self.mode());
-        thin.map_err(|problem| anyhow!(problem))
+        self.thin()
+            .map_err(|problem| anyhow!(problem))
             .or_exit(Exit::Usage)?;
         let payload = connection
             .payload_bytes()
@@ -237,11 +248,14 @@ pub(crate) fn run(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
         return serve(args, verbose);
     };
     match measure(args, host, verbose) {
-        Ok((peer, report, exit)) => {
+        Ok((peer, report, stopped)) => {
+            let goal = args.goal_outcome(&report);
+            let is_missed = goal.is_some_and(|goal| goal.is_met() == Some(false));
+            let exit = stopped.unwrap_or(if is_missed { Exit::Failed } else { Exit::Done });
             if args.json {
-                output::record(&json::Record::of(Some(peer), &report, exit))?;
+                output::record(&json::Record::of(Some(peer), &report, (goal, exit)))?;
             } else {
-                output::line(&text::report(&report))?;
+                output::line(&text::report(&report, goal.as_ref()))?;
             }
             Ok(exit)
         }
@@ -310,8 +324,10 @@ impl Observer for Watcher {
 
     fn ended(&mut self, outcome: &Result<PerfReport, PerfError>) {
         let printed = match outcome {
-            Ok(report) if self.json => output::record(&json::Record::of(None, report, Exit::Done)),
-            Ok(report) => output::line(&text::report(report)),
+            Ok(report) if self.json => {
+                output::record(&json::Record::of(None, report, (None, Exit::Done)))
+            }
+            Ok(report) => output::line(&text::report(report, None)),
             Err(error) if self.json => output::record(&json::Cut::of(error)),
             Err(error) => {
                 eprintln!("fulmar: the test ended early: {error}");
@@ -344,7 +360,7 @@ fn measure(
     args: &PerfArgs,
     host: &str,
     verbose: u8,
-) -> Result<(SocketAddr, PerfReport, Exit), Failure> {
+) -> Result<(SocketAddr, PerfReport, Option<Exit>), Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let peer = resolve_remote("--client", &address("-c", host, args.port)?)?;
     let credentials = args.security.read(true)?;
@@ -381,7 +397,7 @@ fn measure(
     }
     let stopped = signals.exit();
     match client.take_outcome().unwrap_or(Err(PerfError::Stopped)) {
-        Ok(report) => Ok((peer, report, stopped.unwrap_or(Exit::Done))),
+        Ok(report) => Ok((peer, report, stopped)),
         Err(error) => Err(Failure {
             exit: match error {
                 PerfError::Unreachable(_)

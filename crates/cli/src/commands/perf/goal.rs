@@ -1,6 +1,7 @@
 //! The goal of a test that leaves most of the rate unused: `--deadline`, `--residual` and `--overhead`.
 
 use crate::commands::connection;
+use fulmar_net::perf::{Outcome, Spread};
 use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::transport::aerotp::{AckScheme, ModeRules, ThinRepair};
 use fulmar_proto::units::{Duration, Probability};
@@ -16,15 +17,21 @@ const RESIDUAL_MAX: f64 = 0.5;
 pub(super) struct GoalArgs {
     /// Client: the time in which messages are to arrive in order, with -b below the rate: losses are repaired ahead, or
     /// repeated several times, as that takes. In modes reliable and nack-mack.
-    #[arg(long, value_name = "TIME", value_parser = connection::span, requires_all = ["client", "bitrate"])]
+    #[arg(long, value_name = "TIME", value_parser = connection::span, requires = "client")]
     #[arg(conflicts_with = "reverse")]
     deadline: Option<Duration>,
-    /// Client: the share of messages that may take longer than --deadline, 50% at most; 1% if not given.
+    /// Client: the share of messages that may take longer than --deadline, 50% at most; 1% if not given. If more do, the exit
+    /// code is 1.
     #[arg(long, value_name = "SHARE", requires = "deadline")]
     residual: Option<Probability>,
     /// Client: octets of copies and repair symbols as a share of the data, at most, with -b below the rate; 90% with
     /// --deadline, else nothing is repaired this way.
-    #[arg(long, value_name = "SHARE", requires_all = ["client", "bitrate"], conflicts_with = "reverse")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        requires = "client",
+        conflicts_with = "reverse"
+    )]
     overhead: Option<Probability>,
 }
 
@@ -32,13 +39,19 @@ impl GoalArgs {
     /// The repair that follows the goal, if there is one.
     ///
     /// # Errors
-    /// The mode does not confirm soon, or a figure is out of range; with the cure.
-    pub(super) fn thin(&self, mode: Mode) -> Result<Option<ThinRepair>, String> {
+    /// The messages have no rate, the mode does not confirm soon, or a figure is out of range; with the cure.
+    pub(super) fn thin(&self, mode: Mode, has_rate: bool) -> Result<Option<ThinRepair>, String> {
         let Some(option) =
             (self.deadline.map(|_| "--deadline")).or_else(|| self.overhead.map(|_| "--overhead"))
         else {
             return Ok(None);
         };
+        if !has_rate {
+            return Err(format!(
+                "{option} is for messages that leave most of the link unused: give their rate too, well below the link's, such as \
+                 -b 480k -l 1200 for one of 1200 octets every 20 ms"
+            ));
+        }
         if ModeRules::of(mode).acks != AckScheme::Aggregated {
             return Err(format!(
                 "{option}: mode {mode} does not confirm soon enough to repeat to a goal; give --mode reliable or nack-mack, \
@@ -78,9 +91,71 @@ fn parts(share: Probability, of: f64) -> u32 {
     (share.value() * of).round() as u32
 }
 
+/// The share of a test's messages that took longer than its goal allows, beside the share that may.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct GoalOutcome {
+    /// The goal's deadline.
+    pub(super) deadline: Duration,
+    /// The share that may take longer.
+    pub(super) residual: f64,
+    /// The least and the greatest share that did, or never came: percentiles tell no more.
+    pub(super) late: (f64, f64),
+}
+
+impl GoalOutcome {
+    /// The outcome of a test with this goal; `None` if no message was sent.
+    pub(super) fn of(goal: &DeliveryGoal, outcome: &Outcome) -> Option<Self> {
+        let missing = outcome.loss_after_repair()?;
+        let (least, most) = outcome
+            .received
+            .delay
+            .map_or((0.0, 0.0), |delay| late_shares(&delay, goal.deadline));
+        let of_all = |late: f64| (missing + (1.0 - missing) * late).clamp(0.0, 1.0);
+        Some(Self {
+            deadline: goal.deadline,
+            residual: f64::from(goal.missed_millionths) / 1e6,
+            late: (of_all(least), of_all(most)),
+        })
+    }
+
+    /// Whether the goal was met; `None` if the percentiles do not tell.
+    pub(super) fn is_met(&self) -> Option<bool> {
+        // A percentile that is just met has as many messages behind it as may be late.
+        const ROUNDING: f64 = 1e-9;
+        let (least, most) = self.late;
+        if most <= self.residual + ROUNDING {
+            Some(true)
+        } else if least + ROUNDING >= self.residual {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+/// The least and the greatest share of the messages that arrived which took longer than so much.
+fn late_shares(delay: &Spread, deadline: Duration) -> (f64, f64) {
+    let deadline = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
+    let behind = [
+        (delay.min, 1.0),
+        (delay.p50, 0.5),
+        (delay.p90, 0.1),
+        (delay.p99, 0.01),
+        (delay.p999, 0.001),
+        (delay.max, 0.0),
+    ];
+    let most = behind.iter().filter(|(at, _)| *at <= deadline);
+    let least = behind.iter().filter(|(at, _)| *at > deadline);
+    (
+        least.map(|(_, share)| *share).fold(0.0, f64::max),
+        most.map(|(_, share)| *share).fold(1.0, f64::min),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fulmar_net::perf::{Measured, Sent};
 
     fn share(text: &str) -> Probability {
         text.parse().expect("a share")
@@ -88,14 +163,14 @@ mod tests {
 
     #[test]
     fn a_deadline_makes_a_goal_and_an_overhead_alone_a_bound() {
-        let none = GoalArgs::default().thin(Mode::Unreliable);
+        let none = GoalArgs::default().thin(Mode::Unreliable, true);
         assert_eq!(none, Ok(None));
         let bound = GoalArgs {
             overhead: Some(share("25%")),
             ..GoalArgs::default()
         };
         assert_eq!(
-            bound.thin(Mode::Reliable),
+            bound.thin(Mode::Reliable, true),
             Ok(Some(ThinRepair::at_most(25)))
         );
         let by = GoalArgs {
@@ -104,7 +179,7 @@ mod tests {
             overhead: None,
         };
         let thin = by
-            .thin(Mode::HybridNackMack)
+            .thin(Mode::HybridNackMack, true)
             .expect("sound")
             .expect("a goal");
         let goal = thin.goal().expect("a deadline");
@@ -129,8 +204,63 @@ mod tests {
                 "--deadline must be 1us to 1h",
             ),
         ] {
-            let error = goal.thin(mode).expect_err("it is refused");
+            let error = goal.thin(mode, true).expect_err("it is refused");
             assert!(error.contains(words), "{words} in {error}");
         }
+    }
+
+    #[test]
+    fn a_goal_without_a_rate_is_refused_with_an_example() {
+        let by = GoalArgs {
+            deadline: Some(Duration::from_millis(90)),
+            ..GoalArgs::default()
+        };
+        let error = by.thin(Mode::Reliable, false).expect_err("no rate");
+        assert!(error.contains("-b 480k"), "{error}");
+    }
+
+    #[test]
+    fn a_goal_is_met_if_no_more_messages_are_late_than_may_be() {
+        let met = |millis: u64, missed_millionths: u32, messages: u64| {
+            let goal = DeliveryGoal {
+                deadline: Duration::from_millis(millis),
+                missed_millionths,
+                deliver: Deliver::All,
+                order: DeliveryOrder::Kept,
+            };
+            let delay = Spread {
+                count: messages,
+                early: 0,
+                min: 1_000_000,
+                mean: 25e6,
+                p50: 20_000_000,
+                p90: 50_000_000,
+                p99: 90_000_000,
+                p999: 120_000_000,
+                max: 200_000_000,
+            };
+            let outcome = Outcome {
+                sent: Some(Sent {
+                    messages: 1_000,
+                    ..Sent::default()
+                }),
+                received: Measured {
+                    messages,
+                    delay: (messages > 0).then_some(delay),
+                    ..Measured::default()
+                },
+            };
+            GoalOutcome::of(&goal, &outcome).and_then(|outcome| outcome.is_met())
+        };
+        assert_eq!(met(90, 10_000, 1_000), Some(true));
+        assert_eq!(met(89, 10_000, 1_000), Some(false));
+        assert_eq!(met(49, 100_000, 1_000), Some(false));
+        // One in fifty may be late, and from one in a hundred to one in ten are.
+        assert_eq!(met(60, 20_000, 1_000), None);
+        assert_eq!(met(90, 20_000, 1_000), Some(true));
+        // Those that never came are late, too.
+        assert_eq!(met(200, 10_000, 990), Some(true));
+        assert_eq!(met(200, 10_000, 980), Some(false));
+        assert_eq!(met(90, 10_000, 0), Some(false));
     }
 }

@@ -1,5 +1,6 @@
 //! A test's result as JSON.
 
+use super::goal::GoalOutcome;
 use super::{ASSUMPTION, text};
 use crate::exit::{Exit, Failure};
 use fulmar_net::perf::{
@@ -128,6 +129,29 @@ impl LossRecord {
             sent_packets: losses.sent_packets(),
             lost_packets: losses.lost_packets(),
             causes: losses.shares.iter().map(of_cause).collect(),
+        }
+    }
+}
+
+/// The outcome of a stated goal.
+#[derive(Serialize)]
+struct GoalRecord {
+    deadline_s: f64,
+    residual: f64,
+    late_low: f64,
+    late_high: f64,
+    met: Option<bool>,
+}
+
+impl GoalRecord {
+    fn of(goal: &GoalOutcome) -> Self {
+        let (late_low, late_high) = goal.late;
+        Self {
+            deadline_s: goal.deadline.as_secs_f64(),
+            residual: goal.residual,
+            late_low,
+            late_high,
+            met: goal.is_met(),
         }
     }
 }
@@ -270,6 +294,9 @@ pub(super) struct Record {
     /// The figures of the whole test, as in `sum`.
     #[serde(flatten)]
     whole: OutcomeRecord,
+    /// The rate at which messages were taken, if that stayed below `rate_bps`.
+    taken_bps: Option<u64>,
+    goal: Option<GoalRecord>,
     fairness: Option<f64>,
     losses: Option<LossRecord>,
     clocks: Option<ClockRecord>,
@@ -282,7 +309,11 @@ pub(super) struct Record {
 
 impl Record {
     /// The record of a test; only the client knows `server`.
-    pub(super) fn of(server: Option<SocketAddr>, report: &PerfReport, exit: Exit) -> Self {
+    pub(super) fn of(
+        server: Option<SocketAddr>,
+        report: &PerfReport,
+        (goal, exit): (Option<GoalOutcome>, Exit),
+    ) -> Self {
         let test = &report.test;
         let (limit_s, limit_bytes) = match test.limit {
             Limit::Time(span) => (Some(span.as_secs_f64()), None),
@@ -311,6 +342,8 @@ impl Record {
             parallel: test.streams,
             stopped: report.stopped,
             whole: sum.clone(),
+            taken_bps: report.rate_fallen_short().map(Bitrate::as_bits_per_second),
+            goal: goal.as_ref().map(GoalRecord::of),
             fairness: report.fairness(),
             losses: report.losses.as_ref().map(LossRecord::of),
             clocks: report.clocks.as_ref().map(ClockRecord::of),

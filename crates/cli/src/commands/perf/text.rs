@@ -1,6 +1,7 @@
 //! A test's result for people.
 
 use super::ASSUMPTION;
+use super::goal::GoalOutcome;
 use fulmar_net::perf::{Interval, Limit, Outcome, PerfReport, Spread, Test, TestDirection};
 use fulmar_proto::damage::LossByCause;
 use fulmar_proto::units::{Bitrate, ByteCount, format_duration};
@@ -87,15 +88,27 @@ fn count(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
+/// The losses from which on causes are named, and the width of an interval from which on a cause has a question mark.
+const LEAST_LOST: u64 = 30;
+const UNCLEAR: f64 = 0.5;
+
 /// The causes of loss, the largest first, each with the interval of its share. Those of less than one in a hundred are left out.
 fn causes(losses: &LossByCause) -> String {
+    if losses.lost_packets() < LEAST_LOST {
+        return format!("{} lost, too few to tell why", losses.lost_packets());
+    }
     let mut shares = losses.shares.to_vec();
     shares.retain(|share| share.share >= 0.01);
     shares.sort_by(|one, other| other.share.total_cmp(&one.share));
     let parts = shares.iter().map(|share| {
         let [likeliest, low, high] =
             [share.share, share.low, share.high].map(|share| format!("{:.0}", 100.0 * share));
-        format!("{} {likeliest} % ({low} to {high})", share.cause.name())
+        let is_unclear = share.high - share.low >= UNCLEAR;
+        let doubt = if is_unclear { "?" } else { "" };
+        format!(
+            "{}{doubt} {likeliest} % ({low} to {high})",
+            share.cause.name()
+        )
     });
     let parts: Vec<String> = parts.collect();
     parts.join(", ")
@@ -176,8 +189,57 @@ fn table(report: &PerfReport) -> String {
     table
 }
 
+/// Whether a stated goal was met, in a line.
+fn goal_in_words(goal: &GoalOutcome) -> String {
+    let short = |share: f64| format!("{:.2} %", 100.0 * share);
+    let (least, most) = goal.late;
+    let late = if least == 0.0 && most == 0.0 {
+        "none".to_owned()
+    } else if least == 0.0 {
+        format!("{} at most", short(most))
+    } else if (most - least).abs() < 1e-9 {
+        short(least)
+    } else {
+        format!("{} to {}", short(least), short(most))
+    };
+    let verdict = match goal.is_met() {
+        Some(true) => "met",
+        Some(false) => "MISSED",
+        None => "not decided by these percentiles",
+    };
+    format!(
+        "{verdict}: of the messages {late} took longer than {}, {} may",
+        format_duration(goal.deadline),
+        short(goal.residual)
+    )
+}
+
+/// The rate at which messages were taken beside the one that was asked for, if that was not reached.
+fn rate_not_reached(report: &PerfReport) -> Option<String> {
+    let (taken, asked) = (report.rate_fallen_short()?, report.test.rate_bps?);
+    let asked = Bitrate::from_bits_per_second(asked);
+    let (taken, asked) = (mbit(taken), mbit(asked));
+    Some(format!(
+        "{taken} at most were taken of {asked}: no more passes, or --rate says so"
+    ))
+}
+
+/// The line of the one-way delays.
+fn delays(delay: &Spread) -> String {
+    format!(
+        "min {} mean {} p50 {} p90 {} p99 {} p99.9 {} max {}",
+        milliseconds(delay.min as f64),
+        milliseconds(delay.mean),
+        milliseconds(delay.p50 as f64),
+        milliseconds(delay.p90 as f64),
+        milliseconds(delay.p99 as f64),
+        milliseconds(delay.p999 as f64),
+        milliseconds(delay.max as f64)
+    )
+}
+
 /// The figures for a person.
-pub(super) fn report(report: &PerfReport) -> String {
+pub(super) fn report(report: &PerfReport, goal: Option<&GoalOutcome>) -> String {
     let mut text = table(report);
     let outcome = &report.sum;
     let received = &outcome.received;
@@ -194,6 +256,9 @@ pub(super) fn report(report: &PerfReport) -> String {
             ByteCount(received.bytes)
         ),
     );
+    if let Some(short) = rate_not_reached(report) {
+        line("rate not reached", short);
+    }
     line(
         "loss before repair",
         format!(
@@ -219,19 +284,10 @@ pub(super) fn report(report: &PerfReport) -> String {
         line(label, value);
     }
     if let Some(delay) = &received.delay {
-        line(
-            "one-way delay, ms",
-            format!(
-                "min {} mean {} p50 {} p90 {} p99 {} p99.9 {} max {}",
-                milliseconds(delay.min as f64),
-                milliseconds(delay.mean),
-                milliseconds(delay.p50 as f64),
-                milliseconds(delay.p90 as f64),
-                milliseconds(delay.p99 as f64),
-                milliseconds(delay.p999 as f64),
-                milliseconds(delay.max as f64)
-            ),
-        );
+        line("one-way delay, ms", delays(delay));
+    }
+    if let Some(goal) = goal {
+        line("goal", goal_in_words(goal));
     }
     if let Some(index) = report.fairness().filter(|_| report.streams.len() > 1) {
         let streams = report.streams.len();
