@@ -15,8 +15,11 @@
 //! errors:
 //!
 //! ```text
-//! lasting = (E' + 1/2) / (N' + 5 10^6)             recent = (E + p) / (N + p / lasting)
+//! lasting = (E' + 1/2) / (N' + 5 10^6 / (1 + E')^2)             recent = (E + p) / (N + p / lasting)
 //! ```
+//!
+//! So where nothing was wrong yet the lasting rate begins at 10^-7, and a few errors suffice for it to be E' / N', however
+//! small the packets are. The lasting memory passes while packets come: silence says nothing of the link.
 //!
 //! A change of the rate that is out of proportion ends the memory at once, in both directions. One sign is so many
 //! bits without an error that the recent rate would give them with probability e^-7. The other is so many errors in
@@ -42,8 +45,8 @@ pub enum SeenErrors {
 
 /// The ratio of the lasting memory to the recent one.
 const LASTING: u32 = 64;
-/// The weight, in errors, of the rate at which the lasting rate begins: half an error in 5 10^6 bits is 10^-7, at
-/// which no parity pays.
+/// The rate at which the lasting rate begins: half an error in 5 10^6 bits is 10^-7, at which no parity pays. Each error
+/// that is seen makes these bits count less.
 const PRIOR_ERRORS: f64 = 0.5;
 const PRIOR_BITS: f64 = 5e6;
 /// The improbability of the evidence from which on the rate counts as changed, as a natural
@@ -86,6 +89,8 @@ struct BerEstimator {
     /// The rate that the received power gave, and its time.
     power: Option<(Instant, f64)>,
     at: Instant,
+    /// The time of the last packet.
+    came_at: Instant,
 }
 
 impl BerEstimator {
@@ -99,12 +104,17 @@ impl BerEstimator {
             clean_bits: 0.0,
             power: None,
             at: Instant::START,
+            came_at: Instant::START,
         }
     }
 
     /// Takes the errors of an arrived packet of so many octets.
     fn on_packet(&mut self, now: Instant, octets: usize, errors: SeenErrors) {
         self.age(now);
+        let pause = now.saturating_since(self.came_at).min(self.memory);
+        self.came_at = self.came_at.max(now);
+        let span = pause.as_secs_f64() / self.memory.as_secs_f64();
+        self.lasting.fade((-span / f64::from(LASTING)).exp());
         let bits = 8.0 * octets as f64;
         let rate = self.counted();
         let wrong = match errors {
@@ -150,7 +160,6 @@ impl BerEstimator {
         self.at = self.at.max(now);
         self.recent.fade((-span).exp());
         self.prior = 1.0 - (1.0 - self.prior) * (-span).exp();
-        self.lasting.fade((-span / f64::from(LASTING)).exp());
     }
 
     /// The rate over many fades.
@@ -160,7 +169,8 @@ impl BerEstimator {
 
     fn lasting_value(&self) -> f64 {
         let Tally { errors, bits } = self.lasting;
-        ((errors + PRIOR_ERRORS) / (bits + PRIOR_BITS)).min(RATE_MAX)
+        let prior_bits = PRIOR_BITS / ((1.0 + errors) * (1.0 + errors));
+        ((errors + PRIOR_ERRORS) / (bits + prior_bits)).min(RATE_MAX)
     }
 
     /// The rate from the errors that were counted.
@@ -421,6 +431,53 @@ mod tests {
         feed.estimator.age(feed.now + MEMORY * 40);
         let ratio = feed.recent() / feed.estimator.lasting().value();
         assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+    }
+
+    #[test]
+    fn silence_leaves_the_lasting_rate_as_it_was() {
+        let mut feed = Feed::new();
+        feed.run(MEMORY * 100, 1e-4, 16);
+        let before = feed.estimator.lasting().value();
+        for minute in 1..60 {
+            let at = feed.now + Duration::from_secs(60 * minute);
+            feed.estimator.age(at);
+            assert!((feed.estimator.lasting().value() / before - 1.0).abs() < 1e-9);
+            assert!((feed.recent() / before - 1.0).abs() < 0.02, "{minute}");
+        }
+        // One small packet after all that time counts as one.
+        let later = feed.now + Duration::from_secs(3_600);
+        feed.estimator.on_packet(later, 60, SeenErrors::Counted(0));
+        let ratio = feed.estimator.lasting().value() / before;
+        assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+    }
+
+    #[test]
+    fn a_flow_of_small_packets_finds_the_same_rate_as_one_of_full_ones() {
+        for (truth, seed) in [1e-3, 3e-4, 1e-4].into_iter().flat_map(|rate| {
+            let seeds = 0..8;
+            seeds.map(move |seed| (rate, seed))
+        }) {
+            // A packet each quarter of a second, as a session's memory is for: eight of them.
+            let pause = Duration::from_millis(250);
+            let mut estimator = BerEstimator::new(pause * 8);
+            let mut rng = Rng::from_seed(seed);
+            let mut now = Instant::START;
+            let mut sum = 0.0;
+            for place in 0..2_000 {
+                now += pause;
+                let wrong = (0..8 * 57).filter(|_| rng.chance(truth)).count();
+                let errors = match u32::try_from(wrong).unwrap() {
+                    0 => SeenErrors::Counted(0),
+                    _ => SeenErrors::AtLeast(1),
+                };
+                estimator.on_packet(now, 57, errors);
+                if place >= 1_000 {
+                    sum += estimator.lasting().value() / 1_000.0;
+                }
+            }
+            let ratio = sum / truth;
+            assert!((0.5..2.0).contains(&ratio), "{truth} {seed}: {ratio}");
+        }
     }
 
     #[test]
