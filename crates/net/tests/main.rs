@@ -32,6 +32,7 @@ mod session_length;
 mod session_links;
 mod session_long_ways;
 mod session_loss_causes;
+mod session_loss_causes_chosen;
 mod session_many;
 mod session_mtu;
 mod session_notices;

@@ -11,12 +11,17 @@
 //! Packets are taken in the order of sending, some hundred late, so that what was held for lost wrongly can be taken back. Counts
 //! are shared out for each [`EPOCH`] of packets by itself, since links change, and added up.
 
+mod by_cause;
 mod epoch;
 mod runs;
+mod runs_by_length;
+
+pub use by_cause::{CAUSES, CauseShare, LossByCause, LossCause};
 
 use crate::units::{Duration, Instant};
 use epoch::{Apportioned, Epoch};
 use runs::RUN_MAX;
+use runs_by_length::LongestLately;
 use std::collections::VecDeque;
 
 /// Outcomes that wait to be brought into order, and those of them that are counted when there are so many.
@@ -36,6 +41,8 @@ const QUEUE_MIN: Duration = Duration::from_millis(10);
 const FULL: f64 = 0.8;
 /// Packets beside those that are judged whose departure is remembered: those of the last second.
 const BESIDE_MAX: usize = 256;
+/// Times from which on packets are counted anew that wait for packets; the oldest ones give way.
+const BEGINS_MAX: usize = 16;
 /// Looks at the delay that are remembered.
 const DELAYS: usize = 32;
 /// The standard errors of an interval of 90 %, with few groups.
@@ -47,91 +54,6 @@ const SEEN: f64 = 1.65;
 const WORTH_KNOWING: f64 = 0.025;
 const SHARE_WORTH: f64 = 0.05;
 const LOSS_WORTH: f64 = 0.01;
-
-/// The causes.
-pub const CAUSES: usize = 5;
-
-/// The reason why a packet did not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LossCause {
-    /// Wrong bits, for which it was dropped.
-    BitErrors,
-    /// None that others share.
-    Random,
-    /// A short time in which the link loses all.
-    Burst,
-    /// A queue without room.
-    Queue,
-    /// A time in which nothing gets through.
-    Outage,
-}
-
-impl LossCause {
-    /// All, in the order of reports.
-    pub const ALL: [Self; CAUSES] = [
-        Self::BitErrors,
-        Self::Random,
-        Self::Burst,
-        Self::Queue,
-        Self::Outage,
-    ];
-
-    /// The word in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BitErrors => "bit-errors",
-            Self::Random => "random",
-            Self::Burst => "burst",
-            Self::Queue => "queue",
-            Self::Outage => "outage",
-        }
-    }
-}
-
-/// The share of a cause among all losses, with an interval that has the true one in nine cases of ten.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CauseShare {
-    /// The cause.
-    pub cause: LossCause,
-    /// The likeliest share.
-    pub share: f64,
-    /// The lower end of the interval.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-}
-
-/// Losses by cause.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LossByCause {
-    /// Packets counted.
-    pub sent: f64,
-    /// Those of them that were lost.
-    pub lost: f64,
-    /// The share of each cause, in the order of [`LossCause::ALL`].
-    pub shares: [CauseShare; CAUSES],
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "counts of packets, whole and not negative"
-)]
-const fn whole(packets: f64) -> u64 {
-    packets.round() as u64
-}
-
-impl LossByCause {
-    /// Packets counted, as a number of them.
-    pub const fn sent_packets(&self) -> u64 {
-        whole(self.sent)
-    }
-
-    /// Those of them that were lost.
-    pub const fn lost_packets(&self) -> u64 {
-        whole(self.lost)
-    }
-}
 
 /// A packet whose fate is known.
 #[derive(Clone, Copy, Debug)]
@@ -234,7 +156,10 @@ impl Beside {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     waiting: Vec<Packet>,
+    /// The times from which on packets are counted anew.
+    begins: VecDeque<Instant>,
     run: Run,
+    longest: LongestLately,
     delays: Delays,
     epoch: Epoch,
     closed: Apportioned,
@@ -261,6 +186,17 @@ impl LossCauses {
         });
         if counts.waiting.len() >= WAITING {
             counts.count(COUNTED, &mut self.beside);
+        }
+    }
+
+    /// Notes that packets which left from now on are lost for other reasons than those before: damaged ones arrive, or do not any
+    /// more.
+    pub fn begin_anew(&mut self, now: Instant) {
+        if let Some(counts) = &mut self.counts {
+            if counts.begins.len() >= BEGINS_MAX {
+                counts.begins.pop_front();
+            }
+            counts.begins.push_back(now);
         }
     }
 
@@ -340,6 +276,11 @@ impl Counts {
         let full = self.delays.full();
         let counted: Vec<Packet> = self.waiting.drain(..packets).collect();
         for one in counted {
+            while self.begins.front().is_some_and(|at| *at <= one.at) {
+                self.begins.pop_front();
+                self.end_run(None, beside);
+                self.close();
+            }
             if one.is_lost {
                 self.run.first.get_or_insert(one.at);
                 self.run.last = Some(one.at);
@@ -391,12 +332,14 @@ impl Counts {
             is_full,
         };
         self.end_run(Some(behind), beside);
+        self.longest.note(octets);
+        let time = self.longest.time();
         let group = self.epoch.group();
         if is_full {
             group.full += 1.0;
         } else {
             group.lengths.note(octets, false);
-            group.runs.arrived += 1.0;
+            group.runs.note_arrived(time);
         }
         self.epoch.on_counted(1, 0);
     }
@@ -418,6 +361,10 @@ impl Counts {
         if is_outage {
             all += beside.take(first, last);
         }
+        run.octets
+            .iter()
+            .for_each(|octets| self.longest.note(*octets));
+        let time = self.longest.time();
         let group = self.epoch.group();
         let lost = run.lost as f64;
         if is_outage {
@@ -429,7 +376,7 @@ impl Counts {
             run.octets
                 .iter()
                 .for_each(|octets| group.lengths.note(*octets, true));
-            group.runs.note(run.lost);
+            group.runs.note(time, run.lost);
         }
         let counted = if is_outage { all } else { run.lost };
         let lost = u32::try_from(counted).unwrap_or(u32::MAX);

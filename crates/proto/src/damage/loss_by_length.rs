@@ -95,7 +95,8 @@ impl Default for LossByLength {
     }
 }
 
-fn class_of(octets: usize) -> usize {
+/// The class of a length, from 0 on.
+pub(super) fn class_of(octets: usize) -> usize {
     let octets = octets.clamp(1 << FIRST, (1 << 17) - 1);
     let octave = octets.ilog2();
     let quarter = (octets >> (octave - 2)) & 0b11;

@@ -139,6 +139,9 @@ pub trait Carried: Machine {
     /// The same, where the receiver keeps it and what mends it is on its way. [`Carried::on_damaged`] follows if that did not.
     fn on_mending(&mut self, _now: Instant, _path: PathId, _number: u64) {}
 
+    /// What leaves on `path` from now on arrives although it is damaged, or does not any more: it is lost for other reasons.
+    fn on_other_carrier(&mut self, _now: Instant, _path: PathId) {}
+
     /// The rate that `path` carries, as it was told or as far as it was seen.
     fn rate_of(&self, _path: PathId) -> Option<Bitrate> {
         None

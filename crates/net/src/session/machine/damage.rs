@@ -209,7 +209,13 @@ impl<M: Carried> Session<M> {
             return false;
         };
         let layout = state.protected_layout();
-        (state.protection).agree(state.wire, mends(said), layout)
+        let was_armoured = state.protection.parity().is_armoured;
+        let is_other = (state.protection).agree(state.wire, mends(said), layout);
+        if state.protection.parity().is_armoured != was_armoured {
+            let path = state.index.inner_path();
+            self.inner.on_other_carrier(self.now, path);
+        }
+        is_other
     }
 
     /// Undoes damage by parity in a datagram that is covered by it as a whole, if this end has it on, and tries again.

@@ -5,7 +5,7 @@
 //! through as well.
 
 use super::super::loss_by_length::{LossByLength, OctetLosses};
-use super::runs::{Link, Runs};
+use super::runs_by_length::{Links, RunsByLength};
 use super::{CAUSES, LossCause};
 
 /// Groups of packets.
@@ -24,7 +24,7 @@ pub(super) struct Group {
     /// Packets that met no full queue and no outage, by length.
     pub(super) lengths: LossByLength,
     /// The same in a row.
-    pub(super) runs: Runs,
+    pub(super) runs: RunsByLength,
     /// Packets that met a full queue, and those of them that were lost.
     pub(super) full: f64,
     pub(super) full_lost: f64,
@@ -46,15 +46,15 @@ impl Group {
     }
 
     /// The losses by cause. Those of wrong bits may be fewer than none, and more than there are: that evens out over time.
-    fn by_cause(&self, begin: Option<Link>) -> (ByCause, Option<Link>) {
+    fn by_cause(&self, begin: &Links) -> (ByCause, Links) {
         let lost = self.runs.lost();
-        let sent = self.runs.arrived + lost;
-        let mut link = None;
+        let sent = self.runs.arrived() + lost;
+        let mut links = Links::new();
         let mut causes = [0.0; CAUSES];
         causes[LossCause::Outage as usize] = self.outage;
         if lost > 0.0 {
             let (bursts, of_bursts) = self.runs.in_bursts(begin);
-            link = of_bursts;
+            links = of_bursts;
             let hit = self.lengths.octet_losses().lost;
             causes[LossCause::BitErrors as usize] = hit;
             causes[LossCause::Burst as usize] = bursts;
@@ -70,7 +70,7 @@ impl Group {
                 causes[cause as usize] *= more;
             }
         }
-        (causes, link)
+        (causes, links)
     }
 }
 
@@ -126,7 +126,7 @@ impl Epoch {
             sum
         };
         let all = sum_without(None);
-        let (by_cause, link) = all.by_cause(None);
+        let (by_cause, links) = all.by_cause(&Links::new());
         let lost = all.lost();
         let mut variance = [0.0; CAUSES];
         if lost <= 0.0 {
@@ -136,7 +136,7 @@ impl Epoch {
             .map(|index| {
                 let sum = sum_without(Some(index));
                 let scale = lost / sum.lost().max(1.0);
-                let (without, _) = sum.by_cause(link);
+                let (without, _) = sum.by_cause(&links);
                 without.map(|count| count * scale)
             })
             .collect();

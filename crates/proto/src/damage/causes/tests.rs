@@ -336,3 +336,54 @@ fn an_answer_that_waits_for_what_is_behind_a_burst_is_no_sign_of_a_queue() {
     assert!(share(LossCause::Queue) < 0.02, "{found:?}");
     assert!(share(LossCause::Burst) > 0.95, "{found:?}");
 }
+
+/// Notes so many packets whose lengths vary, each lost with the chance that a bit of it is wrong.
+fn note_bits(
+    causes: &mut LossCauses,
+    (at, packets): (&mut Instant, u32),
+    (full, per_bit): (i32, f64),
+    rng: &mut Rng,
+) {
+    for place in 0..packets {
+        let octets = if place % 8 == 3 { full / 4 } else { full };
+        let arrives = (1.0 - per_bit).powi(8 * octets);
+        *at += PACKET;
+        let octets = usize::try_from(octets).unwrap();
+        causes.note(*at + ROUND_TRIP, *at, octets, !rng.chance(arrives));
+    }
+}
+
+#[test]
+fn packets_that_are_cut_shorter_on_the_way_make_no_bursts_of_wrong_bits() {
+    for seed in 20..28 {
+        let mut rng = Rng::from_seed(seed);
+        let (mut causes, mut at) = (LossCauses::default(), Instant::START);
+        for (packets, full) in [(700, 1_500), (300, 800), (2_500, 400)] {
+            note_bits(&mut causes, (&mut at, packets), (full, 1e-4), &mut rng);
+        }
+        let found = causes.by_cause().expect("there were losses");
+        let of = |cause: LossCause| found.shares[cause as usize];
+        assert!(of(LossCause::Burst).share < 0.1, "{seed}: {found:?}");
+        assert!(of(LossCause::BitErrors).share > 0.8, "{seed}: {found:?}");
+    }
+}
+
+#[test]
+fn losses_before_damage_arrives_and_those_behind_it_have_causes_of_their_own() {
+    for seed in 20..28 {
+        let mut rng = Rng::from_seed(seed);
+        let (mut causes, mut at) = (LossCauses::default(), Instant::START);
+        note_bits(&mut causes, (&mut at, 3_000), (600, 1e-4), &mut rng);
+        // From here on the same wrong bits cost one packet in 200, and packets are long again.
+        causes.begin_anew(at + PACKET / 2);
+        for place in 0..8_000 {
+            at += PACKET;
+            let octets = if place % 8 == 3 { 375 } else { 1_500 };
+            causes.note(at + ROUND_TRIP, at, octets, rng.chance(0.005));
+        }
+        let found = causes.by_cause().expect("there were losses");
+        let of = |cause: LossCause| found.shares[cause as usize];
+        assert!(of(LossCause::BitErrors).share > 0.75, "{seed}: {found:?}");
+        assert!(of(LossCause::Burst).high < 0.1, "{seed}: {found:?}");
+    }
+}

@@ -69,6 +69,10 @@ impl Carried for Splicer {
         self.endpoint_mut().on_mending(now, peer, number);
     }
 
+    fn on_other_carrier(&mut self, now: Instant, peer: PathId) {
+        self.endpoint_mut().on_other_carrier(now, peer);
+    }
+
     fn rate_of(&self, peer: PathId) -> Option<Bitrate> {
         self.endpoint().rate_seen(peer)
     }

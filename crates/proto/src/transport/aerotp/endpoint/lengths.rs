@@ -29,6 +29,13 @@ impl AerotpEndpoint {
         self.paths.get(&path)?.causes.by_cause()
     }
 
+    /// Counts the losses of what leaves on a path from now on apart from those before.
+    pub fn on_other_carrier(&mut self, now: Instant, path: PathId) {
+        if let Some(path) = self.paths.get_mut(&path) {
+            path.causes.begin_anew(now);
+        }
+    }
+
     /// A number that changes whenever [`AerotpEndpoint::path_losses`] may have.
     pub fn path_outcomes(&self, path: PathId) -> u64 {
         self.paths

@@ -125,6 +125,10 @@ impl Carried for AerotpEndpoint {
         Self::on_mending(self, now, path, number);
     }
 
+    fn on_other_carrier(&mut self, now: Instant, path: PathId) {
+        Self::on_other_carrier(self, now, path);
+    }
+
     fn rate_of(&self, path: PathId) -> Option<Bitrate> {
         self.rate_seen(path)
     }
