@@ -15,6 +15,8 @@ local SHORT_FIRST = 0x20
 local FRAGMENTS_MAX = 64
 local REPORT_VERSION = 1
 local CLASS_BYTES = 25
+-- The class of a row that has losses by cause.
+local LOSSES_ROW, CAUSES = 255, 5
 
 local proto = nil
 local f = {}
@@ -42,6 +44,12 @@ local function declare(shared)
     field("expected", "uint64", "Messages expected")
     field("delivered", "uint64", "Messages delivered")
     field("octets", "uint64", "Octets delivered")
+    field("losses_sent", "uint32", "Packets of streams whose fate the sender knows")
+    field("losses_lost", "uint32", "Packets of these that were lost")
+    field("losses_share", "uint8", "Share of a cause (of 255)")
+    field("losses_low", "uint8", "Lower end of its interval")
+    field("losses_high", "uint8", "Upper end of its interval")
+    field("losses_reserved", "uint8", "Reserved")
     field("report", "bytes", "Report of another version")
     field("place", "uint8", "Place of the path")
     field("largest", "uint24", "Largest counter that arrived")
@@ -74,6 +82,17 @@ local function fragment(cursor)
     return string.format(" %d: %d/%d len=%d", number, index + 1, count, length)
 end
 
+local function losses(cursor)
+    cursor:number(f.losses_sent, 4)
+    cursor:number(f.losses_lost, 4)
+    for _ = 1, CAUSES do
+        cursor:number(f.losses_share, 1)
+        cursor:number(f.losses_low, 1)
+        cursor:number(f.losses_high, 1)
+    end
+    cursor:number(f.losses_reserved, 1)
+end
+
 -- Datagrams of both directions, then what the splice says (docs/protocol/splice.md, section 10).
 local function report(cursor)
     local sent = cursor:number64(f.sent)
@@ -92,10 +111,13 @@ local function report(cursor)
     cursor:number64(f.recovered)
     cursor:number64(f.residual)
     while not cursor.failed and cursor:left() >= CLASS_BYTES do
-        cursor:number(f.class, 1)
-        cursor:number64(f.expected)
-        cursor:number64(f.delivered)
-        cursor:number64(f.octets)
+        if cursor:number(f.class, 1) == LOSSES_ROW then
+            losses(cursor)
+        else
+            cursor:number64(f.expected)
+            cursor:number64(f.delivered)
+            cursor:number64(f.octets)
+        end
     end
     if not cursor.failed and cursor:left() > 0 then
         cursor:fail("malformed", "a class is cut off")

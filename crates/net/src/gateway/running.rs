@@ -307,6 +307,7 @@ impl Application<Link> for Running {
         match event {
             SessionEvent::Inner(event) => self.flow_event(now, link, event),
             SessionEvent::ReportDue(peer) => {
+                self.watch.tell_peer(now, link, peer);
                 self.peers.report_to(now, &self.ground.config, link, peer);
             }
             SessionEvent::Reported { peer, octets } => {

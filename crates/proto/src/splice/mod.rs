@@ -44,6 +44,7 @@ mod shared;
 mod spare_buffers;
 mod splicer;
 mod stream;
+mod told_losses;
 
 pub use address::{Destination, FlowId, FlowKind, Host, HostName, HostNameError};
 pub use class::{ClassId, FlowClass};
@@ -55,3 +56,4 @@ pub use report::{MessageTotals, RepairTotals, SpliceReport};
 pub use restored::{Restored, Role};
 pub use retention::Retention;
 pub use splicer::Splicer;
+pub use told_losses::{ToldLosses, ToldShare};

@@ -6,6 +6,7 @@
 
 use super::class::ClassId;
 use super::counters::SplicerCounters;
+use super::told_losses::{LOSSES_ROW, ToldLosses};
 use crate::machine::PathId;
 use crate::transport::aerotp::Counters;
 use std::collections::BTreeMap;
@@ -105,12 +106,15 @@ pub struct SpliceReport {
     pub repair: RepairTotals,
     /// The peer's messages, by class.
     pub classes: BTreeMap<ClassId, MessageTotals>,
+    /// The losses of streams to the peer, as this side finds them.
+    pub losses: Option<ToldLosses>,
 }
 
 impl SpliceReport {
     /// The octets of the report.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEAD_BYTES + self.classes.len() * ROW_BYTES);
+        let rows = self.classes.len() + usize::from(self.losses.is_some());
+        let mut out = Vec::with_capacity(HEAD_BYTES + rows * ROW_BYTES);
         out.push(VERSION);
         out.extend_from_slice(&self.repair.recovered_fec.to_be_bytes());
         out.extend_from_slice(&self.repair.residual.to_be_bytes());
@@ -119,6 +123,9 @@ impl SpliceReport {
             for number in [totals.expected, totals.delivered, totals.octets] {
                 out.extend_from_slice(&number.to_be_bytes());
             }
+        }
+        if let Some(losses) = &self.losses {
+            losses.encode(&mut out);
         }
         out
     }
@@ -135,8 +142,13 @@ impl SpliceReport {
             residual: number(&mut rest)?,
         };
         let mut classes = BTreeMap::new();
+        let mut losses = None;
         while let Some((&[class], numbers)) = rest.split_first_chunk() {
             rest = numbers;
+            if class == LOSSES_ROW {
+                losses = Some(ToldLosses::decode(&mut rest)?);
+                continue;
+            }
             let totals = MessageTotals {
                 expected: number(&mut rest)?,
                 delivered: number(&mut rest)?,
@@ -144,7 +156,11 @@ impl SpliceReport {
             };
             classes.insert(ClassId(class), totals);
         }
-        Some(Self { repair, classes })
+        Some(Self {
+            repair,
+            classes,
+            losses,
+        })
     }
 }
 
@@ -167,6 +183,8 @@ struct WithPeer {
     told: SpliceReport,
     /// Repairs that the peer reported before it restarted.
     told_before: RepairTotals,
+    /// The losses to tell.
+    losses: Option<ToldLosses>,
 }
 
 /// Reports to and from all peers.
@@ -191,7 +209,10 @@ impl Reports {
         room: usize,
     ) -> Option<SpliceReport> {
         let rows = room.checked_sub(HEAD_BYTES)? / ROW_BYTES;
-        let rows = rows.min(ROWS_MAX);
+        let losses = self.0.get(&peer).and_then(|shared| shared.losses);
+        // Classes come first: losses are told again.
+        let losses = losses.filter(|_| rows > 1);
+        let rows = (rows - usize::from(losses.is_some())).min(ROWS_MAX);
         let totals = RepairTotals::of(counters);
         let Some(shared) = self.0.get_mut(&peer) else {
             return Some(SpliceReport {
@@ -211,6 +232,7 @@ impl Reports {
         Some(SpliceReport {
             repair: totals.since(shared.repair_before),
             classes: in_turn.into_iter().collect(),
+            losses,
         })
     }
 
@@ -224,6 +246,10 @@ impl Reports {
     ) {
         let shared = self.0.entry(peer).or_default();
         shared.told.repair = shared.told.repair.most(report.repair);
+        let known = shared.told.losses.map_or(0, |losses| losses.sent);
+        if let Some(losses) = report.losses.filter(|losses| losses.sent >= known) {
+            shared.told.losses = Some(losses);
+        }
         for (class, totals) in &report.classes {
             let Some(counted) = counters.classes.get_mut(class) else {
                 continue;
@@ -243,6 +269,16 @@ impl Reports {
         shared.map_or_else(RepairTotals::default, |shared| {
             shared.told_before.and(shared.told.repair)
         })
+    }
+
+    /// Tells `peer` of these losses from now on.
+    pub(super) fn tell_losses(&mut self, peer: PathId, losses: ToldLosses) {
+        self.0.entry(peer).or_default().losses = Some(losses);
+    }
+
+    /// The losses of streams from `peer`, as it reports them.
+    pub(super) fn told_losses(&self, peer: PathId) -> Option<ToldLosses> {
+        self.0.get(&peer)?.told.losses
     }
 
     /// Begins again for `peer`, which has restarted: both ends count from 0.
@@ -290,16 +326,25 @@ mod tests {
                 residual: 1,
             },
             classes: BTreeMap::from([(CLASS, totals(258, 256, 1_000))]),
+            losses: Some(ToldLosses {
+                sent: 5,
+                lost: 1,
+                ..ToldLosses::default()
+            }),
         };
         let golden = [
             &[1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1][..],
             &[2, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 1, 0],
             &[0, 0, 0, 0, 0, 0, 3, 232],
+            &[255, 0, 0, 0, 5, 0, 0, 0, 1],
+            &[0; 16],
         ]
         .concat();
         assert_eq!(report.encode(), golden);
         assert_eq!(SpliceReport::decode(&golden), Some(report));
-        for len in (0..golden.len()).filter(|len| *len != HEAD_BYTES) {
+        for len in (0..golden.len())
+            .filter(|len| (len - HEAD_BYTES.min(*len)) % ROW_BYTES != 0 || *len < HEAD_BYTES)
+        {
             assert_eq!(SpliceReport::decode(&golden[..len]), None, "{len}");
         }
         let other = [&[2], &golden[1..]].concat();
@@ -309,14 +354,16 @@ mod tests {
     proptest! {
         #[test]
         fn no_report_is_longer_than_its_room_and_every_class_has_its_turn(
-            ids in proptest::collection::btree_set(any::<u8>(), 0..=256),
+            ids in proptest::collection::btree_set(0..LOSSES_ROW, 0..=255),
             room in 0_usize..1_300,
         ) {
             let mut reports = Reports::default();
             for id in &ids {
                 reports.on_received(PEER, ClassId(*id), totals(1, 1, 1));
             }
+            reports.tell_losses(PEER, ToldLosses::default());
             let rows = room.saturating_sub(HEAD_BYTES) / ROW_BYTES;
+            let rows = if rows > 1 { rows - 1 } else { rows };
             let turns = if rows == 0 { 1 } else { ids.len().div_ceil(rows.min(ROWS_MAX)) };
             let mut told = BTreeSet::new();
             for _ in 0..turns {
@@ -353,6 +400,29 @@ mod tests {
     }
 
     #[test]
+    fn losses_are_told_and_an_older_report_takes_nothing_back() {
+        let (mut ours, mut theirs) = (Reports::default(), Reports::default());
+        let mut counters = counters();
+        let mut sent = Vec::new();
+        for packets in [100, 200] {
+            let losses = ToldLosses {
+                sent: packets,
+                lost: packets / 10,
+                ..ToldLosses::default()
+            };
+            theirs.tell_losses(PEER, losses);
+            sent.push(theirs.report(PEER, &Counters::default(), ROOM).unwrap());
+        }
+        assert_eq!(ours.told_losses(PEER), None);
+        for (n, lost) in [(0, 10), (1, 20), (0, 20)] {
+            ours.on_report(PEER, &sent[n], &mut counters);
+            assert_eq!(ours.told_losses(PEER).map(|losses| losses.lost), Some(lost));
+        }
+        ours.begin_again(PEER, &Counters::default());
+        assert_eq!(ours.told_losses(PEER), None);
+    }
+
+    #[test]
     fn a_peer_that_started_again_counts_from_nothing_and_sums_go_on() {
         let mut ours = Reports::default();
         let mut counters = counters();
@@ -362,6 +432,7 @@ mod tests {
                 residual,
             },
             classes: BTreeMap::from([(CLASS, totals(1, 1, octets))]),
+            losses: None,
         };
         ours.on_report(PEER, &report(1_000, 4), &mut counters);
         let before = Counters {

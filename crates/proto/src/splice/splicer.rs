@@ -20,6 +20,7 @@ use super::report::{RepairTotals, Reports, SpliceReport};
 use super::restored::{Restored, Role};
 use super::shared::Shared;
 use super::spare_buffers::SpareBuffers;
+use super::told_losses::ToldLosses;
 use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::rng::Rng;
 use crate::transport::aerotp::{AerotpEndpoint, ConnectionId, ModeRules};
@@ -145,6 +146,16 @@ impl Splicer {
             } = &mut self.shared;
             reports.on_report(peer, &report, counters);
         }
+    }
+
+    /// Tells `peer` in the next reports how streams to it lost packets.
+    pub fn tell_losses(&mut self, peer: PathId, losses: ToldLosses) {
+        self.shared.reports.tell_losses(peer, losses);
+    }
+
+    /// The losses of streams from `peer` by cause, as it reports them.
+    pub fn told_losses(&self, peer: PathId) -> Option<ToldLosses> {
+        self.shared.reports.told_losses(peer)
     }
 
     /// TPDUs from here that `peer` repaired or gave up, as it reports them.

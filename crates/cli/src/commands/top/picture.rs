@@ -263,6 +263,33 @@ fn table(rows: &[Vec<String>], width: usize, paint: Paint, lines: &mut Vec<Strin
     }
 }
 
+/// A text as lines that are broken between words: so much of it as fits `room`, and the further lines, which begin at [`GAP`].
+/// A word that is longer than a line is left to be cut.
+fn wrapped(text: &str, room: usize, width: usize) -> (String, Vec<String>) {
+    let mut lines = vec![String::new()];
+    let (mut room, further) = (room, width.saturating_sub(GAP));
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let len = word.chars().count();
+        let gap = usize::from(used > 0);
+        let is_full = used + gap + len > room;
+        if is_full && (used > 0 || lines.len() == 1) && len <= further {
+            lines.push(String::new());
+            (room, used) = (further, 0);
+        }
+        if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+            used += len;
+        }
+    }
+    let mut lines = lines.into_iter();
+    (lines.next().unwrap_or_default(), lines.collect())
+}
+
 /// A time since the gateway's start, so that no clock of ours is needed.
 fn after(seconds: f64) -> String {
     let whole = seconds.clamp(0.0, 1e12).round();
@@ -337,8 +364,12 @@ pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
         lines.push(String::new());
         let title = line().add(Style::Strong, &peer.name).add(Style::Usual, " ");
         let title = title.add(link_style(&peer.link), &peer.link);
-        let title = title.add(Style::Usual, "  ").add(Style::Quiet, &peer.says);
-        lines.push(title.done());
+        let title = title.add(Style::Usual, "  ");
+        let (first, further) = wrapped(&peer.says, width.saturating_sub(title.columns), width);
+        lines.push(title.add(Style::Quiet, &first).done());
+        for text in further {
+            lines.push(line().to(GAP).add(Style::Quiet, &text).done());
+        }
         groups(&peer.groups, width, paint, &mut lines);
     }
     lines.push(String::new());
@@ -368,8 +399,12 @@ pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
         let peer = one.peer.as_deref().unwrap_or_default();
         let what = format!(" {peer} {} ", one.what.replace('_', " "));
         let told = line().add(Style::Quiet, &after(one.uptime_seconds));
-        let told = told.add(Style::Strong, &what).add(Style::Usual, &one.why);
-        lines.push(told.done());
+        let told = told.add(Style::Strong, &what);
+        let (first, further) = wrapped(&one.why, width.saturating_sub(told.columns), width);
+        lines.push(told.add(Style::Usual, &first).done());
+        for text in further {
+            lines.push(line().to(GAP).add(Style::Usual, &text).done());
+        }
     }
     lines
 }
@@ -469,6 +504,25 @@ mod tests {
             assert!(text.contains(said), "{said:?} in\n{text}");
         }
         assert!(!text.contains('\x1b'), "plain");
+    }
+
+    #[test]
+    fn no_word_of_a_sentence_is_cut_off() {
+        let mut view = view("ground", "up");
+        let sentence = "Of 916 packets of streams to it that were lost: damaged beyond repair 51 % (51 to 51), wrong bits, \
+                        dropped 36 % (36 to 49), at random 7 % (0 to 13), outages 5 % (0 to 16).";
+        view.peers[0].says = sentence.to_owned();
+        view.decisions[0].why = sentence.to_owned();
+        for width in [30, 40, 80, 100, 500] {
+            let lines = lines(&view, width, Paint::Plain);
+            let words: Vec<&str> = lines
+                .iter()
+                .flat_map(|line| line.split_whitespace())
+                .collect();
+            let whole: Vec<&str> = sentence.split_whitespace().collect();
+            let found = words.windows(whole.len()).filter(|some| *some == whole);
+            assert_eq!(found.count(), 2, "at {width}:\n{}", lines.join("\n"));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::gateway::config::state_place;
 use core::fmt::Write;
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::repair::DeliveryGoal;
+use fulmar_proto::splice::FlowClass;
 use fulmar_proto::transport::aerotp::{ModeRules, RateSource};
 use fulmar_proto::units::{ByteCount, Duration, format_duration};
 use fulmar_proto::wire::Mode;
@@ -188,6 +189,25 @@ fn size(amount: ByteCount) -> String {
     amount.to_string()
 }
 
+/// The fate of UDP messages that are late, if there is a deadline.
+fn late_messages(flow: &FlowClass) -> String {
+    let messages = flow.thin_messages.and_then(|thin| thin.goal());
+    if let Some(goal) = messages.filter(DeliveryGoal::takes_back) {
+        format!(
+            ", UDP messages in any order and given up after {}, so that {} % of them come in time",
+            format_duration(goal.deadline),
+            f64::from(1_000_000 - goal.missed_millionths.min(1_000_000)) / 1e4,
+        )
+    } else if let Some(deadline) = flow.deadline {
+        format!(
+            ", but UDP messages that are older than {} are dropped and counted",
+            format_duration(deadline)
+        )
+    } else {
+        String::new()
+    }
+}
+
 /// The promises of a class, in one line.
 pub fn describe_class(class: &ClassSettings) -> String {
     let flow = &class.flow;
@@ -231,17 +251,7 @@ pub fn describe_class(class: &ClassSettings) -> String {
     if flow.weight != 1 {
         let _ = write!(text, ", weight {}", flow.weight);
     }
-    let messages = flow.thin_messages.and_then(|thin| thin.goal());
-    if let Some(goal) = messages.filter(DeliveryGoal::takes_back) {
-        let _ = write!(
-            text,
-            ", UDP messages in any order and given up after {}, so that {} % of them come in time",
-            format_duration(goal.deadline),
-            f64::from(1_000_000 - goal.missed_millionths.min(1_000_000)) / 1e4,
-        );
-    } else if let Some(deadline) = flow.deadline {
-        let _ = write!(text, ", late after {}", format_duration(deadline));
-    }
+    text.push_str(&late_messages(flow));
     if let Some(block) = flow.block {
         let _ = write!(
             text,

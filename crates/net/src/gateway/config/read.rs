@@ -75,7 +75,8 @@ const METRICS: Keys = &[&["listen"]];
 const RECORDING: Keys = &[&["file", "max_size"]];
 
 /// Class identifiers are octets, and 0 is the default's.
-const CLASSES_MAX: usize = 255;
+// Class 255 is a row of reports that is none.
+const CLASSES_MAX: usize = 254;
 /// The carrier's usual port.
 const LISTEN: &str = ":4914";
 const MTU: ByteCount = ByteCount(1_500);

@@ -6,7 +6,11 @@ use crate::gateway::Link;
 use crate::gateway::peers::index_of;
 use crate::session::DamageCounts;
 use fulmar_proto::damage::LossByCause;
+use fulmar_proto::units::{Duration, Instant};
 use std::collections::BTreeMap;
+
+/// The time between two words to a peer of the losses on the way to it.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// The causes found for a peer, and the number of outcomes that it was found from.
 #[derive(Clone, Copy, Debug)]
@@ -29,25 +33,48 @@ impl Found {
 
 /// The causes found for each peer, by its place.
 #[derive(Debug, Default)]
-pub(in crate::gateway) struct FoundLosses(BTreeMap<usize, Found>);
+pub(in crate::gateway) struct FoundLosses {
+    found: BTreeMap<usize, Found>,
+    /// The time at which each peer was told last.
+    told_at: BTreeMap<usize, Instant>,
+}
 
 impl FoundLosses {
     /// Finds the losses of so many peers.
     pub(super) fn find(&mut self, link: &Link, peers: usize) {
+        (0..peers).for_each(|index| self.find_of(link, index));
+    }
+
+    fn find_of(&mut self, link: &Link, index: usize) {
         let endpoint = link.inner().endpoint();
-        for index in 0..peers {
+        let path = index_of(index).inner_path();
+        let before = self.found.get(&index).copied();
+        let found = Found::of(before, endpoint.path_outcomes(path), || {
+            endpoint.path_losses(path)
+        });
+        self.found.insert(index, found);
+    }
+
+    /// Tells a peer of the losses on the way to it, if that was done long ago.
+    pub(super) fn tell(&mut self, now: Instant, link: &mut Link, index: usize) {
+        if self
+            .told_at
+            .get(&index)
+            .is_some_and(|at| now < *at + TELL_EVERY)
+        {
+            return;
+        }
+        self.told_at.insert(index, now);
+        self.find_of(link, index);
+        if let Some(losses) = self.of(link, index) {
             let path = index_of(index).inner_path();
-            let before = self.0.get(&index).copied();
-            let found = Found::of(before, endpoint.path_outcomes(path), || {
-                endpoint.path_losses(path)
-            });
-            self.0.insert(index, found);
+            link.inner_mut().tell_losses(path, losses.to_tell());
         }
     }
 
     /// The losses on the way to a peer as they were found last, with the damage that it told of.
     pub(super) fn of(&self, link: &Link, index: usize) -> Option<LossFigures> {
-        let losses = self.0.get(&index).and_then(|found| found.losses);
+        let losses = self.found.get(&index).and_then(|found| found.losses);
         let state = link.status(index_of(index));
         let told = state.as_ref().and_then(|state| state.damage);
         let told = told.map(|damage| damage.outward);

@@ -2,11 +2,19 @@
 
 use crate::session::DamageCounts;
 use fulmar_proto::damage::{LossByCause, LossCause};
+use fulmar_proto::splice::{ToldLosses, ToldShare};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The share from which on the page names a cause.
 const LEAST_SHARE: f64 = 0.01;
+/// The losses from which on causes are named in words: fewer leave hardly anything out.
+const LEAST_LOST: u64 = 30;
+/// The width of the intervals of wrong bits and of loss at random from which on they are named together.
+const UNCLEAR: f64 = 0.5;
+
+/// The word for wrong bits and loss at random together.
+const EITHER: &str = "either";
 
 /// The losses of streams to a peer by cause, as this end sees them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -87,12 +95,95 @@ impl LossFigures {
         })
     }
 
+    /// The same for the peer: damage beyond repair is of wrong bits, and its own counts tell it apart.
+    pub(super) fn to_tell(&self) -> ToldLosses {
+        let of = |cause: &str| {
+            let of = self.causes.get(cause).copied().unwrap_or_default();
+            [of.ratio, of.low_ratio, of.high_ratio]
+        };
+        let beyond = of(Self::BEYOND_REPAIR);
+        let shares = LossCause::ALL.map(|cause| {
+            let mut ratios = of(cause.name());
+            if cause == LossCause::BitErrors {
+                let parts = ratios.iter_mut().zip(beyond);
+                parts.for_each(|(ratio, more)| *ratio += more);
+            }
+            ToldShare::of(ratios)
+        });
+        let packets = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        ToldLosses {
+            sent: packets(self.sent_packets),
+            lost: packets(self.lost_packets),
+            shares,
+        }
+    }
+
+    /// The losses of streams from the peer, as it told.
+    pub(super) fn of_told(told: ToldLosses) -> Self {
+        let causes = LossCause::ALL.into_iter().zip(told.shares);
+        let causes = causes.map(|(cause, share)| {
+            let [ratio, low_ratio, high_ratio] = share.ratios();
+            let figures = CauseFigures {
+                ratio,
+                low_ratio,
+                high_ratio,
+            };
+            (cause.name(), figures)
+        });
+        Self {
+            sent_packets: told.sent.into(),
+            lost_packets: told.lost.into(),
+            mended_packets: 0,
+            causes: causes.collect(),
+        }
+    }
+
+    /// The causes, wrong bits and loss at random as one while nobody can tell them apart.
+    fn named(&self) -> Vec<(&'static str, CauseFigures)> {
+        let of = |cause: LossCause| self.causes.get(cause.name()).copied().unwrap_or_default();
+        let apart = [LossCause::BitErrors, LossCause::Random];
+        let [bits, random] = apart.map(of);
+        let width = |figures: CauseFigures| figures.high_ratio - figures.low_ratio;
+        let mut named: Vec<_> = self
+            .causes
+            .iter()
+            .map(|(cause, of)| (*cause, *of))
+            .collect();
+        if width(bits) >= UNCLEAR && width(random) >= UNCLEAR {
+            named.retain(|(cause, _)| apart.iter().all(|one| one.name() != *cause));
+            let ratio = bits.ratio + random.ratio;
+            let either = CauseFigures {
+                ratio,
+                low_ratio: bits.low_ratio + random.low_ratio,
+                high_ratio: bits.high_ratio.max(random.high_ratio).max(ratio),
+            };
+            named.push((EITHER, either));
+        }
+        named
+    }
+
     /// One sentence on the causes of loss on the way to a peer, the largest first.
     pub(super) fn in_words(losses: Option<&Self>) -> String {
+        Self::sentence(losses, "to it")
+    }
+
+    /// The same of the way from a peer, as it told.
+    pub(super) fn told_in_words(told: Option<&Self>) -> String {
+        Self::sentence(told, "from it, as it tells,")
+    }
+
+    fn sentence(losses: Option<&Self>, way: &str) -> String {
         let Some(losses) = losses else {
             return String::new();
         };
+        if losses.lost_packets < LEAST_LOST {
+            return format!(
+                " {} packets of streams {way} were lost, too few to tell why.",
+                losses.lost_packets
+            );
+        }
         let word = |cause: &str| match cause {
+            EITHER => "wrong bits or at random, not told apart yet,",
             "bit-errors" => "wrong bits, dropped",
             "beyond-repair" => "damaged beyond repair",
             "random" => "at random",
@@ -100,7 +191,7 @@ impl LossFigures {
             "queue" => "full queues",
             _ => "outages",
         };
-        let mut causes: Vec<_> = losses.causes.iter().collect();
+        let mut causes: Vec<(&str, CauseFigures)> = losses.named();
         causes.retain(|(_, figures)| figures.ratio >= LEAST_SHARE);
         causes.sort_by(|(_, one), (_, other)| other.ratio.total_cmp(&one.ratio));
         let percent = |ratio: f64| format!("{:.0}", 100.0 * ratio);
@@ -111,7 +202,7 @@ impl LossFigures {
         });
         let parts: Vec<String> = parts.collect();
         format!(
-            " Of {} packets of streams to it that were lost: {}.",
+            " Of {} packets of streams {way} that were lost: {}.",
             losses.lost_packets,
             parts.join(", ")
         )
@@ -121,7 +212,7 @@ impl LossFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulmar_proto::damage::CauseShare;
+    use fulmar_proto::damage::{CAUSES, CauseShare};
 
     fn told(beyond_repair: u64) -> DamageCounts {
         DamageCounts {
@@ -182,6 +273,91 @@ mod tests {
         };
         assert!(near(of(12.0), [0.3, 0.45, 0.25]), "{:?}", of(12.0));
         assert!(near(of(99.0), [0.75, 0.0, 0.25]), "there are no more");
+    }
+
+    /// Losses with these shares (likeliest, lowest, highest), in the order of [`LossCause::ALL`].
+    fn of_shares(lost: f64, shares: [(f64, f64, f64); CAUSES]) -> LossFigures {
+        let shares = LossCause::ALL.map(|cause| {
+            let (share, low, high) = shares[cause as usize];
+            CauseShare {
+                cause,
+                share,
+                low,
+                high,
+            }
+        });
+        let losses = LossByCause {
+            sent: 1_000.0,
+            lost,
+            shares,
+        };
+        LossFigures::of(Some(losses), None, 0.0).expect("there were losses")
+    }
+
+    #[test]
+    fn a_few_losses_have_no_cause_in_words() {
+        let none = (0.0, 0.0, 0.1);
+        let shares = [(0.0, 0.0, 1.0), (1.0, 0.0, 1.0), none, none, none];
+        let few = of_shares(8.0, shares);
+        let told = " 8 packets of streams to it were lost, too few to tell why.";
+        assert_eq!(LossFigures::in_words(Some(&few)), told);
+    }
+
+    #[test]
+    fn wrong_bits_and_loss_at_random_are_one_cause_while_nobody_can_tell_them_apart() {
+        let none = (0.0, 0.0, 0.0);
+        let shares = [
+            (0.0, 0.0, 0.8),
+            (0.8, 0.0, 0.8),
+            (0.2, 0.1, 0.3),
+            none,
+            none,
+        ];
+        assert_eq!(
+            LossFigures::in_words(Some(&of_shares(100.0, shares))),
+            " Of 100 packets of streams to it that were lost: wrong bits or at random, not told apart yet, 80 % (0 to 80), \
+             bursts 20 % (10 to 30)."
+        );
+        let shares = [
+            (0.3, 0.2, 0.4),
+            (0.5, 0.4, 0.6),
+            (0.2, 0.1, 0.3),
+            none,
+            none,
+        ];
+        let words = LossFigures::in_words(Some(&of_shares(100.0, shares)));
+        assert!(words.contains("at random 50 % (40 to 60)"), "{words}");
+        assert!(
+            words.contains("wrong bits, dropped 30 % (20 to 40)"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn the_peer_is_told_the_shares_with_what_was_beyond_repair_among_wrong_bits() {
+        let none = (0.0, 0.0, 0.0);
+        let shares = [
+            (0.5, 0.4, 0.6),
+            (0.3, 0.2, 0.4),
+            (0.2, 0.1, 0.3),
+            none,
+            none,
+        ];
+        let mut ours = of_shares(100.0, shares);
+        let beyond = CauseFigures {
+            ratio: 0.1,
+            low_ratio: 0.1,
+            high_ratio: 0.1,
+        };
+        ours.causes.insert(LossFigures::BEYOND_REPAIR, beyond);
+        let told = LossFigures::of_told(ours.to_tell());
+        assert_eq!((told.sent_packets, told.lost_packets), (1_000, 100));
+        let of = |cause: &str| told.causes[cause];
+        let near = |one: f64, other: f64| (one - other).abs() < 0.002;
+        let bits = of("bit-errors");
+        assert!(near(bits.ratio, 0.6) && near(bits.low_ratio, 0.5) && near(bits.high_ratio, 0.7));
+        assert!(near(of("random").ratio, 0.3) && near(of("burst").high_ratio, 0.3));
+        assert!(!told.causes.contains_key(LossFigures::BEYOND_REPAIR));
     }
 
     #[test]

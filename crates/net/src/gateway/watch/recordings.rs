@@ -145,6 +145,13 @@ impl Watch {
         self.losses.find(link, config.peers.len());
     }
 
+    /// Lets the next reports to a peer tell of the losses on the way to it.
+    pub(in crate::gateway) fn tell_peer(&mut self, now: Instant, link: &mut Link, peer: PeerIndex) {
+        if let Ok(index) = usize::try_from(peer.0) {
+            self.losses.tell(now, link, index);
+        }
+    }
+
     /// The losses by cause as they were found last.
     pub(in crate::gateway) const fn losses(&self) -> &FoundLosses {
         &self.losses

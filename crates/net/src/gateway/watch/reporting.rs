@@ -1,6 +1,7 @@
 //! The reports of a running gateway on itself.
 
 use super::found_losses::FoundLosses;
+use super::losses::LossFigures;
 use super::status::{
     self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, PeerReport, Quantiles, REMOVED, Status,
 };
@@ -114,6 +115,7 @@ impl Seen<'_> {
             damage: state.and_then(|s| s.damage).map(Into::into),
             length: endpoint.path_length(path).map(Into::into),
             losses: self.losses.of(link, index),
+            told_losses: link.inner().told_losses(path).map(LossFigures::of_told),
             told: link.inner().told(path).into(),
             outages: self.peers.outages.report(known),
             flows,

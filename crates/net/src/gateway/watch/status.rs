@@ -51,6 +51,8 @@ pub struct PeerReport {
     pub length: Option<LengthFigures>,
     /// The losses of streams to it by cause, once there were any.
     pub losses: Option<LossFigures>,
+    /// The losses of streams from it by cause, as it tells.
+    pub told_losses: Option<LossFigures>,
     /// TPDUs from here that it put right or gave up, as it told.
     pub told: ToldReport,
     /// The times that the link was held for down.

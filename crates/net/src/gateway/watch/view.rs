@@ -131,6 +131,7 @@ const PEER: &[Heading] = &[
             plain("wire_sent_bits_per_second"),
             plain("payload_confirmed_bits_per_second"),
             plain("capacity_ratio"),
+            Shown("bit_error_ratio", Some(("direction", "out")), ""),
             plain("parity_bytes"),
             plain("rate_used_bits_per_second"),
             plain("rate_found_bits_per_second"),
@@ -154,6 +155,7 @@ const PEER: &[Heading] = &[
                 "of them arrived",
             ),
             plain("payload_received_bits_per_second"),
+            Shown("bit_error_ratio", Some(("direction", "in")), ""),
             Shown("wire_lost_packets", None, "holes in TPDU numbers"),
             plain("wire_damaged_packets"),
         ],
@@ -162,6 +164,16 @@ const PEER: &[Heading] = &[
         "Repair from here to the peer",
         &[
             plain("repair_ratio"),
+            Shown(
+                "link_mended_packets",
+                Some(("direction", "out")),
+                "arrived damaged, mended",
+            ),
+            Shown(
+                "link_beyond_repair_packets",
+                Some(("direction", "out")),
+                "damaged beyond repair",
+            ),
             plain("far_recovered_packets"),
             Shown(
                 "recovered_packets",
@@ -186,6 +198,16 @@ const PEER: &[Heading] = &[
     (
         "Repair from the peer to here",
         &[
+            Shown(
+                "link_mended_packets",
+                Some(("direction", "in")),
+                "arrived damaged, mended",
+            ),
+            Shown(
+                "link_beyond_repair_packets",
+                Some(("direction", "in")),
+                "damaged beyond repair",
+            ),
             Shown(
                 "recovered_packets",
                 Some(("by", "fec_words")),
@@ -257,8 +279,16 @@ const CLASS: &[Shown] = &[
     plain("messages_undelivered"),
 ];
 
-/// The text in place of a missing value.
+/// The text in place of a missing value, and in place of a share of what passed lately where nothing did.
 const NOTHING: &str = "–";
+const NOTHING_LATELY: &str = "no data lately";
+/// Shares of what passed in the window.
+const OF_WHAT_PASSED: [&str; 4] = [
+    "link_loss_ratio",
+    "repair_ratio",
+    "wire_loss_ratio",
+    "residual_loss_ratio",
+];
 
 /// All values, read once.
 struct Values(BTreeMap<&'static str, (&'static Entry, Vec<Sample>)>);
@@ -275,13 +305,18 @@ fn figure(values: &Values, shown: &Shown, of: Option<(&str, &str)>) -> Option<Fi
     let (entry, samples) = values.0.get(name)?;
     let labels: Vec<(&str, &str)> = of.into_iter().chain(choice).collect();
     let value = entry.sum(samples, &labels);
+    let nothing = if OF_WHAT_PASSED.contains(&name) {
+        NOTHING_LATELY
+    } else {
+        NOTHING
+    };
     let label = if label.is_empty() { entry.label } else { label };
     Some(Figure {
         series: series(entry, &labels),
         label: label.to_owned(),
         value,
         text: value.map_or_else(
-            || NOTHING.to_owned(),
+            || nothing.to_owned(),
             |value| entry.unit.text(value.as_f64()),
         ),
     })
@@ -345,6 +380,7 @@ fn says(peer: &PeerReport) -> String {
     }
     text.push_str(&length_in_words(peer.length.as_ref()));
     text.push_str(&LossFigures::in_words(peer.losses.as_ref()));
+    text.push_str(&LossFigures::told_in_words(peer.told_losses.as_ref()));
     text
 }
 
@@ -420,6 +456,7 @@ impl View {
 mod tests {
     use super::*;
     use crate::gateway::watch::metrics;
+    use crate::gateway::watch::status::DamagedDirection;
     use crate::gateway::watch::tally::{Tally, Window, tests::status};
 
     fn figures(view: &View) -> Vec<&Figure> {
@@ -489,6 +526,54 @@ mod tests {
             found += usize::from(sum.is_some());
         }
         assert!(found > 20, "{found} figures have values");
+    }
+
+    #[test]
+    fn damaged_datagrams_are_figures_of_their_own_in_both_directions() {
+        let mut status = status(1.0, 1);
+        let way = |mended_datagrams| DamagedDirection {
+            bit_error_ratio: Some(1e-4),
+            mended_datagrams,
+            beyond_repair_datagrams: mended_datagrams / 10,
+            ..DamagedDirection::default()
+        };
+        status.peers[0].damage = Some(DamageFigures {
+            words: 3,
+            outward: way(70),
+            inward: way(40),
+        });
+        let view = View::of(&Snapshot {
+            status,
+            ..Snapshot::default()
+        });
+        let groups = &view.peers[0].groups;
+        let of = |title: &str, label: &str| {
+            let group = groups.iter().find(|group| group.title == title);
+            let figures = &group.expect("a group").figures;
+            let figure = figures.iter().find(|figure| figure.label == label);
+            figure.expect("a figure").value.map(Value::as_f64)
+        };
+        for (title, mended) in [
+            ("Repair from here to the peer", 70.0),
+            ("Repair from the peer to here", 40.0),
+        ] {
+            assert_eq!(of(title, "arrived damaged, mended"), Some(mended));
+            assert_eq!(of(title, "damaged beyond repair"), Some(mended / 10.0));
+        }
+        assert_eq!(of("From here to the peer", "wrong bits"), Some(1e-4));
+        assert_eq!(of("From the peer to here", "wrong bits"), Some(1e-4));
+    }
+
+    #[test]
+    fn a_share_of_what_passed_lately_says_that_nothing_did() {
+        let view = View::of(&Snapshot {
+            status: status(1.0, 1),
+            ..Snapshot::default()
+        });
+        let all = figures(&view);
+        let lost = all.iter().find(|figure| figure.label == "lost on the wire");
+        let lost = lost.expect("a figure");
+        assert_eq!((lost.value, lost.text.as_str()), (None, "no data lately"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::{
 use super::{SESSION_VERSION, version_question};
 use crate::session::fragments::Fragment;
 use crate::wire_sample::{Sample, hold};
-use fulmar_proto::splice::SpliceReport;
+use fulmar_proto::splice::{SpliceReport, ToldShare};
 use fulmar_proto::units::{Duration, FecStrength, Instant};
 use fulmar_proto::wire::aerotp::ChannelWord;
 use fulmar_proto::wire::checksum::{crc32, hec};
@@ -75,6 +75,12 @@ const SPLICE_REPORT: [u8; 42] = [
     1, 0, 0, 0, 0, 0, 0, 0, 3, 232,
 ];
 
+/// The same without a class, and with losses by cause.
+const LOSSES_REPORT: [u8; 42] = [
+    1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 255, 0, 0, 1, 2, 0, 0, 0, 7, 128, 64, 255,
+    100, 90, 110, 27, 20, 30, 0, 0, 3, 0, 0, 2, 0,
+];
+
 fn messages() -> Vec<(&'static str, Message<'static>)> {
     let probe = Probe {
         id: 0x8000_0001,
@@ -118,6 +124,13 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         ("close", Message::Close),
         ("fragment", Message::Fragment(piece)),
         ("report", Message::Report(report)),
+        (
+            "report of losses",
+            Message::Report(Report {
+                rest: &LOSSES_REPORT,
+                ..report
+            }),
+        ),
         ("path ack", Message::PathAck(ack)),
         ("damage report", Message::DamageReport(damage)),
         ("further parity", Message::FurtherParity(further)),
@@ -370,7 +383,11 @@ fn read_report(sample: &mut Sample, report: Report<'_>) {
     field("sent", sent);
     field("heard", heard);
     field("arrived", arrived);
-    let SpliceReport { repair, classes } = SpliceReport::decode(rest).unwrap();
+    let SpliceReport {
+        repair,
+        classes,
+        losses,
+    } = SpliceReport::decode(rest).unwrap();
     field("version", rest[0].into());
     field("recovered", repair.recovered_fec);
     field("residual", repair.residual);
@@ -379,6 +396,17 @@ fn read_report(sample: &mut Sample, report: Report<'_>) {
         field("expected", totals.expected);
         field("delivered", totals.delivered);
         field("octets", totals.octets);
+    }
+    if let Some(losses) = losses {
+        field("class", 255);
+        field("losses_sent", losses.sent.into());
+        field("losses_lost", losses.lost.into());
+        for ToldShare { share, low, high } in losses.shares {
+            field("losses_share", share.into());
+            field("losses_low", low.into());
+            field("losses_high", high.into());
+        }
+        field("losses_reserved", 0);
     }
 }
 

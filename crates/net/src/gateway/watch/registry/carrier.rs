@@ -66,7 +66,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &["reason"],
         point: Point::Session,
         label: "datagrams dropped",
-        help: "Datagrams dropped before a flow saw them, by reason",
+        help: "Datagrams dropped before a flow saw them, by reason. `forged` has a tag that does not fit: somebody made it up, or it was damaged and the checksum of UDP did not see it, as where two wrong bits cancel out (one such pair in 32)",
         formula: "",
         read: |s| by(&s.status.carrier.dropped),
     },
