@@ -30,6 +30,8 @@ PREFIX = []
 def build():
     """Builds what is measured, unless BUILT names the commit at which that was done."""
     if os.environ.get("BUILT"):
+        # Not only after hours of measuring.
+        commit()
         return
     subprocess.run(["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"], cwd=ROOT, check=True)
     own_target = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
@@ -37,8 +39,13 @@ def build():
 
 
 def commit():
-    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True, stdout=subprocess.PIPE).stdout.strip()
-    return os.environ.get("BUILT", head)
+    """The commit that is measured: HEAD, or the one that BUILT names, with further words if need be."""
+    built = os.environ.get("BUILT", "HEAD")
+    name, *remarks = built.split() or ["HEAD"]
+    found = subprocess.run(["git", "rev-parse", "--short", "--verify", "--quiet", f"{name}^{{commit}}"], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    if found.returncode:
+        sys.exit(f"BUILT={built}: {name} is no commit here; a page says which one was measured")
+    return " ".join([found.stdout.strip(), *remarks])
 
 
 def quinn_version():

@@ -204,6 +204,22 @@ class Readme(unittest.TestCase):
         self.assertGreaterEqual(len(quoted), 7)
 
 
+class Commits(unittest.TestCase):
+    """A measured page names the commit at which it was measured."""
+
+    def test_every_page_that_names_a_commit_names_one_that_can_be_looked_up(self):
+        for page in sorted((ROOT / "docs/measurements").glob("*.md")):
+            for commit in re.findall(r"at commit ([^ ,:;.()]+)", page.read_text()):
+                self.assertRegex(commit, r"^`?[0-9a-f]{7,40}`?$", page.name)
+
+    def test_what_was_built_before_is_told_by_its_commit(self):
+        real_links = importlib.import_module("real_links")
+        with unittest.mock.patch.dict("os.environ", {"BUILT": "HEAD (profile test)"}):
+            self.assertRegex(real_links.commit(), r"^[0-9a-f]{7,40} \(profile test\)$")
+        with unittest.mock.patch.dict("os.environ", {"BUILT": "of the change itself"}), self.assertRaises(SystemExit) as refused:
+            real_links.build()
+        self.assertIn("no commit", str(refused.exception))
+
 
 if __name__ == "__main__":
     unittest.main()
