@@ -364,6 +364,19 @@ pub(crate) fn driver_to(
     Ok((driver, path))
 }
 
+/// The way out for who wanted to listen at an address, as the end of a sentence that names it; empty if none is known.
+pub(crate) fn cure_of_bind(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            ", which another program has: stop it (ss -ulpn names it), or give another port"
+        }
+        ErrorKind::AddrNotAvailable => {
+            ", which this machine does not have: give one that `ip address` lists, or none before the colon"
+        }
+        _ => "",
+    }
+}
+
 /// A loop around a socket that listens at `address`, and the address at which it listens in the end.
 /// Warnings as in [`complain`].
 ///
@@ -377,12 +390,7 @@ pub(crate) fn driver_at(
 ) -> Result<(UdpDriver, SocketAddr), Failure> {
     let port = UdpPort::bind(address, config)
         .map_err(|error| {
-            let cure = match error.kind() {
-                ErrorKind::AddrInUse => {
-                    ", which another program has: stop it (ss -ulpn names it), or give another port"
-                }
-                _ => "",
-            };
+            let cure = cure_of_bind(&error);
             anyhow::Error::new(error).context(format!("listening on {address}{cure}"))
         })
         .or_exit(Exit::Device)?;

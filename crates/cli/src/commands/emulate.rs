@@ -3,7 +3,7 @@
 mod tun;
 
 use super::address::{resolve, resolve_remote};
-use super::connection::{span, wait_precisely};
+use super::connection::{cure_of_bind, span, wait_precisely};
 use super::link::{LinkArgs, describe};
 use super::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
@@ -322,8 +322,12 @@ fn failure(error: EmulatorError) -> Failure {
             Exit::Device
         }
     };
-    Failure {
-        exit,
-        cause: error.into(),
-    }
+    let cause = match error {
+        EmulatorError::Listen { address, source } => {
+            let cure = cure_of_bind(&source);
+            anyhow::Error::new(source).context(format!("--listen: {address}{cure}"))
+        }
+        error => error.into(),
+    };
+    Failure { exit, cause }
 }

@@ -211,15 +211,23 @@ fn refuse_pipe(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn failure(error: GatewayError) -> Failure {
+/// The failure of a gateway whose configuration is that file.
+fn failure(file: &Path, error: GatewayError) -> Failure {
     let exit = if error.is_configuration() {
         Exit::Usage
     } else {
         Exit::Device
     };
-    Failure {
+    // The configuration names the key file; other errors name the line, or have none.
+    let is_of_key_file = matches!(error, GatewayError::KeyFile(_));
+    let failure = Failure {
         exit,
         cause: error.into(),
+    };
+    if is_of_key_file {
+        failure.context(file.display().to_string())
+    } else {
+        failure
     }
 }
 
@@ -299,7 +307,8 @@ fn obey_signals(
                 let config = refuse_pipe(&path).and_then(|()| configuration(&path, &recordings));
                 let prepared = config.and_then(|config| {
                     let level = config.log;
-                    let prepared = Reload::prepare(config, by).map_err(failure)?;
+                    let prepared =
+                        Reload::prepare(config, by).map_err(|error| failure(&path, error))?;
                     Ok((level, prepared))
                 });
                 match prepared {
@@ -346,7 +355,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if args.check {
-        check(&config).map_err(failure)?;
+        check(&config).map_err(|error| failure(&args.config, error))?;
         output::line(explain::explain(&config).trim_end())?;
         let file = args.config.display();
         eprintln!("fulmar: {file} can be used; whether its ports are free was not tried");
@@ -383,7 +392,8 @@ fn serve(
     if let Err(error) = precise_timers() {
         tracing::warn!(event = "coarse_timers", %error);
     }
-    let gateway = Gateway::start_with(clock, config, give_up_privileges).map_err(failure)?;
+    let gateway = Gateway::start_with(clock, config, give_up_privileges)
+        .map_err(|error| failure(&args.config, error))?;
     let control = gateway
         .control()
         .context("copying the waker")
@@ -420,6 +430,8 @@ fn serve(
         .context("starting the log's thread")
         .or_exit(Exit::Device)?;
     service::ready();
-    let end = gateway.run().map_err(failure)?;
+    let end = gateway
+        .run()
+        .map_err(|error| failure(&args.config, error))?;
     Ok((end.cut, signals.exit().unwrap_or(Exit::Done)))
 }

@@ -388,8 +388,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         .try_clone()
         .context("making a waker")
         .or_exit(Exit::Device)?;
-    let destination = destination(args, own_waker)?;
-    let into_stdout = matches!(destination, FileDestination::Stdout(_));
+    let into_stdout = is_stdout(args);
     if into_stdout && args.json {
         let cause = anyhow::anyhow!("--json and the file cannot both go to stdout");
         return Err(Failure {
@@ -409,6 +408,8 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     };
     let talk = (verbose, args.json);
     let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
+    // A directory is made only once there is a port to fill it from.
+    let destination = destination(args, own_waker)?;
     let overhead = connection::lower_overhead(listening, credentials.is_some());
     let settings = ConnectionConfig {
         ack: connection::acknowledge_every(args.mack),

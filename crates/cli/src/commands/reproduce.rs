@@ -160,6 +160,8 @@ fn list(papers: &[&'static Paper]) -> Result<Exit, Failure> {
 struct Place {
     reproduction: Reproduction,
     directory: PathBuf,
+    /// Whether the directory was made for this.
+    is_new: bool,
 }
 
 /// The outcome of a paper.
@@ -206,6 +208,7 @@ impl Place {
             );
             return Err(problem).or_exit(Exit::Usage);
         }
+        let is_new = !directory.exists();
         std::fs::create_dir_all(&directory)
             .with_context(|| format!("--out: making the directory {}", directory.display()))
             .or_exit(Exit::Device)?;
@@ -215,6 +218,7 @@ impl Place {
         Ok(Self {
             reproduction,
             directory,
+            is_new,
         })
     }
 
@@ -236,6 +240,10 @@ impl Place {
             Err(error) => return failed(error.into(), Exit::Device),
         };
         if progress.cancel.load(Ordering::Relaxed) {
+            if self.is_new {
+                // It is empty, and if it is not it stays.
+                drop(std::fs::remove_dir(&self.directory));
+            }
             return None;
         }
         let broken = results.iter().map(|point| point.aggregate.failed).sum();

@@ -80,7 +80,8 @@ impl SecurityArgs {
         let preset = self.preset.as_deref().map(read_preset_key).transpose();
         let preset: Option<PresetKey> = preset.map_err(failure)?;
         if self.chooses_checksum() && !self.is_given() {
-            let problem = "--carrier auto: only a session mends what is damaged; give both ends --key and --peer, or --preset";
+            let problem = "--carrier auto: only a session with keys mends what is damaged; make one key for both ends with \
+                           `fulmar keygen --preset link.preset` and give them --preset link.preset, or --key and --peer";
             return Err(anyhow!(problem)).or_exit(Exit::Usage);
         }
         let Some(key) = &self.key else {

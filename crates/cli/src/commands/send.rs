@@ -38,6 +38,8 @@ Examples:
       no acknowledgements; four repair symbols for every 32 TPDUs
   fulmar send big.iso 10.0.0.2:4914 --key here.key --peer IUs...=
       encrypted, and only to who has the secret half of that key
+  fulmar send big.iso 10.0.0.2:4914 --preset link.preset --carrier auto
+      the same with one key of both ends (fulmar keygen --preset), over a link that damages packets and delivers them
   fulmar send big.iso ground.example:4914 --wait
       at every boot, say: however long the name, the network or the receiver is not there yet
 

@@ -3,21 +3,42 @@
 use super::fails;
 use crate::processes;
 use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
+use rustix::process::Signal;
 use std::process::{Command, Stdio};
 
 #[test]
-fn a_missing_directory_is_made_and_that_is_said() {
+fn a_missing_directory_is_made_once_there_is_a_port_and_that_is_said() {
     let place = Place::with(10);
     let inbox = place.path("new");
-    // The port is taken, so that the command ends by itself.
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    fails(
-        &format!("recv {} --listen {address}", inbox.display()),
-        5,
-        &["created the directory", "in use"],
+    let arguments = format!("recv {} --listen {address}", inbox.display());
+    fails(&arguments, 5, &["in use"]);
+    assert!(!inbox.exists());
+    drop(taken);
+    let mut receiver = Running::start(fulmar(&arguments));
+    until("the directory", || inbox.is_dir());
+    receiver.signal(Signal::INT);
+    let (_, said) = receiver.end();
+    assert!(said.contains("created the directory"), "{said}");
+}
+
+#[test]
+fn a_key_file_that_is_missing_is_told_with_the_file_that_names_it() {
+    let place = Place::with(10);
+    let file = place.path("gateway.toml");
+    let key = place.path("none.key");
+    let text = format!(
+        "[gateway]\nname = \"a\"\nlisten = \"127.0.0.1:0\"\n[security]\nkind = \"noise\"\nprivate_key_file = \"{}\"\n[[peer]]\nname = \"b\"\npublic_key = \"hJDLNIf1DI7b3zo89c2YhOPgJz8OuRSmtM88Xaxy3nk=\"\n[egress]\nallow = [\"127.0.0.1:1\"]\n",
+        key.display()
     );
-    assert!(inbox.is_dir());
+    std::fs::write(&file, text).unwrap();
+    let words = [
+        file.display().to_string(),
+        format!("there is no key file {}", key.display()),
+    ];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    fails(&format!("gateway --check -c {}", file.display()), 5, &words);
 }
 
 #[test]

@@ -10,7 +10,8 @@ fn a_port_in_use_is_a_device_error() {
     let place = Place::with(10);
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let words = [address.to_string(), "in use".to_owned()];
+    let cure = "ss -ulpn names it".to_owned();
+    let words = [address.to_string(), "in use".to_owned(), cure];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     fails(
         &format!("recv {} --listen {address}", place.inbox()),

@@ -34,6 +34,11 @@ fn a_wrong_flag_is_a_usage_error_that_names_it() {
         &["--loss", "120%"],
     );
     fails(
+        "emulate --listen :0 --to 127.0.0.1:9 --loss 10",
+        2,
+        &["--loss", "write % behind it"],
+    );
+    fails(
         "emulate --listen :0 --to 127.0.0.1:9 --jitter 2ms",
         2,
         &["jitter", "delay"],

@@ -65,6 +65,8 @@ const BITS_OR_OCTETS: &str =
 const BYTES: &str = "write an amount such as 1500B, 20kB, 1MB, 64KiB or 2MiB";
 const DISTANCE: &str = "write a distance such as 500m or 61km";
 const POWER: &str = "write an optical power such as -44.3dBm, 37.2nW, 1uW or 0W";
+const RATIO_IN_HUNDREDTHS: &str =
+    "a share without a unit is 0 to 1; for so many in a hundred write % behind it, such as 2%";
 const RATIO: &str = "write a share such as 2%, 0.02 or 1e-5, between 0 and 1 (0% and 100%)";
 
 /// Splits `1.5ms` into 1.5 and `ms`.
@@ -333,6 +335,11 @@ fn ratio(text: &str) -> Result<f64, UnitError> {
     };
     if (0.0..=1.0).contains(&value) {
         Ok(value)
+    } else if unit.is_empty() && (1.0..=100.0).contains(&value) {
+        Err(UnitError::NoUnit {
+            text: text.to_owned(),
+            expected: RATIO_IN_HUNDREDTHS,
+        })
     } else {
         Err(UnitError::OutOfRange {
             text: text.to_owned(),

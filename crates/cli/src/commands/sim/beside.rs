@@ -72,14 +72,20 @@ pub(super) fn list() -> Result<Exit, Failure> {
 /// Compares the one point of a scenario.
 pub(super) fn one(args: &SimArgs) -> Result<Exit, Failure> {
     let (experiment, _) = super::read(args)?;
+    let scenario_file = args.scenario.as_deref();
+    let name = scenario_file.map_or_else(|| "-".to_owned(), |file| file.display().to_string());
     let Experiment {
         scenario, points, ..
     } = experiment;
     let [point] = points.as_slice() else {
-        let problem = "--auto-vs-fixed compares one point; take one value of the sweep by --set 'sweep.PATH=[VALUE]'";
+        let problem = format!(
+            "{name}: --auto-vs-fixed compares one point; take one value of the sweep by --set 'sweep.PATH=[VALUE]'"
+        );
         return Err(anyhow!(problem)).or_exit(Exit::Usage);
     };
-    let beside = AutoScenario::of(scenario, &point.plan).or_exit(Exit::Usage)?;
+    let beside = AutoScenario::of(scenario, &point.plan)
+        .with_context(|| name.clone())
+        .or_exit(Exit::Usage)?;
     let seed = point.plan.run.seed;
     let signals = Signals::catch(&[])?;
     let comparisons = computed(&[beside], args, &signals)?;
