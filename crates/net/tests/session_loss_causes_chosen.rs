@@ -118,7 +118,7 @@ fn seen(ber: f64, bytes: usize, seed: u64) -> (LossByCause, [f64; CAUSES]) {
 }
 
 #[test]
-fn losses_before_data_leaves_unchecked_are_not_blamed_on_bursts() {
+fn intervals_hold_the_wrong_bits_though_losses_fell_before_data_left_unchecked() {
     for (ber, seed) in [1e-5, 1e-4, 1e-3].into_iter().zip([910, 920, 930]) {
         for seed in seed..seed + 4 {
             let (found, truth) = seen(ber, 5_000_000, seed);
@@ -129,7 +129,8 @@ fn losses_before_data_leaves_unchecked_are_not_blamed_on_bursts() {
                 "{ber} {seed}: {:.0} of {:.0} lost, {lost} in truth: {found:?}",
                 found.lost, found.sent
             );
-            assert!(of(LossCause::Burst).share < 0.1, "{ber} {seed}: {found:?}");
+            // There are none: a few hundred losses may leave that open, and no more.
+            assert!(of(LossCause::Burst).low < 0.02, "{ber} {seed}: {found:?}");
             let true_share = truth[LossCause::BitErrors as usize] / lost;
             let holds = (bits.low..=bits.high).contains(&true_share);
             // At 1e-3 most are lost unchecked, by wrong bits in front of their parity: packets of every length have as many, so
