@@ -64,10 +64,10 @@ impl Link {
         })
     }
 
-    /// Takes a datagram of [`DATAGRAM`] octets; `capable` says whether its sender hears of marks.
-    pub(super) fn forward(&mut self, now: Instant, capable: bool) -> Fate {
+    /// Takes a datagram of so many octets; `capable` says whether its sender hears of marks.
+    pub(super) fn forward(&mut self, now: Instant, octets: ByteCount, capable: bool) -> Fate {
         if let Some(policer) = &mut self.policer
-            && !policer.takes(now, DATAGRAM)
+            && !policer.takes(now, octets)
         {
             return Fate::NoRoom;
         }
@@ -81,7 +81,7 @@ impl Link {
         let capable = capable && self.marks;
         let (_, _, channel) = &mut self.out[self.current];
         let free_at = channel.queue(now).free_at;
-        match channel.admit_capable(now, DATAGRAM, capable) {
+        match channel.admit_capable(now, octets, capable) {
             ChannelVerdict::Deliver(delivery) => Fate::Arrives {
                 at: delivery.at,
                 waited: free_at.saturating_since(now),

@@ -39,6 +39,13 @@ pub enum SenderPlan {
     Found(RateConfig),
     /// It is told: a constant rate.
     Told(Bitrate),
+    /// Small datagrams, one in so much time, as answers and pings are.
+    Small {
+        /// The octets of each, headers included.
+        octets: ByteCount,
+        /// The time from one to the next.
+        every: Duration,
+    },
     /// CUBIC's window, with perfect knowledge of what was lost.
     Cubic,
     /// BBR's model (version 1), with perfect knowledge of what was delivered.
@@ -101,6 +108,7 @@ struct Reported {
 enum Sender {
     Found(Box<FoundFlow>),
     Told(Bitrate),
+    Small(Duration),
     Cubic(Box<CubicFlow>),
     Bbr(Box<BbrFlow>),
 }
@@ -117,6 +125,8 @@ struct Receiver {
 #[derive(Debug)]
 struct Flow {
     sender: Sender,
+    /// The octets of its datagrams.
+    octets: ByteCount,
     receiver: Receiver,
     outcome: SenderOutcome,
     next_number: u64,
@@ -175,11 +185,17 @@ impl Flow {
         let sender = match start.plan {
             SenderPlan::Found(config) => Sender::Found(Box::new(FoundFlow::new(config))),
             SenderPlan::Told(rate) => Sender::Told(rate),
+            SenderPlan::Small { every, .. } => Sender::Small(every),
             SenderPlan::Cubic => Sender::Cubic(Box::new(CubicFlow::new())),
             SenderPlan::Bbr => Sender::Bbr(Box::new(BbrFlow::new(index))),
         };
+        let octets = match start.plan {
+            SenderPlan::Small { octets, .. } => octets,
+            _ => DATAGRAM,
+        };
         Self {
             sender,
+            octets,
             receiver: Receiver::default(),
             outcome: SenderOutcome::default(),
             next_number: 0,
@@ -199,12 +215,12 @@ impl Flow {
     }
 }
 
-fn count(tenths: &mut Vec<u64>, now: Instant) {
+fn count(tenths: &mut Vec<u64>, now: Instant, octets: ByteCount) {
     let tenth = usize::try_from(now.as_nanos() / 100_000_000).unwrap_or(usize::MAX);
     if tenths.len() <= tenth {
         tenths.resize(tenth + 1, 0);
     }
-    tenths[tenth] += DATAGRAM.0;
+    tenths[tenth] += octets.0;
 }
 
 impl Run {
@@ -232,7 +248,7 @@ impl Run {
             let flow = &mut self.flows[index];
             let may = match &flow.sender {
                 Sender::Found(found) => found.may_send(),
-                Sender::Told(_) => true,
+                Sender::Told(_) | Sender::Small(_) => true,
                 Sender::Cubic(cubic) => cubic.may_send(),
                 Sender::Bbr(bbr) => bbr.may_send(),
             };
@@ -249,40 +265,43 @@ impl Run {
             }
             let number = flow.next_number;
             flow.next_number += 1;
-            let rate = match &mut flow.sender {
+            let octets = flow.octets;
+            let pause = match &mut flow.sender {
                 Sender::Found(found) => {
                     let rate = found.controller.pacing(now);
-                    found.controller.on_sent(now, number, DATAGRAM, true);
-                    Some(rate)
+                    found.controller.on_sent(now, number, octets, true);
+                    Some(rate.time_to_send(octets))
                 }
-                Sender::Told(rate) => Some(*rate),
+                Sender::Told(rate) => Some(rate.time_to_send(octets)),
+                Sender::Small(every) => Some(*every),
                 Sender::Cubic(cubic) => {
                     cubic.on_sent(now, number);
                     None
                 }
-                Sender::Bbr(bbr) => Some(bbr.on_sent(now, number)),
+                Sender::Bbr(bbr) => Some(bbr.on_sent(now, number).time_to_send(octets)),
             };
-            if let Some(rate) = rate {
-                flow.due = flow.due.max(now) + rate.time_to_send(DATAGRAM);
+            if let Some(pause) = pause {
+                flow.due = flow.due.max(now) + pause;
             }
-            flow.outcome.sent += DATAGRAM.0;
-            count(&mut flow.outcome.sent_tenths, now);
+            flow.outcome.sent += octets.0;
+            count(&mut flow.outcome.sent_tenths, now, octets);
             let capable = matches!(flow.sender, Sender::Found(_));
-            let fate = self.link.forward(now, capable);
+            let fate = self.link.forward(now, octets, capable);
             self.on_fate(index, number, fate);
         }
         self.arm(index);
     }
 
     fn on_fate(&mut self, index: usize, number: u64, fate: Fate) {
-        let outcome = &mut self.flows[index].outcome;
+        let flow = &mut self.flows[index];
+        let outcome = &mut flow.outcome;
         match fate {
             Fate::Arrives { at, waited, marked } => {
                 outcome.waits += waited.as_secs_f64();
                 outcome.passed += 1;
                 self.push(at, Event::Arrival(index, number, marked));
             }
-            Fate::NoRoom => outcome.dropped += DATAGRAM.0,
+            Fate::NoRoom => outcome.dropped += flow.octets.0,
             Fate::Lost => {}
         }
     }
@@ -292,7 +311,7 @@ impl Run {
         let flow = &mut self.flows[index];
         let deadline = match &flow.sender {
             Sender::Found(found) => found.controller.next_deadline().map(|deadline| deadline.at),
-            Sender::Told(_) => None,
+            Sender::Told(_) | Sender::Small(_) => None,
             Sender::Cubic(cubic) => cubic.next_deadline(),
             Sender::Bbr(bbr) => bbr.next_deadline(),
         };
@@ -311,7 +330,7 @@ impl Run {
         flow.timer = None;
         match &mut flow.sender {
             Sender::Found(found) => found.controller.handle_deadline(now),
-            Sender::Told(_) => {}
+            Sender::Told(_) | Sender::Small(_) => {}
             Sender::Cubic(cubic) => cubic.handle_deadline(now),
             Sender::Bbr(bbr) => bbr.handle_deadline(now),
         }
@@ -321,10 +340,11 @@ impl Run {
     fn on_arrival(&mut self, index: usize, number: u64, marked: bool) {
         let now = self.now;
         let flow = &mut self.flows[index];
-        flow.outcome.arrived += DATAGRAM.0;
-        count(&mut flow.outcome.tenths, now);
+        let octets = flow.octets;
+        flow.outcome.arrived += octets.0;
+        count(&mut flow.outcome.tenths, now, octets);
         let receiver = &mut flow.receiver;
-        receiver.octets += DATAGRAM.0;
+        receiver.octets += octets.0;
         receiver.datagrams += 1;
         receiver.marked += u64::from(marked);
         let is_newest = receiver.newest.is_none_or(|newest| newest < number);
@@ -356,7 +376,7 @@ impl Run {
                 let at = self.link.back_surely(now);
                 self.push(at, Event::Report(index, reported));
             }
-            Sender::Told(_) => {}
+            Sender::Told(_) | Sender::Small(_) => {}
         }
     }
 
@@ -375,7 +395,7 @@ impl Run {
             }
             Sender::Cubic(cubic) => cubic.on_ack(now, reported.newest),
             Sender::Bbr(bbr) => bbr.on_ack(now, reported.newest),
-            Sender::Told(_) => {}
+            Sender::Told(_) | Sender::Small(_) => {}
         }
         self.send(index);
     }
