@@ -195,6 +195,40 @@ fn short_queues_and_policers_are_not_run_over() {
 }
 
 #[test]
+fn a_short_queue_that_small_datagrams_shorten_is_not_overfilled() {
+    let small = |octets, micros| SenderPlan::Small {
+        octets: ByteCount(octets),
+        every: Duration::from_micros(micros),
+    };
+    // Answers, pings, and packets that are short to learn whether length matters, as gateways send them.
+    let senders = [
+        sharing(RateSharing::Own),
+        small(66, 14_300),
+        small(84, 50_000),
+        small(375, 10_300),
+    ];
+    for delay in [5, 20] {
+        let plan = link(10 * MBIT, delay, 3, "0%");
+        let (mut share, mut dropped) = (0.0, 0.0);
+        // Nothing is drawn: what differs is when the small ones begin.
+        for phase in 0..8_u32 {
+            let start = |(index, plan): (u32, &SenderPlan)| SenderStart {
+                plan: *plan,
+                at: at(f64::from(index) * (0.1 + 0.000_37 * f64::from(phase))),
+            };
+            let starts: Vec<SenderStart> = (0..).zip(&senders).map(start).collect();
+            let outcomes = run(&plan, &starts, at(20.0), &Rng::from_seed(1)).expect("a sound link");
+            share += outcomes[0].arrived as f64 * 8.0 / 20.0 / 10e6 / 8.0;
+            dropped += outcomes[0].dropped as f64 / outcomes[0].sent as f64 / 8.0;
+        }
+        println!("{delay} ms: {share:.3}, dropped {dropped:.4}");
+        // Small ones take 4.5 % of the link.
+        assert!(share > 0.93, "{delay} ms: {share}");
+        assert!(dropped < 0.02, "{delay} ms: {dropped}");
+    }
+}
+
+#[test]
 fn whoever_began_a_thousandfold_too_fast_comes_down() {
     // A policer lets the first train through at 1 gbit, and has no queue that could tell.
     for rate in [400_000, MBIT, 4 * MBIT] {

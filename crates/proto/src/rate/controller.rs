@@ -91,6 +91,8 @@ pub struct RateController {
     cuts: u32,
     /// Pairs since then that said nothing.
     open_pairs: u32,
+    /// The part of what is sent above the estimate that is missing beyond the usual, in the last stretches.
+    overfilled: f64,
     /// The time before which nothing more is tried.
     hold_until: Instant,
     standing: Standing,
@@ -167,6 +169,7 @@ impl RateController {
             found_more: 0,
             cuts: 0,
             open_pairs: 0,
+            overfilled: 0.0,
             hold_until: Instant::START,
             standing: Standing::default(),
             levels: Levels::default(),

@@ -15,6 +15,27 @@ const OPEN_PAIRS: u32 = 8;
 const LONG_WAY: f64 = 0.08;
 /// The time for which nothing is tried after more was not carried, at most.
 const HOLD: f64 = 0.5;
+/// The stretches above the estimate over which is averaged what is missing of them, and the bounds of one.
+const OVERFILLED_OF: f64 = 4.0;
+const OVERFILLED_MIN: f64 = -1.0;
+const OVERFILLED_MAX: f64 = 2.0;
+/// The times by which that makes the time without trials longer, for each part of what was sent above the estimate, and the most.
+const REST_FOR: f64 = 2.0;
+const REST_MAX: f64 = 4.0;
+/// The usual share above which one stretch tells whether what was sent above the estimate is missing, and the part of it that may
+/// be: of that stretch, or of the last ones where chance takes more.
+const CLEAR: f64 = 0.97;
+const CLEAR_MISSING: f64 = 0.5;
+const OVERFILLED_TOO_MUCH: f64 = 0.7;
+
+/// Datagrams of a stretch above the estimate.
+#[derive(Clone, Copy, Debug)]
+struct Excess {
+    /// Sent beyond the estimate.
+    sent: f64,
+    /// Missing beyond the usual.
+    missing: f64,
+}
 
 impl RateController {
     pub(super) fn judge(&mut self, now: Instant, epoch: &Epoch) {
@@ -29,6 +50,10 @@ impl RateController {
         match epoch.kind {
             EpochKind::Up => {
                 self.tried = None;
+                let excess = self.excess(epoch);
+                if useful {
+                    self.note_overfilled(excess);
+                }
                 let least = self.queue_least();
                 if epoch.queued || epoch.tail > least {
                     let grows = self.found_more > 0 && self.round_trip > LONG_WAY;
@@ -41,7 +66,7 @@ impl RateController {
                     self.hold(now);
                 } else if useful {
                     self.tried = Some(*epoch);
-                    if !self.arrives(epoch) {
+                    if self.is_overfilled(excess) || !self.arrives(epoch) {
                         self.found_more = 0;
                     } else if self.queue_shows {
                         self.raise(epoch, 1.0);
@@ -55,6 +80,31 @@ impl RateController {
                 }
             }
             EpochKind::Cruise | EpochKind::Start => {}
+        }
+    }
+
+    /// What a stretch sent above the estimate, and what is missing of it beyond the usual.
+    fn excess(&self, epoch: &Epoch) -> Excess {
+        let sent = (epoch.sent - self.capacity * epoch.sending) / self.packet;
+        let missing = (self.share * epoch.sent - epoch.arrived) / self.packet;
+        Excess { sent, missing }
+    }
+
+    fn note_overfilled(&mut self, excess: Excess) {
+        let part = excess.missing / excess.sent.max(1.0);
+        let part = part.clamp(OVERFILLED_MIN, OVERFILLED_MAX);
+        self.overfilled += (part - self.overfilled) / OVERFILLED_OF;
+    }
+
+    /// Whether a queue too short to show it drops what a stretch sent above the estimate. Beside others that may be theirs.
+    fn is_overfilled(&self, excess: Excess) -> bool {
+        if self.sharing != RateSharing::Own {
+            return false;
+        }
+        if self.share > CLEAR {
+            excess.missing > CLEAR_MISSING * excess.sent.max(0.0)
+        } else {
+            self.overfilled > OVERFILLED_TOO_MUCH
         }
     }
 
@@ -131,11 +181,17 @@ impl RateController {
         self.hold(now);
     }
 
-    /// Tries nothing more for some time.
+    /// Tries nothing more for some time, which is longer where trials overfill a short queue.
     fn hold(&mut self, now: Instant) {
         let (_, lasts) = self.step();
         let times = if self.queue_shows { 2.0 } else { 8.0 };
-        self.hold_until = now + seconds(self.round_trip + (times * lasts).min(lasts.max(HOLD)));
+        let rest = if self.sharing == RateSharing::Own {
+            (REST_FOR * self.overfilled).clamp(1.0, REST_MAX)
+        } else {
+            1.0
+        };
+        let hold = rest * (times * lasts).min(lasts.max(HOLD));
+        self.hold_until = now + seconds(self.round_trip + hold);
     }
 
     /// Takes what passed of a stretch on a long way that began without a queue and ended with one, while the rate grows and nothing of it
