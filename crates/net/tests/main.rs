@@ -39,6 +39,7 @@ mod session_notices;
 mod session_octets;
 mod session_pair;
 mod session_path_acks;
+mod session_paths;
 mod session_refusals;
 mod session_reports;
 mod session_strength;

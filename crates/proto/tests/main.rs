@@ -8,6 +8,7 @@ use fulmar_proto::machine::TpduForm;
 /// The form of the TPDUs in these tests; those of [`short`] run in the short one.
 const FORM: TpduForm = TpduForm::Long;
 
+mod aerotp_bonds;
 mod aerotp_copies;
 mod aerotp_damage;
 mod aerotp_faults;

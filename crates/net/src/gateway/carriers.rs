@@ -1,12 +1,15 @@
 //! The ports of a gateway's carriers, and the carrier of each path.
 
-use super::config::{CarrierChoice, GatewayConfig, PeerSettings};
+use super::config::{CarrierChoice, GatewayConfig, PathSettings, PeerSettings};
 use super::error::GatewayError;
+use super::link::known_address;
+use super::peers::usable;
 use crate::ethernet::{EthernetPort, Neighbour, device_index};
 use crate::udp::{Carrier, PortBeside, PortConfig, PortProtocol, UdpDriver, UdpPort};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Bitrate;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Opens the port for UDP, and those beside it that the peers' carriers need.
 pub(super) fn open(config: &GatewayConfig) -> Result<(UdpPort, Vec<PortBeside>), GatewayError> {
@@ -59,7 +62,7 @@ fn open_beside(config: &GatewayConfig, port: PortConfig) -> Result<Vec<PortBesid
     Ok(ports)
 }
 
-fn no_device(peer: &PeerSettings) -> impl FnOnce(std::io::Error) -> GatewayError {
+fn no_device(peer: &PeerSettings) -> impl FnOnce(io::Error) -> GatewayError {
     let (peer, carrier) = (peer.name.clone(), peer.carrier.to_string());
     move |source| GatewayError::Device {
         peer,
@@ -77,6 +80,52 @@ pub(super) fn of_strangers(config: &GatewayConfig) -> Carrier {
     } else {
         Carrier::Udp
     }
+}
+
+/// Opens the sockets of the peers' further paths, and returns these paths, each with its peer and settings.
+pub(super) fn open_paths(
+    config: &GatewayConfig,
+    driver: &mut UdpDriver,
+) -> Result<Vec<(usize, PathId, Option<Bitrate>)>, GatewayError> {
+    let mut opened = Vec::new();
+    for (index, peer) in config.peers.iter().enumerate() {
+        for path in &peer.paths {
+            let refused = |source| GatewayError::Path {
+                peer: peer.name.clone(),
+                path: path.in_words(),
+                source,
+            };
+            let known = known_address(config, index)?;
+            let Some(address) = path.address.or(known) else {
+                continue;
+            };
+            let (socket, address) = if path.has_own_socket() {
+                let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+                let port = open_path(path, address).map_err(refused)?;
+                (driver.add_port(PortBeside::Udp(port)), address)
+            } else {
+                let found = core::iter::once(address);
+                (0, usable(found, config.listen.is_ipv6()).map_err(refused)?)
+            };
+            if let Some(made) = driver.path_from(socket, address) {
+                opened.push((index, made, path.rate));
+            }
+        }
+    }
+    Ok(opened)
+}
+
+fn open_path(path: &PathSettings, remote: SocketAddr) -> io::Result<UdpPort> {
+    let any: IpAddr = match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let local = SocketAddr::new(path.local.unwrap_or(any), 0);
+    let port = UdpPort::bind(local, PortConfig::for_bound(path.rate))?;
+    if let Some(device) = &path.device {
+        port.bind_device(device)?;
+    }
+    Ok(port)
 }
 
 /// The path to a peer at `address`, or to everybody on its device, by its carrier.

@@ -35,6 +35,19 @@ pub enum GatewayError {
         /// The system's reason.
         source: io::Error,
     },
+    /// A further path of a peer cannot be opened.
+    #[error(
+        "cannot open the path {path} to peer `{peer}` ([[peer.path]]): its address must be one of this machine, and its \
+         device must be there; `ip address` lists both"
+    )]
+    Path {
+        /// The peer's name.
+        peer: String,
+        /// The path in words.
+        path: String,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// The device of a peer's carrier cannot be had.
     #[error(
         "cannot send frames to peer `{peer}` (carrier = \"{carrier}\"): the device must be there and up, and a packet \

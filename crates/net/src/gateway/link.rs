@@ -5,8 +5,8 @@ use super::error::GatewayError;
 use super::peers::usable;
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, damaged, fast_cipher, parity_follows, path_acks, reports, unchecked,
-    window_repair, wire_2,
+    SessionConfig, damaged, fast_cipher, parity_follows, path_acks, reports, several_paths,
+    unchecked, window_repair, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
@@ -152,7 +152,13 @@ pub(super) fn session_settings(
         fec_words: config.fec_words,
         capabilities: fast_cipher()
             .into_iter()
-            .chain([reports(), wire_2(), path_acks(), window_repair()])
+            .chain([
+                reports(),
+                wire_2(),
+                path_acks(),
+                window_repair(),
+                several_paths(),
+            ])
             .chain(config.lets_damage_in().then(unchecked))
             .chain(config.lets_damage_in().then(damaged))
             .chain(config.lets_damage_in().then(parity_follows))

@@ -1,9 +1,13 @@
 //! The configuration of a session, fixed at its start.
 
 use super::keys::{PresetKey, PublicKey, SecretKey};
+use super::path_slot::PathSlot;
 use super::wire::{Capability, Hello, HelloError};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, FecStrength};
+
+/// The bits below the place of a path in the inner machine's numbers of paths.
+const PLACE_SHIFT: u32 = 28;
 
 /// A peer's place in [`SessionConfig::peers`]: also its [`PathId`] towards the inner machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +17,17 @@ impl PeerIndex {
     /// The path by which the inner machine knows the peer.
     pub const fn inner_path(self) -> PathId {
         PathId(self.0)
+    }
+
+    /// The path by which the inner machine knows a further path to the peer.
+    pub(super) const fn inner_path_in(self, place: PathSlot) -> PathId {
+        PathId(self.0 | (place.bits() as u32) << PLACE_SHIFT)
+    }
+
+    /// The peer, and the place of its path, that the inner machine knows by `path`.
+    pub(super) const fn of_inner(path: PathId) -> (Self, PathSlot) {
+        let place = PathSlot::of_bits((path.0 >> PLACE_SHIFT & 7) as u8);
+        (Self(path.0 & ((1 << PLACE_SHIFT) - 1)), place)
     }
 }
 

@@ -53,6 +53,24 @@ pub enum SessionEvent<E> {
         /// The time for which sending was held.
         outage: Duration,
     },
+    /// One of several paths to a peer carries nothing any more: the others carry what was for it.
+    PathDown {
+        /// The peer.
+        peer: PeerIndex,
+        /// The place of the path among those to it.
+        path: u8,
+        /// The time since it was last heard there.
+        silent_for: Duration,
+    },
+    /// One of several paths to a peer carries data, for the first time or again.
+    PathUp {
+        /// The peer.
+        peer: PeerIndex,
+        /// The place of the path among those to it.
+        path: u8,
+        /// The length of the outage that ended; zero the first time.
+        outage: Duration,
+    },
     /// The peer is now at another outer path.
     Moved {
         /// The peer.

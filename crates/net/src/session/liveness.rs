@@ -67,6 +67,11 @@ impl Liveness {
         }
     }
 
+    /// Sets the shortest silence that is an outage.
+    pub(super) const fn set_down_after_min(&mut self, silence: Duration) {
+        self.config.down_after_min = silence;
+    }
+
     pub(super) const fn is_down(&self) -> bool {
         self.down_since.is_some()
     }

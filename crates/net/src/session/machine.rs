@@ -13,6 +13,7 @@ mod initiations;
 mod later;
 mod membership;
 mod notices;
+mod paths;
 mod responses;
 
 pub use arrivals::{DatagramArrival, source_octets};
@@ -322,7 +323,7 @@ impl<M: Carried> Session<M> {
     /// Whether the rate towards the peer at place `peer` is found: the reason to ask for path acks, and to try sizes seldom.
     fn finds_rate(&self, peer: usize) -> Option<bool> {
         let state = self.peers.get(peer)?;
-        Some(self.inner.finds_rate(state.index.inner_path()))
+        Some(self.inner.finds_rate(state.index.inner_path()) || state.further.are_named())
     }
 
     /// Our hello to the peer at place `peer`, as it would be now.
@@ -433,7 +434,11 @@ impl<M: Carried> Session<M> {
             state.reports.begin_again();
             state.damage.begin_again();
             self.events.push_back(SessionEvent::PeerRestarted(peer));
+            self.part_paths(now, index);
         }
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
         if restarted || !state.announced {
             state.mtu.on_new_path(now);
             state.reassembly.clear();
@@ -464,6 +469,8 @@ impl<M: Carried> Session<M> {
         let tells = state.damage.agree(ours, &capabilities, is_in_two);
         let is_claimed = tells && state.protection.may_armour();
         let ways = (state.path_acks).agree(ours, &capabilities, (is_in_two, is_claimed));
+        let acked = (ways, self.config.liveness);
+        (state.further).agree(now, (ours, &capabilities, is_in_two), acked);
         let inner_path = state.index.inner_path();
         let windows = is_in_two && use_windows(ours, &capabilities);
         self.inner.number_path(now, inner_path, ways);

@@ -38,6 +38,7 @@ mod entropy;
 mod epoch;
 mod event;
 mod fragments;
+mod further_paths;
 mod guard;
 mod handshake;
 mod key_file;
@@ -79,6 +80,7 @@ pub use dialect::{Wire, window_repair, wire_2};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
 pub use event::{HandshakeRefusal, Hint, Mismatch, SessionEvent};
+pub use further_paths::{FURTHER_PATHS_MAX, several_paths};
 pub(crate) use handshake::initiation_kind;
 pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,

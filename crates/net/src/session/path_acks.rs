@@ -88,9 +88,12 @@ struct Newest {
     at: Instant,
 }
 
-/// The path acks shared with one peer.
+/// The path acks shared with one peer, on one path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathAcks {
+    /// The place in which what leaves is counted, and that of the peer's for what arrives.
+    place: PathSlot,
+    theirs: PathSlot,
     /// Whether this end asked for path acks in its last hello.
     asked: bool,
     ways: AckedWays,
@@ -111,6 +114,41 @@ pub(super) struct PathAcks {
 }
 
 impl PathAcks {
+    /// Those on the path in this place.
+    pub(super) fn of_place(place: PathSlot) -> Self {
+        Self {
+            place,
+            ..Self::default()
+        }
+    }
+
+    /// Notes the place in which the peer counts what arrives.
+    pub(super) fn hear(&mut self, theirs: PathSlot) {
+        if self.theirs != theirs {
+            self.theirs = theirs;
+            self.newest = None;
+        }
+    }
+
+    /// Sets the directions in which there are path acks, as agreed on for the first path.
+    pub(super) fn set_ways(&mut self, ways: AckedWays) {
+        self.ways = ways;
+        self.every = self.every.max(EVERY);
+        if !ways.back {
+            self.due = None;
+        }
+    }
+
+    /// The directions in which there are path acks.
+    pub(super) const fn ways(&self) -> AckedWays {
+        self.ways
+    }
+
+    /// The numbers that the datagram which is being taken knows of.
+    pub(super) const fn read_under(&mut self, numbered: Option<Numbered>) {
+        self.numbered = numbered;
+    }
+
     /// Notes whether the hello that leaves asks for path acks.
     pub(super) const fn on_hello(&mut self, asks: bool) {
         self.asked = asks;
@@ -130,10 +168,7 @@ impl PathAcks {
             back: is_in_two && we_send && they_ask,
             damaged: names_damaged,
         };
-        self.every = self.every.max(EVERY);
-        if !self.ways.back {
-            self.due = None;
-        }
+        self.set_ways(self.ways);
         self.ways
     }
 
@@ -145,27 +180,24 @@ impl PathAcks {
 
     /// Counts a datagram that was sealed under `keys`. Returns its number among all that left, if the peer tells of it.
     pub(super) fn on_sealed(&mut self, keys: &mut Keypair) -> Option<u64> {
-        let number = keys.note_number(PathSlot::FIRST, self.next_number)?;
+        let number = keys.note_number(self.place, self.next_number)?;
         self.next_number = number + 1;
         (self.ways.out || self.ways.damaged).then_some(number)
     }
 
-    /// Counts a genuine datagram that arrived at `at` under our keys `keys`. What is `numbered` left under the same keys.
+    /// Counts a genuine datagram that arrived at `at` under our keys `keys`.
     pub(super) fn on_arrived(
         &mut self,
         at: Instant,
         (keys, slot): (u32, Slot),
         number: Number,
         octets: ByteCount,
-        numbered: Option<Numbered>,
     ) {
-        self.numbered = numbered;
         let octets = u32::try_from(octets.0 & u64::from(u32::MAX)).unwrap_or_default();
         self.octets = self.octets.wrapping_add(octets);
         let counter = number.counter;
         let later = |newest: Newest| newest.keys != keys || counter > newest.counter;
-        if number.slot == PathSlot::FIRST && slot != Slot::Previous && self.newest.is_none_or(later)
-        {
+        if number.slot == self.theirs && slot != Slot::Previous && self.newest.is_none_or(later) {
             self.newest = Some(Newest { keys, counter, at });
         }
     }
@@ -213,7 +245,7 @@ impl PathAcks {
         self.told_at = Some(now);
         self.every = way.pause();
         Some(PathAck {
-            slot: PathSlot::FIRST,
+            slot: self.theirs,
             largest: u32::try_from(newest.counter).ok()?,
             hold: now.saturating_since(newest.at),
             clock: now.as_wrapping_micros(),
@@ -230,7 +262,7 @@ impl PathAcks {
     /// The meaning of the peer's path ack, which is in the datagram that is being taken.
     pub(super) fn read(&self, ack: &PathAck) -> Option<machine::PathAck> {
         let numbered = self.numbered.filter(|_| self.ways.out)?;
-        let is_known = ack.slot == PathSlot::FIRST && ack.hold < PathAck::HOLD_MAX;
+        let is_known = ack.slot == self.place && ack.hold < PathAck::HOLD_MAX;
         let newest = numbered
             .number(u64::from(ack.largest))
             .filter(|_| is_known)?;
@@ -315,7 +347,7 @@ mod tests {
     fn arrive(acks: &mut PathAcks, now: Instant, counter: u64, asks: Asks) {
         let slot = PathSlot::FIRST;
         let number = Number { slot, counter };
-        acks.on_arrived(now, (1, Slot::Current), number, ByteCount(1_000), None);
+        acks.on_arrived(now, (1, Slot::Current), number, ByteCount(1_000));
         acks.on_asked(now, asks);
     }
 
@@ -360,7 +392,7 @@ mod tests {
         let slot = PathSlot::FIRST;
         for (counter, came) in [(0, 2), (1, 5)] {
             let number = Number { slot, counter };
-            acks.on_arrived(at(came), (1, Slot::Current), number, ByteCount(100), None);
+            acks.on_arrived(at(came), (1, Slot::Current), number, ByteCount(100));
             acks.on_asked(at(9), Asks::Often);
         }
         let ack = acks.take(at(9), way(1)).expect("something came");
@@ -447,7 +479,7 @@ mod tests {
         // A datagram under the keys before is no news, but its octets are.
         let slot = PathSlot::FIRST;
         let late = Number { slot, counter: 900 };
-        acks.on_arrived(at(2), (9, Slot::Previous), late, ByteCount(10), None);
+        acks.on_arrived(at(2), (9, Slot::Previous), late, ByteCount(10));
         acks.on_asked(at(2), Asks::Often);
         let ack = acks.take(at(2), way(1)).expect("of the keys in use");
         assert_eq!((ack.largest, ack.octets), (8, 2_010));

@@ -2,7 +2,7 @@
 
 /// A place for a path, chosen by the sender. Its number is part of the nonce, and goes on counting when the place is
 /// used for another path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PathSlot(u8);
 
 impl PathSlot {
@@ -14,6 +14,12 @@ impl PathSlot {
     /// The place that the lowest three bits of `octet` name.
     pub(super) const fn of_bits(octet: u8) -> Self {
         Self(octet & 7)
+    }
+
+    /// The place at an index of such an array.
+    pub(super) fn of_index(index: usize) -> Option<Self> {
+        let bits = u8::try_from(index).ok()?;
+        (index < Self::COUNT).then_some(Self(bits))
     }
 
     /// The number of the place, 0 to 7.

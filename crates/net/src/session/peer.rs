@@ -4,10 +4,11 @@ use super::checksum_choice::ChecksumChoice;
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
 use super::damage_reports::{DamageCounts, DamageReports};
-use super::dialect::{DataForm, Wire};
+use super::dialect::{DataForm, DataParity, Wire};
 use super::early::{EarlyIntake, EarlyKey, key_id, root};
 use super::event::{HandshakeRefusal, Hint};
 use super::fragments::Reassembly;
+use super::further_paths::FurtherPaths;
 use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
 use super::keyring::KeyRing;
@@ -16,6 +17,7 @@ use super::later_repair::LaterRepair;
 use super::liveness::Liveness;
 use super::path_acks::PathAcks;
 use super::path_mtu::PathMtu;
+use super::path_slot::PathSlot;
 use super::protection::{Protection, layout};
 use super::reports::{Passage, Reports};
 use super::round_trips::{RoundTripQuantiles, RoundTrips};
@@ -305,6 +307,7 @@ pub(super) struct Peer {
     pub(super) set_up_in: Option<Duration>,
     pub(super) reports: Reports,
     pub(super) path_acks: PathAcks,
+    pub(super) further: FurtherPaths,
     pub(super) mtu: PathMtu,
     /// The headers around each datagram on the path in use.
     pub(super) headers: NetworkHeaders,
@@ -377,6 +380,7 @@ impl Peer {
             set_up_in: None,
             reports: Reports::new(config.mtu.rate),
             path_acks: PathAcks::default(),
+            further: FurtherPaths::default(),
             mtu: PathMtu::new(config.mtu),
             headers: NetworkHeaders::UNKNOWN,
             reassembly: Reassembly::default(),
@@ -397,6 +401,52 @@ impl Peer {
             answers_from_elsewhere: Bucket::FULL,
             config,
         }
+    }
+
+    /// The path acks shared on the path in a place.
+    pub(super) fn acks_in(&mut self, place: PathSlot) -> Option<&mut PathAcks> {
+        if place == PathSlot::FIRST {
+            return Some(&mut self.path_acks);
+        }
+        self.further.get_mut(place).map(|further| &mut further.acks)
+    }
+
+    /// The path by which the inner machine knows what comes in a place: that of its home until it uses the place itself.
+    pub(super) fn inner_path_of(&self, place: PathSlot) -> PathId {
+        let is_bonded = self.further.get(place).is_some_and(|one| one.is_bonded);
+        let known = if is_bonded { place } else { PathSlot::FIRST };
+        self.index.inner_path_in(known)
+    }
+
+    /// The outer path in a place.
+    pub(super) fn outer_path(&self, place: PathSlot) -> Option<PathId> {
+        if place == PathSlot::FIRST {
+            return self.path;
+        }
+        self.further.get(place).map(|further| further.path)
+    }
+
+    /// The form of data to it on the path in a place: on further ones without parity.
+    pub(super) fn form_in(&self, place: PathSlot) -> DataForm {
+        if place == PathSlot::FIRST {
+            return self.form();
+        }
+        DataForm {
+            wire: self.wire,
+            parity: DataParity::NONE,
+        }
+    }
+
+    /// The parity of so much content on the path in a place, if it fits in so much room.
+    pub(super) fn parity_for(
+        &self,
+        place: PathSlot,
+        (content, room): (usize, usize),
+    ) -> Option<DataParity> {
+        if place == PathSlot::FIRST {
+            return self.protection.parity_for(content, room);
+        }
+        (content <= room).then_some(DataParity::NONE)
     }
 
     /// The form of data to it.
@@ -557,7 +607,8 @@ impl Peer {
 
     /// Whether data may be sent.
     pub(super) fn is_open(&self, now: Instant) -> bool {
-        self.path.is_some() && self.keys.is_usable(now) && !self.liveness.is_down()
+        let is_up = !self.liveness.is_down() || self.further.is_any_up();
+        self.path.is_some() && self.keys.is_usable(now) && is_up
     }
 
     /// Whether data may be sent under the preset key alone: while the first handshake is young.
@@ -573,7 +624,7 @@ impl Peer {
     pub(super) fn link_state(&self, now: Instant) -> LinkState {
         if !self.keys.is_usable(now) {
             LinkState::Connecting
-        } else if self.liveness.is_down() {
+        } else if self.liveness.is_down() && !self.further.is_any_up() {
             LinkState::Down
         } else {
             LinkState::Up
@@ -604,7 +655,7 @@ impl Peer {
         if self.doubt.is_raised {
             return Some(self.not_before);
         }
-        let lost = self.liveness.down_since();
+        let lost = (self.liveness.down_since()).filter(|_| !self.further.is_any_up());
         let lost = lost.map_or(Instant::FAR_FUTURE, |since| since + DOWN_BEFORE_HANDSHAKE);
         Some(rekey.min(lost).max(self.not_before))
     }
@@ -629,7 +680,8 @@ impl Peer {
             let end = self.keys.expires_at().map(|at| Deadline { at, why });
             first = Deadline::earlier(first, end);
             first = Deadline::earlier(first, self.liveness.next_deadline());
-            if !self.liveness.is_down() {
+            first = Deadline::earlier(first, self.further.next_deadline());
+            if self.is_open(now) {
                 first = Deadline::earlier(first, self.mtu.next_deadline());
                 let why = "report to the peer";
                 let report = self.reports.next_at().map(|at| Deadline { at, why });

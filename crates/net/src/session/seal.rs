@@ -96,8 +96,8 @@ pub(super) struct Keypair {
     sealed_in_all: u64,
     /// Datagrams that may be sealed.
     sealed_max: u64,
-    /// The number of counter 0 among all datagrams that left for the peer, once one did under these keys.
-    first_number: Option<u64>,
+    /// The number of counter 0 in each place among all datagrams that left there for the peer, once one did under these keys.
+    first_numbers: [Option<u64>; PathSlot::COUNT],
     /// Blocks of the cipher that they took.
     blocks: u64,
     /// Datagrams that did not open.
@@ -128,7 +128,7 @@ impl Keypair {
             sealed: [0; PathSlot::COUNT],
             sealed_in_all: 0,
             sealed_max: Limits::of(agreed.wire).last,
-            first_number: None,
+            first_numbers: [None; PathSlot::COUNT],
             blocks: 0,
             forged: 0,
             windows: [const { None }; PathSlot::COUNT],
@@ -194,16 +194,16 @@ impl Keypair {
     /// that of the next one, or less if some left without being numbered.
     pub(super) fn note_number(&mut self, slot: PathSlot, next: u64) -> Option<u64> {
         let counter = self.newest_sent(slot)?;
-        let first = self.first_number;
+        let first = self.first_numbers[slot.index()];
         let first = first.unwrap_or_else(|| next.saturating_sub(counter));
-        self.first_number = Some(first);
+        self.first_numbers[slot.index()] = Some(first);
         Some(first + counter)
     }
 
-    /// The numbers of the datagrams that left in the first place under these keys.
-    pub(super) fn numbered(&self) -> Option<Numbered> {
-        let first = self.first_number?;
-        let count = self.sealed[PathSlot::FIRST.index()];
+    /// The numbers of the datagrams that left in a place under these keys.
+    pub(super) fn numbered(&self, slot: PathSlot) -> Option<Numbered> {
+        let first = self.first_numbers[slot.index()]?;
+        let count = self.sealed[slot.index()];
         Some(Numbered { first, count })
     }
 

@@ -13,6 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// A port beside the one for UDP.
 #[derive(Debug)]
 pub enum PortBeside {
+    /// UDP from another address, for a further path.
+    Udp(UdpPort),
     /// UDP-Lite.
     UdpLite(UdpPort),
     /// Frames on a device.
@@ -23,14 +25,27 @@ impl PortBeside {
     /// The carrier of what arrives.
     pub(super) const fn carrier(&self) -> Carrier {
         match self {
+            Self::Udp(_) => Carrier::Udp,
             Self::UdpLite(_) => Carrier::UdpLite,
             Self::Ethernet(_) => Carrier::Ethernet,
         }
     }
 
-    /// Whether what goes to `path` leaves here.
-    pub(super) fn serves(&self, path: &Path) -> bool {
+    /// The number of the socket by which paths name it, if it has the place `index` among those beside the first; 0 where
+    /// the carrier tells which it is.
+    pub(super) fn socket(&self, index: usize) -> u8 {
+        let number = u8::try_from(index + 1).unwrap_or(u8::MAX);
+        if matches!(self, Self::Udp(_)) {
+            number
+        } else {
+            0
+        }
+    }
+
+    /// Whether what goes to `path` leaves here; it has the place `index` among the ports beside the first.
+    pub(super) fn serves(&self, path: &Path, index: usize) -> bool {
         match self {
+            Self::Udp(_) => path.socket == self.socket(index),
             Self::UdpLite(_) => path.carrier == Carrier::UdpLite,
             Self::Ethernet(port) => {
                 let neighbour = Neighbour::of(path.remote);
@@ -42,7 +57,7 @@ impl PortBeside {
 
     pub(super) fn send(&mut self, path: &Path, octets: &[u8], ecn: Ecn) {
         match self {
-            Self::UdpLite(port) => {
+            Self::Udp(port) | Self::UdpLite(port) => {
                 port.buffer().extend_from_slice(octets);
                 port.send(path, octets.len(), ecn);
             }
@@ -52,35 +67,35 @@ impl PortBeside {
 
     pub(super) fn flush(&mut self) {
         match self {
-            Self::UdpLite(port) => port.flush(),
+            Self::Udp(port) | Self::UdpLite(port) => port.flush(),
             Self::Ethernet(port) => port.flush(),
         }
     }
 
     pub(super) const fn can_send(&self) -> bool {
         match self {
-            Self::UdpLite(port) => port.can_send(),
+            Self::Udp(port) | Self::UdpLite(port) => port.can_send(),
             Self::Ethernet(port) => port.can_send(),
         }
     }
 
     pub(super) fn receive(&mut self, batch: &mut Batch) -> io::Result<bool> {
         match self {
-            Self::UdpLite(port) => port.receive(batch),
+            Self::Udp(port) | Self::UdpLite(port) => port.receive(batch),
             Self::Ethernet(port) => port.receive(batch),
         }
     }
 
     pub(super) fn take_unreachable(&mut self) -> Option<SocketAddr> {
         match self {
-            Self::UdpLite(port) => port.take_unreachable(),
+            Self::Udp(port) | Self::UdpLite(port) => port.take_unreachable(),
             Self::Ethernet(_) => None,
         }
     }
 
     pub(super) fn take_too_large(&mut self) -> Option<SocketAddr> {
         match self {
-            Self::UdpLite(port) => port.take_too_large(),
+            Self::Udp(port) | Self::UdpLite(port) => port.take_too_large(),
             Self::Ethernet(port) => port.take_too_large(),
         }
     }
@@ -89,7 +104,7 @@ impl PortBeside {
 impl AsFd for PortBeside {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::UdpLite(port) => port.as_fd(),
+            Self::Udp(port) | Self::UdpLite(port) => port.as_fd(),
             Self::Ethernet(port) => port.as_fd(),
         }
     }

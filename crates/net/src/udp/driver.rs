@@ -89,8 +89,9 @@ impl<M: Machine, A: Application<M> + ?Sized> MachineDriver<M> for Turn<'_, A> {
                 let octets = octets.and_then(|start| written.get(start..));
                 let octets = octets.unwrap_or_default();
                 self.app.departing(now, path.remote, octets);
-                match self.beside.iter_mut().find(|port| port.serves(&path)) {
-                    Some(beside) => {
+                let mut beside = self.beside.iter_mut().enumerate();
+                match beside.find(|(index, port)| port.serves(&path, *index)) {
+                    Some((_, beside)) => {
                         beside.send(&path, octets, transmit.ecn);
                         self.port.take_back(transmit.len);
                     }
@@ -129,10 +130,22 @@ impl UdpDriver {
         }
     }
 
-    /// Takes and sends datagrams by another port as well.
-    pub fn add_port(&mut self, port: PortBeside) {
+    /// Takes and sends datagrams by another port as well. Returns the number by which paths name it
+    /// ([`UdpDriver::path_from`]).
+    pub fn add_port(&mut self, port: PortBeside) -> u8 {
+        let socket = port.socket(self.beside.len());
         self.beside.push(port);
         self.arrivals.push(Arrivals::default());
+        socket
+    }
+
+    /// The path from a socket of the driver's to `remote`, which is made if need be and kept for ever; `None` when the
+    /// table is full.
+    pub fn path_from(&mut self, socket: u8, remote: SocketAddr) -> Option<PathId> {
+        let now = self.clock.now();
+        let id = self.paths.path_to(now, (remote, socket), || None)?;
+        self.paths.pin(id);
+        Some(id)
     }
 
     /// Answers by `carrier` where the first datagram came by UDP, until the path is given another one.
@@ -155,7 +168,7 @@ impl UdpDriver {
     /// The path to `remote`, for an application that lists it among those in use
     /// ([`Application::paths_in_use`]) for as long as it is to be kept.
     pub fn path_while_used(&mut self, remote: SocketAddr) -> Option<PathId> {
-        self.paths.path_to(self.clock.now(), remote, || None)
+        self.paths.path_to(self.clock.now(), (remote, 0), || None)
     }
 
     /// The address that `path` leads to.
@@ -246,7 +259,7 @@ impl UdpDriver {
         {
             made = true;
             let in_use = || app.paths_in_use(now, machine);
-            let path = self.paths.path_to(now, remote, in_use);
+            let path = self.paths.path_to(now, (remote, 0), in_use);
             app.path_made(now, machine, remote, path);
         }
         made
@@ -298,18 +311,18 @@ impl UdpDriver {
     ) {
         let beside = &mut self.beside;
         let mut of_beside = |take: fn(&mut PortBeside) -> Option<SocketAddr>| {
-            let mut ports = beside.iter_mut();
-            ports.find_map(take)
+            let mut ports = beside.iter_mut().enumerate();
+            ports.find_map(|(index, port)| Some((take(port)?, port.socket(index))))
         };
-        let unreachable = (self.port.take_unreachable())
+        let unreachable = (self.port.take_unreachable().map(|remote| (remote, 0)))
             .or_else(|| of_beside(PortBeside::take_unreachable))
-            .and_then(|remote| self.paths.id_of(remote));
+            .and_then(|(remote, socket)| self.paths.id_of(remote, socket));
         if let Some(path) = unreachable {
             app.unreachable(self.clock.now(), machine, path);
         }
-        let too_large = (self.port.take_too_large())
+        let too_large = (self.port.take_too_large().map(|remote| (remote, 0)))
             .or_else(|| of_beside(PortBeside::take_too_large))
-            .and_then(|remote| self.paths.id_of(remote));
+            .and_then(|(remote, socket)| self.paths.id_of(remote, socket));
         if let Some(path) = too_large {
             app.too_large(self.clock.now(), machine, path);
         }
@@ -427,9 +440,13 @@ impl UdpDriver {
         };
         for _ in 0..BATCHES_PER_TURN {
             let asked = clock.now();
-            let (received, carrier) = match place.and_then(|place| beside.get_mut(place)) {
-                Some(beside) => (beside.receive(batch), beside.carrier()),
-                None => (port.receive(batch), *carrier_of_strangers),
+            let other = place.and_then(|place| Some((place, beside.get_mut(place)?)));
+            let (received, carrier, socket) = match other {
+                Some((place, beside)) => {
+                    let socket = beside.socket(place);
+                    (beside.receive(batch), beside.carrier(), socket)
+                }
+                None => (port.receive(batch), *carrier_of_strangers, 0),
             };
             if !received.map_err(DriverError::Receive)? {
                 arrivals.on_empty(asked);
@@ -446,6 +463,7 @@ impl UdpDriver {
                     remote: train.from,
                     local: train.to,
                     carrier,
+                    socket,
                 };
                 let in_use = || app.paths_in_use(now, machine);
                 let Some(path) = paths.heard(now, path, in_use) else {

@@ -43,6 +43,8 @@ pub struct Path {
     pub local: Option<IpAddr>,
     /// The way in which datagrams travel to the peer.
     pub carrier: Carrier,
+    /// The driver's socket: its first is 0, one [beside it](super::UdpDriver::add_port) has the number that it was given.
+    pub socket: u8,
 }
 
 impl Path {
@@ -52,6 +54,7 @@ impl Path {
             remote,
             local,
             carrier: Carrier::Udp,
+            socket: 0,
         }
     }
 }
@@ -86,7 +89,7 @@ const fn after(id: PathId) -> PathId {
 #[derive(Debug)]
 pub struct PathTable {
     config: PathTableConfig,
-    ids: BTreeMap<SocketAddr, PathId>,
+    ids: BTreeMap<(SocketAddr, u8), PathId>,
     entries: BTreeMap<PathId, Entry>,
     next: PathId,
     refused: u64,
@@ -128,7 +131,7 @@ impl PathTable {
         path: Path,
         in_use: impl FnOnce() -> Option<Vec<PathId>>,
     ) -> Option<PathId> {
-        if let Some(&id) = self.ids.get(&path.remote) {
+        if let Some(&id) = self.ids.get(&(path.remote, path.socket)) {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.heard = now;
                 entry.path.local = path.local;
@@ -150,7 +153,7 @@ impl PathTable {
         }
         let id = self.next;
         self.next = after(id);
-        self.ids.insert(path.remote, id);
+        self.ids.insert((path.remote, path.socket), id);
         self.entries.insert(
             id,
             Entry {
@@ -162,17 +165,21 @@ impl PathTable {
         Some(id)
     }
 
-    /// The id of an address to which something is to go; `None` when there is no room.
+    /// The id of an address to which something is to go by a socket; `None` when there is no room.
     pub fn path_to(
         &mut self,
         now: Instant,
-        remote: SocketAddr,
+        (remote, socket): (SocketAddr, u8),
         in_use: impl FnOnce() -> Option<Vec<PathId>>,
     ) -> Option<PathId> {
-        if let Some(known) = self.id_of(remote) {
+        if let Some(known) = self.id_of(remote, socket) {
             return Some(known);
         }
-        self.heard(now, Path::udp(remote, None), in_use)
+        let path = Path {
+            socket,
+            ..Path::udp(remote, None)
+        };
+        self.heard(now, path, in_use)
     }
 
     /// Sends what goes to `id` by `carrier` from now on.
@@ -203,9 +210,9 @@ impl PathTable {
         }
     }
 
-    /// The id of `remote`, if it has one.
-    pub fn id_of(&self, remote: SocketAddr) -> Option<PathId> {
-        self.ids.get(&remote).copied()
+    /// The id of `remote` at a socket, if it has one.
+    pub fn id_of(&self, remote: SocketAddr, socket: u8) -> Option<PathId> {
+        self.ids.get(&(remote, socket)).copied()
     }
 
     /// Forgets an eighth of the table, if so many may be forgotten: many at once, so that a crowd does not
@@ -228,11 +235,14 @@ impl PathTable {
             .iter()
             .filter(|(id, entry)| is_loose(id, entry));
         let mut loose: Vec<_> = loose
-            .map(|(&id, entry)| (entry.standing, entry.heard, id, entry.path.remote))
+            .map(|(&id, entry)| {
+                let address = (entry.path.remote, entry.path.socket);
+                (entry.standing, entry.heard, id, address)
+            })
             .collect();
         loose.sort_unstable_by_key(|(standing, heard, id, _)| (*standing, *heard, *id));
-        for (_, _, id, remote) in loose.into_iter().take((self.config.paths_max / 8).max(1)) {
-            self.ids.remove(&remote);
+        for (_, _, id, address) in loose.into_iter().take((self.config.paths_max / 8).max(1)) {
+            self.ids.remove(&address);
             self.entries.remove(&id);
         }
     }
@@ -269,6 +279,25 @@ mod tests {
     }
 
     #[test]
+    fn one_address_at_two_sockets_is_two_paths() {
+        let mut table = table(4);
+        let first = heard(&mut table, Instant::START, 1);
+        let other = Path {
+            socket: 1,
+            ..path(1)
+        };
+        let second = table.heard(Instant::START, other, || None);
+        assert!(second.is_some_and(|second| second != first));
+        assert_eq!(
+            table.answer(second.unwrap()).map(|path| path.socket),
+            Some(1)
+        );
+        assert_eq!(table.id_of(other.remote, 1), second);
+        let named = table.path_to(Instant::START, (other.remote, 1), || None);
+        assert_eq!(named, second);
+    }
+
+    #[test]
     fn an_address_keeps_its_id_and_the_id_its_address() {
         let mut table = table(4);
         let first = heard(&mut table, Instant::START, 1);
@@ -276,7 +305,7 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(heard(&mut table, Instant::START, 1), first);
         assert_eq!(table.answer(second), Some(path(2)));
-        assert_eq!(table.id_of(path(2).remote), Some(second));
+        assert_eq!(table.id_of(path(2).remote, 0), Some(second));
     }
 
     #[test]
@@ -349,7 +378,7 @@ mod tests {
                 let id = table.heard(Instant::START, path(port), in_use).unwrap();
                 table.answer(id);
             }
-            assert_eq!(table.id_of(path(1).remote), Some(peer), "{answered}");
+            assert_eq!(table.id_of(path(1).remote, 0), Some(peer), "{answered}");
         }
     }
 
@@ -368,7 +397,7 @@ mod tests {
             if asked {
                 searches += 1;
                 assert_eq!(table.len(), 57);
-                assert!(table.id_of(path(port - 1).remote).is_some());
+                assert!(table.id_of(path(port - 1).remote, 0).is_some());
             }
             table.answer(id);
             heard(&mut table, now, port);
@@ -387,8 +416,8 @@ mod tests {
         }
         let last = Instant::START + Duration::from_secs(1);
         talk(&mut table, last, 9, &[]);
-        assert_eq!(table.id_of(path(1).remote), Some(peer));
-        assert_eq!(table.id_of(path(2).remote), None);
+        assert_eq!(table.id_of(path(1).remote, 0), Some(peer));
+        assert_eq!(table.id_of(path(2).remote, 0), None);
         assert_eq!(table.len(), 8);
     }
 
@@ -417,7 +446,7 @@ mod tests {
         assert_eq!(table.refused(), 1);
         let newcomer = heard(&mut table, Instant::START + STALE_AFTER, 3);
         assert_eq!(table.len(), 2);
-        assert_eq!(table.id_of(path(1).remote), None, "the stalest went");
+        assert_eq!(table.id_of(path(1).remote, 0), None, "the stalest went");
         assert_eq!(table.answer(newcomer), Some(path(3)));
     }
 }

@@ -201,6 +201,14 @@ impl UdpPort {
         Ok(port)
     }
 
+    /// Sends and receives by this device alone, whatever the routes say.
+    ///
+    /// # Errors
+    /// There is no such device, or the kernel does not permit it.
+    pub fn bind_device(&self, device: &str) -> io::Result<()> {
+        SockRef::from(&self.socket).bind_device(Some(device.as_bytes()))
+    }
+
     /// The address it is bound to.
     ///
     /// # Errors

@@ -149,6 +149,18 @@ impl MachineDriver<Strict<Inner>> for Ends<'_> {
                 SessionEvent::LinkDown { peer, silent_for }
             }
             SessionEvent::LinkUp { peer, outage } => SessionEvent::LinkUp { peer, outage },
+            SessionEvent::PathDown {
+                peer,
+                path,
+                silent_for,
+            } => SessionEvent::PathDown {
+                peer,
+                path,
+                silent_for,
+            },
+            SessionEvent::PathUp { peer, path, outage } => {
+                SessionEvent::PathUp { peer, path, outage }
+            }
             SessionEvent::Moved { peer, path } => SessionEvent::Moved { peer, path },
             SessionEvent::ReportDue(peer) => {
                 machine.app().report(now, peer, REPORT);

@@ -24,6 +24,15 @@ pub struct PathSizes {
     pub lower_overhead: ByteCount,
 }
 
+/// The layer below's knowledge of a path when it is first used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathFacts {
+    /// Its round trip.
+    pub round_trip: Duration,
+    /// The rate that it carries, if somebody told it; otherwise it is found.
+    pub rate: Option<Bitrate>,
+}
+
 /// A receiver's totals on a path's datagrams, which the session numbers as they leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathAck {
@@ -141,6 +150,15 @@ pub trait Carried: Machine {
 
     /// What leaves on `path` from now on arrives although it is damaged, or does not any more: it is lost for other reasons.
     fn on_other_carrier(&mut self, _now: Instant, _path: PathId) {}
+
+    /// Lets what is for the peer at `home` leave on `path` as well; what comes on `path` is of that peer. Its sizes, and
+    /// who tells what arrives there, are told before. Returns whether the machine does.
+    fn bond(&mut self, _now: Instant, _home: PathId, _path: PathId, _facts: PathFacts) -> bool {
+        false
+    }
+
+    /// Undoes [`Carried::bond`].
+    fn part(&mut self, _now: Instant, _path: PathId) {}
 
     /// The rate that `path` carries, as it was told or as far as it was seen.
     fn rate_of(&self, _path: PathId) -> Option<Bitrate> {

@@ -12,7 +12,9 @@ mod carried;
 mod drain;
 mod strict;
 
-pub use carried::{AckedWays, Carried, PathAck, PathSizes, Sealed, SealedContent, TpduForm};
+pub use carried::{
+    AckedWays, Carried, PathAck, PathFacts, PathSizes, Sealed, SealedContent, TpduForm,
+};
 pub use drain::{MachineDriver, drain, drain_between_inputs};
 pub use strict::Strict;
 

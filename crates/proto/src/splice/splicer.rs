@@ -117,11 +117,12 @@ impl Splicer {
     /// wait; see [`AerotpEndpoint::hold`].
     pub fn hold(&mut self, now: Instant, peer: PathId, held: bool) {
         self.now = now;
-        let is_news = self.shared.endpoint.is_held(peer) && !held;
+        let home = self.shared.endpoint.home_of(peer);
+        let was_held = self.shared.endpoint.is_held(home);
         self.shared.endpoint.hold(now, peer, held);
         self.pump(now);
-        if is_news {
-            self.on_link_up(now, peer);
+        if was_held && !self.shared.endpoint.is_held(home) {
+            self.on_link_up(now, home);
         }
     }
 

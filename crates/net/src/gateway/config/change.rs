@@ -46,6 +46,11 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
         *carrier.unwrap_or(&CarrierChoice::Udp) != peer.carrier
     };
     check(new.peers.iter().any(needs_port), "peer.carrier");
+    let has_other_paths = |peer: &PeerSettings| {
+        let mut same = running.live_peers().filter(|other| other.name == peer.name);
+        same.next().map_or(&[][..], |other| &other.paths) != peer.paths
+    };
+    check(new.peers.iter().any(has_other_paths), "peer.path");
     fixed
 }
 
@@ -113,6 +118,7 @@ fn merge_peers(running: &[PeerSettings], new: &[PeerSettings]) -> (Vec<PeerSetti
                     mtu: peer.mtu,
                     mtu_discovery: peer.mtu_discovery,
                     carrier: peer.carrier.clone(),
+                    paths: peer.paths.clone(),
                     ..settings.clone()
                 };
             }
@@ -120,6 +126,7 @@ fn merge_peers(running: &[PeerSettings], new: &[PeerSettings]) -> (Vec<PeerSetti
             place => {
                 let added = PeerSettings {
                     carrier: CarrierChoice::Udp,
+                    paths: Vec::new(),
                     ..settings.clone()
                 };
                 match place {

@@ -49,6 +49,18 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             packets(peer),
             carrier(config, peer)
         )?;
+        for path in &peer.paths {
+            writeln!(
+                out,
+                "peer `{}` is sent its data {} as well, {}",
+                peer.name,
+                path.in_words(),
+                path.rate.map_or_else(
+                    || "what that path is found to carry".to_owned(),
+                    |rate| format!("at most {rate}")
+                )
+            )?;
+        }
     }
     for class in &config.classes {
         writeln!(out, "class `{}`: {}", class.name, describe_class(class))?;

@@ -10,6 +10,7 @@ mod class;
 pub mod explain;
 mod keys;
 mod notation;
+mod path;
 mod read;
 mod read_entries;
 pub mod rules;
@@ -21,6 +22,7 @@ pub use carrier::CarrierChoice;
 pub use class::{ClassRules, ClassSettings, CustodyPlace, DEFAULT_CLASS};
 pub(super) use keys::{Keys, read_keys};
 pub use notation::{Allow, Dscp, Listen, NotationError, Place, Ports, reachable};
+pub use path::PathSettings;
 pub use read::RECORDING_MAX;
 #[cfg(test)]
 pub(super) use settings::PEER_NAME_BYTES_MAX;

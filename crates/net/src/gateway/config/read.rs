@@ -3,6 +3,7 @@
 use super::carrier::CarrierChoice;
 use super::class::{self, ClassSettings, CustodyPlace, DEFAULT_CLASS};
 use super::notation::{Allow, Listen, Place};
+use super::path;
 use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent};
 use super::settings::{
     CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PEER_NAME_BYTES_MAX, PeerSettings,
@@ -59,6 +60,7 @@ const PEER: Keys = &[&[
     "share",
     "mtu",
     "mtu_discovery",
+    "path",
 ]];
 const EGRESS: Keys = &[&["allow", "connect_timeout"]];
 const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
@@ -330,11 +332,18 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         return Err(reader.wrong("address", problem));
     }
     let place = reader.wrong("public_key", "");
+    let address = reader.value::<Place>("address")?.map(|place| place.0);
+    let paths = path::read_all(reader, address.as_ref())?;
+    if let (true, CarrierChoice::Ethernet(_)) = (!paths.is_empty(), &carrier) {
+        let problem = format!("is not used with carrier = \"{carrier}\"; remove it");
+        return Err(reader.wrong("path", problem));
+    }
     Ok(PeerSettings {
+        paths,
         carrier,
         key_place: format!("{}: `{}`", place.origin, place.field),
         name,
-        address: reader.value::<Place>("address")?.map(|place| place.0),
+        address,
         public_key,
         other_public_key,
         rate,

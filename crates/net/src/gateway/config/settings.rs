@@ -3,6 +3,7 @@
 use super::carrier::CarrierChoice;
 use super::class::{ClassRules, ClassSettings};
 use super::notation::{Allow, Dscp};
+use super::path::PathSettings;
 use crate::custody::SyncPolicy;
 use crate::recording::RecordingConfig;
 use core::time::Duration;
@@ -67,6 +68,8 @@ pub struct PeerSettings {
     pub address: Option<Destination>,
     /// The way in which datagrams travel to it.
     pub carrier: CarrierChoice,
+    /// Further paths to it.
+    pub paths: Vec<PathSettings>,
     /// Its public key, in base64, with security `noise`.
     pub public_key: Option<String>,
     /// A second public key of it, while it changes its key.

@@ -202,6 +202,28 @@ pub(super) fn of_event<E>(
             );
             (*peer, "link_up", why)
         }
+        SessionEvent::PathDown {
+            peer,
+            path,
+            silent_for,
+        } => {
+            let why = format!(
+                "path {path} was silent for {}: the others carry what was for it",
+                seconds(silent_for)
+            );
+            (*peer, "path_down", why)
+        }
+        SessionEvent::PathUp { peer, path, outage } if outage.is_zero() => {
+            let why = format!("a probe was answered on path {path}: it carries data from now on");
+            (*peer, "path_up", why)
+        }
+        SessionEvent::PathUp { peer, path, outage } => {
+            let why = format!(
+                "something came back on path {path} after {}",
+                seconds(outage)
+            );
+            (*peer, "path_up", why)
+        }
         SessionEvent::Moved { peer, .. } => {
             let why = "genuine datagrams come from another address: it is followed";
             (*peer, "peer_moved", why.to_owned())

@@ -149,6 +149,22 @@ impl Peers {
                 peer = name_of(config, peer),
                 outage_seconds = outage.as_secs_f64()
             ),
+            SessionEvent::PathDown {
+                peer,
+                path,
+                silent_for,
+            } => tracing::warn!(
+                event = "path_down",
+                peer = name_of(config, peer),
+                path,
+                silent_seconds = silent_for.as_secs_f64()
+            ),
+            SessionEvent::PathUp { peer, path, outage } => tracing::info!(
+                event = "path_up",
+                peer = name_of(config, peer),
+                path,
+                outage_seconds = outage.as_secs_f64()
+            ),
             SessionEvent::Moved { peer, .. } => {
                 tracing::info!(event = "peer_moved", peer = name_of(config, peer));
             }

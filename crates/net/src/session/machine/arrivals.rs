@@ -8,6 +8,7 @@ use crate::session::dialect::Wire;
 use crate::session::early::Salt;
 use crate::session::event::{HandshakeRefusal, SessionEvent};
 use crate::session::keyring::Slot;
+use crate::session::path_slot::PathSlot;
 use crate::session::peer::Peer;
 use crate::session::seal::{Told, Unopened};
 use crate::session::sizes::NetworkHeaders;
@@ -16,7 +17,7 @@ use crate::session::wire::{
     Message, QUESTION_VERSION, SESSION_VERSION,
 };
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId};
-use fulmar_proto::units::{ByteCount, FecStrength, Instant};
+use fulmar_proto::units::{FecStrength, Instant};
 use std::net::{IpAddr, SocketAddr};
 
 /// An IPv6 address (or an IPv4 one as such) and a port.
@@ -26,6 +27,8 @@ const SOURCE_BYTES: usize = 18;
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub(super) path: PathId,
+    /// The place of that path among those to its peer, once the peer is known.
+    pub(super) place: PathSlot,
     pub(super) source: &'a [u8],
     pub(super) ecn: Ecn,
     /// The time at which it came, which may be before the time at which it is taken.
@@ -90,6 +93,7 @@ impl<M: Carried> Session<M> {
         } = arrival;
         let origin = Origin {
             path: datagram.path,
+            place: PathSlot::FIRST,
             source,
             ecn: datagram.ecn,
             at: at.min(now),
@@ -290,20 +294,13 @@ impl<M: Carried> Session<M> {
         }
         let mut plain = core::mem::take(&mut self.scratch);
         let opened = keys.open(told, body, &mut plain);
-        // The octets of what was kept count since it was claimed.
-        if let (true, Told::Whole(number)) = (opened.is_ok() && !origin.is_kept, told) {
-            let octets = state.headers.0 + ByteCount::from_usize(origin.octets);
-            let (local, numbered) = ((keys.local, slot), keys.numbered());
-            state
-                .path_acks
-                .on_arrived(origin.at, local, number, octets, numbered);
-            if origin.ecn == Ecn::Congested {
-                state.path_acks.on_marked();
-            }
-        }
         self.work.openings += u64::from(opened != Err(Unopened::Replayed));
+        let mut origin = origin;
         if opened.is_ok() {
             keys.confirmed = true;
+            if let Told::Whole(number) = told {
+                origin.place = self.count_arrival(now, origin, index, (receiver, number));
+            }
         }
         let taken = match opened {
             Err(Unopened::Replayed) => Err(DropReason::Replayed),
@@ -402,9 +399,10 @@ impl<M: Carried> Session<M> {
             return;
         };
         state.corrections.earn();
-        let is_elsewhere = state.path.is_some_and(|known| known != origin.path);
+        let is_first = origin.place == PathSlot::FIRST;
+        let is_elsewhere = is_first && state.path.is_some_and(|known| known != origin.path);
         let is_doubtful = newest && origin.is_armoured && is_elsewhere;
-        if newest && !is_doubtful {
+        if newest && !is_doubtful && origin.place == PathSlot::FIRST {
             state.path_proven = true;
             self.see_headers(index, origin.source);
             self.move_to(now, index, origin.path);

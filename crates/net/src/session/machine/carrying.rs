@@ -66,6 +66,10 @@ impl<M: Carried> Session<M> {
             return;
         };
         state.keys.clear();
+        self.part_paths(now, index);
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
         state.announced = false;
         state.challenge = None;
         let has_new_form = self.agree_on_form(now, index);
@@ -82,7 +86,12 @@ impl<M: Carried> Session<M> {
             return;
         };
         match news {
-            News::Reach { peer, held } => self.inner.hold(self.now, peer.inner_path(), held),
+            News::Reach { peer, held } => {
+                let several = self.peer(peer).filter(|state| !state.further.is_empty());
+                // The others may be up while the first is not.
+                let held = several.map_or(held, |state| state.liveness.is_down());
+                self.inner.hold(self.now, peer.inner_path(), held);
+            }
             News::Restarted(peer) => self.inner.peer_restarted(self.now, peer.inner_path()),
             News::Sizes { peer, sizes } => {
                 let sizes = PathSizes {

@@ -7,6 +7,7 @@ use crate::session::counters::DropReason;
 use crate::session::event::SessionEvent;
 use crate::session::liveness::Wants;
 use crate::session::path_acks::Asks;
+use crate::session::path_slot::PathSlot;
 use crate::session::reports::Passage;
 use crate::session::wire::{Message, Probe};
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId, TpduForm};
@@ -147,7 +148,12 @@ impl<M: Carried> Session<M> {
     ) -> Result<(), DropReason> {
         let message = Message::read(plain).filter(|message| !is_of_two(message));
         let message = message.ok_or(DropReason::Unknown)?;
-        self.on_content(now, index, wants(&message), is_counted(&message));
+        self.on_content(
+            now,
+            (index, origin.place),
+            wants(&message),
+            is_counted(&message),
+        );
         self.take_own(now, origin, index, TpduForm::Long, message);
         Ok(())
     }
@@ -165,14 +171,16 @@ impl<M: Carried> Session<M> {
             return Err(DropReason::Unknown);
         }
         self.counters.drop_frames(parts.unknown);
-        self.on_content(now, index, parts.wants, parts.is_counted);
+        self.on_content(now, (index, origin.place), parts.wants, parts.is_counted);
         if let Some(state) = self.peers.get_mut(index) {
-            state.path_acks.on_asked(now, parts.asks);
+            if let Some(acks) = state.acks_in(origin.place) {
+                acks.on_asked(now, parts.asks);
+            }
             state.damage.on_asked(now, parts.asks);
         }
-        self.send_path_ack(now, index);
+        self.send_path_ack(now, (index, origin.place));
         if parts.for_machine {
-            self.hand_inwards(now, index, plain, origin.ecn, TpduForm::Short);
+            self.hand_inwards(now, (index, origin), plain, TpduForm::Short);
         }
         let mut is_probed = false;
         for message in Content::of(plain).flatten().filter_map(own) {
@@ -187,8 +195,14 @@ impl<M: Carried> Session<M> {
     }
 
     /// Notes that content with a meaning came from a peer.
-    fn on_content(&mut self, now: Instant, index: usize, wants: Wants, is_counted: bool) {
-        self.on_heard(now, index, wants);
+    fn on_content(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        wants: Wants,
+        is_counted: bool,
+    ) {
+        self.on_heard(now, (index, place), wants);
         let counting = self.peers.get_mut(index).filter(|_| is_counted);
         if let Some(state) = counting {
             state.reports.on_received(now);
@@ -208,17 +222,19 @@ impl<M: Carried> Session<M> {
             return;
         };
         match message {
-            Message::Tpdu(octets) => self.hand_inwards(now, index, octets, origin.ecn, form),
+            Message::Tpdu(octets) => self.hand_inwards(now, (index, origin), octets, form),
             Message::Fragment(piece) => {
                 if let Some(octets) = state.reassembly.take(piece) {
                     self.counters.reassembled += 1;
-                    self.hand_inwards(now, index, &octets, origin.ecn, form);
+                    self.hand_inwards(now, (index, origin), &octets, form);
                 }
             }
             Message::Heartbeat => {}
             Message::PathAck(ack) => {
-                if let Some(ack) = state.path_acks.read(&ack) {
-                    let path = state.index.inner_path();
+                let place = ack.slot;
+                let read = state.acks_in(place).and_then(|acks| acks.read(&ack));
+                if let Some(ack) = read {
+                    let path = state.index.inner_path_in(place);
                     self.inner.on_path_ack(now, path, ack);
                 }
             }
@@ -227,9 +243,13 @@ impl<M: Carried> Session<M> {
             Message::Probe(probe) => {
                 // The reply goes to where the question came from, which may be a path that is being tried.
                 let reply = Message::ProbeReply(probe);
-                self.send_message_to(now, index, origin.path, reply, Wants::Nothing);
+                if origin.place == PathSlot::FIRST {
+                    self.send_message_to(now, index, origin.path, reply, Wants::Nothing);
+                } else {
+                    self.send_in(now, (index, origin.place), reply, Wants::Nothing);
+                }
             }
-            Message::ProbeReply(probe) => self.on_probe_reply(now, index, probe),
+            Message::ProbeReply(probe) => self.on_probe_reply(now, (index, origin.place), probe),
             Message::Close => {
                 let peer = state.index;
                 self.forget_keys(now, index);
@@ -257,16 +277,16 @@ impl<M: Carried> Session<M> {
     fn hand_inwards(
         &mut self,
         now: Instant,
-        index: usize,
+        (index, origin): (usize, Origin<'_>),
         octets: &[u8],
-        ecn: Ecn,
         form: TpduForm,
     ) {
-        let Some(peer) = self.peers.get(index).map(|state| state.index) else {
+        let ecn = origin.ecn;
+        let Some(state) = self.peers.get(index) else {
             return;
         };
+        let (peer, path) = (state.index, state.inner_path_of(origin.place));
         self.counters.received += 1;
-        let path = peer.inner_path();
         let is_news = |event: &SessionEvent<M::Event>| matches!(event, SessionEvent::PeerRestarted(of) if *of == peer);
         if self.events.iter().any(is_news) {
             let octets = octets.to_vec();
@@ -281,10 +301,18 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    pub(super) fn on_heard(&mut self, now: Instant, index: usize, wants: Wants) {
+    pub(super) fn on_heard(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        wants: Wants,
+    ) {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
+        if !state.further.is_empty() {
+            return self.on_path_heard(now, (index, place), wants);
+        }
         let peer = state.index;
         if let Some(outage) = state.liveness.on_heard(now, wants) {
             state.mtu.on_new_path(now);
@@ -293,13 +321,20 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    fn on_probe_reply(&mut self, now: Instant, index: usize, probe: Probe) {
+    fn on_probe_reply(&mut self, now: Instant, (index, place): (usize, PathSlot), probe: Probe) {
+        let micros = now.as_wrapping_micros().wrapping_sub(probe.sent_micros);
+        if place != PathSlot::FIRST {
+            // Half the range is the future: nothing that we sent.
+            if micros < 1 << 31 {
+                let sample = Duration::from_micros(u64::from(micros));
+                self.on_place_answered(now, (index, place), sample);
+            }
+            return;
+        }
         self.follow(now, index, probe.id);
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
-        let micros = now.as_wrapping_micros().wrapping_sub(probe.sent_micros);
-        // Half the range is the future: nothing that we sent.
         if micros < 1 << 31 {
             let sample = Duration::from_micros(u64::from(micros));
             state.liveness.on_rtt_sample(sample);

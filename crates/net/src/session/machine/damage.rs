@@ -240,6 +240,7 @@ impl<M: Carried> Session<M> {
             .ok()
             .filter(|header| header.fec == words)?;
         let origin = Origin {
+            place: PathSlot::FIRST,
             is_mended: true,
             ..origin
         };
@@ -285,6 +286,7 @@ impl<M: Carried> Session<M> {
     ) -> Result<(), DropReason> {
         let Armoured { header, words } = armoured;
         let origin = Origin {
+            place: PathSlot::FIRST,
             is_armoured: true,
             ..origin
         };

@@ -1,6 +1,7 @@
 //! Leaving datagrams: own ones first, then those of the inner machine for peers that can be reached.
 
 use super::{OUTBOX_MAX, Session};
+use crate::session::config::PeerIndex;
 use crate::session::dialect::{DataForm, DataParity, Wire};
 use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
@@ -56,7 +57,7 @@ fn begin_again(out: &mut Vec<u8>, start: usize, forms: [DataForm; 2]) {
 fn seal(
     keys: &mut Keypair,
     code: &mut PacketCode,
-    parity: DataParity,
+    (place, parity): (PathSlot, DataParity),
     start: usize,
     out: &mut Vec<u8>,
     tap: impl FnOnce(&[u8]),
@@ -66,7 +67,7 @@ fn seal(
         words: fec,
     } = parity;
     let content = start + keys.wire.header_bytes(parity);
-    let Some(number) = keys.next_number(PathSlot::FIRST) else {
+    let Some(number) = keys.next_number(place) else {
         out.truncate(start);
         return None;
     };
@@ -150,8 +151,9 @@ impl<M: Carried> Session<M> {
                 out.truncate(start);
                 return None;
             };
-            let peer = usize::try_from(inner.path.0).unwrap_or(usize::MAX);
-            let Some(sealed) = self.seal_for(now, peer, inner, start, out) else {
+            let (peer, place) = PeerIndex::of_inner(inner.path);
+            let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
+            let Some(sealed) = self.seal_for(now, (peer, place), inner, start, out) else {
                 out.truncate(start);
                 self.counters.unsent += 1;
                 continue;
@@ -166,7 +168,7 @@ impl<M: Carried> Session<M> {
     fn seal_for(
         &mut self,
         now: Instant,
-        peer: usize,
+        (peer, place): (usize, PathSlot),
         inner: Transmit,
         start: usize,
         out: &mut Vec<u8>,
@@ -178,15 +180,15 @@ impl<M: Carried> Session<M> {
             }
         };
         let state = self.peers.get_mut(peer)?;
-        let form = state.form();
+        let form = state.form_in(place);
         if form != self.likely_form {
             // Where peers have different forms; one form needs no move.
             begin_again(out, start, [self.likely_form, form]);
             self.likely_form = form;
         }
         let DataForm { wire, parity } = form;
-        let path = state.path?;
         let content = start + wire.header_bytes(parity);
+        let path = state.outer_path(place)?;
         let path = state.way(path, parity.is_armoured);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
@@ -202,16 +204,22 @@ impl<M: Carried> Session<M> {
             return None;
         }
         let fitting = (out.len() - content, room + wire.lead_bytes());
-        let Some(parity) = state.protection.parity_for(fitting.0, fitting.1) else {
+        let Some(parity) = state.parity_for(place, fitting) else {
             self.scratch.clear();
             self.scratch.extend_from_slice(&out[content..]);
             out.truncate(start);
-            return self.seal_pieces(now, peer, Transmit { path, ..inner }, room, out);
+            return self.seal_pieces(now, (peer, place), Transmit { path, ..inner }, room, out);
         };
         let keys = state.keys.current(now)?;
-        let len = seal(keys, &mut self.code, parity, start, out, tap)?;
+        let len = seal(keys, &mut self.code, (place, parity), start, out, tap)?;
         let wire = state.headers.0 + ByteCount::from_usize(len);
-        let number = state.path_acks.on_sealed(keys);
+        let number = if place == PathSlot::FIRST {
+            state.path_acks.on_sealed(keys)
+        } else {
+            let further = state.further.get_mut(place)?;
+            further.liveness.on_sent(now, Wants::Answer);
+            further.acks.on_sealed(keys)
+        };
         if let (true, Some(number), true) = (
             parity.is_armoured && state.later.is_agreed(),
             number,
@@ -226,9 +234,11 @@ impl<M: Carried> Session<M> {
             (state.later).keep_sealed(now, name, (counter, parity.words), region);
         }
         state.reports.on_sent(now);
-        state.liveness.on_sent(now, Wants::Answer);
-        state.mtu.on_sent(wire);
-        if let Some(choice) = &mut state.checksum {
+        if place == PathSlot::FIRST {
+            state.liveness.on_sent(now, Wants::Answer);
+            state.mtu.on_sent(wire);
+        }
+        if let Some(choice) = (state.checksum.as_mut()).filter(|_| place == PathSlot::FIRST) {
             if parity.is_armoured {
                 choice.on_sent(now, len);
             } else if inner.kind != TransmitKind::Control && state.reports.is_agreed() {
@@ -236,7 +246,7 @@ impl<M: Carried> Session<M> {
             }
         }
         if let Some(number) = number {
-            let inside = state.index.inner_path();
+            let inside = state.index.inner_path_in(place);
             let content = if inner.kind == TransmitKind::Control {
                 SealedContent::Answers
             } else {
@@ -253,7 +263,7 @@ impl<M: Carried> Session<M> {
     fn seal_pieces(
         &mut self,
         now: Instant,
-        peer: usize,
+        (peer, place): (usize, PathSlot),
         whole: Transmit,
         room: usize,
         out: &mut Vec<u8>,
@@ -266,7 +276,7 @@ impl<M: Carried> Session<M> {
         let state = self.peers.get_mut(peer)?;
         state.fragment_id = state.fragment_id.wrapping_add(1);
         let headers = state.headers.0.as_usize();
-        let fec = state.protection.parity();
+        let fec = state.form_in(place).parity;
         let keys = state.keys.current(now)?;
         let wire = keys.wire;
         let octets = self.scratch.get(wire.lead_bytes()..)?;
@@ -283,8 +293,10 @@ impl<M: Carried> Session<M> {
             let sealed = if is_first { &mut *out } else { &mut further };
             let start = begin(sealed, wire, fec);
             Message::Fragment(piece).write(sealed);
-            let len = seal(keys, &mut self.code, fec, start, sealed, tap)?;
-            let number = state.path_acks.on_sealed(keys);
+            let len = seal(keys, &mut self.code, (place, fec), start, sealed, tap)?;
+            let other = state.further.get_mut(place);
+            let acks = other.map_or(&mut state.path_acks, |other| &mut other.acks);
+            let number = acks.on_sealed(keys);
             numbers.push((number, len + headers));
             state.reports.on_sent(now);
             if let Some(choice) = &mut choice {
@@ -299,8 +311,10 @@ impl<M: Carried> Session<M> {
                 more += len + headers - piece.octets.len();
             }
         }
-        state.liveness.on_sent(now, Wants::Answer);
-        let inside = state.index.inner_path();
+        let further = state.further.get_mut(place);
+        let liveness = further.map_or(&mut state.liveness, |further| &mut further.liveness);
+        liveness.on_sent(now, Wants::Answer);
+        let inside = state.index.inner_path_in(place);
         for (number, wire) in numbers {
             if let Some(number) = number {
                 let wire = ByteCount::from_usize(wire);
@@ -322,8 +336,11 @@ impl<M: Carried> Session<M> {
         message: Message<'_>,
         wants: Wants,
     ) -> bool {
-        let path = self.peers.get(peer).and_then(|state| state.path);
-        path.is_some_and(|path| self.send_message_to(now, peer, path, message, wants))
+        match self.own_way(peer) {
+            None => false,
+            Some((path, PathSlot::FIRST)) => self.send_message_to(now, peer, path, message, wants),
+            Some((_, place)) => self.send_in(now, (peer, place), message, wants),
+        }
     }
 
     pub(super) fn send_message_to(
@@ -346,7 +363,8 @@ impl<M: Carried> Session<M> {
         let content = octets.len() - start - wire.header_bytes(parity);
         let parity = protection.parity_of_short(content);
         let path = state.map_or(path, |state| state.way(path, parity.is_armoured));
-        self.send_own(now, (peer, path), (parity, start, octets), wants)
+        let way = (peer, path, PathSlot::FIRST);
+        self.send_own(now, way, (parity, start, octets), wants)
     }
 
     /// Seals and queues a message in a form of its own.
@@ -364,7 +382,26 @@ impl<M: Carried> Session<M> {
         let mut octets = Vec::new();
         let start = begin(&mut octets, wire, parity);
         message.write(&mut octets);
-        self.send_own(now, (peer, path), (parity, start, octets), wants)
+        let way = (peer, path, PathSlot::FIRST);
+        self.send_own(now, way, (parity, start, octets), wants)
+    }
+
+    /// Seals and queues a message in its plain form for the path in a place.
+    pub(super) fn send_bare(
+        &mut self,
+        now: Instant,
+        (peer, path, place): (usize, PathId, PathSlot),
+        message: Message<'_>,
+        wants: Wants,
+    ) -> bool {
+        let Some(wire) = self.peers.get(peer).and_then(|state| state.keys.wire()) else {
+            return false;
+        };
+        let mut octets = Vec::new();
+        let start = begin(&mut octets, wire, DataParity::NONE);
+        message.write(&mut octets);
+        let whole = (DataParity::NONE, start, octets);
+        self.send_own(now, (peer, path, place), whole, wants)
     }
 
     /// Seals and queues a message in a packet of a size of its own. Its loss raises no doubts about the link.
@@ -387,14 +424,15 @@ impl<M: Carried> Session<M> {
         let around = headers + wire.around(parity);
         let whole = wire.before(parity) + packet.saturating_sub(around).as_usize();
         octets.resize(whole.max(octets.len()), 0);
-        self.send_own(now, (peer, path), (parity, start, octets), Wants::Nothing)
+        let way = (peer, path, PathSlot::FIRST);
+        self.send_own(now, way, (parity, start, octets), Wants::Nothing)
     }
 
     /// Seals and queues the octets since [`begin`].
     fn send_own(
         &mut self,
         now: Instant,
-        (peer, path): (usize, PathId),
+        (peer, path, place): (usize, PathId, PathSlot),
         (parity, start, mut octets): (DataParity, usize, Vec<u8>),
         wants: Wants,
     ) -> bool {
@@ -411,17 +449,29 @@ impl<M: Carried> Session<M> {
                 tap.sealed(now, peer, plain);
             }
         };
-        let Some(len) = seal(keys, &mut self.code, parity, start, &mut octets, seen) else {
+        let sealed = seal(
+            keys,
+            &mut self.code,
+            (place, parity),
+            start,
+            &mut octets,
+            seen,
+        );
+        let Some(len) = sealed else {
             return false;
         };
-        if let Some(number) = state.path_acks.on_sealed(keys) {
+        let further = state.further.get_mut(place);
+        let (acks, liveness) = further.map_or((&mut state.path_acks, &mut state.liveness), |one| {
+            (&mut one.acks, &mut one.liveness)
+        });
+        liveness.on_sent(now, wants);
+        if let Some(number) = acks.on_sealed(keys) {
             let wire = state.headers.0 + ByteCount::from_usize(len);
-            let inside = state.index.inner_path();
+            let inside = state.index.inner_path_in(place);
             let content = SealedContent::Own;
             let sealed = Sealed { number, content };
             self.inner.on_sealed(now, inside, sealed, wire);
         }
-        state.liveness.on_sent(now, wants);
         self.queue(path, octets)
     }
 
@@ -493,22 +543,27 @@ impl<M: Carried> Session<M> {
                     self.send_probe(now, index);
                 }
                 Some(Due::Down(silent_for)) => {
-                    let peer = state.index;
-                    self.counters.outages += 1;
+                    let (peer, is_one_of_several) = (state.index, !state.further.is_empty());
                     let choice = state.checksum.as_mut();
                     let decision = choice.and_then(|choice| choice.on_down(now));
-                    self.events
-                        .push_back(SessionEvent::LinkDown { peer, silent_for });
+                    if is_one_of_several {
+                        self.on_path_down(now, (index, PathSlot::FIRST), silent_for);
+                    } else {
+                        self.counters.outages += 1;
+                        self.events
+                            .push_back(SessionEvent::LinkDown { peer, silent_for });
+                    }
                     self.take_decision(index, decision);
                 }
             }
         }
+        self.run_further_paths(now, index);
         if let Some(state) = self.peers.get_mut(index) {
             state.later.forget_old(now);
         }
         self.try_size(now, index);
         self.try_unchecked(now, index);
-        self.send_path_ack(now, index);
+        self.send_path_ack(now, (index, PathSlot::FIRST));
         self.send_damage_report(now, index);
         let open = self.peers.get_mut(index).filter(|peer| peer.is_open(now));
         if let Some(state) = open
@@ -520,7 +575,7 @@ impl<M: Carried> Session<M> {
     }
 
     /// The way back to a peer, for a word on its datagrams that is due; `None` if none is, or it cannot leave.
-    fn way_back(&mut self, now: Instant, index: usize, is_due: bool) -> Option<WayBack> {
+    pub(super) fn way_back(&mut self, now: Instant, index: usize, is_due: bool) -> Option<WayBack> {
         let state = self.peers.get_mut(index).filter(|_| is_due)?;
         if !state.is_open(now) {
             return None;
@@ -549,15 +604,21 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Tells a peer what arrived of its datagrams, if that is due.
-    pub(super) fn send_path_ack(&mut self, now: Instant, index: usize) {
-        let state = self.peers.get(index);
-        let is_due = state.is_some_and(|state| state.path_acks.is_due(now));
+    /// Tells a peer what arrived of its datagrams on one path, if that is due.
+    pub(super) fn send_path_ack(&mut self, now: Instant, (index, place): (usize, PathSlot)) {
+        let acks = self
+            .peers
+            .get_mut(index)
+            .and_then(|state| state.acks_in(place));
+        let is_due = acks.is_some_and(|acks| acks.is_due(now));
         let Some(way) = self.way_back(now, index, is_due) else {
             return;
         };
-        let state = self.peers.get_mut(index);
-        if let Some(ack) = state.and_then(|state| state.path_acks.take(now, way)) {
+        let acks = self
+            .peers
+            .get_mut(index)
+            .and_then(|state| state.acks_in(place));
+        if let Some(ack) = acks.and_then(|acks| acks.take(now, way)) {
             self.send_word(now, index, Message::PathAck(ack), PATH_ACK_BYTES);
         }
     }

@@ -10,6 +10,7 @@ use crate::session::guard::{COOKIE_LIFE, NO_PROOF, second};
 use crate::session::handshake::Initiator;
 use crate::session::kinds::SecurityKinds;
 use crate::session::liveness::Wants;
+use crate::session::path_slot::PathSlot;
 use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending, public_key};
 use crate::session::seal::Keypair;
 use crate::session::sources::Rate;
@@ -206,7 +207,7 @@ impl<M: Carried> Session<M> {
             self.see_headers(peer, origin.source);
         }
         self.announce(now, peer, theirs.boot, theirs.capabilities);
-        self.on_heard(now, peer, Wants::Nothing);
+        self.on_heard(now, (peer, PathSlot::FIRST), Wants::Nothing);
         // The peer waits for a datagram under the new keys before it uses them.
         self.send_probe(now, peer);
         Ok(())

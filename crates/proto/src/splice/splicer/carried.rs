@@ -1,7 +1,9 @@
 //! The news of a session about a path, as flows see it.
 
 use super::Splicer;
-use crate::machine::{AckedWays, Carried, Datagram, PathAck, PathId, PathSizes, Sealed, TpduForm};
+use crate::machine::{
+    AckedWays, Carried, Datagram, PathAck, PathFacts, PathId, PathSizes, Sealed, TpduForm,
+};
 use crate::units::{Bitrate, ByteCount, Instant};
 
 impl Carried for Splicer {
@@ -71,6 +73,19 @@ impl Carried for Splicer {
 
     fn on_other_carrier(&mut self, now: Instant, peer: PathId) {
         self.endpoint_mut().on_other_carrier(now, peer);
+    }
+
+    fn bond(&mut self, now: Instant, home: PathId, path: PathId, facts: PathFacts) -> bool {
+        self.now = now;
+        let is_bonded = self.endpoint_mut().bond(now, home, path, facts);
+        self.pump(now);
+        is_bonded
+    }
+
+    fn part(&mut self, now: Instant, path: PathId) {
+        self.now = now;
+        self.endpoint_mut().part(now, path);
+        self.pump(now);
     }
 
     fn rate_of(&self, peer: PathId) -> Option<Bitrate> {

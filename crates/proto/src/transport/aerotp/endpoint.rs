@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod below;
+mod bonds;
 mod departures;
 mod drive;
 mod figures;
@@ -46,6 +47,7 @@ use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::Header;
 use crate::wire::aerotp::short::Named;
+use bonds::Bond;
 use frames::LastNamed;
 use left_log::LeftLog;
 use notes::Notes;
@@ -82,6 +84,17 @@ struct Entry {
     label: Option<u64>,
 }
 
+/// A connection whose turn it is, and the path on which it sends.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    id: ConnectionId,
+    is_spare: bool,
+    path: PathId,
+    /// The path among those to the peer, and its round trip, if there are several.
+    place: u8,
+    round_trip: Duration,
+}
+
 /// An answer that belongs to no connection.
 #[derive(Clone, Copy, Debug)]
 enum Orphan {
@@ -116,6 +129,9 @@ pub struct AerotpEndpoint {
     last_named: Option<LastNamed>,
     listeners: BTreeMap<u16, ConnectionConfig>,
     paths: BTreeMap<PathId, PathSchedule>,
+    /// Peers with several paths, by the path on which their connections live; and that of each further path.
+    bonds: BTreeMap<PathId, Bond>,
+    homes: BTreeMap<PathId, PathId>,
     sending_paths: BTreeSet<PathId>,
     control_paths: BTreeSet<PathId>,
     /// The round-trip time of each path, as known before a connection's own samples or without
@@ -176,6 +192,8 @@ impl AerotpEndpoint {
             last_named: None,
             listeners: BTreeMap::new(),
             paths: BTreeMap::new(),
+            bonds: BTreeMap::new(),
+            homes: BTreeMap::new(),
             sending_paths: BTreeSet::new(),
             control_paths: BTreeSet::new(),
             round_trips: BTreeMap::new(),
@@ -484,12 +502,14 @@ impl AerotpEndpoint {
 
     /// Brings the endpoint's indexes up to date with a connection that has changed.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
+        let home = (self.connections.get(&id)).map(|entry| entry.connection.key().path);
+        let is_held = !self.held.is_empty() && home.is_some_and(|home| self.is_held(home));
         let Some(entry) = self.connections.get_mut(&id) else {
             return;
         };
         let connection = &mut entry.connection;
         connection.settle(now);
-        let held = self.held.contains_key(&connection.key().path);
+        let held = is_held;
         if held {
             connection.settle_held(now);
         }
@@ -582,9 +602,10 @@ impl AerotpEndpoint {
         self.on_path_used(now, key.path);
         // A budget outlives its connections until it is even; paths that come and go leave nothing
         // behind. A found rate is worth keeping where the layers below know the peer, and so is a length.
-        let known = &self.path_sizes;
+        let (known, homes) = (&self.path_sizes, &self.homes);
         self.paths.retain(|id, path| {
             path.connections > 0
+                || homes.contains_key(id)
                 || path.pacer.next_at() > now
                 || ((path.control_of_rate.is_found() || path.lengths.belief().is_some())
                     && known.contains_key(id))

@@ -89,8 +89,8 @@ impl PathAnswers {
         Some(octets.as_usize().max(ANSWER_MIN))
     }
 
-    /// Takes what the remote tells of numbered datagrams.
-    pub(super) fn on_path_ack(&mut self, now: Instant, ack: &PathAck) {
+    /// Takes what the remote tells of numbered datagrams. Returns the round trip that it shows.
+    pub(super) fn on_path_ack(&mut self, now: Instant, ack: &PathAck) -> Option<Duration> {
         let counts = Counts {
             arrived: ack.octets,
             clock: ack.clock,
@@ -98,6 +98,7 @@ impl PathAnswers {
         };
         let sent_at = self.rate.sent_at(ack.newest);
         self.take(now, (counts, ack.hold), sent_at, false);
+        now.saturating_since(sent_at?).checked_sub(ack.hold)
     }
 
     /// Takes the report of an acknowledgement, if it is about answers: it names a time after that of all else that names one.

@@ -52,6 +52,8 @@ pub(super) struct PathSchedule {
     told_by_session: bool,
     /// The strength last seen on this path, to correct damaged headers with.
     pub(super) strength_seen: FecStrength,
+    /// The round trip as path acks show it, smoothed.
+    round_trip: Option<Duration>,
     pub(super) connections: usize,
     /// Connections with control to send.
     pub(super) control: VecDeque<ConnectionId>,
@@ -91,6 +93,7 @@ impl PathSchedule {
             reports_often,
             told_by_session: false,
             strength_seen: FecStrength::NONE,
+            round_trip: None,
             connections: 0,
             control: VecDeque::new(),
             ready: BTreeMap::new(),
@@ -107,14 +110,13 @@ impl PathSchedule {
         }
     }
 
-    /// Notes a datagram that left, once it is known whether data waits behind it.
-    pub(super) fn on_left(&mut self, now: Instant, octets: usize, control: bool) {
+    /// Notes a datagram that left, whether it was control, and whether data waits behind it.
+    pub(super) fn on_left(&mut self, now: Instant, octets: usize, (control, more): (bool, bool)) {
         let wire = self.pacer.wire_bytes(octets);
         self.answers.on_sent(now, wire, control);
         if self.control_of_rate.is_numbered() {
             return;
         }
-        let more = !self.is_empty();
         if let PathControl::Found(found) = &mut self.control_of_rate {
             found.on_sent(now, wire, control, more);
         }
@@ -175,10 +177,9 @@ impl PathSchedule {
         self.update_rate(now);
     }
 
-    /// Counts a datagram that leaves on a numbered path.
-    pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, wire: ByteCount) {
+    /// Counts a datagram that leaves on a numbered path; `more` says whether data waits behind it.
+    pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, wire: ByteCount, more: bool) {
         self.answers.on_sealed(now, sealed);
-        let more = !self.is_empty();
         match &mut self.control_of_rate {
             PathControl::Told(told) => told.on_sealed(now, sealed.number, wire),
             PathControl::Found(found) => found.on_sealed(now, sealed, wire, more),
@@ -199,7 +200,10 @@ impl PathSchedule {
         ack: &PathAck,
         rtt: Option<Duration>,
     ) -> bool {
-        self.answers.on_path_ack(now, ack);
+        if let Some(sample) = self.answers.on_path_ack(now, ack) {
+            let before = self.round_trip.unwrap_or(sample);
+            self.round_trip = Some(before * 7 / 8 + sample / 8);
+        }
         let turned_out_wrong = match &mut self.control_of_rate {
             PathControl::Told(told) => told.on_path_ack(now, ack, rtt),
             PathControl::Found(found) => {
@@ -209,6 +213,11 @@ impl PathSchedule {
         };
         self.update_rate(now);
         turned_out_wrong
+    }
+
+    /// The round trip as the answers to numbered datagrams show it.
+    pub(super) const fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
     }
 
     /// The rate that was told, or as far as it was seen.
@@ -372,6 +381,15 @@ impl PathSchedule {
         class.quantum = quantum;
         class.waiting.push_back(id);
         self.waiting += 1;
+    }
+
+    /// Puts a connection whose turn came too early at the head of its class's queue again.
+    pub(super) fn put_back(&mut self, priority: Priority, share: Share, id: ConnectionId) {
+        self.enqueue(priority, share, id);
+        let level = self.ready.get_mut(&Reverse(priority));
+        if let Some(class) = level.and_then(|level| level.classes.get_mut(&share.class)) {
+            class.waiting.rotate_right(1);
+        }
     }
 
     /// Puts a connection among those that send when nothing else waits.

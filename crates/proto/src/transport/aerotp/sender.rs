@@ -315,6 +315,22 @@ impl Sender {
             && self.window_open()
     }
 
+    /// What follows leaves on this path of the peer, which has this round trip.
+    pub(super) fn leave_on(&mut self, place: u8, round_trip: Duration) {
+        // Answers tell of what left on the quickest.
+        let usual = self.rtt.smoothed().unwrap_or(round_trip);
+        self.board.leave_on(place, round_trip.saturating_sub(usual));
+    }
+
+    /// The octets ahead of what is written next; `None` for bulk, which writes as much as there is room for.
+    pub(super) fn octets_ahead(&self) -> Option<u64> {
+        if self.board.has_lost() {
+            return Some(0);
+        }
+        let (unsent, room) = (self.unsent(), self.room());
+        (u64::try_from(room).unwrap_or(u64::MAX) > unsent).then_some(unsent)
+    }
+
     /// Octets written and not yet sent for the first time.
     pub(super) fn unsent(&self) -> u64 {
         self.buffer.end() - self.next_position

@@ -13,6 +13,7 @@
 mod fates;
 mod mending;
 mod outstanding;
+mod path_log;
 mod stamps;
 
 use crate::timer::{TimerKind, TimerTable};
@@ -21,6 +22,7 @@ use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use mending::AwaitedRepairs;
 use outstanding::{HeldLost, State};
+use path_log::PathLog;
 use stamps::{NewestArrival, Stamps, stamp_before};
 use std::collections::VecDeque;
 
@@ -53,7 +55,10 @@ impl TimerKind for OvertakenTimer {
 pub struct Scoreboard {
     base: TpduSeq,
     entries: VecDeque<Outstanding>,
-    log: VecDeque<Transmission>,
+    /// What left, by path; one at least.
+    paths: Vec<PathLog>,
+    /// The path on which the next transmission leaves.
+    leaving_on: u8,
     lost: VecDeque<TpduSeq>,
     held_lost: Vec<(TpduSeq, LossSign)>,
     /// The outcomes of attempts, if anybody wants to know.
@@ -80,7 +85,8 @@ impl Scoreboard {
         Self {
             base: first,
             entries: VecDeque::new(),
-            log: VecDeque::new(),
+            paths: vec![PathLog::default()],
+            leaving_on: 0,
             lost: VecDeque::new(),
             held_lost: Vec::new(),
             outcomes: None,
@@ -158,6 +164,7 @@ impl Scoreboard {
             transmission: 1,
             attempt_at: now,
             sent_at: now,
+            path: self.leaving_on,
             state,
             repeated_at: None,
             held_lost: HeldLost::Never,
@@ -165,7 +172,7 @@ impl Scoreboard {
             is_mended_later: false,
             is_withdrawn: false,
         });
-        self.log.push_back(Transmission {
+        self.push(Transmission {
             seq,
             number: 1,
             sent_at: now,
@@ -244,11 +251,39 @@ impl Scoreboard {
         let entry = &mut self.entries[index];
         entry.transmission = entry.transmission.wrapping_add(1);
         entry.sent_at = now;
-        self.log.push_back(Transmission {
+        entry.path = self.leaving_on;
+        let number = entry.transmission;
+        self.push(Transmission {
             seq,
-            number: entry.transmission,
+            number,
             sent_at: now,
         });
+    }
+
+    fn push(&mut self, transmission: Transmission) {
+        if let Some(path) = self.paths.get_mut(usize::from(self.leaving_on)) {
+            path.log.push_back(transmission);
+        }
+    }
+
+    /// What follows leaves on this path of the peer, where answers come later than on the quickest by `lag`.
+    pub fn leave_on(&mut self, path: u8, lag: Duration) {
+        let index = usize::from(path);
+        if self.paths.len() <= index {
+            self.paths.resize_with(index + 1, PathLog::default);
+        }
+        self.paths[index].lag = lag;
+        self.leaving_on = path;
+    }
+
+    /// Whether what left may have left on several paths.
+    const fn has_several_paths(&self) -> bool {
+        self.paths.len() > 1
+    }
+
+    fn path_of(&mut self, index: usize) -> Option<&mut PathLog> {
+        let path = self.entries.get(index)?.path;
+        self.paths.get_mut(usize::from(path))
     }
 
     /// Takes the next TPDU to retransmit.
@@ -271,10 +306,13 @@ impl Scoreboard {
         self.get(seq)
     }
 
-    /// The TPDU in flight whose latest transmission is the oldest.
+    /// The TPDU in flight whose answer is due first, and the time at which its latest transmission left; on a slower path as
+    /// if it had left later.
     pub fn oldest_in_flight(&mut self) -> Option<(TpduSeq, Instant)> {
-        self.prune_log();
-        self.log.front().map(|t| (t.seq, t.sent_at))
+        self.prune_logs();
+        let oldest = |path: &PathLog| path.log.front().map(|t| (t.seq, t.sent_at + path.lag));
+        let oldest = self.paths.iter().filter_map(oldest);
+        oldest.min_by_key(|(_, at)| *at)
     }
 
     /// The TPDUs that were sent more than once and are not known to have arrived, oldest first.
@@ -316,12 +354,15 @@ impl Scoreboard {
             let entry = self.get(t.seq);
             self.is_live(t) && entry.is_some_and(|entry| entry.repeats < repeats_max)
         };
-        self.log.iter().find(is_wanted).map(|t| t.seq)
+        let first = |path: &PathLog| path.log.iter().find(is_wanted).copied();
+        let first = self.paths.iter().filter_map(first);
+        first.min_by_key(|t| t.sent_at).map(|t| t.seq)
     }
 
     /// Notes the stamp of the newest transmission that the answer in hand knows of, if it tells order.
-    pub const fn on_echo(&mut self, echo: Option<u32>) {
-        self.echo = echo;
+    pub fn on_echo(&mut self, echo: Option<u32>) {
+        // It says nothing of what left on another path.
+        self.echo = echo.filter(|_| !self.has_several_paths());
     }
 
     /// Notes that every TPDU before `next` arrived.
@@ -354,7 +395,7 @@ impl Scoreboard {
             self.entries.pop_front();
             self.base = self.base.plus(1);
         }
-        self.prune_log();
+        self.prune_logs();
     }
 
     /// Drops everything before `seq`, whatever its state: nobody will ask for it again.
@@ -368,7 +409,7 @@ impl Scoreboard {
             }
             self.base = self.base.plus(1);
         }
-        self.prune_log();
+        self.prune_logs();
     }
 
     /// The time at which the oldest unreleased TPDU was last sent.
@@ -407,12 +448,20 @@ impl Scoreboard {
         })
     }
 
-    fn prune_log(&mut self) {
-        while let Some(front) = self.log.front() {
-            if self.is_live(front) {
-                break;
+    /// Drops what is not under way any more from the front of a path's log. Returns the first that is.
+    fn prune(&mut self, path: usize) -> Option<Transmission> {
+        while let Some(front) = self.paths.get(path)?.log.front().copied() {
+            if self.is_live(&front) {
+                return Some(front);
             }
-            self.log.pop_front();
+            self.paths.get_mut(path)?.log.pop_front();
+        }
+        None
+    }
+
+    fn prune_logs(&mut self) {
+        for path in 0..self.paths.len() {
+            self.prune(path);
         }
     }
 
@@ -444,10 +493,15 @@ impl Scoreboard {
 
     /// Holds lost what was overtaken for long enough. Returns the time at which the next one is.
     fn hold_overtaken(&mut self, now: Instant) -> Option<Instant> {
+        if self.has_several_paths() {
+            let paths = 0..self.paths.len();
+            return paths
+                .filter_map(|path| self.hold_overtaken_on(now, path))
+                .min();
+        }
         let newest = self.newest?;
         loop {
-            self.prune_log();
-            let front = self.log.front().copied()?;
+            let front = self.prune(0)?;
             let stamp = self.stamps.of(front.sent_at);
             if front.sent_at >= newest.learned_at || !stamp_before(stamp, newest.stamp) {
                 return None;
@@ -465,11 +519,43 @@ impl Scoreboard {
         }
     }
 
+    /// The same for what left on one of several paths, by what is known to have arrived there.
+    fn hold_overtaken_on(&mut self, now: Instant, path: usize) -> Option<Instant> {
+        let newest = self.paths.get(path)?.newest?;
+        loop {
+            let front = self
+                .prune(path)
+                .filter(|front| front.sent_at < newest.sent_at)?;
+            let lead = newest.sent_at.saturating_since(front.sent_at);
+            let overtaken = self.reorder_window.saturating_sub(lead);
+            let word = self.awaited.word_wait(now).saturating_sub(lead);
+            let waits = self.symbol_wait.max(word);
+            let lost_at = newest.learned_at + overtaken.max(waits);
+            if lost_at > now {
+                return Some(lost_at);
+            }
+            self.hold_lost(front.seq, LossSign::Overtaken);
+        }
+    }
+
+    /// Holds lost what is under way on a path that went down.
+    pub fn on_path_down(&mut self, path: u8) {
+        while let Some(front) = self.prune(usize::from(path)) {
+            self.hold_lost(front.seq, LossSign::Timeout);
+        }
+    }
+
     /// Takes the receiver's request for `seq`, made after it last saw the transmission stamped
     /// `stamp`. A request older than the latest transmission of `seq` is already answered.
     pub fn on_nack(&mut self, seq: TpduSeq, stamp: u32) {
         let Some(entry) = self.get(seq) else { return };
-        if !stamp_before(stamp, self.stamps.of(entry.sent_at)) && !self.awaited.include(seq) {
+        let knew_later = if self.has_several_paths() {
+            let path = self.paths.get(usize::from(entry.path));
+            path.is_some_and(|path| path.knows_later(entry.sent_at))
+        } else {
+            !stamp_before(stamp, self.stamps.of(entry.sent_at))
+        };
+        if knew_later && !self.awaited.include(seq) {
             self.hold_lost(seq, LossSign::Nack);
         }
     }
@@ -483,15 +569,15 @@ impl Scoreboard {
         }
     }
 
-    /// Holds lost every TPDU whose latest transmission was made at or before `sent_before`.
+    /// Holds lost every TPDU whose latest transmission was made at or before `sent_before`; on a slower path so much earlier as
+    /// answers come later from there.
     pub fn on_timeout(&mut self, sent_before: Instant) {
-        loop {
-            self.prune_log();
-            match self.log.front().copied() {
-                Some(front) if front.sent_at <= sent_before => {
-                    self.hold_lost(front.seq, LossSign::Timeout);
-                }
-                _ => return,
+        for path in 0..self.paths.len() {
+            let lag = self.paths[path].lag;
+            while let Some(front) = self.prune(path)
+                && front.sent_at + lag <= sent_before
+            {
+                self.hold_lost(front.seq, LossSign::Timeout);
             }
         }
     }
@@ -510,7 +596,9 @@ impl Scoreboard {
     /// Frees memory that the TPDUs in flight do not need.
     pub fn give_back(&mut self) {
         self.entries.shrink_to_fit();
-        self.log.shrink_to_fit();
+        for path in &mut self.paths {
+            path.log.shrink_to_fit();
+        }
         self.lost.shrink_to_fit();
         self.held_lost.shrink_to_fit();
         if let Some(outcomes) = &mut self.outcomes {

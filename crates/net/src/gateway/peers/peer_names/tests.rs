@@ -102,6 +102,7 @@ fn peer(name: &str) -> PeerSettings {
         mtu: ByteCount(1_500),
         carrier: crate::gateway::config::CarrierChoice::Udp,
         mtu_discovery: false,
+        paths: Vec::new(),
         is_removed: false,
     }
 }

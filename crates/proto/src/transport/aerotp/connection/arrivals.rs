@@ -170,6 +170,14 @@ impl Connection {
         }
     }
 
+    /// Takes the word of the layer below that one of the peer's paths is down: what is under way there is lost.
+    pub(in super::super) fn on_path_down(&mut self, now: Instant, place: u8) {
+        if self.why_closed.is_none() {
+            let (counters, trace) = (&mut self.counters, &mut self.trace);
+            self.sender.on_path_down(now, place, counters, trace);
+        }
+    }
+
     /// Takes the word of the layer below that a TPDU, as it left at a time, arrived damaged and is being mended.
     pub(in super::super) fn on_mending(&mut self, now: Instant, left: (TpduSeq, Instant)) {
         if self.why_closed.is_none() {

@@ -9,7 +9,7 @@ use super::timers::ConnectionTimer;
 use crate::fec::packet::PacketCode;
 use crate::machine::{TpduForm, TransmitKind};
 use crate::trace::TraceRecord;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
@@ -17,6 +17,17 @@ use crate::wire::aerotp::{
 };
 
 impl Connection {
+    /// What follows leaves on this path of the peer, which has this round trip.
+    pub(in super::super) fn leave_on(&mut self, place: u8, round_trip: Duration) {
+        self.sender.leave_on(place, round_trip);
+    }
+
+    /// The octets that leave before what is written next would, or `None` if they are bulk, of which there is always more.
+    /// What is sent again goes ahead of all.
+    pub(in super::super) fn octets_ahead(&self) -> Option<u64> {
+        self.sender.octets_ahead()
+    }
+
     pub(in super::super) fn wants_to_answer(&self) -> bool {
         self.reset_due
             || (self

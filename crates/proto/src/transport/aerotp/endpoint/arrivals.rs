@@ -28,9 +28,9 @@ pub(super) struct Arriving {
 
 impl Arriving {
     /// The circumstances of what `datagram` brings; of the rest nothing is known yet.
-    pub(super) fn of(datagram: &Datagram<'_>, sealed: bool) -> Self {
+    pub(super) fn of(datagram: &Datagram<'_>, home: PathId, sealed: bool) -> Self {
         Self {
-            path: datagram.path,
+            path: home,
             marked: datagram.ecn == Ecn::Congested,
             corrected_symbols: 0,
             sealed,
@@ -42,7 +42,8 @@ impl Arriving {
 impl AerotpEndpoint {
     pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.count_arrival(now, &datagram);
-        self.receive_long(now, datagram.octets, Arriving::of(&datagram, false));
+        let arriving = Arriving::of(&datagram, self.home_of(datagram.path), false);
+        self.receive_long(now, datagram.octets, arriving);
     }
 
     /// Counts the octets of a datagram for its path.

@@ -1,8 +1,9 @@
 //! The next datagram to leave: resets, then control, then data as the paths' budgets allow.
 
 use super::lengths::shape_of;
-use super::{AerotpEndpoint, Orphan};
+use super::{AerotpEndpoint, Leaving, Orphan};
 use crate::machine::{Ecn, PathId, Priority, TpduForm, Transmit, TransmitKind};
+use crate::transport::aerotp::schedule::PathSchedule;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{self, Named, ShortFeedback};
@@ -120,11 +121,18 @@ impl AerotpEndpoint {
         ))
     }
 
+    /// Whether data waits that may leave on `path`.
+    pub(super) fn has_more(&self, path: PathId) -> bool {
+        let home = self.paths.get(&self.home_of(path));
+        home.is_some_and(|schedule| !schedule.is_empty())
+    }
+
     /// Tells the path, if it is still there, of a datagram that left, once the queues are up to date. Returns whether the
     /// path's rate is found.
     fn on_left(&mut self, now: Instant, path: PathId, octets: usize, control: bool) -> bool {
+        let more = self.has_more(path);
         self.paths.get_mut(&path).is_some_and(|schedule| {
-            schedule.on_left(now, octets, control);
+            schedule.on_left(now, octets, (control, more));
             schedule.control_of_rate.is_found()
         })
     }
@@ -134,11 +142,15 @@ impl AerotpEndpoint {
     pub(super) fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let mut from = PathId(0);
         while let Some(path) = self.control_paths.range(from..).next().copied() {
-            let schedule = self.paths.get_mut(&path);
+            let leaving = self.control_path(path);
+            let schedule = self.paths.get(&leaving);
             let allowed = schedule.filter(|schedule| schedule.allows_control(now));
-            let turn = allowed
-                .and_then(|p| Some((p.control.pop_front()?, p.report(now), p.answer_bytes_max())));
-            let Some((id, mut report, bytes_max)) = turn else {
+            let answer = allowed.map(|p| (p.report(now), p.answer_bytes_max()));
+            let turn = answer.and_then(|answer| {
+                let schedule = self.paths.get_mut(&path)?;
+                Some((schedule.control.pop_front()?, answer))
+            });
+            let Some((id, (mut report, bytes_max))) = turn else {
                 if self.paths.get(&path).is_none_or(|p| p.control.is_empty()) {
                     self.control_paths.remove(&path);
                 }
@@ -157,7 +169,7 @@ impl AerotpEndpoint {
             let len = out.len() - start;
             // The octets are counted before the connection may be forgotten, and its path with it.
             if written.is_some() {
-                let schedule = self.path(path);
+                let schedule = self.path(leaving);
                 schedule.on_sent(now, len);
                 // Where the rate is found, a request, which takes no report, does not put it off.
                 let reported = report.is_none() || !schedule.control_of_rate.is_found();
@@ -167,12 +179,12 @@ impl AerotpEndpoint {
             }
             self.settle(now, id);
             if let Some(is_answer) = written {
-                let found = self.on_left(now, path, len, true);
+                let found = self.on_left(now, leaving, len, true);
                 if !is_answer {
-                    self.path(path).on_stamped(now);
+                    self.path(leaving).on_stamped(now);
                 }
                 let kind = TransmitKind::Control;
-                return Some(self.transmit(path, len, (kind, found), Priority(u8::MAX)));
+                return Some(self.transmit(leaving, len, (kind, found), Priority(u8::MAX)));
             }
         }
         None
@@ -181,23 +193,20 @@ impl AerotpEndpoint {
     pub(super) fn poll_data(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let mut from = PathId(0);
         while let Some(path) = self.sending_paths.range(from..).next().copied() {
-            let Some(schedule) = self.paths.get_mut(&path) else {
-                self.sending_paths.remove(&path);
-                continue;
-            };
-            schedule.update_rate(now);
-            let turn = if schedule.allows(now) {
-                let data = schedule.next().map(|id| (id, false));
-                data.or_else(|| schedule.next_spare().map(|id| (id, true)))
-            } else {
-                None
-            };
-            let Some((id, spare)) = turn else {
-                if schedule.is_empty() {
-                    schedule.pacer.on_idle();
-                    self.sending_paths.remove(&path);
+            let Some(turn) = self.next_leaving(now, path) else {
+                let is_empty = self.paths.get(&path).is_none_or(PathSchedule::is_empty);
+                if is_empty {
+                    self.on_nothing_waits(path);
                 }
                 from = PathId(path.0.checked_add(1)?);
+                continue;
+            };
+            let Leaving {
+                id,
+                is_spare: spare,
+                ..
+            } = turn;
+            let Some(schedule) = self.paths.get_mut(&turn.path) else {
                 continue;
             };
             let Some(entry) = self.connections.get_mut(&id) else {
@@ -209,6 +218,7 @@ impl AerotpEndpoint {
             let shape = shape_of(&entry.connection, schedule.pacer.wire_bytes(0));
             let payload = next.map_or(usize::MAX, |octets| octets.saturating_sub(shape.headers));
             let (code, scratch) = (self.intake.code(), &mut self.scratch);
+            entry.connection.leave_on(turn.place, turn.round_trip);
             let kind = if spare {
                 entry.queued_spare = false;
                 entry.connection.write_spare(now, code, scratch, out)
@@ -221,21 +231,53 @@ impl AerotpEndpoint {
             let len = out.len() - start;
             if kind.is_some() {
                 self.last_tpdu = entry.connection.last_source().map(|seq| (id, seq));
-                let schedule = self.path(path);
+                let schedule = self.path(turn.path);
                 schedule.on_sent(now, len);
                 if kind == Some(TransmitKind::Source) {
                     schedule.lengths.on_left();
                 }
                 if !spare {
-                    schedule.charge(priority, share, len);
+                    self.path(path).charge(priority, share, len);
                 }
             }
             self.settle(now, id);
             if let Some(kind) = kind {
-                let found = self.on_left(now, path, len, false);
-                return Some(self.transmit(path, len, (kind, found), priority));
+                let found = self.on_left(now, turn.path, len, false);
+                return Some(self.transmit(turn.path, len, (kind, found), priority));
             }
         }
         None
+    }
+
+    /// The connection whose turn it is to send to the peer at `home`, and the path on which it does.
+    fn next_leaving(&mut self, now: Instant, home: PathId) -> Option<Leaving> {
+        if self.is_bonded(home) {
+            return self.next_bonded(now, home);
+        }
+        let schedule = self.paths.get_mut(&home)?;
+        schedule.update_rate(now);
+        if !schedule.allows(now) {
+            return None;
+        }
+        let data = schedule.next().map(|id| (id, false));
+        let turn = data.or_else(|| schedule.next_spare().map(|id| (id, true)));
+        turn.map(|(id, is_spare)| Leaving {
+            id,
+            is_spare,
+            path: home,
+            place: 0,
+            round_trip: Duration::ZERO,
+        })
+    }
+
+    /// Notes that nothing waits to be sent to the peer at `home`: time earns no credit on its paths.
+    fn on_nothing_waits(&mut self, home: PathId) {
+        self.sending_paths.remove(&home);
+        let paths: Vec<PathId> = self.paths_to(home).collect();
+        for path in paths {
+            if let Some(schedule) = self.paths.get_mut(&path) {
+                schedule.pacer.on_idle();
+            }
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The endpoint as a machine: the calls with which a driver feeds and drains it.
 
 use super::super::event::{ConnectionId, Event};
-use super::super::schedule::PathSchedule;
 use super::AerotpEndpoint;
 use crate::machine::{Datagram, Deadline, Machine, Transmit};
 use crate::units::Instant;
@@ -53,24 +52,22 @@ impl Machine for AerotpEndpoint {
             let why = self.connections.get(id)?.deadline?.why;
             Some(Deadline { at: *at, why })
         });
-        let pacing = self
-            .sending_paths
-            .iter()
-            .filter_map(|path| self.paths.get(path));
-        let pacing = pacing.filter(|schedule| !schedule.is_empty());
-        let pacing = pacing
-            .map(PathSchedule::next_at)
-            .min_by_key(|deadline| deadline.at);
-        let control = self.control_paths.iter();
-        let control = control.filter_map(|path| self.paths.get(path));
-        let control = control.filter(|schedule| !schedule.control.is_empty());
-        let control = control
-            .map(PathSchedule::control_at)
-            .min()
-            .map(|at| Deadline {
-                at,
-                why: "pacing of control",
-            });
+        let pacing = self.sending_paths.iter().filter_map(|path| {
+            let schedule = self.paths.get(path).filter(|one| !one.is_empty())?;
+            if self.is_bonded(*path) {
+                return self.bonded_next_at(*path);
+            }
+            Some(schedule.next_at())
+        });
+        let pacing = pacing.min_by_key(|deadline| deadline.at);
+        let control = self.control_paths.iter().filter_map(|path| {
+            self.paths.get(path).filter(|one| !one.control.is_empty())?;
+            Some(self.paths.get(&self.control_path(*path))?.control_at())
+        });
+        let control = control.min().map(|at| Deadline {
+            at,
+            why: "pacing of control",
+        });
         let pacing = Deadline::earlier(pacing, control);
         let Deadline { at, why } = Deadline::earlier(timers, pacing)?;
         Some(Deadline {

@@ -174,7 +174,7 @@ impl AerotpEndpoint {
     pub fn handle_frames(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.now = now;
         self.count_arrival(now, &datagram);
-        let arriving = Arriving::of(&datagram, true);
+        let arriving = Arriving::of(&datagram, self.home_of(datagram.path), true);
         for frame in Content::of(datagram.octets) {
             match frame {
                 Ok(frame) => self.receive_frame(now, &frame, arriving),

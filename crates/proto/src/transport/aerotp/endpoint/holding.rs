@@ -14,12 +14,28 @@ impl AerotpEndpoint {
     /// for every path that is down.
     pub fn hold(&mut self, now: Instant, path: PathId, held: bool) {
         self.now = now;
-        if held == self.is_held(path) {
+        if held == self.held.contains_key(&path) {
             return;
         }
+        let home = self.home_of(path);
+        let (was_held, place) = (self.is_held(home), self.place_of(home, path));
+        let since = if held {
+            self.held.insert(path, now)
+        } else {
+            self.held.remove(&path)
+        };
+        if let Some(place) = place.filter(|_| held) {
+            self.lose_path(now, home, place);
+        }
+        if was_held != self.is_held(home) {
+            self.hold_connections(now, home, since);
+        }
+    }
+
+    /// Holds the connections on `path`, or lets them go on after an outage that began at `since`.
+    fn hold_connections(&mut self, now: Instant, path: PathId, since: Option<Instant>) {
         let ids: Vec<ConnectionId> = self.connections_on(path).collect();
-        if held {
-            self.held.insert(path, now);
+        if self.is_held(path) {
             if let Some(schedule) = self.paths.get_mut(&path) {
                 schedule.clear();
             }
@@ -31,15 +47,18 @@ impl AerotpEndpoint {
                 }
                 self.settle(now, id);
             }
-        } else if let Some(since) = self.held.remove(&path) {
+        } else if let Some(since) = since {
             for id in ids {
                 self.with(now, id, |c| c.on_path_back(now, since));
             }
         }
     }
 
-    /// Whether nothing is sent to `path`, see [`AerotpEndpoint::hold`].
+    /// Whether nothing is sent to the peer at `path`, see [`AerotpEndpoint::hold`]: all paths to it are down.
     pub fn is_held(&self, path: PathId) -> bool {
-        self.held.contains_key(&path)
+        !self.held.is_empty()
+            && self
+                .paths_to(path)
+                .all(|path| self.held.contains_key(&path))
     }
 }

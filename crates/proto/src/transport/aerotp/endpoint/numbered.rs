@@ -32,8 +32,9 @@ impl AerotpEndpoint {
             let tpdu = self.last_tpdu.filter(|_| is_data);
             log.on_left(now, sealed.number, wire, tpdu);
         }
+        let more = self.has_more(path);
         if let Some(schedule) = self.paths.get_mut(&path) {
-            schedule.on_sealed(now, sealed, wire);
+            schedule.on_sealed(now, sealed, wire, more);
         }
     }
 

@@ -1,7 +1,9 @@
 //! The size of TPDUs, as the layers below find it out.
 
 use super::AerotpEndpoint;
-use crate::machine::{AckedWays, Carried, Datagram, PathAck, PathId, PathSizes, Sealed, TpduForm};
+use crate::machine::{
+    AckedWays, Carried, Datagram, PathAck, PathFacts, PathId, PathSizes, Sealed, TpduForm,
+};
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{Bitrate, ByteCount, Instant};
 
@@ -127,6 +129,14 @@ impl Carried for AerotpEndpoint {
 
     fn on_other_carrier(&mut self, now: Instant, path: PathId) {
         Self::on_other_carrier(self, now, path);
+    }
+
+    fn bond(&mut self, now: Instant, home: PathId, path: PathId, facts: PathFacts) -> bool {
+        Self::bond(self, now, home, path, facts)
+    }
+
+    fn part(&mut self, now: Instant, path: PathId) {
+        Self::part(self, now, path);
     }
 
     fn rate_of(&self, path: PathId) -> Option<Bitrate> {

@@ -132,6 +132,9 @@ impl Scoreboard {
         }
         let is_sent_again = entry.is_sent_again();
         let since_last = now.saturating_since(entry.attempt_at);
+        let path = usize::from(entry.path);
+        let lag = self.paths.get(path).map_or(Duration::ZERO, |path| path.lag);
+        let rtt_min = rtt_min.map(|rtt_min| rtt_min + lag);
         let answers_earlier = rtt_min.filter(|rtt_min| {
             is_sent_again
                 && since_last * SPURIOUS_RTT_DENOMINATOR < *rtt_min * SPURIOUS_RTT_NUMERATOR
@@ -172,8 +175,14 @@ impl Scoreboard {
             late,
             first,
         };
+        let latest = (entry.transmission == 1 || !came_before).then_some(entry.sent_at);
         self.entries[index].state = State::Settled;
         self.note_outcome(outcome);
+        if self.has_several_paths()
+            && let Some(sent_at) = latest
+        {
+            self.paths[path].on_arrived(now, sent_at);
+        }
         // A late answer says nothing of order: answers are lost, too. Nor does one to what was mended after it had come.
         if let Some(rtt_min) = answers_earlier
             && settled.late == LateRepetition::Never

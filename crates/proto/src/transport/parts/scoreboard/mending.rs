@@ -69,7 +69,9 @@ impl Scoreboard {
             State::Settled => return,
         }
         let number = entry.transmission;
-        self.log.retain(|one| one.seq != seq);
+        if let Some(path) = self.path_of(index) {
+            path.log.retain(|one| one.seq != seq);
+        }
         let repair = AwaitedRepair { seq, number, until };
         // A second word renews the time: what mends it leaves once more.
         self.awaited.all.retain(|one| one.seq != seq);

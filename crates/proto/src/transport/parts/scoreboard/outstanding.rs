@@ -40,6 +40,8 @@ pub struct Outstanding {
     pub(super) attempt_at: Instant,
     /// The time at which it last left, as a copy or otherwise.
     pub(super) sent_at: Instant,
+    /// The path on which it did.
+    pub(super) path: u8,
     pub(super) state: State,
     /// The time of its second attempt.
     pub(super) repeated_at: Option<Instant>,

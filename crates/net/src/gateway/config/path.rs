@@ -1,0 +1,161 @@
+//! `[[peer.path]]`: a further path to a peer.
+
+use super::notation::{NotationError, not};
+use crate::session::FURTHER_PATHS_MAX;
+use fulmar_proto::splice::{Destination, Host};
+use fulmar_proto::units::Bitrate;
+use fulmar_settings::{Keys, SettingsError, TableReader};
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+pub(super) const KEYS: Keys = &[&["local", "device", "address", "rate"]];
+/// The longest name of a device (`IFNAMSIZ` less the octet that ends it).
+const DEVICE_BYTES_MAX: usize = 15;
+
+/// `[[peer.path]]`: a further path to a peer, beside the one that its `address` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathSettings {
+    /// The address here from which its datagrams leave; any by default.
+    pub local: Option<IpAddr>,
+    /// The device by which they leave, whatever the routes say.
+    pub device: Option<String>,
+    /// The peer's address on it; that of the peer by default.
+    pub address: Option<SocketAddr>,
+    /// Its rate, IP headers included, if it is not to be found.
+    pub rate: Option<Bitrate>,
+}
+
+impl PathSettings {
+    /// Whether its datagrams leave by a socket of their own.
+    pub const fn has_own_socket(&self) -> bool {
+        self.local.is_some() || self.device.is_some()
+    }
+
+    /// The path in words, for people.
+    pub fn in_words(&self) -> String {
+        let from = self.local.map(|local| format!("from {local}"));
+        let by = self.device.as_ref().map(|device| format!("by {device}"));
+        let to = self.address.map(|address| format!("to {address}"));
+        let words: Vec<String> = [from, by, to].into_iter().flatten().collect();
+        words.join(" ")
+    }
+}
+
+/// A name that a network device can have.
+struct Device(String);
+
+impl FromStr for Device {
+    type Err = NotationError;
+
+    fn from_str(text: &str) -> Result<Self, NotationError> {
+        let is_name = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
+        let fits = (1..=DEVICE_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_name);
+        fits.then(|| Self(text.to_owned())).ok_or_else(|| {
+            not(
+                text,
+                "a network device; write its name, as `ip link` shows it",
+            )
+        })
+    }
+}
+
+/// Reads the further paths of a peer that has this address.
+pub(super) fn read_all(
+    reader: &TableReader<'_>,
+    of_peer: Option<&Destination>,
+) -> Result<Vec<PathSettings>, SettingsError> {
+    let tables = reader.tables("path", KEYS)?;
+    if tables.len() > FURTHER_PATHS_MAX {
+        let problem = format!("there may be {FURTHER_PATHS_MAX} beside the peer's own");
+        return Err(reader.wrong("path", problem));
+    }
+    let mut paths: Vec<PathSettings> = Vec::new();
+    for table in &tables {
+        let path = read(table)?;
+        let is_known = of_peer.is_some_and(|of_peer| matches!(of_peer.host, Host::Address(_)));
+        if path.address.is_none() && !is_known {
+            let problem = "is missing, and the peer's is not one of figures; write \
+                           address = \"192.0.2.1:4914\"";
+            return Err(table.wrong("address", problem));
+        }
+        if paths.contains(&path) {
+            return Err(table.wrong("local", "is that of another path; remove one"));
+        }
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+fn read(reader: &TableReader<'_>) -> Result<PathSettings, SettingsError> {
+    let path = PathSettings {
+        local: reader.value("local")?,
+        device: reader.value::<Device>("device")?.map(|device| device.0),
+        address: reader.value("address")?,
+        rate: reader.value("rate")?,
+    };
+    if !path.has_own_socket() && path.address.is_none() {
+        let problem = "is missing, and so are `device` and `address`: this would be the peer's own path \
+                       again; write one of them";
+        return Err(reader.wrong("local", problem));
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::gateway::config::GatewayConfig;
+
+    fn read(peer: &str) -> Result<GatewayConfig, String> {
+        let text = format!(
+            "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n{peer}"
+        );
+        GatewayConfig::read("a.toml", &text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_further_path_has_a_local_address_a_device_or_a_remote_address() {
+        let config = read(
+            "address = \"192.0.2.1:4914\"\n[[peer.path]]\nlocal = \"198.51.100.2\"\nrate = \"5mbit\"\n\
+             [[peer.path]]\ndevice = \"wwan0\"\n[[peer.path]]\naddress = \"203.0.113.9:4914\"\n",
+        )
+        .expect("sound");
+        let words: Vec<String> = config.peers[0]
+            .paths
+            .iter()
+            .map(super::PathSettings::in_words)
+            .collect();
+        assert_eq!(
+            words,
+            ["from 198.51.100.2", "by wwan0", "to 203.0.113.9:4914"]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_a_further_path_is_refused_with_the_field_and_the_remedy() {
+        for (peer, said) in [
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\nrate = \"5mbit\"\n",
+                "`peer.0.path.0.local` is missing",
+            ),
+            (
+                "[[peer.path]]\nlocal = \"192.0.2.7\"\n",
+                "`peer.0.path.0.address` is missing",
+            ),
+            (
+                "address = \"ground.example:4914\"\n[[peer.path]]\nlocal = \"192.0.2.7\"\n",
+                "write address = \"192.0.2.1:4914\"",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\ndevice = \"a/b\"\n",
+                "`ip link`",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\nvia = \"wwan0\"\n",
+                "via",
+            ),
+        ] {
+            let error = read(peer).expect_err(peer);
+            assert!(error.contains(said), "{peer}: {error}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Further paths to a peer, beside the one on which its session began.
+//!
+//! Each end numbers its own: what it seals for a path is counted in a place of its own, so that the other end tells what
+//! arrives of it apart. The place is part of the nonce (`docs/protocol/session.md`).
+
+use super::config::LivenessConfig;
+use super::liveness::Liveness;
+use super::path_acks::PathAcks;
+use super::path_slot::PathSlot;
+use super::wire::Capability;
+use fulmar_proto::machine::{AckedWays, Deadline, PathId};
+use fulmar_proto::units::{Bitrate, Duration, Instant};
+
+const CAPABILITY: &str = "paths";
+const VALUE: &str = "1";
+/// The pause between two probes of a path that was never heard.
+const FIRST_PROBES: Duration = Duration::from_millis(250);
+/// The pause between them at last.
+const LAST_PROBES: Duration = Duration::from_secs(2);
+
+/// The capability of an end that takes, in wire 2, what a peer sends on further paths, and answers there.
+pub fn several_paths() -> Capability {
+    Capability {
+        name: CAPABILITY.to_owned(),
+        value: VALUE.to_owned(),
+        must_agree: false,
+    }
+}
+
+fn has(capabilities: &[Capability]) -> bool {
+    let mut said = capabilities.iter();
+    said.any(|one| one.name == CAPABILITY && one.value == VALUE)
+}
+
+/// The further paths that a peer may have.
+pub const FURTHER_PATHS_MAX: usize = PathSlot::COUNT - 1;
+
+/// The shortest silence after which one of several paths is held for down: the others carry on, so that a mistake costs
+/// little.
+pub(super) const DOWN_AFTER_MIN: Duration = Duration::from_millis(150);
+
+/// A further path to a peer.
+pub(super) struct FurtherPath {
+    /// The outer path.
+    pub(super) path: PathId,
+    /// Whether the user named it; others were learned from what came there.
+    is_named: bool,
+    /// The rate that the user told.
+    pub(super) rate: Option<Bitrate>,
+    pub(super) liveness: Liveness,
+    /// What arrived that the peer counts in this place, and what left that we do.
+    pub(super) acks: PathAcks,
+    /// Whether the inner machine uses it.
+    pub(super) is_bonded: bool,
+    /// The time of the next probe, until it was heard; and the pause after that.
+    probe_at: Option<Instant>,
+    pause: Duration,
+}
+
+impl FurtherPath {
+    fn new(now: Instant, path: PathId, place: PathSlot, config: LivenessConfig) -> Self {
+        let config = LivenessConfig {
+            down_after_min: config.down_after_min.min(DOWN_AFTER_MIN),
+            ..config
+        };
+        Self {
+            path,
+            is_named: false,
+            rate: None,
+            liveness: Liveness::new(config, now),
+            acks: PathAcks::of_place(place),
+            is_bonded: false,
+            probe_at: Some(now),
+            pause: FIRST_PROBES,
+        }
+    }
+
+    /// Whether data may leave on it.
+    pub(super) const fn is_up(&self) -> bool {
+        self.is_bonded && !self.liveness.is_down()
+    }
+
+    /// Whether a probe is due because nothing was heard there yet.
+    pub(super) fn wants_probe(&mut self, now: Instant) -> bool {
+        let is_due = self.probe_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.probe_at = Some(now + self.pause);
+            self.pause = (self.pause * 2).min(LAST_PROBES);
+        }
+        is_due
+    }
+
+    /// Notes that a probe was answered there.
+    pub(super) const fn on_answer(&mut self) {
+        self.probe_at = None;
+    }
+
+    /// The time at which something is due.
+    fn next_deadline(&self) -> Option<Deadline> {
+        let probe = self.probe_at.map(|at| Deadline {
+            at,
+            why: "probe of a further path",
+        });
+        let acks = self.acks.next_at().map(|at| Deadline {
+            at,
+            why: "path ack",
+        });
+        let liveness = self.liveness.next_deadline().filter(|_| self.is_bonded);
+        Deadline::earlier(Deadline::earlier(probe, acks), liveness)
+    }
+}
+
+/// The further paths to one peer, by their places.
+#[derive(Default)]
+pub(super) struct FurtherPaths {
+    /// The outer paths that the user named.
+    named: Vec<(PathId, Option<Bitrate>)>,
+    places: [Option<Box<FurtherPath>>; FURTHER_PATHS_MAX],
+    is_agreed: bool,
+    /// The directions in which there are path acks.
+    ways: AckedWays,
+}
+
+impl FurtherPaths {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.iter().all(Option::is_none)
+    }
+
+    /// Whether data is to leave on further paths.
+    pub(super) fn are_named(&self) -> bool {
+        !self.named.is_empty()
+    }
+
+    /// Adds a path that the user named.
+    pub(super) fn name(
+        &mut self,
+        now: Instant,
+        (path, rate): (PathId, Option<Bitrate>),
+        config: LivenessConfig,
+    ) {
+        if self.named.iter().all(|(named, _)| *named != path) {
+            self.named.push((path, rate));
+        }
+        self.begin(now, config);
+    }
+
+    /// Notes the capabilities of both ends, and begins with the paths that the user named.
+    pub(super) fn agree(
+        &mut self,
+        now: Instant,
+        (ours, theirs, is_in_two): (&[Capability], &[Capability], bool),
+        (ways, config): (AckedWays, LivenessConfig),
+    ) {
+        self.is_agreed = is_in_two && has(ours) && has(theirs);
+        // Damage is told of the first path alone.
+        self.ways = AckedWays {
+            damaged: false,
+            ..ways
+        };
+        for one in self.places.iter_mut().flatten() {
+            one.acks.set_ways(self.ways);
+        }
+        self.begin(now, config);
+    }
+
+    fn begin(&mut self, now: Instant, config: LivenessConfig) {
+        if !self.is_agreed {
+            return;
+        }
+        for (path, rate) in self.named.clone() {
+            if self.place_of(path).is_none()
+                && let Some(place) = self.free()
+            {
+                let mut further = FurtherPath::new(now, path, place, config);
+                further.is_named = true;
+                further.rate = rate;
+                self.put(place, further);
+            }
+        }
+    }
+
+    fn put(&mut self, place: PathSlot, mut further: FurtherPath) {
+        further.acks.set_ways(self.ways);
+        if let Some(index) = place.index().checked_sub(1) {
+            self.places[index] = Some(Box::new(further));
+        }
+    }
+
+    fn free(&self) -> Option<PathSlot> {
+        let index = self.places.iter().position(Option::is_none)?;
+        PathSlot::of_index(index + 1)
+    }
+
+    /// Ends them all. Those that the user named begin anew when both ends agree. Returns the places that were in use.
+    pub(super) fn end(&mut self) -> Vec<PathSlot> {
+        let used = self.places().collect();
+        self.places = Default::default();
+        self.is_agreed = false;
+        used
+    }
+
+    /// The path in a place.
+    pub(super) fn get(&self, place: PathSlot) -> Option<&FurtherPath> {
+        self.places.get(place.index().checked_sub(1)?)?.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, place: PathSlot) -> Option<&mut FurtherPath> {
+        let index = place.index().checked_sub(1)?;
+        self.places.get_mut(index)?.as_deref_mut()
+    }
+
+    /// The places in use.
+    pub(super) fn places(&self) -> impl Iterator<Item = PathSlot> + use<> {
+        let used = self.places.each_ref().map(Option::is_some);
+        (1..PathSlot::COUNT)
+            .filter(move |index| used[index - 1])
+            .filter_map(PathSlot::of_index)
+    }
+
+    /// The place of an outer path.
+    pub(super) fn place_of(&self, path: PathId) -> Option<PathSlot> {
+        let is_it =
+            |one: &Option<Box<FurtherPath>>| one.as_ref().is_some_and(|one| one.path == path);
+        PathSlot::of_index(self.places.iter().position(is_it)? + 1)
+    }
+
+    /// The place of ours for what came on `path` and was counted by the peer in `theirs`. Where it came from is learned, if
+    /// nobody named it, and followed there. `None` if there are to be no further paths.
+    pub(super) fn learn(
+        &mut self,
+        now: Instant,
+        (path, theirs): (PathId, PathSlot),
+        config: LivenessConfig,
+    ) -> Option<PathSlot> {
+        if !self.is_agreed || theirs == PathSlot::FIRST {
+            return None;
+        }
+        let place = self.place_of(path).unwrap_or_else(|| {
+            match self.get_mut(theirs) {
+                None => self.put(theirs, FurtherPath::new(now, path, theirs, config)),
+                // Its answers come from where they like.
+                Some(known) if known.is_named => {}
+                Some(known) => known.path = path,
+            }
+            theirs
+        });
+        if let Some(known) = self.get_mut(place) {
+            known.acks.hear(theirs);
+        }
+        Some(place)
+    }
+
+    /// All of them.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (PathSlot, &mut FurtherPath)> {
+        let places = self.places.iter_mut().enumerate();
+        places
+            .filter_map(|(index, one)| Some((PathSlot::of_index(index + 1)?, one.as_deref_mut()?)))
+    }
+
+    /// Whether data may leave on any of them.
+    pub(super) fn is_any_up(&self) -> bool {
+        self.places.iter().flatten().any(|one| one.is_up())
+    }
+
+    /// The path on which data may leave that answers first.
+    pub(super) fn quickest(&self) -> Option<PathSlot> {
+        let up = self
+            .places()
+            .filter(|place| self.get(*place).is_some_and(FurtherPath::is_up));
+        up.min_by_key(|place| self.get(*place).and_then(|one| one.liveness.rtt()))
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        let all = self.places.iter().flatten();
+        all.fold(None, |first, one| {
+            Deadline::earlier(first, one.next_deadline())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::START;
+
+    fn agreed(named: &[PathId]) -> FurtherPaths {
+        let said = [several_paths()];
+        let mut paths = FurtherPaths::default();
+        for path in named {
+            paths.name(NOW, (*path, None), LivenessConfig::default());
+        }
+        assert!(paths.is_empty(), "the peer has said nothing");
+        let acked = (AckedWays::default(), LivenessConfig::default());
+        paths.agree(NOW, (&said, &said, true), acked);
+        paths
+    }
+
+    fn learn(paths: &mut FurtherPaths, path: u32, theirs: u8) -> Option<usize> {
+        let came = (PathId(path), PathSlot::of_bits(theirs));
+        let place = paths.learn(NOW, came, LivenessConfig::default());
+        place.map(PathSlot::index)
+    }
+
+    #[test]
+    fn a_path_that_nobody_named_is_learned_in_the_peer_s_place_and_followed() {
+        let mut paths = agreed(&[]);
+        assert_eq!(
+            learn(&mut paths, 70, 0),
+            None,
+            "the first is no further one"
+        );
+        assert_eq!(learn(&mut paths, 70, 3), Some(3));
+        assert_eq!(learn(&mut paths, 71, 3), Some(3), "it has moved");
+        assert_eq!(paths.place_of(PathId(70)), None);
+        assert_eq!(learn(&mut paths, 71, 5), Some(3), "known by where it is");
+    }
+
+    #[test]
+    fn a_path_that_the_user_named_stays_where_it_is() {
+        let mut paths = agreed(&[PathId(8), PathId(9)]);
+        assert_eq!(learn(&mut paths, 70, 2), Some(2));
+        assert_eq!(paths.place_of(PathId(9)).map(PathSlot::index), Some(2));
+    }
+
+    #[test]
+    fn nothing_is_learned_from_a_peer_that_knows_of_no_further_paths() {
+        let mut paths = FurtherPaths::default();
+        let config = LivenessConfig::default();
+        paths.name(NOW, (PathId(8), None), config);
+        let acked = (AckedWays::default(), config);
+        paths.agree(NOW, (&[several_paths()], &[], true), acked);
+        assert!(paths.is_empty());
+        assert_eq!(learn(&mut paths, 70, 3), None);
+    }
+
+    #[test]
+    fn a_path_that_is_silent_from_the_start_is_asked_ever_more_rarely() {
+        let mut paths = agreed(&[PathId(8)]);
+        let path = paths.get_mut(PathSlot::of_bits(1)).expect("it was named");
+        let mut asked = Vec::new();
+        for millis in 0..8_000 {
+            if path.wants_probe(NOW + Duration::from_millis(millis)) {
+                asked.push(millis);
+            }
+        }
+        assert_eq!(asked, [0, 250, 750, 1_750, 3_750, 5_750, 7_750]);
+        path.on_answer();
+        assert!(!path.wants_probe(NOW + Duration::from_secs(60)));
+    }
+}

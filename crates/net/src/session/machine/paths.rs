@@ -1,0 +1,284 @@
+//! Further paths to a peer: what is sealed for them, what comes there, and whether they carry anything.
+
+use super::Session;
+use super::arrivals::Origin;
+use crate::session::cipher::Number;
+use crate::session::config::PeerIndex;
+use crate::session::event::SessionEvent;
+use crate::session::further_paths::DOWN_AFTER_MIN;
+use crate::session::liveness::{Due, Wants};
+use crate::session::path_slot::PathSlot;
+use crate::session::wire::{Message, Probe};
+use fulmar_proto::machine::{Carried, Ecn, PathFacts, PathId, PathSizes};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+
+impl<M: Carried> Session<M> {
+    /// Sends what is for `peer` on the outer path `path` as well, from when it is heard there. Both ends have to have said
+    /// [`several_paths`](crate::session::several_paths). Its rate is found, unless it is told. Drain afterwards.
+    pub fn add_path(
+        &mut self,
+        now: Instant,
+        (peer, path): (PeerIndex, PathId),
+        rate: Option<Bitrate>,
+    ) {
+        let config = self.config.liveness;
+        if let Some(state) = self.peer_mut(peer) {
+            state.further.name(now, (path, rate), config);
+        }
+    }
+
+    /// The place of ours for what a peer counted in `theirs`, which came from `origin`.
+    pub(super) fn place_of(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        (index, theirs): (usize, PathSlot),
+    ) -> PathSlot {
+        let config = self.config.liveness;
+        let state = self.peers.get_mut(index);
+        let place = state.and_then(|state| state.further.learn(now, (origin.path, theirs), config));
+        place.unwrap_or_default()
+    }
+
+    /// Counts a datagram that opened, under our keys `receiver`, on the path that it came by. Returns the path's place.
+    pub(super) fn count_arrival(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        index: usize,
+        (receiver, number): (u32, Number),
+    ) -> PathSlot {
+        let place = self.place_of(now, origin, (index, number.slot));
+        let Some(state) = self.peers.get_mut(index) else {
+            return place;
+        };
+        let Some((keys, slot)) = state.keys.find(now, receiver) else {
+            return place;
+        };
+        let octets = state.headers.0 + ByteCount::from_usize(origin.octets);
+        let local = (keys.local, slot);
+        let is_first = place == PathSlot::FIRST;
+        // The octets of what was kept count since it was claimed.
+        if !origin.is_kept {
+            state.path_acks.read_under(keys.numbered(PathSlot::FIRST));
+            if is_first {
+                (state.path_acks).on_arrived(origin.at, local, number, octets);
+            }
+        }
+        for (one, further) in state.further.iter_mut() {
+            further.acks.read_under(keys.numbered(one));
+            if one == place && !origin.is_kept {
+                further.acks.on_arrived(origin.at, local, number, octets);
+            }
+        }
+        if origin.ecn == Ecn::Congested && !origin.is_kept {
+            if let Some(acks) = state.acks_in(place) {
+                acks.on_marked();
+            }
+        }
+        place
+    }
+
+    /// Runs the timers of the further paths to a peer whose keys are usable.
+    pub(super) fn run_further_paths(&mut self, now: Instant, index: usize) {
+        let Some(state) = self.peers.get(index) else {
+            return;
+        };
+        for place in state.further.places() {
+            let state = self.peers.get_mut(index);
+            let further = state.and_then(|state| state.further.get_mut(place));
+            if further.is_some_and(|further| further.wants_probe(now)) {
+                self.probe_place(now, index, place);
+            }
+            while let Some(due) = self.due_in(now, index, place) {
+                match due {
+                    Due::Heartbeat => {
+                        let beat = Message::Heartbeat;
+                        if self.send_in(now, (index, place), beat, Wants::Nothing)
+                            && let Some(state) = self.peers.get_mut(index)
+                        {
+                            state.reports.on_sent(now);
+                        }
+                    }
+                    Due::Probe => self.probe_place(now, index, place),
+                    Due::Down(silent_for) => {
+                        self.on_path_down(now, (index, place), silent_for);
+                    }
+                }
+            }
+            self.send_path_ack(now, (index, place));
+        }
+    }
+
+    fn due_in(&mut self, now: Instant, index: usize, place: PathSlot) -> Option<Due> {
+        let further = self.peers.get_mut(index)?.further.get_mut(place)?;
+        further.liveness.due(now).filter(|_| further.is_bonded)
+    }
+
+    fn probe_place(&mut self, now: Instant, index: usize, place: PathSlot) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let probe = Probe {
+            id: state.next_probe(),
+            sent_micros: now.as_wrapping_micros(),
+        };
+        self.send_in(now, (index, place), Message::Probe(probe), Wants::Answer);
+    }
+
+    /// Forgets the further paths to a peer until it agrees to have them anew.
+    pub(super) fn part_paths(&mut self, now: Instant, index: usize) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let peer = state.index;
+        let silence = self.config.liveness.down_after_min;
+        state.liveness.set_down_after_min(silence);
+        for place in state.further.end() {
+            self.inner.part(now, peer.inner_path_in(place));
+        }
+    }
+
+    /// Handles the silence of one of several paths to a peer: the others carry on, if there are any.
+    pub(super) fn on_path_down(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        silent_for: Duration,
+    ) {
+        let Some(state) = self.peers.get(index) else {
+            return;
+        };
+        let (peer, inside) = (state.index, state.index.inner_path_in(place));
+        let is_last = state.liveness.is_down() && !state.further.is_any_up();
+        self.inner.hold(now, inside, true);
+        let path = place.bits();
+        self.events.push_back(SessionEvent::PathDown {
+            peer,
+            path,
+            silent_for,
+        });
+        if is_last {
+            self.counters.outages += 1;
+            self.events
+                .push_back(SessionEvent::LinkDown { peer, silent_for });
+        }
+    }
+
+    /// Handles something genuine that came on one of several paths.
+    pub(super) fn on_path_heard(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        wants: Wants,
+    ) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let was_open = !state.liveness.is_down() || state.further.is_any_up();
+        let (peer, inside) = (state.index, state.index.inner_path_in(place));
+        let outage = if place == PathSlot::FIRST {
+            state.liveness.on_heard(now, wants)
+        } else {
+            let further = state.further.get_mut(place);
+            further.and_then(|further| further.liveness.on_heard(now, wants))
+        };
+        let Some(outage) = outage else {
+            return;
+        };
+        if place == PathSlot::FIRST {
+            state.mtu.on_new_path(now);
+        }
+        self.inner.hold(now, inside, false);
+        let path = place.bits();
+        self.events
+            .push_back(SessionEvent::PathUp { peer, path, outage });
+        if !was_open {
+            self.counters.outage_time += outage;
+            self.events.push_back(SessionEvent::LinkUp { peer, outage });
+        }
+    }
+
+    /// Handles the answer to a probe on a further path: it carries packets both ways, and this is its round trip.
+    pub(super) fn on_place_answered(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        sample: Duration,
+    ) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let peer = state.index;
+        let Some(sizes) = self.sizes(peer) else {
+            return;
+        };
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let sizes = PathSizes {
+            tpdu_bytes_max: sizes.payload.as_usize(),
+            lower_overhead: sizes.overhead(),
+        };
+        let Some(further) = state.further.get_mut(place) else {
+            return;
+        };
+        further.liveness.on_rtt_sample(sample);
+        further.on_answer();
+        if further.is_bonded || !further.acks.ways().out {
+            return;
+        }
+        let rate = further.rate;
+        let (home, inside) = (peer.inner_path(), peer.inner_path_in(place));
+        let ways = further.acks.ways();
+        self.inner.number_path(now, inside, ways);
+        let is_set = self.inner.set_path_sizes(now, inside, sizes).is_ok();
+        let facts = PathFacts {
+            round_trip: sample,
+            rate,
+        };
+        let is_bonded = is_set && self.inner.bond(now, home, inside, facts);
+        if let Some(state) = self.peers.get_mut(index)
+            && let Some(further) = state.further.get_mut(place)
+            && is_bonded
+        {
+            further.is_bonded = true;
+            let silence = self.config.liveness.down_after_min.min(DOWN_AFTER_MIN);
+            state.liveness.set_down_after_min(silence);
+            let path = place.bits();
+            self.events.push_back(SessionEvent::PathUp {
+                peer,
+                path,
+                outage: Duration::ZERO,
+            });
+        }
+    }
+
+    /// Seals and queues a message for a further path to a peer.
+    pub(super) fn send_in(
+        &mut self,
+        now: Instant,
+        (peer, place): (usize, PathSlot),
+        message: Message<'_>,
+        wants: Wants,
+    ) -> bool {
+        let state = self.peers.get(peer);
+        let further = state.and_then(|state| state.further.get(place));
+        let Some(path) = further.map(|further| further.path) else {
+            return false;
+        };
+        self.send_bare(now, (peer, path, place), message, wants)
+    }
+
+    /// The outer path and the place by which the session's own messages to a peer leave: the first while it is up.
+    pub(super) fn own_way(&self, peer: usize) -> Option<(PathId, PathSlot)> {
+        let state = self.peers.get(peer)?;
+        let first = state.path?;
+        let quickest = state
+            .further
+            .quickest()
+            .filter(|_| state.liveness.is_down());
+        let other = quickest.and_then(|place| Some((state.further.get(place)?.path, place)));
+        Some(other.unwrap_or((first, PathSlot::FIRST)))
+    }
+}

@@ -1,0 +1,249 @@
+//! One session over several paths: data leaves on all of them, and what one loses or delays is no sign for another.
+//!
+//! Method: two sessions without encryption, with AeroTP inside, in virtual time. Each path has a rate, a queue, a delay and a
+//! loss of its own each way, and can be cut. Nobody is told any of it.
+
+use super::session_pair::{
+    Inner, Medium, PATH, PEER, Pair, Way, connection_config, endpoint_config, octets, unprotected,
+};
+use fulmar_net::session::{
+    SessionConfig, SessionEvent, path_acks, reports, several_paths, window_repair, wire_2,
+};
+use fulmar_proto::machine::PathId;
+use fulmar_proto::rate::RateSharing;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig, RateSource};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Headers of IPv6 and UDP, which the sessions count around each datagram: the test's addresses say nothing.
+const HEADERS: usize = 48;
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A path, the same both ways.
+#[derive(Clone, Copy)]
+struct Link {
+    rate: u64,
+    delay: Duration,
+    loss: f64,
+}
+
+const QUICK: Link = Link {
+    rate: 10_000_000,
+    delay: Duration::from_millis(20),
+    loss: 0.02,
+};
+const SLOW: Link = Link {
+    rate: 5_000_000,
+    delay: Duration::from_millis(150),
+    loss: 0.10,
+};
+const THIRD: Link = Link {
+    rate: 3_000_000,
+    delay: Duration::from_millis(60),
+    loss: 0.0,
+};
+
+/// The datagrams that wait at a path's sender, at most.
+const QUEUE: usize = 100;
+
+struct Lane {
+    link: Link,
+    is_cut: bool,
+    leaving: [VecDeque<Instant>; 2],
+    /// Datagrams that entered, each way.
+    entered: [u64; 2],
+}
+
+type Lanes = Rc<RefCell<Vec<Lane>>>;
+
+fn outer(place: usize) -> PathId {
+    PathId(PATH.0 + u32::try_from(place).expect("few"))
+}
+
+fn lanes(links: &[Link]) -> Lanes {
+    let lane = |link: &Link| Lane {
+        link: *link,
+        is_cut: false,
+        leaving: Default::default(),
+        entered: [0; 2],
+    };
+    Rc::new(RefCell::new(links.iter().map(lane).collect()))
+}
+
+fn medium(lanes: &Lanes) -> Medium {
+    let lanes = Rc::clone(lanes);
+    let mut rng = Rng::from_seed(9).child("medium");
+    Box::new(move |way, now, path, octets| {
+        let place = (path.0 - PATH.0) as usize;
+        let lane = &mut lanes.borrow_mut()[place];
+        let Link { rate, delay, loss } = lane.link;
+        lane.entered[way as usize] += 1;
+        let leaving = &mut lane.leaving[way as usize];
+        while leaving.front().is_some_and(|at| *at <= now) {
+            leaving.pop_front();
+        }
+        if lane.is_cut || leaving.len() > QUEUE {
+            return Vec::new();
+        }
+        let free = leaving.back().copied().unwrap_or(now);
+        let wire = ByteCount::from_usize(octets.len() + HEADERS);
+        let leaves = free + Bitrate::from_bits_per_second(rate).time_to_send(wire);
+        leaving.push_back(leaves);
+        if rng.chance(loss) {
+            return Vec::new();
+        }
+        vec![(leaves.saturating_since(now) + delay, path, octets.to_vec())]
+    })
+}
+
+fn configs() -> [SessionConfig; 2] {
+    unprotected().map(|mut config| {
+        config.capabilities = vec![
+            wire_2(),
+            path_acks(),
+            reports(),
+            window_repair(),
+            several_paths(),
+        ];
+        config
+    })
+}
+
+fn pair(lanes: &Lanes) -> Pair {
+    let endpoint = EndpointConfig {
+        rate: RateSource::Found {
+            bound: None,
+            first: None,
+            sharing: RateSharing::Own,
+        },
+        memory_max: ByteCount(64 << 20),
+        ..endpoint_config()
+    };
+    let connection = ConnectionConfig {
+        window_tpdus: 8_192,
+        send_buffer_bytes: 8 << 20,
+        ..connection_config()
+    };
+    let mut pair = Pair::with_connections(configs(), (endpoint, connection), medium(lanes));
+    let count = lanes.borrow().len();
+    pair.call(Way::Forward, |session, now| {
+        for place in 1..count {
+            session.add_path(now, (PEER, outer(place)), None);
+        }
+    });
+    // The further paths are tried once the session is there.
+    pair.run(Duration::from_secs(2));
+    pair
+}
+
+/// Sends so many octets and returns how many a second arrived, from the first that was sent.
+fn bulk(pair: &mut Pair, count: usize) -> f64 {
+    pair.begin_again();
+    let (sent, began) = (octets(count), pair.now);
+    pair.send(&sent);
+    while pair.app(Way::Back).received.len() < count {
+        pair.run(millis(10));
+        assert!(pair.now < began + Duration::from_secs(600), "it hangs");
+    }
+    assert!(pair.app(Way::Back).received == sent, "once, in order");
+    count as f64 / pair.now.saturating_since(began).as_secs_f64()
+}
+
+fn of(links: &[Link], count: usize) -> f64 {
+    let lanes = lanes(links);
+    let mut pair = pair(&lanes);
+    let got = bulk(&mut pair, count);
+    let entered: Vec<u64> = lanes.borrow().iter().map(|lane| lane.entered[0]).collect();
+    println!(
+        "{} paths: {got:.0} octets a second, {entered:?}",
+        links.len()
+    );
+    got
+}
+
+#[test]
+fn bulk_has_the_sum_of_what_it_gets_on_each_path_alone() {
+    for links in [&[QUICK, SLOW][..], &[SLOW, QUICK], &[QUICK, SLOW, THIRD]] {
+        let each: f64 = links.iter().map(|link| of(&[*link], 20_000_000)).sum();
+        let together = of(links, 50_000_000);
+        println!("{:.3}", together / each);
+        assert!(together >= 0.95 * each, "{together:.0} of {each:.0}");
+    }
+}
+
+/// The longest time for which nothing arrived, while so many octets did.
+fn longest_gap(pair: &Pair) -> Duration {
+    let arrivals = &pair.app(Way::Back).arrivals;
+    let gaps = arrivals
+        .windows(2)
+        .map(|two| two[1].0.saturating_since(two[0].0));
+    gaps.max().unwrap_or_default()
+}
+
+#[test]
+fn a_path_that_dies_without_a_word_and_comes_back_ten_times_costs_no_octet_and_short_gaps() {
+    for dead in [0, 1] {
+        let lanes = lanes(&[QUICK, SLOW]);
+        let mut pair = pair(&lanes);
+        let sent = octets(40_000_000);
+        pair.begin_again();
+        pair.send(&sent);
+        pair.run(Duration::from_secs(3));
+        for _ in 0..10 {
+            lanes.borrow_mut()[dead].is_cut = true;
+            pair.run(millis(1_000));
+            lanes.borrow_mut()[dead].is_cut = false;
+            pair.run(millis(1_500));
+        }
+        let gap = longest_gap(&pair);
+        println!("path {dead}: the longest gap is {gap:?}");
+        pair.run_to_end(Duration::from_secs(300));
+        assert!(pair.app(Way::Back).received == sent, "once, in order");
+        let downs = pair.count(Way::Forward, |event| {
+            matches!(event, SessionEvent::PathDown { .. })
+        });
+        assert_eq!(downs, 10, "path {dead}");
+        let is_link_down =
+            |event: &SessionEvent<()>| matches!(event, SessionEvent::LinkDown { .. });
+        assert_eq!(pair.count(Way::Forward, is_link_down), 0, "the other is up");
+        // The goal is two round trips; the slower path loses one in ten of what is sent again there, and all wait for it.
+        assert!(gap < millis(100) + SLOW.delay * 12, "path {dead}: {gap:?}");
+    }
+}
+
+#[test]
+fn a_session_outlives_the_path_on_which_it_began() {
+    let lanes = lanes(&[QUICK, SLOW]);
+    let mut pair = pair(&lanes);
+    lanes.borrow_mut()[0].is_cut = true;
+    pair.run(Duration::from_secs(30));
+    let got = bulk(&mut pair, 5_000_000);
+    assert!(got > 0.8 * of(&[SLOW], 5_000_000), "{got}");
+    lanes.borrow_mut()[1].is_cut = true;
+    // An idle path is asked every ten seconds.
+    pair.run(Duration::from_secs(30));
+    let is_link_down = |event: &SessionEvent<()>| matches!(event, SessionEvent::LinkDown { .. });
+    assert_eq!(pair.count(Way::Forward, is_link_down), 1);
+    lanes.borrow_mut()[0].is_cut = false;
+    pair.run(Duration::from_secs(5));
+    assert!(bulk(&mut pair, 5_000_000) > 0.8 * of(&[QUICK], 5_000_000));
+}
+
+#[test]
+fn a_peer_that_knows_of_one_path_only_is_left_with_it() {
+    let lanes = lanes(&[QUICK, SLOW]);
+    let [ours, mut theirs] = configs();
+    theirs.capabilities.retain(|one| one.name != "paths");
+    let mut pair = Pair::new([ours, theirs], medium(&lanes));
+    let add = |session: &mut Inner, now| session.add_path(now, (PEER, outer(1)), None);
+    pair.call(Way::Forward, add);
+    pair.run(Duration::from_secs(2));
+    bulk(&mut pair, 1_000_000);
+    assert_eq!(lanes.borrow()[1].entered, [0, 0]);
+}

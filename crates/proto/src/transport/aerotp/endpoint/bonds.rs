@@ -1,0 +1,267 @@
+//! Peers that are reached over several paths: a connection lives on the first, its home, and what it sends leaves on any.
+//!
+//! Each path has a budget of its own, found or told. A datagram leaves on the quickest path whose budget allows it. On a slower one
+//! it leaves if it arrives sooner there than by waiting for its turn on the quicker ones: so bulk fills all of them, and
+//! a thin flow keeps to the quickest.
+
+use super::{AerotpEndpoint, Leaving};
+use crate::machine::{Deadline, PathFacts, PathId};
+use crate::transport::aerotp::schedule::PathSchedule;
+use crate::transport::aerotp::{ConnectionId, RateSource};
+use crate::units::{Bitrate, ByteCount, Duration, Instant};
+
+/// The paths to one peer, at most.
+pub(super) const PATHS_MAX: usize = 8;
+/// The connections that are asked for one that gains by a slower path, at most.
+const ASKED_MAX: usize = 16;
+
+/// The paths to one peer. Each keeps its place, by which transmissions name it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bond {
+    paths: [Option<PathId>; PATHS_MAX],
+    /// Paths whose budget allows more than any connection gains by.
+    declined: [bool; PATHS_MAX],
+}
+
+impl Bond {
+    fn place(&self, path: PathId) -> Option<usize> {
+        self.paths.iter().position(|one| *one == Some(path))
+    }
+}
+
+/// A path on which something may leave.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    place: usize,
+    path: PathId,
+    round_trip: Duration,
+}
+
+/// The quicker paths that a slower one is held against.
+#[derive(Clone, Copy, Debug)]
+struct Quicker {
+    /// The time at which one of them takes the next datagram.
+    next_at: Instant,
+    /// The sum of their rates.
+    rate: Bitrate,
+    /// The least of their round trips.
+    round_trip: Duration,
+}
+
+fn sum(a: Bitrate, b: Bitrate) -> Bitrate {
+    let bits = a
+        .as_bits_per_second()
+        .saturating_add(b.as_bits_per_second());
+    Bitrate::from_bits_per_second(bits)
+}
+
+impl AerotpEndpoint {
+    /// Lets what connections on `home` send leave on `path` as well, and takes what comes there for theirs. Returns whether there
+    /// was a place for it.
+    pub fn bond(&mut self, now: Instant, home: PathId, path: PathId, facts: PathFacts) -> bool {
+        self.now = now;
+        self.expect_round_trip(path, facts.round_trip);
+        let bond = self.bonds.entry(home).or_default();
+        bond.paths[0] = Some(home);
+        if bond.place(path).is_some() {
+            return true;
+        }
+        let Some(free) = bond.paths.iter().position(Option::is_none) else {
+            return false;
+        };
+        bond.paths[free] = Some(path);
+        self.homes.insert(path, home);
+        let of_home = self.rate_sources.get(&home).unwrap_or(&self.config.rate);
+        let found = RateSource::Found {
+            bound: None,
+            first: None,
+            sharing: of_home.sharing(),
+        };
+        let source = facts.rate.map_or(found, RateSource::Told);
+        self.rate_sources.insert(path, source);
+        self.path(path);
+        self.path(home);
+        true
+    }
+
+    /// Undoes [`AerotpEndpoint::bond`]: what is under way on `path` is held for lost.
+    pub fn part(&mut self, now: Instant, path: PathId) {
+        self.now = now;
+        let Some(home) = self.homes.remove(&path) else {
+            return;
+        };
+        let place = self.bonds.get(&home).and_then(|bond| bond.place(path));
+        if let Some((bond, place)) = self.bonds.get_mut(&home).zip(place) {
+            bond.paths[place] = None;
+            self.lose_path(now, home, place);
+        }
+        self.held.remove(&path);
+        self.paths.remove(&path);
+    }
+
+    /// The path on which the connections live to which what comes on `path` belongs.
+    pub fn home_of(&self, path: PathId) -> PathId {
+        self.homes.get(&path).copied().unwrap_or(path)
+    }
+
+    /// The paths to the peer at `home`.
+    pub(super) fn paths_to(&self, home: PathId) -> impl Iterator<Item = PathId> + '_ {
+        let bond = self.bonds.get(&home);
+        let alone = bond.is_none().then_some(home);
+        let bonded = bond.into_iter().flat_map(|bond| bond.paths);
+        alone.into_iter().chain(bonded.flatten())
+    }
+
+    /// Whether the peer that lives at `path` has several.
+    pub(super) fn is_bonded(&self, path: PathId) -> bool {
+        self.bonds.contains_key(&path)
+    }
+
+    /// Holds lost what is under way on a path of the peer at `home`.
+    pub(super) fn lose_path(&mut self, now: Instant, home: PathId, place: usize) {
+        let place = u8::try_from(place).unwrap_or_default();
+        let ids: Vec<ConnectionId> = self.connections_on(home).collect();
+        for id in ids {
+            self.with(now, id, |connection| connection.on_path_down(now, place));
+        }
+    }
+
+    pub(super) fn place_of(&self, home: PathId, path: PathId) -> Option<usize> {
+        self.bonds.get(&home)?.place(path)
+    }
+
+    /// The round trip of a path by itself.
+    fn round_trip_of(&self, path: PathId) -> Option<Duration> {
+        let schedule = self.paths.get(&path);
+        let seen = schedule.and_then(PathSchedule::round_trip);
+        seen.or_else(|| self.round_trips.get(&path).copied())
+    }
+
+    /// The paths to the peer at `home` that are up, the quickest first. Those of which no round trip is known come last.
+    fn candidates(&self, home: PathId) -> Vec<Candidate> {
+        let Some(bond) = self.bonds.get(&home) else {
+            return Vec::new();
+        };
+        let places = bond.paths.iter().enumerate();
+        let mut found: Vec<Candidate> = places
+            .filter_map(|(place, path)| {
+                let path = path.filter(|path| !self.held.contains_key(path))?;
+                let round_trip = self.round_trip_of(path);
+                Some(Candidate {
+                    place,
+                    path,
+                    round_trip: round_trip.unwrap_or(Duration::MAX / 4),
+                })
+            })
+            .collect();
+        found.sort_by_key(|one| (one.round_trip, one.place));
+        found
+    }
+
+    /// The quickest path to the peer at `home`, for control.
+    pub(super) fn control_path(&self, home: PathId) -> PathId {
+        if !self.bonds.contains_key(&home) {
+            return home;
+        }
+        let candidates = self.candidates(home);
+        candidates.first().map_or(home, |one| one.path)
+    }
+
+    /// The connection whose turn it is to send to the peer at `home`, and the path on which it does.
+    pub(super) fn next_bonded(&mut self, now: Instant, home: PathId) -> Option<Leaving> {
+        let candidates = self.candidates(home);
+        let mut quicker: Option<Quicker> = None;
+        for one in candidates {
+            let schedule = self.path(one.path);
+            schedule.update_rate(now);
+            let allows = schedule.allows(now);
+            let (next_at, rate) = (schedule.next_at().at, schedule.pacer.rate());
+            if allows {
+                let found = match quicker {
+                    None => self.next_of_any(home),
+                    Some(quicker) => self.next_gaining(now, home, (one.round_trip, quicker)),
+                };
+                if let Some(bond) = self.bonds.get_mut(&home) {
+                    bond.declined[one.place] = found.is_none();
+                }
+                if let Some((id, is_spare)) = found {
+                    return Some(Leaving {
+                        id,
+                        is_spare,
+                        path: one.path,
+                        place: u8::try_from(one.place).unwrap_or_default(),
+                        round_trip: one.round_trip,
+                    });
+                }
+            } else if let Some(bond) = self.bonds.get_mut(&home) {
+                bond.declined[one.place] = false;
+            }
+            quicker = Some(quicker.map_or(
+                Quicker {
+                    next_at,
+                    rate,
+                    round_trip: one.round_trip,
+                },
+                |before| Quicker {
+                    next_at: before.next_at.min(next_at),
+                    rate: sum(before.rate, rate),
+                    ..before
+                },
+            ));
+        }
+        None
+    }
+
+    fn next_of_any(&mut self, home: PathId) -> Option<(ConnectionId, bool)> {
+        let schedule = self.paths.get_mut(&home)?;
+        let data = schedule.next().map(|id| (id, false));
+        data.or_else(|| schedule.next_spare().map(|id| (id, true)))
+    }
+
+    /// The next connection whose datagram arrives sooner by a path of this round trip than by waiting for quicker ones.
+    fn next_gaining(
+        &mut self,
+        now: Instant,
+        home: PathId,
+        (round_trip, quicker): (Duration, Quicker),
+    ) -> Option<(ConnectionId, bool)> {
+        let mut declining = Vec::new();
+        let mut found = None;
+        while found.is_none() && declining.len() < ASKED_MAX {
+            let Some(id) = self.paths.get_mut(&home)?.next() else {
+                break;
+            };
+            let gains = self.connections.get_mut(&id).is_some_and(|entry| {
+                let Some(ahead) = entry.connection.octets_ahead() else {
+                    return true;
+                };
+                let turn = quicker.rate.time_to_send(ByteCount(ahead));
+                let waiting = quicker.next_at.saturating_since(now) + turn;
+                round_trip / 2 < waiting + quicker.round_trip / 2
+            });
+            if gains {
+                found = Some((id, false));
+            } else {
+                declining.push(id);
+            }
+        }
+        for id in declining.into_iter().rev() {
+            if let Some(entry) = self.connections.get(&id) {
+                let (priority, share) = (entry.connection.priority(), entry.connection.share());
+                self.path(home).put_back(priority, share, id);
+            }
+        }
+        found
+    }
+
+    /// The time at which something may leave to the peer at `home`, by the budgets of its paths.
+    pub(super) fn bonded_next_at(&self, home: PathId) -> Option<Deadline> {
+        let bond = self.bonds.get(&home)?;
+        let places = bond.paths.iter().zip(bond.declined);
+        let open = places.filter_map(|(path, declined)| {
+            let path = path.filter(|path| !declined && !self.held.contains_key(path))?;
+            Some(self.paths.get(&path)?.next_at())
+        });
+        open.min_by_key(|deadline| deadline.at)
+    }
+}
