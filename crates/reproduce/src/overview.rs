@@ -52,6 +52,14 @@ fn made(attempts: &[Attempt]) -> impl Iterator<Item = (&'static Paper, &PaperOut
     })
 }
 
+/// The claims that papers state, without goals of our own.
+fn of_papers(attempts: &[Attempt]) -> Vec<Checked> {
+    made(attempts)
+        .filter(|(paper, _)| !paper.states_goals())
+        .flat_map(|(_, outcome)| outcome.claims.iter().cloned())
+        .collect()
+}
+
 /// A warning, if the runs of some paper are too few for its verdicts.
 pub fn few_runs(attempts: &[Attempt]) -> Option<FewRuns> {
     let all = made(attempts).filter_map(|(_, outcome)| outcome.few);
@@ -63,12 +71,20 @@ fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
     let body = html! {
         h1 { (title) }
         (warning(few_runs(attempts)))
+        @let stated = of_papers(attempts);
         p {
             "What the papers behind Fulmar state as results, checked one by one by runs of its simulator. Of "
-            (claims.len()) " claims " (count(claims, ClaimVerdict::Reproduced)) " are reproduced, "
-            (count(claims, ClaimVerdict::Partly)) " partly, and " (count(claims, ClaimVerdict::Not))
-            " not" (undecided(claims)) (given(claims)) ". Each paper's page has its figures, the conditions, why claims came out otherwise, and what \
+            (stated.len()) " claims " (count(&stated, ClaimVerdict::Reproduced)) " are reproduced, "
+            (count(&stated, ClaimVerdict::Partly)) " partly, and " (count(&stated, ClaimVerdict::Not))
+            " not" (undecided(&stated)) (given(&stated)) ". Each paper's page has its figures, the conditions, why claims came out otherwise, and what \
              of the paper Fulmar has not."
+        }
+        @for (paper, outcome) in made(attempts).filter(|(paper, _)| paper.states_goals()) {
+            p {
+                "No paper stands behind " a href=(format!("{}/index.html", paper.name)) { (paper.name) } ": its "
+                (outcome.claims.len()) " claims are goals of Fulmar's own, of which "
+                (count(&outcome.claims, ClaimVerdict::Reproduced)) " are met."
+            }
         }
         @let (read, changed) = changes(claims);
         @if read > 0 {

@@ -44,7 +44,7 @@ pub(crate) fn page(
         (warning(few))
         (summary(paper, claims))
         (contents(paper))
-        h2 id="claims" { "Claims" }
+        h2 id="claims" { (heading(paper)) }
         (table(paper, &judged))
         h2 id="figures" { "Figures" }
         @for (index, section) in paper.sections.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(crate) fn page(
         ul { @for note in paper.notes { li { (note) } } }
         @for family in &data.families { (conditions(family.family, runs(family))) }
         h2 id="absent" { "Not here" }
-        p { "What the paper describes and Fulmar has not, or this page does not show. No claim above is judged by any of it." }
+        p { (absent(paper)) ". No claim above is judged by any of it." }
         ul.absent { @for part in paper.absent { li { b { (part.what) } " (" (part.place) "). " (part.instead) } } }
         h2 id="command" { "The command that made this page" }
         pre { (command) }
@@ -88,6 +88,24 @@ fn runs(family: &crate::data::FamilyData) -> usize {
     records.next().map_or(0, |point| point.aggregate.n)
 }
 
+/// The heading over the claims.
+fn heading(paper: &Paper) -> &'static str {
+    if paper.states_goals() {
+        "Goals"
+    } else {
+        "Claims"
+    }
+}
+
+/// The beginning of a sentence on what is not on the page.
+fn absent(paper: &Paper) -> &'static str {
+    if paper.states_goals() {
+        "What this page does not show"
+    } else {
+        "What the paper describes and Fulmar has not, or this page does not show"
+    }
+}
+
 fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
     let not = || {
         claims
@@ -98,13 +116,17 @@ fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
     let open: Vec<&Checked> = not().filter(|claim| claim.open).collect();
     html! {
         p {
-            "The paper's figures, run again in Fulmar's simulator, and what the paper says of them. Of "
-            (claims.len()) " claims "
+            @if paper.states_goals() {
+                "Goals of Fulmar's own, and runs of its simulator that show whether they are met: " b { "reproduced" } " means met. Of "
+                (claims.len()) " goals "
+            } @else {
+                "The paper's figures, run again in Fulmar's simulator, and what the paper says of them. Of "
+                (claims.len()) " claims "
+            }
             b.reproduced { (count(claims, ClaimVerdict::Reproduced)) " are reproduced" } ", "
             b.partly { (count(claims, ClaimVerdict::Partly)) " partly" } ", and "
             b.not { (count(claims, ClaimVerdict::Not)) " not" } (undecided(claims)) (given(claims)) ". "
-            "What the paper describes and Fulmar has not, or this page does not show, is listed under "
-            a href="#absent" { "Not here" } "."
+            (absent(paper)) ", is listed under " a href="#absent" { "Not here" } "."
         }
         @if !refuted.is_empty() {
             p { "What came out otherwise, and why, is told with each claim:" }
@@ -140,7 +162,7 @@ fn contents(paper: &Paper) -> Markup {
     html! {
         nav aria-label="Contents" {
             ul {
-                li { a href="#claims" { "Claims" } }
+                li { a href="#claims" { (heading(paper)) } }
                 li {
                     a href="#figures" { "Figures" }
                     ul {

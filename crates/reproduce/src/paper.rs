@@ -7,6 +7,15 @@ use crate::family::Family;
 use crate::figure::{Figure, FigureSection};
 use crate::graph::Graph;
 
+/// The source of a page's claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClaimSource {
+    /// A paper states them as results. One that comes out otherwise is a finding.
+    Paper,
+    /// They are Fulmar's own goals. One that comes out otherwise is missed.
+    OwnGoals,
+}
+
 /// A paper: its runs, its figures, and its claims.
 #[derive(Debug)]
 pub struct Paper {
@@ -14,6 +23,7 @@ pub struct Paper {
     pub name: &'static str,
     /// The page's heading.
     pub title: &'static str,
+    pub(crate) source: ClaimSource,
     pub(crate) families: &'static [Family],
     pub(crate) sections: &'static [FigureSection],
     /// The tables, which stand after the figures.
@@ -39,6 +49,11 @@ pub struct Absent {
 }
 
 impl Paper {
+    /// Whether its claims are goals of Fulmar's own, so that one that is not reproduced is missed.
+    pub fn states_goals(&self) -> bool {
+        self.source == ClaimSource::OwnGoals
+    }
+
     /// The things that the paper describes and this version does not have or show.
     pub const fn absent(&self) -> &'static [Absent] {
         self.absent

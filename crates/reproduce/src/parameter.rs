@@ -1,5 +1,7 @@
 //! The parameter that a family of runs sweeps, and axes with their units.
 
+use std::sync::LazyLock;
+
 /// A unit, in captions and in names of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AxisUnit {
@@ -96,6 +98,17 @@ enum Values {
     /// Numbers in the unit of the axis, and the text in which a scenario has one instead of each `{}`.
     Numbers(&'static [&'static str], &'static str),
     Names(&'static [ValueName]),
+    /// Numbers in the unit of the axis, and for each what a scenario has for it: read from a table.
+    Rows(&'static LazyLock<Vec<ValueRow>>),
+}
+
+/// A number at the axis, and what a scenario has for it.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueRow {
+    /// The number, in the unit of the axis.
+    pub(crate) number: &'static str,
+    /// The values in a scenario.
+    pub(crate) written: String,
 }
 
 /// A value that is no number.
@@ -138,6 +151,19 @@ impl SweptParameter {
         }
     }
 
+    /// Parameters that follow from the number at the axis, row by row.
+    pub(crate) const fn rows(
+        path: &'static str,
+        rows: &'static LazyLock<Vec<ValueRow>>,
+        axis: Axis,
+    ) -> Self {
+        Self {
+            path,
+            values: Values::Rows(rows),
+            axis,
+        }
+    }
+
     pub(crate) const fn path(&self) -> &'static str {
         self.path
     }
@@ -147,6 +173,7 @@ impl SweptParameter {
         match self.values {
             Values::Numbers(numbers, _) => numbers.to_vec(),
             Values::Names(names) => names.iter().map(|name| name.id).collect(),
+            Values::Rows(rows) => rows.iter().map(|row| row.number).collect(),
         }
     }
 
@@ -158,23 +185,27 @@ impl SweptParameter {
                 numbers.iter().map(written).collect()
             }
             Values::Names(names) => names.iter().map(|name| name.written.to_owned()).collect(),
+            Values::Rows(rows) => rows.iter().map(|row| row.written.clone()).collect(),
         }
     }
 
     /// The place of each value on the axis: its number, or its position in the list if the values are
     /// names.
     pub(crate) fn places(&self) -> Vec<f64> {
+        let number = |text: &str| text.parse().unwrap_or(f64::NAN);
         match self.values {
-            Values::Numbers(numbers, _) => {
-                let number = |text: &&str| text.parse().unwrap_or(f64::NAN);
-                numbers.iter().map(number).collect()
-            }
+            Values::Numbers(numbers, _) => numbers.iter().map(|text| number(text)).collect(),
+            Values::Rows(rows) => rows.iter().map(|row| number(row.number)).collect(),
             Values::Names(names) => (0_u32..).map(f64::from).take(names.len()).collect(),
         }
     }
 
-    /// The name of the parameter's column in the data: its path, and the unit of its numbers.
+    /// The name of the parameter's column in the data: its path, and the unit of its numbers; that of the axis where
+    /// parameters follow from its numbers.
     pub(crate) fn column(&self) -> String {
+        if let Values::Rows(_) = self.values {
+            return self.axis.column();
+        }
         let path = self.path.replace('.', "_").replace(", ", "+");
         self.axis.unit.column(&path)
     }
@@ -188,7 +219,7 @@ impl SweptParameter {
     /// The label of an axis of names at `x`, empty between them. `None` on an axis of numbers.
     pub(crate) fn label_at(&self, x: f64) -> Option<&'static str> {
         match self.values {
-            Values::Numbers(..) => None,
+            Values::Numbers(..) | Values::Rows(_) => None,
             Values::Names(_) => Some(self.name_at(x).map_or("", |name| name.label)),
         }
     }

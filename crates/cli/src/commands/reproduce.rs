@@ -10,7 +10,8 @@ use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::sync::atomic::Ordering;
 use fulmar_reproduce::{
-    Attempt, OutputFile, PAPERS, Paper, PaperOutcome, Reproduction, few_runs, overview,
+    Attempt, ClaimVerdict, OutputFile, PAPERS, Paper, PaperOutcome, Reproduction, few_runs,
+    overview,
 };
 use fulmar_settings::suggestion;
 use fulmar_sim::experiment::ExperimentProgress;
@@ -38,6 +39,9 @@ Examples:
 
 What a paper describes and Fulmar has not is listed on its page (\"Not here\"). An interrupt leaves
 the papers that are finished, and no overview over half of them.
+
+The exit code is 1 if a goal is missed: the claims of `auto` are Fulmar's own goals. A paper's claim
+that comes out otherwise is a finding, and no failure.
 ";
 
 /// The arguments of `fulmar reproduce`.
@@ -171,6 +175,17 @@ struct Made {
     exit: Exit,
     /// Runs that broke a promise.
     broken: usize,
+    /// Goals that were missed, by the id of the claim.
+    missed: Vec<String>,
+}
+
+/// The goals that the runs do not show to be met, if the paper's claims are goals.
+fn missed_goals(paper: &Paper, outcome: &PaperOutcome) -> Vec<String> {
+    let claims = outcome.claims.iter().filter(|_| paper.states_goals());
+    claims
+        .filter(|claim| claim.verdict != ClaimVerdict::Reproduced)
+        .map(|claim| claim.id.clone())
+        .collect()
 }
 
 impl Place {
@@ -229,6 +244,7 @@ impl Place {
                 outcome: Err(problem),
                 exit,
                 broken: 0,
+                missed: Vec::new(),
             })
         };
         let results = match self
@@ -255,11 +271,17 @@ impl Place {
             Ok(outcome) => outcome,
             Err(error) => return failed(error.into(), Exit::Failed),
         };
+        let missed = missed_goals(self.reproduction.paper(), &outcome);
         match self.write(args, &outcome.files) {
             Ok(()) => Some(Made {
+                exit: if broken > 0 || !missed.is_empty() {
+                    Exit::Failed
+                } else {
+                    Exit::Done
+                },
                 outcome: Ok(outcome),
-                exit: if broken > 0 { Exit::Failed } else { Exit::Done },
                 broken,
+                missed,
             }),
             Err(error) => failed(error, Exit::Device),
         }
@@ -297,8 +319,17 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
                 paper.name, made.broken
             );
         }
-        if let Err(error) = &made.outcome {
-            eprintln!("fulmar: {}: {error:#}", paper.name);
+        match &made.outcome {
+            Err(error) => eprintln!("fulmar: {}: {error:#}", paper.name),
+            Ok(outcome) if !made.missed.is_empty() => {
+                let (missed, goals) = (made.missed.len(), outcome.claims.len());
+                let missed_goals = made.missed.join(", ");
+                eprintln!(
+                    "fulmar: {}: {missed} of {goals} goals are missed: {missed_goals}",
+                    paper.name
+                );
+            }
+            Ok(_) => {}
         }
         if made.exit != Exit::Done {
             worst = made.exit;
@@ -379,12 +410,39 @@ fn remove(path: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fulmar_reproduce::{AUTO, Checked};
 
     fn file(name: &str) -> OutputFile {
         OutputFile {
             name: name.to_owned(),
             text: "new".to_owned(),
         }
+    }
+
+    #[test]
+    fn a_goal_that_is_not_met_is_missed_and_a_claim_of_a_paper_is_a_finding() {
+        let claim = |id: &str, verdict| Checked {
+            id: id.to_owned(),
+            place: String::new(),
+            claim: String::new(),
+            verdict,
+            figure: String::new(),
+            comment: String::new(),
+            open: false,
+            changes: None,
+        };
+        let outcome = PaperOutcome {
+            claims: vec![
+                claim("met", ClaimVerdict::Reproduced),
+                claim("near", ClaimVerdict::Partly),
+                claim("far", ClaimVerdict::Not),
+            ],
+            figures: 0,
+            files: Vec::new(),
+            few: None,
+        };
+        assert_eq!(missed_goals(&AUTO, &outcome), ["near", "far"]);
+        assert!(missed_goals(PAPERS[0], &outcome).is_empty());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) const P99: Measure = Measure {
     quantity: Quantity::Other,
 };
 
-/// The octets of all that is sent forward and back, as the simulator counts it.
+/// The octets that the sender's machine puts on the wire, headers and its answers included.
 pub(super) const OCTETS: Measure = Measure {
     name: "sent_per_byte",
     unit: 1.0,

@@ -3,12 +3,13 @@
 use super::families::{BESIDE, DUE_150, DUE_300, THIN};
 use super::{beside, frontier, thin};
 use crate::figure::FigureSection;
-use crate::paper::{Absent, Paper};
+use crate::paper::{Absent, ClaimSource, Paper};
 
 /// `mode = "auto"` beside its goals.
 pub static AUTO: Paper = Paper {
     name: "auto",
     title: "Repair to order: the goals of mode auto, which are our own",
+    source: ClaimSource::OwnGoals,
     families: &[
         THIN,
         DUE_150,
@@ -50,8 +51,8 @@ pub static AUTO: Paper = Paper {
     ],
     absent: ABSENT,
     notes: &[
-        "No paper stands behind this page. Its claims are goals that issue 21 set for Fulmar before it was built, so *reproduced* means that a goal is met. How auto chooses stands in docs/models/auto.md.",
-        "Octets are those of packets that carry or repair messages, with all headers, forward.",
+        "No paper stands behind this page. Its claims are goals that were set for Fulmar before it was built. How auto chooses stands in docs/models/auto.md.",
+        "Octets are all that the sender's machine puts on the wire for one octet of message, all headers and its answers included.",
         "All of it is virtual time between two ends. Through gateways and over real links: docs/models/auto.md.",
     ],
 };
@@ -59,17 +60,17 @@ pub static AUTO: Paper = Paper {
 /// Goals that the page does not have.
 const ABSENT: &[Absent] = &[
     Absent {
-        place: "must 4 and must 5",
+        place: "goals 4 and 5",
         what: "Bulk alone, and requests and answers",
         instead: "docs/measurements has them: between gateways, beside TCP and QUIC.",
     },
     Absent {
-        place: "must 6",
+        place: "goal 6",
         what: "The other rows of the frontier",
         instead: "`scripts/fraction-vs-budget` runs all of them; docs/measurements/fraction-vs-budget.md has the result.",
     },
     Absent {
-        place: "must 7",
+        place: "goal 7",
         what: "500 random scenarios beside 93 fixed settings",
         instead: "`make auto-vs-fixed`; docs/models/auto.md has the result.",
     },

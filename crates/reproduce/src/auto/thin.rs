@@ -8,45 +8,45 @@ use crate::claims::{ClaimFinding, ClaimVerdict, PaperClaim};
 use crate::data::Data;
 use crate::figure::Figure;
 
-const MUST_1: &str = "Issue 21, must 1";
-const MUST_2: &str = "Issue 21, must 2";
+const GOAL_1: &str = "Goal 1";
+const GOAL_2: &str = "Goal 2";
 
 pub(super) const THIN_FIGURES: [Figure; 2] = [
     Figure::of(
         "thin-p99",
-        MUST_1,
+        GOAL_1,
         "Delay of 99 of 100 messages",
         &THIN,
         P99,
     ),
-    Figure::of("thin-octets", MUST_1, "Octets sent", &THIN, OCTETS),
+    Figure::of("thin-octets", GOAL_1, "Octets sent", &THIN, OCTETS),
 ];
 
 pub(super) const DUE_FIGURES: [Figure; 4] = [
     Figure::of(
         "due-150-in-time",
-        MUST_2,
+        GOAL_2,
         "In time, 150 ms",
         &DUE_150,
         IN_TIME,
     ),
     Figure::of(
         "due-150-octets",
-        MUST_2,
+        GOAL_2,
         "Octets sent, 150 ms",
         &DUE_150,
         OCTETS,
     ),
     Figure::of(
         "due-300-in-time",
-        MUST_2,
+        GOAL_2,
         "In time, 300 ms",
         &DUE_300,
         IN_TIME,
     ),
     Figure::of(
         "due-300-octets",
-        MUST_2,
+        GOAL_2,
         "Octets sent, 300 ms",
         &DUE_300,
         OCTETS,
@@ -112,7 +112,7 @@ pub(super) const DUE_CLAIMS: [PaperClaim; 5] = [
     ),
     PaperClaim {
         id: "better-than-fixed",
-        place: MUST_2,
+        place: GOAL_2,
         says: "More messages are in time with auto than with every fixed setting that sends no more octets.",
         criterion: "Reproduced if on each of the links and with both deadlines no fixed setting of the page that sends no more octets has a larger share in time; partly if on half of them. `make \
             auto-vs-fixed` has 93 settings and random scenarios (docs/models/auto.md).",
@@ -133,7 +133,7 @@ const fn thin(
 ) -> PaperClaim {
     PaperClaim {
         id,
-        place: MUST_1,
+        place: GOAL_1,
         says,
         criterion: P99_CRITERION,
         see: &["thin-p99", "thin-octets"],
@@ -148,7 +148,7 @@ const fn due(
 ) -> PaperClaim {
     PaperClaim {
         id,
-        place: MUST_2,
+        place: GOAL_2,
         says,
         criterion: SHARE_CRITERION,
         see: &[

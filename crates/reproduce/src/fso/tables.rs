@@ -27,12 +27,13 @@ use super::{
 use crate::family::Family;
 use crate::figure::{Figure, FigureSection};
 use crate::overlay::Overlay;
-use crate::paper::Paper;
+use crate::paper::{ClaimSource, Paper};
 
 /// The reproduction of the paper.
 pub static FSO: Paper = Paper {
     name: "fso",
     title: "Free-space optics: packet length, repetition and fades",
+    source: ClaimSource::Paper,
     families: &[
         AWGN_TESTBED,
         AWGN_KIODO,

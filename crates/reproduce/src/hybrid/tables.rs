@@ -6,7 +6,7 @@ use crate::airborne::{BIT_ERROR_RATE, SCENARIO, four_figures, octet_error_rate};
 use crate::family::{Family, FamilyLine};
 use crate::figure::{Figure, FigureSection};
 use crate::multi_mode::{absent, causes, claims_drawbacks, design};
-use crate::paper::Paper;
+use crate::paper::{ClaimSource, Paper};
 use crate::parameter::SweptParameter;
 
 pub(super) const TCP: &str = "TCP NewReno";
@@ -20,6 +20,7 @@ pub(super) const BOTH: &str = "AeroTP NACK+MACK";
 pub static HYBRID: Paper = Paper {
     name: "aerotp-hybrid",
     title: "AeroTP's error control: ARQ, FEC and both",
+    source: ClaimSource::Paper,
     families: &[
         MODES,
         MODES_10MS,

@@ -5,12 +5,13 @@ use super::figures::{CHAIN_FIGURES, HOP_FIGURES, LINK_FIGURES, WHY_FIGURES};
 use super::published::TABLE_1;
 use super::{claims_link, claims_transport, matrix};
 use crate::figure::FigureSection;
-use crate::paper::{Absent, Paper};
+use crate::paper::{Absent, ClaimSource, Paper};
 
 /// The reproduction of the slides.
 pub static LT_TCP: Paper = Paper {
     name: "lt-tcp",
     title: "Loss tolerance between link and transport: LT-TCP and LL-HARQ",
+    source: ClaimSource::Paper,
     families: &[
         SATURATED,
         SATURATED_100,

@@ -7,7 +7,7 @@ use super::{
 use crate::airborne::{BIT_ERROR_RATE, FIRST_ARRIVAL, SCENARIO, four_figures, overlaid};
 use crate::family::{Family, FamilyLine};
 use crate::figure::{Figure, FigureSection};
-use crate::paper::Paper;
+use crate::paper::{ClaimSource, Paper};
 use crate::parameter::{Axis, AxisUnit, SweptParameter};
 
 pub(super) const SETUP: &str = "setup";
@@ -28,6 +28,7 @@ pub(super) const DATAGRAM: &str = "AeroTP datagram";
 pub static MULTI_MODE: Paper = Paper {
     name: "aerotp-multi-mode",
     title: "AeroTP's modes against TCP and UDP",
+    source: ClaimSource::Paper,
     families: &[
         SETUP_FAMILY,
         causes::GAP_FAMILY,

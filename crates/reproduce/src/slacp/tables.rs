@@ -5,7 +5,7 @@ use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments};
 use crate::family::{Family, FamilyLine};
 use crate::figure::{Figure, FigureSection};
 use crate::measure::{Measure, Quantity, Statistic};
-use crate::paper::{Absent, Paper};
+use crate::paper::{Absent, ClaimSource, Paper};
 use crate::parameter::{AxisUnit, SweptParameter, ValueName};
 
 pub(super) const REFERENCE: &str = "reference TCP";
@@ -17,6 +17,7 @@ pub(super) const ENHANCED_SLACP: &str = "enhanced TCP, SLACP";
 pub static SLACP: Paper = Paper {
     name: "slacp",
     title: "SLACP: a link layer that spares TCP a satellite link's losses",
+    source: ClaimSource::Paper,
     families: &[
         CRA,
         RBDC,
