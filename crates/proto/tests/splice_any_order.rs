@@ -1,6 +1,6 @@
 //! Goals between two splicers: messages with a deadline come in any order, in time, once, or not at all.
 
-use super::splicers::{ECHO, Pair, SINK, Script, clean, pattern};
+use super::splicers::{ECHO, PEER, Pair, SINK, Script, clean, pattern};
 use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
@@ -9,6 +9,7 @@ use fulmar_proto::splice::{
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ThinRepair};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::Mode;
+use std::net::SocketAddr;
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -137,6 +138,29 @@ fn messages_with_a_deadline_overtake_lost_ones_and_those_that_are_late_are_count
     let lost = here.late_unsent + there.late_given_up + there.late_arrived;
     assert_eq!(lost, u64::from(MESSAGES) - in_time as u64);
     assert_eq!(there.duplicates, 0);
+}
+
+#[test]
+fn a_class_with_more_overhead_than_a_peer_takes_is_refused() {
+    let mut pair = Pair::new(&config(), clean(DELAY));
+    let mut open = |percent: u8, is_stream: bool| {
+        let thin = Some(ThinRepair::at_most(percent));
+        let class = FlowClass {
+            mode: Mode::HybridNackMack,
+            thin: thin.filter(|_| is_stream),
+            thin_messages: thin.filter(|_| !is_stream),
+            ..FlowClass::default()
+        };
+        let destination = SocketAddr::from(([192, 0, 2, 1], ECHO)).into();
+        let (now, splicer) = (pair.now, pair.sides[0].machine.app());
+        splicer.open(now, PEER, FlowKind::Stream, destination, class)
+    };
+    for is_stream in [true, false] {
+        assert!(open(100, is_stream).is_ok());
+        let refused = open(101, is_stream).expect_err("its peer would end it");
+        let told = refused.to_string();
+        assert!(told.contains("is 101 of a hundred"), "{told}");
+    }
 }
 
 #[test]

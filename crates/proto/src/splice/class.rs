@@ -3,7 +3,7 @@
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
 use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
-use crate::transport::aerotp::{Share, ThinRepair};
+use crate::transport::aerotp::{ConfigError, Share, ThinRepair};
 use crate::units::{ByteCount, Duration};
 use crate::wire::Mode;
 use crate::wire::aerotp::FecStrength;
@@ -59,6 +59,15 @@ impl FlowClass {
         } else {
             window
         }
+    }
+
+    /// Refuses a goal that no peer takes.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names it.
+    pub(super) fn checked(&self) -> Result<(), ConfigError> {
+        let mut goals = [self.thin, self.thin_messages].into_iter().flatten();
+        goals.try_for_each(|thin| thin.checked_for_peer())
     }
 
     /// The repair of a connection that carries a stream, which is worth nothing with holes; `general` is the gateway's.

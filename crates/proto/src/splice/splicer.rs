@@ -181,6 +181,7 @@ impl Splicer {
         if !suits(kind, class.mode) {
             return Err(OpenError::Mode(class.mode.name()));
         }
+        class.checked()?;
         if self.is_full() {
             return Err(OpenError::TooMany);
         }

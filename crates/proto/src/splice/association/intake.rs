@@ -81,6 +81,11 @@ impl Association {
             (SpliceRecord::Message(message), _) => {
                 self.note_activity(now);
                 let deadline = self.late_after(shared);
+                if let Way::AnyOrder { id, .. } = self.way
+                    && let Some(sent) = shared.endpoint.newest_stamp(id)
+                {
+                    self.inbox.note_transmission(sent);
+                }
                 let counters = shared.counters.classes.entry(self.class.id).or_default();
                 let pool = &mut shared.pool;
                 let is_first = self

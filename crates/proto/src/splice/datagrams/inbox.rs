@@ -43,6 +43,11 @@ pub(in super::super) struct Inbox {
 }
 
 impl Inbox {
+    /// Notes the transmission that brings the next message: its stamp, and its arrival.
+    pub(in super::super) const fn note_transmission(&mut self, sent: (u32, Instant)) {
+        self.lateness.note_transmission(sent);
+    }
+
     /// Takes a message, or a part of one, that arrived. Returns whether there is a message to fetch
     /// now and was none before.
     pub(in super::super) fn on_message(

@@ -219,16 +219,13 @@ fn decode_open(mut fields: Fields<'_>) -> Result<Open, MalformedRecord> {
 }
 
 /// The repair that a goal asks for; `None` if a later version says more about it.
-/// All of the data once more, in hundredths.
-const OVERHEAD_MAX: u8 = 100;
-
 fn decode_goal(fields: &mut Fields<'_>) -> Result<Option<ThinRepair>, MalformedRecord> {
     let (set, overhead) = (fields.octet()?, fields.octet()?);
     let (missed_millionths, micros) = (fields.u32()?, fields.u32()?);
     if set & !goal_flags::ALL != 0 {
         return Ok(None);
     }
-    if overhead > OVERHEAD_MAX {
+    if overhead > ThinRepair::OVERHEAD_PERCENT_MAX {
         return Err(fields.wrong("overhead"));
     }
     let plain = ThinRepair::at_most(overhead);

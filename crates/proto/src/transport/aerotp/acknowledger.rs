@@ -114,6 +114,11 @@ impl Acknowledger {
         self.marked |= marked;
     }
 
+    /// The newest of these timestamps, and the time at which it arrived.
+    pub(super) const fn newest_stamp(&self) -> Option<(u32, Instant)> {
+        self.echo
+    }
+
     /// The timestamp to echo.
     pub(super) fn echo(&self) -> u32 {
         self.echo.map_or(0, |(stamp, _)| stamp)

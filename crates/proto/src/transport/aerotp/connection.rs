@@ -207,6 +207,10 @@ impl Connection {
         self.sender.rtt().smoothed()
     }
 
+    pub(super) const fn newest_stamp(&self) -> Option<(u32, Instant)> {
+        self.receiver.newest_stamp()
+    }
+
     pub(super) fn rtt_min(&self) -> Option<Duration> {
         self.sender.rtt().min()
     }

@@ -164,6 +164,10 @@ impl Receiver {
         self.ring.next_expected()
     }
 
+    pub(super) const fn newest_stamp(&self) -> Option<(u32, Instant)> {
+        self.acks.newest_stamp()
+    }
+
     pub(super) const fn note_stamp(&mut self, now: Instant, stamp: u32, marked: bool) {
         self.acks.note_stamp(now, stamp, marked);
     }

@@ -49,6 +49,9 @@ enum Aim {
 }
 
 impl ThinRepair {
+    /// The most overhead of a flow's class: all of the data once more. The settings of a connection may have more.
+    pub const OVERHEAD_PERCENT_MAX: u8 = 100;
+
     /// The same with a goal that the repair is planned for. Without one, less than one message in a hundred waits for a second
     /// repetition. The share that may miss the deadline counts in steps of ten millionths, rounded down.
     ///
@@ -117,6 +120,24 @@ impl ThinRepair {
             ahead_quarters: pinned.ahead.get() - 1,
             times: pinned.times,
             put_off: 0,
+        })
+    }
+
+    /// Refuses what no peer takes as a flow's goal: it ends the connection that says so.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the overhead is more than [`ThinRepair::OVERHEAD_PERCENT_MAX`].
+    pub(crate) fn checked_for_peer(&self) -> Result<(), ConfigError> {
+        if self.overhead_percent <= Self::OVERHEAD_PERCENT_MAX {
+            return Ok(());
+        }
+        let problem = format!(
+            "is {} of a hundred; what is sent ahead or twice is as much as the data, at most",
+            self.overhead_percent
+        );
+        Err(ConfigError {
+            field: "overhead_percent",
+            problem,
         })
     }
 

@@ -4,7 +4,7 @@ use super::{AerotpEndpoint, Entry};
 use crate::machine::PathId;
 use crate::transport::aerotp::connection::Connection;
 use crate::transport::aerotp::{ConnectionId, Counters, PathRate, State};
-use crate::units::{ByteCount, Duration};
+use crate::units::{ByteCount, Duration, Instant};
 use std::collections::BTreeMap;
 
 /// Counters of datagrams that arrived and could not be used, by reason.
@@ -88,6 +88,11 @@ impl AerotpEndpoint {
     /// A connection's smoothed round-trip time.
     pub fn rtt(&self, id: ConnectionId) -> Option<Duration> {
         self.connection(id).and_then(Connection::rtt)
+    }
+
+    /// The stamp of the newest TPDU of a connection that arrived, and the time. The stamp may lack its highest four bits.
+    pub(crate) fn newest_stamp(&self, id: ConnectionId) -> Option<(u32, Instant)> {
+        self.connection(id).and_then(Connection::newest_stamp)
     }
 
     /// The shortest round trip that a connection has seen.
