@@ -6,7 +6,7 @@ local TYPES = {
     [128] = "GOAL",
 }
 local OPTIONAL = 128
-local HOSTS = { [1] = "name", [4] = "IPv4", [6] = "IPv6" }
+local HOSTS = { [1] = "name", [2] = "tunnel", [4] = "IPv4", [6] = "IPv6" }
 local HEARERS = { [0] = "this start", [1] = "an earlier start", [2] = "not known", [3] = "answered" }
 local REFUSED = {
     "refused", "unreachable", "timeout", "not_allowed", "name_unknown", "too_many", "forgotten", "invalid",
@@ -78,11 +78,14 @@ local function host(cursor)
     local field, length = f["host.ipv4"], 4
     if kind == 6 then
         field, length = f["host.ipv6"], 16
-    elseif kind == 1 then
+    elseif kind == 1 or kind == 2 then
         field, length = f["host.name"], cursor:left()
         local name = cursor:raw(cursor.at, cursor.stop)
         if length < 1 or length > 253 or name:find("[^%w%-_%.]") then
             cursor:fail("malformed", "host name")
+            return "?"
+        elseif kind == 2 and port > 1023 then
+            cursor:fail("malformed", "bucket")
             return "?"
         end
     elseif kind ~= 4 then

@@ -30,7 +30,7 @@ AT_ONCE = 4
 # Words that stand for a name of the reader's own.
 PLACEHOLDERS = {"HOST": "127.0.0.1"}
 # They run until somebody ends them.
-SERVER = re.compile(r"(sudo )?fulmar (recv|emulate(?! --help)|gateway -c|perf -s)|sudo ip netns exec \S+ iperf3 -s")
+SERVER = re.compile(r"(sudo )?fulmar (recv|emulate(?! --help)|gateway -c|perf -s)|sudo ip netns exec \S+ (iperf3 -s|fulmar up )")
 # Too long for a test: their reader's Ctrl-C comes after so many seconds, and they end with 130.
 INTERRUPTED = {
     "fulmar perf -c HOST": 2,

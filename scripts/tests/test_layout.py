@@ -72,8 +72,9 @@ class Layout(unittest.TestCase):
             "flows": {"config", "GatewayError", "Link", "repeats", "sockets"},
             "entries": {"config", "GatewayError", "flows", "sockets"},
             "exits": {"config", "flows", "sockets"},
+            "tunnels": {"config", "GatewayError", "flows", "sockets"},
             "peers": {"config", "Link", "sockets"},
-            "watch": {"config", "GatewayError", "Link", "flows", "peers"},
+            "watch": {"config", "GatewayError", "Link", "flows", "peers", "tunnels"},
         }
         rooms = {path.parent.name for path in gateway.glob("*/mod.rs")}
         self.assertEqual(rooms, may.keys(), "each room has its arrows here and in the ADR")

@@ -69,6 +69,8 @@ enum Command {
     Sim(commands::sim::SimArgs),
     /// Watch a running gateway: rates, loss and repair, delay, flows, decisions.
     Top(commands::top::TopArgs),
+    /// Bring a tunnel for any IP packet up, until Ctrl-C: a gateway whose file has one.
+    Up(commands::up::UpArgs),
 }
 
 /// The whole command, with the exit codes in the help of every subcommand.
@@ -141,6 +143,7 @@ fn main() -> ExitCode {
         Command::Send(args) => commands::send::run(&args, cli.verbose),
         Command::Sim(args) => commands::sim::run(&args),
         Command::Top(args) => commands::top::run(&args),
+        Command::Up(args) => commands::up::run(&args, cli.verbose),
     };
     match outcome {
         Ok(exit) => exit.into(),

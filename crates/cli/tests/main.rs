@@ -37,6 +37,7 @@ mod gateway_streams;
 mod gateway_top;
 mod gateway_traces;
 mod gateway_transparent;
+mod gateway_tunnel;
 mod gateway_wires;
 mod gateways;
 mod interrupted;

@@ -51,4 +51,5 @@ mod tcp_lab;
 mod thin_flows;
 mod thin_gateways;
 mod transfer_farewell;
+mod tunnel_tcp;
 mod udp_driver;

@@ -32,11 +32,15 @@ fn address() -> SocketAddr {
     ([198, 51, 100, 7], 4_914).into()
 }
 
-type Loss = Box<dyn Fn(Instant) -> f64>;
+pub(crate) type Loss = Box<dyn Fn(Instant) -> f64>;
 
 /// Two gateways' machines on a link with a queue without end.
-struct Gateways {
-    now: Instant,
+pub(crate) struct Gateways {
+    pub(crate) now: Instant,
+    /// The flow that the far end was asked for last.
+    pub(crate) accepted: Option<FlowId>,
+    /// Whether messages stay in their flows until somebody fetches them.
+    pub(crate) keeps_messages: bool,
     ends: [Session<Splicer>; 2],
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     flown: u64,
@@ -78,7 +82,7 @@ fn splicer(seed: u64) -> Splicer {
 }
 
 impl Gateways {
-    fn new(loss: Loss, seed: u64) -> Self {
+    pub(crate) fn new(loss: Loss, seed: u64) -> Self {
         let mut number = 0;
         let ends = noise().map(|config: SessionConfig| {
             number += 1;
@@ -89,6 +93,8 @@ impl Gateways {
         });
         let mut gateways = Self {
             now: Instant::START,
+            accepted: None,
+            keeps_messages: false,
             ends,
             flying: BTreeMap::new(),
             flown: 0,
@@ -106,11 +112,11 @@ impl Gateways {
         gateways
     }
 
-    fn splicer(&mut self, end: usize) -> &mut Splicer {
+    pub(crate) fn splicer(&mut self, end: usize) -> &mut Splicer {
         self.ends[end].inner_mut()
     }
 
-    fn counters(&mut self, end: usize) -> ClassCounters {
+    pub(crate) fn counters(&mut self, end: usize) -> ClassCounters {
         let classes = &self.splicer(end).counters().classes;
         classes.get(&ClassId(0)).copied().unwrap_or_default()
     }
@@ -119,7 +125,12 @@ impl Gateways {
         let now = self.now;
         let splicer = self.ends[end].inner_mut();
         match event {
-            FlowEvent::Requested { flow, .. } => splicer.connected(now, *flow, address()),
+            FlowEvent::Requested { flow, .. } => {
+                self.accepted = Some(*flow);
+                splicer.connected(now, *flow, address());
+            }
+            // Whoever carries packets both ways fetches them.
+            FlowEvent::Readable(_) if self.keeps_messages => {}
             FlowEvent::Readable(flow) => {
                 let flow = *flow;
                 while let Some(message) = splicer.poll_datagram(now, flow) {
@@ -136,7 +147,7 @@ impl Gateways {
         }
     }
 
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for end in 0..2 {
             loop {
                 let mut is_done = true;
@@ -187,7 +198,7 @@ impl Gateways {
         }
     }
 
-    fn run(&mut self, span: Duration) {
+    pub(crate) fn run(&mut self, span: Duration) {
         let until = self.now + span;
         loop {
             let arrival = self.flying.first_key_value().map(|((at, _), _)| *at);
@@ -221,8 +232,16 @@ impl Gateways {
     }
 
     fn open(&mut self, kind: FlowKind, class: FlowClass) -> FlowId {
+        self.open_to(address().into(), kind, class)
+    }
+
+    pub(crate) fn open_to(
+        &mut self,
+        destination: Destination,
+        kind: FlowKind,
+        class: FlowClass,
+    ) -> FlowId {
         let (now, peer) = (self.now, PEER.inner_path());
-        let destination = Destination::from(address());
         let opened = self.splicer(0).open(now, peer, kind, destination, class);
         self.settle();
         opened.expect("room for a flow")
@@ -248,7 +267,7 @@ struct Fates {
     delays: [f64; 4],
 }
 
-fn class(thin: Option<ThinRepair>) -> FlowClass {
+pub(crate) fn class(thin: Option<ThinRepair>) -> FlowClass {
     FlowClass {
         mode: Mode::HybridNackMack,
         thin,

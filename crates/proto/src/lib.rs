@@ -36,6 +36,7 @@ pub mod splice;
 pub mod timer;
 pub mod trace;
 pub mod transport;
+pub mod tunnel;
 pub mod units;
 pub mod wire;
 

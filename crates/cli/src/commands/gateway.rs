@@ -86,6 +86,21 @@ pub(crate) struct GatewayArgs {
     trace: Option<PathBuf>,
 }
 
+impl GatewayArgs {
+    /// Those of a gateway that runs as its file says.
+    pub(super) const fn of_file(config: PathBuf) -> Self {
+        Self {
+            config,
+            check: false,
+            print_rules: false,
+            log_format: LogFormat::Auto,
+            json: false,
+            capture: None,
+            trace: None,
+        }
+    }
+}
+
 /// The recordings that the command line asks for, and their files.
 #[derive(Clone, Debug)]
 struct Recordings {

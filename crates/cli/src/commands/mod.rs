@@ -24,5 +24,6 @@ mod service;
 pub(crate) mod sim;
 pub(crate) mod top;
 mod traces;
+pub(crate) mod up;
 mod watch;
 mod writable;

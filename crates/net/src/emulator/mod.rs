@@ -26,7 +26,6 @@
 
 mod config;
 mod direction;
-mod ecn;
 mod error;
 mod flows;
 mod in_flight;

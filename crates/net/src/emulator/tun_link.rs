@@ -2,7 +2,6 @@
 
 use super::config::TunLinkConfig;
 use super::direction::Direction;
-use super::ecn::{ecn, mark};
 use super::error::EmulatorError;
 use super::in_flight::InFlight;
 use super::report::{TUN_SCHEMA, TunReport};
@@ -13,6 +12,7 @@ use crate::tun::TunPort;
 use crate::wait::{Interest, Ready, WakeUp, wait};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::rng::Rng;
+use fulmar_proto::tunnel::{ecn_of, mark_arrived};
 use fulmar_proto::units::Instant;
 use std::io;
 use std::os::fd::AsFd;
@@ -166,7 +166,7 @@ impl TunLink {
                 break;
             };
             let packet = self.buffer.get(..len).unwrap_or_default();
-            let sent = ecn(packet);
+            let sent = ecn_of(packet);
             let now = self.clock.now();
             let mut arrivals = direction.admit(now, packet, sent);
             for arrival in [&mut arrivals.first, &mut arrivals.copy]
@@ -174,7 +174,7 @@ impl TunLink {
                 .flatten()
             {
                 if sent == Ecn::Capable && arrival.ecn == Ecn::Congested {
-                    mark(packet, &mut arrival.octets);
+                    mark_arrived(packet, &mut arrival.octets);
                 }
             }
             let overflow = self.in_flight.hold(to, arrivals);

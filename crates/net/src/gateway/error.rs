@@ -4,10 +4,11 @@ use crate::custody::StoreError;
 use crate::keeper::KeeperError;
 use crate::recording::RecordingError;
 use crate::session::{EpochError, KeyFileError, SessionConfigError};
+use crate::tun::TunError;
 use crate::udp::DriverError;
 use fulmar_proto::splice::SplicerConfigError;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Why a gateway does not start or cannot go on. Each prints with its causes as one line with the remedy.
@@ -60,6 +61,25 @@ pub enum GatewayError {
         carrier: String,
         /// The system's reason.
         source: io::Error,
+    },
+    /// The device of a tunnel cannot be had.
+    #[error("cannot make the device of tunnel `{tunnel}`")]
+    Tunnel {
+        /// The tunnel's name.
+        tunnel: String,
+        /// The reason, with the remedy.
+        source: TunError,
+    },
+    /// An address of a tunnel is an interface's already.
+    #[error(
+        "cannot give {address} to the device {device}: an interface of this machine has it already; write another \
+         address in [[tunnel]], or end what made that interface"
+    )]
+    TunnelAddress {
+        /// The address.
+        address: IpAddr,
+        /// The tunnel's device.
+        device: String,
     },
     /// A key cannot be read.
     #[error(transparent)]

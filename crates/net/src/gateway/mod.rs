@@ -1,4 +1,5 @@
-//! A gateway: ordinary TCP and UDP traffic in, AeroTP over a lossy link, ordinary traffic out.
+//! A gateway: ordinary TCP and UDP traffic in, AeroTP over a lossy link, ordinary traffic out. Tunnels carry any other
+//! protocol, packet by packet.
 //!
 //! ```text
 //! clients ─▶ entries ─▶ flows ─▶ Splicer ─▶ Session ─▶ UDP ~~ lossy link ~~ the same, backwards ─▶ exits
@@ -14,8 +15,9 @@
 //! ```text
 //! running -> entries -> flows -> sockets
 //!         -> exits   -> flows
+//!         -> tunnels -> flows
 //!         -> peers            -> sockets
-//!         -> watch   -> flows, peers
+//!         -> watch   -> flows, peers, tunnels
 //! ```
 
 mod carriers;
@@ -34,6 +36,7 @@ mod running;
 mod sockets;
 mod start;
 mod takeover;
+mod tunnels;
 mod watch;
 
 use crate::session::Session;

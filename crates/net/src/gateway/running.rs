@@ -9,12 +9,13 @@ use super::flows::{Floor, Keeping, Stream, Traffic};
 use super::peers::{PeerNames, Peers, TRY_AGAIN};
 use super::repeats::Repeats;
 use super::sockets::{Came, Poller, Resolver, Sockets, Target};
+use super::tunnels::{PacketFlow, Tunnels};
 use super::watch::{Seen, Status, Watch};
 use crate::session::{DatagramArrival, SessionEvent, source_octets};
 use crate::udp::{Application, Carrier, DatagramOrigin, Step};
 use fulmar_capture::GatewayEvent;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
-use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode};
+use fulmar_proto::splice::{FlowEvent, FlowId, Host, ResetCode};
 use fulmar_proto::transport::aerotp::RateSource;
 use fulmar_proto::units::{Duration, Instant, format_duration};
 use std::net::SocketAddr;
@@ -63,6 +64,7 @@ pub(super) struct Running {
     pub(super) ground: Ground,
     pub(super) entries: Entries,
     pub(super) exits: Exits,
+    pub(super) tunnels: Tunnels,
     pub(super) traffic: Traffic,
     pub(super) peers: Peers,
     pub(super) watch: Watch,
@@ -83,6 +85,7 @@ pub(super) struct Parts {
     pub(super) peer_names: PeerNames,
     pub(super) inbox: Receiver<Command>,
     pub(super) keeping: Keeping,
+    pub(super) tunnels: Tunnels,
 }
 
 impl Running {
@@ -90,6 +93,7 @@ impl Running {
         Self {
             entries: Entries::default(),
             exits: Exits::new(parts.resolver),
+            tunnels: parts.tunnels,
             traffic: Traffic::new(&parts.config, parts.keeping),
             peers: Peers::new(parts.peer_names),
             watch: Watch::default(),
@@ -127,6 +131,7 @@ impl Running {
             config: &self.ground.config,
             link,
             traffic: &self.traffic,
+            tunnels: &self.tunnels,
             peers: &self.peers,
             captured: self.watch.captured(),
             traced: self.watch.traced(),
@@ -206,6 +211,7 @@ impl Running {
                     entries.association_ready(floor, traffic, token);
                 }
                 Some(Target::Flow(id)) => traffic.socket_ready(id, *one),
+                Some(Target::Tunnel(place)) => self.tunnels.ready(floor, traffic, place),
                 Some(Target::Keeper) => traffic.keeping.look_now(now),
                 // It was closed in this very turn.
                 None => {}
@@ -226,6 +232,15 @@ impl Running {
                 class,
                 earlier,
             } => {
+                if let Host::Tunnel(tunnel) = &destination.host {
+                    let wish = PacketFlow {
+                        kind,
+                        tunnel,
+                        bucket: destination.port,
+                        class,
+                    };
+                    return self.tunnels.requested(floor, traffic, flow, peer, &wish);
+                }
                 let asked = Asked {
                     kind,
                     destination,
@@ -235,7 +250,13 @@ impl Running {
                 self.exits.requested(floor, traffic, flow, peer, asked);
             }
             FlowEvent::Connected { flow, bound } => connected(floor, traffic, flow, bound),
-            FlowEvent::Refused { flow, code } => refused(floor, traffic, flow, code),
+            FlowEvent::Refused { flow, code } => {
+                if let Some(flow) = traffic.flows.get(flow) {
+                    let to = (&flow.destination, flow.peer);
+                    self.tunnels.refused(now, floor.config, to, code);
+                }
+                refused(floor, traffic, flow, code);
+            }
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => traffic.flows.wake(flow),
             FlowEvent::Resume { flow, from } => traffic.resumed(floor, flow, from),
             FlowEvent::PeerFinished(id) => traffic.with_stream(id, Stream::far_finished),

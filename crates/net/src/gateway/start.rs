@@ -11,6 +11,7 @@ use super::link::{first_sizes, inner_paths, known_address, security_of, session_
 use super::peers::{KeptRates, PeerNames, index_of};
 use super::running::{Parts, Running};
 use super::sockets::{Poller, Resolver};
+use super::tunnels::Tunnels;
 use super::watch::{Watch, http};
 use crate::clock::Clock;
 use crate::descriptors;
@@ -210,6 +211,7 @@ impl Gateway {
         let entries = rules.into_iter().map(|rule| early(rule, has_keeper));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         let metrics = config.metrics.map(http::bind).transpose()?;
+        let tunnels = Tunnels::open(&config)?;
         ports_are_open(&config)?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
         for port in beside {
@@ -241,6 +243,7 @@ impl Gateway {
             peer_names,
             inbox,
             keeping,
+            tunnels,
         });
         let names = entries.iter().filter_map(|(rule, _)| rule.port_name());
         let kept = kept_ports::each(names);
@@ -255,6 +258,9 @@ impl Gateway {
             });
             open.collect::<Result<_, _>>()?
         };
+        let floor = &mut running.ground.floor(clock.now(), &mut link);
+        let watched = running.tunnels.watch(floor);
+        watched.map_err(system("watching the devices of tunnels"))?;
         running.watch = Watch::begin(clock, &running.ground.config, &mut link, carrier)?;
         if running.watch.has_trace() {
             running.traffic.newsbox.want();

@@ -26,6 +26,8 @@ pub struct TunEnd {
     pub device: String,
     /// Its addresses.
     pub addresses: Vec<InterfaceAddress>,
+    /// Networks that are reached through it, besides those of its addresses.
+    pub routes: Vec<InterfaceAddress>,
 }
 
 impl TunEnd {
@@ -34,8 +36,33 @@ impl TunEnd {
         place(self.namespace.as_deref())
     }
 
+    /// # Errors
+    /// [`TunError::Name`]: no interface can have that name.
+    pub fn check_device(name: &str) -> Result<(), TunError> {
+        named("an interface", name, DEVICE_NAME_MAX)
+    }
+
+    /// The arguments of `ip` that give a device that was made its addresses and routes, and take it up.
+    pub fn commands(&self) -> Vec<String> {
+        let name = &self.device;
+        // Without link-local addresses and multicast the kernel sends nothing of its own on the link:
+        // all packets that cross it, and that the counters count, were sent by programs.
+        let quiet = format!("link set dev {name} addrgenmode none multicast off");
+        let address = |address: &InterfaceAddress| {
+            // A damaged probe for duplicates would disable the address; there is no second neighbour.
+            let option = if address.ip().is_ipv6() { " nodad" } else { "" };
+            format!("address add {address} dev {name}{option}")
+        };
+        let route = |route: &InterfaceAddress| format!("route add {route} dev {name}");
+        core::iter::once(quiet)
+            .chain(self.addresses.iter().map(address))
+            .chain(core::iter::once(format!("link set dev {name} up")))
+            .chain(self.routes.iter().map(route))
+            .collect()
+    }
+
     fn check(&self) -> Result<(), TunError> {
-        named("an interface", &self.device, DEVICE_NAME_MAX)?;
+        Self::check_device(&self.device)?;
         self.namespace.as_ref().map_or(Ok(()), |name| {
             named("a network namespace", name, NAMESPACE_NAME_MAX)
         })
@@ -181,17 +208,9 @@ fn open_here(end: &TunEnd, mtu: u16, own_namespace: bool) -> Result<SyncDevice, 
             device: name.clone(),
             source,
         })?;
-    // Without link-local addresses and multicast the kernel sends nothing of its own on the link:
-    // all packets that cross it, and that the counters count, were sent by programs.
-    ip(&format!(
-        "link set dev {name} addrgenmode none multicast off"
-    ))?;
-    for address in &end.addresses {
-        // A damaged probe for duplicates would disable the address; there is no second neighbour.
-        let option = if address.ip().is_ipv6() { "nodad" } else { "" };
-        ip(&format!("address add {address} dev {name} {option}"))?;
+    for command in end.commands() {
+        ip(&command)?;
     }
-    ip(&format!("link set dev {name} up"))?;
     if own_namespace {
         for family in ["-4", "-6"] {
             let wanted = |address: &&InterfaceAddress| address.ip().is_ipv6() == (family == "-6");

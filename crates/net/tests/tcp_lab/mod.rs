@@ -94,6 +94,7 @@ pub(crate) fn lab(family: Family, link: &ChannelConfig, seed: u64) -> (Host, Ker
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let namespace = format!("fulmar-{}-{count}-tcp", std::process::id());
     let end = TunEnd {
+        routes: Vec::new(),
         namespace: Some(namespace.clone()),
         device: "fulmar0".to_owned(),
         addresses: vec![

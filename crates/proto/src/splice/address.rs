@@ -85,6 +85,9 @@ pub enum Host {
     Address(IpAddr),
     /// A host by its name, which the acceptor resolves.
     Name(HostName),
+    /// The tunnel of this name at the acceptor. The port is the bucket of the packets
+    /// ([`FlowBucket`](crate::tunnel::FlowBucket)).
+    Tunnel(HostName),
 }
 
 /// The place that a flow's acceptor connects to.
@@ -92,7 +95,7 @@ pub enum Host {
 pub struct Destination {
     /// The host.
     pub host: Host,
-    /// The TCP or UDP port.
+    /// The TCP or UDP port, or the bucket of a tunnel's packets.
     pub port: u16,
 }
 
@@ -110,6 +113,7 @@ impl fmt::Display for Destination {
         match &self.host {
             Host::Address(ip) => SocketAddr::new(*ip, self.port).fmt(f),
             Host::Name(name) => write!(f, "{name}:{}", self.port),
+            Host::Tunnel(name) => write!(f, "tunnel {name}, bucket {}", self.port),
         }
     }
 }

@@ -16,7 +16,7 @@ mod ending;
 mod intake;
 mod sending;
 
-use super::address::{Destination, FlowId};
+use super::address::{Destination, FlowId, Host};
 use super::class::FlowClass;
 use super::codes::{RefuseCode, ResetCode};
 use super::datagrams::{Inbox, Outbox};
@@ -29,6 +29,7 @@ use super::shared::Shared;
 use crate::machine::{Deadline, PathId};
 use crate::timer::{TimerKind, TimerTable};
 use crate::transport::aerotp::{ConnectionConfig, ConnectionId, ModeRules, Treatment};
+use crate::tunnel::Codel;
 use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::Mode;
 use any_order::GivenUp;
@@ -36,6 +37,10 @@ use core::net::SocketAddr;
 
 /// The time between repetitions of an opening that was answered.
 const OPEN_EVERY: Duration = Duration::from_secs(1);
+
+/// The least interval in which a queue of a tunnel's packets must drain. It is twice that of RFC 8289, section 4.2, since
+/// repair adds to the round trips inside (ADR 0036).
+const INTERVAL_MIN: Duration = Duration::from_millis(200);
 
 /// The way that records travel.
 #[derive(Debug)]
@@ -120,6 +125,8 @@ pub(super) struct Association {
     /// The messages that the present connection gave up, as far as they are counted.
     given_up: GivenUp,
     outbox: Outbox,
+    /// The rule for the queue of a tunnel's packets.
+    codel: Codel,
     inbox: Inbox,
     last_active: Instant,
     /// The far side may have forgotten the flow while the link was down, and was not heard since.
@@ -161,6 +168,7 @@ impl Association {
             owes_goal: false,
             given_up: GivenUp::default(),
             outbox: Outbox::default(),
+            codel: Codel::default(),
             inbox: Inbox::default(),
             last_active: now,
             doubted: false,
@@ -356,6 +364,16 @@ impl Association {
     pub(super) fn pause(&mut self, now: Instant, shared: &Shared) {
         let at = now + shared.config.reconnect_pause;
         self.timers.set(AssociationTimer::Reconnect, at);
+    }
+
+    /// The interval of the rule for the queue, where there is one: twice the shortest round trip of the path at least.
+    fn queue_interval(&self, shared: &Shared) -> Option<Duration> {
+        let Host::Tunnel(_) = self.destination.host else {
+            return None;
+        };
+        let id = self.connection();
+        let round_trip = id.and_then(|id| shared.endpoint.rtt_min(id));
+        Some(INTERVAL_MIN.max(round_trip.unwrap_or_default() * 2))
     }
 
     fn note_activity(&mut self, now: Instant) {

@@ -45,6 +45,10 @@ pub struct ClassCounters {
     pub late_arrived: u64,
     /// Messages not sent because too much was waiting.
     pub dropped_full: u64,
+    /// Packets of tunnels not sent, so that whoever sends them slows down: their queue never drained.
+    pub queue_dropped: u64,
+    /// Packets of tunnels marked instead, since their senders asked for marks.
+    pub queue_marked: u64,
     /// Messages not sent because they exceed the longest message of this class.
     pub dropped_oversize: u64,
     /// Messages not delivered because the driver did not fetch them in time.

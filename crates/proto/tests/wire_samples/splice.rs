@@ -70,6 +70,14 @@ fn opens() -> Vec<(String, SpliceRecord<'static>)> {
         ..open(name)
     };
     assert!(all.block.is_some());
+    let tunnel = Destination {
+        host: Host::Tunnel("air".parse().expect("samples are valid")),
+        port: 1_023,
+    };
+    let tunnel = Open {
+        kind: FlowKind::Datagrams,
+        ..open(tunnel)
+    };
     let plain = |at| SpliceRecord::Open(Box::new(open(destination(at))));
     vec![
         ("open, IPv4".to_owned(), plain("10.20.0.5:5000")),
@@ -77,6 +85,10 @@ fn opens() -> Vec<(String, SpliceRecord<'static>)> {
         (
             "open, a name and every option".to_owned(),
             SpliceRecord::Open(Box::new(all)),
+        ),
+        (
+            "open, a tunnel".to_owned(),
+            SpliceRecord::Open(Box::new(tunnel)),
         ),
     ]
 }
@@ -171,6 +183,7 @@ fn read_host(sample: &mut Sample, host: &Host, port: u16) {
         Host::Address(IpAddr::V4(ip)) => (4, "host.ipv4", ip.to_string()),
         Host::Address(IpAddr::V6(ip)) => (6, "host.ipv6", ip.to_string()),
         Host::Name(name) => (1, "host.name", name.to_string()),
+        Host::Tunnel(name) => (2, "host.name", name.to_string()),
     };
     sample.field("fulmar.splice.host_type", kind);
     sample.field("fulmar.splice.port", port);

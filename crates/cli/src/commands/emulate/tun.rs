@@ -67,6 +67,7 @@ impl EndArg {
             } else {
                 self.addresses
             },
+            routes: Vec::new(),
         }
     }
 }
@@ -200,6 +201,7 @@ fn default_end(namespace: &str, device: &str, host: u8) -> TunEnd {
         namespace: Some(namespace.to_owned()),
         device: device.to_owned(),
         addresses: addresses.into_iter().flatten().collect(),
+        routes: Vec::new(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Changes that a reload takes up, and those that need a restart.
 
 use super::carrier::CarrierChoice;
-use super::class::CustodyPlace;
-use super::settings::{GatewayConfig, PeerSettings};
+use super::class::{ClassRules, CustodyPlace};
+use super::settings::{GatewayConfig, PeerSettings, TunnelSettings};
 
 /// Whether a class keeps octets on disk, for which the store is opened at the start.
 fn keeps_on_disk(config: &GatewayConfig) -> bool {
@@ -30,6 +30,7 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
         keeps_on_disk(new) && !keeps_on_disk(running),
         "class (the first with custody = \"disk\")",
     );
+    check(tunnels_differ(running, new), "tunnel");
     check(running.limits != new.limits, "limits");
     check(running.metrics != new.metrics, "metrics.listen");
     check(running.capture != new.capture, "capture");
@@ -52,6 +53,21 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
     };
     check(new.peers.iter().any(has_other_paths), "peer.path");
     fixed
+}
+
+/// Whether tunnels differ in more than the classes of their packets.
+fn tunnels_differ(running: &GatewayConfig, new: &GatewayConfig) -> bool {
+    let device = |config: &GatewayConfig, tunnel: &TunnelSettings| {
+        let peer = config.peer_name(tunnel.peer).to_owned();
+        let same = TunnelSettings {
+            peer: 0,
+            classes: ClassRules::default(),
+            ..tunnel.clone()
+        };
+        (same, peer)
+    };
+    let was = running.tunnels.iter().map(|tunnel| device(running, tunnel));
+    !was.eq(new.tunnels.iter().map(|tunnel| device(new, tunnel)))
 }
 
 /// Whether peers are recognised by keys of the same kind.
@@ -82,6 +98,11 @@ pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
         merged.socks = new.socks;
         merged.transparent = new.transparent;
         merged.classes = new.classes;
+        for tunnel in &mut merged.tunnels {
+            let mut others = new.tunnels.iter();
+            let same = others.find(|other| other.device == tunnel.device);
+            tunnel.classes = same.map_or_else(ClassRules::default, |same| same.classes.clone());
+        }
         merged.forwards.iter_mut().for_each(|e| place(&mut e.peer));
         merged.socks.iter_mut().for_each(|e| place(&mut e.peer));
         merged

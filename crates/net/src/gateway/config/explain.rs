@@ -2,8 +2,7 @@
 
 use super::carrier::CarrierChoice;
 use super::class::{ClassRules, ClassSettings, CustodyPlace};
-use super::read::MTU_MIN;
-use super::settings::{EntryProtocol, GatewayConfig, PeerSettings, SecurityKind};
+use super::settings::{EntryProtocol, GatewayConfig, MTU_MIN, PeerSettings, SecurityKind};
 use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
 use core::fmt::Write;
@@ -355,6 +354,25 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             entry.listen,
             peer(entry.peer),
             classes(config, &entry.classes)
+        )?;
+    }
+    for tunnel in &config.tunnels {
+        let addresses: Vec<String> = tunnel.addresses.iter().map(ToString::to_string).collect();
+        let routes: Vec<String> = tunnel.routes.iter().map(ToString::to_string).collect();
+        let routes = match &routes[..] {
+            [] => String::new(),
+            networks => format!(" and {} behind it", networks.join(", ")),
+        };
+        writeln!(
+            out,
+            "any IP packet sent into the device {} ({}, at most {} octets) comes out of tunnel `{}` of `{}`, which reaches \
+             the device's networks{routes}; {}",
+            tunnel.device,
+            addresses.join(", "),
+            tunnel.mtu,
+            tunnel.name,
+            peer(tunnel.peer),
+            classes(config, &tunnel.classes)
         )?;
     }
     let tcp_dscp = config

@@ -2,11 +2,12 @@
 //!
 //! [`GatewayConfig::read`] turns the file into checked values, or into one error that names file, line,
 //! field and remedy. [`explain`] says it back in words. [`change`] lists what a reload may change.
-//! [`rules`] prints the kernel's rules for transparent entries. `docs/guide/gateway.md` documents every key.
+//! [`rules`] prints the kernel's rules for transparent entries, [`commands`] those that make tunnels' devices. `docs/guide/gateway.md` documents every key.
 
 mod carrier;
 pub mod change;
 mod class;
+pub mod commands;
 pub mod explain;
 mod keys;
 mod notation;
@@ -28,5 +29,5 @@ pub use read::RECORDING_MAX;
 pub(super) use settings::PEER_NAME_BYTES_MAX;
 pub use settings::{
     CustodySettings, Egress, EntryProtocol, Forward, GatewayConfig, Limits, LogLevel, PeerSettings,
-    SecurityKind, Socks, SocksLogin, Transparent,
+    SecurityKind, Socks, SocksLogin, Transparent, TunnelSettings,
 };

@@ -4,10 +4,10 @@ use super::carrier::CarrierChoice;
 use super::class::{self, ClassSettings, CustodyPlace, DEFAULT_CLASS};
 use super::notation::{Allow, Listen, Place};
 use super::path;
-use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent};
+use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent, tunnels};
 use super::settings::{
-    CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PEER_NAME_BYTES_MAX, PeerSettings,
-    SecurityKind,
+    CustodySettings, Egress, GatewayConfig, Limits, LogLevel, MTU_MAX, MTU_MIN,
+    PEER_NAME_BYTES_MAX, PeerSettings, SecurityKind,
 };
 use crate::custody::SyncPolicy;
 use crate::keeper::KeeperConfig;
@@ -30,6 +30,7 @@ const ROOT: Keys = &[&[
     "forward",
     "socks",
     "transparent",
+    "tunnel",
     "egress",
     "custody",
     "limits",
@@ -82,9 +83,6 @@ const CLASSES_MAX: usize = 254;
 /// The carrier's usual port.
 const LISTEN: &str = ":4914";
 const MTU: ByteCount = ByteCount(1_500);
-/// The IPv6 packet that every link carries (RFC 8200, section 5).
-pub(super) const MTU_MIN: ByteCount = ByteCount(1_280);
-const MTU_MAX: ByteCount = ByteCount(9_216);
 /// The usual group commit of custody on disk.
 const GROUP_COMMIT: Duration = Duration::from_millis(50);
 /// The least rate that may be named.
@@ -122,6 +120,7 @@ impl GatewayConfig {
         let forwards = forwards(&root, &names)?;
         let socks = socks(&root, &names)?;
         let transparent = transparent(&root, &names)?;
+        let tunnels = tunnels(&root, &names)?;
         let egress = egress(&root)?;
         let custody = custody(&root, &classes)?;
         let limits = limits(&root)?;
@@ -133,10 +132,11 @@ impl GatewayConfig {
             ),
             None => None,
         };
-        let no_entry = forwards.is_empty() && socks.is_empty() && transparent.is_empty();
+        let no_entry =
+            forwards.is_empty() && socks.is_empty() && transparent.is_empty() && tunnels.is_empty();
         if no_entry && egress.allow.is_empty() {
             let problem = "this gateway would carry nothing; add [[forward]], [[socks]] or \
-                           [[transparent]] for clients here, or allow = [...] in [egress] for \
+                           [[transparent]] for clients here, [[tunnel]] for any packet, or allow = [...] in [egress] for \
                            destinations here";
             return Err(root.wrong("forward", problem));
         }
@@ -176,6 +176,7 @@ impl GatewayConfig {
             forwards,
             socks,
             transparent,
+            tunnels,
             egress,
             custody,
             limits,

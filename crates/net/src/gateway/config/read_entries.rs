@@ -2,7 +2,13 @@
 
 use super::class::{ClassRules, ClassSettings, DEFAULT_CLASS};
 use super::notation::{Dscp, Listen, NotationError, Place, Ports};
-use super::settings::{EntryProtocol, Forward, PeerSettings, Socks, SocksLogin, Transparent};
+use super::settings::{
+    EntryProtocol, Forward, MTU_MAX, MTU_MIN, PeerSettings, Socks, SocksLogin, Transparent,
+    TunnelSettings,
+};
+use crate::tun::{InterfaceAddress, TunEnd};
+use fulmar_proto::splice::HostName;
+use fulmar_proto::units::ByteCount;
 use fulmar_settings::{Keys, SettingsError, TableReader, suggestion};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,6 +20,22 @@ const ROUTE: &[&str] = &["listen", "peer", "class", "class_by_port", "class_by_d
 const FORWARD: Keys = &[ROUTE, &["protocol", "to"]];
 const SOCKS: Keys = &[ROUTE, &["udp_class", "user", "password_file"]];
 const TRANSPARENT: Keys = &[ROUTE, &["protocol", "only_dscp"]];
+const TUNNEL: Keys = &[&[
+    "name",
+    "peer",
+    "device",
+    "address",
+    "routes",
+    "mtu",
+    "class",
+    "class_by_port",
+    "class_by_dscp",
+]];
+/// The usual name of a tunnel, and of its device.
+const TUNNEL_NAME: &str = "tunnel";
+const TUNNEL_DEVICE: &str = "tunnel0";
+/// The usual largest packet inside. Records are cut anywhere, so it need not be smaller than the path's.
+const TUNNEL_MTU: ByteCount = ByteCount(1_500);
 const PROTOCOLS: [(&str, EntryProtocol); 2] =
     [("tcp", EntryProtocol::Tcp), ("udp", EntryProtocol::Udp)];
 
@@ -156,6 +178,67 @@ pub(super) fn transparent(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec
         .iter()
         .map(one)
         .collect()
+}
+
+pub(super) fn tunnels(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<TunnelSettings>> {
+    let mut tunnels: Vec<TunnelSettings> = Vec::new();
+    for reader in root.tables("tunnel", TUNNEL)? {
+        let tunnel = tunnel(&reader, names)?;
+        let twin = |other: &TunnelSettings| other.peer == tunnel.peer && other.name == tunnel.name;
+        if tunnels.iter().any(|other| other.device == tunnel.device) {
+            let problem = format!(
+                "`{}` is another tunnel's; write device = \"tunnel1\"",
+                tunnel.device
+            );
+            return Err(reader.wrong("device", problem));
+        }
+        if tunnels.iter().any(twin) {
+            let problem = format!(
+                "`{}` is another tunnel's to that peer; give each its own",
+                tunnel.name
+            );
+            return Err(reader.wrong("name", problem));
+        }
+        tunnels.push(tunnel);
+    }
+    Ok(tunnels)
+}
+
+fn tunnel(reader: &TableReader<'_>, names: &Names<'_>) -> Read<TunnelSettings> {
+    let name = reader.text("name")?.unwrap_or(TUNNEL_NAME);
+    let name = name.parse::<HostName>();
+    let device = reader.text("device")?.unwrap_or(TUNNEL_DEVICE);
+    if let Err(error) = TunEnd::check_device(device) {
+        return Err(reader.wrong("device", error));
+    }
+    let networks = |key| reader.list(key, str::parse::<InterfaceAddress>);
+    let Some(addresses) = networks("address")?.filter(|list| !list.is_empty()) else {
+        let problem =
+            "is missing; write address = \"10.77.0.1/24\", in the network of the other end's";
+        return Err(reader.wrong("address", problem));
+    };
+    let routes = networks("routes")?.unwrap_or_default();
+    if let Some(route) = routes.iter().find(|route| route.network() != **route) {
+        let problem = format!(
+            "{route} is an address in a network; write {}",
+            route.network()
+        );
+        return Err(reader.wrong("routes", problem));
+    }
+    let mtu = reader.value_or("mtu", TUNNEL_MTU)?;
+    if !(MTU_MIN..=MTU_MAX).contains(&mtu) {
+        let problem = format!("is {mtu}; write {MTU_MIN} to {MTU_MAX}");
+        return Err(reader.wrong("mtu", problem));
+    }
+    Ok(TunnelSettings {
+        name: name.map_err(|error| reader.wrong("name", error))?,
+        peer: names.peer(reader)?,
+        device: device.to_owned(),
+        addresses,
+        routes,
+        mtu: u16::try_from(mtu.0).unwrap_or(u16::MAX),
+        classes: names.rules(reader, EntryProtocol::Udp)?,
+    })
 }
 
 /// Two entries at one port would be noticed only when the second is bound.

@@ -6,8 +6,9 @@ use super::notation::{Allow, Dscp};
 use super::path::PathSettings;
 use crate::custody::SyncPolicy;
 use crate::recording::RecordingConfig;
+use crate::tun::InterfaceAddress;
 use core::time::Duration;
-use fulmar_proto::splice::Destination;
+use fulmar_proto::splice::{Destination, HostName};
 use fulmar_proto::transport::aerotp::{RateSource, ThinRepair};
 use fulmar_proto::units::{ByteCount, FecStrength};
 use std::borrow::Cow;
@@ -173,6 +174,25 @@ pub struct Transparent {
     pub only_dscp: Vec<Dscp>,
 }
 
+/// `[[tunnel]]`: a device here whose packets come out of the peer's tunnel of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunnelSettings {
+    /// Its name, the same at both gateways.
+    pub name: HostName,
+    /// Index of the peer.
+    pub peer: usize,
+    /// The name of the device.
+    pub device: String,
+    /// The addresses of the device, with their networks.
+    pub addresses: Vec<InterfaceAddress>,
+    /// Networks behind the peer: they are routed into the device.
+    pub routes: Vec<InterfaceAddress>,
+    /// The largest packet.
+    pub mtu: u16,
+    /// The classes of its packets.
+    pub classes: ClassRules,
+}
+
 /// `[egress]`: what the peer's clients may reach from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
@@ -218,6 +238,9 @@ pub struct Limits {
 /// mend two wrong octets in each of a full datagram's six codewords (ADR 0033, section 5).
 const ARMOUR: FecStrength = FecStrength::from_words(6).expect("a few words");
 
+/// The IPv6 packet that every link carries (RFC 8200, section 5).
+pub(super) const MTU_MIN: ByteCount = ByteCount(1_280);
+pub(super) const MTU_MAX: ByteCount = ByteCount(9_216);
 /// The longest name of a peer, which is kept with each of its flows.
 pub(in crate::gateway) const PEER_NAME_BYTES_MAX: usize = 64;
 
@@ -289,6 +312,8 @@ pub struct GatewayConfig {
     pub forwards: Vec<Forward>,
     /// SOCKS5 proxies.
     pub socks: Vec<Socks>,
+    /// Tunnels.
+    pub tunnels: Vec<TunnelSettings>,
     /// Transparent entries.
     pub transparent: Vec<Transparent>,
     /// The destinations that may be reached from here.

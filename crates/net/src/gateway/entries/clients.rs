@@ -6,7 +6,6 @@ use super::socks::{Moved, Negotiation, codec, no_address};
 use crate::gateway::config::{ClassSettings, Dscp, GatewayConfig};
 use crate::gateway::flows::{Body, Floor, NewFlow, Party, Permit, Stream, Traffic, Wish, record};
 use crate::gateway::sockets::{Target, Token, is_own, kernel};
-use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowId, FlowKind, ResetCode, Role};
 use fulmar_proto::units::Duration;
 use socket2::SockRef;
@@ -169,28 +168,6 @@ pub(super) fn turn_away(floor: &mut Floor<'_>, reason: &'static str, stream: Tcp
     kernel::reset(stream);
 }
 
-pub(super) fn open(floor: &mut Floor<'_>, traffic: &mut Traffic, wish: &Wish) -> Option<FlowId> {
-    floor.report_link(wish.peer);
-    let path = PathId(u32::try_from(wish.peer).unwrap_or(u32::MAX));
-    let to = wish.to.clone();
-    match floor
-        .link
-        .inner_mut()
-        .open(floor.now, path, wish.kind, to, wish.class)
-    {
-        Ok(id) => Some(id),
-        Err(error) => {
-            let news = (&wish.to, error.to_string());
-            traffic.newsbox.not_opened(floor.now, wish.peer, news);
-            if let Some(skipped) = floor.repeats.may(floor.now, "open") {
-                let destination = &wish.to;
-                tracing::warn!(event = "flow_not_opened", %destination, %error, skipped);
-            }
-            None
-        }
-    }
-}
-
 /// The class that `rule` gives to a stream to `port`.
 pub(super) fn stream_class(
     config: &GatewayConfig,
@@ -218,7 +195,7 @@ fn open_stream(
         to,
         class: settings.flow,
     };
-    let Some(id) = open(floor, traffic, &wish) else {
+    let Some(id) = traffic.open(floor, &wish) else {
         return kernel::reset(stream);
     };
     let token = floor.sockets.token(Target::Flow(id));
@@ -279,7 +256,7 @@ pub(super) fn open_proxied(
     wish: Wish,
     (stream, ahead, permit): (TcpStream, usize, Permit),
 ) {
-    let Some(id) = open(floor, traffic, &wish) else {
+    let Some(id) = traffic.open(floor, &wish) else {
         let reply = codec::reply(codec::Reply::GeneralFailure, no_address());
         // The connection ends, whether the reply was sent or not.
         drop((&stream).write(&reply));

@@ -2,7 +2,7 @@
 
 use super::entrance::Entries;
 use super::entry::{Entry, Port, Rule, Way};
-use super::proxies::{class, open_messages};
+use super::proxies::class;
 use crate::gateway::flows::{
     Answers, Body, ClientKey, Floor, Flow, MESSAGES_PER_TURN, Messages, Traffic, Wish,
 };
@@ -111,7 +111,7 @@ impl Entries {
                 }
             },
         };
-        let id = open_messages(floor, traffic, wish, (side, permit))?;
+        let id = traffic.open_messages(floor, wish, (side, permit))?;
         watch_own(floor, traffic, id);
         if let Some(flow) = traffic.flows.get_mut(id) {
             flow.client = Some(key);

@@ -1,17 +1,15 @@
 //! SOCKS clients' UDP associations: the relays, and the flows behind them.
 
 use super::association::{Association, DESTINATIONS_MAX};
-use super::clients::open;
 use super::entrance::Entries;
 use super::entry::Rule;
 use super::socks::{codec, take_out};
 use crate::gateway::config::{ClassRules, Dscp, GatewayConfig};
 use crate::gateway::flows::{
-    Body, Client, Floor, MESSAGES_PER_TURN, Messages, NewFlow, Newcomer, Party, Permit, Traffic,
-    Wish,
+    Client, Floor, MESSAGES_PER_TURN, Messages, Newcomer, Party, Permit, Traffic, Wish,
 };
 use crate::gateway::sockets::{Target, Token};
-use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Role};
+use fulmar_proto::splice::{Destination, FlowClass, FlowKind, Role};
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 
@@ -144,7 +142,7 @@ impl Entries {
             }
             let permit = self.may_open(floor, traffic, wish.peer, client)?;
             let side = (Messages::Shared(Box::new(way?)), permit);
-            let id = open_messages(floor, traffic, wish, side)?;
+            let id = traffic.open_messages(floor, wish, side)?;
             if let Some(flow) = traffic.flows.get_mut(id) {
                 flow.association = Some(token);
             }
@@ -179,28 +177,4 @@ impl Entries {
             }
         }
     }
-}
-
-/// Opens a flow for messages.
-pub(super) fn open_messages(
-    floor: &mut Floor<'_>,
-    traffic: &mut Traffic,
-    wish: Wish,
-    (side, permit): (Messages, Permit),
-) -> Option<FlowId> {
-    let id = open(floor, traffic, &wish)?;
-    let new = NewFlow {
-        kind: wish.kind,
-        peer: wish.peer,
-        class: wish.class,
-        destination: wish.to,
-        proxied: false,
-        entered: true,
-        body: Body::Messages(side),
-        token: None,
-        permit,
-    };
-    traffic.flows.insert(floor.now, id, new);
-    traffic.opened(floor, id);
-    Some(id)
 }

@@ -81,6 +81,7 @@ pub(in crate::gateway) fn permitted(
     let name = match &destination.host {
         Host::Name(name) => Some(name.as_str()),
         Host::Address(_) => None,
+        Host::Tunnel(_) => return Vec::new(),
     };
     let port = destination.port;
     let by_name = name.is_some_and(|name| egress.allow.iter().any(|allow| allow.name(name, port)));

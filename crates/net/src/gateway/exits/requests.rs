@@ -92,6 +92,8 @@ impl Exits {
                     traffic.give_up(floor, id, RefuseCode::TooMany);
                 }
             }
+            // The tunnels have taken what is theirs.
+            Host::Tunnel(_) => traffic.give_up(floor, id, RefuseCode::NotAllowed),
         }
     }
 

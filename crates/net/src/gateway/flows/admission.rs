@@ -109,7 +109,9 @@ pub(in crate::gateway) struct Admission(Rc<RefCell<Table>>);
 fn parties(config: &GatewayConfig) -> Vec<Party> {
     let entered = (config.forwards.iter().map(|entry| entry.peer))
         .chain(config.socks.iter().map(|entry| entry.peer))
-        .chain(config.transparent.iter().map(|entry| entry.peer));
+        .chain(config.transparent.iter().map(|entry| entry.peer))
+        .chain(config.tunnels.iter().map(|tunnel| tunnel.peer));
+    let tunnels = config.tunnels.iter().map(|tunnel| tunnel.peer);
     let asking = if config.egress.allow.is_empty() {
         0..0
     } else {
@@ -117,7 +119,11 @@ fn parties(config: &GatewayConfig) -> Vec<Party> {
     };
     entered
         .map(|peer| Party::new(peer, Role::Opener))
-        .chain(asking.map(|peer| Party::new(peer, Role::Acceptor)))
+        .chain(
+            asking
+                .chain(tunnels)
+                .map(|peer| Party::new(peer, Role::Acceptor)),
+        )
         .collect()
 }
 

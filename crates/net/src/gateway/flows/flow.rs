@@ -3,7 +3,7 @@
 use super::admission::{Newcomer, Permit};
 use super::stream::Stream;
 use crate::gateway::sockets::{Here, Token};
-use fulmar_proto::splice::{ClassId, Destination, FlowClass, FlowId, FlowKind};
+use fulmar_proto::splice::{ClassId, Destination, FlowClass, FlowId, FlowKind, Host};
 use fulmar_proto::units::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, UdpSocket};
@@ -111,9 +111,10 @@ impl Flow {
 
     /// The protocol of its clients.
     pub(in crate::gateway) const fn protocol(&self) -> &'static str {
-        match self.kind {
-            FlowKind::Stream => "tcp",
-            FlowKind::Datagrams => "udp",
+        match (self.kind, &self.destination.host) {
+            (FlowKind::Stream, _) => "tcp",
+            (FlowKind::Datagrams, Host::Tunnel(_)) => "ip",
+            (FlowKind::Datagrams, _) => "udp",
         }
     }
 

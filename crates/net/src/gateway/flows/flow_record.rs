@@ -64,7 +64,7 @@ impl FlowRecord {
             peer: self.peer.clone(),
             host: match &self.destination.host {
                 Host::Address(ip) => ip.to_string(),
-                Host::Name(name) => name.to_string(),
+                Host::Name(name) | Host::Tunnel(name) => name.to_string(),
             },
             port: self.destination.port,
             mode: class.mode.name().to_owned(),

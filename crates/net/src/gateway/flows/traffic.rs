@@ -1,15 +1,16 @@
 //! All flows of a gateway, with what they share: their places, stores and keeper.
 
-use super::admission::Admission;
+use super::admission::{Admission, Permit};
 use super::custody::{Budget, Custody, MemoryCustody};
 use super::floor::Floor;
-use super::flow::{Body, ClientKey, Flow, Flows};
+use super::flow::{Body, ClientKey, Flow, Flows, Messages, NewFlow, Wish};
 use super::flow_record::FlowRecord;
 use super::keeping::Keeping;
 use super::news::{Happened, Newsbox};
 use super::stream::Stream;
 use crate::gateway::config::{ClassSettings, CustodyPlace, GatewayConfig};
 use crate::gateway::sockets::{Came, Token, kernel};
+use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, RefuseCode, ResetCode};
 use fulmar_proto::units::ByteCount;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +78,57 @@ impl Traffic {
                 self.keeping.custody(flow, None, class.keep, budget)
             }
         }
+    }
+
+    /// Opens a flow towards the far side; `None` if that is not possible, which is told.
+    pub(in crate::gateway) fn open(
+        &mut self,
+        floor: &mut Floor<'_>,
+        wish: &Wish,
+    ) -> Option<FlowId> {
+        floor.report_link(wish.peer);
+        let path = PathId(u32::try_from(wish.peer).unwrap_or(u32::MAX));
+        let to = wish.to.clone();
+        match floor
+            .link
+            .inner_mut()
+            .open(floor.now, path, wish.kind, to, wish.class)
+        {
+            Ok(id) => Some(id),
+            Err(error) => {
+                let news = (&wish.to, error.to_string());
+                self.newsbox.not_opened(floor.now, wish.peer, news);
+                if let Some(skipped) = floor.repeats.may(floor.now, "open") {
+                    let destination = &wish.to;
+                    tracing::warn!(event = "flow_not_opened", %destination, %error, skipped);
+                }
+                None
+            }
+        }
+    }
+
+    /// Opens a flow for messages between `side` and the far side.
+    pub(in crate::gateway) fn open_messages(
+        &mut self,
+        floor: &mut Floor<'_>,
+        wish: Wish,
+        (side, permit): (Messages, Permit),
+    ) -> Option<FlowId> {
+        let id = self.open(floor, &wish)?;
+        let new = NewFlow {
+            kind: wish.kind,
+            peer: wish.peer,
+            class: wish.class,
+            destination: wish.to,
+            proxied: false,
+            entered: true,
+            body: Body::Messages(side),
+            token: None,
+            permit,
+        };
+        self.flows.insert(floor.now, id, new);
+        self.opened(floor, id);
+        Some(id)
     }
 
     /// Notes that a flow has begun.

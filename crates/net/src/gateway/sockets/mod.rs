@@ -8,9 +8,7 @@ mod poller;
 mod resolver;
 mod watched;
 
-#[cfg(test)]
-pub(super) use own_address::listed;
-pub(super) use own_address::{innermost, is_own, special};
+pub(super) use own_address::{innermost, is_own, listed, special};
 pub(super) use packets::{Here, MESSAGE_MAX, Received};
 pub(super) use poller::{Came, Poller, Token};
 pub(super) use resolver::{Answer, Question, Resolver};

@@ -13,6 +13,8 @@ pub(in crate::gateway) enum Target {
     Association(Token),
     Flow(FlowId),
     Keeper,
+    /// The device of the tunnel in this place.
+    Tunnel(usize),
 }
 
 /// The poller, with the owners of the sockets that it watches.

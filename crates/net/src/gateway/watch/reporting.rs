@@ -9,6 +9,7 @@ use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Body, Flow, Traffic};
 use crate::gateway::peers::{Peers, RateReport, carrier_in_use, index_of};
+use crate::gateway::tunnels::Tunnels;
 use crate::recording::RecordingCounters;
 use crate::session::{DropReason, LinkState, RoundTripQuantiles, Wire};
 use fulmar_proto::splice::FlowId;
@@ -37,6 +38,7 @@ pub(in crate::gateway) struct Seen<'a> {
     pub(in crate::gateway) config: &'a GatewayConfig,
     pub(in crate::gateway) link: &'a Link,
     pub(in crate::gateway) traffic: &'a Traffic,
+    pub(in crate::gateway) tunnels: &'a Tunnels,
     pub(in crate::gateway) peers: &'a Peers,
     pub(in crate::gateway) captured: RecordingCounters,
     pub(in crate::gateway) traced: RecordingCounters,
@@ -68,6 +70,7 @@ impl Seen<'_> {
             custody_bytes,
             custody_damaged_bytes: self.traffic.keeping.damaged_bytes(),
             peers: peers.collect(),
+            tunnels: self.tunnels.reports(self.config).collect(),
             classes: status::classes(counters, |id| {
                 let name = self.config.class_name(id).into_owned();
                 (name, self.peers.repairs.of_class(id))

@@ -4,6 +4,7 @@
 pub use super::losses::{CauseFigures, LossFigures};
 use crate::gateway::peers::Decision;
 pub use crate::gateway::peers::{OutageReport, RateReport, RepairReport};
+pub use crate::gateway::tunnels::TunnelReport;
 use crate::session::{DamageCounts, DamageStatus, Passage};
 use fulmar_proto::damage::LengthBelief;
 use fulmar_proto::machine::TransmitKind;
@@ -301,6 +302,8 @@ pub struct ClassReport {
     pub messages_delivered: u64,
     /// Messages whose turn has passed at the peer and that it did not give to the far host, as it told.
     pub messages_undelivered: u64,
+    /// Packets of tunnels that were marked, so that their senders slow down.
+    pub messages_marked: u64,
     /// Messages lost for good, by cause.
     pub messages_lost: BTreeMap<&'static str, u64>,
     /// The last changes of its flows' repair, where it has a goal, the latest last.
@@ -355,7 +358,7 @@ pub struct FlowStatus {
     pub peer: String,
     /// Its class here.
     pub class: String,
-    /// `tcp` or `udp`.
+    /// `tcp`, `udp`, or `ip` for packets of a tunnel.
     pub protocol: &'static str,
     /// Whether its client came in here: `in`; else its server is reached from here: `out`.
     pub direction: &'static str,
@@ -389,6 +392,8 @@ pub struct Status {
     pub custody_damaged_bytes: u64,
     /// Peers.
     pub peers: Vec<PeerReport>,
+    /// Tunnels.
+    pub tunnels: Vec<TunnelReport>,
     /// Classes that had flows.
     pub classes: Vec<ClassReport>,
     /// The carrier's socket and the session.
@@ -441,11 +446,13 @@ pub(in crate::gateway) fn classes(
                 messages_undelivered: class
                     .messages_expected
                     .saturating_sub(class.messages_delivered),
+                messages_marked: class.queue_marked,
                 messages_lost: BTreeMap::from([
                     ("late_unsent", class.late_unsent),
                     ("late_given_up", class.late_given_up),
                     ("late_arrived", class.late_arrived),
                     ("full", class.dropped_full),
+                    ("queue", class.queue_dropped),
                     ("oversize", class.dropped_oversize),
                     ("unread", class.dropped_unread),
                     ("incomplete", class.dropped_incomplete),

@@ -110,6 +110,7 @@ impl Association {
     fn feed_stream(&mut self, now: Instant, shared: &mut Shared) {
         let answer = self.take_answer();
         let deadline = self.class.deadline;
+        let interval = self.queue_interval(shared);
         let counters = shared.counters.classes.entry(self.class.id).or_default();
         let Way::Stream(link) = &mut self.way else {
             return;
@@ -122,6 +123,10 @@ impl Association {
         while link.is_clear() {
             self.outbox
                 .drop_hopeless(now, deadline, WHOLE_MESSAGE_MAX, counters);
+            if let Some(interval) = interval {
+                self.outbox
+                    .keep_short(now, &mut self.codel, interval, counters);
+            }
             // A message of a stream has one part.
             let Some(message) = self.outbox.next(WHOLE_MESSAGE_MAX) else {
                 break;

@@ -3,9 +3,13 @@
 use super::super::counters::ClassCounters;
 use super::super::records::MessageRecord;
 use super::cost;
+use crate::tunnel::{Codel, CodelVerdict, mark_packet};
 use crate::units::{Duration, Instant};
 use std::collections::VecDeque;
 
+/// The time beyond an interval after which a tunnel's packet is dropped whatever the queue does: the least timeout of a
+/// TCP (RFC 6298, section 2.4).
+const STALE: Duration = Duration::from_secs(1);
 /// The most parts of a message: a part's index has one octet.
 const PARTS_MAX: usize = 256;
 
@@ -94,6 +98,36 @@ impl Outbox {
             } else {
                 counters.dropped_oversize += 1;
             }
+            self.pop();
+        }
+    }
+
+    /// Keeps the queue of a tunnel's packets short, before the first of them leaves: `codel` decides which are dropped
+    /// or marked. Call it once for each packet that leaves.
+    pub(in super::super) fn keep_short(
+        &mut self,
+        now: Instant,
+        codel: &mut Codel,
+        interval: Duration,
+        counters: &mut ClassCounters,
+    ) {
+        while let Some(first) = self.queue.front() {
+            let waited = now.saturating_since(first.taken_at);
+            // Nobody waits for it any more: senders repeat what is so late.
+            let is_stale = waited > STALE + interval;
+            let is_last = self.queue.len() == 1;
+            let verdict = codel.judge(now, waited, is_last, interval);
+            if !is_stale && verdict == CodelVerdict::Send {
+                return;
+            }
+            if !is_stale
+                && let Some(first) = self.queue.front_mut()
+                && mark_packet(&mut first.octets)
+            {
+                counters.queue_marked += 1;
+                return;
+            }
+            counters.queue_dropped += 1;
             self.pop();
         }
     }
@@ -244,6 +278,40 @@ mod tests {
         }
         assert_eq!(outbox.queue.len(), 100);
         assert_eq!(counters.dropped_full, 900);
+    }
+
+    /// One IPv4 packet each millisecond that asks for marks or does not, and a link that takes every second one.
+    fn kept_short(ecn: u8) -> (ClassCounters, Duration) {
+        let mut outbox = Outbox::default();
+        let mut counters = ClassCounters::default();
+        let mut codel = Codel::default();
+        let mut waited = Duration::ZERO;
+        let packet = [
+            0x45, ecn, 0, 20, 0, 0, 0, 0, 64, 47, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        ];
+        for ms in 0..4_000 {
+            let now = NOW + Duration::from_millis(ms);
+            outbox.push(now, &packet, 1 << 20, &mut counters);
+            if ms % 2 == 0 {
+                outbox.keep_short(now, &mut codel, Duration::from_millis(100), &mut counters);
+                waited = now.saturating_since(outbox.first_taken_at().expect("one waits"));
+                outbox.next(1_500).expect("one waits");
+                outbox.sent(1_500);
+            }
+        }
+        (counters, waited)
+    }
+
+    #[test]
+    fn packets_that_ask_for_marks_are_marked_before_any_is_dropped() {
+        let (plain, _) = kept_short(0);
+        assert_eq!(plain.queue_marked, 0);
+        assert!(plain.queue_dropped > 40, "{plain:?}");
+        let (capable, waited) = kept_short(2);
+        assert!(capable.queue_marked > 40, "{capable:?}");
+        // A sender that does not heed the marks: its packets are dropped once they are stale.
+        assert!(waited <= STALE + Duration::from_millis(100), "{waited:?}");
+        assert!(capable.queue_dropped > 0, "{capable:?}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::splice::address::{Destination, FlowId, FlowKind, Host, HostName};
 use crate::splice::class::ClassId;
 use crate::splice::codes::{RefuseCode, ResetCode};
 use crate::transport::aerotp::ThinRepair;
+use crate::tunnel::FLOW_BUCKETS;
 use crate::units::Duration;
 use crate::wire::aerotp::FecStrength;
 use core::net::{IpAddr, SocketAddr};
@@ -285,7 +286,7 @@ fn decode_address(fields: &mut Fields<'_>) -> Result<SocketAddr, MalformedRecord
 
 fn decode_destination(fields: &mut Fields<'_>) -> Result<Destination, MalformedRecord> {
     let (family, port) = (fields.octet()?, fields.u16()?);
-    if family != host::NAME {
+    if !matches!(family, host::NAME | host::TUNNEL) {
         let host = Host::Address(decode_ip(fields, family)?);
         fields.end()?;
         return Ok(Destination { host, port });
@@ -293,10 +294,12 @@ fn decode_destination(fields: &mut Fields<'_>) -> Result<Destination, MalformedR
     let text = core::str::from_utf8(fields.rest).ok();
     let name = text.and_then(|text| text.parse::<HostName>().ok());
     let name = name.ok_or_else(|| fields.wrong("host name"))?;
-    Ok(Destination {
-        host: Host::Name(name),
-        port,
-    })
+    let host = match family {
+        host::NAME => Host::Name(name),
+        _ if port < FLOW_BUCKETS => Host::Tunnel(name),
+        _ => return Err(fields.wrong("bucket")),
+    };
+    Ok(Destination { host, port })
 }
 
 fn decode_ask(mut fields: Fields<'_>) -> Result<Vec<Question>, MalformedRecord> {

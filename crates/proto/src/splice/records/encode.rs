@@ -2,7 +2,7 @@
 
 use super::{BODY_BYTES_MAX, HEADER_BYTES, Hearer, MessageRecord, Open, SpliceRecord, kind};
 use crate::repair::{Deliver, DeliveryOrder};
-use crate::splice::address::{FlowKind, Host};
+use crate::splice::address::{FlowKind, Host, HostName};
 use crate::transport::aerotp::ThinRepair;
 use core::net::{IpAddr, SocketAddr};
 
@@ -29,6 +29,7 @@ pub(super) mod goal_flags {
 /// The kinds of host fields.
 pub(super) mod host {
     pub(in super::super) const NAME: u8 = 1;
+    pub(in super::super) const TUNNEL: u8 = 2;
     pub(in super::super) const V4: u8 = 4;
     pub(in super::super) const V6: u8 = 6;
 }
@@ -157,12 +158,15 @@ fn encode_open(open: &Open, out: &mut Vec<u8>) {
     out.extend_from_slice(&open.kept_from.to_be_bytes());
     match &open.destination.host {
         Host::Address(ip) => encode_address(SocketAddr::new(*ip, open.destination.port), out),
-        Host::Name(name) => {
-            out.push(host::NAME);
-            out.extend_from_slice(&open.destination.port.to_be_bytes());
-            out.extend_from_slice(name.as_str().as_bytes());
-        }
+        Host::Name(name) => encode_name(host::NAME, open.destination.port, name, out),
+        Host::Tunnel(name) => encode_name(host::TUNNEL, open.destination.port, name, out),
     }
+}
+
+fn encode_name(kind: u8, port: u16, name: &HostName, out: &mut Vec<u8>) {
+    out.push(kind);
+    out.extend_from_slice(&port.to_be_bytes());
+    out.extend_from_slice(name.as_str().as_bytes());
 }
 
 fn encode_address(address: SocketAddr, out: &mut Vec<u8>) {

@@ -4,6 +4,7 @@
 use super::*;
 use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use crate::splice::address::{Host, HostName};
+use crate::tunnel::FLOW_BUCKETS;
 use core::fmt::Write as _;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::num::NonZeroU8;
@@ -28,9 +29,15 @@ prop_compose! {
 
 prop_compose! {
     fn any_destination()(
-        host in prop_oneof![any_ip().prop_map(Host::Address), any_name().prop_map(Host::Name)],
+        host in prop_oneof![
+            any_ip().prop_map(Host::Address),
+            any_name().prop_map(Host::Name),
+            any_name().prop_map(Host::Tunnel),
+        ],
         port: u16,
     ) -> Destination {
+        let is_tunnel = matches!(host, Host::Tunnel(_));
+        let port = if is_tunnel { port % FLOW_BUCKETS } else { port };
         Destination { host, port }
     }
 }
@@ -317,6 +324,14 @@ fn values_that_a_field_may_not_have_are_malformed() {
     assert_eq!(malformed(1, &octets[HEADER_BYTES..]), value("host name"));
     octets.truncate(last - 2);
     assert_eq!(malformed(1, &octets[HEADER_BYTES..]), value("host name"));
+    let mut tunnel = open();
+    tunnel.destination = Destination {
+        host: Host::Tunnel("a".parse().expect("a name")),
+        port: FLOW_BUCKETS,
+    };
+    let mut octets = Vec::new();
+    SpliceRecord::Open(Box::new(tunnel)).encode(&mut octets);
+    assert_eq!(malformed(1, &octets[HEADER_BYTES..]), value("bucket"));
     let part = MalformedRecord::Value {
         kind: 8,
         field: "part index",

@@ -260,7 +260,7 @@ pub fn wrap(source: &Destination, message: &[u8]) -> Vec<u8> {
     let mut out = vec![0, 0, 0];
     match &source.host {
         Host::Address(ip) => push_address(&mut out, SocketAddr::new(*ip, source.port)),
-        Host::Name(name) => {
+        Host::Name(name) | Host::Tunnel(name) => {
             let name = name.as_str().as_bytes();
             out.push(3);
             // A host name has at most 253 octets.

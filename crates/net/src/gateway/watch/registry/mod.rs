@@ -10,6 +10,7 @@ mod flows;
 mod peers;
 mod select;
 mod transport;
+mod tunnels;
 
 pub use document::document;
 pub(in crate::gateway) use entry::escaped;
@@ -20,8 +21,9 @@ pub(in crate::gateway) use entry::{Sample, Value};
 pub const PREFIX: &str = "fulmar";
 
 /// The groups in report order, each with its heading.
-static GROUPS: [(&str, &[Entry]); 4] = [
+static GROUPS: [(&str, &[Entry]); 5] = [
     ("Flows and classes", flows::ENTRIES),
+    ("Tunnels", tunnels::ENTRIES),
     ("Peers and links", peers::ENTRIES),
     ("AeroTP", transport::ENTRIES),
     ("Carrier and gateway", carrier::ENTRIES),

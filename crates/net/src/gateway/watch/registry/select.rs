@@ -2,7 +2,7 @@
 
 use super::super::snapshots::Snapshot;
 use super::super::status::{
-    ClassReport, DamagedDirection, DirectionStatus, PeerReport, TransportReport,
+    ClassReport, DamagedDirection, DirectionStatus, PeerReport, TransportReport, TunnelReport,
 };
 use super::super::tally::{Loss, PeerWindow, Window};
 use super::entry::{Sample, Value};
@@ -55,6 +55,26 @@ pub(super) fn of_classes_by(
     for class in &snapshot.status.classes {
         for (what, count) in counts(class) {
             samples.push(sample([&class.name, what], Value::Count(*count)));
+        }
+    }
+    samples
+}
+
+pub(super) fn of_tunnels(snapshot: &Snapshot, value: impl Fn(&TunnelReport) -> u64) -> Vec<Sample> {
+    let tunnels = snapshot.status.tunnels.iter();
+    tunnels
+        .map(|tunnel| sample([&tunnel.device], Value::Count(value(tunnel))))
+        .collect()
+}
+
+pub(super) fn of_tunnels_by(
+    snapshot: &Snapshot,
+    counts: impl Fn(&TunnelReport) -> &Counts,
+) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for tunnel in &snapshot.status.tunnels {
+        for (what, count) in counts(tunnel) {
+            samples.push(sample([&tunnel.device, what], Value::Count(*count)));
         }
     }
     samples

@@ -3,12 +3,14 @@
 //! Sources: RFC 3168 section 5 (the field), RFC 791 section 3.1 and RFC 8200 section 3 (where it is),
 //! RFC 1624 section 3 (updating the header checksum).
 
-use fulmar_proto::machine::Ecn;
+use crate::machine::Ecn;
 
 const CONGESTED: u8 = 0b11;
+/// The octets of a header that marking reads: up to IPv4's header checksum.
+const MARKED_OCTETS: usize = 12;
 
 /// The ECN field of `packet`; other octets than an IP packet's count as not capable.
-pub(super) fn ecn(packet: &[u8]) -> Ecn {
+pub fn ecn_of(packet: &[u8]) -> Ecn {
     match field(packet) {
         Some(0) | None => Ecn::NotCapable,
         Some(CONGESTED) => Ecn::Congested,
@@ -18,7 +20,7 @@ pub(super) fn ecn(packet: &[u8]) -> Ecn {
 
 /// Marks `arrived` as having met a queue. `arrived` is `sent` with bit errors. The bits that marking changes in
 /// `sent` are inverted in `arrived`, so that each error stays an error.
-pub(super) fn mark(sent: &[u8], arrived: &mut [u8]) {
+pub fn mark_arrived(sent: &[u8], arrived: &mut [u8]) {
     let Some(field) = field(sent) else { return };
     let change = field ^ CONGESTED;
     match sent.first().map(|first| first >> 4) {
@@ -41,6 +43,16 @@ pub(super) fn mark(sent: &[u8], arrived: &mut [u8]) {
     }
 }
 
+/// Marks `packet` as having met a queue; `false` if its sender did not ask for marks, and then it is left alone.
+pub fn mark_packet(packet: &mut [u8]) -> bool {
+    if ecn_of(packet) == Ecn::NotCapable {
+        return false;
+    }
+    let header: Vec<u8> = packet.iter().take(MARKED_OCTETS).copied().collect();
+    mark_arrived(&header, packet);
+    true
+}
+
 fn invert(octets: &mut [u8], at: usize, bits: u8) {
     if let Some(octet) = octets.get_mut(at) {
         *octet ^= bits;
@@ -58,7 +70,7 @@ fn field(packet: &[u8]) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulmar_proto::rng::Rng;
+    use crate::rng::Rng;
 
     /// A sound IPv4 header of 20 octets; `rest` fills the fields.
     fn ipv4(rest: &[u8; 18], ecn: u8) -> Vec<u8> {
@@ -87,11 +99,11 @@ mod tests {
             let mut rest = [0; 18];
             rng.fill(&mut rest);
             let sent = ipv4(&rest, 1 + u8::from(case % 2 == 1));
-            assert_eq!((sum(&sent), ecn(&sent)), (0xFFFF, Ecn::Capable));
+            assert_eq!((sum(&sent), ecn_of(&sent)), (0xFFFF, Ecn::Capable));
             let mut arrived = sent.clone();
-            mark(&sent, &mut arrived);
+            mark_arrived(&sent, &mut arrived);
             assert_eq!(sum(&arrived), 0xFFFF, "{sent:02x?} became {arrived:02x?}");
-            assert_eq!(ecn(&arrived), Ecn::Congested);
+            assert_eq!(ecn_of(&arrived), Ecn::Congested);
             assert_eq!(arrived[2..10], sent[2..10]);
         }
     }
@@ -100,11 +112,11 @@ mod tests {
     fn marking_repairs_no_bit_error_and_makes_none() {
         let sent = ipv4(&[7; 18], 2);
         let mut sound = sent.clone();
-        mark(&sent, &mut sound);
+        mark_arrived(&sent, &mut sound);
         for bit in 0..sent.len() * 8 {
             let mut arrived = sent.clone();
             arrived[bit / 8] ^= 1 << (bit % 8);
-            mark(&sent, &mut arrived);
+            mark_arrived(&sent, &mut arrived);
             let wrong: u32 = arrived
                 .iter()
                 .zip(&sound)
@@ -118,19 +130,30 @@ mod tests {
     fn ipv6_is_marked_in_its_traffic_class() {
         let mut packet = vec![0; 40];
         packet[..4].copy_from_slice(&[0x6A, 0x9B, 0xCD, 0xEF]);
-        assert_eq!(ecn(&packet), Ecn::Capable);
+        assert_eq!(ecn_of(&packet), Ecn::Capable);
         let sent = packet.clone();
-        mark(&sent, &mut packet);
+        mark_arrived(&sent, &mut packet);
         assert_eq!(packet[..4], [0x6A, 0xBB, 0xCD, 0xEF]);
-        assert_eq!(ecn(&packet), Ecn::Congested);
+        assert_eq!(ecn_of(&packet), Ecn::Congested);
+    }
+
+    #[test]
+    fn a_packet_is_marked_in_place_if_its_sender_asked_for_marks() {
+        let mut capable = ipv4(&[7; 18], 2);
+        assert!(mark_packet(&mut capable));
+        assert_eq!((sum(&capable), ecn_of(&capable)), (0xFFFF, Ecn::Congested));
+        let plain = ipv4(&[7; 18], 0);
+        let mut packet = plain.clone();
+        assert!(!mark_packet(&mut packet));
+        assert_eq!(packet, plain);
     }
 
     #[test]
     fn what_is_no_ip_packet_is_left_alone() {
         for packet in [&[][..], &[0x45], &[0x60], &[0x12, 0x34]] {
             let mut arrived = packet.to_vec();
-            assert_eq!(ecn(packet), Ecn::NotCapable);
-            mark(packet, &mut arrived);
+            assert_eq!(ecn_of(packet), Ecn::NotCapable);
+            mark_arrived(packet, &mut arrived);
             assert_eq!(arrived, packet);
         }
     }

@@ -1,0 +1,257 @@
+//! The way of packets between devices and flows.
+
+use super::device::{Device, TunnelReport, WayOut};
+use crate::gateway::GatewayError;
+use crate::gateway::config::{ClassRules, Dscp, GatewayConfig, TunnelSettings};
+use crate::gateway::flows::{
+    Body, Floor, MESSAGES_PER_TURN, Messages, NewFlow, Party, Traffic, Wish,
+};
+use crate::gateway::sockets::Target;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::splice::{
+    ClassId, Destination, FlowClass, FlowId, FlowKind, Host, HostName, RefuseCode, Role,
+};
+use fulmar_proto::tunnel::{FlowBucket, InnerPacket, limit_mss};
+use fulmar_proto::units::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+/// The pause after a peer has said that it has no such tunnel.
+const REFUSED_PAUSE: Duration = Duration::from_secs(1);
+
+/// One tunnel.
+#[derive(Debug)]
+struct Tunnel {
+    device: Rc<Device>,
+    /// The flow of each class and bucket. One that is over stays until its bucket has a packet again.
+    flows: BTreeMap<(ClassId, u16), FlowId>,
+    refused_until: Option<Instant>,
+}
+
+/// The tunnels of a gateway, in the order of the configuration.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct Tunnels {
+    all: Vec<Tunnel>,
+}
+
+/// A wish of the peer for a flow of packets.
+#[derive(Debug)]
+pub(in crate::gateway) struct PacketFlow<'a> {
+    pub(in crate::gateway) kind: FlowKind,
+    pub(in crate::gateway) tunnel: &'a HostName,
+    pub(in crate::gateway) bucket: u16,
+    pub(in crate::gateway) class: FlowClass,
+}
+
+impl Tunnels {
+    /// Makes the devices.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: a device or an address cannot be had. Nothing is left behind.
+    pub(in crate::gateway) fn open(config: &GatewayConfig) -> Result<Self, GatewayError> {
+        let open = |settings: &TunnelSettings| {
+            Ok(Tunnel {
+                device: Device::open(settings)?,
+                flows: BTreeMap::new(),
+                refused_until: None,
+            })
+        };
+        let all = config.tunnels.iter().map(open);
+        Ok(Self {
+            all: all.collect::<Result<_, GatewayError>>()?,
+        })
+    }
+
+    /// Watches the devices for packets.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(in crate::gateway) fn watch(&self, floor: &mut Floor<'_>) -> std::io::Result<()> {
+        for (place, tunnel) in self.all.iter().enumerate() {
+            let token = floor.sockets.token(Target::Tunnel(place));
+            floor.sockets.poller.watch_level(&*tunnel.device, token)?;
+        }
+        Ok(())
+    }
+
+    /// The report on each tunnel.
+    pub(in crate::gateway) fn reports<'a>(
+        &'a self,
+        config: &'a GatewayConfig,
+    ) -> impl Iterator<Item = TunnelReport> + 'a {
+        let all = self.all.iter().zip(&config.tunnels);
+        all.map(|(tunnel, settings)| {
+            let peer = config.peer_name(settings.peer);
+            tunnel.device.report(settings, peer)
+        })
+    }
+
+    /// Takes the packets that wait in the device of the tunnel in this place.
+    pub(in crate::gateway) fn ready(
+        &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
+        place: usize,
+    ) {
+        let Some(tunnel) = self.all.get_mut(place) else {
+            return;
+        };
+        let mut buffer = core::mem::take(&mut traffic.scratch);
+        for _ in 0..MESSAGES_PER_TURN {
+            match tunnel.device.receive(&mut buffer) {
+                Ok(Some(len)) => tunnel.enter(floor, traffic, place, &mut buffer[..len]),
+                Ok(None) => break,
+                Err(error) => {
+                    // Somebody has removed the device: it would be ready for ever.
+                    drop(floor.sockets.poller.pause(&*tunnel.device));
+                    let device = floor.config.tunnels.get(place).map(|it| it.device.as_str());
+                    tracing::error!(event = "tunnel_device_lost", device, %error, cure = "restart the gateway");
+                    break;
+                }
+            }
+        }
+        traffic.scratch = buffer;
+        floor.sockets.look_again();
+    }
+
+    /// Handles a peer's wish for a flow of packets.
+    pub(in crate::gateway) fn requested(
+        &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
+        id: FlowId,
+        peer: PathId,
+        wish: &PacketFlow<'_>,
+    ) {
+        let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
+        let destination = Destination {
+            host: Host::Tunnel(wish.tunnel.clone()),
+            port: wish.bucket,
+        };
+        let mut settings = floor.config.tunnels.iter();
+        let place = settings.position(|it| it.peer == peer && it.name == *wish.tunnel);
+        let place = place.filter(|_| wish.kind == FlowKind::Datagrams);
+        let Some(tunnel) = place.and_then(|place| self.all.get_mut(place)) else {
+            return traffic.refuse(floor, id, &destination, RefuseCode::NotAllowed);
+        };
+        floor.report_link(peer);
+        let party = Party::new(peer, Role::Acceptor);
+        let Ok(permit) = traffic.admit(floor, (party, None), |_, _, _| false) else {
+            return traffic.refuse(floor, id, &destination, RefuseCode::TooMany);
+        };
+        let new = NewFlow {
+            kind: wish.kind,
+            peer,
+            class: wish.class,
+            destination,
+            proxied: false,
+            entered: false,
+            body: Body::Messages(tunnel.side()),
+            token: None,
+            permit,
+        };
+        traffic.flows.insert(floor.now, id, new);
+        traffic.opened(floor, id);
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        floor.link.inner_mut().connected(floor.now, id, nowhere);
+        traffic.flows.wake(id);
+        tunnel.adopt(traffic, (wish.class.id, wish.bucket), id);
+    }
+
+    /// A peer has refused a flow, perhaps one of a tunnel. If it has no such tunnel, nothing is asked for a while.
+    pub(in crate::gateway) fn refused(
+        &mut self,
+        now: Instant,
+        config: &GatewayConfig,
+        (to, peer): (&Destination, usize),
+        code: RefuseCode,
+    ) {
+        let Host::Tunnel(name) = &to.host else {
+            return;
+        };
+        let mut settings = config.tunnels.iter();
+        let place = settings.position(|it| it.peer == peer && it.name == *name);
+        if let Some(tunnel) = place.and_then(|place| self.all.get_mut(place))
+            && code == RefuseCode::NotAllowed
+        {
+            tunnel.refused_until = Some(now + REFUSED_PAUSE);
+        }
+    }
+}
+
+impl Tunnel {
+    fn side(&self) -> Messages {
+        Messages::Shared(Box::new(WayOut(Rc::downgrade(&self.device))))
+    }
+
+    /// Sends on the flow that the peer opened, unless there is one already.
+    fn adopt(&mut self, traffic: &Traffic, key: (ClassId, u16), id: FlowId) {
+        let known = self.flows.get(&key);
+        if known.is_none_or(|known| traffic.flows.get(*known).is_none()) {
+            self.flows.insert(key, id);
+        }
+    }
+
+    /// Takes one packet of this host.
+    fn enter(
+        &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
+        place: usize,
+        octets: &mut [u8],
+    ) {
+        let Some(settings) = floor.config.tunnels.get(place) else {
+            return;
+        };
+        let Some(packet) = InnerPacket::parse(octets) else {
+            return self.device.count(|counters| counters.dropped_not_ip += 1);
+        };
+        limit_mss(octets, &packet, usize::from(settings.mtu));
+        let class = class(&settings.classes, &packet);
+        let class = floor.config.classes.get(class).map(|class| class.flow);
+        let Some(class) = class else {
+            return;
+        };
+        let bucket = FlowBucket::of(&packet).number();
+        let known = self.flows.get(&(class.id, bucket)).copied();
+        let known = known.filter(|id| traffic.flows.get(*id).is_some());
+        let wish = || Wish {
+            peer: settings.peer,
+            kind: FlowKind::Datagrams,
+            to: Destination {
+                host: Host::Tunnel(settings.name.clone()),
+                port: bucket,
+            },
+            class,
+        };
+        let Some(id) = known.or_else(|| self.open(floor, traffic, wish())) else {
+            return self.device.count(|counters| counters.dropped_no_flow += 1);
+        };
+        self.device.count(|counters| counters.packets_in += 1);
+        traffic.accept_message(floor, id, octets);
+    }
+
+    /// Opens a flow to the peer's tunnel.
+    fn open(&mut self, floor: &mut Floor<'_>, traffic: &mut Traffic, wish: Wish) -> Option<FlowId> {
+        if self.refused_until.is_some_and(|until| floor.now < until) {
+            return None;
+        }
+        let party = Party::new(wish.peer, Role::Opener);
+        let permit = traffic.admit(floor, (party, None), |_, _, _| false).ok()?;
+        let key = (wish.class.id, wish.to.port);
+        let id = traffic.open_messages(floor, wish, (self.side(), permit))?;
+        self.flows.insert(key, id);
+        Some(id)
+    }
+}
+
+/// The class of a packet: by its code point, or by either of its ports, for both directions of a flow have one class.
+fn class(rules: &ClassRules, packet: &InnerPacket) -> usize {
+    let (from, to) = packet.ports.unwrap_or_default();
+    let dscp = Some(Dscp::from_tos(packet.traffic_class));
+    match rules.choose(to, dscp) {
+        general if general == rules.general => rules.choose(from, dscp),
+        class => class,
+    }
+}
