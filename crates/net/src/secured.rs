@@ -348,8 +348,7 @@ impl<'a, A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Secure
             | SessionEvent::EpochSeen { .. }
             | SessionEvent::Rekeyed(_)
             | SessionEvent::Reported { .. }
-            | SessionEvent::PathDown { .. }
-            | SessionEvent::PathUp { .. }
+            | SessionEvent::Path { .. }
             | SessionEvent::Moved { .. }
             | SessionEvent::NoAnswer { .. } => {}
             SessionEvent::Inner(event) => return Some(event),

@@ -7,7 +7,8 @@ use super::session_pair::{
     Inner, Medium, PATH, PEER, Pair, Way, connection_config, endpoint_config, octets, unprotected,
 };
 use fulmar_net::session::{
-    SessionConfig, SessionEvent, path_acks, reports, several_paths, window_repair, wire_2,
+    PathChange, SessionConfig, SessionEvent, path_acks, reports, several_paths, window_repair,
+    wire_2,
 };
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rate::RateSharing;
@@ -206,7 +207,13 @@ fn a_path_that_dies_without_a_word_and_comes_back_ten_times_costs_no_octet_and_s
         pair.run_to_end(Duration::from_secs(300));
         assert!(pair.app(Way::Back).received == sent, "once, in order");
         let downs = pair.count(Way::Forward, |event| {
-            matches!(event, SessionEvent::PathDown { .. })
+            matches!(
+                event,
+                SessionEvent::Path {
+                    change: PathChange::Down(_),
+                    ..
+                }
+            )
         });
         assert_eq!(downs, 10, "path {dead}");
         let is_link_down =

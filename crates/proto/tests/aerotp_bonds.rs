@@ -177,7 +177,7 @@ impl World {
         while let Ok(1..) = self.sides[0]
             .machine
             .app()
-            .write(self.now, id, &[0xA5; 65_536])
+            .write(self.now, id, &[0xA5; 16_000])
         {}
     }
 

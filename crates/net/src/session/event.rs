@@ -10,6 +10,17 @@ use super::wire::Capability;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Duration;
 
+/// A change of one of several paths to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathChange {
+    /// Nothing was heard there for so long: the others carry what was for it.
+    Down(Duration),
+    /// A probe was answered there for the first time.
+    Found,
+    /// Something came back after so long.
+    Up(Duration),
+}
+
 /// An event of a session, or of the machine inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent<E> {
@@ -53,23 +64,14 @@ pub enum SessionEvent<E> {
         /// The time for which sending was held.
         outage: Duration,
     },
-    /// One of several paths to a peer carries nothing any more: the others carry what was for it.
-    PathDown {
+    /// One of several paths to a peer carries nothing any more, or carries data, for the first time or again.
+    Path {
         /// The peer.
         peer: PeerIndex,
         /// The place of the path among those to it.
-        path: u8,
-        /// The time since it was last heard there.
-        silent_for: Duration,
-    },
-    /// One of several paths to a peer carries data, for the first time or again.
-    PathUp {
-        /// The peer.
-        peer: PeerIndex,
-        /// The place of the path among those to it.
-        path: u8,
-        /// The length of the outage that ended; zero the first time.
-        outage: Duration,
+        place: u8,
+        /// The change.
+        change: PathChange,
     },
     /// The peer is now at another outer path.
     Moved {

@@ -79,7 +79,7 @@ pub use damage_reports::{DamageCounts, damaged};
 pub use dialect::{Wire, window_repair, wire_2};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
-pub use event::{HandshakeRefusal, Hint, Mismatch, SessionEvent};
+pub use event::{HandshakeRefusal, Hint, Mismatch, PathChange, SessionEvent};
 pub use further_paths::{FURTHER_PATHS_MAX, several_paths};
 pub(crate) use handshake::initiation_kind;
 pub use key_file::{

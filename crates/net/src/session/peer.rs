@@ -25,7 +25,7 @@ use super::sizes::{NetworkHeaders, Sizes};
 use super::sources::Bucket;
 use super::wire::Capability;
 use fulmar_proto::damage::ProtectedLayout;
-use fulmar_proto::machine::{Deadline, PathId};
+use fulmar_proto::machine::{Deadline, PathId, TransmitKind};
 use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, FecStrength, Instant};
 
 /// The time between initiations at first, or every second round trip ...
@@ -400,6 +400,23 @@ impl Peer {
             answers_expected: Bucket::FULL,
             answers_from_elsewhere: Bucket::FULL,
             config,
+        }
+    }
+
+    /// Notes a datagram of `len` octets for the choice between UDP with its checksum and without it, if there is one.
+    pub(super) fn note_carrier(
+        &mut self,
+        now: Instant,
+        (len, is_armoured): (usize, bool),
+        kind: TransmitKind,
+    ) {
+        let Some(choice) = &mut self.checksum else {
+            return;
+        };
+        if is_armoured {
+            choice.on_sent(now, len);
+        } else if kind != TransmitKind::Control && self.reports.is_agreed() {
+            choice.on_sent_checked(now);
         }
     }
 

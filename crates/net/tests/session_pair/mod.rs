@@ -149,18 +149,15 @@ impl MachineDriver<Strict<Inner>> for Ends<'_> {
                 SessionEvent::LinkDown { peer, silent_for }
             }
             SessionEvent::LinkUp { peer, outage } => SessionEvent::LinkUp { peer, outage },
-            SessionEvent::PathDown {
+            SessionEvent::Path {
                 peer,
-                path,
-                silent_for,
-            } => SessionEvent::PathDown {
+                place,
+                change,
+            } => SessionEvent::Path {
                 peer,
-                path,
-                silent_for,
+                place,
+                change,
             },
-            SessionEvent::PathUp { peer, path, outage } => {
-                SessionEvent::PathUp { peer, path, outage }
-            }
             SessionEvent::Moved { peer, path } => SessionEvent::Moved { peer, path },
             SessionEvent::ReportDue(peer) => {
                 machine.app().report(now, peer, REPORT);

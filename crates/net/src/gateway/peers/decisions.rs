@@ -5,7 +5,7 @@
 
 use super::carrier_changes::carrier_name;
 use super::rate::RateReport;
-use crate::session::{PeerIndex, SessionEvent};
+use crate::session::{PathChange, PeerIndex, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -170,6 +170,26 @@ const fn up_reason(resumed: bool) -> &'static str {
     }
 }
 
+/// The change of one of several paths: its name in the log, and the reason.
+fn of_path(place: u8, change: PathChange) -> (&'static str, String) {
+    match change {
+        PathChange::Down(silent) => {
+            let silent = silent.as_secs_f64();
+            let why = format!("path {place} was silent for {silent:.3} s: the others carry on");
+            ("path_down", why)
+        }
+        PathChange::Found => {
+            let why = format!("a probe was answered on path {place}: it carries data from now on");
+            ("path_up", why)
+        }
+        PathChange::Up(outage) => {
+            let outage = outage.as_secs_f64();
+            let why = format!("something came back on path {place} after {outage:.3} s");
+            ("path_up", why)
+        }
+    }
+}
+
 /// The decision in an event of the session: the peer, its name in the log, and the reason.
 pub(super) fn of_event<E>(
     event: &SessionEvent<E>,
@@ -183,54 +203,34 @@ pub(super) fn of_event<E>(
             let why = "the peer lost its state: flows that it does not keep on disk are over";
             (*peer, "peer_restarted", why.to_owned())
         }
-        SessionEvent::Closed(peer) => (
-            *peer,
-            "peer_closed",
-            "the peer says that it shuts down".to_owned(),
-        ),
+        SessionEvent::Closed(peer) => {
+            let why = "the peer says that it shuts down";
+            (*peer, "peer_closed", why.to_owned())
+        }
         SessionEvent::LinkDown { peer, silent_for } => {
-            let why = format!(
-                "nothing came back for {}: sending is held, flows wait",
-                seconds(silent_for)
-            );
+            let silent = seconds(silent_for);
+            let why = format!("nothing came back for {silent}: sending is held, flows wait");
             (*peer, "link_down", why)
         }
         SessionEvent::LinkUp { peer, outage } => {
-            let why = format!(
-                "something came back after {}: sending goes on",
-                seconds(outage)
-            );
+            let outage = seconds(outage);
+            let why = format!("something came back after {outage}: sending goes on");
             (*peer, "link_up", why)
         }
-        SessionEvent::PathDown {
+        SessionEvent::Path {
             peer,
-            path,
-            silent_for,
+            place,
+            change,
         } => {
-            let why = format!(
-                "path {path} was silent for {}: the others carry what was for it",
-                seconds(silent_for)
-            );
-            (*peer, "path_down", why)
-        }
-        SessionEvent::PathUp { peer, path, outage } if outage.is_zero() => {
-            let why = format!("a probe was answered on path {path}: it carries data from now on");
-            (*peer, "path_up", why)
-        }
-        SessionEvent::PathUp { peer, path, outage } => {
-            let why = format!(
-                "something came back on path {path} after {}",
-                seconds(outage)
-            );
-            (*peer, "path_up", why)
+            let (what, why) = of_path(*place, *change);
+            (*peer, what, why)
         }
         SessionEvent::Moved { peer, .. } => {
             let why = "genuine datagrams come from another address: it is followed";
             (*peer, "peer_moved", why.to_owned())
         }
         SessionEvent::MtuChanged { peer, sizes } => {
-            let packet = sizes.packet.0;
-            let why = format!("packets of {packet} octets are known to arrive");
+            let why = format!("packets of {} octets are known to arrive", sizes.packet.0);
             (*peer, "path_mtu", why)
         }
         SessionEvent::CarrierChosen {
@@ -258,10 +258,8 @@ pub(super) fn of_event<E>(
             (*peer, "refused_by_peer", why)
         }
         SessionEvent::NoAnswer { peer, waited } => {
-            let why = format!(
-                "none of our handshakes was answered for {}",
-                seconds(waited)
-            );
+            let waited = seconds(waited);
+            let why = format!("none of our handshakes was answered for {waited}");
             (*peer, "no_answer", why)
         }
         SessionEvent::EpochSeen { .. }

@@ -5,7 +5,7 @@ use super::known::{Peers, index_of};
 use super::rate::RateReport;
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
-use crate::session::{PeerIndex, SessionEvent};
+use crate::session::{PathChange, PeerIndex, SessionEvent};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::FlowEvent;
 use fulmar_proto::units::Instant;
@@ -149,22 +149,11 @@ impl Peers {
                 peer = name_of(config, peer),
                 outage_seconds = outage.as_secs_f64()
             ),
-            SessionEvent::PathDown {
+            SessionEvent::Path {
                 peer,
-                path,
-                silent_for,
-            } => tracing::warn!(
-                event = "path_down",
-                peer = name_of(config, peer),
-                path,
-                silent_seconds = silent_for.as_secs_f64()
-            ),
-            SessionEvent::PathUp { peer, path, outage } => tracing::info!(
-                event = "path_up",
-                peer = name_of(config, peer),
-                path,
-                outage_seconds = outage.as_secs_f64()
-            ),
+                place,
+                change,
+            } => say_path(name_of(config, peer), place, change),
             SessionEvent::Moved { peer, .. } => {
                 tracing::info!(event = "peer_moved", peer = name_of(config, peer));
             }
@@ -184,13 +173,8 @@ impl Peers {
                 ours,
                 theirs,
             } => {
-                tracing::error!(
-                    event = "peer_mismatch",
-                    peer = name_of(config, peer),
-                    what,
-                    ours,
-                    theirs
-                );
+                let peer = name_of(config, peer);
+                tracing::error!(event = "peer_mismatch", peer, what, ours, theirs);
             }
             SessionEvent::Refused { path, peer, reason } => {
                 let peer = peer.map(|peer| name_of(config, peer).to_owned());
@@ -212,6 +196,20 @@ impl Peers {
                 peer = name_of(config, peer),
                 waited_seconds = waited.as_secs_f64()
             ),
+        }
+    }
+}
+
+fn say_path(peer: &str, path: u8, change: PathChange) {
+    match change {
+        PathChange::Down(silent) => {
+            let silent_seconds = silent.as_secs_f64();
+            tracing::warn!(event = "path_down", peer, path, silent_seconds);
+        }
+        PathChange::Found => tracing::info!(event = "path_up", peer, path),
+        PathChange::Up(outage) => {
+            let outage_seconds = outage.as_secs_f64();
+            tracing::info!(event = "path_up", peer, path, outage_seconds);
         }
     }
 }

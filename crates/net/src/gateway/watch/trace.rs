@@ -85,7 +85,6 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
             outage_seconds: outage.as_secs_f64(),
             why,
         },
-        SessionEvent::PathDown { .. } | SessionEvent::PathUp { .. } => return None,
         SessionEvent::Moved { .. } => GatewayEvent::PeerMoved { why },
         SessionEvent::MtuChanged { sizes, .. } => GatewayEvent::PathMtu {
             packet_bytes: sizes.packet.0,
@@ -103,6 +102,7 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
             why,
         },
         SessionEvent::EpochSeen { .. }
+        | SessionEvent::Path { .. }
         | SessionEvent::ParityChanged { .. }
         | SessionEvent::TooNarrow { .. }
         | SessionEvent::ReportDue(_)

@@ -213,13 +213,12 @@ impl<M: Carried> Session<M> {
         let keys = state.keys.current(now)?;
         let len = seal(keys, &mut self.code, (place, parity), start, out, tap)?;
         let wire = state.headers.0 + ByteCount::from_usize(len);
-        let number = if place == PathSlot::FIRST {
-            state.path_acks.on_sealed(keys)
-        } else {
-            let further = state.further.get_mut(place)?;
-            further.liveness.on_sent(now, Wants::Answer);
-            further.acks.on_sealed(keys)
-        };
+        let further = state.further.get_mut(place);
+        let (acks, liveness) = further.map_or((&mut state.path_acks, &mut state.liveness), |one| {
+            (&mut one.acks, &mut one.liveness)
+        });
+        let number = acks.on_sealed(keys);
+        liveness.on_sent(now, Wants::Answer);
         if let (true, Some(number), true) = (
             parity.is_armoured && state.later.is_agreed(),
             number,
@@ -235,15 +234,8 @@ impl<M: Carried> Session<M> {
         }
         state.reports.on_sent(now);
         if place == PathSlot::FIRST {
-            state.liveness.on_sent(now, Wants::Answer);
             state.mtu.on_sent(wire);
-        }
-        if let Some(choice) = (state.checksum.as_mut()).filter(|_| place == PathSlot::FIRST) {
-            if parity.is_armoured {
-                choice.on_sent(now, len);
-            } else if inner.kind != TransmitKind::Control && state.reports.is_agreed() {
-                choice.on_sent_checked(now);
-            }
+            state.note_carrier(now, (len, parity.is_armoured), inner.kind);
         }
         if let Some(number) = number {
             let inside = state.index.inner_path_in(place);

@@ -4,7 +4,7 @@ use super::Session;
 use super::arrivals::Origin;
 use crate::session::cipher::Number;
 use crate::session::config::PeerIndex;
-use crate::session::event::SessionEvent;
+use crate::session::event::{PathChange, SessionEvent};
 use crate::session::further_paths::DOWN_AFTER_MIN;
 use crate::session::liveness::{Due, Wants};
 use crate::session::path_slot::PathSlot;
@@ -71,10 +71,11 @@ impl<M: Carried> Session<M> {
                 further.acks.on_arrived(origin.at, local, number, octets);
             }
         }
-        if origin.ecn == Ecn::Congested && !origin.is_kept {
-            if let Some(acks) = state.acks_in(place) {
-                acks.on_marked();
-            }
+        if origin.ecn == Ecn::Congested
+            && !origin.is_kept
+            && let Some(acks) = state.acks_in(place)
+        {
+            acks.on_marked();
         }
         place
     }
@@ -152,12 +153,7 @@ impl<M: Carried> Session<M> {
         let (peer, inside) = (state.index, state.index.inner_path_in(place));
         let is_last = state.liveness.is_down() && !state.further.is_any_up();
         self.inner.hold(now, inside, true);
-        let path = place.bits();
-        self.events.push_back(SessionEvent::PathDown {
-            peer,
-            path,
-            silent_for,
-        });
+        self.say_path(peer, place, PathChange::Down(silent_for));
         if is_last {
             self.counters.outages += 1;
             self.events
@@ -190,13 +186,21 @@ impl<M: Carried> Session<M> {
             state.mtu.on_new_path(now);
         }
         self.inner.hold(now, inside, false);
-        let path = place.bits();
-        self.events
-            .push_back(SessionEvent::PathUp { peer, path, outage });
+        self.say_path(peer, place, PathChange::Up(outage));
         if !was_open {
             self.counters.outage_time += outage;
             self.events.push_back(SessionEvent::LinkUp { peer, outage });
         }
+    }
+
+    fn say_path(&mut self, peer: PeerIndex, place: PathSlot, change: PathChange) {
+        let place = place.bits();
+        let event = SessionEvent::Path {
+            peer,
+            place,
+            change,
+        };
+        self.events.push_back(event);
     }
 
     /// Handles the answer to a probe on a further path: it carries packets both ways, and this is its round trip.
@@ -245,12 +249,7 @@ impl<M: Carried> Session<M> {
             further.is_bonded = true;
             let silence = self.config.liveness.down_after_min.min(DOWN_AFTER_MIN);
             state.liveness.set_down_after_min(silence);
-            let path = place.bits();
-            self.events.push_back(SessionEvent::PathUp {
-                peer,
-                path,
-                outage: Duration::ZERO,
-            });
+            self.say_path(peer, place, PathChange::Found);
         }
     }
 
