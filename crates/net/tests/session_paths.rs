@@ -77,9 +77,9 @@ fn lanes(links: &[Link]) -> Lanes {
     Rc::new(RefCell::new(links.iter().map(lane).collect()))
 }
 
-fn medium(lanes: &Lanes) -> Medium {
+fn medium(lanes: &Lanes, seed: u64) -> Medium {
     let lanes = Rc::clone(lanes);
-    let mut rng = Rng::from_seed(9).child("medium");
+    let mut rng = Rng::from_seed(seed).child("medium");
     Box::new(move |way, now, path, octets| {
         let place = (path.0 - PATH.0) as usize;
         let lane = &mut lanes.borrow_mut()[place];
@@ -117,6 +117,22 @@ fn configs() -> [SessionConfig; 2] {
 }
 
 fn pair(lanes: &Lanes) -> Pair {
+    pair_of(lanes, 9)
+}
+
+fn pair_of(lanes: &Lanes, seed: u64) -> Pair {
+    pair_with(
+        (lanes, seed),
+        RateSource::Found {
+            bound: None,
+            first: None,
+            sharing: RateSharing::Own,
+        },
+    )
+}
+
+/// A pair whose far end knows the rate of its first path so.
+fn pair_with((lanes, seed): (&Lanes, u64), far: RateSource) -> Pair {
     let endpoint = EndpointConfig {
         rate: RateSource::Found {
             bound: None,
@@ -131,7 +147,11 @@ fn pair(lanes: &Lanes) -> Pair {
         send_buffer_bytes: 8 << 20,
         ..connection_config()
     };
-    let mut pair = Pair::with_connections(configs(), (endpoint, connection), medium(lanes));
+    let mut pair = Pair::with_connections(configs(), (endpoint, connection), medium(lanes, seed));
+    pair.call(Way::Back, |session, now| {
+        let path = PEER.inner_path();
+        session.inner_mut().set_rate_source(now, path, far);
+    });
     let count = lanes.borrow().len();
     pair.call(Way::Forward, |session, now| {
         for place in 1..count {
@@ -157,8 +177,12 @@ fn bulk(pair: &mut Pair, count: usize) -> f64 {
 }
 
 fn of(links: &[Link], count: usize) -> f64 {
+    of_seed(links, count, 9)
+}
+
+fn of_seed(links: &[Link], count: usize, seed: u64) -> f64 {
     let lanes = lanes(links);
-    let mut pair = pair(&lanes);
+    let mut pair = pair_of(&lanes, seed);
     let got = bulk(&mut pair, count);
     let entered: Vec<u64> = lanes.borrow().iter().map(|lane| lane.entered[0]).collect();
     println!(
@@ -171,10 +195,15 @@ fn of(links: &[Link], count: usize) -> f64 {
 #[test]
 fn bulk_has_the_sum_of_what_it_gets_on_each_path_alone() {
     for links in [&[QUICK, SLOW][..], &[SLOW, QUICK], &[QUICK, SLOW, THIRD]] {
-        let each: f64 = links.iter().map(|link| of(&[*link], 20_000_000)).sum();
-        let together = of(links, 50_000_000);
-        println!("{:.3}", together / each);
-        assert!(together >= 0.95 * each, "{together:.0} of {each:.0}");
+        let shares = (9..14).map(|seed| {
+            let alone = |link: &Link| of_seed(&[*link], 20_000_000, seed);
+            let each: f64 = links.iter().map(alone).sum();
+            of_seed(links, 50_000_000, seed) / each
+        });
+        let mut shares: Vec<f64> = shares.collect();
+        shares.sort_by(f64::total_cmp);
+        println!("{} paths: {shares:.3?}", links.len());
+        assert!(shares[2] >= 0.95, "the median of {shares:?}");
     }
 }
 
@@ -229,7 +258,8 @@ fn a_session_outlives_the_path_on_which_it_began() {
     let lanes = lanes(&[QUICK, SLOW]);
     let mut pair = pair(&lanes);
     lanes.borrow_mut()[0].is_cut = true;
-    pair.run(Duration::from_secs(30));
+    // Longer than any keys last.
+    pair.run(Duration::from_secs(1_500));
     let got = bulk(&mut pair, 5_000_000);
     assert!(got > 0.8 * of(&[SLOW], 5_000_000), "{got}");
     lanes.borrow_mut()[1].is_cut = true;
@@ -239,7 +269,8 @@ fn a_session_outlives_the_path_on_which_it_began() {
     assert_eq!(pair.count(Way::Forward, is_link_down), 1);
     lanes.borrow_mut()[0].is_cut = false;
     pair.run(Duration::from_secs(5));
-    assert!(bulk(&mut pair, 5_000_000) > 0.8 * of(&[QUICK], 5_000_000));
+    let got = bulk(&mut pair, 5_000_000);
+    assert!(got > 0.8 * of(&[QUICK], 5_000_000), "{got}");
 }
 
 #[test]
@@ -247,10 +278,37 @@ fn a_peer_that_knows_of_one_path_only_is_left_with_it() {
     let lanes = lanes(&[QUICK, SLOW]);
     let [ours, mut theirs] = configs();
     theirs.capabilities.retain(|one| one.name != "paths");
-    let mut pair = Pair::new([ours, theirs], medium(&lanes));
+    let mut pair = Pair::new([ours, theirs], medium(&lanes, 9));
     let add = |session: &mut Inner, now| session.add_path(now, (PEER, outer(1)), None);
     pair.call(Way::Forward, add);
     pair.run(Duration::from_secs(2));
     bulk(&mut pair, 1_000_000);
     assert_eq!(lanes.borrow()[1].entered, [0, 0]);
+}
+
+#[test]
+fn an_end_that_was_told_a_rate_answers_on_a_further_path_while_the_first_is_down() {
+    let lanes = lanes(&[QUICK, SLOW]);
+    let told = RateSource::Told(Bitrate::from_bits_per_second(QUICK.rate));
+    let mut pair = pair_with((&lanes, 9), told);
+    bulk(&mut pair, 1_000_000);
+    lanes.borrow_mut()[0].is_cut = true;
+    let got = bulk(&mut pair, 5_000_000);
+    assert!(got > 0.7 * of(&[SLOW], 5_000_000), "{got}");
+}
+
+#[test]
+fn a_peer_that_was_started_again_while_the_first_path_is_down_is_found_by_another() {
+    let lanes = lanes(&[QUICK, SLOW]);
+    let mut pair = pair(&lanes);
+    lanes.borrow_mut()[0].is_cut = true;
+    pair.run(Duration::from_secs(15));
+    let [_, mut far] = configs();
+    far.boot_epoch += 1 << 20;
+    pair.restart(Way::Back, far, 77);
+    pair.run(Duration::from_secs(60));
+    let restarted = |event: &SessionEvent<()>| matches!(event, SessionEvent::PeerRestarted(_));
+    assert_eq!(pair.count(Way::Forward, restarted), 1);
+    let got = bulk(&mut pair, 2_000_000);
+    assert!(got > 0.5 * of(&[SLOW], 2_000_000), "{got}");
 }

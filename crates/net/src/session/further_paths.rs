@@ -50,6 +50,8 @@ pub(super) struct FurtherPath {
     pub(super) liveness: Liveness,
     /// What arrived that the peer counts in this place, and what left that we do.
     pub(super) acks: PathAcks,
+    /// The number of the last probe, until it is answered.
+    asked: Option<u32>,
     /// Whether the inner machine uses it.
     pub(super) is_bonded: bool,
     /// The time of the next probe, until it was heard; and the pause after that.
@@ -69,6 +71,7 @@ impl FurtherPath {
             rate: None,
             liveness: Liveness::new(config, now),
             acks: PathAcks::of_place(place),
+            asked: None,
             is_bonded: false,
             probe_at: Some(now),
             pause: FIRST_PROBES,
@@ -90,9 +93,26 @@ impl FurtherPath {
         is_due
     }
 
-    /// Notes that a probe was answered there.
-    pub(super) const fn on_answer(&mut self) {
-        self.probe_at = None;
+    /// Notes the number of a probe that leaves.
+    pub(super) const fn on_probe(&mut self, id: u32) {
+        self.asked = Some(id);
+    }
+
+    /// Notes the answer to a probe. Returns whether it is to the last one: whoever answers that is there.
+    pub(super) fn on_answer(&mut self, id: u32) -> bool {
+        let is_it = self.asked.take_if(|asked| *asked == id).is_some();
+        if is_it {
+            self.probe_at = None;
+        }
+        is_it
+    }
+
+    /// Follows the peer to another address: nothing is sent there before it has answered.
+    fn move_to(&mut self, now: Instant, path: PathId) {
+        self.path = path;
+        self.asked = None;
+        self.probe_at = Some(now);
+        self.pause = FIRST_PROBES;
     }
 
     /// The time at which something is due.
@@ -101,12 +121,8 @@ impl FurtherPath {
             at,
             why: "probe of a further path",
         });
-        let acks = self.acks.next_at().map(|at| Deadline {
-            at,
-            why: "path ack",
-        });
         let liveness = self.liveness.next_deadline().filter(|_| self.is_bonded);
-        Deadline::earlier(Deadline::earlier(probe, acks), liveness)
+        Deadline::earlier(probe, liveness)
     }
 }
 
@@ -187,6 +203,16 @@ impl FurtherPaths {
         }
     }
 
+    fn make(
+        &mut self,
+        now: Instant,
+        (path, place): (PathId, PathSlot),
+        config: LivenessConfig,
+    ) -> PathSlot {
+        self.put(place, FurtherPath::new(now, path, place, config));
+        place
+    }
+
     fn free(&self) -> Option<PathSlot> {
         let index = self.places.iter().position(Option::is_none)?;
         PathSlot::of_index(index + 1)
@@ -230,22 +256,29 @@ impl FurtherPaths {
     pub(super) fn learn(
         &mut self,
         now: Instant,
-        (path, theirs): (PathId, PathSlot),
+        (path, theirs, is_newest): (PathId, PathSlot, bool),
         config: LivenessConfig,
     ) -> Option<PathSlot> {
         if !self.is_agreed || theirs == PathSlot::FIRST {
             return None;
         }
-        let place = self.place_of(path).unwrap_or_else(|| {
-            match self.get_mut(theirs) {
-                None => self.put(theirs, FurtherPath::new(now, path, theirs, config)),
-                // Its answers come from where they like.
-                Some(known) if known.is_named => {}
-                Some(known) => known.path = path,
+        let place = match (self.place_of(path), self.get_mut(theirs)) {
+            (Some(place), _) => place,
+            (None, None) => self.make(now, (path, theirs), config),
+            // The peer's place has this number by chance, or our answer to it comes from elsewhere.
+            (None, Some(known)) if known.is_named => {
+                let free = self.free()?;
+                self.make(now, (path, free), config)
             }
-            theirs
-        });
-        if let Some(known) = self.get_mut(place) {
+            // An older datagram, or a copy of one, moves nobody.
+            (None, Some(known)) => {
+                if is_newest {
+                    known.move_to(now, path);
+                }
+                theirs
+            }
+        };
+        if let Some(known) = self.get_mut(place).filter(|_| is_newest) {
             known.acks.hear(theirs);
         }
         Some(place)
@@ -269,6 +302,17 @@ impl FurtherPaths {
             .places()
             .filter(|place| self.get(*place).is_some_and(FurtherPath::is_up));
         up.min_by_key(|place| self.get(*place).and_then(|one| one.liveness.rtt()))
+    }
+
+    /// The time of the next path ack, which leaves while data may.
+    pub(super) fn next_ack_at(&self) -> Option<Instant> {
+        let all = self.places.iter().flatten();
+        all.filter_map(|one| one.acks.next_at()).min()
+    }
+
+    /// The outer paths.
+    pub(super) fn outer_paths(&self) -> impl Iterator<Item = PathId> + '_ {
+        self.places.iter().flatten().map(|one| one.path)
     }
 
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
@@ -298,7 +342,7 @@ mod tests {
     }
 
     fn learn(paths: &mut FurtherPaths, path: u32, theirs: u8) -> Option<usize> {
-        let came = (PathId(path), PathSlot::of_bits(theirs));
+        let came = (PathId(path), PathSlot::of_bits(theirs), true);
         let place = paths.learn(NOW, came, LivenessConfig::default());
         place.map(PathSlot::index)
     }
@@ -320,8 +364,21 @@ mod tests {
     #[test]
     fn a_path_that_the_user_named_stays_where_it_is() {
         let mut paths = agreed(&[PathId(8), PathId(9)]);
-        assert_eq!(learn(&mut paths, 70, 2), Some(2));
+        assert_eq!(
+            learn(&mut paths, 70, 2),
+            Some(3),
+            "another path of the peer's"
+        );
         assert_eq!(paths.place_of(PathId(9)).map(PathSlot::index), Some(2));
+    }
+
+    #[test]
+    fn an_old_datagram_from_elsewhere_moves_no_path() {
+        let mut paths = agreed(&[]);
+        assert_eq!(learn(&mut paths, 70, 3), Some(3));
+        let came = (PathId(71), PathSlot::of_bits(3), false);
+        paths.learn(NOW, came, LivenessConfig::default());
+        assert_eq!(paths.place_of(PathId(70)).map(PathSlot::index), Some(3));
     }
 
     #[test]
@@ -346,7 +403,9 @@ mod tests {
             }
         }
         assert_eq!(asked, [0, 250, 750, 1_750, 3_750, 5_750, 7_750]);
-        path.on_answer();
+        path.on_probe(7);
+        assert!(!path.on_answer(6), "the answer to another question");
+        assert!(path.on_answer(7) && !path.on_answer(7));
         assert!(!path.wants_probe(NOW + Duration::from_secs(60)));
     }
 }

@@ -235,6 +235,7 @@ impl<M: Carried> Session<M> {
             peer.path
                 .into_iter()
                 .chain(peer.config.endpoints.iter().copied())
+                .chain(peer.further.outer_paths())
         })
     }
 

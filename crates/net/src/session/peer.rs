@@ -663,6 +663,21 @@ impl Peer {
         chosen
     }
 
+    /// The path of the next attempt to agree on keys: while the first path is down, further ones have their turns, too.
+    pub(super) fn next_call(&mut self) -> Option<PathId> {
+        if !self.liveness.is_down() || self.candidate.is_multiple_of(2) {
+            return self.next_candidate();
+        }
+        let count = self.further.outer_paths().count();
+        let turn = (self.candidate / 2).checked_rem(count);
+        let further = turn.and_then(|turn| self.further.outer_paths().nth(turn));
+        if further.is_none() {
+            return self.next_candidate();
+        }
+        self.candidate = self.candidate.wrapping_add(1);
+        further
+    }
+
     /// The time at which we should begin a handshake, if none is pending.
     fn handshake_at(&self) -> Option<Instant> {
         if !self.path_proven && self.config.endpoints.is_empty() {
@@ -699,6 +714,9 @@ impl Peer {
             first = Deadline::earlier(first, self.liveness.next_deadline());
             first = Deadline::earlier(first, self.further.next_deadline());
             if self.is_open(now) {
+                let at = self.further.next_ack_at();
+                let why = "path ack";
+                first = Deadline::earlier(first, at.map(|at| Deadline { at, why }));
                 first = Deadline::earlier(first, self.mtu.next_deadline());
                 let why = "report to the peer";
                 let report = self.reports.next_at().map(|at| Deadline { at, why });

@@ -65,8 +65,7 @@ const BITS_OR_OCTETS: &str =
 const BYTES: &str = "write an amount such as 1500B, 20kB, 1MB, 64KiB or 2MiB";
 const DISTANCE: &str = "write a distance such as 500m or 61km";
 const POWER: &str = "write an optical power such as -44.3dBm, 37.2nW, 1uW or 0W";
-const RATIO_IN_HUNDREDTHS: &str =
-    "a share without a unit is 0 to 1; for so many in a hundred write % behind it, such as 2%";
+const RATIO_IN_HUNDREDTHS: &str = "a share without a unit is between 0 and 1; for so many in a hundred write % behind it, such as 2%";
 const RATIO: &str = "write a share such as 2%, 0.02 or 1e-5, between 0 and 1 (0% and 100%)";
 
 /// Splits `1.5ms` into 1.5 and `ms`.

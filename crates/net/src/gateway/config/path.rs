@@ -107,7 +107,7 @@ mod tests {
 
     fn read(peer: &str) -> Result<GatewayConfig, String> {
         let text = format!(
-            "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n{peer}"
+            "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n{peer}[egress]\nallow = [\"127.0.0.1:80\"]\n"
         );
         GatewayConfig::read("a.toml", &text).map_err(|error| error.to_string())
     }
@@ -135,11 +135,11 @@ mod tests {
         for (peer, said) in [
             (
                 "address = \"192.0.2.1:4914\"\n[[peer.path]]\nrate = \"5mbit\"\n",
-                "`peer.0.path.0.local` is missing",
+                "`peer.0.path.0.local`: is missing",
             ),
             (
                 "[[peer.path]]\nlocal = \"192.0.2.7\"\n",
-                "`peer.0.path.0.address` is missing",
+                "`peer.0.path.0.address`: is missing",
             ),
             (
                 "address = \"ground.example:4914\"\n[[peer.path]]\nlocal = \"192.0.2.7\"\n",

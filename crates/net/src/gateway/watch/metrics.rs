@@ -226,6 +226,14 @@ mod tests {
         last.carrier.operations = BTreeMap::from([("hash", 1)]);
         last.classes[0].flows_reset = BTreeMap::from([("idle", 1)]);
         last.classes[0].messages_lost = BTreeMap::from([("full", 1)]);
+        last.tunnels = vec![crate::gateway::tunnels::TunnelReport {
+            name: "field".to_owned(),
+            peer: "ground".to_owned(),
+            device: "tunnel0".to_owned(),
+            sent_packets: 1,
+            received_packets: 1,
+            dropped_packets: BTreeMap::from([("source", 1)]),
+        }];
         let mut of_class = counted;
         of_class.held_lost_tpdus = BTreeMap::from([("timeout", 1)]);
         last.peers[0].classes = BTreeMap::from([("bulk".to_owned(), of_class)]);

@@ -299,7 +299,9 @@ impl<M: Carried> Session<M> {
         if opened.is_ok() {
             keys.confirmed = true;
             if let Told::Whole(number) = told {
-                origin.place = self.count_arrival(now, origin, index, (receiver, number));
+                let is_newest = opened == Ok(true) && slot != Slot::Previous;
+                let came = (receiver, number, is_newest);
+                origin.place = self.count_arrival(now, origin, index, came);
             }
         }
         let taken = match opened {
@@ -402,7 +404,9 @@ impl<M: Carried> Session<M> {
         let is_first = origin.place == PathSlot::FIRST;
         let is_elsewhere = is_first && state.path.is_some_and(|known| known != origin.path);
         let is_doubtful = newest && origin.is_armoured && is_elsewhere;
-        if newest && !is_doubtful && origin.place == PathSlot::FIRST {
+        // What was sealed for the first path may come on a further one: a call, while the first is down.
+        let is_further = state.further.place_of(origin.path).is_some();
+        if newest && !is_doubtful && is_first && !is_further {
             state.path_proven = true;
             self.see_headers(index, origin.source);
             self.move_to(now, index, origin.path);

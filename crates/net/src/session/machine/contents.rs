@@ -327,7 +327,7 @@ impl<M: Carried> Session<M> {
             // Half the range is the future: nothing that we sent.
             if micros < 1 << 31 {
                 let sample = Duration::from_micros(u64::from(micros));
-                self.on_place_answered(now, (index, place), sample);
+                self.on_place_answered(now, (index, place), (probe.id, sample));
             }
             return;
         }

@@ -10,7 +10,6 @@ use crate::session::guard::{COOKIE_LIFE, NO_PROOF, second};
 use crate::session::handshake::Initiator;
 use crate::session::kinds::SecurityKinds;
 use crate::session::liveness::Wants;
-use crate::session::path_slot::PathSlot;
 use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending, public_key};
 use crate::session::seal::Keypair;
 use crate::session::sources::Rate;
@@ -55,7 +54,7 @@ impl<M: Carried> Session<M> {
         };
         let cookie = state.cookie;
         let rtt = state.liveness.rtt();
-        let path = state.next_candidate();
+        let path = state.next_call();
         let (Some(pending), Some(path)) = (state.pending.as_mut(), path) else {
             return;
         };
@@ -207,7 +206,9 @@ impl<M: Carried> Session<M> {
             self.see_headers(peer, origin.source);
         }
         self.announce(now, peer, theirs.boot, theirs.capabilities);
-        self.on_heard(now, (peer, PathSlot::FIRST), Wants::Nothing);
+        let state = self.peers.get(peer).ok_or(DropReason::NoSession)?;
+        let place = state.further.place_of(path).unwrap_or_default();
+        self.on_heard(now, (peer, place), Wants::Nothing);
         // The peer waits for a datagram under the new keys before it uses them.
         self.send_probe(now, peer);
         Ok(())

@@ -32,11 +32,12 @@ impl<M: Carried> Session<M> {
         &mut self,
         now: Instant,
         origin: Origin<'_>,
-        (index, theirs): (usize, PathSlot),
+        (index, theirs, is_newest): (usize, PathSlot, bool),
     ) -> PathSlot {
+        let came = (origin.path, theirs, is_newest);
         let config = self.config.liveness;
         let state = self.peers.get_mut(index);
-        let place = state.and_then(|state| state.further.learn(now, (origin.path, theirs), config));
+        let place = state.and_then(|state| state.further.learn(now, came, config));
         place.unwrap_or_default()
     }
 
@@ -46,9 +47,9 @@ impl<M: Carried> Session<M> {
         now: Instant,
         origin: Origin<'_>,
         index: usize,
-        (receiver, number): (u32, Number),
+        (receiver, number, is_newest): (u32, Number, bool),
     ) -> PathSlot {
-        let place = self.place_of(now, origin, (index, number.slot));
+        let place = self.place_of(now, origin, (index, number.slot, is_newest));
         let Some(state) = self.peers.get_mut(index) else {
             return place;
         };
@@ -113,15 +114,23 @@ impl<M: Carried> Session<M> {
 
     fn due_in(&mut self, now: Instant, index: usize, place: PathSlot) -> Option<Due> {
         let further = self.peers.get_mut(index)?.further.get_mut(place)?;
-        further.liveness.due(now).filter(|_| further.is_bonded)
+        if further.is_bonded {
+            further.liveness.due(now)
+        } else {
+            None
+        }
     }
 
     fn probe_place(&mut self, now: Instant, index: usize, place: PathSlot) {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
+        let id = state.next_probe();
+        if let Some(further) = state.further.get_mut(place) {
+            further.on_probe(id);
+        }
         let probe = Probe {
-            id: state.next_probe(),
+            id,
             sent_micros: now.as_wrapping_micros(),
         };
         self.send_in(now, (index, place), Message::Probe(probe), Wants::Answer);
@@ -171,7 +180,7 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
-        let was_open = !state.liveness.is_down() || state.further.is_any_up();
+        let was_open = state.is_open(now);
         let (peer, inside) = (state.index, state.index.inner_path_in(place));
         let outage = if place == PathSlot::FIRST {
             state.liveness.on_heard(now, wants)
@@ -179,6 +188,7 @@ impl<M: Carried> Session<M> {
             let further = state.further.get_mut(place);
             further.and_then(|further| further.liveness.on_heard(now, wants))
         };
+        let is_open = state.is_open(now);
         let Some(outage) = outage else {
             return;
         };
@@ -187,7 +197,7 @@ impl<M: Carried> Session<M> {
         }
         self.inner.hold(now, inside, false);
         self.say_path(peer, place, PathChange::Up(outage));
-        if !was_open {
+        if !was_open && is_open {
             self.counters.outage_time += outage;
             self.events.push_back(SessionEvent::LinkUp { peer, outage });
         }
@@ -208,7 +218,7 @@ impl<M: Carried> Session<M> {
         &mut self,
         now: Instant,
         (index, place): (usize, PathSlot),
-        sample: Duration,
+        (id, sample): (u32, Duration),
     ) {
         let Some(state) = self.peers.get_mut(index) else {
             return;
@@ -227,14 +237,17 @@ impl<M: Carried> Session<M> {
         let Some(further) = state.further.get_mut(place) else {
             return;
         };
-        further.liveness.on_rtt_sample(sample);
-        further.on_answer();
-        if further.is_bonded || !further.acks.ways().out {
+        if !further.on_answer(id) {
             return;
         }
-        let rate = further.rate;
+        further.liveness.on_rtt_sample(sample);
+        if further.is_bonded {
+            return;
+        }
         let (home, inside) = (peer.inner_path(), peer.inner_path_in(place));
         let ways = further.acks.ways();
+        let rate = further.rate;
+        let was_open = (self.peers.get(index)).is_some_and(|state| state.is_open(now));
         self.inner.number_path(now, inside, ways);
         let is_set = self.inner.set_path_sizes(now, inside, sizes).is_ok();
         let facts = PathFacts {
@@ -249,7 +262,13 @@ impl<M: Carried> Session<M> {
             further.is_bonded = true;
             let silence = self.config.liveness.down_after_min.min(DOWN_AFTER_MIN);
             state.liveness.set_down_after_min(silence);
+            let outage = state.liveness.down_since();
             self.say_path(peer, place, PathChange::Found);
+            if let Some(since) = outage.filter(|_| !was_open) {
+                let outage = now.saturating_since(since);
+                self.counters.outage_time += outage;
+                self.events.push_back(SessionEvent::LinkUp { peer, outage });
+            }
         }
     }
 

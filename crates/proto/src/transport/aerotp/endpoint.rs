@@ -502,8 +502,10 @@ impl AerotpEndpoint {
 
     /// Brings the endpoint's indexes up to date with a connection that has changed.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
-        let home = (self.connections.get(&id)).map(|entry| entry.connection.key().path);
-        let is_held = !self.held.is_empty() && home.is_some_and(|home| self.is_held(home));
+        let is_held = !self.held.is_empty() && {
+            let home = self.connection(id).map(|connection| connection.key().path);
+            home.is_some_and(|home| self.is_held(home))
+        };
         let Some(entry) = self.connections.get_mut(&id) else {
             return;
         };

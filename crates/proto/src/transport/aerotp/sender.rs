@@ -328,6 +328,9 @@ impl Sender {
             return Some(0);
         }
         let (unsent, room) = (self.unsent(), self.room());
+        if !self.messages.is_empty() {
+            return Some(unsent);
+        }
         (u64::try_from(room).unwrap_or(u64::MAX) > unsent).then_some(unsent)
     }
 

@@ -14,6 +14,8 @@ use crate::units::{Bitrate, ByteCount, Duration, Instant};
 pub(super) const PATHS_MAX: usize = 8;
 /// The connections that are asked for one that gains by a slower path, at most.
 const ASKED_MAX: usize = 16;
+/// A round trip of which nothing is known, longer than any.
+const UNKNOWN: Duration = Duration::from_secs(1 << 20);
 
 /// The paths to one peer. Each keeps its place, by which transmissions name it.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +63,7 @@ impl AerotpEndpoint {
     pub fn bond(&mut self, now: Instant, home: PathId, path: PathId, facts: PathFacts) -> bool {
         self.now = now;
         self.expect_round_trip(path, facts.round_trip);
+        let was_held = self.is_held(home);
         let bond = self.bonds.entry(home).or_default();
         bond.paths[0] = Some(home);
         if bond.place(path).is_some() {
@@ -77,10 +80,17 @@ impl AerotpEndpoint {
             first: None,
             sharing: of_home.sharing(),
         };
-        let source = facts.rate.map_or(found, RateSource::Told);
+        // Nobody tells what arrives there where the home's rate is told: that is all that is known of it.
+        let is_told_of = self.acked_ways.get(&path).is_some_and(|ways| ways.out);
+        let unknown = if is_told_of { found } else { *of_home };
+        let source = facts.rate.map_or(unknown, RateSource::Told);
         self.rate_sources.insert(path, source);
         self.path(path);
         self.path(home);
+        if was_held {
+            let since = self.held.get(&home).copied();
+            self.hold_connections(now, home, since);
+        }
         true
     }
 
@@ -90,13 +100,25 @@ impl AerotpEndpoint {
         let Some(home) = self.homes.remove(&path) else {
             return;
         };
+        let was_held = self.is_held(home);
         let place = self.bonds.get(&home).and_then(|bond| bond.place(path));
         if let Some((bond, place)) = self.bonds.get_mut(&home).zip(place) {
             bond.paths[place] = None;
+            if bond.paths.iter().flatten().count() == 1 {
+                self.bonds.remove(&home);
+            }
             self.lose_path(now, home, place);
         }
         self.held.remove(&path);
         self.paths.remove(&path);
+        self.acked_ways.remove(&path);
+        self.left_logs.remove(&path);
+        self.path_sizes.remove(&path);
+        self.rate_sources.remove(&path);
+        self.round_trips.remove(&path);
+        if !was_held && self.is_held(home) {
+            self.hold_connections(now, home, None);
+        }
     }
 
     /// The path on which the connections live to which what comes on `path` belongs.
@@ -150,7 +172,7 @@ impl AerotpEndpoint {
                 Some(Candidate {
                     place,
                     path,
-                    round_trip: round_trip.unwrap_or(Duration::MAX / 4),
+                    round_trip: round_trip.unwrap_or(UNKNOWN),
                 })
             })
             .collect();

@@ -33,7 +33,7 @@ impl AerotpEndpoint {
     }
 
     /// Holds the connections on `path`, or lets them go on after an outage that began at `since`.
-    fn hold_connections(&mut self, now: Instant, path: PathId, since: Option<Instant>) {
+    pub(super) fn hold_connections(&mut self, now: Instant, path: PathId, since: Option<Instant>) {
         let ids: Vec<ConnectionId> = self.connections_on(path).collect();
         if self.is_held(path) {
             if let Some(schedule) = self.paths.get_mut(&path) {
