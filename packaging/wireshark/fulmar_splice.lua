@@ -96,7 +96,8 @@ local function host(cursor)
     if not item then
         return "?"
     end
-    local text = kind == 1 and range:raw() or kind == 4 and tostring(range:ipv4()) or "[" .. tostring(range:ipv6()) .. "]"
+    local is_name = kind == 1 or kind == 2
+    local text = is_name and range:raw() or kind == 4 and tostring(range:ipv4()) or "[" .. tostring(range:ipv6()) .. "]"
     return text .. ":" .. port
 end
 

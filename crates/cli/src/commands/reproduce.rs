@@ -168,6 +168,15 @@ struct Place {
     is_new: bool,
 }
 
+impl Drop for Place {
+    /// Removes the directory if nothing was written: one that is not empty stays.
+    fn drop(&mut self) {
+        if self.is_new {
+            drop(std::fs::remove_dir(&self.directory));
+        }
+    }
+}
+
 /// The outcome of a paper.
 struct Made {
     outcome: anyhow::Result<PaperOutcome>,
@@ -256,10 +265,6 @@ impl Place {
             Err(error) => return failed(error.into(), Exit::Device),
         };
         if progress.cancel.load(Ordering::Relaxed) {
-            if self.is_new {
-                // It is empty, and if it is not it stays.
-                drop(std::fs::remove_dir(&self.directory));
-            }
             return None;
         }
         let broken = results.iter().map(|point| point.aggregate.failed).sum();

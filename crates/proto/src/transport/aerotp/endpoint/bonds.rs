@@ -26,6 +26,11 @@ pub(super) struct Bond {
 }
 
 impl Bond {
+    /// The paths, the home first.
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathId> {
+        self.paths.into_iter().flatten()
+    }
+
     fn place(&self, path: PathId) -> Option<usize> {
         self.paths.iter().position(|one| *one == Some(path))
     }

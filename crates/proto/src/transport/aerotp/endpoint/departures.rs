@@ -1,7 +1,7 @@
 //! The next datagram to leave: resets, then control, then data as the paths' budgets allow.
 
 use super::lengths::shape_of;
-use super::{AerotpEndpoint, Leaving, Orphan};
+use super::{AerotpEndpoint, Bond, Leaving, Orphan};
 use crate::machine::{Ecn, PathId, Priority, TpduForm, Transmit, TransmitKind};
 use crate::transport::aerotp::schedule::PathSchedule;
 use crate::units::{Duration, Instant};
@@ -273,8 +273,10 @@ impl AerotpEndpoint {
     /// Notes that nothing waits to be sent to the peer at `home`: time earns no credit on its paths.
     fn on_nothing_waits(&mut self, home: PathId) {
         self.sending_paths.remove(&home);
-        let paths: Vec<PathId> = self.paths_to(home).collect();
-        for path in paths {
+        let bond = self.bonds.get(&home);
+        let alone = bond.is_none().then_some(home);
+        let bonded = bond.into_iter().flat_map(Bond::paths);
+        for path in alone.into_iter().chain(bonded) {
             if let Some(schedule) = self.paths.get_mut(&path) {
                 schedule.pacer.on_idle();
             }
