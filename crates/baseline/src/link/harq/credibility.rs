@@ -2,8 +2,8 @@
 //! units up until their sender's life is over.
 //!
 //! A unit is taken if its block is under way, is over, or comes next. A unit of a later block means
-//! that the blocks between were lost whole: it waits for a second unit that means the same. A unit of
-//! another life, or of a block so old that it may belong to another life of the same name, waits until
+//! that the blocks between were lost whole: it waits for a second unit that means the same,
+//! one of its own block or of a later one. A unit of another life, or of a block so old that it may belong to another life of the same name, waits until
 //! its sender has answered.
 
 use super::FIRST_BLOCKS_APART;
@@ -70,10 +70,7 @@ impl HarqReceiver {
         } else if let Some(seconds) = self.seconds(now, unit, octets) {
             let blocks = seconds.iter().map(|waiting| waiting.unit.block);
             self.follow((unit.epoch, lowest(unit.block, blocks)), counters);
-            for Waiting { unit, octets } in &seconds {
-                self.believe(now, *unit, octets, counters);
-            }
-            self.believe(now, unit, octets, counters);
+            self.believe_confirmed(now, seconds, counters);
         }
     }
 
@@ -102,14 +99,42 @@ impl HarqReceiver {
     /// are not enough to give those up, so the unit waits for a second one.
     fn ahead(&mut self, now: Instant, unit: HarqUnit, octets: &[u8], counters: &mut LinkCounters) {
         if let Some(seconds) = self.seconds(now, unit, octets) {
-            for Waiting { unit, octets } in &seconds {
-                self.believe(now, *unit, octets, counters);
-            }
-            self.believe(now, unit, octets, counters);
+            self.believe_confirmed(now, seconds, counters);
         }
     }
 
-    /// The units that waited for one like this. If there are none, this unit waits itself.
+    /// Takes the units whose block another one confirms, which is of that block or of a later one. If only one is of the
+    /// latest block, nothing says yet that this block has begun.
+    fn believe_confirmed(
+        &mut self,
+        now: Instant,
+        units: Vec<Waiting>,
+        counters: &mut LinkCounters,
+    ) {
+        let confirmed: Vec<bool> = (0..units.len())
+            .map(|at| {
+                let others = units.iter().enumerate().filter(|(other, _)| *other != at);
+                let mut blocks = others.map(|(_, other)| other.unit.block);
+                blocks.any(|block| !block.is_behind(units[at].unit.block))
+            })
+            .collect();
+        let mut latest = None;
+        for (waiting, is_confirmed) in units.into_iter().zip(confirmed) {
+            if is_confirmed {
+                self.believe(now, waiting.unit, &waiting.octets, counters);
+            } else {
+                latest = Some(waiting);
+            }
+        }
+        let Some(waiting) = latest else { return };
+        if self.standing(waiting.unit) == Standing::Expected {
+            self.believe(now, waiting.unit, &waiting.octets, counters);
+        } else {
+            self.peer.keep(now, waiting.unit.epoch, Some(waiting));
+        }
+    }
+
+    /// The units that waited for one like this, and this one. If none waited, this unit waits itself.
     fn seconds(&mut self, now: Instant, unit: HarqUnit, octets: &[u8]) -> Option<Vec<Waiting>> {
         let makes_credible = |waiting: &Waiting| {
             // A medium that repeats a damaged unit does not make it credible.
@@ -118,13 +143,14 @@ impl HarqReceiver {
         };
         let waited = self.peer.take(unit.epoch).into_iter();
         let waited = waited.map(|(_, waiting)| waiting).filter(makes_credible);
-        let seconds: Vec<Waiting> = waited.collect();
+        let mut seconds: Vec<Waiting> = waited.collect();
+        let octets = octets.to_vec();
+        let waiting = Waiting { unit, octets };
         if seconds.is_empty() {
-            let octets = octets.to_vec();
-            let waiting = Waiting { unit, octets };
             self.peer.keep(now, unit.epoch, Some(waiting));
             return None;
         }
+        seconds.push(waiting);
         Some(seconds)
     }
 

@@ -309,3 +309,21 @@ fn a_unit_that_damage_moved_to_the_next_block_takes_no_place_of_that_one_s_own()
         assert_eq!(pair.arrive(&sent), [packet(number)]);
     }
 }
+
+#[test]
+fn a_unit_that_damage_moved_far_ahead_begins_no_block_because_one_before_it_came() {
+    let mut pair = Pair::new();
+    let sent = pair.send(1);
+    assert_eq!(pair.arrive(&sent), [packet(1)]);
+    pair.send(2);
+    let sent = pair.send(3);
+    let moved = damaged(&sent[0], |unit| unit.block = unit.block.plus(2));
+    assert!(arrive(&mut pair.receiver, pair.now, &moved).is_empty());
+    assert!(pair.arrive(&sent).is_empty());
+    let answer = pair.feed_back(1);
+    assert_eq!(pair.arrive(&answer), [packet(2), packet(3)]);
+    for number in 4..8 {
+        let sent = pair.send(number);
+        assert_eq!(pair.arrive(&sent), [packet(number)]);
+    }
+}
