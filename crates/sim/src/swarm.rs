@@ -61,6 +61,8 @@ pub struct SessionReport {
     pub links_held: u64,
     /// Hosts that were lost while octets they had sent were on their way.
     pub hosts_lost: u64,
+    /// Messages through gateways that were held to their deadline.
+    pub messages_judged: u64,
 }
 
 /// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of flows with goals, one of LT-TCP, one of TCP, one of
@@ -109,6 +111,7 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Settings
         gateway_restarts: gateways.restarts,
         links_held: gateways.links_held,
         hosts_lost: gateways.hosts_lost,
+        messages_judged: gateways.messages_judged,
     })
 }
 
@@ -141,6 +144,8 @@ pub struct SwarmTotals {
     pub links_held: u64,
     /// Hosts that were lost while octets they had sent were on their way.
     pub hosts_lost: u64,
+    /// Messages through gateways that were held to their deadline.
+    pub messages_judged: u64,
     /// The sessions that broke a promise, in the order of seeds.
     pub failures: Vec<SessionReport>,
 }
@@ -180,6 +185,7 @@ pub fn sessions(
         totals.gateway_restarts += report.gateway_restarts;
         totals.links_held += report.links_held;
         totals.hosts_lost += report.hosts_lost;
+        totals.messages_judged += report.messages_judged;
         if !report.broken.is_empty() {
             totals.failures.push(report);
         }
@@ -216,6 +222,7 @@ fn checked(seed: u64, progress: &ExperimentProgress) -> SessionReport {
         gateway_restarts: 0,
         links_held: 0,
         hosts_lost: 0,
+        messages_judged: 0,
     }
 }
 

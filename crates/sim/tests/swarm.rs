@@ -4,7 +4,7 @@ use fulmar_sim::experiment::ExperimentProgress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 13] = [
+const FAILED_ONCE: [(u64, &str); 17] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -39,6 +39,13 @@ const FAILED_ONCE: [(u64, &str); 13] = [
         94_123_316_031_848,
         "LT-TCP: a burst of losses, which counts packets, outlasted the 20 SYNs that were drawn",
     ),
+    (
+        42_086,
+        "gateways: no message of a flow had come at once, and one that was sent again was read after its deadline",
+    ),
+    (4810, "the same"),
+    (12_905, "the same"),
+    (22_747, "the same"),
 ];
 
 #[test]
@@ -52,10 +59,11 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
     assert!(totals.gateway_restarts > 400);
     assert!(totals.link_frames_lost > 100_000 && totals.link_restarts > 2_000);
     assert!(totals.links_held > 800 && totals.hosts_lost > 25);
+    assert!(totals.messages_judged > 0, "{}", totals.messages_judged);
 }
 
 /// Seeds of [`swarm::link_sessions`] that once failed, with what they found.
-const LINKS_FAILED_ONCE: [(u64, &str); 19] = [
+const LINKS_FAILED_ONCE: [(u64, &str); 20] = [
     (
         1_001_425,
         "LL-HARQ: damage in a block's number that 16 bits of check overlooked stopped the hop",
@@ -101,6 +109,10 @@ const LINKS_FAILED_ONCE: [(u64, &str); 19] = [
     (
         93_003_164_851_958,
         "LL-HARQ: the promise left out the way of what waits for a word about a life, and for a second round",
+    ),
+    (
+        27_053,
+        "LL-HARQ: a unit that damage had moved ahead began its block because one before it came",
     ),
 ];
 

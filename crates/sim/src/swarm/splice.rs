@@ -40,6 +40,8 @@ pub(super) struct SpliceReport {
     pub(super) restarts: u64,
     pub(super) links_held: u64,
     pub(super) hosts_lost: u64,
+    /// Messages that were held to a deadline.
+    pub(super) messages_judged: u64,
     pub(super) packets: u64,
     pub(super) packets_lost: u64,
     pub(super) packets_damaged: u64,
@@ -54,7 +56,7 @@ pub(super) fn session(seed: u64, cancel: &AtomicBool) -> SpliceReport {
     session.run(cancel);
     let mut report = session.report();
     if !cancel.load(Relaxed) {
-        report.broken = session.broken();
+        report.broken = session.broken(&mut report.messages_judged);
     }
     report
 }
@@ -382,8 +384,8 @@ impl Session {
         report
     }
 
-    /// Every promise that was not kept.
-    fn broken(&self) -> Vec<String> {
+    /// Every promise that was not kept. Counts the messages that were held to a deadline.
+    fn broken(&self, judged: &mut u64) -> Vec<String> {
         let mut broken = Vec::new();
         for (index, flow) in self.flows.iter().enumerate() {
             for side in 0..2 {
@@ -391,7 +393,7 @@ impl Session {
                 let earlier = gateway.earlier.iter().filter(|(id, _)| *id == flow.id);
                 let ends = gateway.ends.get(&flow.id).into_iter();
                 for end in ends.chain(earlier.map(|(_, end)| end)) {
-                    self.check_content(index, side, end, &mut broken);
+                    *judged += self.check_content(index, side, end, &mut broken);
                 }
                 self.check_end(index, side, &mut broken);
             }
@@ -413,8 +415,15 @@ impl Session {
         broken
     }
 
-    /// Checks that one end received the beginning of what the other host sent, or its messages.
-    fn check_content(&self, index: usize, side: usize, end: &LocalEnd, broken: &mut Vec<String>) {
+    /// Checks that one end received the beginning of what the other host sent, or its messages. Returns the number of those
+    /// that were held to a deadline.
+    fn check_content(
+        &self,
+        index: usize,
+        side: usize,
+        end: &LocalEnd,
+        broken: &mut Vec<String>,
+    ) -> u64 {
         let flow = &self.flows[index];
         let name = |what: String| format!("flow {index}, side {side}: {what}");
         broken.extend(end.wrongs.iter().map(|wrong| name(wrong.clone())));
@@ -445,6 +454,7 @@ impl Session {
                 None => broken.push(name("a message that nobody sent".to_owned())),
             }
         }
+        due.map_or(0, |due| due.judged())
     }
 
     /// Checks that the flow ended at one side in one of the ways that the session's events allow.

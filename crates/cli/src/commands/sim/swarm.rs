@@ -143,6 +143,7 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
         gateway_restarts,
         links_held,
         hosts_lost,
+        messages_judged,
         failures,
     } = totals;
     output::line(&format!(
@@ -151,6 +152,7 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
          damaged, {link_frames} frames of link layers, {link_frames_lost} of them lost, \
          {link_restarts} restarts of their ends, {gateway_restarts} restarts of gateways, {links_held} links held for down, \
          {hosts_lost} hosts lost, {flows_finished} ends of flows finished, {flows_resumed} went on, \
+         {messages_judged} messages held to a deadline, \
          {} sessions broke a promise",
         failures.len()
     ))?;

@@ -50,6 +50,8 @@ pub(super) struct Due {
     way: Duration,
     /// The last time at which a message came at once.
     prompt_at: Option<Instant>,
+    /// Messages of which the receiver could know how late they are.
+    judged: u64,
 }
 
 impl Due {
@@ -59,7 +61,13 @@ impl Due {
             deadline: goal.deadline,
             way,
             prompt_at: None,
+            judged: 0,
         })
+    }
+
+    /// Messages that would have broken the promise if they had come late enough.
+    pub(super) const fn judged(&self) -> u64 {
+        self.judged
     }
 
     /// Whether the next message, which came at `now` and is as old as `age`, breaks the promise.
@@ -70,6 +78,7 @@ impl Due {
         if age <= self.way {
             self.prompt_at = Some(now);
         }
+        self.judged += u64::from(knows);
         knows && age > self.deadline + self.way
     }
 }
