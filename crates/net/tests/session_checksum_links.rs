@@ -86,7 +86,7 @@ fn ends() -> [SessionConfig; 2] {
     })
 }
 
-/// What a transfer came to.
+/// The outcome of a transfer.
 #[derive(Debug)]
 #[expect(dead_code, reason = "failures print all of it")]
 struct Outcome {

@@ -40,13 +40,13 @@ struct Hosts {
     is_over: bool,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 #[expect(dead_code, reason = "some figures are only printed")]
 struct Outcome {
     /// Goodput, as a share of the ideal.
     share: f64,
-    /// Of the sender: timeouts, recoveries, segments sent again; round trip at the end.
+    /// The sender's counts: timeouts, recoveries, segments sent again; round trip at the end.
     timeouts: u64,
     recoveries: u64,
     resent: u64,

@@ -48,7 +48,7 @@ pub(super) struct FurtherPath {
     /// The rate that the user told.
     pub(super) rate: Option<Bitrate>,
     pub(super) liveness: Liveness,
-    /// What arrived that the peer counts in this place, and what left that we do.
+    /// The path acks either way: arrivals that the peer counts in its place, and departures in this one.
     pub(super) acks: PathAcks,
     /// The number of the last probe, until it is answered.
     asked: Option<u32>,

@@ -15,6 +15,7 @@ mod membership;
 mod notices;
 mod paths;
 mod responses;
+mod timers;
 
 pub use arrivals::{DatagramArrival, source_octets};
 
@@ -28,7 +29,8 @@ use super::handshake::Means;
 use super::keys::SecretKey;
 use super::liveness::Wants;
 use super::path_acks;
-use super::peer::{Complaints, Peer, PeerStatus};
+use super::peer::{Complaints, Peer};
+use super::peer_status::PeerStatus;
 use super::sizes::Sizes;
 use super::sources::Bucket;
 use super::tap::SessionTap;

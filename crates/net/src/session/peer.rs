@@ -3,7 +3,7 @@
 use super::checksum_choice::ChecksumChoice;
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
-use super::damage_reports::{DamageCounts, DamageReports};
+use super::damage_reports::DamageReports;
 use super::dialect::{DataForm, DataParity, Wire};
 use super::early::{EarlyIntake, EarlyKey, key_id, root};
 use super::event::{HandshakeRefusal, Hint};
@@ -18,15 +18,16 @@ use super::liveness::Liveness;
 use super::path_acks::PathAcks;
 use super::path_mtu::PathMtu;
 use super::path_slot::PathSlot;
+use super::peer_status::{DamageStatus, LinkState};
 use super::protection::{Protection, layout};
-use super::reports::{Passage, Reports};
-use super::round_trips::{RoundTripQuantiles, RoundTrips};
-use super::sizes::{NetworkHeaders, Sizes};
+use super::reports::Reports;
+use super::round_trips::RoundTrips;
+use super::sizes::NetworkHeaders;
 use super::sources::Bucket;
 use super::wire::Capability;
 use fulmar_proto::damage::ProtectedLayout;
 use fulmar_proto::machine::{Deadline, PathId, TransmitKind};
-use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, FecStrength, Instant};
+use fulmar_proto::units::{ByteCount, Duration, FecStrength, Instant};
 
 /// The time between initiations at first, or every second round trip ...
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -182,63 +183,6 @@ impl Complaints {
         }
         may
     }
-}
-
-/// The state of a peer, for users.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PeerStatus {
-    /// The configured name.
-    pub name: String,
-    /// The state of its link.
-    pub link: LinkState,
-    /// The path to it.
-    pub path: Option<PathId>,
-    /// The session's own round trips, smoothed.
-    pub rtt: Option<Duration>,
-    /// The last round trips as measured.
-    pub round_trips: Option<RoundTripQuantiles>,
-    /// Datagrams from here to it.
-    pub outward: Passage,
-    /// Datagrams from it to here.
-    pub inward: Passage,
-    /// The sizes of what goes to it.
-    pub sizes: Sizes,
-    /// Its capabilities, as it told them.
-    pub capabilities: Vec<Capability>,
-    /// The form of the data to and from it, while there are keys.
-    pub wire: Option<Wire>,
-    /// Whether its datagrams are authenticated.
-    pub secure: bool,
-    /// The damage on the way, where data is armoured.
-    pub damage: Option<DamageStatus>,
-}
-
-/// The damage on the way to and from a peer, and the parity against it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DamageStatus {
-    /// Words of parity behind a full datagram to it.
-    pub words: FecStrength,
-    /// Armoured datagrams from here to it, as it told.
-    pub outward: DamageCounts,
-    /// Armoured datagrams from it to here.
-    pub inward: DamageCounts,
-    /// Datagrams of those beyond repair from it to here that further parity mended.
-    pub mended_later: u64,
-    /// The rate of wrong bits on the way to it, as it told last.
-    pub outward_rate: Option<BitErrorRate>,
-    /// The rate of wrong bits on the way here.
-    pub inward_rate: Option<BitErrorRate>,
-}
-
-/// The state of the link to a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkState {
-    /// No keys yet, or not any more.
-    Connecting,
-    /// Data flows.
-    Up,
-    /// Keys are there, but nothing comes back.
-    Down,
 }
 
 /// The public key by which a peer is called.

@@ -148,7 +148,8 @@ pub trait Carried: Machine {
     /// The same, where the receiver keeps it and what mends it is on its way. [`Carried::on_damaged`] follows if that did not.
     fn on_mending(&mut self, _now: Instant, _path: PathId, _number: u64) {}
 
-    /// What leaves on `path` from now on arrives although it is damaged, or does not any more: it is lost for other reasons.
+    /// The carrier of what leaves on `path` is another from now on: it lets damage in, or does not any more, so losses have
+    /// other reasons.
     fn on_other_carrier(&mut self, _now: Instant, _path: PathId) {}
 
     /// Lets what is for the peer at `home` leave on `path` as well; what comes on `path` is of that peer. Its sizes, and

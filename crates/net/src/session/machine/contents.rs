@@ -301,26 +301,6 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    pub(super) fn on_heard(
-        &mut self,
-        now: Instant,
-        (index, place): (usize, PathSlot),
-        wants: Wants,
-    ) {
-        let Some(state) = self.peers.get_mut(index) else {
-            return;
-        };
-        if !state.further.is_empty() {
-            return self.on_path_heard(now, (index, place), wants);
-        }
-        let peer = state.index;
-        if let Some(outage) = state.liveness.on_heard(now, wants) {
-            state.mtu.on_new_path(now);
-            self.counters.outage_time += outage;
-            self.events.push_back(SessionEvent::LinkUp { peer, outage });
-        }
-    }
-
     fn on_probe_reply(&mut self, now: Instant, (index, place): (usize, PathSlot), probe: Probe) {
         let micros = now.as_wrapping_micros().wrapping_sub(probe.sent_micros);
         if place != PathSlot::FIRST {

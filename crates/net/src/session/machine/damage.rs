@@ -145,7 +145,8 @@ impl<M: Carried> Session<M> {
         let (checked, unchecked) = (probe(0), probe(UNCHECKED_PROBE));
         // The loss of a question about the checksum must not raise doubts about the link.
         let wants = Wants::Nothing;
-        self.send_message_in(now, (index, path), checked, wants, DataParity::NONE);
+        let way = (index, path, PathSlot::FIRST);
+        self.send_message_in(now, way, checked, wants, DataParity::NONE);
         // Protected and as long as data would be: some paths drop long ones alone.
         let parity = DataParity {
             is_armoured: true,

@@ -4,21 +4,17 @@ use super::{OUTBOX_MAX, Session};
 use crate::session::config::PeerIndex;
 use crate::session::dialect::{DataForm, DataParity, Wire};
 use crate::session::early::EarlyKey;
-use crate::session::event::SessionEvent;
 use crate::session::fragments::cut;
 use crate::session::later_repair::SealedName;
-use crate::session::liveness::{Due, Wants};
-use crate::session::path_acks::WayBack;
+use crate::session::liveness::Wants;
 use crate::session::path_slot::PathSlot;
 use crate::session::seal::Keypair;
 use crate::session::wire::{
-    ARMOURED_HEADER_BYTES, Armoured, DAMAGE_REPORT_BYTES, DataHeader, DatagramType, FRAGMENT_BYTES,
-    Header, MESSAGE_TYPE_BYTES, Message, PATH_ACK_BYTES, Probe,
+    ARMOURED_HEADER_BYTES, Armoured, DataHeader, DatagramType, FRAGMENT_BYTES, Header,
+    MESSAGE_TYPE_BYTES, Message, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
-use fulmar_proto::machine::{
-    Carried, Deadline, PathId, Sealed, SealedContent, Transmit, TransmitKind,
-};
+use fulmar_proto::machine::{Carried, PathId, Sealed, SealedContent, Transmit, TransmitKind};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 use std::iter::repeat_n;
 
@@ -363,37 +359,18 @@ impl<M: Carried> Session<M> {
     pub(super) fn send_message_in(
         &mut self,
         now: Instant,
-        (peer, path): (usize, PathId),
+        way: (usize, PathId, PathSlot),
         message: Message<'_>,
         wants: Wants,
         parity: DataParity,
     ) -> bool {
-        let Some(wire) = self.peers.get(peer).and_then(|state| state.keys.wire()) else {
+        let Some(wire) = self.peers.get(way.0).and_then(|state| state.keys.wire()) else {
             return false;
         };
         let mut octets = Vec::new();
         let start = begin(&mut octets, wire, parity);
         message.write(&mut octets);
-        let way = (peer, path, PathSlot::FIRST);
         self.send_own(now, way, (parity, start, octets), wants)
-    }
-
-    /// Seals and queues a message in its plain form for the path in a place.
-    pub(super) fn send_bare(
-        &mut self,
-        now: Instant,
-        (peer, path, place): (usize, PathId, PathSlot),
-        message: Message<'_>,
-        wants: Wants,
-    ) -> bool {
-        let Some(wire) = self.peers.get(peer).and_then(|state| state.keys.wire()) else {
-            return false;
-        };
-        let mut octets = Vec::new();
-        let start = begin(&mut octets, wire, DataParity::NONE);
-        message.write(&mut octets);
-        let whole = (DataParity::NONE, start, octets);
-        self.send_own(now, (peer, path, place), whole, wants)
     }
 
     /// Seals and queues a message in a packet of a size of its own. Its loss raises no doubts about the link.
@@ -486,224 +463,13 @@ impl<M: Carried> Session<M> {
         let (probe, wants) = (Message::Probe(probe), Wants::Answer);
         match path {
             Some(path) if is_checked => {
-                self.send_message_in(now, (peer, path), probe, wants, DataParity::NONE);
+                let way = (peer, path, PathSlot::FIRST);
+                self.send_message_in(now, way, probe, wants, DataParity::NONE);
             }
             Some(path) => {
                 self.send_message_to(now, peer, path, probe, wants);
             }
             None => {}
         }
-    }
-
-    /// Runs the timers that are due at `now` for every peer.
-    pub(super) fn run_timers(&mut self, now: Instant) {
-        self.timers_ran = Some(now);
-        for index in 0..self.peers.len() {
-            self.run_timers_of(now, index);
-        }
-    }
-
-    fn run_timers_of(&mut self, now: Instant, index: usize) {
-        let Some(state) = self.peers.get_mut(index) else {
-            return;
-        };
-        if state.keys.expires_at().is_some_and(|at| at <= now) {
-            self.forget_keys(now, index);
-        }
-        if self
-            .peers
-            .get(index)
-            .is_some_and(|state| state.wants_initiation(now))
-        {
-            self.initiate(now, index);
-        }
-        while let Some(state) = self.peers.get_mut(index) {
-            if !state.keys.is_usable(now) {
-                return;
-            }
-            match state.liveness.due(now) {
-                None => break,
-                Some(Due::Heartbeat) => {
-                    if self.send_message(now, index, Message::Heartbeat, Wants::Nothing)
-                        && let Some(state) = self.peers.get_mut(index)
-                    {
-                        state.reports.on_sent(now);
-                    }
-                }
-                Some(Due::Probe) => {
-                    state.mtu.on_silence(now);
-                    self.send_probe(now, index);
-                }
-                Some(Due::Down(silent_for)) => {
-                    let (peer, is_one_of_several) = (state.index, !state.further.is_empty());
-                    let choice = state.checksum.as_mut();
-                    let decision = choice.and_then(|choice| choice.on_down(now));
-                    if is_one_of_several {
-                        self.on_path_down(now, (index, PathSlot::FIRST), silent_for);
-                    } else {
-                        self.counters.outages += 1;
-                        self.events
-                            .push_back(SessionEvent::LinkDown { peer, silent_for });
-                    }
-                    self.take_decision(index, decision);
-                }
-            }
-        }
-        self.run_further_paths(now, index);
-        if let Some(state) = self.peers.get_mut(index) {
-            state.later.forget_old(now);
-        }
-        self.try_size(now, index);
-        self.try_unchecked(now, index);
-        self.send_path_ack(now, (index, PathSlot::FIRST));
-        self.send_damage_report(now, index);
-        let open = self.peers.get_mut(index).filter(|peer| peer.is_open(now));
-        if let Some(state) = open
-            && state.reports.take_due(now)
-        {
-            let due = SessionEvent::ReportDue(state.index);
-            self.events.push_back(due);
-        }
-    }
-
-    /// The way back to a peer, for a word on its datagrams that is due; `None` if none is, or it cannot leave.
-    pub(super) fn way_back(&mut self, now: Instant, index: usize, is_due: bool) -> Option<WayBack> {
-        let state = self.peers.get_mut(index).filter(|_| is_due)?;
-        if !state.is_open(now) {
-            return None;
-        }
-        Some(WayBack {
-            keys: state.keys.current(now)?.local,
-            rate: self.inner.rate_of(state.index.inner_path()),
-            round_trip: state.liveness.rtt(),
-        })
-    }
-
-    /// Sends a word on a peer's datagrams. It leaves ahead of the inner machine's datagrams.
-    pub(super) fn send_word(
-        &mut self,
-        now: Instant,
-        index: usize,
-        word: Message<'_>,
-        fields: usize,
-    ) {
-        let state = self.peers.get(index);
-        let octets = state.map_or(ByteCount::ZERO, |state| {
-            state.octets_of_own(MESSAGE_TYPE_BYTES + fields)
-        });
-        if self.send_message(now, index, word, Wants::Nothing) {
-            self.note_sent_beside(now, index, octets);
-        }
-    }
-
-    /// Tells a peer what arrived of its datagrams on one path, if that is due.
-    pub(super) fn send_path_ack(&mut self, now: Instant, (index, place): (usize, PathSlot)) {
-        let acks = self
-            .peers
-            .get_mut(index)
-            .and_then(|state| state.acks_in(place));
-        let is_due = acks.is_some_and(|acks| acks.is_due(now));
-        let Some(way) = self.way_back(now, index, is_due) else {
-            return;
-        };
-        let acks = self
-            .peers
-            .get_mut(index)
-            .and_then(|state| state.acks_in(place));
-        if let Some(ack) = acks.and_then(|acks| acks.take(now, way)) {
-            self.send_word(now, index, Message::PathAck(ack), PATH_ACK_BYTES);
-        }
-    }
-
-    /// Tells a peer what became of its armoured datagrams, if that is due.
-    pub(super) fn send_damage_report(&mut self, now: Instant, index: usize) {
-        let state = self.peers.get(index);
-        let is_due = state.is_some_and(|state| state.damage.is_due(now));
-        let Some(way) = self.way_back(now, index, is_due) else {
-            return;
-        };
-        let mut claims = Vec::new();
-        if let Some(state) = self.peers.get_mut(index) {
-            let report = state.damage.take(now, way, &mut claims);
-            let fields = DAMAGE_REPORT_BYTES + report.claims.len();
-            self.send_word(now, index, Message::DamageReport(report), fields);
-        }
-    }
-
-    /// Tries a size of packets, if that is due.
-    fn try_size(&mut self, now: Instant, index: usize) {
-        let finds_rate = self.finds_rate(index).unwrap_or_default();
-        let Some(state) = self.peers.get_mut(index).filter(|peer| peer.is_open(now)) else {
-            return;
-        };
-        let rtt = state.liveness.rtt();
-        let (Some(path), Some(due)) = (state.path, state.mtu.due(now, rtt, finds_rate)) else {
-            return;
-        };
-        // A size is that of a datagram with the parity of a full one.
-        let fec = state.protection.parity();
-        let path = state.way(path, fec.is_armoured);
-        let known = due.known.map(|known| (due.id.wrapping_add(1), known));
-        for (id, packet) in [(due.id, due.packet)].into_iter().chain(known) {
-            let probe = Message::Probe(Probe {
-                id: SIZE_PROBE | id,
-                sent_micros: now.as_wrapping_micros(),
-            });
-            self.send_padded(now, (index, path), probe, packet, fec);
-            self.note_sent_beside(now, index, packet);
-        }
-    }
-
-    /// Counts towards a peer's rate the octets of a datagram that left without the inner machine.
-    pub(super) fn note_sent_beside(&mut self, now: Instant, index: usize, octets: ByteCount) {
-        if let Some(peer) = self.peers.get(index).map(|state| state.index) {
-            self.inner.on_sent_below(now, peer.inner_path(), octets);
-        }
-    }
-
-    /// Tells the application the sizes of what goes to a peer.
-    pub(super) fn say_sizes(&mut self, index: usize) {
-        if let Some(state) = self.peers.get_mut(index) {
-            let layout = state.protected_layout();
-            state.protection.fit(layout);
-        }
-        if let Some(state) = self.peers.get(index) {
-            let (peer, sizes) = (state.index, self.sizes_of(state));
-            self.events
-                .push_back(SessionEvent::MtuChanged { peer, sizes });
-        }
-    }
-
-    /// Tells the inner machine the sizes of what goes to a peer with other parity.
-    pub(super) fn say_parity(&mut self, index: usize) {
-        if let Some(state) = self.peers.get(index) {
-            let (peer, sizes) = (state.index, self.sizes_of(state));
-            self.events
-                .push_back(SessionEvent::ParityChanged { peer, sizes });
-        }
-    }
-
-    /// Gives the inner machine its deadline. While nothing can be sent, its wish to send would be a
-    /// deadline that never moves, so it is woken at the pace of probes.
-    pub(super) fn wake_inner(&mut self, now: Instant) {
-        if self
-            .inner_deadline()
-            .is_some_and(|deadline| deadline.at <= now)
-        {
-            self.inner_woken = now;
-            self.inner.handle_deadline(now);
-        }
-    }
-
-    pub(super) fn inner_deadline(&self) -> Option<Deadline> {
-        let deadline = self.inner.next_deadline()?;
-        if self.is_any_open(self.now) {
-            return Some(deadline);
-        }
-        let next = self.inner_woken + self.config.liveness.probe_interval;
-        Some(Deadline {
-            at: deadline.at.max(next),
-            why: deadline.why,
-        })
     }
 }

@@ -4,6 +4,7 @@ use super::Session;
 use super::arrivals::Origin;
 use crate::session::cipher::Number;
 use crate::session::config::PeerIndex;
+use crate::session::dialect::DataParity;
 use crate::session::event::{PathChange, SessionEvent};
 use crate::session::further_paths::DOWN_AFTER_MIN;
 use crate::session::liveness::{Due, Wants};
@@ -170,8 +171,8 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// Handles something genuine that came on one of several paths.
-    pub(super) fn on_path_heard(
+    /// Handles something genuine that came from a peer on the path in a place.
+    pub(super) fn on_heard(
         &mut self,
         now: Instant,
         (index, place): (usize, PathSlot),
@@ -180,24 +181,21 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
-        let was_open = state.is_open(now);
-        let (peer, inside) = (state.index, state.index.inner_path_in(place));
-        let outage = if place == PathSlot::FIRST {
-            state.liveness.on_heard(now, wants)
-        } else {
-            let further = state.further.get_mut(place);
-            further.and_then(|further| further.liveness.on_heard(now, wants))
-        };
-        let is_open = state.is_open(now);
-        let Some(outage) = outage else {
+        let (was_open, peer) = (state.is_open(now), state.index);
+        let further = state.further.get_mut(place);
+        let liveness = further.map_or(&mut state.liveness, |further| &mut further.liveness);
+        let Some(outage) = liveness.on_heard(now, wants) else {
             return;
         };
         if place == PathSlot::FIRST {
             state.mtu.on_new_path(now);
         }
-        self.inner.hold(now, inside, false);
-        self.say_path(peer, place, PathChange::Up(outage));
-        if !was_open && is_open {
+        let (several, is_open) = (!state.further.is_empty(), state.is_open(now));
+        if several {
+            self.inner.hold(now, peer.inner_path_in(place), false);
+            self.say_path(peer, place, PathChange::Up(outage));
+        }
+        if !several || (!was_open && is_open) {
             self.counters.outage_time += outage;
             self.events.push_back(SessionEvent::LinkUp { peer, outage });
         }
@@ -285,7 +283,8 @@ impl<M: Carried> Session<M> {
         let Some(path) = further.map(|further| further.path) else {
             return false;
         };
-        self.send_bare(now, (peer, path, place), message, wants)
+        let way = (peer, path, place);
+        self.send_message_in(now, way, message, wants, DataParity::NONE)
     }
 
     /// The outer path and the place by which the session's own messages to a peer leave: the first while it is up.

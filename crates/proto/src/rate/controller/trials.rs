@@ -83,7 +83,7 @@ impl RateController {
         }
     }
 
-    /// What a stretch sent above the estimate, and what is missing of it beyond the usual.
+    /// The octets that a stretch sent above the estimate, and those of them that are missing beyond the usual.
     fn excess(&self, epoch: &Epoch) -> Excess {
         let sent = (epoch.sent - self.capacity * epoch.sending) / self.packet;
         let missing = (self.share * epoch.sent - epoch.arrived) / self.packet;

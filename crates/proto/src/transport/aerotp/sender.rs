@@ -315,7 +315,7 @@ impl Sender {
             && self.window_open()
     }
 
-    /// What follows leaves on this path of the peer, which has this round trip.
+    /// Sends what follows on this path of the peer, which has this round trip.
     pub(super) fn leave_on(&mut self, place: u8, round_trip: Duration) {
         // Answers tell of what left on the quickest.
         let usual = self.rtt.smoothed().unwrap_or(round_trip);

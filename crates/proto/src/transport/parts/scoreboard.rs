@@ -55,7 +55,7 @@ impl TimerKind for OvertakenTimer {
 pub struct Scoreboard {
     base: TpduSeq,
     entries: VecDeque<Outstanding>,
-    /// What left, by path; one at least.
+    /// The transmissions by path, of which there is one at least.
     paths: Vec<PathLog>,
     /// The path on which the next transmission leaves.
     leaving_on: u8,
@@ -266,7 +266,7 @@ impl Scoreboard {
         }
     }
 
-    /// What follows leaves on this path of the peer, where answers come later than on the quickest by `lag`.
+    /// Notes that what follows leaves on this path of the peer, where answers come later than on the quickest by `lag`.
     pub fn leave_on(&mut self, path: u8, lag: Duration) {
         let index = usize::from(path);
         if self.paths.len() <= index {
@@ -493,25 +493,22 @@ impl Scoreboard {
 
     /// Holds lost what was overtaken for long enough. Returns the time at which the next one is.
     fn hold_overtaken(&mut self, now: Instant) -> Option<Instant> {
-        if self.has_several_paths() {
-            let paths = 0..self.paths.len();
-            return paths
-                .filter_map(|path| self.hold_overtaken_on(now, path))
-                .min();
-        }
-        let newest = self.newest?;
+        let paths = 0..self.paths.len();
+        paths
+            .filter_map(|path| self.hold_overtaken_on(now, path))
+            .min()
+    }
+
+    /// The same for what left on one path.
+    fn hold_overtaken_on(&mut self, now: Instant, path: usize) -> Option<Instant> {
         loop {
-            let front = self.prune(0)?;
-            let stamp = self.stamps.of(front.sent_at);
-            if front.sent_at >= newest.learned_at || !stamp_before(stamp, newest.stamp) {
-                return None;
-            }
-            let lead = Duration::from_micros(u64::from(newest.stamp.wrapping_sub(stamp)));
+            let front = self.prune(path)?;
+            let (lead, learned_at) = self.overtaken_by(path, front)?;
             let overtaken = self.reorder_window.saturating_sub(lead);
             // Its word leaves soon after it came, which was so long before the newest arrival.
             let word = self.awaited.word_wait(now).saturating_sub(lead);
             let waits = self.symbol_wait.max(word);
-            let lost_at = newest.learned_at + overtaken.max(waits);
+            let lost_at = learned_at + overtaken.max(waits);
             if lost_at > now {
                 return Some(lost_at);
             }
@@ -519,23 +516,20 @@ impl Scoreboard {
         }
     }
 
-    /// The same for what left on one of several paths, by what is known to have arrived there.
-    fn hold_overtaken_on(&mut self, now: Instant, path: usize) -> Option<Instant> {
-        let newest = self.paths.get(path)?.newest?;
-        loop {
-            let front = self
-                .prune(path)
-                .filter(|front| front.sent_at < newest.sent_at)?;
+    /// The time by which the newest arrival on a path left later than a transmission there, and when that was learned.
+    /// A single path goes by the times that are echoed, several by what is known to have arrived on each.
+    fn overtaken_by(&self, path: usize, front: Transmission) -> Option<(Duration, Instant)> {
+        if self.has_several_paths() {
+            let newest = self.paths.get(path)?.newest?;
+            let is_later = front.sent_at < newest.sent_at;
             let lead = newest.sent_at.saturating_since(front.sent_at);
-            let overtaken = self.reorder_window.saturating_sub(lead);
-            let word = self.awaited.word_wait(now).saturating_sub(lead);
-            let waits = self.symbol_wait.max(word);
-            let lost_at = newest.learned_at + overtaken.max(waits);
-            if lost_at > now {
-                return Some(lost_at);
-            }
-            self.hold_lost(front.seq, LossSign::Overtaken);
+            return is_later.then_some((lead, newest.learned_at));
         }
+        let newest = self.newest?;
+        let stamp = self.stamps.of(front.sent_at);
+        let is_later = front.sent_at < newest.learned_at && stamp_before(stamp, newest.stamp);
+        let lead = Duration::from_micros(u64::from(newest.stamp.wrapping_sub(stamp)));
+        is_later.then_some((lead, newest.learned_at))
     }
 
     /// Holds lost what is under way on a path that went down.

@@ -17,13 +17,13 @@ use crate::wire::aerotp::{
 };
 
 impl Connection {
-    /// What follows leaves on this path of the peer, which has this round trip.
+    /// Sends what follows on this path of the peer, which has this round trip.
     pub(in super::super) fn leave_on(&mut self, place: u8, round_trip: Duration) {
         self.sender.leave_on(place, round_trip);
     }
 
     /// The octets that leave before what is written next would, or `None` if they are bulk, of which there is always more.
-    /// What is sent again goes ahead of all.
+    /// Repetitions go ahead of all.
     pub(in super::super) fn octets_ahead(&self) -> Option<u64> {
         self.sender.octets_ahead()
     }

@@ -13,7 +13,7 @@ pub(super) struct NewestOnPath {
     pub(super) learned_at: Instant,
 }
 
-/// What left on one path, in the order of sending, and what is known of it.
+/// The transmissions on one path, in the order of sending, with what is known of them.
 #[derive(Debug, Default)]
 pub(super) struct PathLog {
     pub(super) log: VecDeque<Transmission>,
