@@ -20,7 +20,7 @@ docs/guide/tunnel.md begins with two files.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct UpArgs {
-    /// The configuration of a gateway with a [[tunnel]], a TOML file.
+    /// The configuration of a gateway with a `[[tunnel]]`, a TOML file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Only print what makes the devices, their addresses and routes, as a shell script.

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-/// The pause after a peer has said that it has no such tunnel.
+/// The pause after a peer has said that it has no such tunnel, or no place for a flow.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 /// One tunnel.
@@ -159,7 +159,7 @@ impl Tunnels {
         tunnel.adopt(traffic, (wish.class.id, wish.bucket), id);
     }
 
-    /// A peer has refused a flow, perhaps one of a tunnel. If it has no such tunnel, nothing is asked for a while.
+    /// A peer has refused a flow, perhaps one of a tunnel. If it has no such tunnel, or no place, nothing is asked for a while.
     pub(in crate::gateway) fn refused(
         &mut self,
         now: Instant,
@@ -173,7 +173,7 @@ impl Tunnels {
         let mut settings = config.tunnels.iter();
         let place = settings.position(|it| it.peer == peer && it.name == *name);
         if let Some(tunnel) = place.and_then(|place| self.all.get_mut(place))
-            && code == RefuseCode::NotAllowed
+            && matches!(code, RefuseCode::NotAllowed | RefuseCode::TooMany)
         {
             tunnel.refused_until = Some(now + REFUSED_PAUSE);
         }

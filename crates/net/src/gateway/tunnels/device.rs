@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::{Rc, Weak};
 
@@ -48,12 +49,32 @@ pub struct TunnelReport {
     pub dropped_packets: BTreeMap<&'static str, u64>,
 }
 
+/// The hosts for which the peer may speak: those of the tunnel's networks, without this one.
+#[derive(Debug)]
+struct Speakers {
+    networks: Vec<InterfaceAddress>,
+    own: Vec<IpAddr>,
+}
+
+impl Speakers {
+    fn new(addresses: &[InterfaceAddress], routes: &[InterfaceAddress]) -> Self {
+        Self {
+            networks: addresses.iter().chain(routes).copied().collect(),
+            own: addresses.iter().map(|address| address.ip()).collect(),
+        }
+    }
+
+    fn include(&self, source: IpAddr) -> bool {
+        let mut networks = self.networks.iter();
+        !self.own.contains(&source) && networks.any(|network| network.has(source))
+    }
+}
+
 /// One device.
 #[derive(Debug)]
 pub(super) struct Device {
     port: TunPort,
-    /// The networks whose hosts the peer may speak for.
-    networks: Vec<InterfaceAddress>,
+    speakers: Speakers,
     counters: Cell<TunnelCounters>,
 }
 
@@ -73,10 +94,9 @@ impl Device {
                 tunnel: tunnel.name.to_string(),
                 source,
             })?;
-        let networks = tunnel.addresses.iter().chain(&tunnel.routes);
         Ok(Rc::new(Self {
             port,
-            networks: networks.copied().collect(),
+            speakers: Speakers::new(&tunnel.addresses, &tunnel.routes),
             counters: Cell::default(),
         }))
     }
@@ -113,10 +133,7 @@ impl Device {
     /// Hands a packet of the peer to this host, if the peer may speak for its source.
     fn deliver(&self, octets: &[u8]) {
         let packet = InnerPacket::parse(octets);
-        let may = packet.is_some_and(|packet| {
-            let mut networks = self.networks.iter();
-            networks.any(|network| network.has(packet.source))
-        });
+        let may = packet.is_some_and(|packet| self.speakers.include(packet.source));
         if !may {
             self.count(|counters| counters.dropped_source += 1);
         } else if self.port.send(octets) {
@@ -141,6 +158,31 @@ impl Answers for WayOut {
     fn answer(&self, _source: &Destination, message: &[u8]) {
         if let Some(device) = self.0.upgrade() {
             device.deliver(message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peer_speaks_for_hosts_of_the_tunnel_s_networks_and_never_for_this_one() {
+        let networks = |texts: &[&str]| -> Vec<InterfaceAddress> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let addresses = networks(&["10.88.0.1/24", "fd88::1/64"]);
+        let speakers = Speakers::new(&addresses, &networks(&["192.168.7.0/24"]));
+        for (source, may) in [
+            ("10.88.0.2", true),
+            ("192.168.7.30", true),
+            ("fd88::2", true),
+            ("10.88.0.1", false),
+            ("fd88::1", false),
+            ("192.168.8.30", false),
+            ("8.8.8.8", false),
+        ] {
+            assert_eq!(speakers.include(source.parse().unwrap()), may, "{source}");
         }
     }
 }
