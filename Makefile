@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths attack field flows soak explore faults prove fuzz package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -134,6 +134,9 @@ prove: setup ## Check the models of the handshake against an attacker who has th
 
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)
+
+wheel: setup ## Build the Python package into target/wheels
+	@scripts/wheel
 
 package: setup ## The Debian package, in target/package
 	scripts/package

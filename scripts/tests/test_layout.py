@@ -45,9 +45,11 @@ class Layout(unittest.TestCase):
         may = {
             "proto": set(), "baseline": {"proto"}, "channel": {"proto"}, "settings": {"proto"}, "capture": {"proto"},
             "trace": {"proto", "channel"}, "sim": {"proto", "baseline", "channel", "settings", "capture"}, "reproduce": {"sim", "channel", "proto"},
+            "lab": {"sim", "settings", "channel", "trace", "proto"},
             "net": {"proto", "channel", "settings", "capture"},
             "fulmar": {"net", "proto"},
-            "cli": {"proto", "baseline", "channel", "settings", "capture", "trace", "sim", "reproduce", "net"},
+            "cli": {"proto", "baseline", "channel", "settings", "capture", "trace", "lab", "sim", "reproduce", "net", "python"},
+            "python": {"lab", "sim"},
         }
         found = {}
         for path in ROOT.glob("crates/*/Cargo.toml"):

@@ -55,6 +55,8 @@ enum Command {
     Keygen(commands::keygen::KeygenArgs),
     /// Print or write the manual pages.
     Man(commands::man::ManArgs),
+    /// Put the shards of a sweep together (`fulmar sim --shard`).
+    Merge(commands::merge::MergeArgs),
     /// Measure the path between two hosts: goodput, loss before and after repair, one-way delay.
     Perf(Box<commands::perf::PerfArgs>),
     /// Say what theory expects of a link: goodput, best packet length, window, way back.
@@ -136,6 +138,7 @@ fn main() -> ExitCode {
         Command::GatewayKeeper(args) => commands::gateway_keeper::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Man(args) => commands::man::run(&args, command()),
+        Command::Merge(args) => commands::merge::run(&args),
         Command::Perf(args) => commands::perf::run(&args, cli.verbose),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),

@@ -178,6 +178,35 @@ impl Experiment {
         }))
     }
 
+    /// Makes the runs from number `first` on, `count` of them in the order of [`Self::indices`], on `jobs`
+    /// threads (0: one for each core). Cancelled, it gives those before the first that did not end.
+    ///
+    /// # Errors
+    /// Threads could not be started.
+    pub fn run_span(
+        &self,
+        first: usize,
+        count: usize,
+        jobs: usize,
+        progress: &ExperimentProgress,
+    ) -> Result<Vec<RunRecord>, ExperimentError> {
+        let tasks: Vec<RunIndex> = self.indices().skip(first).take(count).collect();
+        let records: Vec<Option<RunRecord>> = pool(jobs)?.install(|| {
+            let made = tasks
+                .par_iter()
+                .with_max_len(1)
+                .map(|&RunIndex { point, run }| {
+                    let record = (!progress.cancel.load(Ordering::Relaxed))
+                        .then(|| self.one(point, run, &progress.cancel))
+                        .flatten();
+                    progress.advance(self.cost(point));
+                    record
+                });
+            made.collect()
+        });
+        Ok(records.into_iter().map_while(|record| record).collect())
+    }
+
     /// Every run, in the order of points and seeds.
     pub fn indices(&self) -> impl Iterator<Item = RunIndex> {
         let runs = |point: &SweepPoint| point.plan.run.runs;

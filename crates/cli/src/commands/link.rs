@@ -1,6 +1,5 @@
 //! The flags that describe a link: one set for both directions and one for each alone.
 
-use super::traces::Traces;
 use crate::exit::{Exit, Failure};
 use fulmar_channel::fading::Fading;
 use fulmar_channel::preset::ChannelPreset;
@@ -8,6 +7,7 @@ use fulmar_channel::{
     Aqm, BitErrors, ChannelConfig, Jitter, LossModel, OutagePlan, Policer, QueueLimit, Reorder,
     TextError,
 };
+use fulmar_lab::Traces;
 use fulmar_proto::units::{Bitrate, Duration, Probability, parse_duration};
 use std::path::{Path, PathBuf};
 

@@ -2,12 +2,12 @@
 
 mod beside;
 mod observe;
+pub(crate) mod parquet;
 mod print;
 mod store;
 mod swarm;
 
 use super::overwrite;
-use super::traces::Traces;
 use super::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::signals::Signals;
@@ -15,9 +15,10 @@ use crate::table::Columns;
 use crate::workers::Workers;
 use anyhow::Context;
 use core::sync::atomic::Ordering;
+use fulmar_lab::Study;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::record::RunRecord;
-use fulmar_sim::scenario::{Document, NAMED_BY, Origin, RUNS_MAX, SettingsError, points_with};
+use fulmar_sim::scenario::{Document, NAMED_BY, Origin, RUNS_MAX, SettingsError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use store::Store;
@@ -32,6 +33,10 @@ Examples:
       one measure out of the records
   fulmar sim scenarios/airborne.toml --set 'sweep.hop.ber=[0,1e-5,1e-4]' --runs 1000 --out sweep/
       runs.ndjson and runs.csv in a directory; killed, the same command goes on where it was
+  fulmar sim scenarios/airborne.toml --set 'sweep.hop.ber=[0,1e-5,1e-4]' --runs 1000 --out sweep.parquet
+      the same as one table with units, for pandas, Polars or DuckDB
+  fulmar sim scenarios/airborne.toml --runs 1000 --shard 3/16 --out part-3.parquet
+      a sixteenth of the runs, on one of sixteen machines; then fulmar merge part-*.parquet --out all.parquet
   fulmar sim scenarios/airborne.toml --runs 1 --capture run.pcapng --trace run.jsonl
       every packet of one run for Wireshark, with what became of it, and what AeroTP noted
   fulmar sim --swarm 10000 --seed 1
@@ -92,9 +97,13 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Keep every run in this directory as soon as it is over, and go on from what is there: records
-    /// in runs.ndjson, a table in runs.csv.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "csv", "swarm"])]
+    /// in runs.ndjson, a table in runs.csv. With a name that ends in .parquet: one Parquet file of all runs, and one of
+    /// points beside it.
+    #[arg(long, value_name = "DIR|FILE.parquet", conflicts_with_all = ["json", "csv", "swarm"])]
     out: Option<PathBuf>,
+    /// Make only shard K of N, of 1 to N, into --out FILE.parquet; `fulmar merge` puts all N together.
+    #[arg(long, value_name = "K/N", requires = "out", conflicts_with_all = ["capture", "trace"])]
+    shard: Option<parquet::Shard>,
     /// Write every packet of the one run there is to a pcapng file for Wireshark, with what became of
     /// it as a comment.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["swarm", "out"])]
@@ -125,18 +134,25 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         return beside::one(args);
     }
     observe::check(args)?;
-    let (experiment, digest) = read(args)?;
-    print::check_columns(&varied(&experiment), &args.columns)?;
+    let study = read(args)?;
+    let (experiment, varied) = (&study.experiment, study.varied());
+    print::check_columns(&varied, &args.columns)?;
     let signals = Signals::catch(&[])?;
-    if let Some(directory) = &args.out {
-        return sweep(directory, &experiment, &digest, args, &signals);
+    if let Some(out) = &args.out {
+        return if parquet::is_named(out) {
+            parquet::sweep(out, &study, args, &signals)
+        } else if args.shard.is_some() {
+            let problem = "--shard: a shard is one file; name it --out FILE.parquet";
+            Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage)
+        } else {
+            sweep(out, &study, args, &signals)
+        };
     }
     let (results, shown) = if observe::is_wanted(args) {
-        observe::compute(args, &experiment, &signals)?
+        observe::compute(args, experiment, &signals)?
     } else {
-        (compute(&experiment, args.workers.jobs, &signals)?, Ok(()))
+        (compute(experiment, args.workers.jobs, &signals)?, Ok(()))
     };
-    let varied = varied(&experiment);
     let interrupted = signals.exit();
     if interrupted.is_some() {
         let over: usize = results.iter().map(|point| point.runs.len()).sum();
@@ -151,7 +167,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         written(print::csv_file(file, &results, &varied))?;
     } else {
         let aggregates = results.iter().map(|point| &point.aggregate);
-        print::table(&experiment, aggregates, &varied, &args.columns)?;
+        print::table(experiment, aggregates, &varied, &args.columns)?;
     }
     shown?;
     let failed: Vec<_> = results
@@ -175,13 +191,13 @@ fn tell_of_failures(count: usize, point: usize, seed: u64, error: &str) {
 /// Makes the runs that `directory` does not have yet, and puts all in order when none is missing.
 fn sweep(
     directory: &Path,
-    experiment: &Experiment,
-    digest: &str,
+    study: &Study,
     args: &SimArgs,
     signals: &Signals,
 ) -> Result<Exit, Failure> {
+    let experiment = &study.experiment;
     let jobs = args.workers.jobs;
-    let store = Store::open(directory, experiment, digest)?;
+    let store = Store::open(directory, experiment, &study.digest)?;
     let shown = directory.display();
     let (planned, found) = (experiment.run_count(), store.count());
     if found > 0 {
@@ -209,7 +225,7 @@ fn sweep(
         );
         return Ok(signals.exit().unwrap_or(Exit::Failed));
     }
-    let varied = varied(experiment);
+    let varied = study.varied();
     let finished = store.finish(&varied).or_exit(Exit::Device)?;
     print::table(experiment, &finished.aggregates, &varied, &args.columns)?;
     eprintln!("fulmar: {planned} runs and their summaries are in {shown}");
@@ -237,8 +253,7 @@ fn written(outcome: anyhow::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// The experiment, and a digest of all that its results depend on except the version.
-fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
+fn read(args: &SimArgs) -> Result<Study, Failure> {
     let path = args.scenario.as_deref().unwrap_or(Path::new("-"));
     let name = path.display().to_string();
     let octets = read_octets(path)
@@ -268,12 +283,8 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
                 .or_exit(Exit::Usage)?;
         }
     }
-    // A scenario and its traces lie together; a scenario from stdin lies where the user is.
-    let traces = Traces::below(path.parent().unwrap_or(Path::new("")));
-    let points = points_with(&document, &traces).or_exit(Exit::Usage)?;
-    let mut digest = blake3::Hasher::new();
-    traces.digest(&mut digest);
-    for input in traces.into_files() {
+    let study = Study::read(path, &document).or_exit(Exit::Usage)?;
+    for input in &study.inputs {
         let outputs = [
             ("--csv", &args.csv),
             ("--capture", &args.capture),
@@ -281,23 +292,11 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
         ];
         for (flag, output) in outputs {
             if let Some(output) = output {
-                overwrite::refuse(flag, output, &input)?;
+                overwrite::refuse(flag, output, input)?;
             }
         }
     }
-    for point in &points {
-        // Debug form: quotes and escapes keep two parameters from running into one another.
-        digest.update(format!("{:?}{:?}\n", point.varied, point.parameters).as_bytes());
-    }
-    // The same results, and the same sweep, from whatever directory the file is named.
-    let file_name = path.file_name();
-    let scenario = file_name.map_or(name, |file| file.to_string_lossy().into_owned());
-    let experiment = Experiment {
-        points,
-        scenario,
-        options: fulmar_sim::world::WorldOptions::default(),
-    };
-    Ok((experiment, digest.finalize().to_hex().to_string()))
+    Ok(study)
 }
 
 /// Refuses a value that is given twice: the last would hold, and the other be ignored without a word.
@@ -348,13 +347,4 @@ fn compute(
     let progress = stoppable(signals);
     let total = Total::runs([experiment]);
     watch(&total, &progress, || experiment.run(jobs, &progress))?.or_exit(Exit::Device)
-}
-
-/// The swept paths, in the order of the sweep.
-fn varied(experiment: &Experiment) -> Vec<String> {
-    experiment
-        .points
-        .first()
-        .map(|point| point.varied.iter().map(|(path, _)| path.clone()).collect())
-        .unwrap_or_default()
 }

@@ -71,7 +71,7 @@ pub(super) fn list() -> Result<Exit, Failure> {
 
 /// Compares the one point of a scenario.
 pub(super) fn one(args: &SimArgs) -> Result<Exit, Failure> {
-    let (experiment, _) = super::read(args)?;
+    let experiment = super::read(args)?.experiment;
     let scenario_file = args.scenario.as_deref();
     let name = scenario_file.map_or_else(|| "-".to_owned(), |file| file.display().to_string());
     let Experiment {

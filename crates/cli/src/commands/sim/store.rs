@@ -362,7 +362,7 @@ fn check_head(text: &[u8], expected: &Head) -> anyhow::Result<()> {
 }
 
 /// A digest of the program that runs.
-fn build() -> anyhow::Result<String> {
+pub(super) fn build() -> anyhow::Result<String> {
     // Linux keeps it readable there even if the file was replaced meanwhile.
     let running = Path::new("/proc/self/exe");
     let program = match File::open(running) {

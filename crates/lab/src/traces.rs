@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Traces by the names that scenarios and flags give them.
 #[derive(Debug)]
-pub(crate) struct Traces {
+pub struct Traces {
     directory: PathBuf,
     losses: Known<LossTrace>,
     powers: Known<PowerTrace>,
@@ -26,7 +26,7 @@ type Known<T> = RefCell<BTreeMap<String, (Arc<T>, blake3::Hash)>>;
 
 impl Traces {
     /// Traces whose names are relative to `directory`.
-    pub(crate) fn below(directory: &Path) -> Self {
+    pub fn below(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
             losses: RefCell::default(),
@@ -36,12 +36,15 @@ impl Traces {
     }
 
     /// The files that were read.
-    pub(crate) fn into_files(self) -> Vec<PathBuf> {
+    pub fn into_files(self) -> Vec<PathBuf> {
         self.files.into_inner()
     }
 
     /// Puts the traces that `config` names, if it names some, into it.
-    pub(crate) fn put_into(&self, config: &mut ChannelConfig) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// A trace cannot be read; the message names the key and the file.
+    pub fn put_into(&self, config: &mut ChannelConfig) -> Result<(), String> {
         if let LossModel::Replay(replay) = &mut config.loss
             && replay.trace.is_none()
         {
@@ -58,7 +61,7 @@ impl Traces {
     }
 
     /// Adds names and contents of all that were read to a digest.
-    pub(crate) fn digest(&self, into: &mut blake3::Hasher) {
+    pub fn digest(&self, into: &mut blake3::Hasher) {
         let mut known = |name: &str, digest: &blake3::Hash| {
             into.update(format!("{name:?}").as_bytes());
             into.update(digest.as_bytes());

@@ -1,0 +1,20 @@
+//! The lab behind `fulmar sim` and the Python package: scenario files read with all that they name, sweeps made
+//! in parts by any number of processes, and their results as Arrow tables and Parquet files.
+//!
+//! A [`Study`] is a scenario file as an experiment. [`RunTable`] and [`PointTable`] are its results as Arrow
+//! tables, each column with unit and meaning. [`parts`] cuts a study into parts that are made anywhere and in any
+//! order; put together they give the same octets as one process does.
+
+pub mod measure;
+mod parameter;
+pub mod parts;
+mod points;
+mod runs;
+mod study;
+mod traces;
+
+pub use parts::{PartError, SweepPart};
+pub use points::PointTable;
+pub use runs::RunTable;
+pub use study::Study;
+pub use traces::Traces;

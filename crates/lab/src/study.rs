@@ -1,0 +1,59 @@
+//! A scenario file as an experiment, with a digest of all that its results depend on.
+
+use crate::traces::Traces;
+use fulmar_sim::scenario::{Document, SettingsError, points_with};
+use fulmar_sim::world::WorldOptions;
+use fulmar_sim::{Experiment, SweepPoint};
+use std::path::{Path, PathBuf};
+
+/// A scenario file as an experiment.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The points and their runs.
+    pub experiment: Experiment,
+    /// A digest of every point's parameters, and of the traces that they name: all that the results depend
+    /// on but for the program.
+    pub digest: String,
+    /// The traces that were read.
+    pub inputs: Vec<PathBuf>,
+}
+
+impl Study {
+    /// Reads the document of the file `path`; the traces that it names lie beside it. Its results are the same
+    /// from whatever directory the file is named.
+    ///
+    /// # Errors
+    /// A key, a value, a sweep or a trace is wrong; the message names file, line, key and cure.
+    pub fn read(path: &Path, document: &Document) -> Result<Self, SettingsError> {
+        let traces = Traces::below(path.parent().unwrap_or(Path::new("")));
+        let points = points_with(document, &traces)?;
+        let mut digest = blake3::Hasher::new();
+        traces.digest(&mut digest);
+        for point in &points {
+            // Debug form: quotes and escapes keep two parameters from running into one another.
+            digest.update(format!("{:?}{:?}\n", point.varied, point.parameters).as_bytes());
+        }
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        Ok(Self {
+            experiment: Experiment {
+                points,
+                scenario: name.to_string_lossy().into_owned(),
+                options: WorldOptions::default(),
+            },
+            digest: digest.finalize().to_hex().to_string(),
+            inputs: traces.into_files(),
+        })
+    }
+
+    /// The points.
+    pub fn points(&self) -> &[SweepPoint] {
+        &self.experiment.points
+    }
+
+    /// The swept paths, in the order of the sweep.
+    pub fn varied(&self) -> Vec<String> {
+        let first = self.points().first();
+        let varied = first.into_iter().flat_map(|point| &point.varied);
+        varied.map(|(path, _)| path.clone()).collect()
+    }
+}

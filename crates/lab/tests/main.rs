@@ -1,0 +1,4 @@
+//! The crate's integration tests: each file is a module.
+
+mod parts;
+mod tables;

@@ -1,0 +1,112 @@
+//! Sweeps in parts: the whole is the same however it was cut, and what does not belong together is refused.
+
+use crate::tables::{EVERYTHING, study};
+use fulmar_lab::parts::merge;
+use fulmar_lab::{PartError, Study, SweepPart};
+use fulmar_sim::ExperimentProgress;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn made(study: &Study, parts: &[SweepPart], directory: &Path, build: &str) -> Vec<PathBuf> {
+    let make = |(number, part): (usize, &SweepPart)| {
+        let runs = part.make(study, 1, &ExperimentProgress::default());
+        let runs = runs.expect("threads").expect("not cancelled");
+        let path = directory.join(format!("{number}-of-{}-{build}.parquet", parts.len()));
+        part.write(study, build, &runs, &path).expect("written");
+        path
+    };
+    parts.iter().enumerate().map(make).collect()
+}
+
+fn whole(parts: &[PathBuf], directory: &Path) -> Result<(Vec<u8>, Vec<u8>), PartError> {
+    let files = [
+        directory.join("all.parquet"),
+        directory.join("all-points.parquet"),
+    ];
+    merge(parts, &files[0], &files[1])?;
+    let read = |path: &PathBuf| fs::read(path).expect("written");
+    Ok((read(&files[0]), read(&files[1])))
+}
+
+#[test]
+fn a_whole_has_the_same_octets_however_it_was_cut() {
+    let study = study(EVERYTHING);
+    let directory = tempfile::tempdir().expect("a directory");
+    let at_once = made(
+        &study,
+        &SweepPart::all(&study, 1_000),
+        directory.path(),
+        "b",
+    );
+    assert_eq!(at_once.len(), 1);
+    let expected = whole(&at_once, directory.path()).expect("complete");
+    for shards in [2, 4, 16] {
+        let shards: Vec<SweepPart> = (1..=shards)
+            .map(|number| SweepPart::shard(&study, number, shards))
+            .collect();
+        let mut parts = made(&study, &shards, directory.path(), "b");
+        parts.reverse();
+        let joined = whole(&parts, directory.path()).expect("complete");
+        assert!(joined == expected, "{} shards", shards.len());
+    }
+    let by_one = made(&study, &SweepPart::all(&study, 1), directory.path(), "b");
+    assert!(whole(&by_one, directory.path()).expect("complete") == expected);
+}
+
+#[test]
+fn parts_that_are_missing_doubled_or_of_another_sweep_are_refused() {
+    let study = study(EVERYTHING);
+    let directory = tempfile::tempdir().expect("a directory");
+    let parts = made(&study, &SweepPart::all(&study, 3), directory.path(), "b");
+    let refused = |parts: &[PathBuf]| {
+        whole(parts, directory.path())
+            .expect_err("refused")
+            .to_string()
+    };
+    let missing = refused(&[parts[0].clone(), parts[2].clone()]);
+    assert_eq!(
+        missing,
+        "runs 3 to 5 of 9 are in no part; make the shard that has them"
+    );
+    let doubled = refused(&[
+        parts[0].clone(),
+        parts[1].clone(),
+        parts[1].clone(),
+        parts[2].clone(),
+    ]);
+    assert_eq!(doubled, "runs 3 to 5 of 9 are in two parts; leave one out");
+    assert_eq!(refused(&[]), "no parts were named");
+    let other_build = made(&study, &SweepPart::all(&study, 4), directory.path(), "c");
+    assert!(refused(&[parts[0].clone(), other_build[1].clone()]).contains("of another build than"));
+    let other = self::study(&EVERYTHING.replace("50kB", "60kB"));
+    let other = made(&other, &SweepPart::all(&other, 5), directory.path(), "d");
+    assert!(refused(&[parts[0].clone(), other[1].clone()]).contains("of another sweep than"));
+    fs::write(&parts[0], "no table").expect("written");
+    let torn = refused(&parts);
+    assert!(
+        torn.contains("0-of-3-b.parquet as runs of a sweep"),
+        "{torn}"
+    );
+}
+
+#[test]
+fn a_part_is_found_again_by_the_study_and_the_build_that_made_it() {
+    let study = study(EVERYTHING);
+    let directory = tempfile::tempdir().expect("a directory");
+    let parts = SweepPart::all(&study, 4);
+    let files = made(&study, &parts, directory.path(), "b");
+    for (part, file) in parts.iter().zip(&files) {
+        assert_eq!(SweepPart::found(&study, "b", file).as_ref(), Some(part));
+        assert_eq!(SweepPart::found(&study, "c", file), None);
+    }
+    let other = self::study(&EVERYTHING.replace("50kB", "60kB"));
+    assert_eq!(SweepPart::found(&other, "b", &files[0]), None);
+    assert_ne!(
+        parts[0].content_name(&study, "b"),
+        parts[0].content_name(&other, "b")
+    );
+    assert_ne!(
+        parts[0].content_name(&study, "b"),
+        parts[1].content_name(&study, "b")
+    );
+}

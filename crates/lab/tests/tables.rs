@@ -1,0 +1,81 @@
+//! Results as tables: nothing of a record is missing, and the numbers are those of the records.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use fulmar_lab::measure::MEASURES;
+use fulmar_lab::{PointTable, RunTable, Study};
+use fulmar_sim::ExperimentProgress;
+use fulmar_sim::scenario::{Document, NAMED_BY};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A scenario with every group of measures: several flows, goals, and hops with link layers.
+pub(crate) const EVERYTHING: &str = "[run]\nruns = 3\nduration = '5s'\n\
+    [[hop]]\nrate = '2mbit'\nloss = '1%'\nlink = 'll-arq'\n\
+    [[flow]]\ntransport = 'aerotp'\ntraffic = 'bulk'\nbytes = '50kB'\n\
+    [[flow]]\ntransport = 'aerotp'\ntraffic = 'bulk'\nbytes = '50kB'\n\
+    [sweep]\n'hop.loss' = ['0%', '5%', '20%']\n";
+
+pub(crate) fn study(text: &str) -> Study {
+    let mut document = Document::parse("everything.toml", text).expect("TOML");
+    document.named_by = NAMED_BY;
+    Study::read(Path::new("everything.toml"), &document).expect("a sound scenario")
+}
+
+#[test]
+fn each_number_of_a_record_has_a_column_and_each_column_a_number() {
+    let study = study(EVERYTHING);
+    let results = study.experiment.run(1, &ExperimentProgress::default());
+    let run = &results.expect("threads")[0].runs[0];
+    let numbers = run.numbers().into_iter().map(|(name, _)| name);
+    // A share of each flow has its number as its name; the index stands for them.
+    let of_one_flow = |name: &String| name.starts_with("shares.") && name != "shares.jain";
+    let told: BTreeSet<String> = numbers.filter(|name| !of_one_flow(name)).collect();
+    let columns = MEASURES.iter().map(|measure| measure.name.to_owned());
+    assert_eq!(told, columns.collect());
+}
+
+#[test]
+fn a_table_of_points_has_the_means_and_intervals_of_the_records() {
+    let study = study(EVERYTHING);
+    let results = study.experiment.run(1, &ExperimentProgress::default());
+    let results = results.expect("threads");
+    let table = RunTable::of(study.points());
+    let mut points = PointTable::of(&table.schema());
+    for result in &results {
+        let runs = table
+            .batch(study.points(), &result.runs)
+            .expect("of this sweep");
+        // A point's runs may come in pieces.
+        points.push(&runs.slice(0, 1)).expect("runs");
+        points.push(&runs.slice(1, 2)).expect("runs");
+    }
+    let rows = points.finish().expect("points");
+    assert_eq!(rows.num_rows(), 3);
+    let loss = rows["hop.loss"].as_primitive::<Float64Type>();
+    assert_eq!(loss.values(), &[0.0, 0.05, 0.2]);
+    assert_eq!(rows["n"].as_primitive::<UInt64Type>().values(), &[3, 3, 3]);
+    let number = |column: &str, row| {
+        let column = rows[column].as_primitive_opt::<Float64Type>()?;
+        column.iter().nth(row).flatten()
+    };
+    for (row, result) in results.iter().enumerate() {
+        for measure in &MEASURES {
+            let summary = result.aggregate.summary(measure.name).expect("it is there");
+            assert_eq!(number(measure.name, row), summary.mean, "{}", measure.name);
+            let half = format!("{}_ci95", measure.name);
+            assert_eq!(number(&half, row), summary.ci95, "{half}");
+        }
+    }
+}
+
+#[test]
+fn columns_name_their_unit() {
+    let table = RunTable::of(study(EVERYTHING).points());
+    let schema = table.schema();
+    let unit =
+        |name: &str| schema.field_with_name(name).expect("a column").metadata()["unit"].clone();
+    assert_eq!(unit("goodput_bps"), "bit/s");
+    assert_eq!(unit("delay_p99_s"), "s");
+    assert_eq!(unit("hop.loss"), "share");
+}

@@ -1,0 +1,24 @@
+"""Simulate reliable transport over links that lose, corrupt and vanish.
+
+A :class:`Scenario` says which links, channels and flows; :meth:`Scenario.run` makes one run of it, and :func:`sweep`
+many, on this machine or on a Dask or Ray cluster. Results are tables that Arrow, pandas, Polars and DuckDB read; each
+column has its unit and its meaning. One scenario, one seed: one result, to the octet.
+
+    >>> import fulmar_lab as lab
+    >>> link = lab.Scenario.build(
+    ...     run={"duration": "60s"},
+    ...     hop={"rate": "8mbit", "delay": "20ms"},
+    ...     flow={"transport": "aerotp", "traffic": "bulk", "bytes": "100kB"},
+    ... )
+    >>> results = lab.sweep(link, {"hop.loss": ["0%", "5%", "20%"]}, runs=3)
+    >>> results.points.column("completed")
+    [1.0, 1.0, 1.0]
+"""
+
+from ._native import ScenarioError, SweepError
+from .engines import Engine
+from .scenario import Run, Scenario
+from .sweeps import Results, sweep
+from .table import Column, Table
+
+__all__ = ["Column", "Engine", "Results", "Run", "Scenario", "ScenarioError", "SweepError", "Table", "sweep"]

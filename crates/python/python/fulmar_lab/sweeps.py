@@ -1,0 +1,192 @@
+"""Sweeps: many runs of a scenario, in parts that any engine makes."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from . import _native
+from .engines import Engine, Task, build, engine_of
+from .scenario import Grid, Scenario, Setting
+from .table import Table
+
+#: A sweep is cut into so many parts at least, if it has as many runs, and no part has more runs than the second figure.
+_PARTS = 64
+_PART_RUNS_MAX = 4096
+
+
+class Results:
+    """The results of a sweep: two Parquet files, read when they are asked for."""
+
+    def __init__(self, path: Path, keep_alive: object = None) -> None:
+        self.path = path
+        self._keep_alive = keep_alive
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Results:
+        """The results that ``sweep(..., out=path)`` or ``fulmar sim --out path`` has left."""
+        return cls(Path(path))
+
+    @property
+    def runs(self) -> Table:
+        """A row for each run."""
+        return Table.read(self.path)
+
+    @property
+    def points(self) -> Table:
+        """A row for each point: means, and half the width of their 95 % intervals in the columns ``..._ci95``."""
+        return Table.read(_points_file(self.path))
+
+    def __repr__(self) -> str:
+        return f"<fulmar_lab.Results in {self.path}>"
+
+
+def sweep(
+    scenario: Scenario,
+    grid: Grid | None = None,
+    *,
+    runs: int | None = None,
+    seed: int | None = None,
+    on: Any = "local",
+    jobs: int = 0,
+    out: str | PathLike[str] | None = None,
+    part_runs: int | None = None,
+    progress: bool | Callable[[int, int], None] | None = None,
+) -> Results:
+    """Makes every run of every point, and gives their table.
+
+    The result is the same to the octet on any engine and any number of workers, and the same as that of
+    ``fulmar sim --out FILE.parquet``. With ``out``, a sweep that was stopped or killed goes on where it was.
+
+    Args:
+        scenario: The scenario.
+        grid: The values by path, every combination of which is a point; the last varies fastest. It takes the place of
+            the scenario's own sweep.
+        runs: Runs for each point; run *i* of every point has the seed ``seed + i``.
+        seed: The first seed.
+        on: ``"local"``; a ``dask.distributed.Client``; ``"ray"``; an executor of ``concurrent.futures``; or an
+            :class:`Engine` of your own.
+        jobs: Threads where ``on="local"``; 0 is one for each core.
+        out: The Parquet file of the runs; that of the points lies beside it. Without it both are in a directory that
+            goes with the results.
+        part_runs: Runs that are made as one task. Without it a sweep is cut into 64 tasks, of 4,096 runs at most.
+        progress: ``True`` for a bar (tqdm), or a function that is called with the runs done and all runs. Without it a
+            bar is drawn where a person looks.
+
+    Raises:
+        ScenarioError: The scenario or the grid is wrong.
+        SweepError: A worker has another build of the package, or a part cannot be read.
+        OSError: The files cannot be written.
+        KeyboardInterrupt: Ctrl-C; what was made is kept.
+    """
+    changes: dict[str, Setting] = {}
+    if runs is not None:
+        changes["run.runs"] = runs
+    if seed is not None:
+        changes["run.seed"] = seed
+    scenario = scenario.with_(changes)
+    study = scenario._study(grid)
+    keep_alive = None
+    if out is None:
+        keep_alive = tempfile.TemporaryDirectory(prefix="fulmar-lab-")
+        out = Path(keep_alive.name, "runs.parquet")
+    path = Path(out)
+    if path.suffix != ".parquet":
+        raise ValueError(f"out={str(out)!r}: name a file that ends in .parquet")
+    directory = path.with_name(path.name + ".parts")
+    directory.mkdir(parents=True, exist_ok=True)
+    count = part_runs or min(max(-(-study.runs // _PARTS), 1), _PART_RUNS_MAX)
+    if count < 1:
+        raise ValueError(f"part_runs={part_runs}: at least one run")
+    spans = [(first, min(count, study.runs - first)) for first in range(0, study.runs, count)]
+    files = {span: directory / f"{study.part_name(*span, build())}.parquet" for span in spans}
+    missing = [span for span in spans if not study.has_part(*span, build(), files[span])]
+    told = _Progress(progress, study.runs)
+    try:
+        told.add(study.runs - sum(count for _, count in missing))
+        engine = engine_of(on)
+        if engine is None:
+            for first, count in missing:
+                study.write_part(first, count, jobs, build(), files[first, count], told.of_part())
+        else:
+            tasks = {span: Task(scenario._asked(grid), *span, build()) for span in missing}
+            _elsewhere(engine, tasks, files, told)
+    finally:
+        told.close()
+    _native.merge(list(files.values()), path, _points_file(path))
+    for file in files.values():
+        file.unlink()
+    try:
+        directory.rmdir()
+    except OSError:
+        pass  # Parts of another scenario lie there; they are the user's.
+    return Results(path, keep_alive)
+
+
+def _elsewhere(engine: Engine, tasks: dict[tuple[int, int], Task], files: dict[tuple[int, int], Path], told: _Progress) -> None:
+    """Makes the parts on an engine, with no more of them under way than keep it busy: a scheduler that holds a million
+    tasks is slow, and what waits here costs nothing."""
+    waiting = iter(tasks.items())
+    under_way: dict[Any, tuple[int, int]] = {}
+    try:
+        while True:
+            while len(under_way) < 2 * engine.slots and (following := next(waiting, None)):
+                span, task = following
+                under_way[engine.submit(task)] = span
+            if not under_way:
+                return
+            for handle, octets in engine.finished(list(under_way)):
+                span = under_way.pop(handle)
+                # Written beside its place and moved there, so that a killed client leaves no half of a part.
+                beside = files[span].with_suffix(".new")
+                beside.write_bytes(octets)
+                beside.replace(files[span])
+                told.add(span[1])
+    finally:
+        engine.abandon(list(under_way))
+
+
+def _points_file(runs: Path) -> Path:
+    return runs.with_name(f"{runs.stem}-points.parquet")
+
+
+class _Progress:
+    def __init__(self, wanted: bool | Callable[[int, int], None] | None, total: int) -> None:
+        self._done = 0
+        self._total = total
+        self._told = wanted if callable(wanted) else None
+        self._bar: Any = None
+        if wanted is True or (wanted is None and sys.stderr.isatty()):
+            try:
+                from tqdm.auto import tqdm
+            except ImportError:
+                if wanted is True:
+                    raise ImportError("progress=True: pip install 'fulmar-lab[progress]'") from None
+            else:
+                self._bar = tqdm(total=total, unit="run")
+
+    def add(self, runs: int) -> None:
+        self._done += runs
+        if self._told and runs:
+            self._told(self._done, self._total)
+        if self._bar is not None:
+            self._bar.update(runs)
+
+    def of_part(self) -> Callable[[int], None]:
+        """What the native half calls with the runs of one part that are over."""
+        before = 0
+
+        def told(done: int) -> None:
+            nonlocal before
+            self.add(done - before)
+            before = done
+
+        return told
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,98 @@
+"""Tables in memory, for every library that reads Arrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from . import _native
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+Value = bool | int | float | str | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    ``unit`` is ``s``, ``bit/s``, ``octet``, ``share`` (0 to 1), ``truth``, ``text`` or ``1`` for plain numbers, and
+    empty for the columns that name a run.
+    """
+
+    name: str
+    type: str
+    unit: str
+    about: str
+
+
+class Table:
+    """A table. pandas 3, Polars, DuckDB and pyarrow take it as it is, without a copy (Arrow's PyCapsule interface)."""
+
+    def __init__(self, native: _native.NativeTable) -> None:
+        self._native = native
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Table:
+        """A Parquet file that a sweep or ``fulmar sim --out FILE.parquet`` has written.
+
+        Raises:
+            SweepError: The file cannot be read, or Fulmar did not write it.
+        """
+        return cls(_native.read_table(path))
+
+    def __len__(self) -> int:
+        return self._native.num_rows()
+
+    def __repr__(self) -> str:
+        return f"<fulmar_lab.Table of {len(self)} rows, {len(self.columns)} columns>"
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns by name."""
+        columns = {}
+        for name, type_, metadata in self._native.columns():
+            said = dict(metadata)
+            columns[name] = Column(name, type_, said.get("unit", ""), said.get("about", ""))
+        return columns
+
+    def column(self, name: str) -> list[Value]:
+        """The values of a column, from the first row to the last; ``None`` where there is none.
+
+        Raises:
+            KeyError: There is no such column.
+        """
+        if name not in self.columns:
+            raise KeyError(f"there is no column {name!r}; there are {', '.join(self.columns)}")
+        return self._native.values(name)
+
+    def rows(self) -> list[dict[str, Value]]:
+        """The rows as dictionaries; for a look, since columns are faster."""
+        columns = {name: self._native.values(name) for name in self.columns}
+        return [{name: values[row] for name, values in columns.items()} for row in range(len(self))]
+
+    def __arrow_c_schema__(self) -> object:
+        return self._native.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def to_pyarrow(self) -> pyarrow.Table:
+        """A ``pyarrow.Table`` (``pip install 'fulmar-lab[tables]'``)."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A ``pandas.DataFrame`` (``pip install 'fulmar-lab[tables]'``)."""
+        return self.to_pyarrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """A ``polars.DataFrame`` (``pip install 'fulmar-lab[polars]'``)."""
+        import polars
+
+        return polars.DataFrame(self)

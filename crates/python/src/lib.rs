@@ -1,0 +1,17 @@
+//! The native half of the Python package `fulmar_lab`: studies, their parts, and tables that Arrow's consumers
+//! read without a copy. The Python half (crates/python/python) is what users see.
+
+mod study;
+mod table;
+mod waiting;
+
+use pyo3::prelude::*;
+
+/// The module `fulmar_lab._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::study::{NativeStudy, ScenarioError, SweepError, merge, read_table};
+    #[pymodule_export]
+    use crate::table::NativeTable;
+}

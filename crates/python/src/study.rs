@@ -1,0 +1,185 @@
+//! Studies for Python: a scenario with its sweep, and its runs in parts.
+
+use crate::table::NativeTable;
+use crate::waiting::wait_for;
+use fulmar_lab::parts;
+use fulmar_lab::{PartError, RunTable, Study, SweepPart};
+use fulmar_sim::scenario::{Document, NAMED_BY};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+create_exception!(
+    fulmar_lab,
+    ScenarioError,
+    PyValueError,
+    "A scenario, or a change to one, is wrong; the message names the file, the key and the cure."
+);
+create_exception!(
+    fulmar_lab,
+    SweepError,
+    PyException,
+    "A sweep could not be made, or its parts not be put together."
+);
+
+/// A scenario with its sweep, ready to run.
+#[pyclass(frozen, module = "fulmar_lab._native")]
+#[derive(Debug)]
+pub(crate) struct NativeStudy {
+    study: Study,
+}
+
+#[pymethods]
+impl NativeStudy {
+    /// Reads a scenario. `path` is where its traces lie beside and what errors name; `sweep` is a TOML document whose
+    /// table `[sweep]` takes the place of the scenario's own.
+    #[new]
+    #[pyo3(signature = (text, path, sets, sweep=None))]
+    fn new(text: &str, path: PathBuf, sets: Vec<String>, sweep: Option<&str>) -> PyResult<Self> {
+        let wrong = |error: fulmar_sim::SettingsError| ScenarioError::new_err(error.to_string());
+        let name = path.display().to_string();
+        let mut document = Document::parse(&name, text).map_err(wrong)?;
+        document.named_by = NAMED_BY;
+        if let Some(sweep) = sweep {
+            let grid = Document::parse("the grid", sweep).map_err(wrong)?;
+            document.root.remove("sweep");
+            document.root.extend(grid.root);
+        }
+        for set in &sets {
+            document.set(set).map_err(wrong)?;
+        }
+        let study = Study::read(&path, &document).map_err(wrong)?;
+        Ok(Self { study })
+    }
+
+    /// The number of points.
+    #[getter]
+    fn points(&self) -> usize {
+        self.study.points().len()
+    }
+
+    /// The number of runs in all.
+    #[getter]
+    fn runs(&self) -> usize {
+        self.study.experiment.run_count()
+    }
+
+    /// The swept paths.
+    #[getter]
+    fn varied(&self) -> Vec<String> {
+        self.study.varied()
+    }
+
+    /// A digest of all that the results depend on but for the program.
+    #[getter]
+    fn digest(&self) -> String {
+        self.study.digest.clone()
+    }
+
+    /// Everything that the scenario says at a point, by path.
+    fn parameters(&self, point: usize) -> PyResult<BTreeMap<String, String>> {
+        let point = self.study.points().get(point);
+        let point = point.ok_or_else(|| PyValueError::new_err("there is no such point"))?;
+        Ok(point.parameters.clone())
+    }
+
+    /// A name for the part that depends on all that its octets depend on.
+    fn part_name(&self, first: usize, count: usize, build: &str) -> String {
+        part(first, count).content_name(&self.study, build)
+    }
+
+    /// Whether a file has this part, made by this build.
+    fn has_part(&self, first: usize, count: usize, build: &str, path: PathBuf) -> bool {
+        SweepPart::found(&self.study, build, &path) == Some(part(first, count))
+    }
+
+    /// Makes runs and gives their table. `told` is called with the number of those that are over.
+    #[pyo3(signature = (first, count, jobs, told=None))]
+    fn make(
+        &self,
+        py: Python<'_>,
+        first: usize,
+        count: usize,
+        jobs: usize,
+        told: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<NativeTable> {
+        let part = self.checked(first, count)?;
+        let runs = wait_for(py, told, |progress| part.make(&self.study, jobs, progress))?;
+        let runs = runs.map_err(|error| SweepError::new_err(error.to_string()))?;
+        let table = RunTable::of(self.study.points());
+        let batch = table.batch(self.study.points(), &runs.unwrap_or_default());
+        let batch = batch.map_err(|error| SweepError::new_err(error.to_string()))?;
+        Ok(NativeTable {
+            schema: table.schema(),
+            batches: vec![batch],
+        })
+    }
+
+    /// Makes runs and writes them to a file, a part of the sweep.
+    #[pyo3(signature = (first, count, jobs, build, path, told=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one of Python's keywords"
+    )]
+    fn write_part(
+        &self,
+        py: Python<'_>,
+        first: usize,
+        count: usize,
+        jobs: usize,
+        build: &str,
+        path: PathBuf,
+        told: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let part = self.checked(first, count)?;
+        let written = wait_for(py, told, |progress| {
+            let runs = part.make(&self.study, jobs, progress)?;
+            runs.map_or(Ok(()), |runs| part.write(&self.study, build, &runs, &path))
+        })?;
+        written.map_err(raised)
+    }
+}
+
+impl NativeStudy {
+    fn checked(&self, first: usize, count: usize) -> PyResult<SweepPart> {
+        let runs = self.study.experiment.run_count();
+        let is_within = first.checked_add(count).is_some_and(|end| end <= runs);
+        let problem = || PyValueError::new_err(format!("there are {runs} runs, from 0"));
+        is_within.then(|| part(first, count)).ok_or_else(problem)
+    }
+}
+
+fn part(first: usize, count: usize) -> SweepPart {
+    SweepPart {
+        runs: first..first.saturating_add(count),
+    }
+}
+
+fn raised(error: PartError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        PartError::Write { .. } => PyOSError::new_err(text),
+        _ => SweepError::new_err(text),
+    }
+}
+
+/// Puts parts together to a file of runs and a file of points.
+#[pyfunction]
+pub(crate) fn merge(
+    py: Python<'_>,
+    files: Vec<PathBuf>,
+    runs: PathBuf,
+    points: PathBuf,
+) -> PyResult<()> {
+    py.detach(|| parts::merge(&files, &runs, &points))
+        .map_err(raised)
+}
+
+/// Reads a file of runs or of points.
+#[pyfunction]
+pub(crate) fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<NativeTable> {
+    let (schema, batches) = py.detach(|| parts::read(&path)).map_err(raised)?;
+    Ok(NativeTable { schema, batches })
+}

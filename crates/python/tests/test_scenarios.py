@@ -1,0 +1,57 @@
+"""Scenarios and single runs."""
+
+import doctest
+import unittest
+
+import fulmar_lab as lab
+import fulmar_lab.scenario
+from links import LOSSES, link
+
+
+def load_tests(loader, tests, pattern):
+    options = doctest.NORMALIZE_WHITESPACE
+    tests.addTests(doctest.DocTestSuite(lab, optionflags=options))
+    tests.addTests(doctest.DocTestSuite(fulmar_lab.scenario, globs={"Scenario": lab.Scenario}, optionflags=options))
+    return tests
+
+
+class Scenarios(unittest.TestCase):
+    def test_one_seed_gives_one_result(self):
+        lossy = link().with_({"hop.loss": "10%"})
+        self.assertEqual(dict(lossy.run(7)), dict(lossy.run(7)))
+        self.assertNotEqual(lossy.run(7)["goodput_bps"], lossy.run(8)["goodput_bps"])
+
+    def test_a_run_has_its_measures_by_name(self):
+        run = link().run(3)
+        self.assertEqual((run["seed"], run["completed"], run["delivered_bytes"]), (3, True, 50_000))
+        self.assertIsNone(run["in_time"])
+        self.assertIn("seed=3", repr(run))
+
+    def test_a_changed_scenario_leaves_the_first_as_it_was(self):
+        first = link()
+        second = first.with_({"hop.loss": 0.5}).with_({"hop.loss": "2%"})
+        self.assertEqual(second.parameters["hop.loss"], "2%")
+        self.assertNotIn("hop.loss", first.parameters)
+
+    def test_a_wrong_key_is_named_with_the_cure(self):
+        for wrong in (lambda: link().with_({"hop.los": "5%"}), lambda: lab.sweep(link(), {"hop.los": ["5%", "6%"]})):
+            with self.assertRaisesRegex(lab.ScenarioError, "did you mean `loss`"):
+                wrong()
+        with self.assertRaisesRegex(lab.ScenarioError, "has no unit"):
+            link().with_({"hop.delay": 20})
+        with self.assertRaisesRegex(lab.ScenarioError, r"has 3 points; use sweep\(\)"):
+            lab.Scenario("[sweep]\n'hop.loss' = ['0%', '5%', '20%']\n" + link()._text).run()
+
+    def test_a_file_is_read_and_named_in_errors(self):
+        with self.assertRaises(FileNotFoundError):
+            lab.Scenario.read("no such file.toml")
+
+    def test_values_that_go_together_are_one_axis(self):
+        grid = {("flow.mode", "flow.fec_words"): [("reliable", 0), ("nack-mack", 16)], **LOSSES}
+        results = lab.sweep(link(), grid, runs=1)
+        self.assertEqual(results.points.column("flow.mode"), ["reliable"] * 3 + ["nack-mack"] * 3)
+        self.assertEqual(results.points.column("flow.fec_words"), [0.0] * 3 + [16.0] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
