@@ -195,6 +195,25 @@ fn short_queues_and_policers_are_not_run_over() {
 }
 
 #[test]
+fn a_policer_on_a_short_way_drops_little_of_the_search() {
+    // The first round is sent at five times the policer's rate: a round trip of 10 ms has room for no slower one.
+    for (loss, most) in [(0, 0.03), (10, 0.045)] {
+        let policer = Policer {
+            rate: Bitrate::from_bits_per_second(10 * MBIT),
+            burst: ByteCount(15_000),
+        };
+        let mut plan = link(1_000 * MBIT, 5, 100, &format!("{loss}%"));
+        plan.policer = Some(policer);
+        let carried = 1.0 - f64::from(loss) / 100.0;
+        let name = format!("policer, 5 ms, {loss} %");
+        let [share, dropped, late] = eight(&name, &plan, 20, 10e6, carried);
+        assert!(share > 0.93, "{name}: {share}");
+        assert!(dropped < most, "{name}: {dropped}");
+        assert!(late < 1.25, "{name}: {late}");
+    }
+}
+
+#[test]
 fn a_short_queue_that_small_datagrams_shorten_is_not_overfilled() {
     let small = |octets, micros| SenderPlan::Small {
         octets: ByteCount(octets),

@@ -83,6 +83,14 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
+    /// Evidence about losses that were seen not to come together.
+    pub(super) fn of_even_losses() -> Self {
+        Self {
+            together: Some(1.0),
+            ..Self::default()
+        }
+    }
+
     /// The variance of the logarithm of a pair's ratio.
     pub(super) fn variance(&self, high: Shares, low: Shares) -> f64 {
         let of = |shares: Shares| {

@@ -7,8 +7,10 @@ use super::evidence::{Evidence, Shares, Verdict};
 use super::window::{Point, Window};
 use crate::units::{Duration, Instant};
 use proof::{Outcome, Proof};
+use round::Round;
 
 mod proof;
+mod round;
 
 /// Datagrams in the first train: the first window of RFC 6928.
 pub(super) const TRAIN_DATAGRAMS: u64 = 10;
@@ -26,8 +28,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 const USED: f64 = 0.7;
 /// The share of what was sent that passes when a queue grows, whoever sent little.
 const OVERLOADED: f64 = 0.9;
-/// Datagrams that must arrive in a round: with half lost its share is known to a fifth.
-const ROUND_ARRIVED: f64 = 24.0;
 /// The most that may have gone through the link, as a multiple of what arrived of the train.
 const MISSING: f64 = 1.5;
 /// The share that arrives below which a round is ended early, once so many datagrams were sent: the first round of
@@ -37,9 +37,18 @@ const POOR_SENT: f64 = 96.0;
 /// The same, for the share as a part of the first train's.
 const CUT_SHARE: f64 = 0.25;
 const CUT_SENT: f64 = 32.0;
-/// Times that the rate is lowered for that, to so many times what arrived.
+/// And the part of it below which less is sent, where it stays below through the round: a policer drops evenly.
+const STAYS_CUT: f64 = 0.7;
+/// What arrives of a faster round, as a multiple of what arrived of the slowest, up to which no more is carried; and the share of
+/// the slowest below which that one was too fast as well.
+const FLAT: f64 = 1.15;
+const FLAT_SHARE: f64 = 0.7;
+/// Times that the rate is lowered for one of these, to so many times what arrived, and the growth from there.
 const LOWERED_MAX: u32 = 3;
 const ABOVE_ARRIVING: f64 = 1.5;
+const GROWTH_LOWERED: f64 = 2.0;
+/// A round is faster than another one from this multiple of its rate on.
+const FASTER: f64 = 1.3;
 /// Reports that a round needs.
 const REPORTS_MIN: u32 = 3;
 /// Datagrams of the train that need not be heard of before the proof begins.
@@ -116,7 +125,7 @@ pub(super) struct Start {
     pub(super) rate: f64,
     /// The last datagram before the round's.
     round_after: u64,
-    round: Option<Window>,
+    round: Option<Round>,
     /// The train's rate, tried by so many datagrams as would leave in that round trip anyway.
     proof: Proof,
     /// The shares of the first round, which is the slowest.
@@ -270,14 +279,15 @@ impl Start {
             self.slowest.get_or_insert(slow);
         }
         let Some(round) = &mut self.round else {
-            self.round = Some(Window::begin(point));
+            self.round = Some(Round::begin(point));
             self.round_after = number;
             return Step::At(self.rate);
         };
-        round.add(point);
-        let round = *round;
+        round.add(point, packet);
+        let whole = *round;
+        let round = whole.window;
         let datagrams = round.sent() / packet;
-        let long = datagrams >= 8.0 && round.arrived() >= ROUND_ARRIVED * packet;
+        let long = datagrams >= 8.0 && round.arrived() >= round::ARRIVED * packet;
         let least = known.delays.queue_least(packet, self.rate);
         let queued = round.rise() > 2.0 * least || (long && round.least > least);
         let of_train = self.train_share(packet);
@@ -287,7 +297,7 @@ impl Start {
         if round.reports < REPORTS_MIN || !(long || queued || poor) {
             return Step::At(self.rate);
         }
-        self.end_round(&round, known, queued, poor)
+        self.end_round(&whole, known, queued, poor)
     }
 
     /// Takes a report for the proof. Returns whether it is the one that proves the rate.
@@ -374,7 +384,8 @@ impl Start {
         arrived / TRAIN_DATAGRAMS as f64
     }
 
-    fn end_round(&mut self, round: &Window, known: &Known<'_>, queued: bool, poor: bool) -> Step {
+    fn end_round(&mut self, whole: &Round, known: &Known<'_>, queued: bool, poor: bool) -> Step {
+        let round = &whole.window;
         self.round = None;
         self.round_after = known.sent_last;
         let is_used = core::mem::replace(&mut self.busy, true)
@@ -391,28 +402,55 @@ impl Start {
             edges: 0.0,
         };
         self.newest = Some(shares);
-        if poor && self.slowest.is_none() {
-            if self.lowered >= LOWERED_MAX {
+        let may_lower = self.lowered < LOWERED_MAX;
+        let stays_cut = !queued && whole.stays_below(STAYS_CUT * self.train_share(known.packet));
+        let Some(slowest) = self.slowest else {
+            if poor && !may_lower {
                 let rate = round.sent_rate();
                 return Step::Found { rate, cut: false };
             }
-            // The medium, or far too much: less tells, and the search goes on from there.
-            self.lowered += 1;
-            let less = ABOVE_ARRIVING * round.arrived_rate();
-            self.rate = less.min(self.rate / 2.0);
-            return Step::At(self.rate);
+            if poor || (may_lower && stays_cut && shares.datagrams >= CUT_SENT) {
+                // The medium, or far too much: less tells, and the search goes on from there.
+                return self.lower(round, self.rate);
+            }
+            self.slowest = Some(shares);
+            return self.grow(round, known, queued);
+        };
+        let evidence = if self.lowered > 0 && stays_cut {
+            Evidence::of_even_losses()
+        } else {
+            Evidence::default()
+        };
+        let faster = shares.rate > FASTER * slowest.rate;
+        let cut = poor || faster && evidence.of_pair(shares, slowest) == Verdict::Full;
+        if !cut {
+            return self.grow(round, known, queued);
         }
-        let slowest = *self.slowest.get_or_insert(shares);
-        let cut = poor
-            || shares.rate > 1.3 * slowest.rate
-                && Evidence::default().of_pair(shares, slowest) == Verdict::Full;
-        if cut {
-            self.newest = Some(slowest);
-            // The slowest round is the least likely to have been cut.
-            let carried = round.arrived_rate() / slowest.share.max(0.05);
-            let rate = carried.min(round.passed_rate());
-            return Step::Found { rate, cut: !queued };
+        let flat = faster
+            && shares.rate * shares.share < FLAT * slowest.rate * slowest.share
+            && slowest.share < FLAT_SHARE;
+        if flat && may_lower && !queued {
+            // As much arrived of the slowest round: that one may have been above the link, too.
+            self.slowest = None;
+            return self.lower(round, slowest.rate);
         }
+        self.newest = Some(slowest);
+        // The slowest round is the least likely to have been cut.
+        let carried = round.arrived_rate() / slowest.share.max(0.05);
+        let rate = carried.min(round.passed_rate());
+        Step::Found { rate, cut: !queued }
+    }
+
+    /// Goes on from half of a rate that was too fast, or less.
+    fn lower(&mut self, round: &Window, too_fast: f64) -> Step {
+        self.lowered += 1;
+        let less = ABOVE_ARRIVING * round.arrived_rate();
+        self.rate = less.min(too_fast / 2.0);
+        Step::At(self.rate)
+    }
+
+    /// Ends the search at a queue or at the train's rate, else goes on with more.
+    fn grow(&mut self, round: &Window, known: &Known<'_>, queued: bool) -> Step {
         if queued {
             let rate = round.passed_rate();
             return Step::Found { rate, cut: false };
@@ -425,107 +463,15 @@ impl Start {
             let rate = self.rate;
             return Step::Found { rate, cut: false };
         }
-        self.rate = (GROWTH * self.rate).min(top);
+        let growth = if self.lowered > 0 {
+            GROWTH_LOWERED
+        } else {
+            GROWTH
+        };
+        self.rate = (growth * self.rate).min(top);
         Step::At(self.rate)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::sent_log::Sent;
-    use super::*;
-
-    /// The rate that a train shows of which `arrived` come, each after so many microseconds.
-    fn by_train(arrived: &[(u64, u64)]) -> f64 {
-        let delays = DelayGauge::default();
-        let known = Known {
-            delays: &delays,
-            sent_last: 9,
-            round_trip: 0.04,
-            packet: 1_500.0,
-            bound: f64::MAX,
-        };
-        let mut start = Start::new(None);
-        for number in 0..TRAIN_DATAGRAMS {
-            start.on_sent(Instant::START, number, 0, true);
-        }
-        for (count, (number, micros)) in (1..).zip(arrived) {
-            let sent = Sent {
-                number: *number,
-                octets: 1_500 * (number + 1),
-                at: Instant::START,
-            };
-            let point = Point {
-                sent,
-                arrived: 1_500 * count,
-                marked: 0,
-                arrived_at: Duration::from_micros(*micros).as_secs_f64(),
-                queueing: 0.0,
-            };
-            start.on_point(point, &known);
-        }
-        start.by_train() * 8e-6
-    }
-
-    #[test]
-    fn what_leaves_alone_behind_the_train_is_no_part_of_the_first_round() {
-        const FIRST: f64 = 12.5e6;
-        let delays = DelayGauge::default();
-        let mut start = Start::new(Some(FIRST));
-        for number in 0..TRAIN_DATAGRAMS {
-            start.on_sent(Instant::START, number, 0, true);
-        }
-        // The train; three that leave alone before it is heard of; then as many as the pace of before lets through, which
-        // wait once for something else.
-        let micros = |number: u64| match number {
-            0..10 => 120 * number,
-            10..13 => 50_000 + 120 * number,
-            _ => 100_000 + 140 * number,
-        };
-        let mut found = Vec::new();
-        for number in 0..100 {
-            let since = micros(number);
-            let left = if number < 10 { 0 } else { since };
-            let sent = Sent {
-                number,
-                octets: 1_500 * (number + 1),
-                at: Instant::START + Duration::from_micros(left),
-            };
-            let point = Point {
-                sent,
-                arrived: 1_500 * (number + 1),
-                marked: 0,
-                arrived_at: Duration::from_micros(since).as_secs_f64(),
-                queueing: if number == 14 { 0.003 } else { 0.0 },
-            };
-            let known = Known {
-                delays: &delays,
-                sent_last: number.max(12),
-                round_trip: 0.1,
-                packet: 1_500.0,
-                bound: f64::MAX,
-            };
-            if let Step::Found { rate, .. } = start.on_point(point, &known) {
-                found.push(rate);
-                break;
-            }
-        }
-        let [rate] = found[..] else {
-            panic!("nothing was found");
-        };
-        assert!(rate > FIRST * 0.7, "{rate}");
-    }
-
-    #[test]
-    fn what_a_queue_dropped_of_a_train_did_not_pass_the_link() {
-        // 20 mbit: 600 us each. Six were dropped before the link, and the last came right behind.
-        let dropped = by_train(&[(0, 0), (1, 600), (2, 1_200), (9, 1_800)]);
-        assert!((dropped - 20.0).abs() < 0.1, "{dropped}");
-        // Six were lost behind it, and took their time there.
-        let lost = by_train(&[(0, 0), (1, 600), (2, 1_200), (9, 5_400)]);
-        assert!((lost - 20.0).abs() < 0.1, "{lost}");
-        // No two neighbours: not more than half more than what arrived.
-        let few = by_train(&[(0, 0), (4, 600), (9, 1_200)]);
-        assert!((few - 30.0).abs() < 0.1, "{few}");
-    }
-}
+mod tests;
