@@ -78,7 +78,7 @@ impl RateController {
             }
             self.share_octets = (self.share_octets + octets).min(SHARE_PACKETS * self.packet);
             // A stretch of datagrams that carry nothing has no octets.
-            self.share += (share - self.share) * octets / self.share_octets.max(1.0);
+            self.share += (share - self.share) * octets / self.share_octets.max(octets).max(1.0);
         }
     }
 
