@@ -7,7 +7,8 @@
 //! 1. *Are they carried?* Pairs of probes, a small one with a checksum and one as long as data without, as soon as the
 //!    peer is there. Where the peer tells that those without came damaged, the second question is answered as well.
 //! 2. *Does damage arrive?* Data leaves armoured and unchecked for some hundred datagrams, and the peer's damage reports say
-//!    what became of them. That can only be worth it where datagrams are lost, so a path without loss is never tried.
+//!    what became of them. The first data on a path is such a trial: a search for the rate that begins where most datagrams are
+//!    lost takes seconds to mend. Another one can only be worth it where datagrams are lost.
 //!
 //! # Promises
 //! - Data leaves unchecked only where most such probes were answered lately.
@@ -50,6 +51,8 @@ const UNHEARD_TIME: Duration = Duration::from_secs(4);
 /// Datagrams that arrive in a trial, and its longest time.
 const TRIAL_DATAGRAMS: u64 = 512;
 const TRIAL_MAX: Duration = Duration::from_secs(5);
+/// Datagrams that arrive in a trial before it ends for its time: those of an idle session say nothing.
+const TRIAL_MIN: u64 = 64;
 /// The pause after the first trial that shows no damage. It doubles with each.
 const TRIAL_AGAIN: Duration = Duration::from_secs(10);
 const TRIAL_AGAIN_MAX: Duration = Duration::from_secs(600);
@@ -94,7 +97,7 @@ impl fmt::Display for ChecksumReason {
             Self::Damage(seen) => write!(f, "{seen}, and are mended"),
             Self::NoDamage(seen) => write!(f, "{seen}: less than parity costs"),
             Self::Carried => f.write_str(
-                "the path carries datagrams without checksum; they are tried once some are lost",
+                "the path carries datagrams without checksum; they are tried again once some are lost",
             ),
             Self::NotCarried => {
                 f.write_str("datagrams without checksum do not arrive: the path drops them")
@@ -166,8 +169,9 @@ enum Phase {
         at: Instant,
         seen: Passage,
     },
+    /// `since` is the time of its first datagram.
     Trial {
-        since: Instant,
+        since: Option<Instant>,
         from: DamageCounts,
     },
     Unchecked {
@@ -192,6 +196,8 @@ pub(super) struct ChecksumChoice {
     unheard_since: Option<Instant>,
     /// Whether no unchecked probe of the last question was answered, though some checked ones were lost as well.
     was_refused: bool,
+    /// Whether no data was tried without checksum on this path yet.
+    is_untried: bool,
     told: DamageCounts,
     passed: Passage,
 }
@@ -217,6 +223,7 @@ impl ChecksumChoice {
             unheard: 0,
             unheard_since: None,
             was_refused: false,
+            is_untried: true,
             told: DamageCounts {
                 whole: 0,
                 mended: 0,
@@ -241,6 +248,7 @@ impl ChecksumChoice {
         self.phase = Phase::Waiting(mends.then_some(now));
         self.pause = TRIAL_AGAIN;
         self.was_refused = false;
+        self.is_untried = true;
         self.forget_unheard();
         was.then_some(ChecksumDecision {
             is_unchecked: false,
@@ -252,6 +260,9 @@ impl ChecksumChoice {
     pub(super) fn on_sent(&mut self, now: Instant, octets: usize) {
         if now.saturating_since(self.untold_last) >= UNTOLD_FEW_TIME {
             self.forget_untold();
+        }
+        if let Phase::Trial { since, .. } = &mut self.phase {
+            since.get_or_insert(now);
         }
         self.untold_last = now;
         self.untold += 1;
@@ -278,9 +289,11 @@ impl ChecksumChoice {
         Some((since + UNHEARD_TIME + round_trip * 2).max(begins_at))
     }
 
-    fn try_it(&mut self, now: Instant) -> ChecksumDecision {
+    /// Begins a trial, which lasts from the first datagram on.
+    fn try_it(&mut self) -> ChecksumDecision {
         let from = self.told;
-        self.phase = Phase::Trial { since: now, from };
+        self.phase = Phase::Trial { since: None, from };
+        self.is_untried = false;
         self.forget_untold();
         self.forget_unheard();
         ChecksumDecision {
@@ -350,7 +363,7 @@ impl ChecksumChoice {
             Phase::Asking { next_at, .. } => Some(next_at),
             Phase::Checked { at, .. } => self.unheard_until(at, round_trip),
             Phase::Trial { since, .. } => {
-                let end = since + TRIAL_MAX;
+                let end = since? + TRIAL_MAX;
                 Some(self.untold_until(round_trip).map_or(end, |at| at.min(end)))
             }
             Phase::Unchecked { .. } => self.untold_until(round_trip),
@@ -409,7 +422,12 @@ impl ChecksumChoice {
         if unchecked == 0 {
             return None;
         }
-        self.see_damage(now, from)
+        let seen = self.see_damage(now, from);
+        if seen.is_none() && self.is_untried && unchecked >= CARRIED_ENOUGH {
+            // Data may wait already, and a search for the rate that begins among losses takes long.
+            return Some(self.try_it());
+        }
+        seen
     }
 
     /// Decides for data without checksum if enough of what arrived since was damaged.
@@ -448,8 +466,9 @@ impl ChecksumChoice {
                 // Where checked ones are lost as well, chance may have lost all of the others: then it is asked twice.
                 let is_certain = checked == PAIRS || self.was_refused;
                 self.was_refused = is_refused && !is_certain;
-                if unchecked >= CARRIED_ENOUGH && unchecked >= checked + FARED_WORSE {
-                    Some(self.try_it(now))
+                let is_worth_it = self.is_untried || unchecked >= checked + FARED_WORSE;
+                if unchecked >= CARRIED_ENOUGH && is_worth_it {
+                    Some(self.try_it())
                 } else if unchecked >= CARRIED_ENOUGH {
                     Some(self.check(now, ChecksumReason::Carried))
                 } else if is_refused && is_certain {
@@ -462,11 +481,27 @@ impl ChecksumChoice {
             Phase::Checked { at, .. }
                 if (self.unheard_until(at, round_trip)).is_some_and(|until| until <= now) =>
             {
-                Some(self.try_it(now))
+                Some(self.try_it())
             }
-            Phase::Trial { since, .. } if since + TRIAL_MAX <= now => self.end_trial(now),
+            Phase::Trial {
+                since: Some(since), ..
+            } if since + TRIAL_MAX <= now => self.end_trial_in_time(now),
             _ => None,
         }
+    }
+
+    /// Ends a trial that lasted long enough, or waits for the next datagram where too few left.
+    fn end_trial_in_time(&mut self, now: Instant) -> Option<ChecksumDecision> {
+        let told = self.told;
+        let Phase::Trial { since, from } = &mut self.phase else {
+            return None;
+        };
+        let arrived = DamagedShare::between(*from, told).arrived;
+        if arrived < TRIAL_MIN && self.untold < UNTOLD_MANY {
+            *since = None;
+            return None;
+        }
+        self.end_trial(now)
     }
 
     fn end_trial(&mut self, now: Instant) -> Option<ChecksumDecision> {
@@ -500,7 +535,7 @@ impl ChecksumChoice {
         if *at > now || share(lost, sent) < LOSS_MIN {
             return None;
         }
-        Some(self.try_it(now))
+        Some(self.try_it())
     }
 
     /// Takes what became of unchecked datagrams, as the peer tells it.

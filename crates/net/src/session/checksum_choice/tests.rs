@@ -31,8 +31,10 @@ fn asked_from(
     let (before, mut pairs) = (pairs, pairs);
     while choice.ask(now, TRIP) {
         for (form, count) in answered.into_iter().enumerate() {
-            if pairs - before < count {
-                assert_eq!(choice.on_answer(now, form == 1), None);
+            if pairs - before < count
+                && let Some(decision) = choice.on_answer(now, form == 1)
+            {
+                return (now, Some(decision));
             }
         }
         pairs += 1;
@@ -42,11 +44,18 @@ fn asked_from(
     (now, choice.due(now, TRIP))
 }
 
-/// A choice that knows that unchecked datagrams are carried.
-fn carried() -> (Instant, ChecksumChoice) {
+/// A choice on a path where data was tried before.
+fn tried() -> ChecksumChoice {
     let mut choice = ChecksumChoice::new();
-    assert_eq!(choice.next_at(TRIP), None, "nobody is there");
     choice.begin(at(0), true);
+    choice.is_untried = false;
+    choice
+}
+
+/// A choice that knows that unchecked datagrams are carried, on such a path.
+fn carried() -> (Instant, ChecksumChoice) {
+    assert_eq!(ChecksumChoice::new().next_at(TRIP), None, "nobody is there");
+    let mut choice = tried();
     let (now, decision) = asked(&mut choice, [8, 7]);
     let decision = decision.expect("they are carried");
     assert!(!decision.is_unchecked);
@@ -246,10 +255,10 @@ fn trials_become_rarer_where_small_probes_pass_and_full_datagrams_do_not() {
 fn nothing_is_missed_after_a_pause_nor_before_the_first_word_could_come() {
     let (mut now, mut choice) = carried();
     assert!(passed(&mut choice, now, 200, 180));
-    let bound = choice.next_at(TRIP);
     for _ in 0..UNTOLD_MANY * 2 {
         choice.on_sent(now, 100);
     }
+    let bound = Some(now + TRIAL_MAX);
     assert_eq!(choice.next_at(TRIP), bound, "acknowledgements alone");
     choice.on_told(now, counts(30, 10));
     for _ in 0..UNTOLD_FEW {
@@ -276,11 +285,59 @@ fn an_outage_and_a_move_end_it_and_it_is_asked_again() {
 fn a_trial_of_which_nothing_is_told_ends() {
     let (now, mut choice) = carried();
     assert!(passed(&mut choice, now, 200, 180));
+    for _ in 0..UNTOLD_MANY {
+        choice.on_sent(now, 100);
+    }
     let end = choice.next_at(TRIP).expect("its end");
     assert_eq!(end, now + TRIAL_MAX);
     let decision = choice.due(end, TRIP).expect("it ends");
     assert!(!decision.is_unchecked);
     assert_eq!(decision.why, Some(ChecksumReason::Untold));
+}
+
+#[test]
+fn the_first_data_on_a_path_that_carries_them_is_tried_unchecked_and_no_other_without_loss() {
+    let mut choice = ChecksumChoice::new();
+    choice.begin(at(0), true);
+    let (now, decision) = asked(&mut choice, [8, 8]);
+    assert!(
+        now < at(200),
+        "half of the answers are enough, not at {now}"
+    );
+    let decision = decision.expect("a trial");
+    assert!(decision.is_unchecked && decision.why.is_none());
+    assert_eq!(choice.next_at(TRIP), None, "it waits for data");
+    let now = now + Duration::from_secs(60);
+    choice.on_sent(now, 1_000);
+    assert_eq!(choice.next_at(TRIP), Some(now + TRIAL_MAX));
+    let end = choice.on_told(now, counts(TRIAL_DATAGRAMS, 0));
+    let end = end.expect("nothing was damaged");
+    assert!(!end.is_unchecked);
+    for second in 1..100 {
+        let now = now + Duration::from_secs(second);
+        assert!(!passed(&mut choice, now, second * 1_000, second * 1_000));
+    }
+    // Somewhere else it is tried once more.
+    choice.begin(now, true);
+    let (_, decision) = asked(&mut choice, [8, 8]);
+    assert!(decision.is_some_and(|decision| decision.is_unchecked));
+}
+
+#[test]
+fn a_trial_with_few_datagrams_goes_on_until_they_tell_something() {
+    let mut choice = ChecksumChoice::new();
+    choice.begin(at(0), true);
+    let (mut now, _) = asked(&mut choice, [8, 8]);
+    for round in 1..4 {
+        choice.on_sent(now, 100);
+        assert_eq!(choice.on_told(now, counts(10 * round, round)), None);
+        choice.on_sent(now, 100);
+        now = choice.next_at(TRIP).expect("its end");
+        assert_eq!(choice.due(now, TRIP), None, "round {round}");
+        assert!(choice.is_unchecked());
+    }
+    let decision = choice.on_told(now, counts(40, 4)).expect("enough");
+    assert!(matches!(decision.why, Some(ChecksumReason::Damage(_))));
 }
 
 #[test]
@@ -305,8 +362,7 @@ fn where_checked_probes_fare_worse_data_is_tried_at_once() {
         ([2, 4], false),
         ([8, 8], false),
     ] {
-        let mut choice = ChecksumChoice::new();
-        choice.begin(at(0), true);
+        let mut choice = tried();
         let (_, decision) = asked(&mut choice, answered);
         let decision = decision.expect("they are carried");
         assert_eq!(decision.is_unchecked, tries, "{answered:?}");
@@ -326,6 +382,9 @@ fn where_nothing_is_told_of_checked_data_it_is_tried_unchecked() {
     assert_eq!(choice.due(end - Duration::from_nanos(1), TRIP), None);
     let decision = choice.due(end, TRIP).expect("a trial");
     assert!(decision.is_unchecked && decision.why.is_none());
+    for _ in 0..UNTOLD_MANY {
+        choice.on_sent(end, 100);
+    }
     let over = choice.next_at(TRIP).expect("its end");
     assert_eq!(over, end + TRIAL_MAX);
     choice.due(over, TRIP).expect("it ends");
@@ -358,6 +417,7 @@ fn what_left_before_the_peer_moved_begins_no_trial() {
         choice.on_sent_checked(now);
     }
     choice.begin(now, true);
+    choice.is_untried = false;
     let (_, decision) = asked(&mut choice, [8, 8]);
     let why = decision.and_then(|decision| decision.why);
     assert_eq!(why, Some(ChecksumReason::Carried));

@@ -77,7 +77,8 @@ impl RateController {
                 return;
             }
             self.share_octets = (self.share_octets + octets).min(SHARE_PACKETS * self.packet);
-            self.share += (share - self.share) * octets / self.share_octets.max(octets);
+            // A stretch of datagrams that carry nothing has no octets.
+            self.share += (share - self.share) * octets / self.share_octets.max(octets).max(1.0);
         }
     }
 

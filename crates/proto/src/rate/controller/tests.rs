@@ -94,6 +94,35 @@ fn before_the_first_report_a_train_is_under_way_and_a_little_more_for_each_silen
 }
 
 #[test]
+fn what_carries_no_octets_says_nothing_of_the_share_that_arrives() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    pipe.run(at(500), spacing, delay);
+    // As behind a search that has just ended: no stretch was counted yet.
+    let rate = pipe.rate();
+    (pipe.controller.share_octets, pipe.controller.window) = (0.0, None);
+    (pipe.controller.found_more, pipe.controller.epochs[0].kind) = (0, EpochKind::Cruise);
+    for report in 0..40 {
+        pipe.now += Duration::from_millis(10);
+        pipe.controller.on_number(pipe.now, pipe.next);
+        let newest = pipe.next;
+        let arrived_at = pipe.now.saturating_since(Instant::START) + delay / 2;
+        pipe.next += 1;
+        let report = ArrivalReport {
+            newest,
+            arrived_at: arrived_at + Duration::from_micros(report),
+            hold: Duration::ZERO,
+            octets: ByteCount(pipe.octets),
+            marked: 0,
+        };
+        pipe.controller.on_report(pipe.now + delay, &report);
+    }
+    assert!(!pipe.controller.share.is_nan(), "an unknown share");
+    pipe.run(pipe.now + Duration::from_secs(2), spacing, delay);
+    assert!(pipe.rate() > 0.9 * rate, "{} {rate}", pipe.rate());
+}
+
+#[test]
 fn the_link_s_rate_is_found_and_kept() {
     let mut pipe = Pipe::new(RateConfig::default());
     let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
