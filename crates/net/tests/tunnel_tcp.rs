@@ -188,7 +188,8 @@ fn cubic_inside_keeps_up_on_a_link_that_loses_a_fifth_both_ways() {
 fn cubic_inside_fills_a_link_that_loses_nothing() {
     let outcome = bulk(0.0, 1);
     println!("{outcome:?}");
-    assert!(outcome.share >= 0.89, "{outcome:?}");
+    // What TCP answers inside is itself answered with few octets: one answer to each had cost a hundredth and a half.
+    assert!(outcome.share >= 0.91, "{outcome:?}");
     // Its queue is no longer than two round trips of the link.
     let in_tunnel = Duration::from_millis(40 + 80);
     assert!(

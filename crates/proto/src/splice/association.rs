@@ -46,6 +46,10 @@ const INTERVAL_MIN: Duration = Duration::from_millis(200);
 /// The greatest one: what an outage added to round trips is no reason for a long queue.
 const INTERVAL_MAX: Duration = Duration::from_secs(1);
 
+/// The time that answers to a tunnel's packets wait for more. Packets inside come in both directions, TCP's with an answer of
+/// their own for every second one, and each answer to these takes from the rate of what they answer (ADR 0036).
+const TUNNEL_ANSWER_WAIT: Duration = Duration::from_millis(10);
+
 /// The way that records travel.
 #[derive(Debug)]
 enum Way {
@@ -271,9 +275,14 @@ impl Association {
     }
 
     fn connection_config(&self, shared: &Shared) -> ConnectionConfig {
+        let mut ack = shared.config.connection.ack;
+        if let Host::Tunnel(_) = self.destination.host {
+            ack.flush = ack.flush.max(TUNNEL_ANSWER_WAIT);
+        }
         ConnectionConfig {
             mode: self.class.mode,
             priority: self.class.priority,
+            ack,
             share: self.class.share(),
             fec_words: self.class.fec_words,
             block: self.class.block,
