@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ damage: setup packages ## Two gateways over a link that inverts bits, told nothi
 
 loss-causes: setup packages ## Losses by cause as gateways find them, beside the counters of twelve mixed links (root, 10 min), written to docs/measurements
 	scripts/loss-causes --realtime
+
+tunnel: setup packages ## The kernel's programs and TCP through a tunnel, beside boringtun (root, 4 min, and its build), written to docs/measurements
+	scripts/tunnel --realtime --runs $(RUNS)
 
 several-paths: setup packages ## A file over several paths at once, beside each path alone and kernel MPTCP (root, 20 min for each of RUNS), written to docs/measurements
 	scripts/several-paths --realtime --runs $(RUNS)

@@ -176,11 +176,25 @@ fn bulk(loss: f64, seed: u64) -> Outcome {
 fn cubic_inside_keeps_up_on_a_link_that_loses_a_fifth_both_ways() {
     let outcome = bulk(0.2, 1);
     println!("{outcome:?}");
-    // Issue 22 asks for .87, which this link does not give yet (ADR 0036).
-    assert!(outcome.share > 0.78, "{outcome:?}");
+    // Issue 22.
+    assert!(outcome.share >= 0.87, "{outcome:?}");
     assert_eq!(
         outcome.timeouts, 0,
         "repair is never taken for loss: {outcome:?}"
+    );
+}
+
+#[test]
+fn cubic_inside_fills_a_link_that_loses_nothing() {
+    let outcome = bulk(0.0, 1);
+    println!("{outcome:?}");
+    // What TCP answers inside is itself answered with few octets: one answer to each had cost a hundredth and a half.
+    assert!(outcome.share >= 0.91, "{outcome:?}");
+    // Its queue is no longer than two round trips of the link.
+    let in_tunnel = Duration::from_millis(40 + 80);
+    assert!(
+        outcome.round_trip.is_some_and(|took| took < in_tunnel),
+        "{outcome:?}"
     );
 }
 

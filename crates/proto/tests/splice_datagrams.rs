@@ -1,9 +1,9 @@
 //! Datagram flows through two splicers, in every mode.
 
-use super::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
+use super::splicers::{ECHO, PEER, Pair, REFUSES, SILENT, SINK, clean, pattern};
 use fulmar_proto::splice::{
-    ClassCounters, ClassId, FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode,
-    SplicerConfig,
+    ClassCounters, ClassId, Destination, FlowClass, FlowEvent, FlowId, FlowKind, Host, RefuseCode,
+    ResetCode, SplicerConfig,
 };
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::Mode;
@@ -294,4 +294,33 @@ fn an_association_whose_end_was_lost_ends_when_its_destination_speaks() {
     pair.run(DELAY * 4);
     assert_eq!(pair.reset_code(1, id), Some(ResetCode::PeerLost));
     pair.assert_nothing_left();
+}
+
+#[test]
+fn while_the_link_is_down_few_packets_of_a_tunnel_wait_and_they_are_the_newest() {
+    let mut pair = pair();
+    let to = Destination {
+        host: Host::Tunnel("air".parse().expect("a name")),
+        port: SINK,
+    };
+    let id = pair.open_to(FlowKind::Datagrams, to, class(Mode::HybridNackMack));
+    let packet = |number: u8| vec![number; 1_024];
+    send(&mut pair, id, &packet(255));
+    pair.run(SECOND);
+    pair.call(0, |splicer, now| splicer.hold(now, PEER, true));
+    for number in 0..200 {
+        send(&mut pair, id, &packet(number));
+    }
+    // One packet may be longer than what waits otherwise.
+    send(&mut pair, id, &pattern(40_000));
+    for number in 200..220 {
+        send(&mut pair, id, &packet(number));
+    }
+    pair.call(0, |splicer, now| splicer.hold(now, PEER, false));
+    pair.run(SECOND);
+    let came = pair.app(1, id).messages.clone();
+    let (before, newest) = came.split_at(came.len() - 16);
+    assert_eq!(newest, (204..220).map(packet).collect::<Vec<_>>());
+    // One came before, and two TPDUs of AeroTP's waited beside.
+    assert!(before.len() <= 1 + 3, "{}", before.len());
 }

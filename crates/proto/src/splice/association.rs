@@ -38,9 +38,17 @@ use core::net::SocketAddr;
 /// The time between repetitions of an opening that was answered.
 const OPEN_EVERY: Duration = Duration::from_secs(1);
 
-/// The least interval in which a queue of a tunnel's packets must drain. It is twice that of RFC 8289, section 4.2, since
-/// repair adds to the round trips inside (ADR 0036).
+/// The round trips inside a tunnel for which a queue of its packets may stand. A sender that backs off by three tenths
+/// (CUBIC) keeps the link busy meanwhile if the queue, a quarter of this, holds most of a round trip (ADR 0036).
+const ROUND_TRIPS: u32 = 3;
+/// The least interval: that of RFC 8289, section 4.2, twice, since what repair adds to round trips varies by as much.
 const INTERVAL_MIN: Duration = Duration::from_millis(200);
+/// The greatest one: what an outage added to round trips is no reason for a long queue.
+const INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// The time that answers to a tunnel's packets wait for more. Packets inside come in both directions, TCP's with an answer of
+/// their own for every second one, and each answer to these takes from the rate of what they answer (ADR 0036).
+const TUNNEL_ANSWER_WAIT: Duration = Duration::from_millis(10);
 
 /// The way that records travel.
 #[derive(Debug)]
@@ -267,9 +275,14 @@ impl Association {
     }
 
     fn connection_config(&self, shared: &Shared) -> ConnectionConfig {
+        let mut ack = shared.config.connection.ack;
+        if let Host::Tunnel(_) = self.destination.host {
+            ack.flush = ack.flush.max(TUNNEL_ANSWER_WAIT);
+        }
         ConnectionConfig {
             mode: self.class.mode,
             priority: self.class.priority,
+            ack,
             share: self.class.share(),
             fec_words: self.class.fec_words,
             block: self.class.block,
@@ -366,14 +379,17 @@ impl Association {
         self.timers.set(AssociationTimer::Reconnect, at);
     }
 
-    /// The interval of the rule for the queue, where there is one: twice the shortest round trip of the path at least.
+    /// The interval of the rule for the queue, where there is one: three round trips inside the tunnel.
     fn queue_interval(&self, shared: &Shared) -> Option<Duration> {
         let Host::Tunnel(_) = self.destination.host else {
             return None;
         };
         let id = self.connection();
-        let round_trip = id.and_then(|id| shared.endpoint.rtt_min(id));
-        Some(INTERVAL_MIN.max(round_trip.unwrap_or_default() * 2))
+        let there = id.and_then(|id| shared.endpoint.in_order_after(id));
+        let least = id.and_then(|id| shared.endpoint.rtt_min(id));
+        // Packets wait for each other on the way back as they do on the way there.
+        let inside = (there.unwrap_or_default() * 2).saturating_sub(least.unwrap_or_default());
+        Some((inside * ROUND_TRIPS).clamp(INTERVAL_MIN, INTERVAL_MAX))
     }
 
     fn note_activity(&mut self, now: Instant) {

@@ -81,10 +81,10 @@ impl Codel {
     }
 }
 
-/// The wait that is no standing queue: a fifth of the interval. RFC 8289, section 4.3, has 5 to 10 %, for queues that many
+/// The wait that is no standing queue: a quarter of the interval. RFC 8289, section 4.3, has 5 to 10 %, for queues that many
 /// flows share; here each flow waits for itself alone, and what repair adds to its round trips varies by as much (ADR 0036).
 fn target(interval: Duration) -> Duration {
-    interval / 5
+    interval / 4
 }
 
 /// The pause before the next drop: the interval over the root of their number.
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     const INTERVAL: Duration = Duration::from_millis(100);
-    const LONG: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_millis(25);
 
     /// The milliseconds at which packets were slowed, of one a millisecond that waited for `waited`.
     fn slowed(codel: &mut Codel, times: core::ops::Range<u64>, waited: Duration) -> Vec<u64> {

@@ -93,7 +93,16 @@ impl Pair {
     }
 
     pub(crate) fn open_only(&mut self, kind: FlowKind, port: u16, class: FlowClass) -> FlowId {
-        let destination = Destination::from(SocketAddr::from(([192, 0, 2, 1], port)));
+        let destination = SocketAddr::from(([192, 0, 2, 1], port)).into();
+        self.open_to(kind, destination, class)
+    }
+
+    pub(crate) fn open_to(
+        &mut self,
+        kind: FlowKind,
+        destination: Destination,
+        class: FlowClass,
+    ) -> FlowId {
         let splicer = self.sides[0].machine.app();
         let id = splicer
             .open(self.now, PEER, kind, destination.clone(), class)

@@ -18,6 +18,8 @@ pub(in crate::gateway) fn prepare(stream: &TcpStream) -> io::Result<()> {
     const BETWEEN: Duration = Duration::from_secs(15);
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
+    // An urgent octet is one of the stream (RFC 6093, section 2.2): otherwise the kernel would take it out.
+    SockRef::from(stream).set_out_of_band_inline(true)?;
     let keepalive = TcpKeepalive::new()
         .with_time(QUIET)
         .with_interval(BETWEEN)
@@ -79,6 +81,20 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         (client, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn an_urgent_octet_stays_in_the_stream() {
+        let (mut client, mut server) = pair();
+        prepare(&server).unwrap();
+        server.set_nonblocking(false).unwrap();
+        client.write_all(b"before").unwrap();
+        SockRef::from(&client).send_out_of_band(b"!").unwrap();
+        client.write_all(b"behind").unwrap();
+        drop(client);
+        let mut came = Vec::new();
+        server.read_to_end(&mut came).unwrap();
+        assert_eq!(came, b"before!behind");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::losses::LossFigures;
 use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
 use super::status::REMOVED;
-use super::status::{DamageFigures, FlowStatus, LengthFigures, PeerReport};
+use super::status::{DamageFigures, FlowStatus, LengthFigures, PeerReport, TunnelReport};
 use crate::gateway::peers::Decision;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(in crate::gateway) struct Figure {
 /// Figures under one heading.
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::gateway) struct Group {
-    title: &'static str,
+    title: String,
     pub(in crate::gateway) figures: Vec<Figure>,
 }
 
@@ -279,6 +279,12 @@ const CLASS: &[Shown] = &[
     plain("messages_undelivered"),
 ];
 
+const TUNNEL: &[Shown] = &[
+    plain("tunnel_sent_packets"),
+    plain("tunnel_received_packets"),
+    plain("tunnel_dropped_packets"),
+];
+
 /// The text in place of a missing value, and in place of a share of what passed lately where nothing did.
 const NOTHING: &str = "–";
 const NOTHING_LATELY: &str = "no data lately";
@@ -336,7 +342,7 @@ fn series(entry: &Entry, labels: &[(&str, &str)]) -> String {
 
 fn groups(values: &Values, headings: &[Heading], of: Option<(&str, &str)>) -> Vec<Group> {
     let group = |heading: &Heading| Group {
-        title: heading.0,
+        title: heading.0.to_owned(),
         figures: heading
             .1
             .iter()
@@ -344,6 +350,18 @@ fn groups(values: &Values, headings: &[Heading], of: Option<(&str, &str)>) -> Ve
             .collect(),
     };
     headings.iter().map(group).collect()
+}
+
+/// The figures of a tunnel, under the peer to whom it leads.
+fn tunnel(values: &Values, tunnel: &TunnelReport) -> Group {
+    let of = Some(("device", tunnel.device.as_str()));
+    Group {
+        title: format!("Tunnel {}", tunnel.device),
+        figures: TUNNEL
+            .iter()
+            .filter_map(|shown| figure(values, shown, of))
+            .collect(),
+    }
 }
 
 fn says(peer: &PeerReport) -> String {
@@ -427,7 +445,12 @@ impl View {
             link: peer.link.clone(),
             secure: peer.secure,
             says: says(peer),
-            groups: groups(&values, PEER, Some(("peer", &peer.name))),
+            groups: {
+                let mut groups = groups(&values, PEER, Some(("peer", &peer.name)));
+                let of_peer = status.tunnels.iter().filter(|it| it.peer == peer.name);
+                groups.extend(of_peer.map(|it| tunnel(&values, it)));
+                groups
+            },
         });
         let classes = status.classes.iter().map(|class| ClassView {
             name: class.name.clone(),
@@ -562,6 +585,33 @@ mod tests {
         }
         assert_eq!(of("From here to the peer", "wrong bits"), Some(1e-4));
         assert_eq!(of("From the peer to here", "wrong bits"), Some(1e-4));
+    }
+
+    #[test]
+    fn a_tunnel_is_shown_under_its_peer() {
+        let mut status = status(1.0, 1);
+        let of = |peer: &str, device: &str, sent_packets| TunnelReport {
+            peer: peer.to_owned(),
+            device: device.to_owned(),
+            sent_packets,
+            dropped_packets: BTreeMap::from([("source", 2), ("kernel", 1)]),
+            ..TunnelReport::default()
+        };
+        let name = status.peers[0].name.clone();
+        status.tunnels = vec![of(&name, "tunnel0", 5), of("another", "tunnel1", 7)];
+        let view = View::of(&Snapshot {
+            status,
+            ..Snapshot::default()
+        });
+        let groups = view.peers[0].groups.iter();
+        let tunnels: Vec<&Group> = groups.filter(|it| it.title.contains("Tunnel")).collect();
+        let [tunnel] = tunnels[..] else {
+            panic!("{tunnels:?}");
+        };
+        assert_eq!(tunnel.title, "Tunnel tunnel0");
+        let values: Vec<_> = tunnel.figures.iter().map(|it| it.value).collect();
+        let count = |count| Some(Value::Count(count));
+        assert_eq!(values, [count(5), count(0), count(3)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Records that are sent: the opening, the answer, messages, and the last word.
 
-use super::super::address::FlowKind;
+use super::super::address::{FlowKind, Host};
+use super::super::datagrams::cost;
 use super::super::records::{Accepted, HEADER_BYTES, MESSAGE_HEADER_BYTES, Open, SpliceRecord};
 use super::super::restored::Role;
 use super::super::shared::Shared;
@@ -10,6 +11,9 @@ use crate::units::Instant;
 use crate::wire::Mode;
 use core::net::SocketAddr;
 
+/// Octets of a tunnel's flow that wait while the link is down, unless one packet has more: a few packets, and 16 MiB in all
+/// buckets of a class.
+const TUNNEL_HELD_BYTES: usize = 16 << 10;
 /// Octets that a message's part takes besides its own.
 const PART_OVERHEAD: usize = HEADER_BYTES + MESSAGE_HEADER_BYTES;
 /// Octets of a FLOW record.
@@ -24,12 +28,24 @@ impl Association {
         shared: &mut Shared,
         message: &[u8],
     ) -> bool {
-        let window = self.class.window.as_usize();
+        let window = self.waiting_max(shared, message);
         let counters = shared.class(self.class.id);
         let taken = self.outbox.push(now, message, window, counters);
         self.note_activity(now);
         self.feed(now, shared);
         taken
+    }
+
+    /// The octets that may wait together with this message. What a tunnel's hosts go on sending while the link is down is worth
+    /// little once it is up again, and there may be as many flows as buckets.
+    fn waiting_max(&self, shared: &Shared, message: &[u8]) -> usize {
+        let window = self.class.window.as_usize();
+        let is_tunnel = matches!(self.destination.host, Host::Tunnel(_));
+        if is_tunnel && shared.endpoint.is_held(self.peer) {
+            window.min(TUNNEL_HELD_BYTES.max(cost(message)))
+        } else {
+            window
+        }
     }
 
     fn open_record(&self) -> SpliceRecord<'static> {

@@ -17,6 +17,6 @@ pub(super) use outbox::Outbox;
 const COST_MIN: usize = 64;
 
 /// The octets of memory that a message, or a part of one, counts as.
-fn cost(octets: &[u8]) -> usize {
+pub(super) fn cost(octets: &[u8]) -> usize {
     octets.len().max(COST_MIN)
 }

@@ -211,6 +211,10 @@ impl Connection {
         self.receiver.newest_stamp()
     }
 
+    pub(super) const fn in_order_after(&self) -> Option<Duration> {
+        self.sender.in_order_after()
+    }
+
     pub(super) fn rtt_min(&self) -> Option<Duration> {
         self.sender.rtt().min()
     }

@@ -385,6 +385,11 @@ impl Sender {
         self.board.cuts_stamps()
     }
 
+    /// The mean time from a TPDU's first transmission until it and all before it are known to have arrived.
+    pub(super) const fn in_order_after(&self) -> Option<Duration> {
+        self.board.in_order_after()
+    }
+
     pub(super) const fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
@@ -559,7 +564,7 @@ impl Sender {
     /// asking modes, and in the others those that were sent and are in no open block.
     fn release(&mut self, now: Instant) {
         if self.rules.confirms() {
-            self.board.release_settled();
+            self.board.release_settled(now);
         } else {
             let keep_from = self.parity.oldest_needed().unwrap_or(self.board.next_seq());
             let retained = self.rules.retransmits();

@@ -3,6 +3,7 @@
 mod delivery;
 mod follower;
 mod loss_share;
+mod mean_time;
 mod pacer;
 mod rate_control;
 mod rtt;

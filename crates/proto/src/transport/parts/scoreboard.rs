@@ -16,6 +16,7 @@ mod outstanding;
 mod path_log;
 mod stamps;
 
+use super::mean_time::MeanTime;
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::LossSign;
 use crate::units::{Duration, Instant};
@@ -77,6 +78,8 @@ pub struct Scoreboard {
     /// The stamp of the newest transmission that the answer in hand knows of.
     echo: Option<u32>,
     timers: TimerTable<OvertakenTimer>,
+    /// The time from a first transmission until nothing is missing up to it.
+    in_order_after: MeanTime,
 }
 
 impl Scoreboard {
@@ -100,6 +103,7 @@ impl Scoreboard {
             awaited: AwaitedRepairs::default(),
             echo: None,
             timers: TimerTable::default(),
+            in_order_after: MeanTime::default(),
         }
     }
 
@@ -123,6 +127,11 @@ impl Scoreboard {
     /// Whether anything was ever sent.
     pub const fn has_sent(&self) -> bool {
         self.has_sent
+    }
+
+    /// The mean time from a TPDU's first transmission until it and all before it are known to have arrived.
+    pub const fn in_order_after(&self) -> Option<Duration> {
+        self.in_order_after.get()
     }
 
     /// Whether every TPDU is released.
@@ -382,17 +391,15 @@ impl Scoreboard {
                 on_settled(settled);
             }
         }
-        self.release_settled();
+        self.release_settled(now);
     }
 
     /// Drops settled TPDUs at the front.
-    pub fn release_settled(&mut self) {
-        while self
-            .entries
-            .front()
-            .is_some_and(|entry| entry.state == State::Settled)
-        {
-            self.entries.pop_front();
+    pub fn release_settled(&mut self, now: Instant) {
+        let is_settled = |entry: &mut Outstanding| entry.state == State::Settled;
+        while let Some(entry) = self.entries.pop_front_if(is_settled) {
+            self.in_order_after
+                .note(now.saturating_since(entry.first_sent_at));
             self.base = self.base.plus(1);
         }
         self.prune_logs();

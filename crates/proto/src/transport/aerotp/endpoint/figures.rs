@@ -100,6 +100,12 @@ impl AerotpEndpoint {
         self.connection(id).and_then(Connection::rtt_min)
     }
 
+    /// The mean time that what a connection sends takes from its first transmission until it and all before it are known
+    /// to have arrived.
+    pub fn in_order_after(&self, id: ConnectionId) -> Option<Duration> {
+        self.connection(id).and_then(Connection::in_order_after)
+    }
+
     /// Payload octets of one TPDU of a connection.
     pub fn payload_bytes(&self, id: ConnectionId) -> Option<usize> {
         self.connection(id).map(Connection::payload_bytes)

@@ -56,6 +56,9 @@ const PLAN_EVERY: Duration = Duration::from_millis(500);
 /// The time by which the answer to a symbol comes later than that to the message before it: its transmission, and the
 /// least time between two answers.
 const SYMBOL_WAIT: Duration = Duration::from_millis(4);
+/// A loss of which little is to be learned sooner, of 2^16: one in 256; and the fates from which it is known.
+const HARDLY_ANY: u32 = 1 << 8;
+const FATES_TO_TRUST: u32 = 64;
 /// The unconfirmed TPDUs that a symbol ahead spans, at most.
 const AHEAD_SPAN: u32 = 16;
 
@@ -250,6 +253,14 @@ impl Thin {
         }
     }
 
+    /// Whether answers that wait for more, for `flush` at most, do as well as one to each TPDU: hardly anything is lost, and
+    /// more follows meanwhile.
+    fn is_answered_anyway(&self, flush: Duration) -> bool {
+        let loss = self.pattern.share();
+        let is_known = loss.weight() >= FATES_TO_TRUST && loss.of_65536() <= HARDLY_ANY;
+        is_known && self.gap.is_some_and(|gap| gap < flush)
+    }
+
     /// The time by which answers are later than the round trip tells.
     pub(super) const fn slack(&self) -> Duration {
         self.slack
@@ -321,7 +332,8 @@ impl Sender {
 
     /// Whether what leaves should be answered at once: nothing follows it.
     pub(in super::super) fn asks_at_once(&self) -> bool {
-        self.thin.is_some() && !self.has_new()
+        let thin = self.thin.as_ref().filter(|_| !self.has_new());
+        thin.is_some_and(|thin| !thin.is_answered_anyway(self.ack_flush))
     }
 
     /// The time by which repetitions are put off, while the flow is thin.

@@ -387,3 +387,19 @@ fn outcomes_keep_no_memory_once_it_is_given_back() {
     let held = board.outcomes.as_ref().map(Vec::capacity);
     assert_eq!(held, Some(0));
 }
+
+#[test]
+fn what_waits_for_an_earlier_tpdu_is_in_order_once_that_has_come() {
+    let mut board = Scoreboard::new(nth(0));
+    board.on_first_sent(at(0), 0, 100);
+    board.on_first_sent(at(10), 100, 100);
+    board.on_acked(at(50), nth(1), None);
+    board.release_settled(at(50));
+    assert_eq!(board.in_order_after(), None);
+    board.on_sent_again(at(60), nth(0));
+    board.on_acked(at(100), nth(0), None);
+    board.release_settled(at(100));
+    // A hundred milliseconds, then 90 with a weight of one in 64.
+    let expected = Duration::from_micros(100_000) - Duration::from_micros(10_000) / 64;
+    assert_eq!(board.in_order_after(), Some(expected));
+}
