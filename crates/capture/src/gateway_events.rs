@@ -54,6 +54,24 @@ pub enum GatewayEvent<'a> {
         /// The reason.
         why: &'a str,
     },
+    /// Nothing arrives on one of several paths to the peer any more; the others carry on.
+    PathDown {
+        /// The number of the path; 0 is the first.
+        path: u8,
+        /// Seconds since the last arrival on it.
+        silent_seconds: f64,
+        /// The reason.
+        why: &'a str,
+    },
+    /// One of several paths to the peer carries data from now on.
+    PathUp {
+        /// The number of the path; 0 is the first.
+        path: u8,
+        /// Seconds that it was down; 0 for one that is new.
+        outage_seconds: f64,
+        /// The reason.
+        why: &'a str,
+    },
     /// The gateway follows the peer to another path.
     PeerMoved {
         /// The reason.
@@ -194,7 +212,7 @@ mod tests {
     const WHY: &str = "because";
 
     /// One event of each kind, in the order above.
-    pub(crate) const EACH: [GatewayEvent<'static>; 24] = [
+    pub(crate) const EACH: [GatewayEvent<'static>; 26] = [
         GatewayEvent::PeerUp {
             resumed: true,
             wire: 2,
@@ -209,6 +227,16 @@ mod tests {
         },
         GatewayEvent::LinkUp {
             outage_seconds: 3.5,
+            why: WHY,
+        },
+        GatewayEvent::PathDown {
+            path: 1,
+            silent_seconds: 0.5,
+            why: WHY,
+        },
+        GatewayEvent::PathUp {
+            path: 1,
+            outage_seconds: 1.5,
             why: WHY,
         },
         GatewayEvent::PeerMoved { why: WHY },
@@ -284,24 +312,26 @@ mod tests {
                 GatewayEvent::PeerRekeyed => 3,
                 GatewayEvent::LinkDown { .. } => 4,
                 GatewayEvent::LinkUp { .. } => 5,
-                GatewayEvent::PeerMoved { .. } => 6,
-                GatewayEvent::PathMtu { .. } => 7,
-                GatewayEvent::Carrier { .. } => 8,
-                GatewayEvent::PeerMismatch { .. } => 9,
-                GatewayEvent::HandshakeRefused { .. } => 10,
-                GatewayEvent::RefusedByPeer { .. } => 11,
-                GatewayEvent::NoAnswer { .. } => 12,
-                GatewayEvent::Rate { .. } => 13,
-                GatewayEvent::LossCauses { .. } => 14,
-                GatewayEvent::RateDeclaredWrong { .. } => 15,
-                GatewayEvent::RateDeclaredLow { .. } => 16,
-                GatewayEvent::FlowOpened { .. } => 17,
-                GatewayEvent::FlowResumed { .. } => 18,
-                GatewayEvent::FlowEnded { .. } => 19,
-                GatewayEvent::FlowNotOpened { .. } => 20,
-                GatewayEvent::ExitRefused { .. } => 21,
-                GatewayEvent::Reloaded => 22,
-                GatewayEvent::Stopping { .. } => 23,
+                GatewayEvent::PathDown { .. } => 6,
+                GatewayEvent::PathUp { .. } => 7,
+                GatewayEvent::PeerMoved { .. } => 8,
+                GatewayEvent::PathMtu { .. } => 9,
+                GatewayEvent::Carrier { .. } => 10,
+                GatewayEvent::PeerMismatch { .. } => 11,
+                GatewayEvent::HandshakeRefused { .. } => 12,
+                GatewayEvent::RefusedByPeer { .. } => 13,
+                GatewayEvent::NoAnswer { .. } => 14,
+                GatewayEvent::Rate { .. } => 15,
+                GatewayEvent::LossCauses { .. } => 16,
+                GatewayEvent::RateDeclaredWrong { .. } => 17,
+                GatewayEvent::RateDeclaredLow { .. } => 18,
+                GatewayEvent::FlowOpened { .. } => 19,
+                GatewayEvent::FlowResumed { .. } => 20,
+                GatewayEvent::FlowEnded { .. } => 21,
+                GatewayEvent::FlowNotOpened { .. } => 22,
+                GatewayEvent::ExitRefused { .. } => 23,
+                GatewayEvent::Reloaded => 24,
+                GatewayEvent::Stopping { .. } => 25,
             };
             assert_eq!(place, expected, "{event:?}");
         }

@@ -5,7 +5,7 @@ use fulmar_proto::machine::{
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource,
+    AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource, ThinRepair,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -98,6 +98,15 @@ fn path(index: usize) -> PathId {
 
 impl World {
     fn new(links: &[Link]) -> Self {
+        let config = ConnectionConfig {
+            send_buffer_bytes: 4 << 20,
+            window_tpdus: 8_192,
+            ..ConnectionConfig::default()
+        };
+        Self::with(links, config)
+    }
+
+    fn with(links: &[Link], config: ConnectionConfig) -> Self {
         let side = |seed| {
             let settings = EndpointConfig {
                 rate: RateSource::Told(links[0].rate),
@@ -109,6 +118,7 @@ impl World {
                 let facts = PathFacts {
                     round_trip: link.delay * 2,
                     rate: Some(link.rate),
+                    cost: 0,
                 };
                 endpoint.expect_round_trip(path(index), facts.round_trip);
                 if index > 0 {
@@ -130,11 +140,6 @@ impl World {
             flying: BTreeMap::new(),
             sent: vec![0; links.len()],
             rng: Rng::from_seed(7),
-        };
-        let config = ConnectionConfig {
-            send_buffer_bytes: 4 << 20,
-            window_tpdus: 8_192,
-            ..ConnectionConfig::default()
         };
         let listens = world.sides[1].machine.app().listen(PORT, config);
         listens.expect("a sound configuration");
@@ -238,6 +243,13 @@ impl World {
     }
 }
 
+/// A message of so many octets that begins with the time.
+fn message(now: Instant, len: usize) -> Vec<u8> {
+    let mut message = vec![0; len];
+    message[..8].copy_from_slice(&now.as_nanos().to_le_bytes());
+    message
+}
+
 fn alone(link: Link) -> f64 {
     World::new(&[link]).bulk(Duration::from_secs(20))
 }
@@ -288,4 +300,100 @@ fn bulk_goes_on_while_one_of_two_paths_is_down_and_uses_it_again() {
         let both = alone(QUICK) + alone(SLOW);
         assert!(got >= 0.95 * both, "{dead} up again: {got:.0} of {both:.0}");
     }
+}
+
+const EACH: Link = link(5, 20, 0.0);
+
+#[test]
+fn what_a_thin_flow_repeats_leaves_on_another_path_than_before() {
+    let config = ConnectionConfig {
+        thin: Some(ThinRepair::default()),
+        ..ConnectionConfig::default()
+    };
+    let mut world = World::with(&[EACH, EACH], config);
+    let id = world.sides[0].app.id.expect("connected");
+    for is_down in [false, true] {
+        // Nobody knows that it is.
+        world.down[0] = is_down;
+        let octets = message(world.now, 1_000);
+        let endpoint = world.sides[0].machine.app();
+        assert!(endpoint.write_message(world.now, id, &octets) == Ok(true));
+        world.settle(0);
+        world.run(Duration::from_millis(150));
+    }
+    let delays = &world.sides[1].app.delays;
+    let longest = delays.iter().max().copied().expect("both came");
+    assert_eq!(delays.len(), 2);
+    assert!(longest < Duration::from_millis(120), "{longest:?}");
+}
+
+#[test]
+fn bulk_leaves_a_path_in_doubt_alone_until_something_is_heard_there() {
+    let mut world = World::new(&[QUICK, SLOW]);
+    world.bulk(Duration::from_secs(1));
+    let doubt = |world: &mut World, is_doubted| {
+        let endpoint = world.sides[0].machine.app();
+        endpoint.doubt(world.now, path(0), is_doubted);
+        world.settle(0);
+    };
+    doubt(&mut world, true);
+    let before = world.sent.clone();
+    world.bulk(Duration::from_millis(200));
+    assert_eq!(world.sent[0], before[0]);
+    assert!(world.sent[1] > before[1] + 50, "{:?}", world.sent);
+    doubt(&mut world, false);
+    world.bulk(Duration::from_millis(200));
+    assert!(world.sent[0] > before[0] + 100, "{:?}", world.sent);
+}
+
+#[test]
+fn a_path_that_costs_more_carries_nothing_while_a_cheaper_one_is_up() {
+    let mut world = World::new(&[SLOW, QUICK]);
+    for side in 0..2 {
+        let facts = PathFacts {
+            round_trip: QUICK.delay * 2,
+            rate: Some(QUICK.rate),
+            cost: 1,
+        };
+        let endpoint = world.sides[side].machine.app();
+        assert!(endpoint.bond(world.now, path(0), path(1), facts));
+        world.settle(side);
+    }
+    let before = world.sent[1];
+    world.bulk(Duration::from_secs(2));
+    assert_eq!(world.sent[1], before);
+    world.hold(0, true);
+    world.bulk(Duration::from_secs(2));
+    assert!(world.sent[1] > before + 500, "{:?}", world.sent);
+    world.hold(0, false);
+    let after = world.sent[1];
+    world.bulk(Duration::from_secs(2));
+    assert_eq!(world.sent[1], after);
+}
+
+#[test]
+fn what_waits_of_several_flows_is_ahead_of_each_on_the_quickest_path() {
+    let mut world = World::new(&[link(10, 20, 0.0), link(10, 40, 0.0)]);
+    let ids: Vec<ConnectionId> = (0..12)
+        .map(|_| {
+            let endpoint = world.sides[0].machine.app();
+            let id = endpoint.connect(world.now, path(0), PORT, ConnectionConfig::default());
+            id.expect("there is a place")
+        })
+        .collect();
+    world.settle(0);
+    world.run(Duration::from_secs(1));
+    world.sent = vec![0; 2];
+    for id in ids {
+        for _ in 0..6 {
+            let octets = message(world.now, 1_000);
+            let endpoint = world.sides[0].machine.app();
+            assert!(endpoint.write_message(world.now, id, &octets) == Ok(true));
+        }
+    }
+    world.settle(0);
+    world.run(Duration::from_secs(1));
+    let delays = &world.sides[1].app.delays;
+    assert_eq!(delays.len(), 72);
+    assert!(world.sent[1] > 10, "{:?}", world.sent);
 }

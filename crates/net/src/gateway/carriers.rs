@@ -5,6 +5,7 @@ use super::error::GatewayError;
 use super::link::known_address;
 use super::peers::usable;
 use crate::ethernet::{EthernetPort, Neighbour, device_index};
+use crate::session::PathTerms;
 use crate::udp::{Carrier, PortBeside, PortConfig, PortProtocol, UdpDriver, UdpPort};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Bitrate;
@@ -86,7 +87,7 @@ pub(super) fn of_strangers(config: &GatewayConfig) -> Carrier {
 pub(super) fn open_paths(
     config: &GatewayConfig,
     driver: &mut UdpDriver,
-) -> Result<Vec<(usize, PathId, Option<Bitrate>)>, GatewayError> {
+) -> Result<Vec<(usize, PathId, PathTerms)>, GatewayError> {
     let mut opened = Vec::new();
     for (index, peer) in config.peers.iter().enumerate() {
         for path in &peer.paths {
@@ -108,7 +109,11 @@ pub(super) fn open_paths(
                 (0, usable(found, config.listen.is_ipv6()).map_err(refused)?)
             };
             if let Some(made) = driver.path_from(socket, address) {
-                opened.push((index, made, path.rate));
+                let terms = PathTerms {
+                    rate: path.rate,
+                    cost: path.cost,
+                };
+                opened.push((index, made, terms));
             }
         }
     }

@@ -153,8 +153,8 @@ fn session(
             session.choose_checksum(index_of(index));
         }
     }
-    for (index, path, rate) in carriers::open_paths(config, driver)? {
-        session.add_path(Instant::START, (index_of(index), path), rate);
+    for (index, path, terms) in carriers::open_paths(config, driver)? {
+        session.add_path(Instant::START, (index_of(index), path), terms);
     }
     Ok(session)
 }

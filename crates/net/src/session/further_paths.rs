@@ -39,14 +39,23 @@ pub const FURTHER_PATHS_MAX: usize = PathSlot::COUNT - 1;
 /// little.
 pub(super) const DOWN_AFTER_MIN: Duration = Duration::from_millis(150);
 
+/// What the user says of a further path to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathTerms {
+    /// The rate that it carries, if it is not to be found.
+    pub rate: Option<Bitrate>,
+    /// Its cost: data leave on it while no path that costs less is up. The first path costs nothing.
+    pub cost: u8,
+}
+
 /// A further path to a peer.
 pub(super) struct FurtherPath {
     /// The outer path.
     pub(super) path: PathId,
     /// Whether the user named it; others were learned from what came there.
     is_named: bool,
-    /// The rate that the user told.
-    pub(super) rate: Option<Bitrate>,
+    /// What the user, or the peer, says of it.
+    pub(super) terms: PathTerms,
     pub(super) liveness: Liveness,
     /// The path acks either way: arrivals that the peer counts in its place, and departures in this one.
     pub(super) acks: PathAcks,
@@ -68,7 +77,7 @@ impl FurtherPath {
         Self {
             path,
             is_named: false,
-            rate: None,
+            terms: PathTerms::default(),
             liveness: Liveness::new(config, now),
             acks: PathAcks::of_place(place),
             asked: None,
@@ -76,6 +85,15 @@ impl FurtherPath {
             probe_at: Some(now),
             pause: FIRST_PROBES,
         }
+    }
+
+    /// Takes the peer's word of its cost, unless the user says it. Returns whether that changed it.
+    pub(super) fn hear_cost(&mut self, cost: u8) -> bool {
+        let is_other = !self.is_named && self.terms.cost != cost;
+        if is_other {
+            self.terms.cost = cost;
+        }
+        is_other
     }
 
     /// Whether data may leave on it.
@@ -130,7 +148,7 @@ impl FurtherPath {
 #[derive(Default)]
 pub(super) struct FurtherPaths {
     /// The outer paths that the user named.
-    named: Vec<(PathId, Option<Bitrate>)>,
+    named: Vec<(PathId, PathTerms)>,
     places: [Option<Box<FurtherPath>>; FURTHER_PATHS_MAX],
     is_agreed: bool,
     /// The directions in which there are path acks.
@@ -152,11 +170,11 @@ impl FurtherPaths {
     pub(super) fn name(
         &mut self,
         now: Instant,
-        (path, rate): (PathId, Option<Bitrate>),
+        (path, terms): (PathId, PathTerms),
         config: LivenessConfig,
     ) {
         if self.named.iter().all(|(named, _)| *named != path) {
-            self.named.push((path, rate));
+            self.named.push((path, terms));
         }
         self.begin(now, config);
     }
@@ -184,13 +202,13 @@ impl FurtherPaths {
         if !self.is_agreed {
             return;
         }
-        for (path, rate) in self.named.clone() {
+        for (path, terms) in self.named.clone() {
             if self.place_of(path).is_none()
                 && let Some(place) = self.free()
             {
                 let mut further = FurtherPath::new(now, path, place, config);
                 further.is_named = true;
-                further.rate = rate;
+                further.terms = terms;
                 self.put(place, further);
             }
         }
@@ -296,6 +314,15 @@ impl FurtherPaths {
         self.places.iter().flatten().any(|one| one.is_up())
     }
 
+    /// The number of those on which data may leave.
+    pub(super) fn count_up(&self) -> usize {
+        self.places
+            .iter()
+            .flatten()
+            .filter(|one| one.is_up())
+            .count()
+    }
+
     /// The path on which data may leave that answers first.
     pub(super) fn quickest(&self) -> Option<PathSlot> {
         let up = self
@@ -333,7 +360,11 @@ mod tests {
         let said = [several_paths()];
         let mut paths = FurtherPaths::default();
         for path in named {
-            paths.name(NOW, (*path, None), LivenessConfig::default());
+            paths.name(
+                NOW,
+                (*path, PathTerms::default()),
+                LivenessConfig::default(),
+            );
         }
         assert!(paths.is_empty(), "the peer has said nothing");
         let acked = (AckedWays::default(), LivenessConfig::default());
@@ -385,7 +416,7 @@ mod tests {
     fn nothing_is_learned_from_a_peer_that_knows_of_no_further_paths() {
         let mut paths = FurtherPaths::default();
         let config = LivenessConfig::default();
-        paths.name(NOW, (PathId(8), None), config);
+        paths.name(NOW, (PathId(8), PathTerms::default()), config);
         let acked = (AckedWays::default(), config);
         paths.agree(NOW, (&[several_paths()], &[], true), acked);
         assert!(paths.is_empty());

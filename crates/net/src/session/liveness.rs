@@ -6,7 +6,7 @@
 //! - After a silence longer than a heartbeat's interval while something was sent, probes leave.
 //! - After a silence longer than three round trips, and than twelve times the usual silence (on a link that
 //!   loses at random, one in 160,000 such silences is an accident), the link is held for down. Then only
-//!   probes go out.
+//!   probes go out. Where other paths to the peer carry on, one and a half round trips are enough: a mistake costs little.
 //! - Anything genuine that arrives ends the outage.
 
 use super::config::LivenessConfig;
@@ -50,6 +50,10 @@ pub(super) struct Liveness {
     owing_since: Option<Instant>,
     last_probe: Option<Instant>,
     down_since: Option<Instant>,
+    /// Whether other paths to the peer carry on.
+    is_backed: bool,
+    /// Whether the silence since the last word was noted as longer than usual.
+    is_doubted: bool,
 }
 
 impl Liveness {
@@ -64,12 +68,32 @@ impl Liveness {
             owing_since: None,
             last_probe: None,
             down_since: None,
+            is_backed: false,
+            is_doubted: false,
         }
     }
 
     /// Sets the shortest silence that is an outage.
     pub(super) const fn set_down_after_min(&mut self, silence: Duration) {
         self.config.down_after_min = silence;
+    }
+
+    /// Notes whether other paths to the peer carry on.
+    pub(super) const fn set_backed(&mut self, is_backed: bool) {
+        self.is_backed = is_backed;
+    }
+
+    /// Whether an answer is missing for so long that a probe leaves, which is told once.
+    pub(super) fn begin_doubt(&mut self, now: Instant) -> bool {
+        let asked = self.waiting_since.map(|since| since + self.probe_after());
+        let begins = !self.is_doubted && !self.is_down() && asked.is_some_and(|at| at <= now);
+        self.is_doubted |= begins;
+        begins
+    }
+
+    /// Whether something was heard again after [`Liveness::begin_doubt`].
+    pub(super) const fn end_doubt(&mut self) -> bool {
+        core::mem::replace(&mut self.is_doubted, false)
     }
 
     pub(super) const fn is_down(&self) -> bool {
@@ -123,7 +147,11 @@ impl Liveness {
         let Some(rtt) = self.rtt else {
             return self.config.down_after_max;
         };
-        let trips = rtt * ROUND_TRIPS;
+        let trips = if self.is_backed {
+            self.probe_after()
+        } else {
+            rtt * ROUND_TRIPS
+        };
         (self.usual_silence * USUAL_SILENCES)
             .max(self.config.down_after_min)
             .min(self.config.down_after_max)

@@ -81,7 +81,7 @@ pub use dialect::{Wire, window_repair, wire_2};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
 pub use event::{HandshakeRefusal, Hint, Mismatch, PathChange, SessionEvent};
-pub use further_paths::{FURTHER_PATHS_MAX, several_paths};
+pub use further_paths::{FURTHER_PATHS_MAX, PathTerms, several_paths};
 pub(crate) use handshake::initiation_kind;
 pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,
@@ -92,7 +92,7 @@ pub use kinds::SecurityKinds;
 pub use later_repair::parity_follows;
 pub use machine::{DatagramArrival, Session, source_octets};
 pub use path_acks::path_acks;
-pub use peer_status::{DamageStatus, LinkState, PeerStatus};
+pub use peer_status::{DamageStatus, LinkState, PathStatus, PathUse, PeerStatus};
 pub use primitives::{Performed, performed};
 pub use protection::Armour;
 pub use reports::{Passage, reports};

@@ -55,6 +55,32 @@ pub struct DamageStatus {
     pub inward_rate: Option<BitErrorRate>,
 }
 
+/// The state of one of several paths to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathStatus {
+    /// Its place among them; the first one has 0.
+    pub place: u8,
+    /// The path by which the machine inside knows it.
+    pub inner: PathId,
+    /// Its cost: data leave on it while no path that costs less is up.
+    pub cost: u8,
+    /// Whether it carries data.
+    pub use_now: PathUse,
+    /// The round trip on it, smoothed.
+    pub rtt: Option<Duration>,
+}
+
+/// Whether a path carries data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathUse {
+    /// No probe was answered on it yet.
+    Tried,
+    /// It does.
+    Up,
+    /// Nothing has come back on it, for so long since that was noticed.
+    Down(Duration),
+}
+
 /// The state of the link to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {

@@ -31,6 +31,8 @@ pub struct PathFacts {
     pub round_trip: Duration,
     /// The rate that it carries, if somebody told it; otherwise it is found.
     pub rate: Option<Bitrate>,
+    /// Its cost: while another one to the peer that costs less is up, nothing leaves on it. The first costs nothing.
+    pub cost: u8,
 }
 
 /// A receiver's totals on a path's datagrams, which the session numbers as they leave.
@@ -153,10 +155,15 @@ pub trait Carried: Machine {
     fn on_other_carrier(&mut self, _now: Instant, _path: PathId) {}
 
     /// Lets what is for the peer at `home` leave on `path` as well; what comes on `path` is of that peer. Its sizes, and
-    /// who tells what arrives there, are told before. Returns whether the machine does.
+    /// who tells what arrives there, are told before. Of one that is bonded, only the cost is taken. Returns whether the machine
+    /// does.
     fn bond(&mut self, _now: Instant, _home: PathId, _path: PathId, _facts: PathFacts) -> bool {
         false
     }
+
+    /// Something is due on one of several paths to a peer for longer than answers take there (`is_doubted`), or was heard
+    /// there again. It may be down: what has another way goes by that.
+    fn doubt(&mut self, _now: Instant, _path: PathId, _is_doubted: bool) {}
 
     /// Undoes [`Carried::bond`].
     fn part(&mut self, _now: Instant, _path: PathId) {}

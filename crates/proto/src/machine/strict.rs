@@ -1,8 +1,8 @@
 //! A wrapper that panics when the contract is broken.
 
 use super::{
-    AckedWays, Carried, Datagram, Deadline, Machine, PathAck, PathId, PathSizes, Sealed, TpduForm,
-    Transmit,
+    AckedWays, Carried, Datagram, Deadline, Machine, PathAck, PathFacts, PathId, PathSizes, Sealed,
+    TpduForm, Transmit,
 };
 use crate::units::{Bitrate, ByteCount, Instant};
 use core::cell::Cell;
@@ -227,6 +227,18 @@ impl<M: Carried> Carried for Strict<M> {
 
     fn on_mending(&mut self, now: Instant, path: PathId, number: u64) {
         self.told(now).on_mending(now, path, number);
+    }
+
+    fn bond(&mut self, now: Instant, home: PathId, path: PathId, facts: PathFacts) -> bool {
+        self.told(now).bond(now, home, path, facts)
+    }
+
+    fn doubt(&mut self, now: Instant, path: PathId, is_doubted: bool) {
+        self.told(now).doubt(now, path, is_doubted);
+    }
+
+    fn part(&mut self, now: Instant, path: PathId) {
+        self.told(now).part(now, path);
     }
 
     fn rate_of(&self, path: PathId) -> Option<Bitrate> {

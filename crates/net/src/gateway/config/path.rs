@@ -8,7 +8,7 @@ use fulmar_settings::{Keys, SettingsError, TableReader};
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-pub(super) const KEYS: Keys = &[&["local", "device", "address", "rate"]];
+pub(super) const KEYS: Keys = &[&["local", "device", "address", "rate", "cost"]];
 /// The longest name of a device (`IFNAMSIZ` less the octet that ends it).
 const DEVICE_BYTES_MAX: usize = 15;
 
@@ -23,6 +23,8 @@ pub struct PathSettings {
     pub address: Option<SocketAddr>,
     /// Its rate, IP headers included, if it is not to be found.
     pub rate: Option<Bitrate>,
+    /// Its cost: it carries data while no path that costs less is up. That of the peer's own address is 0.
+    pub cost: u8,
 }
 
 impl PathSettings {
@@ -36,7 +38,8 @@ impl PathSettings {
         let from = self.local.map(|local| format!("from {local}"));
         let by = self.device.as_ref().map(|device| format!("by {device}"));
         let to = self.address.map(|address| format!("to {address}"));
-        let words: Vec<String> = [from, by, to].into_iter().flatten().collect();
+        let cost = (self.cost > 0).then(|| format!("at cost {}", self.cost));
+        let words: Vec<String> = [from, by, to, cost].into_iter().flatten().collect();
         words.join(" ")
     }
 }
@@ -92,6 +95,7 @@ fn read(reader: &TableReader<'_>) -> Result<PathSettings, SettingsError> {
         device: reader.value::<Device>("device")?.map(|device| device.0),
         address: reader.value("address")?,
         rate: reader.value("rate")?,
+        cost: reader.value("cost")?.unwrap_or_default(),
     };
     if !path.has_own_socket() && path.address.is_none() {
         let problem = "is missing, and so are `device` and `address`: this would be the peer's own path \
@@ -116,7 +120,7 @@ mod tests {
     fn a_further_path_has_a_local_address_a_device_or_a_remote_address() {
         let config = read(
             "address = \"192.0.2.1:4914\"\n[[peer.path]]\nlocal = \"198.51.100.2\"\nrate = \"5mbit\"\n\
-             [[peer.path]]\ndevice = \"wwan0\"\n[[peer.path]]\naddress = \"203.0.113.9:4914\"\n",
+             [[peer.path]]\ndevice = \"wwan0\"\ncost = 1\n[[peer.path]]\naddress = \"203.0.113.9:4914\"\n",
         )
         .expect("sound");
         let words: Vec<String> = config.peers[0]
@@ -126,7 +130,11 @@ mod tests {
             .collect();
         assert_eq!(
             words,
-            ["from 198.51.100.2", "by wwan0", "to 203.0.113.9:4914"]
+            [
+                "from 198.51.100.2",
+                "by wwan0 at cost 1",
+                "to 203.0.113.9:4914"
+            ]
         );
     }
 

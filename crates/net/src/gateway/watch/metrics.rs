@@ -88,8 +88,8 @@ mod tests {
     use super::*;
     use crate::gateway::watch::losses::{CauseFigures, LossFigures};
     use crate::gateway::watch::status::{
-        ClassReport, DamageFigures, DamagedDirection, LengthFigures, OutageReport, PeerReport,
-        Quantiles, Status, TransportReport,
+        ClassReport, DamageFigures, DamagedDirection, LengthFigures, OutageReport, PathFigures,
+        PeerReport, Quantiles, Status, TransportReport,
     };
     use crate::gateway::watch::tally::{Tally, Window, tests::status};
 
@@ -220,6 +220,11 @@ mod tests {
             queue_seconds: Some(0.001),
             random_loss_ratio: Some(0.1),
         });
+        last.peers[0].paths = vec![PathFigures {
+            rtt_seconds: Some(0.25),
+            rate: last.peers[0].rate,
+            ..PathFigures::default()
+        }];
         last.peers[0].transport = counted.clone();
         last.peers[0].rate_bits_per_second = Some(1_000);
         last.carrier.dropped = BTreeMap::from([("forged", 1)]);

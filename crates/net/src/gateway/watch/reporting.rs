@@ -3,7 +3,8 @@
 use super::found_losses::FoundLosses;
 use super::losses::LossFigures;
 use super::status::{
-    self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, PeerReport, Quantiles, REMOVED, Status,
+    self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, PathFigures, PeerReport, Quantiles, REMOVED,
+    Status,
 };
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
@@ -113,6 +114,7 @@ impl Seen<'_> {
                 .map(Bitrate::as_bits_per_second),
             rate: settings
                 .and_then(|peer| Some(RateReport::of(endpoint.path_rate(path)?, peer.rate))),
+            paths: self.paths(index),
             outward: state.map_or_else(Default::default, |s| s.outward.into()),
             inward: state.map_or_else(Default::default, |s| s.inward.into()),
             damage: state.and_then(|s| s.damage).map(Into::into),
@@ -131,6 +133,20 @@ impl Seen<'_> {
                 })
                 .collect(),
         }
+    }
+
+    /// The paths to a peer, if there are several. What the configuration tells of its rate is told of the first.
+    fn paths(&self, index: usize) -> Vec<PathFigures> {
+        let endpoint = self.link.inner().endpoint();
+        let settings = self.config.peers.get(index);
+        let paths = self.link.path_statuses(index_of(index)).into_iter();
+        paths
+            .map(|path| {
+                let rate = endpoint.path_rate(path.inner).zip(settings);
+                let rate = rate.map(|(rate, settings)| RateReport::of(rate, settings.rate));
+                PathFigures::of(path, rate)
+            })
+            .collect()
     }
 
     fn flow_list(&self, now: Instant) -> Vec<FlowStatus> {

@@ -5,7 +5,7 @@ pub use super::losses::{CauseFigures, LossFigures};
 use crate::gateway::peers::Decision;
 pub use crate::gateway::peers::{OutageReport, RateReport, RepairReport};
 pub use crate::gateway::tunnels::TunnelReport;
-use crate::session::{DamageCounts, DamageStatus, Passage};
+use crate::session::{DamageCounts, DamageStatus, Passage, PathStatus, PathUse};
 use fulmar_proto::damage::LengthBelief;
 use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::splice::{RefuseCode, RepairTotals, ResetCode, SplicerCounters};
@@ -42,6 +42,8 @@ pub struct PeerReport {
     pub rate_bits_per_second: Option<u64>,
     /// The rate in use and why, while there are connections.
     pub rate: Option<RateReport>,
+    /// The paths to it, if there are several.
+    pub paths: Vec<PathFigures>,
     /// Datagrams from here to it, as it told.
     pub outward: DirectionStatus,
     /// Datagrams from it to here.
@@ -64,6 +66,42 @@ pub struct PeerReport {
     pub transport: TransportReport,
     /// AeroTP's counters for each class that had flows with it.
     pub classes: BTreeMap<String, TransportReport>,
+}
+
+/// One of several paths to a peer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PathFigures {
+    /// Its number in the log: 0 is the first, on which the session began.
+    pub path: u8,
+    /// Its cost: data leave on it while no path that costs less is up.
+    pub cost: u8,
+    /// Whether it carries data: `up`, `down`, or `tried` until a probe was answered on it.
+    pub state: &'static str,
+    /// The seconds since it was found down.
+    pub down_seconds: Option<f64>,
+    /// The smoothed round trip on it.
+    pub rtt_seconds: Option<f64>,
+    /// The rate in use on it, and why.
+    pub rate: Option<RateReport>,
+}
+
+impl PathFigures {
+    /// The path of this status; `rate` is that in use on it.
+    pub(in crate::gateway) fn of(status: PathStatus, rate: Option<RateReport>) -> Self {
+        let (state, down) = match status.use_now {
+            PathUse::Tried => ("tried", None),
+            PathUse::Up => ("up", None),
+            PathUse::Down(down) => ("down", Some(down)),
+        };
+        Self {
+            path: status.place,
+            cost: status.cost,
+            state,
+            down_seconds: down.map(|down| down.as_secs_f64()),
+            rtt_seconds: status.rtt.map(|rtt| rtt.as_secs_f64()),
+            rate,
+        }
+    }
 }
 
 /// Datagrams of one direction up to the last report about it: TPDUs, pieces of them, and heartbeats.

@@ -10,7 +10,7 @@ use crate::gateway::flows::{Happened, News};
 use crate::gateway::peers::{
     DECLARED_LOW, DECLARED_WRONG, RateReport, RatesSeen, carrier_name, index_of,
 };
-use crate::session::{PeerIndex, SessionEvent};
+use crate::session::{PathChange, PeerIndex, SessionEvent};
 use fulmar_capture::{EventPlace, GatewayEvent, TracedCause};
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -85,6 +85,23 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
             outage_seconds: outage.as_secs_f64(),
             why,
         },
+        SessionEvent::Path { place, change, .. } => match change {
+            PathChange::Down(silent) => GatewayEvent::PathDown {
+                path: *place,
+                silent_seconds: silent.as_secs_f64(),
+                why,
+            },
+            PathChange::Found => GatewayEvent::PathUp {
+                path: *place,
+                outage_seconds: 0.0,
+                why,
+            },
+            PathChange::Up(outage) => GatewayEvent::PathUp {
+                path: *place,
+                outage_seconds: outage.as_secs_f64(),
+                why,
+            },
+        },
         SessionEvent::Moved { .. } => GatewayEvent::PeerMoved { why },
         SessionEvent::MtuChanged { sizes, .. } => GatewayEvent::PathMtu {
             packet_bytes: sizes.packet.0,
@@ -102,7 +119,6 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
             why,
         },
         SessionEvent::EpochSeen { .. }
-        | SessionEvent::Path { .. }
         | SessionEvent::ParityChanged { .. }
         | SessionEvent::TooNarrow { .. }
         | SessionEvent::ReportDue(_)

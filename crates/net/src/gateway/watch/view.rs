@@ -5,7 +5,9 @@ use super::losses::LossFigures;
 use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
 use super::status::REMOVED;
-use super::status::{DamageFigures, FlowStatus, LengthFigures, PeerReport, TunnelReport};
+use super::status::{
+    DamageFigures, FlowStatus, LengthFigures, PathFigures, PeerReport, TunnelReport,
+};
 use crate::gateway::peers::Decision;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -393,12 +395,45 @@ fn says(peer: &PeerReport) -> String {
             text.push_str(" The link seems to carry more than configured.");
         }
     }
+    text.push_str(&paths_in_words(&peer.paths));
     if let Some(damage) = peer.damage.as_ref().filter(|_| peer.carrier != "udp") {
         text.push_str(&damage_in_words(damage));
     }
     text.push_str(&length_in_words(peer.length.as_ref()));
     text.push_str(&LossFigures::in_words(peer.losses.as_ref()));
     text.push_str(&LossFigures::told_in_words(peer.told_losses.as_ref()));
+    text
+}
+
+/// One sentence on the paths to a peer, if there are several.
+fn paths_in_words(paths: &[PathFigures]) -> String {
+    if paths.is_empty() {
+        return String::new();
+    }
+    let each: Vec<String> = paths.iter().map(path_in_words).collect();
+    format!(" Paths: {}.", each.join("; "))
+}
+
+/// A path in words: whether it carries data, at which rate, with which round trip and loss.
+fn path_in_words(path: &PathFigures) -> String {
+    let mut text = format!("{} {}", path.path, path.state);
+    if path.cost > 0 {
+        text = format!("{text} at cost {}", path.cost);
+    }
+    if let Some(seconds) = path.down_seconds {
+        return format!("{text} for {}", registry::Unit::Seconds.text(seconds));
+    }
+    let rate = path.rate.map(|rate| rate.current_bits_per_second as f64);
+    let rate = rate.map(|rate| registry::Unit::BitsPerSecond.text(rate));
+    let round_trip = path
+        .rtt_seconds
+        .map(|rtt| registry::Unit::Seconds.text(rtt));
+    let round_trip = round_trip.map(|rtt| format!("round trip {rtt}"));
+    let lost = path.rate.and_then(|rate| rate.random_loss_ratio);
+    let lost = lost.map(|lost| format!("loses {}", registry::Unit::Ratio.text(lost)));
+    for figure in [rate, round_trip, lost].into_iter().flatten() {
+        text = format!("{text}, {figure}");
+    }
     text
 }
 
@@ -624,6 +659,37 @@ mod tests {
         let lost = all.iter().find(|figure| figure.label == "lost on the wire");
         let lost = lost.expect("a figure");
         assert_eq!((lost.value, lost.text.as_str()), (None, "no data lately"));
+    }
+
+    #[test]
+    fn a_peer_with_several_paths_names_each_with_its_state_rate_and_round_trip() {
+        let mut status = status(1.0, 1);
+        let path = |path, state, rtt_seconds, down_seconds| PathFigures {
+            path,
+            cost: path,
+            state,
+            down_seconds,
+            rtt_seconds,
+            rate: None,
+        };
+        status.peers[0].paths = vec![
+            path(0, "up", Some(0.04), None),
+            path(1, "down", Some(0.3), Some(2.0)),
+            path(2, "tried", None, None),
+        ];
+        let view = View::of(&Snapshot {
+            status: status.clone(),
+            ..Snapshot::default()
+        });
+        let said =
+            "Paths: 0 up, round trip 40.0 ms; 1 down at cost 1 for 2.00 s; 2 tried at cost 2.";
+        assert!(view.peers[0].says.contains(said), "{view:?}");
+        status.peers[0].paths.clear();
+        let view = View::of(&Snapshot {
+            status,
+            ..Snapshot::default()
+        });
+        assert!(!view.peers[0].says.contains("Paths"), "there is one");
     }
 
     #[test]

@@ -242,11 +242,11 @@ impl<M: Carried> Session<M> {
             Message::FurtherParity(further) => self.take_further(now, origin, index, further),
             Message::Probe(probe) => {
                 // The reply goes to where the question came from, which may be a path that is being tried.
-                let reply = Message::ProbeReply(probe);
                 if origin.place == PathSlot::FIRST {
+                    let reply = Message::ProbeReply(Probe { cost: 0, ..probe });
                     self.send_message_to(now, index, origin.path, reply, Wants::Nothing);
                 } else {
-                    self.send_in(now, (index, origin.place), reply, Wants::Nothing);
+                    self.on_place_probed(now, (index, origin.place), probe);
                 }
             }
             Message::ProbeReply(probe) => self.on_probe_reply(now, (index, origin.place), probe),

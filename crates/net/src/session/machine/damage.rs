@@ -140,6 +140,7 @@ impl<M: Carried> Session<M> {
             Message::Probe(Probe {
                 id: CHECKSUM_PROBE | id | state.next_probe(),
                 sent_micros: now.as_wrapping_micros(),
+                cost: 0,
             })
         };
         let (checked, unchecked) = (probe(0), probe(UNCHECKED_PROBE));
@@ -476,6 +477,7 @@ impl<M: Carried> Session<M> {
         let probe = Probe {
             id,
             sent_micros: now.as_wrapping_micros(),
+            cost: 0,
         };
         // A question to nobody must not raise doubts about the link.
         let probe = Message::Probe(probe);

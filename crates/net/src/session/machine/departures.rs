@@ -452,6 +452,7 @@ impl<M: Carried> Session<M> {
         let probe = Probe {
             id: state.next_probe(),
             sent_micros: now.as_wrapping_micros(),
+            cost: 0,
         };
         let path = if state.liveness.is_down() {
             state.next_candidate()

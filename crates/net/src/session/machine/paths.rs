@@ -6,26 +6,48 @@ use crate::session::cipher::Number;
 use crate::session::config::PeerIndex;
 use crate::session::dialect::DataParity;
 use crate::session::event::{PathChange, SessionEvent};
-use crate::session::further_paths::DOWN_AFTER_MIN;
-use crate::session::liveness::{Due, Wants};
+use crate::session::further_paths::{DOWN_AFTER_MIN, PathTerms};
+use crate::session::liveness::{Due, Liveness, Wants};
 use crate::session::path_slot::PathSlot;
+use crate::session::peer_status::{PathStatus, PathUse};
 use crate::session::wire::{Message, Probe};
 use fulmar_proto::machine::{Carried, Ecn, PathFacts, PathId, PathSizes};
-use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 
 impl<M: Carried> Session<M> {
     /// Sends what is for `peer` on the outer path `path` as well, from when it is heard there. Both ends have to have said
-    /// [`several_paths`](crate::session::several_paths). Its rate is found, unless it is told. Drain afterwards.
-    pub fn add_path(
-        &mut self,
-        now: Instant,
-        (peer, path): (PeerIndex, PathId),
-        rate: Option<Bitrate>,
-    ) {
+    /// [`several_paths`](crate::session::several_paths). The peer hears of its cost. Drain afterwards.
+    pub fn add_path(&mut self, now: Instant, (peer, path): (PeerIndex, PathId), terms: PathTerms) {
         let config = self.config.liveness;
         if let Some(state) = self.peer_mut(peer) {
-            state.further.name(now, (path, rate), config);
+            state.further.name(now, (path, terms), config);
         }
+    }
+
+    /// The paths to a peer, if there are several, by their places.
+    pub fn path_statuses(&self, peer: PeerIndex) -> Vec<PathStatus> {
+        let Some(state) = self.peer(peer).filter(|state| !state.further.is_empty()) else {
+            return Vec::new();
+        };
+        let status =
+            |place: PathSlot, (liveness, cost): (&Liveness, u8), is_tried: bool| PathStatus {
+                place: place.bits(),
+                cost,
+                inner: peer.inner_path_in(place),
+                use_now: match liveness.down_since() {
+                    _ if is_tried => PathUse::Tried,
+                    Some(since) => PathUse::Down(self.now.saturating_since(since)),
+                    None => PathUse::Up,
+                },
+                rtt: liveness.rtt(),
+            };
+        let home = status(PathSlot::FIRST, (&state.liveness, 0), false);
+        let further = state.further.places().filter_map(|place| {
+            let one = state.further.get(place)?;
+            let of = (&one.liveness, one.terms.cost);
+            Some(status(place, of, !one.is_bonded))
+        });
+        core::iter::once(home).chain(further).collect()
     }
 
     /// The place of ours for what a peer counted in `theirs`, which came from `origin`.
@@ -103,7 +125,10 @@ impl<M: Carried> Session<M> {
                             state.reports.on_sent(now);
                         }
                     }
-                    Due::Probe => self.probe_place(now, index, place),
+                    Due::Probe => {
+                        self.doubt_path(now, (index, place));
+                        self.probe_place(now, index, place);
+                    }
                     Due::Down(silent_for) => {
                         self.on_path_down(now, (index, place), silent_for);
                     }
@@ -127,12 +152,14 @@ impl<M: Carried> Session<M> {
             return;
         };
         let id = state.next_probe();
-        if let Some(further) = state.further.get_mut(place) {
-            further.on_probe(id);
-        }
+        let Some(further) = state.further.get_mut(place) else {
+            return;
+        };
+        further.on_probe(id);
         let probe = Probe {
             id,
             sent_micros: now.as_wrapping_micros(),
+            cost: further.terms.cost,
         };
         self.send_in(now, (index, place), Message::Probe(probe), Wants::Answer);
     }
@@ -145,8 +172,44 @@ impl<M: Carried> Session<M> {
         let peer = state.index;
         let silence = self.config.liveness.down_after_min;
         state.liveness.set_down_after_min(silence);
+        state.liveness.set_backed(false);
         for place in state.further.end() {
             self.inner.part(now, peer.inner_path_in(place));
+        }
+    }
+
+    fn liveness_in(&mut self, (index, place): (usize, PathSlot)) -> Option<&mut Liveness> {
+        let state = self.peers.get_mut(index)?;
+        let further = state.further.get_mut(place);
+        Some(further.map_or(&mut state.liveness, |further| &mut further.liveness))
+    }
+
+    /// Tells the machine inside if an answer is missing on a path for longer than usual.
+    pub(super) fn doubt_path(&mut self, now: Instant, way: (usize, PathSlot)) {
+        if let Some(inside) = self.inner_path(way)
+            && let Some(liveness) = self.liveness_in(way)
+            && liveness.begin_doubt(now)
+        {
+            self.inner.doubt(now, inside, true);
+        }
+    }
+
+    fn inner_path(&self, (index, place): (usize, PathSlot)) -> Option<PathId> {
+        let state = self.peers.get(index)?;
+        Some(state.index.inner_path_in(place))
+    }
+
+    /// Notes for each path to a peer whether others carry on.
+    fn back_paths(&mut self, index: usize) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let is_home_up = !state.liveness.is_down();
+        let up = state.further.count_up();
+        state.liveness.set_backed(up > 0);
+        for (_, further) in state.further.iter_mut() {
+            let others = up - usize::from(further.is_up());
+            further.liveness.set_backed(is_home_up || others > 0);
         }
     }
 
@@ -163,6 +226,7 @@ impl<M: Carried> Session<M> {
         let (peer, inside) = (state.index, state.index.inner_path_in(place));
         let is_last = state.liveness.is_down() && !state.further.is_any_up();
         self.inner.hold(now, inside, true);
+        self.back_paths(index);
         self.say_path(peer, place, PathChange::Down(silent_for));
         if is_last {
             self.counters.outages += 1;
@@ -184,7 +248,15 @@ impl<M: Carried> Session<M> {
         let (was_open, peer) = (state.is_open(now), state.index);
         let further = state.further.get_mut(place);
         let liveness = further.map_or(&mut state.liveness, |further| &mut further.liveness);
-        let Some(outage) = liveness.on_heard(now, wants) else {
+        let (outage, was_doubted) = (liveness.on_heard(now, wants), liveness.end_doubt());
+        if was_doubted {
+            self.inner.doubt(now, peer.inner_path_in(place), false);
+        }
+        let Some(outage) = outage else {
+            return;
+        };
+        self.back_paths(index);
+        let Some(state) = self.peers.get_mut(index) else {
             return;
         };
         if place == PathSlot::FIRST {
@@ -244,13 +316,14 @@ impl<M: Carried> Session<M> {
         }
         let (home, inside) = (peer.inner_path(), peer.inner_path_in(place));
         let ways = further.acks.ways();
-        let rate = further.rate;
+        let PathTerms { rate, cost } = further.terms;
         let was_open = (self.peers.get(index)).is_some_and(|state| state.is_open(now));
         self.inner.number_path(now, inside, ways);
         let is_set = self.inner.set_path_sizes(now, inside, sizes).is_ok();
         let facts = PathFacts {
             round_trip: sample,
             rate,
+            cost,
         };
         let is_bonded = is_set && self.inner.bond(now, home, inside, facts);
         if let Some(state) = self.peers.get_mut(index)
@@ -261,12 +334,40 @@ impl<M: Carried> Session<M> {
             let silence = self.config.liveness.down_after_min.min(DOWN_AFTER_MIN);
             state.liveness.set_down_after_min(silence);
             let outage = state.liveness.down_since();
+            self.back_paths(index);
             self.say_path(peer, place, PathChange::Found);
             if let Some(since) = outage.filter(|_| !was_open) {
                 let outage = now.saturating_since(since);
                 self.counters.outage_time += outage;
                 self.events.push_back(SessionEvent::LinkUp { peer, outage });
             }
+        }
+    }
+
+    /// Answers a probe that came on a further path, and takes the peer's word of what that costs.
+    pub(super) fn on_place_probed(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        probe: Probe,
+    ) {
+        let reply = Message::ProbeReply(Probe { cost: 0, ..probe });
+        self.send_in(now, (index, place), reply, Wants::Nothing);
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let peer = state.index;
+        let Some(further) = state.further.get_mut(place) else {
+            return;
+        };
+        if further.hear_cost(probe.cost) && further.is_bonded {
+            let facts = PathFacts {
+                round_trip: further.liveness.rtt().unwrap_or_default(),
+                rate: further.terms.rate,
+                cost: further.terms.cost,
+            };
+            let (home, inside) = (peer.inner_path(), peer.inner_path_in(place));
+            self.inner.bond(now, home, inside, facts);
         }
     }
 

@@ -50,6 +50,7 @@ impl<M: Carried> Session<M> {
                 }
                 Some(Due::Probe) => {
                     state.mtu.on_silence(now);
+                    self.doubt_path(now, (index, PathSlot::FIRST));
                     self.send_probe(now, index);
                 }
                 Some(Due::Down(silent_for)) => {
@@ -166,6 +167,7 @@ impl<M: Carried> Session<M> {
             let probe = Message::Probe(Probe {
                 id: SIZE_PROBE | id,
                 sent_micros: now.as_wrapping_micros(),
+                cost: 0,
             });
             self.send_padded(now, (index, path), probe, packet, fec);
             self.note_sent_beside(now, index, packet);

@@ -31,9 +31,11 @@ pub(in crate::session) struct Probe {
     pub(in crate::session) id: u32,
     /// The time of sending, in microseconds modulo 2^32; the reply repeats it.
     pub(in crate::session) sent_micros: u32,
+    /// The cost of the further path on which a probe leaves, in its first octet of padding.
+    pub(in crate::session) cost: u8,
 }
 
-/// Octets of a probe with its type.
+/// Octets of a probe with its type, if its path costs nothing.
 pub(in crate::session) const PROBE_BYTES: usize = 9;
 
 /// The datagrams that one end has sent, and those of the other end that it knows of; see
@@ -126,6 +128,9 @@ impl<'a> Message<'a> {
         if let Some(probe) = probe {
             out.extend_from_slice(&probe.id.to_be_bytes());
             out.extend_from_slice(&probe.sent_micros.to_be_bytes());
+            if probe.cost > 0 {
+                out.push(probe.cost);
+            }
         }
     }
 
@@ -147,6 +152,7 @@ impl<'a> Message<'a> {
                 let probe = Probe {
                     id: u32::from_be_bytes([i0, i1, i2, i3]),
                     sent_micros: u32::from_be_bytes([s0, s1, s2, s3]),
+                    cost: rest.get(PROBE_BYTES - 1).copied().unwrap_or_default(),
                 };
                 if code == PROBE {
                     Self::Probe(probe)
@@ -190,6 +196,7 @@ mod tests {
     const PROBE_FIELDS: Probe = Probe {
         id: 0x0102_0304,
         sent_micros: 0x0A0B_0C0D,
+        cost: 0,
     };
 
     #[test]
@@ -241,7 +248,20 @@ mod tests {
         assert_eq!(Message::read(&[PROBE, 1, 2, 3, 4, 5, 6, 7]), None);
         let mut padded = Vec::new();
         Message::Probe(PROBE_FIELDS).write(&mut padded);
+        padded.push(0);
         padded.resize(1_400, 0xEE);
         assert_eq!(Message::read(&padded), Some(Message::Probe(PROBE_FIELDS)));
+    }
+
+    #[test]
+    fn the_cost_of_a_path_is_the_first_octet_of_a_probe_s_padding() {
+        let probe = Message::Probe(Probe {
+            cost: 3,
+            ..PROBE_FIELDS
+        });
+        let mut octets = Vec::new();
+        probe.write(&mut octets);
+        assert_eq!(octets, b"\x02\x01\x02\x03\x04\x0a\x0b\x0c\x0d\x03");
+        assert_eq!(Message::read(&octets), Some(probe));
     }
 }

@@ -85,6 +85,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
     let probe = Probe {
         id: 0x8000_0001,
         sent_micros: 2_000,
+        cost: 0,
     };
     let piece = Fragment {
         id: 4_000_000_000,
@@ -423,7 +424,9 @@ fn read_fields(sample: &mut Sample, message: Message<'_>) {
         Message::Tpdu(tpdu) => sample.octets("fulmar.inner.tpdu", tpdu),
         Message::Heartbeat | Message::Close => {}
         Message::Probe(probe) | Message::ProbeReply(probe) => {
-            let Probe { id, sent_micros } = probe;
+            let Probe {
+                id, sent_micros, ..
+            } = probe;
             field("number", id);
             field("time", sent_micros);
         }

@@ -82,6 +82,10 @@ impl Carried for Splicer {
         is_bonded
     }
 
+    fn doubt(&mut self, now: Instant, path: PathId, is_doubted: bool) {
+        self.endpoint_mut().doubt(now, path, is_doubted);
+    }
+
     fn part(&mut self, now: Instant, path: PathId) {
         self.now = now;
         self.endpoint_mut().part(now, path);

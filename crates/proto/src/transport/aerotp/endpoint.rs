@@ -34,6 +34,7 @@ use super::modes::ModeRules;
 use super::path_control::PathControl;
 use super::rate_source::RateSource;
 use super::schedule::PathSchedule;
+use super::sender::PathTaken;
 use super::thin_repair::ThinRepair;
 use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
@@ -90,9 +91,7 @@ struct Leaving {
     id: ConnectionId,
     is_spare: bool,
     path: PathId,
-    /// The path among those to the peer, and its round trip, if there are several.
-    place: u8,
-    round_trip: Duration,
+    taken: PathTaken,
 }
 
 /// An answer that belongs to no connection.
@@ -149,10 +148,14 @@ pub struct AerotpEndpoint {
     left_logs: BTreeMap<PathId, LeftLog>,
     /// The TPDU of the datagram that was appended last, if it has one with data.
     last_tpdu: Option<(ConnectionId, TpduSeq)>,
+    /// Whether a thin flow over several paths sent it, so that what waits behind it may leave on another one.
+    last_may_change_path: bool,
     /// Paths whose rate is known in another way than the settings say.
     rate_sources: BTreeMap<PathId, RateSource>,
     /// Paths that are down, each with the time since when.
     held: BTreeMap<PathId, Instant>,
+    /// Paths among several that may be down.
+    doubted: BTreeSet<PathId>,
     /// The connections that end with their peer's restart, if not all do.
     stale: BTreeMap<PathId, BTreeSet<ConnectionId>>,
     orphans: VecDeque<(PathId, Orphan)>,
@@ -203,8 +206,10 @@ impl AerotpEndpoint {
             acked_ways: BTreeMap::new(),
             left_logs: BTreeMap::new(),
             last_tpdu: None,
+            last_may_change_path: false,
             rate_sources: BTreeMap::new(),
             held: BTreeMap::new(),
+            doubted: BTreeSet::new(),
             stale: BTreeMap::new(),
             orphans: VecDeque::new(),
             deadlines: BTreeSet::new(),

@@ -11,6 +11,7 @@
 mod answers;
 mod copies;
 mod late;
+mod paths;
 mod silence;
 mod thin;
 mod written;
@@ -27,6 +28,7 @@ use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::Named;
 use crate::wire::aerotp::{BlockDescriptor, WindowDescriptor};
 use copies::Copies;
+pub(super) use paths::PathTaken;
 use std::collections::VecDeque;
 use thin::Thin;
 use written::Written;
@@ -114,6 +116,8 @@ pub(super) struct Sender {
     copies: Copies,
     /// The repair of data while nothing waits to be sent, if that is wanted.
     thin: Option<Thin>,
+    /// The end of what was under way when a path went down last, until all of that is settled.
+    overdue_before: Option<TpduSeq>,
     finishing: bool,
     /// Whether nothing is expected to follow what was written, so that the end of it is a tail.
     pausing: bool,
@@ -162,6 +166,7 @@ impl Sender {
                 .thin
                 .filter(|_| rules.acks == AckScheme::Aggregated)
                 .map(Thin::new),
+            overdue_before: None,
             finishing: false,
             pausing: false,
             stalled: false,
@@ -310,28 +315,10 @@ impl Sender {
             return false;
         };
         let first = self.board.first_lost();
+        let first = first.and_then(|seq| self.board.get(seq));
         first.is_some_and(|entry| entry.len as usize > limit)
             && self.has_new()
             && self.window_open()
-    }
-
-    /// Sends what follows on this path of the peer, which has this round trip.
-    pub(super) fn leave_on(&mut self, place: u8, round_trip: Duration) {
-        // Answers tell of what left on the quickest.
-        let usual = self.rtt.smoothed().unwrap_or(round_trip);
-        self.board.leave_on(place, round_trip.saturating_sub(usual));
-    }
-
-    /// The octets ahead of what is written next; `None` for bulk, which writes as much as there is room for.
-    pub(super) fn octets_ahead(&self) -> Option<u64> {
-        if self.board.has_lost() {
-            return Some(0);
-        }
-        let (unsent, room) = (self.unsent(), self.room());
-        if !self.messages.is_empty() {
-            return Some(unsent);
-        }
-        (u64::try_from(room).unwrap_or(u64::MAX) > unsent).then_some(unsent)
     }
 
     /// Octets written and not yet sent for the first time.
@@ -469,6 +456,7 @@ impl Sender {
             if let Some(unit) = self.again(now, seq) {
                 self.copies.follow(seq);
                 self.copy_repetition(seq, unit.len);
+                self.copy_overdue(seq);
                 return Some(unit);
             }
         }

@@ -178,6 +178,7 @@ impl Scoreboard {
             repeated_at: None,
             held_lost: HeldLost::Never,
             was_late: false,
+            was_on_dead_path: false,
             is_mended_later: false,
             is_withdrawn: false,
         });
@@ -290,7 +291,12 @@ impl Scoreboard {
         self.paths.len() > 1
     }
 
-    fn path_of(&mut self, index: usize) -> Option<&mut PathLog> {
+    /// The path on which `seq` left last.
+    pub fn path_of(&self, seq: TpduSeq) -> Option<u8> {
+        self.get(seq).map(|entry| entry.path)
+    }
+
+    fn log_of(&mut self, index: usize) -> Option<&mut PathLog> {
         let path = self.entries.get(index)?.path;
         self.paths.get_mut(usize::from(path))
     }
@@ -309,10 +315,10 @@ impl Scoreboard {
     }
 
     /// The TPDU that [`Scoreboard::next_lost`] would take; it stays.
-    pub fn first_lost(&mut self) -> Option<&Outstanding> {
+    pub fn first_lost(&mut self) -> Option<TpduSeq> {
         let seq = self.next_lost()?;
         self.lost.push_front(seq);
-        self.get(seq)
+        Some(seq)
     }
 
     /// The TPDU in flight whose answer is due first, and the time at which its latest transmission left; on a slower path as
@@ -477,6 +483,7 @@ impl Scoreboard {
         if self.entries[index].state == State::InFlight {
             self.entries[index].state = State::Lost;
             self.entries[index].was_late = false;
+            self.entries[index].was_on_dead_path = false;
             self.in_flight -= 1;
             self.lost.push_back(seq);
             self.held_lost.push((seq, sign));
@@ -543,6 +550,9 @@ impl Scoreboard {
     pub fn on_path_down(&mut self, path: u8) {
         while let Some(front) = self.prune(usize::from(path)) {
             self.hold_lost(front.seq, LossSign::Timeout);
+            if let Some(index) = self.index(front.seq) {
+                self.entries[index].was_on_dead_path = true;
+            }
         }
     }
 

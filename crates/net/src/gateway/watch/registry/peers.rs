@@ -3,8 +3,8 @@
 use super::super::status::REMOVED;
 use super::entry::{Entry, MetricKind, Point, Unit, Value};
 use super::select::{
-    of_damaged, of_directions, of_loss_causes, of_losses, of_peer_delays, of_peer_windows,
-    of_peers, of_quantiles,
+    of_damaged, of_directions, of_loss_causes, of_losses, of_paths, of_peer_delays,
+    of_peer_windows, of_peers, of_quantiles,
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -23,6 +23,50 @@ pub(super) const ENTRIES: &[Entry] = &[
                 is_there.then(|| Value::Count(u64::from(p.link == "up")))
             })
         },
+    },
+    Entry {
+        name: "path_up",
+        kind: MetricKind::Gauge,
+        unit: Unit::Flag,
+        labels: &["peer", "path"],
+        point: Point::Session,
+        label: "path up",
+        help: "Whether a path carries data, of peers that are reached over several; 0 is the first",
+        formula: "",
+        read: |s| of_paths(s, |p| Some(Value::Count(u64::from(p.state == "up")))),
+    },
+    Entry {
+        name: "path_rtt_seconds",
+        kind: MetricKind::Gauge,
+        unit: Unit::Seconds,
+        labels: &["peer", "path"],
+        point: Point::Session,
+        label: "round trip of the path",
+        help: "Smoothed round trip on a path, of peers that are reached over several",
+        formula: "",
+        read: |s| of_paths(s, |p| Value::number(p.rtt_seconds?)),
+    },
+    Entry {
+        name: "path_rate_bits_per_second",
+        kind: MetricKind::Gauge,
+        unit: Unit::BitsPerSecond,
+        labels: &["peer", "path"],
+        point: Point::Sender,
+        label: "rate of the path",
+        help: "The rate that AeroTP keeps to on a path, of peers that are reached over several",
+        formula: "",
+        read: |s| of_paths(s, |p| Some(Value::Count(p.rate?.current_bits_per_second))),
+    },
+    Entry {
+        name: "path_loss_ratio",
+        kind: MetricKind::Gauge,
+        unit: Unit::Ratio,
+        labels: &["peer", "path"],
+        point: Point::Sender,
+        label: "loss of the path",
+        help: "The share that a path loses whatever the rate, where its rate is found, of peers that are reached over several",
+        formula: "",
+        read: |s| of_paths(s, |p| Value::number(p.rate?.random_loss_ratio?)),
     },
     Entry {
         name: "peer_flows",

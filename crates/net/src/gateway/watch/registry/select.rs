@@ -2,7 +2,8 @@
 
 use super::super::snapshots::Snapshot;
 use super::super::status::{
-    ClassReport, DamagedDirection, DirectionStatus, PeerReport, TransportReport, TunnelReport,
+    ClassReport, DamagedDirection, DirectionStatus, PathFigures, PeerReport, TransportReport,
+    TunnelReport,
 };
 use super::super::tally::{Loss, PeerWindow, Window};
 use super::entry::{Sample, Value};
@@ -88,6 +89,21 @@ pub(super) fn of_peers(
     peers
         .filter_map(|peer| Some(sample([&peer.name], value(peer)?)))
         .collect()
+}
+
+/// A value of each path to each peer that has several.
+pub(super) fn of_paths(
+    snapshot: &Snapshot,
+    value: impl Fn(&PathFigures) -> Option<Value>,
+) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for peer in &snapshot.status.peers {
+        for path in &peer.paths {
+            let number = path.path.to_string();
+            samples.extend(value(path).map(|value| sample([&peer.name, &number], value)));
+        }
+    }
+    samples
 }
 
 pub(super) fn of_peer_windows(

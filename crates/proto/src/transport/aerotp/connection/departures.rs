@@ -3,13 +3,13 @@
 use super::super::event::{CloseReason, State};
 use super::super::intake::append_parity;
 use super::super::packing::Packing;
-use super::super::sender::Unit;
+use super::super::sender::{PathTaken, Unit};
 use super::Connection;
 use super::timers::ConnectionTimer;
 use crate::fec::packet::PacketCode;
 use crate::machine::{TpduForm, TransmitKind};
 use crate::trace::TraceRecord;
-use crate::units::{Duration, Instant};
+use crate::units::Instant;
 use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
@@ -17,15 +17,25 @@ use crate::wire::aerotp::{
 };
 
 impl Connection {
-    /// Sends what follows on this path of the peer, which has this round trip.
-    pub(in super::super) fn leave_on(&mut self, place: u8, round_trip: Duration) {
-        self.sender.leave_on(place, round_trip);
+    /// Sends what follows on this path.
+    pub(in super::super) fn leave_on(&mut self, path: PathTaken) {
+        self.sender.leave_on(path);
     }
 
     /// The octets that leave before what is written next would, or `None` if they are bulk, of which there is always more.
     /// Repetitions go ahead of all.
     pub(in super::super) fn octets_ahead(&self) -> Option<u64> {
         self.sender.octets_ahead()
+    }
+
+    /// Whether little is under way, of a flow whose data are repaired as they leave.
+    pub(in super::super) fn is_thin(&self) -> bool {
+        self.sender.is_thin()
+    }
+
+    /// The path on which the TPDU that is to be repeated next, or mended, left before, if the flow is thin.
+    pub(in super::super) fn repeats_on(&mut self) -> Option<u8> {
+        self.sender.repeats_on()
     }
 
     pub(in super::super) fn wants_to_answer(&self) -> bool {

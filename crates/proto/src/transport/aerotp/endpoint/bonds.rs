@@ -2,11 +2,14 @@
 //!
 //! Each path has a budget of its own, found or told. A datagram leaves on the quickest path whose budget allows it. On a slower one
 //! it leaves if it arrives sooner there than by waiting for its turn on the quicker ones: so bulk fills all of them, and
-//! a thin flow keeps to the quickest.
+//! a thin flow keeps to the quickest. What is repeated of a thin flow leaves on another path than before, where that is no slower
+//! than to wait for one more repetition: whatever keeps the one from carrying it, the other may carry it.
 
 use super::{AerotpEndpoint, Leaving};
 use crate::machine::{Deadline, PathFacts, PathId};
+use crate::transport::aerotp::connection::Connection;
 use crate::transport::aerotp::schedule::PathSchedule;
+use crate::transport::aerotp::sender::PathTaken;
 use crate::transport::aerotp::{ConnectionId, RateSource};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 
@@ -21,6 +24,7 @@ const UNKNOWN: Duration = Duration::from_secs(1 << 20);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bond {
     paths: [Option<PathId>; PATHS_MAX],
+    costs: [u8; PATHS_MAX],
     /// Paths whose budget allows more than any connection gains by.
     declined: [bool; PATHS_MAX],
 }
@@ -36,12 +40,75 @@ impl Bond {
     }
 }
 
+/// The round trips after which an answer is there if the first transmission was lost, by way of the second.
+const REPEATED_ROUND_TRIPS: u32 = 3;
+
 /// A path on which something may leave.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     place: usize,
     path: PathId,
     round_trip: Duration,
+    /// Whether it may be down.
+    is_doubted: bool,
+}
+
+impl Candidate {
+    const NONE: Self = Self {
+        place: 0,
+        path: PathId(0),
+        round_trip: UNKNOWN,
+        is_doubted: true,
+    };
+
+    /// The time after which an answer is expected.
+    fn expected(&self) -> Duration {
+        if self.is_doubted {
+            self.round_trip * REPEATED_ROUND_TRIPS
+        } else {
+            self.round_trip
+        }
+    }
+}
+
+/// The paths to a peer that are up, that with the first answer first. Those of which no round trip is known come last.
+#[derive(Clone, Copy, Debug)]
+struct Candidates {
+    all: [Candidate; PATHS_MAX],
+    count: usize,
+}
+
+impl Candidates {
+    const NONE: Self = Self {
+        all: [Candidate::NONE; PATHS_MAX],
+        count: 0,
+    };
+
+    fn push(&mut self, one: Candidate) {
+        self.all[self.count] = one;
+        self.count += 1;
+    }
+
+    fn as_slice(&self) -> &[Candidate] {
+        &self.all[..self.count]
+    }
+
+    /// The path of one of them, as a connection needs to know it.
+    fn taken(&self, one: Candidate) -> PathTaken {
+        let is_near = |other: &Candidate| {
+            other.place != one.place && other.round_trip <= one.round_trip * REPEATED_ROUND_TRIPS
+        };
+        PathTaken {
+            place: u8::try_from(one.place).unwrap_or_default(),
+            round_trip: one.round_trip,
+            has_other: self.as_slice().iter().any(is_near),
+        }
+    }
+
+    fn sort(&mut self) {
+        let count = self.count;
+        self.all[..count].sort_unstable_by_key(|one| (one.expected(), one.place));
+    }
 }
 
 /// The quicker paths that a slower one is held against.
@@ -67,17 +134,19 @@ impl AerotpEndpoint {
     /// was a place for it.
     pub fn bond(&mut self, now: Instant, home: PathId, path: PathId, facts: PathFacts) -> bool {
         self.now = now;
-        self.expect_round_trip(path, facts.round_trip);
         let was_held = self.is_held(home);
         let bond = self.bonds.entry(home).or_default();
         bond.paths[0] = Some(home);
-        if bond.place(path).is_some() {
+        if let Some(place) = bond.place(path) {
+            bond.costs[place] = facts.cost;
             return true;
         }
         let Some(free) = bond.paths.iter().position(Option::is_none) else {
             return false;
         };
         bond.paths[free] = Some(path);
+        bond.costs[free] = facts.cost;
+        self.expect_round_trip(path, facts.round_trip);
         self.homes.insert(path, home);
         let of_home = self.rate_sources.get(&home).unwrap_or(&self.config.rate);
         let found = RateSource::Found {
@@ -115,6 +184,7 @@ impl AerotpEndpoint {
             self.lose_path(now, home, place);
         }
         self.held.remove(&path);
+        self.doubted.remove(&path);
         self.paths.remove(&path);
         self.acked_ways.remove(&path);
         self.left_logs.remove(&path);
@@ -123,6 +193,18 @@ impl AerotpEndpoint {
         self.round_trips.remove(&path);
         if !was_held && self.is_held(home) {
             self.hold_connections(now, home, None);
+        }
+    }
+
+    /// Tells that `path`, one of several to a peer, may be down, or was heard again. While it is in doubt, bulk leaves on the
+    /// others, and so does a thin flow if one of them is not slower than a repetition.
+    pub fn doubt(&mut self, now: Instant, path: PathId, is_doubted: bool) {
+        self.now = now;
+        let home = self.home_of(path);
+        if is_doubted && self.place_of(home, path).is_some() {
+            self.doubted.insert(path);
+        } else {
+            self.doubted.remove(&path);
         }
     }
 
@@ -164,24 +246,34 @@ impl AerotpEndpoint {
         seen.or_else(|| self.round_trips.get(&path).copied())
     }
 
-    /// The paths to the peer at `home` that are up, the quickest first. Those of which no round trip is known come last.
-    fn candidates(&self, home: PathId) -> Vec<Candidate> {
-        let Some(bond) = self.bonds.get(&home) else {
-            return Vec::new();
+    /// The paths of a bond that are up and cost least, by their places.
+    fn usable<'a>(&'a self, bond: &'a Bond) -> impl Iterator<Item = (usize, PathId)> + 'a {
+        let up = |(place, path): (usize, &Option<PathId>)| {
+            let path = path.filter(|path| !self.held.contains_key(path))?;
+            Some((place, path))
         };
-        let places = bond.paths.iter().enumerate();
-        let mut found: Vec<Candidate> = places
-            .filter_map(|(place, path)| {
-                let path = path.filter(|path| !self.held.contains_key(path))?;
-                let round_trip = self.round_trip_of(path);
-                Some(Candidate {
-                    place,
-                    path,
-                    round_trip: round_trip.unwrap_or(UNKNOWN),
-                })
-            })
-            .collect();
-        found.sort_by_key(|one| (one.round_trip, one.place));
+        let cost = |(place, _): &(usize, PathId)| bond.costs[*place];
+        let least = bond.paths.iter().enumerate().filter_map(up);
+        let least = least.map(|one| cost(&one)).min();
+        let up = bond.paths.iter().enumerate().filter_map(up);
+        up.filter(move |one| Some(cost(one)) == least)
+    }
+
+    /// The paths to the peer at `home` on which something may leave.
+    fn candidates(&self, home: PathId) -> Candidates {
+        let mut found = Candidates::NONE;
+        let Some(bond) = self.bonds.get(&home) else {
+            return found;
+        };
+        for (place, path) in self.usable(bond) {
+            found.push(Candidate {
+                place,
+                path,
+                round_trip: self.round_trip_of(path).unwrap_or(UNKNOWN),
+                is_doubted: self.doubted.contains(&path),
+            });
+        }
+        found.sort();
         found
     }
 
@@ -191,20 +283,23 @@ impl AerotpEndpoint {
             return home;
         }
         let candidates = self.candidates(home);
-        candidates.first().map_or(home, |one| one.path)
+        candidates.as_slice().first().map_or(home, |one| one.path)
     }
 
     /// The connection whose turn it is to send to the peer at `home`, and the path on which it does.
     pub(super) fn next_bonded(&mut self, now: Instant, home: PathId) -> Option<Leaving> {
         let candidates = self.candidates(home);
+        let has_sure = candidates.as_slice().iter().any(|one| !one.is_doubted);
         let mut quicker: Option<Quicker> = None;
-        for one in candidates {
+        for one in candidates.as_slice() {
             let schedule = self.path(one.path);
             schedule.update_rate(now);
             let allows = schedule.allows(now);
             let (next_at, rate) = (schedule.next_at().at, schedule.pacer.rate());
+            let is_for_thin = has_sure && one.is_doubted;
             if allows {
                 let found = match quicker {
+                    _ if is_for_thin => self.next_that(home, Connection::is_thin),
                     None => self.next_of_any(home),
                     Some(quicker) => self.next_gaining(now, home, (one.round_trip, quicker)),
                 };
@@ -212,16 +307,19 @@ impl AerotpEndpoint {
                     bond.declined[one.place] = found.is_none();
                 }
                 if let Some((id, is_spare)) = found {
+                    let one = self.instead(now, *one, (id, &candidates));
                     return Some(Leaving {
                         id,
                         is_spare,
                         path: one.path,
-                        place: u8::try_from(one.place).unwrap_or_default(),
-                        round_trip: one.round_trip,
+                        taken: candidates.taken(one),
                     });
                 }
             } else if let Some(bond) = self.bonds.get_mut(&home) {
                 bond.declined[one.place] = false;
+            }
+            if is_for_thin {
+                continue;
             }
             quicker = Some(quicker.map_or(
                 Quicker {
@@ -239,6 +337,33 @@ impl AerotpEndpoint {
         None
     }
 
+    /// The path on which the connection sends in place of the one whose turn it is: what is repeated of a thin flow leaves on
+    /// another one than before.
+    fn instead(
+        &mut self,
+        now: Instant,
+        one: Candidate,
+        (id, candidates): (ConnectionId, &Candidates),
+    ) -> Candidate {
+        let entry = self.connections.get_mut(&id);
+        let before = entry.and_then(|entry| entry.connection.repeats_on());
+        if before.map(usize::from) != Some(one.place) {
+            return one;
+        }
+        let latest = one.round_trip * REPEATED_ROUND_TRIPS;
+        for other in candidates.as_slice() {
+            let is_other = other.place != one.place && !other.is_doubted;
+            if is_other && other.round_trip <= latest {
+                let schedule = self.path(other.path);
+                schedule.update_rate(now);
+                if schedule.allows(now) {
+                    return *other;
+                }
+            }
+        }
+        one
+    }
+
     fn next_of_any(&mut self, home: PathId) -> Option<(ConnectionId, bool)> {
         let schedule = self.paths.get_mut(&home)?;
         let data = schedule.next().map(|id| (id, false));
@@ -252,27 +377,39 @@ impl AerotpEndpoint {
         home: PathId,
         (round_trip, quicker): (Duration, Quicker),
     ) -> Option<(ConnectionId, bool)> {
-        let mut declining = Vec::new();
+        // Those that were asked before have their turns before.
+        let mut ahead = 0_u64;
+        self.next_that(home, |connection| {
+            let Some(own) = connection.octets_ahead() else {
+                return true;
+            };
+            ahead = ahead.saturating_add(own);
+            let turn = quicker.rate.time_to_send(ByteCount(ahead));
+            let waiting = quicker.next_at.saturating_since(now) + turn;
+            round_trip / 2 < waiting + quicker.round_trip / 2
+        })
+    }
+
+    /// The next connection of which this holds. The turns of the others are kept.
+    fn next_that(
+        &mut self,
+        home: PathId,
+        mut holds: impl FnMut(&Connection) -> bool,
+    ) -> Option<(ConnectionId, bool)> {
+        let mut others = [None; ASKED_MAX];
         let mut found = None;
-        while found.is_none() && declining.len() < ASKED_MAX {
+        for other in &mut others {
             let Some(id) = self.paths.get_mut(&home)?.next() else {
                 break;
             };
-            let gains = self.connections.get_mut(&id).is_some_and(|entry| {
-                let Some(ahead) = entry.connection.octets_ahead() else {
-                    return true;
-                };
-                let turn = quicker.rate.time_to_send(ByteCount(ahead));
-                let waiting = quicker.next_at.saturating_since(now) + turn;
-                round_trip / 2 < waiting + quicker.round_trip / 2
-            });
-            if gains {
+            let entry = self.connections.get(&id);
+            if entry.is_some_and(|entry| holds(&entry.connection)) {
                 found = Some((id, false));
-            } else {
-                declining.push(id);
+                break;
             }
+            *other = Some(id);
         }
-        for id in declining.into_iter().rev() {
+        for id in others.into_iter().rev().flatten() {
             if let Some(entry) = self.connections.get(&id) {
                 let (priority, share) = (entry.connection.priority(), entry.connection.share());
                 self.path(home).put_back(priority, share, id);
@@ -284,11 +421,10 @@ impl AerotpEndpoint {
     /// The time at which something may leave to the peer at `home`, by the budgets of its paths.
     pub(super) fn bonded_next_at(&self, home: PathId) -> Option<Deadline> {
         let bond = self.bonds.get(&home)?;
-        let places = bond.paths.iter().zip(bond.declined);
-        let open = places.filter_map(|(path, declined)| {
-            let path = path.filter(|path| !declined && !self.held.contains_key(path))?;
-            Some(self.paths.get(&path)?.next_at())
-        });
+        let open = self
+            .usable(bond)
+            .filter(|(place, _)| !bond.declined[*place]);
+        let open = open.filter_map(|(_, path)| Some(self.paths.get(&path)?.next_at()));
         open.min_by_key(|deadline| deadline.at)
     }
 }

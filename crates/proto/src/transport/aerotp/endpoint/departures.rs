@@ -4,6 +4,7 @@ use super::lengths::shape_of;
 use super::{AerotpEndpoint, Bond, Leaving, Orphan};
 use crate::machine::{Ecn, PathId, Priority, TpduForm, Transmit, TransmitKind};
 use crate::transport::aerotp::schedule::PathSchedule;
+use crate::transport::aerotp::sender::PathTaken;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{self, Named, ShortFeedback};
@@ -124,7 +125,7 @@ impl AerotpEndpoint {
     /// Whether data waits that may leave on `path`.
     pub(super) fn has_more(&self, path: PathId) -> bool {
         let home = self.paths.get(&self.home_of(path));
-        home.is_some_and(|schedule| !schedule.is_empty())
+        !self.last_may_change_path && home.is_some_and(|schedule| !schedule.is_empty())
     }
 
     /// Tells the path, if it is still there, of a datagram that left, once the queues are up to date. Returns whether the
@@ -218,7 +219,8 @@ impl AerotpEndpoint {
             let shape = shape_of(&entry.connection, schedule.pacer.wire_bytes(0));
             let payload = next.map_or(usize::MAX, |octets| octets.saturating_sub(shape.headers));
             let (code, scratch) = (self.intake.code(), &mut self.scratch);
-            entry.connection.leave_on(turn.place, turn.round_trip);
+            entry.connection.leave_on(turn.taken);
+            let may_change_path = turn.taken.has_other && entry.connection.is_thin();
             let kind = if spare {
                 entry.queued_spare = false;
                 entry.connection.write_spare(now, code, scratch, out)
@@ -242,6 +244,7 @@ impl AerotpEndpoint {
             }
             self.settle(now, id);
             if let Some(kind) = kind {
+                self.last_may_change_path = may_change_path;
                 let found = self.on_left(now, turn.path, len, false);
                 return Some(self.transmit(turn.path, len, (kind, found), priority));
             }
@@ -265,8 +268,7 @@ impl AerotpEndpoint {
             id,
             is_spare,
             path: home,
-            place: 0,
-            round_trip: Duration::ZERO,
+            taken: PathTaken::ONLY,
         })
     }
 

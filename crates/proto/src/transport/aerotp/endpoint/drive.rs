@@ -38,6 +38,7 @@ impl Machine for AerotpEndpoint {
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         self.now = now;
         self.last_tpdu = None;
+        self.last_may_change_path = false;
         self.poll_orphan(now, out)
             .or_else(|| self.poll_control(now, out))
             .or_else(|| self.poll_data(now, out))

@@ -135,6 +135,10 @@ impl Carried for AerotpEndpoint {
         Self::bond(self, now, home, path, facts)
     }
 
+    fn doubt(&mut self, now: Instant, path: PathId, is_doubted: bool) {
+        Self::doubt(self, now, path, is_doubted);
+    }
+
     fn part(&mut self, now: Instant, path: PathId) {
         Self::part(self, now, path);
     }

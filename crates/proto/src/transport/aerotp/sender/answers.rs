@@ -216,21 +216,6 @@ impl Sender {
         }
     }
 
-    /// Takes the word of the layer below that one of the peer's paths is down.
-    pub(in super::super) fn on_path_down(
-        &mut self,
-        now: Instant,
-        place: u8,
-        counters: &mut Counters,
-        trace: &mut Trace,
-    ) {
-        if self.rules.retransmits() {
-            self.board.on_path_down(place);
-            self.note_losses(now, counters, trace);
-            self.arm_retransmission(now);
-        }
-    }
-
     /// Notes that the peer was heard: any TPDU of it shows that the path works.
     fn heard(&mut self, now: Instant, trace: &mut Trace) {
         self.unanswered_since = None;

@@ -50,6 +50,12 @@ impl Copies {
         self.due.is_some_and(|(due, _)| due == seq)
     }
 
+    /// The TPDU whose copy leaves next.
+    pub(super) fn next(&self, board: &Scoreboard) -> Option<TpduSeq> {
+        let (seq, _) = self.due?;
+        board.is_in_flight(seq).then_some(seq)
+    }
+
     fn take(&mut self, board: &Scoreboard) -> Option<TpduSeq> {
         let (seq, left) = self
             .due

@@ -36,7 +36,7 @@ const COPIES_MAX: u32 = 4;
 const BLOCKED_MAX: u32 = 64;
 /// The TPDUs in flight of a flow whose repetitions have copies: what is sent more is no matter to a link that carries
 /// more flows than this one.
-const IN_FLIGHT_MAX: usize = 32;
+pub(super) const IN_FLIGHT_MAX: usize = 32;
 /// The octets of copies that may be saved up.
 const CREDIT_MAX: u64 = 16 * 1_500;
 /// The part of a round trip by which an answer may be late in any case, and by which slack grows.
@@ -47,6 +47,8 @@ const SLACK_MAX: Duration = Duration::from_secs(2);
 const SLACK_NARROWS: u32 = 8;
 /// The octets of a symbol's frame beyond those of the longest data that it spans.
 const SYMBOL_MORE: usize = WINDOW_BYTES + LENGTH_PREFIX - NAMED_BYTES;
+/// The times that a repetition leaves, by its round, over several paths: one of them may be down, which takes as long to notice.
+const SPREAD_TIMES: [u8; 2] = [2, 3];
 /// The weight of the past in the mean time between two TPDUs.
 const GAP_MEMORY: u32 = 8;
 /// The least time between two changes of plan that are told.
@@ -89,6 +91,8 @@ pub(super) struct Thin {
     /// Symbols ahead that the plan has earned, in quarters, and those that are due.
     ahead_quarters: u8,
     ahead_due: u8,
+    /// Whether repetitions leave on several paths.
+    is_spread: bool,
 }
 
 impl Thin {
@@ -110,6 +114,7 @@ impl Thin {
             since: (0, 0),
             ahead_quarters: 0,
             ahead_due: 0,
+            is_spread: false,
         }
     }
 
@@ -179,6 +184,21 @@ impl Thin {
             times: self.plan.times,
             put_off: self.put_off(),
         });
+    }
+
+    /// Notes whether repetitions leave on several paths from now on.
+    pub(super) const fn spread(&mut self, is_spread: bool) {
+        self.is_spread = is_spread;
+    }
+
+    /// The times that a repetition of this round leaves by the plan for the goal, and over several paths at least.
+    fn times_in(&self, round: u32) -> u8 {
+        let times = self.plan.times_in(round);
+        if times == 0 || !self.is_spread {
+            return times;
+        }
+        let [first, later] = SPREAD_TIMES;
+        times.max(if round > 1 { later } else { first })
     }
 
     /// Takes the change of plan that is to be told.
@@ -294,7 +314,7 @@ impl Thin {
     fn copies(&mut self, attempts: u16, len: usize, patience: Duration) -> u8 {
         let round = u32::from(attempts.saturating_sub(1));
         let copies = match self.allowed.goal() {
-            Some(_) => u32::from(self.plan.times_in(round)).saturating_sub(1),
+            Some(_) => u32::from(self.times_in(round)).saturating_sub(1),
             None => self.copies_unplanned(attempts, patience),
         };
         u8::try_from(self.pay(copies, len)).unwrap_or_default()

@@ -175,7 +175,9 @@ impl Scoreboard {
             late,
             first,
         };
-        let latest = (entry.transmission == 1 || !came_before).then_some(entry.sent_at);
+        // Of a copied one nobody knows on which path it came.
+        let is_latest = entry.transmission == 1 || (entry.repeats == 0 && !came_before);
+        let latest = is_latest.then_some(entry.sent_at);
         self.entries[index].state = State::Settled;
         self.note_outcome(outcome);
         if self.has_several_paths()
@@ -183,10 +185,12 @@ impl Scoreboard {
         {
             self.paths[path].on_arrived(now, sent_at);
         }
-        // A late answer says nothing of order: answers are lost, too. Nor does one to what was mended after it had come.
+        // A late answer says nothing of order: answers are lost, too. Nor does one to what was mended after it had come, or to
+        // what left on a path of which the answers were lost.
         if let Some(rtt_min) = answers_earlier
             && settled.late == LateRepetition::Never
             && !self.entries[index].is_mended_later
+            && !self.entries[index].was_on_dead_path
         {
             let widened = (self.reorder_window * 2).max(rtt_min / 8);
             self.reorder_window = widened.min(rtt_min);

@@ -69,7 +69,7 @@ impl Scoreboard {
             State::Settled => return,
         }
         let number = entry.transmission;
-        if let Some(path) = self.path_of(index) {
+        if let Some(path) = self.log_of(index) {
             path.log.retain(|one| one.seq != seq);
         }
         let repair = AwaitedRepair { seq, number, until };

@@ -22,6 +22,10 @@ pub(super) enum HeldLost {
 
 /// One TPDU that was sent and not yet released.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each one bit of the state"
+)]
 pub struct Outstanding {
     /// The stream position of its first octet.
     pub position: u64,
@@ -49,6 +53,8 @@ pub struct Outstanding {
     pub(super) held_lost: HeldLost,
     /// Whether it was last held lost for being late.
     pub(super) was_late: bool,
+    /// Whether it was last held lost because its path went down.
+    pub(super) was_on_dead_path: bool,
     /// Whether a transmission of it arrived damaged, and what mends it was sent: it arrives later then than it came.
     pub(super) is_mended_later: bool,
     /// Whether it is sent without its payload, since that would come too late.
