@@ -12,11 +12,8 @@ pub(super) struct MeanTime(Option<Duration>);
 impl MeanTime {
     /// Takes a sample.
     pub(super) fn note(&mut self, sample: Duration) {
-        self.0 = Some(match self.0 {
-            None => sample,
-            Some(mean) if sample > mean => mean + (sample - mean) / MEMORY,
-            Some(mean) => mean - (mean - sample) / MEMORY,
-        });
+        let mean = |mean: Duration| (mean * (MEMORY - 1) + sample) / MEMORY;
+        self.0 = Some(self.0.map_or(sample, mean));
     }
 
     /// The mean; `None` before the first sample.

@@ -402,10 +402,12 @@ impl Scoreboard {
 
     /// Drops settled TPDUs at the front.
     pub fn release_settled(&mut self, now: Instant) {
-        let is_settled = |entry: &mut Outstanding| entry.state == State::Settled;
-        while let Some(entry) = self.entries.pop_front_if(is_settled) {
-            self.in_order_after
-                .note(now.saturating_since(entry.first_sent_at));
+        while let Some(entry) = self.entries.front()
+            && entry.state == State::Settled
+        {
+            let took = now.saturating_since(entry.first_sent_at);
+            self.in_order_after.note(took);
+            self.entries.pop_front();
             self.base = self.base.plus(1);
         }
         self.prune_logs();

@@ -400,6 +400,6 @@ fn what_waits_for_an_earlier_tpdu_is_in_order_once_that_has_come() {
     board.on_acked(at(100), nth(0), None);
     board.release_settled(at(100));
     // A hundred milliseconds, then 90 with a weight of one in 64.
-    let expected = Duration::from_micros(100_000) - Duration::from_micros(10_000) / 64;
+    let expected = Duration::from_nanos(99_843_750);
     assert_eq!(board.in_order_after(), Some(expected));
 }
