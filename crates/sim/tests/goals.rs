@@ -250,6 +250,25 @@ fn beside_every_fixed_setting_auto_is_near_the_best_on_a_steady_link_whatever_th
     assert!(once.is_some_and(|row| row.unfit.is_some()));
 }
 
+#[test]
+fn a_flow_with_a_goal_is_repaired_ahead_however_many_messages_a_long_way_holds() {
+    // 34 messages are on the way at once where nothing is lost, and one repetition comes too late.
+    let long = [
+        "run.duration=60s",
+        "run.seed=300001",
+        "hop.loss=30%",
+        "hop.delay=150ms",
+        "flow.size=100B",
+        "flow.interval=10ms",
+        "flow.bytes=300kB",
+        "flow.deadline=340ms",
+        "flow.deliver=all",
+    ];
+    let [in_time, _, octets] = fates(&thin(&long));
+    println!("{in_time:.4} in time, {octets:.3} octets");
+    assert!(in_time > 0.9 && octets < 3.4);
+}
+
 /// The first twenty scenarios of the table in docs/models/auto.md, with every sixth setting.
 #[test]
 fn in_random_scenarios_auto_is_near_the_best_fixed_setting() {

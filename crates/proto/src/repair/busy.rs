@@ -131,10 +131,35 @@ impl Mending {
 }
 
 impl Busy {
+    /// The wait if the message that was lost is as far from the next symbol as it can be.
     pub(super) fn of(mending: &Mending) -> Self {
+        Self::earning(mending, 0)
+    }
+
+    /// The wait if the message that was lost may be any of those between two symbols.
+    pub(super) fn from_anywhere(mending: &Mending) -> Self {
+        let ahead = usize::from(mending.ahead_quarters);
+        let apart = match ahead % STEPS {
+            0 => return Self::of(mending),
+            2 => 2,
+            _ => 1,
+        };
+        let mut longer = [Odds::NEVER; HORIZON];
+        for earned in (0..STEPS).step_by(apart) {
+            let one = Self::earning(mending, earned);
+            let followed = one.longer.iter().take_while(|one| **one > Odds::NEVER);
+            for (sum, one) in longer.iter_mut().zip(followed) {
+                *sum = sum.plus(one.part((STEPS / apart) as u64));
+            }
+        }
+        Self { longer }
+    }
+
+    /// The wait if so many quarters of a symbol were earned before the message that was lost.
+    fn earning(mending: &Mending, earned: usize) -> Self {
         let mut longer = [Odds::NEVER; HORIZON];
         let mut wanting = Wanting::one();
-        let mut symbols = 0_usize;
+        let mut symbols = earned;
         let arrives = mending.loss.not();
         for (step, longer) in longer.iter_mut().enumerate() {
             if step.is_multiple_of(STEPS) {
@@ -228,5 +253,23 @@ impl Wanting {
         while self.top > 1 && self.of[self.top] == Odds::NEVER {
             self.top -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_meets_any_of_the_messages_between_two_symbols() {
+        let waits = |ahead_quarters: u8| {
+            let busy = Busy::from_anywhere(&Mending::by_symbols(ahead_quarters, Odds::NEVER));
+            [0, 1, 2, 3].map(|messages| busy.longer_than(messages * STEPS).millionths())
+        };
+        assert_eq!(waits(4), [0; 4]);
+        assert_eq!(waits(3), [250_000, 0, 0, 0]);
+        assert_eq!(waits(2), [500_000, 0, 0, 0]);
+        assert_eq!(waits(1), [750_000, 500_000, 250_000, 0]);
+        assert_eq!(waits(6), [0; 4]);
     }
 }

@@ -160,6 +160,21 @@ mod tests {
     }
 
     #[test]
+    fn some_symbols_are_of_use_where_the_next_message_would_be_too_late() {
+        let shape = FlowShape {
+            gap: 80 * MS,
+            one_way: 40 * MS,
+            round: 88 * MS,
+        };
+        let near = goal(62 * MS, DeliveryOrder::Kept);
+        let pattern = one_in(12);
+        let (plan, prediction) =
+            RepairPlan::choose(&near, 90, (&pattern, &shape), RepairPlan::PLAIN);
+        assert_eq!(plan.ahead_quarters, 3, "{prediction:?}");
+        assert!(prediction.missed < pattern.loss().part(2), "{prediction:?}");
+    }
+
+    #[test]
     fn the_cap_holds_where_the_goal_cannot() {
         let pattern = one_in(3);
         let near = goal(60 * MS, DeliveryOrder::Kept);

@@ -104,7 +104,7 @@ impl Outlook {
     fn predict_together(&mut self, plan: RepairPlan) -> Prediction {
         let repeated = (plan.times, self.round_steps);
         let mending = Mending::new(plan.ahead_quarters, repeated, (self.behind, &self.again));
-        let busy = Busy::of(&mending);
+        let busy = self.busy(&mending);
         // A wait begins with a loss while none goes on.
         let waits = self
             .loss
@@ -135,16 +135,29 @@ impl Outlook {
         }
     }
 
+    /// The wait behind a loss. Where the next message's symbol is too late, all depends on whether the lost one's own has part in
+    /// one.
+    fn busy(&self, mending: &Mending) -> Busy {
+        if self.left_steps < STEPS {
+            Busy::from_anywhere(mending)
+        } else {
+            Busy::of(mending)
+        }
+    }
+
     /// The messages of a wait that are late, where symbols go ahead.
     fn late(&mut self, ahead_quarters: u8, mending: &Mending, busy: &Busy) -> Odds {
         let ahead = usize::from(ahead_quarters.min(AHEAD_MAX));
         let behind = self.behind;
         // A message is read once the wait is over, or once a repetition of each loss up to it has come.
-        let by_symbols = self.by_symbols[ahead].get_or_insert_with(|| {
-            let alone = Mending::by_symbols(ahead_quarters, behind);
-            Box::new(Busy::of(&alone))
-        });
         let left = self.left_steps;
+        if self.by_symbols[ahead].is_none() {
+            let alone = Mending::by_symbols(ahead_quarters, behind);
+            self.by_symbols[ahead] = Some(Box::new(self.busy(&alone)));
+        }
+        let by_symbols = self.by_symbols[ahead].as_ref();
+        let by_symbols_longer =
+            |at: usize| by_symbols.map_or(Odds::ALWAYS, |by| by.longer_than(at));
         let mut all = Odds::NEVER;
         // The losses of the wait before the message that no repetition has mended.
         let mut before = Odds::NEVER;
@@ -164,7 +177,7 @@ impl Outlook {
                 DeliveryOrder::Kept => open.plus(before).min(Odds::ALWAYS),
             };
             before = before.plus(behind.and(open));
-            let unmended = by_symbols.longer_than(at).and(waiting);
+            let unmended = by_symbols_longer(at).and(waiting);
             all = all.plus(unmended.min(longer));
         }
         all

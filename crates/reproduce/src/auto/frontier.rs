@@ -203,7 +203,7 @@ fn held(data: &Data, families: [&Family; 2]) -> Option<ClaimFinding> {
         String::new()
     } else {
         format!(
-            "In time in the others: {}. Nearly none is in time where the budget is shorter than a round trip: every few milliseconds a packet is lost, and all behind it wait for its repetition. Symbols ahead would bring it sooner, but a flow with more than 32 packets in flight, or with messages that wait for the line, gets none: it is repaired as bulk is.",
+            "In time in the others: {}. Nearly none is in time where the budget is shorter than a round trip: every few milliseconds a packet is lost, and all behind it wait for its repetition. Symbols ahead would bring it sooner, but a flow with messages that wait for the line gets none: it is repaired as bulk is.",
             missed.join("; ")
         )
     };

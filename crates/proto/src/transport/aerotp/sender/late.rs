@@ -29,7 +29,7 @@ impl Sender {
         self.late_unsent
     }
 
-    fn goal(&self) -> Option<DeliveryGoal> {
+    pub(super) fn goal(&self) -> Option<DeliveryGoal> {
         self.thin.as_ref().and_then(|thin| thin.allowed().goal())
     }
 

@@ -34,8 +34,8 @@ const SLOW_MAX: u32 = (1 << 16) / 100;
 const COPIES_MAX: u32 = 4;
 /// The messages that one loss may keep waiting, at most, as far as copies are concerned.
 const BLOCKED_MAX: u32 = 64;
-/// The TPDUs in flight of a flow whose repetitions have copies: what is sent more is no matter to a link that carries
-/// more flows than this one.
+/// The TPDUs in flight of a flow without a goal whose repetitions have copies: what is sent more is no matter to a link that
+/// carries more flows than this one.
 pub(super) const IN_FLIGHT_MAX: usize = 32;
 /// The octets of copies that may be saved up.
 const CREDIT_MAX: u64 = 16 * 1_500;
@@ -356,6 +356,11 @@ impl Sender {
         thin.is_some_and(|thin| !thin.is_answered_anyway(self.ack_flush))
     }
 
+    /// Whether so little is in flight that copies are no matter, or a goal bounds what they take.
+    fn is_thin(&self) -> bool {
+        self.goal().is_some() || self.board.in_flight() <= IN_FLIGHT_MAX
+    }
+
     /// The time by which repetitions are put off, while the flow is thin.
     pub(super) fn put_off(&self) -> Duration {
         let thin = self.thin.as_ref().filter(|_| !self.has_new());
@@ -381,7 +386,7 @@ impl Sender {
         let Some(attempts) = entry.map(|entry| entry.attempts) else {
             return;
         };
-        let is_thin = self.board.in_flight() <= IN_FLIGHT_MAX;
+        let is_thin = self.is_thin();
         let Some(patience) = patience.filter(|_| is_thin) else {
             return;
         };
@@ -400,7 +405,7 @@ impl Sender {
     /// Lets repair symbols follow a message that left for the first time, as the plan has it. A message that nothing is
     /// unconfirmed beside is copied.
     pub(super) fn repair_ahead(&mut self, now: Instant, seq: TpduSeq, len: usize) {
-        let is_thin = self.board.in_flight() <= IN_FLIGHT_MAX;
+        let is_thin = self.is_thin();
         let Some(patience) = self.answered_within().filter(|_| is_thin) else {
             // Of bulk no symbol goes ahead.
             self.board.wait_for_symbols(Duration::ZERO);
