@@ -216,7 +216,8 @@ impl Sender {
         }
     }
 
-    /// Takes the word of the layer below that one of the peer's paths is down.
+    /// Takes the word of the layer below that one of the peer's paths is down. The silence was that path's: whoever was
+    /// stalled by it goes on.
     pub(in super::super) fn on_path_down(
         &mut self,
         now: Instant,
@@ -226,6 +227,8 @@ impl Sender {
     ) {
         if self.rules.retransmits() {
             self.board.on_path_down(place);
+            self.heard(now, trace);
+            self.rtt.on_progress();
             self.note_losses(now, counters, trace);
             self.arm_retransmission(now);
         }
