@@ -50,6 +50,7 @@ mod tcp_kernel;
 mod tcp_lab;
 mod thin_flows;
 mod thin_gateways;
+mod thin_paths;
 mod transfer_farewell;
 mod tunnel_tcp;
 mod udp_driver;

@@ -215,7 +215,8 @@ impl Liveness {
             return is_due(first).then(|| self.probe(now));
         }
         if is_due(down) {
-            self.down_since = Some(now);
+            // It began with the first datagram that nothing answered.
+            self.down_since = Some(self.waiting_since.unwrap_or(now));
             self.owing_since = None;
             return Some(Due::Down(self.silence(now)));
         }
@@ -273,7 +274,8 @@ mod tests {
             ]
         );
         let outage = liveness.on_heard(at(1_800), Wants::Nothing);
-        assert_eq!(outage, Some(Duration::from_millis(500)));
+        let since_asked = Duration::from_millis(800);
+        assert_eq!(outage, Some(since_asked), "not since it was noticed");
         assert!(!liveness.is_down());
         assert_eq!(run(&mut liveness, 11_700), []);
     }

@@ -217,7 +217,7 @@ impl Sender {
     }
 
     /// Notes that the peer was heard: any TPDU of it shows that the path works.
-    fn heard(&mut self, now: Instant, trace: &mut Trace) {
+    pub(super) fn heard(&mut self, now: Instant, trace: &mut Trace) {
         self.unanswered_since = None;
         self.silences = 0;
         if self.stalled {

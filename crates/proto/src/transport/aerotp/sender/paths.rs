@@ -86,6 +86,9 @@ impl Sender {
         if self.rules.retransmits() {
             self.board.on_path_down(place);
             self.overdue_before = Some(self.board.next_seq());
+            // The silence was that path's: whoever was stalled by it goes on.
+            self.heard(now, trace);
+            self.rtt.on_progress();
             self.note_losses(now, counters, trace);
             self.arm_retransmission(now);
         }
