@@ -32,6 +32,10 @@ pub(crate) struct NativeStudy {
 }
 
 #[pymethods]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the binding makes values of Python's"
+)]
 impl NativeStudy {
     /// Reads a scenario. `path` is where its traces lie beside and what errors name; `sweep` is a TOML document whose
     /// table `[sweep]` takes the place of the scenario's own.
@@ -138,7 +142,7 @@ impl NativeStudy {
             let runs = part.make(&self.study, jobs, progress)?;
             runs.map_or(Ok(()), |runs| part.write(&self.study, build, &runs, &path))
         })?;
-        written.map_err(raised)
+        written.map_err(|error| raised(&error))
     }
 }
 
@@ -157,7 +161,7 @@ fn part(first: usize, count: usize) -> SweepPart {
     }
 }
 
-fn raised(error: PartError) -> PyErr {
+fn raised(error: &PartError) -> PyErr {
     let text = error.to_string();
     match error {
         PartError::Write { .. } => PyOSError::new_err(text),
@@ -167,6 +171,10 @@ fn raised(error: PartError) -> PyErr {
 
 /// Puts parts together to a file of runs and a file of points.
 #[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the binding makes values of Python's"
+)]
 pub(crate) fn merge(
     py: Python<'_>,
     files: Vec<PathBuf>,
@@ -174,12 +182,18 @@ pub(crate) fn merge(
     points: PathBuf,
 ) -> PyResult<()> {
     py.detach(|| parts::merge(&files, &runs, &points))
-        .map_err(raised)
+        .map_err(|error| raised(&error))
 }
 
 /// Reads a file of runs or of points.
 #[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the binding makes values of Python's"
+)]
 pub(crate) fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<NativeTable> {
-    let (schema, batches) = py.detach(|| parts::read(&path)).map_err(raised)?;
+    let (schema, batches) = py
+        .detach(|| parts::read(&path))
+        .map_err(|error| raised(&error))?;
     Ok(NativeTable { schema, batches })
 }
