@@ -1,4 +1,4 @@
-//! Arrow tables for Python, by the Arrow PyCapsule interface.
+//! Arrow tables for Python, by the Arrow `PyCapsule` interface.
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
@@ -10,6 +10,9 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use std::sync::Arc;
+
+/// The metadata of a column, by key.
+type Metadata = Vec<(String, String)>;
 
 /// A table in memory.
 #[pyclass(frozen, module = "fulmar_lab._native")]
@@ -27,7 +30,7 @@ impl NativeTable {
     }
 
     /// The columns: name, type, and metadata such as the unit.
-    fn columns(&self) -> Vec<(String, String, Vec<(String, String)>)> {
+    fn columns(&self) -> Vec<(String, String, Metadata)> {
         let fields = self.schema.fields().iter();
         fields
             .map(|field| {
@@ -54,14 +57,14 @@ impl NativeTable {
         Ok(values)
     }
 
-    /// The schema as the Arrow PyCapsule interface has it.
+    /// The schema as the Arrow `PyCapsule` interface has it.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.schema);
         let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The rows as the Arrow PyCapsule interface has them; no value is copied.
+    /// The rows as the Arrow `PyCapsule` interface has them; no value is copied.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -357,7 +357,7 @@ impl Sender {
     }
 
     /// Whether so little is in flight that copies are no matter, or a goal bounds what they take.
-    fn is_thin(&self) -> bool {
+    fn copies_are_bounded(&self) -> bool {
         self.goal().is_some() || self.board.in_flight() <= IN_FLIGHT_MAX
     }
 
@@ -386,7 +386,7 @@ impl Sender {
         let Some(attempts) = entry.map(|entry| entry.attempts) else {
             return;
         };
-        let is_thin = self.is_thin();
+        let is_thin = self.copies_are_bounded();
         let Some(patience) = patience.filter(|_| is_thin) else {
             return;
         };
@@ -405,7 +405,7 @@ impl Sender {
     /// Lets repair symbols follow a message that left for the first time, as the plan has it. A message that nothing is
     /// unconfirmed beside is copied.
     pub(super) fn repair_ahead(&mut self, now: Instant, seq: TpduSeq, len: usize) {
-        let is_thin = self.is_thin();
+        let is_thin = self.copies_are_bounded();
         let Some(patience) = self.answered_within().filter(|_| is_thin) else {
             // Of bulk no symbol goes ahead.
             self.board.wait_for_symbols(Duration::ZERO);
