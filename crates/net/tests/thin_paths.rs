@@ -11,8 +11,8 @@ use super::session_pair::{PATH, PEER, unprotected};
 use super::thin_flows::HEADERS;
 use super::thin_gateways::class;
 use fulmar_net::session::{
-    Entropy, PathChange, Session, SessionConfig, SessionEvent, path_acks, reports, several_paths,
-    source_octets, window_repair, wire_2,
+    Entropy, PathChange, PathTerms, Session, SessionConfig, SessionEvent, path_acks, reports,
+    several_paths, source_octets, window_repair, wire_2,
 };
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rate::RateSharing;
@@ -161,7 +161,7 @@ impl World {
             outages: [0; 2],
         };
         for place in 1..links.len() {
-            world.ends[0].add_path(world.now, (PEER, outer(place)), None);
+            world.ends[0].add_path(world.now, (PEER, outer(place)), PathTerms::default());
         }
         world.settle();
         world.run(seconds(3));
@@ -365,7 +365,8 @@ impl World {
                 let place = u32::try_from(place).expect("few");
                 let path = PathId(PEER.inner_path().0 + (place << 28));
                 if let Some(rate) = endpoint.path_rate(path) {
-                    said += &format!(" {end}.{place} {} {:?};", rate.current, rate.reason);
+                    let rate = format!(" {end}.{place} {} {:?};", rate.current, rate.reason);
+                    said.push_str(&rate);
                 }
             }
         }
