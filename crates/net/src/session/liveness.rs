@@ -139,7 +139,8 @@ impl Liveness {
         if wants == Wants::Answer {
             self.owing_since.get_or_insert(now);
         }
-        outage.map(|since| now.saturating_since(since))
+        // It began with the first datagram that nothing answered, not when it was noticed.
+        outage.map(|since| silence.unwrap_or_else(|| now.saturating_since(since)))
     }
 
     /// The shortest silence that is an outage.
@@ -215,8 +216,7 @@ impl Liveness {
             return is_due(first).then(|| self.probe(now));
         }
         if is_due(down) {
-            // It began with the first datagram that nothing answered.
-            self.down_since = Some(self.waiting_since.unwrap_or(now));
+            self.down_since = Some(now);
             self.owing_since = None;
             return Some(Due::Down(self.silence(now)));
         }
