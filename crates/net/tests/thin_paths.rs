@@ -15,11 +15,11 @@ use fulmar_net::session::{
     several_paths, source_octets, window_repair, wire_2,
 };
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
-use fulmar_proto::rate::RateSharing;
+use fulmar_proto::rate::{RateCause, RateSharing};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig, RateSource, ThinRepair,
+    AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig, RateReason, RateSource, ThinRepair,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -411,6 +411,23 @@ fn messages_go_on_by_the_other_path_when_one_dies_under_them() {
         println!("seed {seed}: {slowest:?}, {lost} lost");
         assert_eq!(lost, 0, "seed {seed}");
         assert!(slowest < millis(400), "seed {seed}: {slowest:?}");
+    }
+}
+
+#[test]
+fn an_end_with_little_to_send_learns_no_rate_from_a_path_that_stalls() {
+    // With these seeds the far end had learned 12 kbit.
+    for seed in [104, 112] {
+        let world = stall_under_messages(seed);
+        println!("seed {seed}:{}", world.rates());
+        let far = world.ends[1].inner().endpoint();
+        let rate = far.path_rate(PEER.inner_path()).expect("it was heard");
+        let is_searching = rate.reason == RateReason::Found(RateCause::Searching);
+        let least = Bitrate::from_bits_per_second(1_000_000);
+        assert!(
+            is_searching || rate.current >= least,
+            "seed {seed}: {rate:?}"
+        );
     }
 }
 

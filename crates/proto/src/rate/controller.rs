@@ -44,6 +44,8 @@ const FIRST_LOOK: f64 = 2.0;
 const FIRST_LOOK_TIMES: f64 = 6.0;
 /// The least estimate, in octets a second.
 const RATE_MIN: f64 = 500.0;
+/// The longest time in seconds that a full datagram takes at the estimate: at less, nobody who waits would find more in time.
+const DATAGRAM_TAKES: f64 = 1.0;
 /// The time without reports for which sending goes on as before, besides two round trips.
 const BLIND: f64 = 1.0;
 /// The least silence after which what is under way is taken for lost.
@@ -203,6 +205,11 @@ impl RateController {
         self.start
             .as_ref()
             .map_or(self.capacity, |start| start.rate)
+    }
+
+    /// The least rate that is sent.
+    fn least(&self) -> f64 {
+        RATE_MIN.max(self.packet / DATAGRAM_TAKES).min(self.bound)
     }
 
     fn queueing(&self) -> f64 {
@@ -394,6 +401,7 @@ impl RateController {
                     self.beside_others(now, point, before);
                 }
             }
+            self.capacity = self.capacity.max(self.least());
         }
         self.log.forget_before(report.newest);
     }

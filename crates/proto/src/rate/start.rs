@@ -294,7 +294,9 @@ impl Start {
         let share = round.arrived() / round.sent().max(1.0);
         let poor = (datagrams >= POOR_SENT && share < POOR)
             || (datagrams >= CUT_SENT && share < CUT_SHARE * of_train);
-        if round.reports < REPORTS_MIN || !(long || queued || poor) {
+        // Whether a path that was silent had a queue or held what came shows in what comes next.
+        let ends = long || ((queued || poor) && !round.is_mostly_pause());
+        if round.reports < REPORTS_MIN || !ends {
             return Step::At(self.rate);
         }
         self.end_round(&whole, known, queued, poor)
@@ -391,8 +393,9 @@ impl Start {
         let is_used = core::mem::replace(&mut self.busy, true)
             || round.sent_rate() >= USED * self.rate
             || (queued && round.passed_rate() < OVERLOADED * round.sent_rate());
-        if !is_used {
-            // Whoever has little to send learns little. The rate stays for when there is more.
+        if !is_used || round.is_mostly_pause() {
+            // Whoever has little to send learns little, and a path that stalls says nothing of its rate. The rate stays for
+            // when there is more.
             return Step::At(self.rate);
         }
         let shares = Shares {

@@ -2,6 +2,9 @@
 
 use super::sent_log::Sent;
 
+/// The part of a stretch's time above which one pause between two reports is most of it.
+const MOST: f64 = 0.5;
+
 /// A report, with the record of the datagram that it names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
@@ -25,6 +28,8 @@ pub(super) struct Window {
     pub(super) least: f64,
     /// Reports after the first.
     pub(super) reports: u32,
+    /// The longest time between two arrivals that reports tell of, in seconds.
+    pause: f64,
 }
 
 impl Window {
@@ -34,10 +39,12 @@ impl Window {
             last: first,
             least: first.queueing,
             reports: 0,
+            pause: 0.0,
         }
     }
 
     pub(super) fn add(&mut self, point: Point) {
+        self.pause = (self.pause).max(point.arrived_at - self.last.arrived_at);
         self.last = point;
         self.least = self.least.min(point.queueing);
         self.reports += 1;
@@ -80,6 +87,12 @@ impl Window {
         self.sent() / self.arriving().max(1e-9)
     }
 
+    /// Whether nothing arrived for most of the time: the path held what was sent, or lost it, and says nothing of its rate. A
+    /// link that is slow brings what it is sent evenly.
+    pub(super) fn is_mostly_pause(&self) -> bool {
+        self.pause > MOST * self.arriving()
+    }
+
     /// The octets that arrived in a second.
     pub(super) fn arrived_rate(&self) -> f64 {
         self.arrived() / self.arriving().max(1e-9)
@@ -88,5 +101,41 @@ impl Window {
     /// The growth of the delay.
     pub(super) fn rise(&self) -> f64 {
         self.last.queueing - self.first.queueing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Instant;
+
+    fn window(arrivals: &[f64]) -> Window {
+        let points = (0..).zip(arrivals).map(|(number, arrived_at)| Point {
+            sent: Sent {
+                number,
+                octets: 100 * number,
+                at: Instant::START,
+            },
+            arrived: 100 * number,
+            marked: 0,
+            arrived_at: *arrived_at,
+            queueing: 0.0,
+        });
+        let mut points = points;
+        let mut window = Window::begin(points.next().expect("one"));
+        points.for_each(|point| window.add(point));
+        window
+    }
+
+    #[test]
+    fn a_path_that_held_everything_for_a_time_is_told_from_a_slow_one() {
+        assert!(
+            !window(&[0.0, 0.1, 0.2, 0.3, 0.4]).is_mostly_pause(),
+            "slow"
+        );
+        let lost_a_report = window(&[0.0, 0.1, 0.3, 0.4]);
+        assert!(!lost_a_report.is_mostly_pause());
+        assert!(window(&[0.0, 0.1, 0.2, 4.2]).is_mostly_pause(), "held");
+        assert!(window(&[0.0, 0.1, 4.2, 4.201, 4.3]).is_mostly_pause());
     }
 }

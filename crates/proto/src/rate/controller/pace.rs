@@ -149,7 +149,7 @@ impl RateController {
             return train;
         }
         if let Some(start) = &self.start {
-            let rate = start.pace().map(|rate| bitrate(rate.max(RATE_MIN)));
+            let rate = start.pace().map(|rate| bitrate(rate.max(self.least())));
             return rate.unwrap_or(train);
         }
         if self.others.compete() {

@@ -83,12 +83,12 @@ impl RateController {
     }
 
     /// Whether what was sent in a window can be the reason for its queue, or tell of it: little that was sent because
-    /// there was no more says nothing of the link's rate.
+    /// there was no more says nothing of the link's rate, and neither does a path that held it for a time.
     fn is_used(&self, window: &Window) -> bool {
         let sent = window.sent_rate();
         self.epochs[0].busy
             || sent > USED * self.capacity
-            || window.passed_rate() < OVERLOADED * sent
+            || (window.passed_rate() < OVERLOADED * sent && !window.is_mostly_pause())
     }
 
     /// Takes a window in which a queue stood from its beginning to its end.

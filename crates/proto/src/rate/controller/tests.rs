@@ -123,6 +123,21 @@ fn what_carries_no_octets_says_nothing_of_the_share_that_arrives() {
 }
 
 #[test]
+fn no_estimate_is_so_low_that_a_full_datagram_takes_more_than_a_second() {
+    let delay = Duration::from_millis(40);
+    let mut pipe = Pipe::new(RateConfig::default());
+    pipe.run(at(120_000), Duration::from_secs(3), delay);
+    assert!(pipe.rate() >= 12_000.0, "{}", pipe.rate());
+    let told = Bitrate::from_bits_per_second(8_000);
+    let mut pipe = Pipe::new(RateConfig {
+        bound: Some(told),
+        ..RateConfig::default()
+    });
+    pipe.run(at(120_000), Duration::from_secs(3), delay);
+    assert!(pipe.rate() <= 8_000.0, "{}", pipe.rate());
+}
+
+#[test]
 fn the_link_s_rate_is_found_and_kept() {
     let mut pipe = Pipe::new(RateConfig::default());
     let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
