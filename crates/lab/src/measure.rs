@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// One measure of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Measure {
+pub struct MeasureColumn {
     /// The flat name, as in the records.
     pub name: &'static str,
     /// The type of its values.
@@ -64,7 +64,7 @@ use MeasureKind::{Count, Difference, Real, Truth};
 use MeasureUnit::{BitPerSecond, Octet, One, Second, Share};
 
 /// Every measure, in the order of the records.
-pub const MEASURES: [Measure; 71] = [
+pub const MEASURES: [MeasureColumn; 71] = [
     of(
         "completed",
         Truth,
@@ -438,8 +438,8 @@ const fn of(
     kind: MeasureKind,
     unit: MeasureUnit,
     about: &'static str,
-) -> Measure {
-    Measure {
+) -> MeasureColumn {
+    MeasureColumn {
         name,
         kind,
         unit,
@@ -447,7 +447,7 @@ const fn of(
     }
 }
 
-impl Measure {
+impl MeasureColumn {
     /// The column of single runs.
     pub(crate) fn field(&self) -> Field {
         let data_type = match self.kind {

@@ -1,6 +1,6 @@
 //! Points as an Arrow table: one row for each, with means and confidence intervals over its runs.
 
-use crate::measure::{MEASURES, Measure};
+use crate::measure::{MEASURES, MeasureColumn};
 use crate::runs::NAMES;
 use arrow_array::builder::Float64Builder;
 use arrow_array::cast::AsArray;
@@ -43,7 +43,7 @@ impl PointTable {
         fields.extend(COUNTED.map(|name| Field::new(name, DataType::UInt64, false)));
         let swept = NAMES.len()..before_measures;
         fields.extend(swept.map(|index| from.field(index).clone()));
-        fields.extend(MEASURES.iter().flat_map(Measure::summary_fields));
+        fields.extend(MEASURES.iter().flat_map(MeasureColumn::summary_fields));
         Self {
             schema: Arc::new(Schema::new(fields)),
             before_measures,

@@ -1,6 +1,6 @@
 //! Runs as an Arrow table: one row for each run.
 
-use crate::measure::{MEASURES, Measure, MeasureKind};
+use crate::measure::{MEASURES, MeasureColumn, MeasureKind};
 use crate::parameter::ParameterColumn;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder,
@@ -44,7 +44,7 @@ impl RunTable {
             ),
         ];
         fields.extend(parameters.iter().map(ParameterColumn::field));
-        fields.extend(MEASURES.iter().map(Measure::field));
+        fields.extend(MEASURES.iter().map(MeasureColumn::field));
         let schema = Arc::new(Schema::new(fields));
         Self { schema, parameters }
     }
