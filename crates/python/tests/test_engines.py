@@ -146,7 +146,7 @@ class Engines(unittest.TestCase):
             slots = 2
 
             def submit(self, task):
-                return task
+                return task.first
 
             def finished(self, handles):
                 raise lab.SweepError("no disk")

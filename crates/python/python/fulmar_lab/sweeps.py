@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -22,9 +24,11 @@ _PART_RUNS_MAX = 4096
 class Results:
     """The results of a sweep: two Parquet files, read when they are asked for."""
 
-    def __init__(self, path: Path, keep_alive: object = None) -> None:
+    def __init__(self, path: Path, passing: Path | None = None) -> None:
+        """Results in a file; ``passing`` is a directory that goes with them."""
         self.path = path
-        self._keep_alive = keep_alive
+        if passing is not None:
+            weakref.finalize(self, shutil.rmtree, passing, ignore_errors=True)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Results:
@@ -90,11 +94,12 @@ def sweep(
         changes["run.seed"] = seed
     scenario = scenario.with_(changes)
     study = scenario._study(grid)
-    keep_alive = None
     if out is None:
-        keep_alive = tempfile.TemporaryDirectory(prefix="fulmar-lab-")
-        out = Path(keep_alive.name, "runs.parquet")
-    path = Path(out)
+        passing = Path(tempfile.mkdtemp(prefix="fulmar-lab-"))
+        results = Results(passing / "runs.parquet", passing)
+    else:
+        results = Results(Path(out))
+    path = results.path
     if path.suffix != ".parquet":
         raise ValueError(f"out={str(out)!r}: name a file that ends in .parquet")
     directory = path.with_name(path.name + ".parts")
@@ -124,7 +129,7 @@ def sweep(
         directory.rmdir()
     except OSError:
         pass  # Parts of another scenario lie there; they are the user's.
-    return Results(path, keep_alive)
+    return results
 
 
 def _elsewhere(engine: Engine, tasks: dict[tuple[int, int], Task], files: dict[tuple[int, int], Path], told: _Progress) -> None:
