@@ -13,7 +13,7 @@ mod runs;
 mod study;
 mod traces;
 
-pub use parts::{PartError, SweepPart};
+pub use parts::{FailedRuns, PartError, SweepPart};
 pub use points::PointTable;
 pub use runs::RunTable;
 pub use study::Study;

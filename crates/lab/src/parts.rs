@@ -7,9 +7,12 @@
 //! which sweep and which build of the program it is of: parts of others are refused.
 
 use crate::points::PointTable;
+use crate::points::{ERROR, POINT, SEED};
 use crate::runs::RunTable;
 use crate::study::Study;
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::coalesce::BatchCoalescer;
 use core::ops::Range;
@@ -22,11 +25,10 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::NamedTempFile;
 
 /// The rows that are encoded at once, and the rows of a group: fixed, so that the octets do not depend on how
 /// the runs came.
@@ -90,6 +92,15 @@ pub enum PartError {
     /// There is nothing to put together.
     #[error("no parts were named")]
     None,
+    /// A file has the results of another sweep.
+    #[error("{} has the results of another sweep; name another file, or remove it", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was cancelled.
+    #[error("cancelled; nothing was written")]
+    Cancelled,
 }
 
 /// The description that a file has of itself.
@@ -187,16 +198,17 @@ impl SweepPart {
         Ok((made.len() == self.runs.len()).then_some(made))
     }
 
-    /// Writes the part's runs to a file. `build` is a digest of the program that made them.
+    /// Makes the runs of the part and writes them to a file, some thousand at a time. `build` is a digest of the program.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, threads could not be started, or it was cancelled.
     pub fn write(
         &self,
         study: &Study,
         build: &str,
-        runs: &[RunRecord],
         path: &Path,
+        jobs: usize,
+        progress: &ExperimentProgress,
     ) -> Result<(), PartError> {
         let about = About {
             part: Some(Part {
@@ -208,7 +220,17 @@ impl SweepPart {
         };
         let table = RunTable::of(study.points());
         written(path, &about, table.schema(), |file| {
-            file.take(&table.batch(study.points(), runs)?)
+            for start in self.runs.clone().step_by(BATCH_ROWS) {
+                let step = Self {
+                    runs: start..self.runs.end.min(start + BATCH_ROWS),
+                };
+                let made = step.make(study, jobs, progress)?;
+                let runs = made.ok_or(PartError::Cancelled)?;
+                let rows = table.batch(study.points(), &runs);
+                let rows = rows.map_err(|cause| cannot_write(path, cause.into()))?;
+                file.take(&rows)?;
+            }
+            Ok(())
         })
     }
 
@@ -226,12 +248,62 @@ impl SweepPart {
     }
 }
 
+/// The runs of a whole that broke a promise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedRuns {
+    /// Their number.
+    pub count: usize,
+    /// Point, seed and promise of the first.
+    pub first: Option<(usize, u64, String)>,
+}
+
+impl FailedRuns {
+    fn take(&mut self, rows: &RecordBatch) {
+        let errors = rows.column(ERROR).as_string_opt::<i32>();
+        let (Some(errors), Some(points), Some(seeds)) = (
+            errors,
+            rows.column(POINT).as_primitive_opt::<UInt64Type>(),
+            rows.column(SEED).as_primitive_opt::<UInt64Type>(),
+        ) else {
+            return;
+        };
+        for (row, error) in errors.iter().enumerate() {
+            let Some(error) = error else { continue };
+            self.count += 1;
+            let point = usize::try_from(points.value(row)).unwrap_or(usize::MAX);
+            let first = || (point, seeds.value(row), error.to_owned());
+            self.first.get_or_insert_with(first);
+        }
+    }
+}
+
+/// Whether a file is the whole of this study, made by this version.
+///
+/// # Errors
+/// It is something else, which is not to be overwritten.
+pub fn is_whole(study: &Study, path: &Path) -> Result<bool, PartError> {
+    if !path.exists() {
+        return Ok(false);
+    }
+    let about = About::read(path).map_err(|cause| cannot_read(path, cause))?;
+    if about == About::of(study) {
+        return Ok(true);
+    }
+    Err(PartError::Taken {
+        path: path.to_owned(),
+    })
+}
+
 /// Puts parts together to a file of all runs, and makes a file of points of it. The order of the parts does not
 /// matter.
 ///
 /// # Errors
 /// A part cannot be read or is of another sweep, runs are missing or doubled, or a file cannot be written.
-pub fn merge(parts: &[PathBuf], runs_file: &Path, points_file: &Path) -> Result<(), PartError> {
+pub fn merge(
+    parts: &[PathBuf],
+    runs_file: &Path,
+    points_file: &Path,
+) -> Result<FailedRuns, PartError> {
     let mut read: Vec<(Part, &PathBuf)> = Vec::new();
     let mut whole: Option<(About, &PathBuf)> = None;
     for path in parts {
@@ -265,27 +337,50 @@ pub fn merge(parts: &[PathBuf], runs_file: &Path, points_file: &Path) -> Result<
     let (about, first) = whole.ok_or(PartError::None)?;
     read.sort_by_key(|(part, _)| (part.first, part.count));
     check_spans(read.iter().map(|(part, _)| part), about.runs)?;
-    let schema = schema_of(first).map_err(|cause| PartError::Read {
-        path: first.clone(),
-        cause,
-    })?;
+    let schema = schema_of(first).map_err(|cause| cannot_read(first, cause))?;
     let mut points = PointTable::of(&schema);
+    let mut failed = FailedRuns::default();
     written(runs_file, &about, Arc::clone(&schema), |file| {
         for (_, path) in &read {
-            let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
-            for batch in reader.with_batch_size(BATCH_ROWS).build()? {
-                let batch = batch?.with_schema(Arc::clone(&schema))?;
-                points.push(&batch)?;
-                file.take(&batch)?;
+            for rows in batches_of(path, &schema).map_err(|cause| cannot_read(path, cause))? {
+                let rows = rows.map_err(|cause| cannot_read(path, cause))?;
+                let pushed = points.push(&rows);
+                pushed.map_err(|cause| cannot_read(path, cause.into()))?;
+                failed.take(&rows);
+                file.take(&rows)?;
             }
         }
         Ok(())
     })?;
-    let rows = points.finish().map_err(|cause| PartError::Write {
-        path: points_file.to_owned(),
-        cause: cause.into(),
-    })?;
-    written(points_file, &about, rows.schema(), |file| file.take(&rows))
+    let rows = points.finish();
+    let rows = rows.map_err(|cause| cannot_write(points_file, cause.into()))?;
+    written(points_file, &about, rows.schema(), |file| file.take(&rows))?;
+    Ok(failed)
+}
+
+/// The rows of a file.
+fn batches_of(
+    path: &Path,
+    schema: &SchemaRef,
+) -> Result<impl Iterator<Item = Result<RecordBatch, ParquetError>>, ParquetError> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
+    let batches = reader.with_batch_size(BATCH_ROWS).build()?;
+    let schema = Arc::clone(schema);
+    Ok(batches.map(move |batch| Ok(batch?.with_schema(Arc::clone(&schema))?)))
+}
+
+fn cannot_read(path: &Path, cause: ParquetError) -> PartError {
+    PartError::Read {
+        path: path.to_owned(),
+        cause,
+    }
+}
+
+fn cannot_write(path: &Path, cause: ParquetError) -> PartError {
+    PartError::Write {
+        path: path.to_owned(),
+        cause,
+    }
 }
 
 /// Reads a file of runs or of points that Fulmar wrote.
@@ -296,16 +391,10 @@ pub fn read(path: &Path) -> Result<(SchemaRef, Vec<RecordBatch>), PartError> {
     let read = || -> Result<_, ParquetError> {
         About::read(path)?;
         let schema = schema_of(path)?;
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
-        let batches = reader.with_batch_size(BATCH_ROWS).build()?;
-        let batches = batches.map(|batch| batch?.with_schema(Arc::clone(&schema)));
-        let batches = batches.collect::<Result<_, _>>()?;
+        let batches = batches_of(path, &schema)?.collect::<Result<_, _>>()?;
         Ok((schema, batches))
     };
-    read().map_err(|cause| PartError::Read {
-        path: path.to_owned(),
-        cause,
-    })
+    read().map_err(|cause| cannot_read(path, cause))
 }
 
 fn check_spans<'a>(parts: impl Iterator<Item = &'a Part>, of: usize) -> Result<(), PartError> {
@@ -345,22 +434,32 @@ impl About {
     }
 }
 
-/// A file that is being written.
-struct Rows {
-    writer: ArrowWriter<NamedTempFile>,
+/// A file that is being written, beside its place.
+struct Rows<'a> {
+    place: &'a Path,
+    writer: ArrowWriter<File>,
     even: BatchCoalescer,
 }
 
-impl Rows {
-    fn take(&mut self, rows: &RecordBatch) -> Result<(), ParquetError> {
-        self.even.push_batch(rows.clone())?;
+impl Rows<'_> {
+    fn take(&mut self, rows: &RecordBatch) -> Result<(), PartError> {
+        let pushed = self.even.push_batch(rows.clone());
+        pushed.map_err(|cause| cannot_write(self.place, cause.into()))?;
         self.flush()
+            .map_err(|cause| cannot_write(self.place, cause))
     }
 
     fn flush(&mut self) -> Result<(), ParquetError> {
         while let Some(batch) = self.even.next_completed_batch() {
             self.writer.write(&batch)?;
         }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), ParquetError> {
+        self.even.finish_buffered_batch()?;
+        self.flush()?;
+        self.writer.into_inner()?.sync_all()?;
         Ok(())
     }
 }
@@ -371,19 +470,17 @@ fn schema_of(path: &Path) -> Result<SchemaRef, ParquetError> {
     Ok(Arc::new(Schema::new(builder.schema().fields().clone())))
 }
 
-/// Writes a file beside its place and moves it there.
+/// Writes a file beside its place, under a name that is the same each time, and moves it there.
 fn written(
     path: &Path,
     about: &About,
     schema: SchemaRef,
-    rows: impl FnOnce(&mut Rows) -> Result<(), ParquetError>,
+    rows: impl FnOnce(&mut Rows<'_>) -> Result<(), PartError>,
 ) -> Result<(), PartError> {
-    let write = || -> Result<(), ParquetError> {
-        let directory = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
-        let temporary = NamedTempFile::new_in(directory)?;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let open = || -> Result<Rows<'_>, ParquetError> {
         let text = serde_json::to_string(about).map_err(io::Error::from)?;
         let properties = WriterProperties::builder()
             .set_writer_version(WriterVersion::PARQUET_2_0)
@@ -392,19 +489,22 @@ fn written(
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .set_key_value_metadata(Some(vec![KeyValue::new(ABOUT.to_owned(), text)]))
             .build();
-        let writer = ArrowWriter::try_new(temporary, schema.clone(), Some(properties))?;
-        let even = BatchCoalescer::new(schema, BATCH_ROWS);
-        let mut file = Rows { writer, even };
-        rows(&mut file)?;
-        file.even.finish_buffered_batch()?;
-        file.flush()?;
-        let temporary = file.writer.into_inner()?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        let file = File::create(&beside)?;
+        Ok(Rows {
+            place: path,
+            writer: ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))?,
+            even: BatchCoalescer::new(schema, BATCH_ROWS),
+        })
     };
-    write().map_err(|cause| PartError::Write {
-        path: path.to_owned(),
-        cause,
+    let write = || {
+        let mut file = open().map_err(|cause| cannot_write(path, cause))?;
+        rows(&mut file)?;
+        let whole = file.finish();
+        let moved = whole.and_then(|()| Ok(fs::rename(&beside, path)?));
+        moved.map_err(|cause| cannot_write(path, cause))
+    };
+    write().inspect_err(|_| {
+        // What is left of it helps nobody.
+        let _ = fs::remove_file(&beside);
     })
 }

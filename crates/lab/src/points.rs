@@ -2,12 +2,11 @@
 
 use crate::measure::{MEASURES, MeasureColumn};
 use crate::runs::NAMES;
-use arrow_array::builder::Float64Builder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use arrow_select::concat::concat_batches;
+use arrow_select::concat::{concat, concat_batches};
 use fulmar_sim::measure::statistics::{Summary, summarise};
 use std::sync::Arc;
 
@@ -25,10 +24,12 @@ pub struct PointTable {
 }
 
 const COUNTED: [&str; 2] = ["n", "failed"];
+/// The rows that are kept one by one before they are put together: each has buffers of its own.
+const ROWS_APART_MAX: usize = 256;
 /// The places of columns of runs.
-const POINT: usize = 1;
-const SEED: usize = 3;
-const ERROR: usize = 5;
+pub(crate) const POINT: usize = 1;
+pub(crate) const SEED: usize = 3;
+pub(crate) const ERROR: usize = 5;
 
 impl PointTable {
     /// The table of the points of runs with these columns ([`RunTable::schema`](crate::RunTable::schema)),
@@ -101,20 +102,25 @@ impl PointTable {
         self.open.clear();
         let failed = runs.num_rows() - runs.column(ERROR).null_count();
         let count = |value: usize| -> ArrayRef { Arc::new(UInt64Array::from(vec![value as u64])) };
-        let first_of = |index: usize| runs.column(index).slice(0, 1);
-        let mut columns = vec![first_of(0), first_of(POINT), first_of(SEED)];
+        // Copied, for a slice would keep the runs.
+        let first_of = |index: usize| concat(&[&runs.column(index).slice(0, 1)]);
+        let mut columns = vec![first_of(0)?, first_of(POINT)?, first_of(SEED)?];
         columns.extend([count(runs.num_rows()), count(failed)]);
-        columns.extend((NAMES.len()..self.before_measures).map(first_of));
+        for index in NAMES.len()..self.before_measures {
+            columns.push(first_of(index)?);
+        }
         for column in &runs.columns()[self.before_measures..] {
             let Summary { mean, ci95, .. } = summary(column)?;
-            for value in [mean, ci95] {
-                let mut real = Float64Builder::new();
-                real.append_option(value);
-                columns.push(Arc::new(real.finish()));
-            }
+            let real =
+                |value: Option<f64>| -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
+            columns.extend([real(mean), real(ci95)]);
         }
         self.rows
             .push(RecordBatch::try_new(self.schema(), columns)?);
+        if self.rows.len() == ROWS_APART_MAX {
+            let together = concat_batches(&self.schema, &self.rows)?;
+            self.rows = vec![together];
+        }
         Ok(())
     }
 }

@@ -1,18 +1,18 @@
 //! Sweeps in parts: the whole is the same however it was cut, and what does not belong together is refused.
 
 use crate::tables::{EVERYTHING, study};
-use fulmar_lab::parts::merge;
-use fulmar_lab::{PartError, Study, SweepPart};
+use core::sync::atomic::Ordering;
+use fulmar_lab::parts::{is_whole, merge};
+use fulmar_lab::{FailedRuns, PartError, Study, SweepPart};
 use fulmar_sim::ExperimentProgress;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn made(study: &Study, parts: &[SweepPart], directory: &Path, build: &str) -> Vec<PathBuf> {
     let make = |(number, part): (usize, &SweepPart)| {
-        let runs = part.make(study, 1, &ExperimentProgress::default());
-        let runs = runs.expect("threads").expect("not cancelled");
         let path = directory.join(format!("{number}-of-{}-{build}.parquet", parts.len()));
-        part.write(study, build, &runs, &path).expect("written");
+        let written = part.write(study, build, &path, 1, &ExperimentProgress::default());
+        written.expect("written");
         path
     };
     parts.iter().enumerate().map(make).collect()
@@ -23,7 +23,8 @@ fn whole(parts: &[PathBuf], directory: &Path) -> Result<(Vec<u8>, Vec<u8>), Part
         directory.join("all.parquet"),
         directory.join("all-points.parquet"),
     ];
-    merge(parts, &files[0], &files[1])?;
+    let failed = merge(parts, &files[0], &files[1])?;
+    assert_eq!(failed, FailedRuns::default());
     let read = |path: &PathBuf| fs::read(path).expect("written");
     Ok((read(&files[0]), read(&files[1])))
 }
@@ -108,5 +109,36 @@ fn a_part_is_found_again_by_the_study_and_the_build_that_made_it() {
     assert_ne!(
         parts[0].content_name(&study, "b"),
         parts[1].content_name(&study, "b")
+    );
+}
+
+#[test]
+fn results_of_another_sweep_are_not_overwritten_and_a_cancelled_part_leaves_nothing() {
+    let study = study(EVERYTHING);
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().join("all.parquet");
+    assert!(!is_whole(&study, &place).expect("no file"));
+    let parts = made(&study, &SweepPart::all(&study, 9), directory.path(), "b");
+    whole(&parts, directory.path()).expect("complete");
+    assert!(is_whole(&study, &place).expect("ours"));
+    let other = self::study(&EVERYTHING.replace("50kB", "60kB"));
+    let refused = is_whole(&other, &place).expect_err("another's").to_string();
+    assert!(
+        refused.contains("all.parquet has the results of another sweep"),
+        "{refused}"
+    );
+    assert!(is_whole(&study, &parts[0]).is_err(), "a part is no whole");
+    let cancelled = ExperimentProgress::default();
+    cancelled.cancel.store(true, Ordering::Relaxed);
+    let path = directory.path().join("cancelled.parquet");
+    let part = &SweepPart::all(&study, 9)[0];
+    let ended = part.write(&study, "b", &path, 1, &cancelled);
+    assert!(matches!(ended, Err(PartError::Cancelled)), "{ended:?}");
+    let left = fs::read_dir(directory.path()).expect("a directory");
+    let names = left.map(|entry| entry.expect("an entry").file_name());
+    assert!(
+        names
+            .into_iter()
+            .all(|name| !name.to_string_lossy().contains("cancelled"))
     );
 }

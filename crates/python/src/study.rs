@@ -99,6 +99,11 @@ impl NativeStudy {
         SweepPart::found(&self.study, build, &path) == Some(part(first, count))
     }
 
+    /// Whether a file is the whole of this study; an error if it is something else.
+    fn is_whole(&self, path: PathBuf) -> PyResult<bool> {
+        parts::is_whole(&self.study, &path).map_err(|error| raised(&error))
+    }
+
     /// Makes runs and gives their table. `told` is called with the number of those that are over.
     #[pyo3(signature = (first, count, jobs, told=None))]
     fn make(
@@ -139,8 +144,7 @@ impl NativeStudy {
     ) -> PyResult<()> {
         let part = self.checked(first, count)?;
         let written = wait_for(py, told, |progress| {
-            let runs = part.make(&self.study, jobs, progress)?;
-            runs.map_or(Ok(()), |runs| part.write(&self.study, build, &runs, &path))
+            part.write(&self.study, build, &path, jobs, progress)
         })?;
         written.map_err(|error| raised(&error))
     }
@@ -182,6 +186,7 @@ pub(crate) fn merge(
     points: PathBuf,
 ) -> PyResult<()> {
     py.detach(|| parts::merge(&files, &runs, &points))
+        .map(drop)
         .map_err(|error| raised(&error))
 }
 

@@ -46,6 +46,10 @@ pub(crate) fn wait_for<T: Send>(
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
+        let done = progress.done.load(Ordering::Relaxed);
+        if let Some(told) = told.filter(|_| outcome.is_ok() && done != before) {
+            outcome = told.call1((done,)).map(drop);
+        }
         outcome.map(|()| made)
     })
 }

@@ -65,9 +65,11 @@ class Engines(unittest.TestCase):
 
             def kill_some(done, total):
                 if len(kills) < 5 and done > 3 * len(kills):
-                    kills.append(done)
-                    nannies = list(client.cluster.workers.values())
-                    os.kill(nannies[len(kills) % len(nannies)].pid, signal.SIGKILL)
+                    # One that starts again has no process yet.
+                    running = [nanny.pid for nanny in client.cluster.workers.values() if nanny.pid]
+                    if running:
+                        kills.append(done)
+                        os.kill(running[len(kills) % len(running)], signal.SIGKILL)
 
             self.assert_same("dask killed", on=client, part_runs=1, progress=kill_some)
             self.assertEqual(len(kills), 5)
@@ -158,6 +160,15 @@ class Engines(unittest.TestCase):
         with self.assertRaisesRegex(lab.SweepError, "no disk"):
             lab.sweep(link(), LOSSES, runs=1, on=failing)
         self.assertEqual(len(failing.abandoned), 3)
+
+    def test_a_file_that_is_there_is_kept(self):
+        out = self.place("kept")
+        lab.sweep(link(), LOSSES, runs=1, out=out)
+        before = out.stat().st_mtime_ns
+        lab.sweep(link(), LOSSES, runs=1, out=out)
+        self.assertEqual(out.stat().st_mtime_ns, before, "all runs were there")
+        with self.assertRaisesRegex(lab.SweepError, "results of another sweep"):
+            lab.sweep(link(), LOSSES, runs=2, out=out)
 
     def test_what_is_no_engine_is_refused(self):
         with self.assertRaisesRegex(TypeError, 'give "local", "ray"'):

@@ -1,7 +1,7 @@
 //! `fulmar merge PART... --out FILE`: the shards of a sweep put together.
 
 use super::overwrite;
-use super::sim::parquet::points_file;
+use super::sim::parquet::{points_file, told};
 use crate::exit::{Exit, Failure, OrExit};
 use fulmar_lab::parts::{PartError, merge};
 use std::path::PathBuf;
@@ -41,12 +41,12 @@ pub(crate) fn run(args: &MergeArgs) -> Result<Exit, Failure> {
         Err(PartError::Write { .. }) => Exit::Device,
         _ => Exit::Usage,
     };
-    merged.or_exit(exit)?;
+    let failed = merged.or_exit(exit)?;
     eprintln!(
         "fulmar: {} parts are in {}, their means in {}",
         args.parts.len(),
         args.out.display(),
         points.display()
     );
-    Ok(Exit::Done)
+    Ok(told(&failed))
 }

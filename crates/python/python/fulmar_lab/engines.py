@@ -24,7 +24,7 @@ class Task(NamedTuple):
 
 
 class Engine(Protocol):
-    """What makes parts elsewhere. Parts may come in any order; a lost one is asked for again."""
+    """What makes parts elsewhere. Parts may come in any order; what an engine loses it makes again itself."""
 
     @property
     def slots(self) -> int:
@@ -86,7 +86,8 @@ class ExecutorEngine:
 
 
 class DaskEngine:
-    """A ``dask.distributed.Client``. A task whose worker is lost goes to another one, as often as need be."""
+    """A ``dask.distributed.Client``. A task whose worker is lost goes to another one, as often as the scheduler's
+    ``allowed-failures`` says (3)."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

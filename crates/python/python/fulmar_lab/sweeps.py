@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from .table import Table
 
 #: A sweep is cut into so many parts at least, if it has as many runs, and no part has more runs than the second figure.
 _PARTS = 64
+_RUNS_PER_THREAD = 4
 _PART_RUNS_MAX = 4096
 
 
@@ -76,14 +78,15 @@ def sweep(
             :class:`Engine` of your own.
         jobs: Threads where ``on="local"``; 0 is one for each core.
         out: The Parquet file of the runs; that of the points lies beside it. Without it both are in a directory that
-            goes with the results.
+            goes with the results. Where it has all runs already, none is made.
         part_runs: Runs that are made as one task. Without it a sweep is cut into 64 tasks, of 4,096 runs at most.
         progress: ``True`` for a bar (tqdm), or a function that is called with the runs done and all runs. Without it a
             bar is drawn where a person looks.
 
     Raises:
         ScenarioError: The scenario or the grid is wrong.
-        SweepError: A worker has another build of the package, or a part cannot be read.
+        SweepError: A worker has another build of the package or other traces, a part cannot be read, or ``out`` has the
+            results of another sweep.
         OSError: The files cannot be written.
         KeyboardInterrupt: Ctrl-C; what was made is kept.
     """
@@ -102,24 +105,28 @@ def sweep(
     path = results.path
     if path.suffix != ".parquet":
         raise ValueError(f"out={str(out)!r}: name a file that ends in .parquet")
+    if part_runs is not None and part_runs < 1:
+        raise ValueError(f"part_runs={part_runs}: at least one run")
+    if study.is_whole(path) and _points_file(path).exists():
+        return results
+    engine = engine_of(on)
+    # A thread of this process has several runs of a part, which waits for its slowest; a task elsewhere has one core.
+    least = _RUNS_PER_THREAD * (jobs or os.cpu_count() or 1) if engine is None else 1
+    count = part_runs or min(max(-(-study.runs // _PARTS), least), _PART_RUNS_MAX)
     directory = path.with_name(path.name + ".parts")
     directory.mkdir(parents=True, exist_ok=True)
-    count = part_runs or min(max(-(-study.runs // _PARTS), 1), _PART_RUNS_MAX)
-    if count < 1:
-        raise ValueError(f"part_runs={part_runs}: at least one run")
     spans = [(first, min(count, study.runs - first)) for first in range(0, study.runs, count)]
     files = {span: directory / f"{study.part_name(*span, build())}.parquet" for span in spans}
     missing = [span for span in spans if not study.has_part(*span, build(), files[span])]
     told = _Progress(progress, study.runs)
     try:
         told.add(study.runs - sum(count for _, count in missing))
-        engine = engine_of(on)
         if engine is None:
             for first, count in missing:
                 study.write_part(first, count, jobs, build(), files[first, count], told.of_part())
         else:
             tasks = {span: Task(scenario._asked(grid), *span, build()) for span in missing}
-            _elsewhere(engine, tasks, files, told)
+            _elsewhere(engine, study, tasks, files, told)
     finally:
         told.close()
     _native.merge(list(files.values()), path, _points_file(path))
@@ -132,14 +139,17 @@ def sweep(
     return results
 
 
-def _elsewhere(engine: Engine, tasks: dict[tuple[int, int], Task], files: dict[tuple[int, int], Path], told: _Progress) -> None:
+def _elsewhere(
+    engine: Engine, study: _native.NativeStudy, tasks: dict[tuple[int, int], Task], files: dict[tuple[int, int], Path], told: _Progress
+) -> None:
     """Makes the parts on an engine, with no more of them under way than keep it busy: a scheduler that holds a million
     tasks is slow, and what waits here costs nothing."""
     waiting = iter(tasks.items())
     under_way: dict[Any, tuple[int, int]] = {}
     try:
         while True:
-            while len(under_way) < 2 * engine.slots and (following := next(waiting, None)):
+            wanted = 2 * engine.slots
+            while len(under_way) < wanted and (following := next(waiting, None)):
                 span, task = following
                 under_way[engine.submit(task)] = span
             if not under_way:
@@ -149,6 +159,9 @@ def _elsewhere(engine: Engine, tasks: dict[tuple[int, int], Task], files: dict[t
                 # Written beside its place and moved there, so that a killed client leaves no half of a part.
                 beside = files[span].with_suffix(".new")
                 beside.write_bytes(octets)
+                if not study.has_part(*span, build(), beside):
+                    beside.unlink()
+                    raise _native.SweepError(f"a worker made other runs than {span[0]} to {sum(span) - 1}: has it other traces than this machine?")
                 beside.replace(files[span])
                 told.add(span[1])
     finally:

@@ -10,15 +10,15 @@ use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use core::str::FromStr;
 use core::sync::atomic::Ordering;
-use fulmar_lab::parts::merge;
-use fulmar_lab::{Study, SweepPart};
-use fulmar_sim::RunRecord;
+use fulmar_lab::parts::{is_whole, merge};
+use fulmar_lab::{FailedRuns, PartError, Study, SweepPart};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A sweep is cut into so many parts, so that little is lost when it is killed; no part has more runs than
-/// [`PART_RUNS_MAX`], which bounds the memory.
+/// A sweep is cut into so many parts, so that little is lost when it is killed; but each has several runs for each
+/// thread, since a part waits for its slowest, and none has more than [`PART_RUNS_MAX`], which bounds the memory.
 const PARTS: usize = 64;
+const RUNS_PER_THREAD: usize = 4;
 const PART_RUNS_MAX: usize = 4_096;
 
 /// Shard `number` of `of`.
@@ -68,7 +68,18 @@ pub(super) fn sweep(
         return make_shard(out, study, shard, &build, args, signals);
     }
     let total = study.experiment.run_count();
-    let parts = SweepPart::all(study, total.div_ceil(PARTS).clamp(1, PART_RUNS_MAX));
+    if is_whole(study, out).or_exit(Exit::Usage)? && points_file(out).exists() {
+        let shown = out.display();
+        eprintln!("fulmar: all {total} runs are in {shown} already; remove it to make them again");
+        return Ok(Exit::Done);
+    }
+    let threads = match args.workers.jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
+    let least = RUNS_PER_THREAD.saturating_mul(threads);
+    let count = total.div_ceil(PARTS).max(least).min(PART_RUNS_MAX);
+    let parts = SweepPart::all(study, count);
     let directory = PathBuf::from(format!("{}.parts", out.display()));
     fs::create_dir_all(&directory)
         .with_context(|| format!("--out: cannot make the directory {}", directory.display()))
@@ -89,7 +100,6 @@ pub(super) fn sweep(
         let shown = directory.display();
         eprintln!("fulmar: {there} of {total} runs are in {shown} already");
     }
-    let mut failed = Failed::default();
     watch(&Total::runs([experiment]), &progress, || {
         for part in &parts {
             if is_there(&part) {
@@ -104,13 +114,10 @@ pub(super) fn sweep(
                 }
                 continue;
             }
-            let made = part.make(study, args.workers.jobs, &progress);
-            let Some(runs) = made.or_exit(Exit::Device)? else {
-                break;
-            };
-            failed.take(&runs);
-            part.write(study, &build, &runs, &file(part))
-                .or_exit(Exit::Device)?;
+            match part.write(study, &build, &file(part), args.workers.jobs, &progress) {
+                Err(PartError::Cancelled) => break,
+                written => written.or_exit(Exit::Device)?,
+            }
         }
         Ok::<(), Failure>(())
     })??;
@@ -128,7 +135,7 @@ pub(super) fn sweep(
     }
     let files: Vec<PathBuf> = parts.iter().map(file).collect();
     let points = points_file(out);
-    merge(&files, out, &points).or_exit(Exit::Device)?;
+    let failed = merge(&files, out, &points).or_exit(Exit::Device)?;
     for file in &files {
         fs::remove_file(file)
             .with_context(|| format!("--out: cannot remove {}", file.display()))
@@ -141,7 +148,7 @@ pub(super) fn sweep(
         out.display(),
         points.display()
     );
-    Ok(failed.told())
+    Ok(told(&failed))
 }
 
 fn make_shard(
@@ -166,51 +173,28 @@ fn make_shard(
     let own = indices.skip(part.runs.start).take(part.runs.len());
     let cost = own.map(|index| study.experiment.cost(index.point));
     let cost = cost.fold(0, u64::saturating_add);
-    let made = watch(
-        &Total::of("runs", part.runs.len() as u64, cost),
-        &progress,
-        || part.make(study, args.workers.jobs, &progress),
-    )?;
-    let Some(runs) = made.or_exit(Exit::Device)? else {
+    let count = part.runs.len();
+    let total_cost = Total::of("runs", count as u64, cost);
+    let written = watch(&total_cost, &progress, || {
+        part.write(study, build, out, args.workers.jobs, &progress)
+    })?;
+    if let Err(PartError::Cancelled) = written {
         eprintln!("fulmar: interrupted; nothing was written, since a shard is written as a whole");
         return Ok(signals.exit().unwrap_or(Exit::Failed));
+    }
+    written.or_exit(Exit::Device)?;
+    let shown = out.display();
+    eprintln!("fulmar: {count} of {total} runs, shard {number} of {of}, are in {shown}");
+    Ok(Exit::Done)
+}
+
+/// Says which runs broke a promise, if some did.
+pub(crate) fn told(failed: &FailedRuns) -> Exit {
+    let Some((point, seed, error)) = &failed.first else {
+        return Exit::Done;
     };
-    part.write(study, build, &runs, out).or_exit(Exit::Device)?;
-    let count = runs.len();
-    eprintln!(
-        "fulmar: {count} of {total} runs, shard {number} of {of}, are in {}",
-        out.display()
-    );
-    let mut failed = Failed::default();
-    failed.take(&runs);
-    Ok(failed.told())
-}
-
-/// The runs that broke a promise.
-#[derive(Debug, Default)]
-struct Failed {
-    count: usize,
-    first: Option<(usize, u64, String)>,
-}
-
-impl Failed {
-    fn take(&mut self, runs: &[RunRecord]) {
-        for run in runs {
-            if let Some(error) = &run.error {
-                self.count += 1;
-                let first = || (run.point, run.seed, error.clone());
-                self.first.get_or_insert_with(first);
-            }
-        }
-    }
-
-    fn told(&self) -> Exit {
-        let Some((point, seed, error)) = &self.first else {
-            return Exit::Done;
-        };
-        tell_of_failures(self.count, *point, *seed, error);
-        Exit::Failed
-    }
+    tell_of_failures(failed.count, *point, *seed, error);
+    Exit::Failed
 }
 
 #[cfg(test)]

@@ -38,11 +38,13 @@ impl Round {
         let [Some(first), Some(second)] = self.thirds else {
             return false;
         };
-        let between = |from: Point, to: Point| {
-            let sent = (to.sent.octets - from.sent.octets) as f64;
-            to.arrived.saturating_sub(from.arrived) as f64 / sent.max(1.0)
+        // One report may tell of more than a third; of a third without octets nothing is known.
+        let is_below = |from: Point, to: Point| {
+            let sent = to.sent.octets.saturating_sub(from.sent.octets) as f64;
+            let arrived = to.arrived.saturating_sub(from.arrived) as f64;
+            sent > 0.0 && arrived < share * sent
         };
-        between(first, second) < share && between(second, self.window.last) < share
+        is_below(first, second) && is_below(second, self.window.last)
     }
 }
 
@@ -82,5 +84,25 @@ mod tests {
             assert!(burst.window.arrived() < 0.5 * burst.window.sent());
             assert!(!burst.stays_below(0.5), "{from}");
         }
+    }
+
+    #[test]
+    fn a_report_that_ends_the_round_with_its_second_third_says_nothing_of_the_last() {
+        let arrive = (0..9).chain(69..);
+        let whole = round_of(arrive);
+        let mut round = Round::begin(whole.window.first);
+        // Nine arrive, and one report tells of all behind a burst.
+        let ninth = Point {
+            arrived: 1_500 * 9,
+            sent: Sent {
+                number: 8,
+                octets: 1_500 * 9,
+                at: Instant::START,
+            },
+            ..whole.window.last
+        };
+        round.add(ninth, 1_500.0);
+        round.add(whole.window.last, 1_500.0);
+        assert!(!round.stays_below(0.5));
     }
 }
