@@ -73,13 +73,7 @@ pub(super) fn sweep(
         eprintln!("fulmar: all {total} runs are in {shown} already; remove it to make them again");
         return Ok(Exit::Done);
     }
-    let threads = match args.workers.jobs {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        jobs => jobs,
-    };
-    let least = RUNS_PER_THREAD.saturating_mul(threads);
-    let count = total.div_ceil(PARTS).max(least).min(PART_RUNS_MAX);
-    let parts = SweepPart::all(study, count);
+    let parts = SweepPart::all(study, part_runs(total, args.workers.jobs));
     let directory = PathBuf::from(format!("{}.parts", out.display()));
     fs::create_dir_all(&directory)
         .with_context(|| format!("--out: cannot make the directory {}", directory.display()))
@@ -149,6 +143,16 @@ pub(super) fn sweep(
         points.display()
     );
     Ok(told(&failed))
+}
+
+/// The runs of a part, of so many in all, on `jobs` threads (0: one for each core).
+fn part_runs(total: usize, jobs: usize) -> usize {
+    let threads = match jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
+    let least = RUNS_PER_THREAD.saturating_mul(threads);
+    total.div_ceil(PARTS).max(least).min(PART_RUNS_MAX)
 }
 
 fn make_shard(
