@@ -15,12 +15,11 @@
 //! errors:
 //!
 //! ```text
-//! lasting = (E' + 1/2) / (N' + 5 10^6)             recent = (E + p) / (N + p / lasting)
+//! lasting = (E' + 1/2) / (N' + 5 10^6 / (1 + E')^2)             recent = (E + p) / (N + p / lasting)
 //! ```
 //!
-//! The lasting memory passes while packets come: silence says nothing of the link. In a flow of small packets five million
-//! bits outweigh all that is seen, and the estimate is too low by several times. With a prior that errors weaken it would not
-//! be; then a session that asks with probes whether damage arrives chooses by them too late.
+//! So where nothing was wrong yet the lasting rate begins at 10^-7, and a few errors suffice for it to be E' / N', however
+//! small the packets are. The lasting memory passes while packets come: silence says nothing of the link.
 //!
 //! A change of the rate that is out of proportion ends the memory at once, in both directions. One sign is so many
 //! bits without an error that the recent rate would give them with probability e^-7. The other is so many errors in
@@ -46,8 +45,8 @@ pub enum SeenErrors {
 
 /// The ratio of the lasting memory to the recent one.
 const LASTING: u32 = 64;
-/// The weight, in errors, of the rate at which the lasting rate begins: half an error in 5 10^6 bits is 10^-7, at
-/// which no parity pays.
+/// The rate at which the lasting rate begins: half an error in 5 10^6 bits is 10^-7, at which no parity pays. Each error
+/// that is seen makes these bits count less.
 const PRIOR_ERRORS: f64 = 0.5;
 const PRIOR_BITS: f64 = 5e6;
 /// The improbability of the evidence from which on the rate counts as changed, as a natural
@@ -170,7 +169,8 @@ impl BerEstimator {
 
     fn lasting_value(&self) -> f64 {
         let Tally { errors, bits } = self.lasting;
-        ((errors + PRIOR_ERRORS) / (bits + PRIOR_BITS)).min(RATE_MAX)
+        let prior_bits = PRIOR_BITS / ((1.0 + errors) * (1.0 + errors));
+        ((errors + PRIOR_ERRORS) / (bits + prior_bits)).min(RATE_MAX)
     }
 
     /// The rate from the errors that were counted.
@@ -449,6 +449,35 @@ mod tests {
         feed.estimator.on_packet(later, 60, SeenErrors::Counted(0));
         let ratio = feed.estimator.lasting().value() / before;
         assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+    }
+
+    #[test]
+    fn a_flow_of_small_packets_finds_the_same_rate_as_one_of_full_ones() {
+        for (truth, seed) in [1e-3, 3e-4, 1e-4].into_iter().flat_map(|rate| {
+            let seeds = 0..8;
+            seeds.map(move |seed| (rate, seed))
+        }) {
+            // A packet each quarter of a second, as a session's memory is for: eight of them.
+            let pause = Duration::from_millis(250);
+            let mut estimator = BerEstimator::new(pause * 8);
+            let mut rng = Rng::from_seed(seed);
+            let mut now = Instant::START;
+            let mut sum = 0.0;
+            for place in 0..2_000 {
+                now += pause;
+                let wrong = (0..8 * 57).filter(|_| rng.chance(truth)).count();
+                let errors = match u32::try_from(wrong).unwrap() {
+                    0 => SeenErrors::Counted(0),
+                    _ => SeenErrors::AtLeast(1),
+                };
+                estimator.on_packet(now, 57, errors);
+                if place >= 1_000 {
+                    sum += estimator.lasting().value() / 1_000.0;
+                }
+            }
+            let ratio = sum / truth;
+            assert!((0.5..2.0).contains(&ratio), "{truth} {seed}: {ratio}");
+        }
     }
 
     #[test]
