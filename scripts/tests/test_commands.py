@@ -54,6 +54,8 @@ STATIC = "scripts/tests/static/test_static.py:test_its_image_runs_as_its_user_re
 # Commands that are not run here, and who runs them: a test (file:name), a verb, or somebody by hand. Their words are compared all the same.
 ELSEWHERE = {
     "make test": "make test",
+    "make wheel": "scripts/tests/test_lab.py:test_its_own_tests_pass",
+    "pip install target/wheels/fulmar_lab-*.whl": "scripts/tests/test_lab.py:test_its_own_tests_pass",
     "make package": PACKAGE,
     "make static": "make static",
     "buildah build --format docker --tag fulmar --file packaging/container/Containerfile target/static": STATIC,
