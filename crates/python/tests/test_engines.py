@@ -104,9 +104,13 @@ class Engines(unittest.TestCase):
 
     def test_ctrl_c_ends_a_sweep_at_once(self):
         program = textwrap.dedent("""
+            import signal
+
             import fulmar_lab as lab
             from links import link
 
+            # Whoever started the tests may have had it ignored.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             print("begun", flush=True)
             lab.sweep(link().with_({"flow.bytes": "1GB", "run.duration": "5000s"}), runs=4, progress=False)
         """)

@@ -89,7 +89,8 @@ class Table:
 
     def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame`` (``pip install 'fulmar-lab[tables]'``)."""
-        return self.to_pyarrow().to_pandas()
+        frame: pandas.DataFrame = self.to_pyarrow().to_pandas()
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         """A ``polars.DataFrame`` (``pip install 'fulmar-lab[polars]'``)."""
