@@ -76,7 +76,7 @@ pub enum PartError {
         path: PathBuf,
         /// The file that it was held against.
         first: PathBuf,
-        /// What differs.
+        /// The thing that differs.
         what: &'static str,
     },
     /// Runs are in no part, or in two.
@@ -114,9 +114,9 @@ struct About {
     seed: u64,
     runs: usize,
     points: usize,
-    /// What the scenario says at the first point; where others differ, a column says in what.
+    /// The parameters of the first point; where others differ, a column says in what.
     parameters: BTreeMap<String, String>,
-    /// Of a part alone: the runs that it has, and the build that made it.
+    /// The runs that it has and the build that made it, if it is a part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     part: Option<Part>,
 }

@@ -126,13 +126,7 @@ impl Experiment {
             tasks
                 .par_iter()
                 .with_max_len(1)
-                .map(|&RunIndex { point, run }| {
-                    let record = (!progress.cancel.load(Ordering::Relaxed))
-                        .then(|| self.one(point, run, &progress.cancel))
-                        .flatten();
-                    progress.advance(self.cost(point));
-                    record
-                })
+                .map(|&index| self.counted(index, progress))
                 .collect()
         });
         let mut records = records.into_iter();
@@ -195,13 +189,7 @@ impl Experiment {
             let made = tasks
                 .par_iter()
                 .with_max_len(1)
-                .map(|&RunIndex { point, run }| {
-                    let record = (!progress.cancel.load(Ordering::Relaxed))
-                        .then(|| self.one(point, run, &progress.cancel))
-                        .flatten();
-                    progress.advance(self.cost(point));
-                    record
-                });
+                .map(|&index| self.counted(index, progress));
             made.collect()
         });
         Ok(records.into_iter().map_while(|record| record).collect())
@@ -251,6 +239,15 @@ impl Experiment {
         };
         World::observed_by(&point.plan, seed, &self.options, observers)
             .expect("reading a plan checks every channel's settings")
+    }
+
+    /// One run, counted in the progress; `None` if it was cut off.
+    fn counted(&self, index: RunIndex, progress: &ExperimentProgress) -> Option<RunRecord> {
+        let RunIndex { point, run } = index;
+        let is_wanted = !progress.cancel.load(Ordering::Relaxed);
+        let record = is_wanted.then(|| self.one(point, run, &progress.cancel));
+        progress.advance(self.cost(point));
+        record.flatten()
     }
 
     /// One run; `None` if it was cut off.

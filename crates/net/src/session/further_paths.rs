@@ -39,7 +39,7 @@ pub const FURTHER_PATHS_MAX: usize = PathSlot::COUNT - 1;
 /// little.
 pub(super) const DOWN_AFTER_MIN: Duration = Duration::from_millis(150);
 
-/// What the user says of a further path to a peer.
+/// The terms on which the user has a further path to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathTerms {
     /// The rate that it carries, if it is not to be found.
@@ -54,7 +54,7 @@ pub(super) struct FurtherPath {
     pub(super) path: PathId,
     /// Whether the user named it; others were learned from what came there.
     is_named: bool,
-    /// What the user, or the peer, says of it.
+    /// Its terms, as the user or the peer says them.
     pub(super) terms: PathTerms,
     pub(super) liveness: Liveness,
     /// The path acks either way: arrivals that the peer counts in its place, and departures in this one.

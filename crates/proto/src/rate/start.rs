@@ -39,7 +39,7 @@ const CUT_SHARE: f64 = 0.25;
 const CUT_SENT: f64 = 32.0;
 /// And the part of it below which less is sent, where it stays below through the round: a policer drops evenly.
 const STAYS_CUT: f64 = 0.7;
-/// What arrives of a faster round, as a multiple of what arrived of the slowest, up to which no more is carried; and the share of
+/// The arrivals of a faster round, as a multiple of those of the slowest, up to which no more is carried; and the share of
 /// the slowest below which that one was too fast as well.
 const FLAT: f64 = 1.15;
 const FLAT_SHARE: f64 = 0.7;
@@ -47,6 +47,8 @@ const FLAT_SHARE: f64 = 0.7;
 const LOWERED_MAX: u32 = 3;
 const ABOVE_ARRIVING: f64 = 1.5;
 const GROWTH_LOWERED: f64 = 2.0;
+/// Rounds that are mostly one pause of the path and are passed over for it.
+const PAUSED_MAX: u32 = 3;
 /// A round is faster than another one from this multiple of its rate on.
 const FASTER: f64 = 1.3;
 /// Reports that a round needs.
@@ -132,6 +134,8 @@ pub(super) struct Start {
     pub(super) slowest: Option<Shares>,
     /// The shares of the last round.
     pub(super) newest: Option<Shares>,
+    /// Rounds that were passed over since the path held what was sent.
+    paused: u32,
     /// Times that the rate was lowered.
     lowered: u32,
 }
@@ -154,6 +158,7 @@ impl Start {
             proof: Proof::Open,
             slowest: None,
             newest: None,
+            paused: 0,
             lowered: 0,
         }
     }
@@ -295,7 +300,8 @@ impl Start {
         let poor = (datagrams >= POOR_SENT && share < POOR)
             || (datagrams >= CUT_SENT && share < CUT_SHARE * of_train);
         // Whether a path that was silent had a queue or held what came shows in what comes next.
-        let ends = long || ((queued || poor) && !round.is_mostly_pause());
+        let may_stall = round.is_mostly_pause() && self.paused < PAUSED_MAX;
+        let ends = long || ((queued || poor) && !may_stall);
         if round.reports < REPORTS_MIN || !ends {
             return Step::At(self.rate);
         }
@@ -393,9 +399,13 @@ impl Start {
         let is_used = core::mem::replace(&mut self.busy, true)
             || round.sent_rate() >= USED * self.rate
             || (queued && round.passed_rate() < OVERLOADED * round.sent_rate());
-        if !is_used || round.is_mostly_pause() {
-            // Whoever has little to send learns little, and a path that stalls says nothing of its rate. The rate stays for
-            // when there is more.
+        if round.is_mostly_pause() && self.paused < PAUSED_MAX {
+            // A path that stalls says nothing of its rate; one whose every round has a pause delivers by the clock.
+            self.paused += 1;
+            return Step::At(self.rate);
+        }
+        if !is_used {
+            // Whoever has little to send learns little. The rate stays for when there is more.
             return Step::At(self.rate);
         }
         let shares = Shares {

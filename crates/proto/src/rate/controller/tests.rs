@@ -19,6 +19,8 @@ struct Pipe {
     /// The number of times that each octet which arrives is told of.
     told: u64,
     reports: VecDeque<(Instant, ArrivalReport)>,
+    /// The time between two moments at which the link delivers what it holds, if it does so by the clock.
+    frame: Option<Duration>,
 }
 
 impl Pipe {
@@ -31,7 +33,18 @@ impl Pipe {
             octets: 0,
             told: 1,
             reports: VecDeque::new(),
+            frame: None,
         }
+    }
+
+    /// The time at which what passed the link is handed on.
+    fn delivered_at(&self) -> Instant {
+        let Some(frame) = self.frame else {
+            return self.free_at;
+        };
+        let passed = self.free_at.saturating_since(Instant::START);
+        let frames = passed.as_nanos().div_ceil(frame.as_nanos());
+        Instant::START + frame * u32::try_from(frames).expect("a short test")
     }
 
     /// Sends until `end`, always with something to send.
@@ -61,12 +74,13 @@ impl Pipe {
             self.octets += PACKET.0;
             let report = ArrivalReport {
                 newest: self.next,
-                arrived_at: self.free_at.saturating_since(Instant::START) + delay / 2,
+                arrived_at: self.delivered_at().saturating_since(Instant::START) + delay / 2,
                 hold: Duration::ZERO,
                 octets: ByteCount(self.told * self.octets),
                 marked: 0,
             };
-            self.reports.push_back((self.free_at + delay, report));
+            self.reports
+                .push_back((self.delivered_at() + delay, report));
             self.next += 1;
             self.now += pace;
         }
@@ -120,6 +134,24 @@ fn what_carries_no_octets_says_nothing_of_the_share_that_arrives() {
     assert!(!pipe.controller.share.is_nan(), "an unknown share");
     pipe.run(pipe.now + Duration::from_secs(2), spacing, delay);
     assert!(pipe.rate() > 0.9 * rate, "{} {rate}", pipe.rate());
+}
+
+#[test]
+fn a_link_that_delivers_by_the_clock_is_found_all_the_same() {
+    // Frames of five round trips are too long: there it finds a tenth.
+    for (frame, least) in [(20, 0.85), (50, 0.85), (100, 0.7)] {
+        let mut pipe = Pipe::new(RateConfig::default());
+        pipe.frame = Some(Duration::from_millis(frame));
+        let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+        pipe.run(at(20_000), spacing, delay);
+        let before = pipe.octets;
+        pipe.run(at(30_000), spacing, delay);
+        let sent = (pipe.octets - before) as f64 * 8.0 / 10.0 / 10e6;
+        assert!(
+            (least..1.1).contains(&sent),
+            "{sent} of the link, frames of {frame} ms"
+        );
+    }
 }
 
 #[test]
