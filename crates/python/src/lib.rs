@@ -1,6 +1,9 @@
-//! The native half of the Python package `fulmar_lab`: studies, their parts, and tables that Arrow's consumers
-//! read without a copy. The Python half (crates/python/python) is what users see.
+//! The native half of the Python package `fulmar_lab`: studies, their parts, tables that Arrow's consumers read
+//! without a copy, the codes of the protocols, and what a link can carry. The Python half (crates/python/python) is
+//! what users see.
 
+mod codes;
+mod links;
 mod study;
 mod table;
 mod waiting;
@@ -10,6 +13,12 @@ use pyo3::prelude::*;
 /// The module `fulmar_lab._native`.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::codes::{
+        FecError, NativeWindow, append_parity, correct, decode_block, encode_block, encode_window,
+    };
+    #[pymodule_export]
+    use crate::links::{fit, plan};
     #[pymodule_export]
     use crate::study::{NativeStudy, ScenarioError, SweepError, merge, read_table};
     #[pymodule_export]

@@ -4,17 +4,14 @@ use super::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::table::{Columns, HEAVIEST, Listing};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::ValueEnum;
-use fulmar_trace::fit::{Fit, Fitted, Goodness, Parameter, fit};
-use fulmar_trace::{
-    CaptureOptions, CapturedProtocol, Losses, SequenceOptions, TableContent, is_capture,
-    read_capture, read_table,
-};
-use serde::Serialize;
+use fulmar_lab::fitting::{FittedRecording, FittingOptions, LEVEL, read_losses};
+use fulmar_trace::fit::{Fit, Fitted, Goodness, Parameter};
+use fulmar_trace::{CaptureOptions, CapturedProtocol, Losses, SequenceOptions};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -31,9 +28,6 @@ Examples:
 
 Methods, columns and limits: docs/models/fit.md.
 ";
-
-/// The level of the test below which a model is not believed.
-const LEVEL: f64 = 0.01;
 
 /// The arguments of `fulmar fit`.
 #[derive(clap::Args, Debug)]
@@ -86,21 +80,6 @@ fn ssrc(text: &str) -> Result<u32, String> {
     number.map_err(|_| "write it as 0x1234abcd or as a decimal number".to_owned())
 }
 
-/// The record of `--json`.
-#[derive(Serialize)]
-struct Record<'a> {
-    #[serde(rename = "record")]
-    kind: &'static str,
-    schema: u32,
-    file: &'a str,
-    /// The chosen model as a scenario writes it.
-    loss: &'a str,
-    /// Whether the chosen model passes its test at one per cent; null if it cannot be tested.
-    believable: Option<bool>,
-    #[serde(flatten)]
-    fit: &'a Fit,
-}
-
 /// Fits and prints.
 ///
 /// # Errors
@@ -111,7 +90,8 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Failure> {
         overwrite::refuse("--trace", path, &args.file)?;
     }
     let losses = read(args, &name)?;
-    let fit = fit(&losses);
+    let fitted = FittedRecording::of(&name, &losses);
+    let fit = &fitted.fit;
     if let Some(path) = &args.trace {
         write_trace(path, &losses).or_exit(Exit::Device)?;
         eprintln!(
@@ -122,17 +102,10 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Failure> {
     }
     let best = fit.best().context("every recording has a mean loss")?;
     if args.json {
-        output::record(&Record {
-            kind: "fit",
-            schema: 1,
-            file: &name,
-            loss: &best.loss,
-            believable: fit.is_believable(LEVEL),
-            fit: &fit,
-        })?;
+        output::record(&fitted)?;
     } else {
-        let table = table(&fit).chosen(&args.columns)?;
-        output::line(text(&fit, best, &name, &table)?.trim_end())?;
+        let table = table(fit).chosen(&args.columns)?;
+        output::line(text(fit, best, &name, &table)?.trim_end())?;
     }
     Ok(Exit::Done)
 }
@@ -147,48 +120,26 @@ fn read(args: &FitArgs, name: &str) -> Result<Losses, Failure> {
                 .or_exit(Exit::Usage)?,
         )
     };
-    let mut source = BufReader::new(source);
-    let head = source.fill_buf();
-    let head = head
-        .with_context(|| format!("cannot read {name}"))
-        .or_exit(Exit::Usage)?;
-    let is_capture = is_capture(head);
-    let refused = |problem: &str| Err(anyhow!("{name}: {problem}")).or_exit(Exit::Usage);
-    match (is_capture, args.port) {
-        (true, None) => {
-            refused("is a capture; say which flow: --port, the UDP port it was sent to")
-        }
-        (false, Some(_)) => refused("is no capture, pcap or pcapng; leave --port out"),
-        (true, Some(port)) => {
-            let options = CaptureOptions {
-                port,
-                protocol: match args.protocol {
-                    ProtocolArg::Rtp => CapturedProtocol::Rtp,
-                    ProtocolArg::Aerotp => CapturedProtocol::Aerotp,
-                },
-                source: args.ssrc,
-                window: args.window,
-            };
-            let captured = read_capture(name, source, options).or_exit(Exit::Usage)?;
-            if let Some(cut) = captured.cut {
-                eprintln!("fulmar: warning: {name}: {cut}; a later packet is missing, not lost");
-            }
-            Ok(captured.losses)
-        }
-        (false, None) => {
-            let options = SequenceOptions {
-                bits: args.wrap,
-                window: args.window,
-            };
-            match read_table(name, source, options).or_exit(Exit::Usage)? {
-                TableContent::Packets(losses) => Ok(losses),
-                TableContent::Time(_) => refused(
-                    "is a loss by time and not of packets: there is nothing to fit; replay it with \
-                     `loss = \"trace FILE\"`",
-                ),
-            }
-        }
+    let options = FittingOptions {
+        capture: args.port.map(|port| CaptureOptions {
+            port,
+            protocol: match args.protocol {
+                ProtocolArg::Rtp => CapturedProtocol::Rtp,
+                ProtocolArg::Aerotp => CapturedProtocol::Aerotp,
+            },
+            source: args.ssrc,
+            window: args.window,
+        }),
+        sequence: SequenceOptions {
+            bits: args.wrap,
+            window: args.window,
+        },
+    };
+    let recorded = read_losses(name, source, &options).or_exit(Exit::Usage)?;
+    if let Some(cut) = recorded.cut {
+        eprintln!("fulmar: warning: {name}: {cut}; a later packet is missing, not lost");
     }
+    Ok(recorded.losses)
 }
 
 fn write_trace(path: &Path, losses: &Losses) -> anyhow::Result<()> {

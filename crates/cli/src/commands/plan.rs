@@ -1,20 +1,17 @@
 //! `fulmar plan`: a link's goodput by the closed forms, before anything is sent over it.
 
-mod forecast;
-mod found;
-
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::table::{Columns, HEAVIEST, Listing};
 use anyhow::{Context, anyhow};
-use forecast::{Forecast, Kind, Loss, Question};
-use found::FoundRate;
+use fulmar_lab::plan::{
+    ArqForecast, FoundRate, LinkErrors, LinkPlan, LossOnLink, PlanForecast, PlanQuestion, PlanWish,
+};
 use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate,
     Probability, parse_duration,
 };
 use fulmar_sim::theory::{ReceiverModel, round_trip_time};
-use serde::Serialize;
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
@@ -29,12 +26,6 @@ Examples:
 Closed forms are bounds: no fading, a link that is always busy, ideal timers (docs/guide/plan.md). The
 last line is a short simulation: what a sender that is told no rate reaches there, and why not more.
 ";
-
-/// The longest packet: IP's length field has 16 bits.
-const LONGEST: ByteCount = ByteCount(65_535);
-
-/// The longest packet that is advised unless told otherwise: Ethernet's, which nearly every path carries.
-const USUAL_MTU: ByteCount = ByteCount(1_500);
 
 /// The arguments of `fulmar plan`.
 #[derive(clap::Args, Debug)]
@@ -95,87 +86,37 @@ pub(crate) struct PlanArgs {
 
 impl PlanArgs {
     /// The question as checked settings.
-    fn question(&self) -> Result<Question, Failure> {
-        let wrong = |problem: String| Err(anyhow!(problem)).or_exit(Exit::Usage);
-        if self.rate == Bitrate::ZERO {
-            return wrong("--rate 0bit/s: a link has at least 1bit/s".to_owned());
-        }
-        let confidence = self.confidence.value();
-        if confidence <= 0.0 || confidence >= 1.0 {
-            return wrong(format!(
-                "--confidence {}: must be above 0 and below 1, such as 99%",
-                self.confidence
-            ));
-        }
-        if self.ack == ByteCount::ZERO || self.ack > LONGEST {
-            return wrong(format!("--ack {}: 1B to {LONGEST}", self.ack));
-        }
-        let selective = self.selective_header.unwrap_or(self.header);
-        let header = self.header.max(selective);
-        let told = self.data.map(|data| data + header);
-        let usual = told.unwrap_or_default().max(USUAL_MTU).min(LONGEST);
-        let longest = self.longest.unwrap_or(usual);
-        if longest > LONGEST {
-            return wrong(format!("--longest {longest}: at most {LONGEST}"));
-        }
-        if header + ByteCount(1) > longest {
-            return wrong(format!(
-                "--longest {longest}: leaves no octet for data behind headers of {header}"
-            ));
-        }
-        if let Some(data) = self.data
-            && (data == ByteCount::ZERO || data + header > longest)
-        {
-            let most = longest.saturating_sub(header);
-            return wrong(format!("--data {data}: 1B to {most} beside the headers"));
-        }
-        Ok(Question {
+    fn question(&self) -> Result<PlanQuestion, Failure> {
+        let wish = PlanWish {
             rate: self.rate,
             round_trip: match (self.distance, self.rtt) {
                 (Some(distance), _) => round_trip_time(distance, self.processing),
                 (None, rtt) => rtt.unwrap_or_default(),
             },
-            loss: self.errors()?,
+            errors: match (self.loss, self.power) {
+                (Some(loss), _) => LinkErrors::Packets(loss),
+                (None, Some(power)) => LinkErrors::Power(power),
+                (None, None) => LinkErrors::Bits(self.ber.unwrap_or_default()),
+            },
             header: self.header,
-            selective_header: selective,
+            selective_header: self.selective_header,
             data: self.data,
-            longest,
+            longest: self.longest,
             acknowledgement: self.ack,
             back: self.back_ber,
             confidence: self.confidence,
-        })
-    }
-
-    fn errors(&self) -> Result<Loss, Failure> {
-        if let Some(loss) = self.loss {
-            return Ok(Loss::OfPackets(loss));
-        }
-        let Some(power) = self.power else {
-            return Ok(Loss::OfBits(self.ber.unwrap_or_default()));
         };
-        let receiver = ReceiverModel::reference();
-        if self.rate != receiver.rate {
-            let problem = format!(
-                "--power needs --rate {}: the receiver was measured at that rate alone; for {} give \
-                 --ber",
-                receiver.rate, self.rate
-            );
-            return Err(anyhow!(problem)).or_exit(Exit::Usage);
-        }
-        Ok(Loss::OfBits(receiver.bit_error_rate(power)))
+        let checked = wish.checked().map_err(|error| match error.name {
+            // The cure has flags in it.
+            "power" => anyhow!(
+                "--power needs --rate {}: the receiver was measured at that rate alone; for {} give --ber",
+                ReceiverModel::reference().rate,
+                self.rate
+            ),
+            _ => anyhow!("--{error}"),
+        });
+        checked.or_exit(Exit::Usage)
     }
-}
-
-/// The record of `--json`.
-#[derive(Serialize)]
-struct Record<'a> {
-    #[serde(rename = "record")]
-    kind: &'static str,
-    schema: u32,
-    #[serde(flatten)]
-    forecast: &'a Forecast,
-    /// The rate that a sender finds if nobody tells it; `null` where a run would take too long.
-    found: Option<FoundRate>,
 }
 
 /// Computes and prints.
@@ -184,19 +125,15 @@ struct Record<'a> {
 /// Arguments that contradict each other; stdout cannot be written.
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, Failure> {
     let question = args.question()?;
-    let forecast = Forecast::of(&question);
-    let found = FoundRate::of(&question).or_exit(Exit::Usage)?;
+    let plan = LinkPlan::of(&question)
+        .context("simulating it")
+        .or_exit(Exit::Usage)?;
     if args.json {
-        output::record(&Record {
-            kind: "plan",
-            schema: 1,
-            forecast: &forecast,
-            found,
-        })?;
+        output::record(&plan)?;
     } else {
-        let table = table(&forecast).chosen(&args.columns)?;
-        let mut text = text(&question, &forecast, &table)?;
-        write!(text, "{}", found_text(found.as_ref())).context("writing text")?;
+        let table = table(&plan.forecast).chosen(&args.columns)?;
+        let mut text = text(&question, &plan.forecast, &table)?;
+        write!(text, "{}", found_text(plan.found.as_ref())).context("writing text")?;
         output::line(text.trim_end())?;
     }
     Ok(Exit::Done)
@@ -205,7 +142,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, Failure> {
 /// The weights of the columns: goodput first, then the columns that the last line explains.
 const WEIGHTS: [u8; 10] = [HEAVIEST, 40, 45, 60, 100, 95, 80, 70, 90, 85];
 
-fn table(forecast: &Forecast) -> Listing {
+fn table(forecast: &PlanForecast) -> Listing {
     let headings = [
         "repetition",
         "header",
@@ -225,7 +162,11 @@ fn table(forecast: &Forecast) -> Listing {
     table
 }
 
-fn text(question: &Question, forecast: &Forecast, table: &Listing) -> anyhow::Result<String> {
+fn text(
+    question: &PlanQuestion,
+    forecast: &PlanForecast,
+    table: &Listing,
+) -> anyhow::Result<String> {
     let mut text = String::new();
     write!(
         text,
@@ -234,8 +175,10 @@ fn text(question: &Question, forecast: &Forecast, table: &Listing) -> anyhow::Re
         shown_time(question.round_trip)
     )?;
     match question.loss {
-        Loss::OfBits(rate) => writeln!(text, "bit error rate {:e}", four_digits(rate.value()))?,
-        Loss::OfPackets(rate) => {
+        LossOnLink::OfBits(rate) => {
+            writeln!(text, "bit error rate {:e}", four_digits(rate.value()))?
+        }
+        LossOnLink::OfPackets(rate) => {
             let percent = four_digits(rate.value() * 100.0);
             writeln!(text, "{percent} % of packets lost")?;
         }
@@ -304,7 +247,7 @@ fn to_four_digits(bits_per_second: u64) -> Bitrate {
     Bitrate::from_bits_per_second(rounded)
 }
 
-fn row(kind: &Kind) -> [String; 10] {
+fn row(kind: &ArqForecast) -> [String; 10] {
     [
         kind.name.to_owned(),
         format!("{}B", kind.header_bytes),

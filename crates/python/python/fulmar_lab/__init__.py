@@ -13,12 +13,33 @@ column has its unit and its meaning. One scenario, one seed: one result, to the 
     >>> results = lab.sweep(link, {"hop.loss": ["0%", "5%", "20%"]}, runs=3)
     >>> results.points.column("completed")
     [1.0, 1.0, 1.0]
+
+:func:`plan` says what a link can carry before anything is simulated, :func:`fit` which loss model is behind a recording.
+:mod:`fulmar_lab.plot` draws results, and :mod:`fulmar_lab.fec` has the codes of the protocols.
 """
 
+from . import fec, plot
 from ._native import ScenarioError, SweepError
 from .engines import Engine
+from .links import Fit, Plan, fit, plan
 from .scenario import Run, Scenario
 from .sweeps import Results, sweep
 from .table import Column, Table
 
-__all__ = ["Column", "Engine", "Results", "Run", "Scenario", "ScenarioError", "SweepError", "Table", "sweep"]
+__all__ = [
+    "Column",
+    "Engine",
+    "Fit",
+    "Plan",
+    "Results",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "SweepError",
+    "Table",
+    "fec",
+    "fit",
+    "plan",
+    "plot",
+    "sweep",
+]

@@ -1,7 +1,6 @@
 //! The rate that a sender would find on the link if nobody told it one: a short run in the simulator.
 
-use super::forecast::{Loss, Question};
-use anyhow::Context;
+use super::forecast::{LossOnLink, PlanQuestion};
 use fulmar_channel::{ChannelConfig, LossModel, QueueLimit};
 use fulmar_proto::rate::RateConfig;
 use fulmar_proto::rng::Rng;
@@ -23,21 +22,21 @@ const REACHED: f64 = 0.9;
 
 /// The rate found; its fields are those of `--json`.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct FoundRate {
+pub struct FoundRate {
     /// Bits that arrive in a second of the run's second half, headers included.
-    pub(super) arrives_bps: u64,
+    pub arrives_bps: u64,
     /// The same as a share of what the link carries to the end: (1 - loss) × rate.
-    pub(super) share: f64,
+    pub share: f64,
     /// The time until 0.9 of the rate is sent; `null` if it never is.
-    pub(super) reached_after_s: Option<f64>,
+    pub reached_after_s: Option<f64>,
     /// The mean wait in the link's queue.
-    pub(super) queueing_mean_s: f64,
+    pub queueing_mean_s: f64,
     /// The share of what was sent that was dropped for lack of room: the sender's own doing.
-    pub(super) dropped_share: f64,
+    pub dropped_share: f64,
     /// The reason why it is not more.
-    pub(super) cause: &'static str,
+    pub cause: &'static str,
     /// The time simulated.
-    pub(super) simulated_s: f64,
+    pub simulated_s: f64,
     queue_packets: u32,
     packet_bytes: u64,
 }
@@ -47,10 +46,10 @@ impl FoundRate {
     ///
     /// # Errors
     /// No channel can be like that link.
-    pub(super) fn of(question: &Question) -> anyhow::Result<Option<Self>> {
+    pub fn of(question: &PlanQuestion) -> Result<Option<Self>, fulmar_channel::ChannelConfigError> {
         let loss = match question.loss {
-            Loss::OfBits(rate) => rate.packet_error_rate(DATAGRAM.bits()),
-            Loss::OfPackets(rate) => rate,
+            LossOnLink::OfBits(rate) => rate.packet_error_rate(DATAGRAM.bits()),
+            LossOnLink::OfPackets(rate) => rate,
         };
         let rate = question.rate.as_bits_per_second() as f64;
         let (packet_time, round_trip) = (
@@ -84,7 +83,7 @@ impl FoundRate {
             at: Instant::START,
         };
         let end = Instant::START + Duration::from_secs_f64(seconds);
-        let outcomes = run(&plan, &[start], end, &Rng::from_seed(1)).context("simulating it")?;
+        let outcomes = run(&plan, &[start], end, &Rng::from_seed(1))?;
         let Some(outcome) = outcomes.first() else {
             return Ok(None);
         };
@@ -116,7 +115,7 @@ impl FoundRate {
     }
 
     /// Why the rate is not more, for people.
-    pub(super) fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> &'static str {
         match self.cause {
             "queue" => "more builds a queue",
             "cut" => "more is lost, without a queue",

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// The way in which packets are lost.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Loss {
+pub enum LossOnLink {
     /// By any wrong bit.
     OfBits(BitErrorRate),
     /// As whole packets.
@@ -20,69 +20,89 @@ pub(super) enum Loss {
 
 /// A link, and the packets that would be sent over it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question {
-    pub(super) rate: Bitrate,
-    pub(super) round_trip: Duration,
-    pub(super) loss: Loss,
-    pub(super) header: ByteCount,
+pub struct PlanQuestion {
+    /// The rate of the link, above zero.
+    pub rate: Bitrate,
+    /// The time there and back.
+    pub round_trip: Duration,
+    /// The way in which packets are lost.
+    pub loss: LossOnLink,
+    /// The header of stop-and-wait and of go-back-N.
+    pub header: ByteCount,
     /// The header of selective repeat.
-    pub(super) selective_header: ByteCount,
+    pub selective_header: ByteCount,
     /// The data of a packet; `None` for the best of each class.
-    pub(super) data: Option<ByteCount>,
+    pub data: Option<ByteCount>,
     /// The longest packet, headers included; longer than each header.
-    pub(super) longest: ByteCount,
-    pub(super) acknowledgement: ByteCount,
+    pub longest: ByteCount,
+    /// An acknowledgement, one for each packet.
+    pub acknowledgement: ByteCount,
     /// The bit error rate that acknowledgements meet.
-    pub(super) back: BitErrorRate,
+    pub back: BitErrorRate,
     /// The confidence, above 0 and below 1.
-    pub(super) confidence: Probability,
+    pub confidence: Probability,
 }
 
 /// The answer; its fields are those of `--json`.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Forecast {
+pub struct PlanForecast {
     rate_bps: u64,
     rtt_s: f64,
     /// The bit error rate; `null` where packets are lost whole.
     ber: Option<f64>,
     back_ber: f64,
     ack_bytes: u64,
-    pub(super) kinds: Vec<Kind>,
+    /// Each class of repetition.
+    pub kinds: Vec<ArqForecast>,
     /// The blocks that are needed; `null` where every packet is lost.
-    pub(super) blocks: Option<BlocksNeeded>,
+    pub blocks: Option<BlocksNeeded>,
 }
 
 /// One class of repetition.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Kind {
+pub struct ArqForecast {
+    /// Its name.
     #[serde(rename = "arq")]
-    pub(super) name: &'static str,
-    pub(super) header_bytes: u64,
-    pub(super) data_bytes: u64,
-    pub(super) packet_loss: f64,
+    pub name: &'static str,
+    /// Octets of a packet's headers.
+    pub header_bytes: u64,
+    /// Octets of a packet's data.
+    pub data_bytes: u64,
+    /// The share of packets that are lost, or whose acknowledgement is.
+    pub packet_loss: f64,
     rtt_packets: f64,
-    pub(super) goodput_bps: u64,
-    pub(super) goodput_share: f64,
-    pub(super) best_data_bytes: u64,
+    /// Bits of data that arrive in a second.
+    pub goodput_bps: u64,
+    /// The same as a share of the rate.
+    pub goodput_share: f64,
+    /// Octets of data with which most arrives.
+    pub best_data_bytes: u64,
     /// Whether only the longest packet allowed bounds it.
-    pub(super) best_is_longest: bool,
-    pub(super) best_goodput_share: f64,
-    pub(super) window_bytes: u64,
-    pub(super) back_channel_share: f64,
+    pub best_is_longest: bool,
+    /// The share of the rate that arrives with that length.
+    pub best_goodput_share: f64,
+    /// Octets under way that keep the link busy.
+    pub window_bytes: u64,
+    /// The share that acknowledgements take of a way back with the same rate.
+    pub back_channel_share: f64,
 }
 
 /// The number of blocks that an acknowledgement of selective repeat has to name.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct BlocksNeeded {
-    pub(super) mean: f64,
+pub struct BlocksNeeded {
+    /// The mean number.
+    pub mean: f64,
     deviation: f64,
-    pub(super) quantile: f64,
-    pub(super) confidence: f64,
+    /// The number that suffices with the confidence.
+    pub quantile: f64,
+    /// The confidence.
+    pub confidence: f64,
 }
 
-impl Forecast {
-    pub(super) fn of(question: &Question) -> Self {
-        let kinds: Vec<Kind> = ArqClass::ALL
+impl PlanForecast {
+    /// The closed forms of `question`.
+    pub fn of(question: &PlanQuestion) -> Self {
+        let kinds: Vec<ArqForecast> = ArqClass::ALL
             .into_iter()
             .map(|arq| question.kind(arq))
             .collect();
@@ -92,8 +112,8 @@ impl Forecast {
             rate_bps: question.rate.as_bits_per_second(),
             rtt_s: question.round_trip.as_secs_f64(),
             ber: match question.loss {
-                Loss::OfBits(rate) => Some(rate.value()),
-                Loss::OfPackets(_) => None,
+                LossOnLink::OfBits(rate) => Some(rate.value()),
+                LossOnLink::OfPackets(_) => None,
             },
             back_ber: question.back.value(),
             ack_bytes: question.acknowledgement.0,
@@ -110,7 +130,7 @@ impl Forecast {
     }
 }
 
-impl Question {
+impl PlanQuestion {
     fn header_of(&self, arq: ArqClass) -> ByteCount {
         match arq {
             ArqClass::StopAndWait | ArqClass::GoBackN => self.header,
@@ -126,15 +146,15 @@ impl Question {
     }
 
     /// The data in a packet of selective repeat, which is the last of the classes.
-    fn data_of(&self, kinds: &[Kind]) -> ByteCount {
+    fn data_of(&self, kinds: &[ArqForecast]) -> ByteCount {
         let advised = kinds.last().map_or(1, |kind| kind.data_bytes);
         self.data.unwrap_or(ByteCount(advised))
     }
 
     fn loss(&self, packing: Packing) -> PacketErrorRate {
         let packet = match self.loss {
-            Loss::OfBits(rate) => packet_loss(rate, packing.packet()),
-            Loss::OfPackets(rate) => rate,
+            LossOnLink::OfBits(rate) => packet_loss(rate, packing.packet()),
+            LossOnLink::OfPackets(rate) => rate,
         };
         packet_or_acknowledgement_loss(packet, packet_loss(self.back, self.acknowledgement))
     }
@@ -148,7 +168,7 @@ impl Question {
         arq.goodput(packing, self.loss(packing), self.capacity(packing))
     }
 
-    fn kind(&self, arq: ArqClass) -> Kind {
+    fn kind(&self, arq: ArqClass) -> ArqForecast {
         let header = self.header_of(arq);
         let most = self.longest.saturating_sub(header);
         let candidates = 1..=u32::try_from(most.0).unwrap_or(u32::MAX);
@@ -159,7 +179,7 @@ impl Question {
         let packing = self.packing(arq, user);
         let capacity = self.capacity(packing);
         let goodput = self.goodput(arq, user);
-        Kind {
+        ArqForecast {
             name: arq.name(),
             header_bytes: header.0,
             data_bytes: user.0,

@@ -1,0 +1,131 @@
+//! The loss model behind a recording: a table of packets, or a capture of a flow.
+
+use fulmar_trace::fit::{Fit, fit};
+use fulmar_trace::{
+    CaptureCut, CaptureOptions, Losses, SequenceOptions, TableContent, TraceError, is_capture,
+    read_capture, read_table,
+};
+use serde::Serialize;
+use std::io::{BufRead, BufReader, Read};
+
+/// The level of the test below which a model is not believed.
+pub const LEVEL: f64 = 0.01;
+
+/// The packets of a recording to take.
+#[derive(Clone, Copy, Debug)]
+pub struct FittingOptions {
+    /// For a capture: the flow.
+    pub capture: Option<CaptureOptions>,
+    /// For a table: how its numbers count.
+    pub sequence: SequenceOptions,
+}
+
+/// The losses of a recording.
+#[derive(Debug)]
+pub struct RecordedLosses {
+    /// The packets, and which of them were lost.
+    pub losses: Losses,
+    /// The place where a capture ends in the midst of a packet: a later one is missing, not lost.
+    pub cut: Option<CaptureCut>,
+}
+
+/// A recording that nothing can be fitted to.
+#[derive(Debug, thiserror::Error)]
+pub enum UnfitRecording {
+    /// It cannot be read.
+    #[error("cannot read {name}: {error}")]
+    Unreadable {
+        /// The file as the user named it.
+        name: String,
+        /// The reason.
+        #[source]
+        error: std::io::Error,
+    },
+    /// It is of another kind than was said.
+    #[error("{name}: {problem}")]
+    Kind {
+        /// The file as the user named it.
+        name: String,
+        /// The problem, and what would be right.
+        problem: &'static str,
+    },
+    /// Something in it is wrong.
+    #[error(transparent)]
+    Content(#[from] TraceError),
+}
+
+/// Reads a recording, which is told to be a table or a capture by its first octets.
+///
+/// # Errors
+/// [`UnfitRecording`].
+pub fn read_losses(
+    name: &str,
+    source: impl Read + Send,
+    options: &FittingOptions,
+) -> Result<RecordedLosses, UnfitRecording> {
+    let mut source = BufReader::new(source);
+    let head = source
+        .fill_buf()
+        .map_err(|error| UnfitRecording::Unreadable {
+            name: name.to_owned(),
+            error,
+        })?;
+    let of_kind = |problem| UnfitRecording::Kind {
+        name: name.to_owned(),
+        problem,
+    };
+    match (is_capture(head), options.capture) {
+        (true, None) => Err(of_kind(
+            "is a capture; say which flow: --port, the UDP port it was sent to",
+        )),
+        (false, Some(_)) => Err(of_kind("is no capture, pcap or pcapng; leave --port out")),
+        (true, Some(flow)) => {
+            let captured = read_capture(name, source, flow)?;
+            Ok(RecordedLosses {
+                losses: captured.losses,
+                cut: captured.cut,
+            })
+        }
+        (false, None) => match read_table(name, source, options.sequence)? {
+            TableContent::Packets(losses) => Ok(RecordedLosses { losses, cut: None }),
+            TableContent::Time(_) => Err(of_kind(
+                "is a loss by time and not of packets: there is nothing to fit; replay it with \
+                 `loss = \"trace FILE\"`",
+            )),
+        },
+    }
+}
+
+/// A recording with the model that fits it best; its fields are those of `fulmar fit --json`.
+#[derive(Debug, Serialize)]
+pub struct FittedRecording {
+    #[serde(rename = "record")]
+    kind: &'static str,
+    schema: u32,
+    /// The file as the user named it.
+    pub file: String,
+    /// The chosen model as a scenario writes it.
+    pub loss: String,
+    /// Whether the chosen model passes its test at [`LEVEL`]; `null` if it cannot be tested.
+    pub believable: Option<bool>,
+    /// All models.
+    #[serde(flatten)]
+    pub fit: Fit,
+}
+
+impl FittedRecording {
+    /// The model that fits `losses` best.
+    pub fn of(name: &str, losses: &Losses) -> Self {
+        let fit = fit(losses);
+        Self {
+            kind: "fit",
+            schema: 1,
+            file: name.to_owned(),
+            loss: fit
+                .best()
+                .map_or_else(String::new, |best| best.loss.clone()),
+            believable: fit.is_believable(LEVEL),
+            fit,
+        }
+    }
+}
