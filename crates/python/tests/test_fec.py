@@ -45,10 +45,10 @@ class Parity(unittest.TestCase):
         self.assertEqual(fec.correct(bytes(packet), 4), (payload, 8))
 
     def test_more_damage_is_told(self) -> None:
-        packet = bytearray(fec.append_parity(bytes(200), 1))
-        for place in range(0, 100, 10):
+        packet = bytearray(fec.append_parity(bytes(200), 8))
+        for place in range(0, 200, 4):
             packet[place] = 0xFF
-        self.assertRaisesRegex(fec.FecError, "beyond correction", fec.correct, bytes(packet), 1)
+        self.assertRaisesRegex(fec.FecError, "beyond correction", fec.correct, bytes(packet), 8)
         self.assertRaisesRegex(fec.FecError, "no message", fec.correct, b"abc", 4)
         self.assertRaisesRegex(fec.FecError, "0 to 256", fec.append_parity, b"abc", 257)
 

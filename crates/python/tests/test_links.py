@@ -10,7 +10,7 @@ import fulmar_lab as lab
 class Plans(unittest.TestCase):
     def test_a_plan_has_every_class_of_repetition(self) -> None:
         planned = lab.plan("622mbit", distance="61km", ber=1e-6)
-        self.assertEqual(list(planned.arqs), ["stop-and-wait", "go-back-N", "selective repeat"])
+        self.assertEqual(list(planned.arqs), ["stop-and-wait", "go-back-n", "selective-repeat"])
         self.assertEqual(planned.rate_bps, 622_000_000)
         shares = [arq.goodput_share for arq in planned.arqs.values()]
         self.assertEqual(shares, sorted(shares))

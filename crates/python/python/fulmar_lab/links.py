@@ -82,7 +82,7 @@ def plan(
 ) -> Plan:
     """Goodput, best length and window for each class of repetition on a link, before anything is sent.
 
-    >>> plan("622mbit", distance="61km", ber=1e-6).arqs["selective repeat"].best_data_bytes
+    >>> plan("622mbit", distance="61km", ber=1e-6).arqs["selective-repeat"].best_data_bytes
     1480
 
     Args:
