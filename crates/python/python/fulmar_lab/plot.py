@@ -157,10 +157,11 @@ def _stacked(results: Results, parts: dict[str, str], label: str, factor: float,
     axes = _axes(ax)
     names = _names_of_points(table)
     below = [0.0] * len(names)
-    for column, part in parts.items():
+    # A part keeps its colour from one picture to the next, also where another part is empty.
+    for index, (column, part) in enumerate(parts.items()):
         lengths = [factor * _number(value) for value in table.column(column)]
         if any(lengths):
-            axes.barh(names, lengths, left=below, label=part)
+            axes.barh(names, lengths, left=below, label=part, color=f"C{index}")
             below = [left + length for left, length in zip(below, lengths, strict=True)]
     axes.invert_yaxis()
     axes.grid(False, axis="y")
