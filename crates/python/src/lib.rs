@@ -1,6 +1,8 @@
 //! The native half of the Python package `fulmar_lab`: studies, their parts, and tables that Arrow's consumers
 //! read without a copy. The Python half (crates/python/python) is what users see.
 
+mod own;
+mod recording;
 mod study;
 mod table;
 mod waiting;
@@ -10,6 +12,10 @@ use pyo3::prelude::*;
 /// The module `fulmar_lab._native`.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::own::{Fate, RepairSeen};
+    #[pymodule_export]
+    use crate::recording::{NativeRecording, hop_tables};
     #[pymodule_export]
     use crate::study::{NativeStudy, ScenarioError, SweepError, merge, read_table};
     #[pymodule_export]

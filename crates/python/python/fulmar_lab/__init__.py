@@ -15,10 +15,31 @@ column has its unit and its meaning. One scenario, one seed: one result, to the 
     [1.0, 1.0, 1.0]
 """
 
-from ._native import ScenarioError, SweepError
+from ._native import Fate, RepairSeen, ScenarioError, SweepError
 from .engines import Engine
-from .scenario import Run, Scenario
+from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource
+from .scenario import Recording, Run, Scenario, channel_of
 from .sweeps import Results, sweep
 from .table import Column, Table
 
-__all__ = ["Column", "Engine", "Results", "Run", "Scenario", "ScenarioError", "SweepError", "Table", "sweep"]
+__all__ = [
+    "LOST",
+    "Channel",
+    "Column",
+    "Engine",
+    "Fate",
+    "Parts",
+    "Recording",
+    "RepairController",
+    "RepairPlan",
+    "RepairSeen",
+    "Results",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "SweepError",
+    "Table",
+    "TrafficSource",
+    "channel_of",
+    "sweep",
+]
