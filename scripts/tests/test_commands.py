@@ -83,6 +83,7 @@ ELSEWHERE = {
         )),
         "make test",
     ),
+    "cargo run --release --manifest-path examples/own-parts/Cargo.toml -- --speed": "scripts/tests/test_own_parts.py:test_it_runs",
     "make random-links": BY_HAND,
     "make random-links LINKS=200 RATE_MAX=20mbit FIRST=5000": BY_HAND,
     "cargo bench -p fulmar-channel": BY_HAND,

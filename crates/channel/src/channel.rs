@@ -2,7 +2,7 @@
 
 use crate::aqm::Manager;
 use crate::bits::BitProcess;
-use crate::config::ChannelConfig;
+use crate::config::{ChannelConfig, DELAY_MAX};
 use crate::config_error::ChannelConfigError;
 use crate::counters::ChannelCounters;
 use crate::dama::Terminal;
@@ -10,6 +10,7 @@ use crate::fading::FadingProcess;
 use crate::flips::Flips;
 use crate::loss::LossProcess;
 use crate::outage::OutageClock;
+use crate::own::{ChannelLaw, PacketFlight};
 use crate::path::PropagationPath;
 use crate::policer::TokenBucket;
 use crate::replay::UsedUp;
@@ -17,10 +18,10 @@ use crate::transmitter::{Transmission, Transmitter};
 use crate::verdict::{ChannelDropReason, ChannelVerdict, Delivery};
 use core::num::NonZeroU64;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{BitErrorRate, ByteCount, Instant, Probability};
+use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Instant, Probability};
 
 /// One direction of one hop.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Channel {
     config: ChannelConfig,
     policer: Option<TokenBucket>,
@@ -29,11 +30,15 @@ pub struct Channel {
     loss: LossProcess,
     bits: BitProcess,
     fading: Option<FadingProcess>,
+    law: Option<Box<dyn ChannelLaw>>,
     path: PropagationPath,
     copies: Option<Copies>,
     counters: ChannelCounters,
     latest: Instant,
 }
+
+/// The least rate that a law of one's own has.
+const RATE_MIN: Bitrate = Bitrate::from_bits_per_second(1);
 
 /// The part that takes packets and puts them on the link.
 #[derive(Clone, Debug)]
@@ -100,7 +105,7 @@ fn admit_managed(
 
 impl Channel {
     /// A channel whose models draw from streams below `rng`: `loss`, `bits`, `jitter`, `reorder`,
-    /// `duplicate`, `dama`, `red` and `fading`.
+    /// `duplicate`, `dama`, `red`, `fading` and `own`.
     ///
     /// # Errors
     /// The first field of `config` that is out of range.
@@ -145,6 +150,7 @@ impl Channel {
                 Some(fading) => Some(FadingProcess::new(fading, rng)?),
                 None => None,
             },
+            law: config.own.as_ref().map(|own| own.law(&rng.child("own"))),
             path: path(rng),
             copies,
             counters: ChannelCounters::default(),
@@ -161,24 +167,27 @@ impl Channel {
     pub fn change(&mut self, config: &ChannelConfig, rng: &Rng) -> Result<(), ChannelConfigError> {
         config.check_plain_fields()?;
         let loss = LossProcess::new(&config.loss, rng.child("loss"))?;
-        let rate = config
-            .rate
-            .and_then(|rate| NonZeroU64::new(rate.as_bits_per_second()));
+        self.set_rate(config.rate);
+        self.loss = loss;
+        self.path.set_delay(config.delay);
+        if let Some(copies) = &mut self.copies {
+            copies.path.set_delay(config.delay);
+        }
+        self.config.delay = config.delay;
+        self.config.loss = config.loss.clone();
+        Ok(())
+    }
+
+    /// Packets that are handed over from now on leave at this rate.
+    fn set_rate(&mut self, rate: Option<Bitrate>) {
+        self.config.rate = rate;
+        let rate = rate.and_then(|rate| NonZeroU64::new(rate.as_bits_per_second()));
         match &mut self.sender {
             Sender::Fixed(transmitter) | Sender::Managed(transmitter, _) => {
                 transmitter.set_rate(rate);
             }
             Sender::OnDemand(_) => {}
         }
-        self.loss = loss;
-        self.path.set_delay(config.delay);
-        if let Some(copies) = &mut self.copies {
-            copies.path.set_delay(config.delay);
-        }
-        self.config.rate = config.rate;
-        self.config.delay = config.delay;
-        self.config.loss = config.loss.clone();
-        Ok(())
     }
 
     /// Hands the link a packet of `len` octets, lower headers included, that cannot be marked, and returns its fate.
@@ -192,6 +201,14 @@ impl Channel {
         self.latest = self.latest.max(now);
         self.counters.offered_packets += 1;
         self.counters.offered_bytes += len;
+        if let Some(law) = &mut self.law
+            && let Some(rate) = law.rate(self.latest)
+        {
+            let rate = Some(rate.max(RATE_MIN));
+            if rate != self.config.rate {
+                self.set_rate(rate);
+            }
+        }
         if let Some(policer) = &mut self.policer
             && !policer.takes(self.latest, len)
         {
@@ -258,9 +275,15 @@ impl Channel {
         self.counters.transmitted_packets += 1;
         self.counters.transmitted_bytes += len;
         let mut out = self.outages.takes(start, end);
-        let lost = self.loss.takes(start, end);
+        let mut lost = self.loss.takes(start, end);
         let mut flips = self.bits.pass(len);
         let mut gone = end;
+        if let Some(law) = &mut self.law {
+            let fate = law.fly(PacketFlight { start, end, len });
+            lost |= fate.lost;
+            flips = flips.and(fate.flips);
+            gone += fate.later.min(DELAY_MAX);
+        }
         if let Some(fading) = &mut self.fading {
             out |= fading.takes(start, end, len);
             flips = flips.and(fading.flips());

@@ -7,6 +7,7 @@ use crate::dama::Dama;
 use crate::fading::Fading;
 use crate::loss::LossModel;
 use crate::outage::OutagePlan;
+use crate::own::OwnChannel;
 use crate::path::{Jitter, Reorder};
 use crate::policer::Policer;
 use crate::rate::computed_rate;
@@ -49,10 +50,12 @@ pub struct ChannelConfig {
     /// Capacity on demand. `rate` is then the most that is ever assigned, and `queue` bounds the
     /// terminal's buffer, which holds the rest of the packet being sent as well.
     pub dama: Option<Dama>,
+    /// A law from outside of this workspace, beside the models above.
+    pub own: Option<OwnChannel>,
 }
 
 /// The longest delay: a year, so that sums of a few delays fit 64 bits.
-const DELAY_MAX: Duration = Duration::from_secs(31_536_000);
+pub(crate) const DELAY_MAX: Duration = Duration::from_secs(31_536_000);
 
 impl ChannelConfig {
     /// The probability that a packet of `len` octets, once on the link and outside of outages, does

@@ -27,6 +27,8 @@
 //! - Work per packet is constant on average, plus the number of inverted bits; memory is bounded
 //!   by the queue limit.
 //!
+//! A law of one's own stands beside the models as a [`ChannelLaw`].
+//!
 //! # Does not
 //! - Look inside a packet, or know whether it is ECN-capable: `marked` is an offer to the driver.
 //!
@@ -73,6 +75,7 @@ mod geometric;
 mod gilbert;
 mod loss;
 mod outage;
+mod own;
 mod packet_queue;
 mod path;
 mod policer;
@@ -98,6 +101,7 @@ pub use flips::{Damage, Flips, apply_flips};
 pub use gilbert::{GilbertElliott, PacketState, PacketStates};
 pub use loss::LossModel;
 pub use outage::{Outage, OutageCycle, OutagePlan};
+pub use own::{ChannelLaw, FlightFate, OwnChannel, PacketFlight};
 pub use packet_queue::{PacketQueue, Queued};
 pub use path::{Jitter, PacketOrder, Reorder};
 pub use policer::{Policer, TokenBucket};

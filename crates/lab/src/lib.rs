@@ -12,12 +12,16 @@ mod parameter;
 pub mod parts;
 pub mod plan;
 mod points;
+mod recording;
+pub mod replay;
 mod runs;
 mod study;
 mod traces;
 
 pub use parts::{FailedRuns, PartError, SweepPart};
 pub use points::PointTable;
+pub use recording::RecordingTables;
+pub use replay::{ObservedPacket, ReplayedOutage, ReplayedSpan, ReplayedWay};
 pub use runs::RunTable;
 pub use study::Study;
 pub use traces::Traces;

@@ -3,7 +3,7 @@
 use crate::traces::Traces;
 use fulmar_sim::scenario::{Document, SettingsError, points_with};
 use fulmar_sim::world::WorldOptions;
-use fulmar_sim::{Experiment, SweepPoint};
+use fulmar_sim::{Experiment, OwnParts, SweepPoint};
 use std::path::{Path, PathBuf};
 
 /// A scenario file as an experiment.
@@ -25,10 +25,25 @@ impl Study {
     /// # Errors
     /// A key, a value, a sweep or a trace is wrong; the message names file, line, key and cure.
     pub fn read(path: &Path, document: &Document) -> Result<Self, SettingsError> {
-        let traces = Traces::below(path.parent().unwrap_or(Path::new("")));
+        Self::read_with(path, document, OwnParts::default(), "")
+    }
+
+    /// The same, with parts of one's own that the document may name. `own_version` stands for their code, which the
+    /// results depend on.
+    ///
+    /// # Errors
+    /// As [`Study::read`].
+    pub fn read_with(
+        path: &Path,
+        document: &Document,
+        own: OwnParts,
+        own_version: &str,
+    ) -> Result<Self, SettingsError> {
+        let traces = Traces::below(path.parent().unwrap_or(Path::new(""))).with_own(own);
         let points = points_with(document, &traces)?;
         let mut digest = blake3::Hasher::new();
         traces.digest(&mut digest);
+        digest.update(own_version.as_bytes());
         for point in &points {
             // Debug form: quotes and escapes keep two parameters from running into one another.
             digest.update(format!("{:?}{:?}\n", point.varied, point.parameters).as_bytes());

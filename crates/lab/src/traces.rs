@@ -4,6 +4,7 @@
 use core::cell::RefCell;
 use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
 use fulmar_channel::{ChannelConfig, LossModel, LossTrace};
+use fulmar_sim::OwnParts;
 use fulmar_sim::scenario::Recordings;
 use fulmar_trace::{PowerOptions, SequenceOptions, is_capture, read_power, read_table};
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub struct Traces {
     losses: Known<LossTrace>,
     powers: Known<PowerTrace>,
     files: RefCell<Vec<PathBuf>>,
+    own: OwnParts,
 }
 
 /// Traces by name and by the way they were read, each with a digest of the octets that were read.
@@ -32,7 +34,14 @@ impl Traces {
             losses: RefCell::default(),
             powers: RefCell::default(),
             files: RefCell::default(),
+            own: OwnParts::default(),
         }
+    }
+
+    /// The same, with these parts of one's own.
+    #[must_use]
+    pub fn with_own(self, own: OwnParts) -> Self {
+        Self { own, ..self }
     }
 
     /// The files that were read.
@@ -124,6 +133,10 @@ impl Recordings for Traces {
             let power = read_power(shown, BufReader::new(reader), options);
             power.map_err(|error| error.to_string())
         })
+    }
+
+    fn own(&self) -> &OwnParts {
+        &self.own
     }
 }
 

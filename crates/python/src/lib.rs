@@ -4,6 +4,8 @@
 
 mod codes;
 mod links;
+mod own;
+mod recording;
 mod study;
 mod table;
 mod waiting;
@@ -19,6 +21,10 @@ mod _native {
     };
     #[pymodule_export]
     use crate::links::{fit, plan};
+    #[pymodule_export]
+    use crate::own::{Fate, RepairSeen};
+    #[pymodule_export]
+    use crate::recording::{NativeRecording, hop_tables};
     #[pymodule_export]
     use crate::study::{NativeStudy, ScenarioError, SweepError, merge, read_table};
     #[pymodule_export]

@@ -1,9 +1,12 @@
 //! Studies for Python: a scenario with its sweep, and its runs in parts.
 
+use crate::own::{PartFault, PythonParts};
+use crate::recording::NativeRecording;
 use crate::table::NativeTable;
 use crate::waiting::wait_for;
+use core::fmt;
 use fulmar_lab::parts;
-use fulmar_lab::{PartError, RunTable, Study, SweepPart};
+use fulmar_lab::{PartError, RecordingTables, RunTable, Study, SweepPart};
 use fulmar_sim::scenario::{Document, NAMED_BY};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
@@ -29,6 +32,9 @@ create_exception!(
 #[derive(Debug)]
 pub(crate) struct NativeStudy {
     study: Study,
+    fault: PartFault,
+    /// Whether the runs call Python, which has one thread at a time.
+    calls_python: bool,
 }
 
 #[pymethods]
@@ -38,10 +44,16 @@ pub(crate) struct NativeStudy {
 )]
 impl NativeStudy {
     /// Reads a scenario. `path` is where its traces lie beside and what errors name; `sweep` is a TOML document whose
-    /// table `[sweep]` takes the place of the scenario's own.
+    /// table `[sweep]` takes the place of the scenario's own. `parts` are parts of one's own, which the scenario may name.
     #[new]
-    #[pyo3(signature = (text, path, sets, sweep=None))]
-    fn new(text: &str, path: PathBuf, sets: Vec<String>, sweep: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (text, path, sets, sweep=None, parts=None))]
+    fn new(
+        text: &str,
+        path: PathBuf,
+        sets: Vec<String>,
+        sweep: Option<&str>,
+        parts: Option<PythonParts>,
+    ) -> PyResult<Self> {
         let wrong = |error: fulmar_sim::SettingsError| ScenarioError::new_err(error.to_string());
         let name = path.display().to_string();
         let mut document = Document::parse(&name, text).map_err(wrong)?;
@@ -54,8 +66,21 @@ impl NativeStudy {
         for set in &sets {
             document.set(set).map_err(wrong)?;
         }
-        let study = Study::read(&path, &document).map_err(wrong)?;
-        Ok(Self { study })
+        let fault = PartFault::default();
+        let calls_python = parts.as_ref().is_some_and(|parts| !parts.is_empty());
+        let version = parts.as_ref().map(|parts| parts.version.clone());
+        let own = parts.map(|parts| parts.into_own(&fault));
+        let study = Study::read_with(
+            &path,
+            &document,
+            own.unwrap_or_default(),
+            &version.unwrap_or_default(),
+        );
+        Ok(Self {
+            study: study.map_err(wrong)?,
+            fault,
+            calls_python,
+        })
     }
 
     /// The number of points.
@@ -115,7 +140,9 @@ impl NativeStudy {
         told: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<NativeTable> {
         let part = self.checked(first, count)?;
-        let runs = wait_for(py, told, |progress| part.make(&self.study, jobs, progress))?;
+        let runs = wait_for(py, told, &self.fault, |progress| {
+            part.make(&self.study, self.threads(jobs), progress)
+        })?;
         let runs = runs.map_err(|error| SweepError::new_err(error.to_string()))?;
         let table = RunTable::of(self.study.points());
         let batch = table.batch(self.study.points(), &runs.unwrap_or_default());
@@ -123,6 +150,22 @@ impl NativeStudy {
         Ok(NativeTable {
             schema: table.schema(),
             batches: vec![batch],
+        })
+    }
+
+    /// Makes the first run of the first point and keeps its single events.
+    fn record(&self, py: Python<'_>) -> PyResult<NativeRecording> {
+        let failed = |error: &dyn fmt::Display| SweepError::new_err(error.to_string());
+        let made = wait_for(py, None, &self.fault, |progress| {
+            self.study.experiment.run_recorded(progress)
+        })?;
+        let (run, recording) = made.ok_or_else(|| failed(&"the run was cancelled"))?;
+        let table = RunTable::of(self.study.points());
+        let run = table.batch(self.study.points(), &[run]);
+        let tables = RecordingTables::of(&recording);
+        Ok(NativeRecording {
+            run: run.map_err(|error| failed(&error))?,
+            tables: tables.map_err(|error| failed(&error))?,
         })
     }
 
@@ -143,7 +186,8 @@ impl NativeStudy {
         told: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let part = self.checked(first, count)?;
-        let written = wait_for(py, told, |progress| {
+        let written = wait_for(py, told, &self.fault, |progress| {
+            let jobs = self.threads(jobs);
             part.write(&self.study, build, &path, jobs, progress)
         })?;
         written.map_err(|error| raised(&error))
@@ -151,6 +195,11 @@ impl NativeStudy {
 }
 
 impl NativeStudy {
+    /// The threads that make runs, of `jobs` that were asked for.
+    const fn threads(&self, jobs: usize) -> usize {
+        if self.calls_python { 1 } else { jobs }
+    }
+
     fn checked(&self, first: usize, count: usize) -> PyResult<SweepPart> {
         let runs = self.study.experiment.run_count();
         let is_within = first.checked_add(count).is_some_and(|end| end <= runs);

@@ -1,22 +1,29 @@
 //! Long work without the interpreter's lock, which Ctrl-C ends and whose progress is told.
 
+use crate::own::PartFault;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use fulmar_sim::ExperimentProgress;
 use pyo3::prelude::*;
+use std::sync::Arc;
 use std::thread;
 
 /// The interval at which Ctrl-C is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Does `work` on another thread; `told` is called with the number of runs that are done. An exception, Ctrl-C's or
-/// one of `told`, cancels the work and is raised when it has ended.
+/// one of `told` or of a part of one's own, cancels the work and is raised when it has ended.
 pub(crate) fn wait_for<T: Send>(
     py: Python<'_>,
     told: Option<&Bound<'_, PyAny>>,
+    fault: &PartFault,
     work: impl FnOnce(&ExperimentProgress) -> T + Send,
 ) -> PyResult<T> {
-    let progress = ExperimentProgress::default();
+    fault.cancel.store(false, Ordering::Relaxed);
+    let progress = ExperimentProgress {
+        cancel: Arc::clone(&fault.cancel),
+        ..ExperimentProgress::default()
+    };
     thread::scope(|scope| {
         let waiter = thread::current();
         let shared = &progress;
@@ -50,6 +57,9 @@ pub(crate) fn wait_for<T: Send>(
         if let Some(told) = told.filter(|_| outcome.is_ok() && done != before) {
             outcome = told.call1((done,)).map(drop);
         }
-        outcome.map(|()| made)
+        match fault.take() {
+            Some(raised) => Err(raised),
+            None => outcome.map(|()| made),
+        }
     })
 }

@@ -1,6 +1,6 @@
 //! Traffic: when an application has data to send, and how much.
 //!
-//! Three sources. *Messages* are of one length, one every so often; each is written by itself, where the transport knows messages.
+//! Three sources, and those of one's own ([`TrafficSource`]). *Messages* are of one length, one every so often; each is written by itself, where the transport knows messages.
 //! *Bulk* has everything at once and writes as much as the transport accepts. *Constant rate*
 //! makes a write of fixed length at a fixed interval (the papers' and ns-3's `OnOff` source, always on:
 //! 1472 octets 375 times a second are 4.416 Mbit/s). Octets that the transport does not accept yet wait in
@@ -8,10 +8,12 @@
 //! that reaches the asked amount, so the amount is rounded up to whole writes, as ns-3's `MaxBytes` does: 1
 //! MB in writes of 1472 octets is 680 writes or 1,000,960 octets.
 
+use crate::own::{OwnTraffic, SourceView, TrafficSource};
+use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 
 /// The octets that an application sends, and their timing.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
     /// All of `bytes` are there at once.
     Bulk {
@@ -40,6 +42,13 @@ pub enum Traffic {
         /// The time of the first message.
         first: FirstWrite,
     },
+    /// Writes of a source of one's own, until `bytes` are reached or it says that it ends.
+    Own {
+        /// Octets in all, at most.
+        bytes: ByteCount,
+        /// The maker of the source.
+        source: OwnTraffic,
+    },
 }
 
 /// The time at which a constant-rate source makes its first write.
@@ -58,7 +67,7 @@ impl Traffic {
     /// Octets that are sent in all.
     pub fn total(&self) -> ByteCount {
         match *self {
-            Self::Bulk { bytes } => bytes,
+            Self::Bulk { bytes } | Self::Own { bytes, .. } => bytes,
             Self::ConstantRate {
                 bytes, write: size, ..
             }
@@ -71,7 +80,7 @@ impl Traffic {
     /// The time from the start to the write after `intervals` others, of a source that writes by the clock.
     pub(crate) fn elapsed(&self, intervals: u64) -> Duration {
         match *self {
-            Self::Bulk { .. } => Duration::ZERO,
+            Self::Bulk { .. } | Self::Own { .. } => Duration::ZERO,
             Self::ConstantRate { write, rate, .. } => {
                 rate.time_to_send(ByteCount(write.0.saturating_mul(intervals)))
             }
@@ -84,7 +93,7 @@ impl Traffic {
     /// The time of the first write, of a source that writes by the clock.
     const fn first(&self) -> Option<FirstWrite> {
         match *self {
-            Self::Bulk { .. } => None,
+            Self::Bulk { .. } | Self::Own { .. } => None,
             Self::ConstantRate { first, .. } | Self::Messages { first, .. } => Some(first),
         }
     }
@@ -99,24 +108,78 @@ pub(crate) struct AppSource {
     made: u64,
     writes_made: u64,
     accepted: u64,
+    own: Option<OwnSource>,
+}
+
+/// A source of one's own, and the next of its writes.
+#[derive(Debug)]
+struct OwnSource {
+    source: Box<dyn TrafficSource>,
+    next: Option<(Instant, u64)>,
 }
 
 impl AppSource {
-    pub(crate) fn new(traffic: Traffic, start: Instant) -> Self {
-        Self {
+    /// The application of one flow, whose chance comes from `rng`.
+    pub(crate) fn new(traffic: Traffic, start: Instant, rng: &Rng) -> Self {
+        let own = match &traffic {
+            Traffic::Own { source, .. } => Some(OwnSource {
+                source: source.for_run(rng),
+                next: None,
+            }),
+            Traffic::Bulk { .. } | Traffic::ConstantRate { .. } | Traffic::Messages { .. } => None,
+        };
+        let mut source = Self {
+            total: traffic.total().0,
             traffic,
             start,
-            total: traffic.total().0,
             made: 0,
             writes_made: 0,
             accepted: 0,
+            own,
+        };
+        source.ask_own(start);
+        source
+    }
+
+    /// Asks a source of one's own for its next write. If there is none, the stream ends.
+    pub(crate) fn ask_own(&mut self, now: Instant) {
+        let Some(own) = &mut self.own else {
+            return;
+        };
+        let view = SourceView {
+            now,
+            written: ByteCount(self.made),
+            waiting: ByteCount(self.made - self.accepted),
+        };
+        own.next = if self.made < self.total {
+            let asked = own.source.next_write(view);
+            asked.map(|write| {
+                // Looks take time, so that they end.
+                let after = write
+                    .after
+                    .max(Duration::from_nanos(u64::from(write.len.0 == 0)));
+                (now + after, write.len.0)
+            })
+        } else {
+            None
+        };
+        if own.next.is_none() {
+            self.total = self.made;
         }
+    }
+
+    /// Octets that are sent in all, as far as it is known.
+    pub(crate) const fn total(&self) -> ByteCount {
+        ByteCount(self.total)
     }
 
     /// The time of the next write; `None` when all are made.
     pub(crate) fn next_write_at(&self) -> Option<Instant> {
         if self.made >= self.total {
             return None;
+        }
+        if let Some(own) = &self.own {
+            return own.next.map(|(at, _)| at);
         }
         let intervals = match self.traffic.first() {
             None => return Some(self.start),
@@ -139,9 +202,14 @@ impl AppSource {
 
     /// Makes the next write and returns its length.
     pub(crate) fn make_write(&mut self) -> u64 {
+        let left = self.total - self.made;
         let len = match self.traffic {
-            Traffic::Bulk { .. } => self.total - self.made,
+            Traffic::Bulk { .. } => left,
             Traffic::ConstantRate { write: size, .. } | Traffic::Messages { size, .. } => size.0,
+            Traffic::Own { .. } => {
+                let next = self.own.as_ref().and_then(|own| own.next);
+                next.map_or(0, |(_, len)| len.min(left))
+            }
         };
         self.made += len;
         self.writes_made += 1;
@@ -184,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_papers_source_makes_680_writes_375_times_a_second() {
-        let mut source = AppSource::new(PAPER, Instant::START);
+        let mut source = AppSource::new(PAPER, Instant::START, &Rng::from_seed(1));
         let mut times = Vec::new();
         while let Some(at) = source.next_write_at() {
             times.push(at);
@@ -204,7 +272,7 @@ mod tests {
             interval: Duration::from_millis(7),
             first: FirstWrite::AfterInterval,
         };
-        let mut source = AppSource::new(messages, Instant::START);
+        let mut source = AppSource::new(messages, Instant::START, &Rng::from_seed(1));
         let mut made = Vec::new();
         while let Some(at) = source.next_write_at() {
             made.push((at.as_nanos() / 1_000_000, source.make_write()));
@@ -227,6 +295,9 @@ mod tests {
             first: FirstWrite::AtOnce,
         };
         let start = Instant::from_nanos(5);
-        assert_eq!(AppSource::new(at_once, start).next_write_at(), Some(start));
+        assert_eq!(
+            AppSource::new(at_once, start, &Rng::from_seed(1)).next_write_at(),
+            Some(start)
+        );
     }
 }

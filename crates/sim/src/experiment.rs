@@ -5,10 +5,11 @@
 //! come out in order of point and run, whatever order they were computed in.
 
 use crate::measure::capacity::{HopLaw, Yardsticks, yardsticks};
+use crate::recording::RunRecording;
 use crate::report::aggregate::AggregateRecord;
 use crate::report::link::HopMetrics;
 use crate::report::record::{Metrics, RunRecord, SCHEMA};
-use crate::scenario::{AppDirection, PointPlan, SweepPoint};
+use crate::scenario::{AppDirection, HopPlan, PointPlan, SweepPoint};
 use crate::tap::{Observed, Observers};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -223,6 +224,16 @@ impl Experiment {
         (result, observed)
     }
 
+    /// Makes the first run of the first point and keeps its single events; `None` after a cancellation.
+    pub fn run_recorded(&self, progress: &ExperimentProgress) -> Option<(RunRecord, RunRecording)> {
+        let mut world = self.world(0, 0, Observers::recording());
+        let end = world.run(&progress.cancel);
+        progress.advance(self.cost(0));
+        let is_wanted = !progress.cancel.load(Ordering::Relaxed);
+        let record = self.record(0, 0, &world, end).filter(|_| is_wanted)?;
+        Some((record, world.take_recording()?))
+    }
+
     fn world(&self, index: usize, run: usize, observers: Observers) -> World {
         let point = &self.points[index];
         let seed = point.plan.run.seed.wrapping_add(run as u64);
@@ -254,7 +265,10 @@ impl Experiment {
     fn one(&self, index: usize, run: usize, cancel: &AtomicBool) -> Option<RunRecord> {
         let mut world = self.world(index, run, Observers::default());
         let end = world.run(cancel);
-        self.record(index, run, &world, end)
+        let is_wanted = !cancel.load(Ordering::Relaxed);
+        is_wanted
+            .then(|| self.record(index, run, &world, end))
+            .flatten()
     }
 
     fn record(&self, index: usize, run: usize, world: &World, end: EndReason) -> Option<RunRecord> {
@@ -289,8 +303,13 @@ pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, ExperimentError> {
 /// The yardsticks of the way that the first flow takes.
 pub fn yardsticks_of(plan: &PointPlan) -> Option<Yardsticks> {
     let flow = plan.flows.first()?;
-    if plan.hops.iter().any(|hop| !hop.changes.is_empty()) {
-        // There is no one law.
+    let is_own = |hop: &HopPlan| hop.forward.own.is_some() || hop.reverse.own.is_some();
+    if plan
+        .hops
+        .iter()
+        .any(|hop| !hop.changes.is_empty() || is_own(hop))
+    {
+        // There is no one law, or none that is known.
         return None;
     }
     let direction = |forward, reverse| match flow.direction {

@@ -6,6 +6,7 @@ use crate::node::StackId;
 use crate::pattern::Pattern;
 use crate::scenario::{FlowPlan, TransportPlan};
 use fulmar_proto::machine::PathId;
+use fulmar_proto::trace::TraceRecord;
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::TpduSeq;
@@ -27,6 +28,8 @@ pub(crate) struct Flow {
     pub(crate) port: Port,
     /// The places of TPDUs in the stream, where the transport may leave holes.
     pub(crate) positions: Option<Positions>,
+    /// The decisions of the sender, if they are recorded.
+    pub(crate) decisions: Option<Vec<(Instant, TraceRecord)>>,
     /// The first write waits for the connection.
     pub(crate) awaits_connection: bool,
     /// The reasons why the ends' connections closed, where the transport has connections.
@@ -112,6 +115,17 @@ impl Flow {
             self.plan.transport,
             TransportPlan::Tcp(_) | TransportPlan::LtTcp(_)
         )
+    }
+
+    /// A source of one's own plans its next write, when the transport has had the last. Returns whether it ends instead.
+    pub(crate) fn plan_write(&mut self, now: Instant) -> bool {
+        let total = self.source.total();
+        self.source.ask_own(now);
+        let ends = self.source.total() < total;
+        if ends {
+            self.meter.end_at(now, self.source.total());
+        }
+        ends
     }
 
     /// The application makes its next write.

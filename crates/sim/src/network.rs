@@ -11,10 +11,9 @@ use crate::event_queue::EventQueue;
 use crate::measure::wire::{WireLoss, WireMeter};
 use crate::node::{ChainNode, NodeId, StackId, WayId};
 use crate::pool::{PacketId, Pool, PooledPacket};
+use crate::recording::{PacketLog, cause};
 use crate::tap::{Came, Tap, verdict_of};
-use fulmar_channel::{
-    Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, Flips, UsedUp, apply_flips,
-};
+use fulmar_channel::{Channel, ChannelConfig, ChannelVerdict, Flips, UsedUp, apply_flips};
 use fulmar_proto::machine::{PathId, Transmit};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
@@ -91,6 +90,8 @@ pub(crate) struct Network {
     sent: BTreeMap<(usize, u8), u64>,
     /// The tap that captures packets, if they are captured.
     pub(crate) tap: Option<Box<Tap>>,
+    /// The log of packets, if they are recorded.
+    pub(crate) log: Option<Box<PacketLog>>,
     /// Flows whose connection was established since the world last looked.
     pub(crate) connected: Vec<usize>,
     /// The buffer into which machines write datagrams: a hole for the network header, then their octets.
@@ -137,6 +138,7 @@ impl Network {
             changes: VecDeque::new(),
             sent: BTreeMap::new(),
             tap: None,
+            log: None,
             connected: Vec::new(),
             scratch: vec![0; NETWORK_HEADER_BYTES],
             descending: Vec::new(),
@@ -281,6 +283,15 @@ impl Network {
 
     /// Carries out a channel's verdict on a packet.
     fn settle(&mut self, now: Instant, id: WayId, packet: PacketId, verdict: ChannelVerdict) {
+        if let Some(log) = &mut self.log
+            && let Some(way) = self.ways.get_mut(id.0).filter(|way| way.measured)
+        {
+            let content = self.pool.packet(packet);
+            let len = ByteCount::of(&content.octets) + way.framing;
+            let queue = way.channel.queue(now);
+            let packet = (len, content.kind);
+            log.note((now, id), packet, queue, (&verdict, way.frame_check));
+        }
         let way = &self.ways[id.0];
         let far = Far {
             node: way.to,
@@ -310,14 +321,7 @@ impl Network {
                 self.note_came(far, packet, &delivery.flips, false);
                 self.arrive(delivery.at, far, packet, &delivery.flips);
             }
-            ChannelVerdict::Drop(reason) => self.lose(
-                packet,
-                match reason {
-                    reason if reason.is_before_the_link() => WireLoss::Queue,
-                    ChannelDropReason::Outage => WireLoss::Outage,
-                    _ => WireLoss::Loss,
-                },
-            ),
+            ChannelVerdict::Drop(reason) => self.lose(packet, cause(reason)),
         }
     }
 

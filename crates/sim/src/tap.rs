@@ -42,6 +42,8 @@ pub struct Observers {
     pub(crate) capture: Option<Output>,
     /// Receives the events of AeroTP's machines, as JSON lines.
     pub(crate) events: Option<Output>,
+    /// Whether packets, pieces and decisions are kept.
+    pub(crate) recording: bool,
 }
 
 impl Observers {
@@ -50,6 +52,14 @@ impl Observers {
         Self {
             capture,
             events,
+            ..Self::default()
+        }
+    }
+
+    /// Observers that keep packets, pieces and decisions ([`RunRecording`](crate::RunRecording)).
+    pub fn recording() -> Self {
+        Self {
+            recording: true,
             ..Self::default()
         }
     }

@@ -14,6 +14,7 @@ use crate::measure::wire::WireMeter;
 use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pool::PacketId;
+use crate::recording::{PacketLog, RecordedDecision, RunRecording, pieces};
 use crate::scenario::{AppDirection, PointPlan};
 use crate::stack::stream::GAVE_UP;
 use crate::stack::{Context, Stack, StackCounts};
@@ -179,9 +180,21 @@ impl World {
             events,
             unobserved,
         };
-        let mut placement = Placement::new(plan, &rng, world.events.is_some());
+        if observers.recording {
+            let first_way = world.network.ways.iter().position(|way| way.measured);
+            world.network.log = Some(Box::new(PacketLog {
+                first_way: first_way.unwrap_or_default(),
+                packets: Vec::new(),
+            }));
+        }
+        let notes = world.events.is_some() || observers.recording;
+        let mut placement = Placement::new(plan, &rng, notes);
         for (index, flow) in plan.flows.iter().enumerate() {
-            let flow = placement.add(&mut world.network, index, flow, ends);
+            let mut flow = placement.add(&mut world.network, index, flow, ends);
+            if observers.recording {
+                flow.meter.record();
+                flow.decisions = Some(Vec::new());
+            }
             world.flows.push(flow);
         }
         world.stacks = placement.into_slots();
@@ -273,6 +286,12 @@ impl World {
                 let sender = flow.sender;
                 self.stacks[sender.0].stack.write(self.now, index, flow);
                 self.drain(sender, 0);
+                let flow = &mut self.flows[index];
+                if flow.plan_write(self.now) {
+                    // The transport closes.
+                    self.stacks[sender.0].stack.write(self.now, index, flow);
+                    self.drain(sender, 0);
+                }
                 self.schedule_write(index);
             }
         }
@@ -395,6 +414,29 @@ impl World {
             observed.lines = events.finish(self.now, end.name())?;
         }
         Ok(observed)
+    }
+
+    /// Takes the single events of the run, if they were recorded.
+    pub fn take_recording(&mut self) -> Option<RunRecording> {
+        let log = self.network.log.take()?;
+        let mut recording = RunRecording {
+            packets: log.packets,
+            ..RunRecording::default()
+        };
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            if flow.plan.measured {
+                recording.pieces.extend(pieces(index, &flow.meter));
+            }
+            let decisions = flow.decisions.take().unwrap_or_default().into_iter();
+            recording
+                .decisions
+                .extend(decisions.map(|(at, decision)| RecordedDecision {
+                    flow: index,
+                    at,
+                    decision,
+                }));
+        }
+        Some(recording)
     }
 
     /// The present instant.

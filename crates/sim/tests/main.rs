@@ -16,6 +16,7 @@ mod links;
 mod lt_tcp_blocks;
 #[path = "fixture/ns3.rs"]
 mod ns3;
+mod own_parts;
 mod rate_found;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;

@@ -18,6 +18,7 @@ mod fading_packets;
 mod fading_presets;
 mod loss;
 mod outages;
+mod own;
 mod rate_and_queue;
 mod replay;
 mod series;

@@ -17,4 +17,4 @@ pub use busy::ROUNDS;
 pub use goal::{Deliver, DeliveryGoal, DeliveryOrder};
 pub use odds::Odds;
 pub use pattern::LossPattern;
-pub use plan::{FlowShape, Prediction, RepairPlan};
+pub use plan::{FlowShape, Prediction, RepairPlan, RepairView};

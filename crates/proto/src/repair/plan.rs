@@ -26,6 +26,21 @@ pub struct FlowShape {
     pub round: Duration,
 }
 
+/// A sender's view when it chooses the repair of a flow with a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepairView {
+    /// The flow's shape.
+    pub shape: FlowShape,
+    /// First transmissions that are lost.
+    pub loss: Odds,
+    /// The standard error of `loss`.
+    pub loss_error: Odds,
+    /// What is lost of that which follows a loss.
+    pub behind_a_loss: Odds,
+    /// The plan in use.
+    pub plan: RepairPlan,
+}
+
 /// The repair of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairPlan {

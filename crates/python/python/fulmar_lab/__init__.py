@@ -19,24 +19,35 @@ column has its unit and its meaning. One scenario, one seed: one result, to the 
 """
 
 from . import fec, plot
-from ._native import ScenarioError, SweepError
+from ._native import Fate, RepairSeen, ScenarioError, SweepError
 from .engines import Engine
 from .links import Fit, Plan, fit, plan
-from .scenario import Run, Scenario
+from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource
+from .scenario import Recording, Run, Scenario, channel_of
 from .sweeps import Results, sweep
 from .table import Column, Table
 
 __all__ = [
+    "LOST",
+    "Channel",
     "Column",
     "Engine",
+    "Fate",
     "Fit",
+    "Parts",
     "Plan",
+    "Recording",
+    "RepairController",
+    "RepairPlan",
+    "RepairSeen",
     "Results",
     "Run",
     "Scenario",
     "ScenarioError",
     "SweepError",
     "Table",
+    "TrafficSource",
+    "channel_of",
     "fec",
     "fit",
     "plan",

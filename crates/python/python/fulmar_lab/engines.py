@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from . import _native
+from .own import NativeParts
+
+#: What makes a study, here and on a worker.
+Asked = tuple[str, str, list[str], str | None, NativeParts | None]
 
 
 class Task(NamedTuple):
     """A part of a sweep, as it travels to a worker."""
 
-    asked: tuple[str, str, list[str], str | None]
+    asked: Asked
     first: int
     runs: int
     build: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import tomli_w
 
 from . import _native
+from .engines import Asked
+from .own import Parts, native_parts
 from .table import Table, Value
 
 #: A value of a scenario: a number, or a text with its unit such as ``"10ms"``, ``"5mbit"``, ``"20MB"`` or ``"2%"``.
@@ -46,38 +50,42 @@ class Scenario:
     the cure.
     """
 
-    def __init__(self, text: str, path: str | PathLike[str] = "scenario.toml", sets: Sequence[str] = ()) -> None:
-        """A scenario from TOML. ``path`` is what errors name; traces that the scenario names lie beside it."""
+    def __init__(
+        self, text: str, path: str | PathLike[str] = "scenario.toml", sets: Sequence[str] = (), parts: Parts | None = None
+    ) -> None:
+        """A scenario from TOML. ``path`` is what errors name; traces that the scenario names lie beside it. ``parts`` are
+        those of your own that it may name."""
+        self._parts = parts
         self._text = text
         self._path = str(path)
         self._sets = tuple(sets)
         self._study()
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Scenario:
+    def read(cls, path: str | PathLike[str], parts: Parts | None = None) -> Scenario:
         """The scenario of a TOML file.
 
         Raises:
             OSError: The file cannot be read.
             ScenarioError: It is wrong.
         """
-        return cls(Path(path).read_text(encoding="utf-8"), path)
+        return cls(Path(path).read_text(encoding="utf-8"), path, parts=parts)
 
     @classmethod
-    def build(cls, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:
+    def build(cls, *, parts: Parts | None = None, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:
         """A scenario from its tables: ``run``, ``hop``, ``flow`` and the others; a list where there are several.
 
         >>> Scenario.build(run={"duration": "9s"}, hop=[{"rate": "8mbit"}, {"rate": "2mbit", "loss": "5%"}],
         ...                flow={"transport": "udp", "traffic": "bulk", "bytes": "9kB"})
         <fulmar_lab.Scenario scenario.toml: 1 point, 1 run>
         """
-        return cls(tomli_w.dumps(dict(tables)))
+        return cls(tomli_w.dumps(dict(tables)), parts=parts)
 
     def with_(self, changes: Mapping[str, Setting]) -> Scenario:
         """The scenario with other values, by path: ``{"hop.loss": "5%", "run.seed": 7}``."""
         sets = [f"{path}={_written(value)}" for path, value in changes.items()]
         kept = [old for old in self._sets if old.split("=")[0] not in changes]
-        return Scenario(self._text, self._path, [*kept, *sets])
+        return Scenario(self._text, self._path, [*kept, *sets], self._parts)
 
     def run(self, seed: int | None = None, jobs: int = 0) -> Run:
         """One run. A scenario with a sweep has several points; take :func:`sweep` for those.
@@ -89,13 +97,26 @@ class Scenario:
         Raises:
             ScenarioError: The scenario has more than one point.
         """
+        return Run(Table(self._one(seed).make(0, 1, jobs)))
+
+    def record(self, seed: int | None = None) -> Recording:
+        """One run with its single events: every packet, every delivered piece, every decision.
+
+        Raises:
+            ScenarioError: The scenario has more than one point.
+        """
+        recording = self._one(seed).record()
+        tables = (recording.packets, recording.pieces, recording.decisions)
+        return Recording(Run(Table(recording.run)), *map(Table, tables))
+
+    def _one(self, seed: int | None) -> _native.NativeStudy:
         changes: dict[str, Setting] = {"run.runs": 1}
         if seed is not None:
             changes["run.seed"] = seed
         study = self.with_(changes)._study()
         if study.points != 1:
             raise _native.ScenarioError(f"the scenario has {study.points} points; use sweep() for a scenario with [sweep]")
-        return Run(Table(study.make(0, 1, jobs)))
+        return study
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -111,13 +132,65 @@ class Scenario:
     def _study(self, grid: Grid | None = None) -> _native.NativeStudy:
         return _native.NativeStudy(*self._asked(grid))
 
-    def _asked(self, grid: Grid | None) -> tuple[str, str, list[str], str | None]:
+    def _asked(self, grid: Grid | None) -> Asked:
         """What a worker needs to make the same study."""
         swept = None
         if grid:
             axes = {path if isinstance(path, str) else ", ".join(path): _plain(values) for path, values in grid.items()}
             swept = tomli_w.dumps({"sweep": axes})
-        return self._text, self._path, list(self._sets), swept
+        return self._text, self._path, list(self._sets), swept, native_parts(self._parts)
+
+
+#: A packet as the two ends of a link know it: the second in which it was handed over, its octets on the link, and the second
+#: in which it arrived, or ``None``.
+Packet = tuple[float, int, float | None]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run in its single events. Each column of the tables has its unit and its meaning.
+
+    ``run`` has the measures. ``packets`` has a row for each packet on a hop: when it was sent and arrived, its octets, its
+    kind, the cause of its loss, the queue that it met. ``pieces`` has a row for each delivered piece with its delay.
+    ``decisions`` has a row for each decision of AeroTP's senders: a packet held for lost, another shape, another plan of
+    repair with the loss that it answers.
+    """
+
+    run: Run
+    packets: Table
+    pieces: Table
+    decisions: Table
+
+    def channel(self, hop: int = 0) -> dict[str, Any]:
+        """What a hop was like, as tables of a scenario (:func:`channel_of`)."""
+        names = ("hop", "direction", "sent_s", "bytes", "arrived_s", "inverted_bits")
+        rows: list[Any] = list(zip(*(self.packets.column(name) for name in names), strict=True))
+        there, back = (
+            [(sent, octets, None if bits else arrived) for number, way, sent, octets, arrived, bits in rows if (number, way) == (hop, wanted)]
+            for wanted in ("forward", "reverse")
+        )
+        return channel_of(there, back)
+
+    def replay(self, hop: int = 0, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:
+        """A scenario over the recorded hop with other flows: what would have happened.
+
+        ``tables`` are the scenario's others: ``flow``, and ``run``, ``tcp`` and so on where they are wanted.
+        """
+        made: dict[str, Any] = {**self.channel(hop), **tables}
+        return Scenario.build(**made)
+
+
+def channel_of(there: Iterable[Packet], back: Iterable[Packet] = ()) -> dict[str, Any]:
+    """What a link was like, from packets there and back: ``hop`` and ``change`` of a scenario, for :meth:`Scenario.build`.
+
+    Rate, delay and loss over time, outages, and the length of the queue where a full one was seen. From packets that left a
+    capacity unused no more of it is known than what they used; single losses become a share, and bursts shorter than a
+    quarter of a second with them.
+
+    Raises:
+        ValueError: No packet arrived.
+    """
+    return tomllib.loads(_native.hop_tables(list(there), list(back)))
 
 
 def _plain(values: Sequence[Any]) -> list[Any]:

@@ -96,6 +96,8 @@ pub struct FlowMeter {
     deadline: Option<Duration>,
     /// The submissions of the pieces whose delays are in `delays`, where there is a deadline.
     submissions: Vec<Instant>,
+    /// The deliveries of those pieces, where they are recorded.
+    deliveries: Option<Vec<Instant>>,
     delivered: u64,
     corrupt: u64,
     repeated_pieces: u64,
@@ -187,6 +189,7 @@ impl FlowMeter {
             delays: Vec::new(),
             deadline: None,
             submissions: Vec::new(),
+            deliveries: None,
             delivered: 0,
             corrupt: 0,
             repeated_pieces: 0,
@@ -205,9 +208,21 @@ impl FlowMeter {
         self
     }
 
+    /// Keeps the times at which pieces are delivered from now on.
+    pub(crate) fn record(&mut self) {
+        self.deliveries = Some(Vec::new());
+    }
+
+    /// The times at which the pieces of [`FlowMeter::delays`] were delivered, if they are recorded.
+    pub fn delivery_times(&self) -> &[Instant] {
+        self.deliveries.as_deref().unwrap_or_default()
+    }
+
     /// The next `len` octets were submitted. A piece counts from the submission of its last octet.
     pub fn submit(&mut self, now: Instant, len: u64) {
-        self.first_submission.get_or_insert(now);
+        if len > 0 {
+            self.first_submission.get_or_insert(now);
+        }
         self.submitted += len;
         let complete = if self.submitted >= self.total {
             self.total.div_ceil(self.piece_len)
@@ -219,10 +234,28 @@ impl FlowMeter {
             let end = (start + self.piece_len).min(self.total);
             // Its first octets may have been submitted, and have come, before the others.
             let missing = end - self.next_offset.clamp(start, end);
+            if missing == 0 {
+                // Nobody knew that it was whole when its last octet came.
+                self.delays.push(Delay::between(now, now));
+                if self.deadline.is_some() {
+                    self.submissions.push(now);
+                }
+                if let Some(deliveries) = &mut self.deliveries {
+                    deliveries.push(now);
+                }
+            }
             self.pieces.push_back(Piece {
                 submitted_at: now,
                 missing,
             });
+        }
+    }
+
+    /// The stream has only so many octets, of which all are submitted if it is shorter than was said.
+    pub fn end_at(&mut self, now: Instant, total: ByteCount) {
+        if total.0 < self.total {
+            self.total = total.0;
+            self.submit(now, 0);
         }
     }
 
@@ -322,6 +355,9 @@ impl FlowMeter {
                     self.delays.push(Delay::between(piece.submitted_at, now));
                     if self.deadline.is_some() {
                         self.submissions.push(piece.submitted_at);
+                    }
+                    if let Some(deliveries) = &mut self.deliveries {
+                        deliveries.push(now);
                     }
                 }
             }

@@ -4,9 +4,11 @@ use super::SettingsError;
 use super::aerotp::{self, AerotpPlan, Carrier};
 use super::gateway::{self, GatewayPlan};
 use super::lt_tcp::{self, LtTcpPlan};
+use super::own::OwnParts;
 use super::read::copies;
 use super::tcp::{self, TcpPlan};
 use crate::app::{FirstWrite, Traffic};
+use crate::own::OwnRepair;
 use core::num::NonZeroU8;
 use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 use fulmar_proto::rate::RateSharing;
@@ -37,6 +39,8 @@ pub struct FlowPlan {
     pub send_rate: SendRate,
     /// The time by which a piece is due, from its submission.
     pub deadline: Option<Duration>,
+    /// The controller of its repair, if that is one's own.
+    pub controller: Option<OwnRepair>,
     /// Whether its octets and times are in the measures. A flow that only prepares the ground for another
     /// is not measured.
     pub measured: bool,
@@ -82,7 +86,7 @@ impl FlowPlan {
     pub fn message_bytes(&self) -> Option<ByteCount> {
         match self.traffic {
             Traffic::Messages { size, .. } => Some(size),
-            Traffic::Bulk { .. } | Traffic::ConstantRate { .. } => None,
+            Traffic::Bulk { .. } | Traffic::ConstantRate { .. } | Traffic::Own { .. } => None,
         }
     }
 }
@@ -163,6 +167,8 @@ pub(super) const KEYS: Keys = &[
         "size",
         "interval",
         "first",
+        "source",
+        "controller",
         "start",
         "count",
         "spacing",
@@ -191,8 +197,8 @@ impl FlowPlan {
     /// flows of that transport.
     pub(super) fn read(
         reader: &TableReader<'_>,
-        tcp: Option<&TableReader<'_>>,
-        lt_tcp: Option<&TableReader<'_>>,
+        (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
+        own: &OwnParts,
     ) -> Result<Self, SettingsError> {
         let own_tcp = reader.table("tcp", tcp::KEYS)?;
         let own_lt_tcp = reader.table("lt_tcp", lt_tcp::KEYS)?;
@@ -240,13 +246,14 @@ impl FlowPlan {
             }
         };
         let send_rate = send_rate(reader, &transport)?;
-        let traffic = traffic(reader, payload)?;
+        let traffic = traffic(reader, payload, own)?;
         let piece = match traffic {
-            Traffic::Bulk { .. } => payload,
+            Traffic::Bulk { .. } | Traffic::Own { .. } => payload,
             Traffic::ConstantRate { write: size, .. } | Traffic::Messages { size, .. } => size,
         };
         let plan = Self {
             deadline: reader.duration("deadline")?,
+            controller: controller(reader, &transport, own)?,
             transport,
             traffic,
             start: reader.duration("start")?.unwrap_or_default(),
@@ -324,7 +331,37 @@ fn read_others(
     Ok(())
 }
 
-fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, SettingsError> {
+/// The controller of one's own that `controller` names.
+fn controller(
+    reader: &TableReader<'_>,
+    transport: &TransportPlan,
+    own: &OwnParts,
+) -> Result<Option<OwnRepair>, SettingsError> {
+    let Some(name) = reader.text("controller")?.filter(|name| *name != "none") else {
+        return Ok(None);
+    };
+    let controller = own.controller(name);
+    let controller = controller.map_err(|problem| reader.wrong("controller", problem))?;
+    let has_goal = match transport {
+        TransportPlan::Aerotp(plan) => plan.goal().is_some(),
+        TransportPlan::Datagram(_)
+        | TransportPlan::Gateway(_)
+        | TransportPlan::Tcp(_)
+        | TransportPlan::LtTcp(_) => false,
+    };
+    if !has_goal {
+        let problem = "chooses the repair for a goal of an aerotp flow; write transport = \"aerotp\", \
+                       mode = \"auto\" and a deadline, or leave it out";
+        return Err(reader.wrong("controller", problem));
+    }
+    Ok(Some(controller))
+}
+
+fn traffic(
+    reader: &TableReader<'_>,
+    payload: ByteCount,
+    own: &OwnParts,
+) -> Result<Traffic, SettingsError> {
     let bytes: ByteCount = reader.required("bytes", "\"1MB\"")?;
     if bytes == ByteCount::ZERO {
         return Err(reader.wrong("bytes", "must be at least 1B"));
@@ -357,6 +394,11 @@ fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, Sett
         .choice("first", &FIRSTS)?
         .unwrap_or(FirstWrite::AfterInterval);
     let name = reader.choice("traffic", &TRAFFICS)?;
+    if let Some(source) = reader.text("source")?.filter(|name| *name != "none") {
+        let source = own.source(source);
+        let source = source.map_err(|problem| reader.wrong("source", problem))?;
+        return Ok(Traffic::Own { bytes, source });
+    }
     match name.unwrap_or(TrafficName::Bulk) {
         TrafficName::Bulk => Ok(Traffic::Bulk { bytes }),
         TrafficName::ConstantRate => Ok(Traffic::ConstantRate {

@@ -2,20 +2,20 @@
 
 use super::SettingsError;
 use super::link::LinkPlan;
+use super::recordings::Recordings;
 use core::fmt::Display;
 use core::str::FromStr;
-use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
-use fulmar_channel::{ChannelConfig, LossModel, LossTrace, QueueLimit, Setting};
+use fulmar_channel::fading::Fading;
+use fulmar_channel::{ChannelConfig, LossModel, OwnChannel, QueueLimit, Setting};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_settings::{Keys, TableReader};
-use std::sync::Arc;
 
 /// The default length of ns-3's `DropTailQueue`, with which the papers' scenarios were run.
 const QUEUE_PACKETS: u32 = 100;
 
 /// The keys of one direction, by the names of [`ChannelConfig`]'s fields (`ber` is its `bits`).
-const DIRECTION_KEYS: [&str; 13] = [
+const DIRECTION_KEYS: [&str; 14] = [
     "rate",
     "delay",
     "queue",
@@ -29,6 +29,7 @@ const DIRECTION_KEYS: [&str; 13] = [
     "reorder",
     "duplicate",
     "jitter",
+    "channel",
 ];
 
 /// The keys that only one direction can have: a terminal's capacity on demand.
@@ -50,35 +51,6 @@ pub(super) const KEYS: Keys = &[
 
 /// The keys of `[lan]`.
 pub(super) const LAN_KEYS: Keys = &[&["rate", "delay", "queue", "framing"]];
-
-/// The recorded traces that a scenario names: gives a recording, or says in one line what is wrong with it.
-pub trait Recordings {
-    /// The trace of a `loss = "trace FILE"`, by the file's name.
-    ///
-    /// # Errors
-    /// The file's fault, in one line.
-    fn loss(&self, name: &str) -> Result<Arc<LossTrace>, String>;
-
-    /// The power of a `fading = "trace FILE"`.
-    ///
-    /// # Errors
-    /// The file's fault, in one line.
-    fn power(&self, recorded: &Recorded) -> Result<Arc<PowerTrace>, String>;
-}
-
-/// No recordings: for scenarios that name no files.
-#[derive(Clone, Copy, Debug)]
-pub struct NoRecordings;
-
-impl Recordings for NoRecordings {
-    fn loss(&self, name: &str) -> Result<Arc<LossTrace>, String> {
-        Err(format!("the trace {name} cannot be had here"))
-    }
-
-    fn power(&self, recorded: &Recorded) -> Result<Arc<PowerTrace>, String> {
-        Err(format!("the trace {} cannot be had here", recorded.name))
-    }
-}
 
 /// One measured hop: a channel for each direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -361,12 +333,36 @@ fn direction(
         duplicate: reader.value_or("duplicate", base.duplicate)?,
         jitter: reader.value("jitter")?.or(base.jitter),
         dama: base.dama,
+        own: own(base, reader, recordings)?,
     })
+}
+
+/// The channel of one's own that `reader` names, or that of `base`.
+fn own(
+    base: &ChannelConfig,
+    reader: &TableReader<'_>,
+    recordings: &dyn Recordings,
+) -> Result<Option<OwnChannel>, SettingsError> {
+    match reader.text("channel")? {
+        None => Ok(base.own.clone()),
+        Some("none") => Ok(None),
+        Some(name) => {
+            let found = recordings.own().channel(name);
+            found
+                .map(Some)
+                .map_err(|problem| reader.wrong("channel", problem))
+        }
+    }
 }
 
 /// Runs the channel's own checks, and names the place of the key that they complain about.
 fn check(config: &ChannelConfig, reader: &TableReader<'_>) -> Result<(), SettingsError> {
-    let Err(error) = fulmar_channel::Channel::new(config.clone(), &Rng::from_seed(0)) else {
+    // A law of one's own is made for runs alone.
+    let config = ChannelConfig {
+        own: None,
+        ..config.clone()
+    };
+    let Err(error) = fulmar_channel::Channel::new(config, &Rng::from_seed(0)) else {
         return Ok(());
     };
     let key = match error.field.setting {

@@ -2,7 +2,9 @@
 
 use super::SettingsError;
 use super::flow::{self, FlowPlan, TransportPlan};
-use super::hop::{self, HopPlan, LanPlan, NoRecordings, Recordings};
+use super::hop::{self, HopPlan, LanPlan};
+use super::own::OwnParts;
+use super::recordings::{NoRecordings, Recordings};
 use super::{lt_tcp, tcp};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_settings::Document;
@@ -92,7 +94,12 @@ impl PointPlan {
         }
         let tcp = root.table("tcp", tcp::KEYS)?;
         let lt_tcp = root.table("lt_tcp", lt_tcp::KEYS)?;
-        let flows = Self::read_flows(&root, &flows, (tcp.as_ref(), lt_tcp.as_ref()))?;
+        let flows = Self::read_flows(
+            &root,
+            &flows,
+            (tcp.as_ref(), lt_tcp.as_ref()),
+            recordings.own(),
+        )?;
         let longest = flows.iter().map(|flow| flow.mtu).max().unwrap_or_default();
         for (hop, reader) in hops.iter().zip(&hop_tables) {
             hop.check_queue_above(longest, reader)?;
@@ -120,10 +127,11 @@ impl PointPlan {
         root: &TableReader<'_>,
         readers: &[TableReader<'_>],
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
+        own: &OwnParts,
     ) -> Result<Vec<FlowPlan>, SettingsError> {
         let mut flows: Vec<FlowPlan> = Vec::new();
         for reader in readers {
-            let first = FlowPlan::read(reader, tcp, lt_tcp)?;
+            let first = FlowPlan::read(reader, (tcp, lt_tcp), own)?;
             let count = reader.whole("count", 1..=FLOWS_MAX as u64)?.unwrap_or(1);
             let spacing = reader.duration("spacing")?.unwrap_or_default();
             let count = u32::try_from(count).unwrap_or(u32::MAX);

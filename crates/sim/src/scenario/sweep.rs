@@ -7,9 +7,9 @@
 //! ```
 
 use super::SettingsError;
-use super::hop::Recordings;
 use super::path::{covers, overlap, set_paths};
 use super::plan::PointPlan;
+use super::recordings::Recordings;
 use fulmar_settings::{Document, Node, Origin, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,7 +9,9 @@ use super::{AdaptationCounts, Context, StackCounts, seal};
 use crate::app::Traffic;
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
-use crate::scenario::SEAL_BYTES;
+use crate::own::{ControllerView, RepairController};
+use crate::recording::is_decision;
+use crate::scenario::{SEAL_BYTES, TransportPlan};
 use crate::tap::EventLog;
 use fulmar_capture::{EventPlace, FlowEnd};
 use fulmar_proto::bytes::Chunk;
@@ -22,7 +24,7 @@ use fulmar_proto::transport::aerotp::{
     AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, Counters, EndpointConfig, Event,
     Note,
 };
-use fulmar_proto::units::{BitErrorRate, Instant};
+use fulmar_proto::units::{BitErrorRate, Duration, Instant};
 use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NetworkProtocol, NodeAddress};
 use fulmar_proto::wire::{Mode, Port, TpduSeq};
 use std::collections::BTreeMap;
@@ -38,7 +40,20 @@ pub(crate) struct AerotpStack {
     hears_power: bool,
     /// Whether packets are those of a session.
     sealed: bool,
+    /// Flows whose repair a controller of one's own chooses.
+    controlled: BTreeMap<usize, Controlled>,
 }
+
+/// A controller of one's own at work.
+#[derive(Debug)]
+struct Controlled {
+    controller: Box<dyn RepairController>,
+    /// The time from which it may be asked again.
+    next_at: Instant,
+}
+
+/// The time between two questions to a controller: that between two choices of `auto`'s.
+const CONTROL_EVERY: Duration = Duration::from_millis(500);
 
 /// The connections of a stack.
 #[derive(Debug, Default)]
@@ -76,7 +91,52 @@ impl AerotpStack {
             outgoing: BTreeMap::new(),
             hears_power,
             sealed: false,
+            controlled: BTreeMap::new(),
         }
+    }
+
+    /// The repair of flow `index`, which will be sent from here, is chosen by `controller`.
+    pub(crate) fn control(&mut self, index: usize, controller: Box<dyn RepairController>) {
+        let next_at = Instant::START;
+        self.controlled.insert(
+            index,
+            Controlled {
+                controller,
+                next_at,
+            },
+        );
+    }
+
+    /// Asks the controller of flow `index`, if it has one and it is time.
+    fn ask_controller(&mut self, now: Instant, index: usize, flow: &Flow) {
+        let Some(controlled) = self.controlled.get_mut(&index) else {
+            return;
+        };
+        let TransportPlan::Aerotp(plan) = &flow.plan.transport else {
+            return;
+        };
+        let (Some(&(id, _)), Some(thin), Some(goal)) = (
+            self.ends.senders.get(&index),
+            plan.connection.thin,
+            plan.goal(),
+        ) else {
+            return;
+        };
+        if now < controlled.next_at {
+            return;
+        }
+        let Some(seen) = self.machine.inner().repair_view(id) else {
+            return;
+        };
+        controlled.next_at = now + CONTROL_EVERY;
+        let chosen = controlled.controller.choose(&ControllerView {
+            now,
+            goal,
+            overhead_percent: thin.overhead_percent,
+            seen,
+        });
+        let machine = self.machine.app();
+        machine.allow_thin(now, id, thin.with_plan(chosen));
     }
 
     /// Speaks to this path as sessions do: in the short form, under a seal, with repair symbols over windows.
@@ -143,6 +203,7 @@ impl AerotpStack {
     }
 
     pub(super) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
+        self.ask_controller(now, index, flow);
         self.ends.write(now, self.machine.app(), index, flow);
     }
 
@@ -167,6 +228,13 @@ impl AerotpStack {
         let ends = &self.ends.flows;
         let mut keep = |note: &Note| {
             let end = ends.get(&note.connection);
+            if is_decision(&note.record)
+                && let Some(flow) = end.filter(|end| end.sends)
+                && let Some(flow) = flows.get_mut(flow.flow)
+                && let Some(decisions) = &mut flow.decisions
+            {
+                decisions.push((note.at, note.record));
+            }
             if let TraceRecord::Sent { seq, position, .. } = note.record
                 && let Some(flow) = end.and_then(|end| flows.get_mut(end.flow))
                 && let Some(positions) = &mut flow.positions
@@ -237,7 +305,9 @@ impl Ends {
         let max = if message {
             match flow.plan.traffic {
                 Traffic::Messages { size, .. } => size.0,
-                Traffic::Bulk { .. } | Traffic::ConstantRate { .. } => flow.plan.payload.0,
+                Traffic::Bulk { .. } | Traffic::ConstantRate { .. } | Traffic::Own { .. } => {
+                    flow.plan.payload.0
+                }
             }
         } else {
             WRITE_MAX

@@ -121,28 +121,25 @@ impl<'a> Placement<'a> {
             *known = Some(id);
         }
         let start = Instant::START + flow.start;
-        let octets = self.rng.child(&format!("flow-{index}/octets")).next_u64();
+        let stream = |name| self.rng.child(&format!("flow-{index}/{name}"));
+        let octets = stream("octets").next_u64();
+        let source = AppSource::new(flow.traffic.clone(), start, &stream("source"));
         let pattern = Pattern::new(octets);
-        let meter = FlowMeter::new(
-            pattern,
-            promise(flow),
-            flow.traffic.total(),
-            flow.piece,
-            start,
-        )
-        .with_deadline(flow.deadline);
+        let meter = FlowMeter::new(pattern, promise(flow), source.total(), flow.piece, start)
+            .with_deadline(flow.deadline);
         network.queue.push(start, NetworkEvent::Start(index));
         let [sender, receiver] = machines;
         Flow {
             plan: flow.clone(),
             pattern,
-            source: AppSource::new(flow.traffic, start),
+            source,
             meter,
             sender,
             receiver,
             path: path_of(addresses[1]),
             port,
             positions: Positions::needed(&flow.transport),
+            decisions: None,
             awaits_connection: false,
             sender_closed: None,
             receiver_closed: None,
@@ -193,6 +190,10 @@ impl<'a> Placement<'a> {
                 };
                 let (sender, stack) = self.aerotp.at(from, made, || make(local, remote));
                 stack.send(index, own.connection);
+                if let Some(controller) = &flow.controller {
+                    let rng = rng.child(&format!("flow-{index}/controller"));
+                    stack.control(index, controller.for_run(&rng));
+                }
                 let (receiver, stack) = self.aerotp.at(to, made, || make(remote, local));
                 stack.listen(port, own.connection);
                 [sender, receiver]

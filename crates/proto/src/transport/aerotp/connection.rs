@@ -26,6 +26,7 @@ use super::tombstones::{Past, Tombstone};
 use super::tpdu_shape::TpduShape;
 use crate::bytes::Chunk;
 use crate::machine::{Priority, TpduForm};
+use crate::repair::RepairView;
 use crate::timer::TimerTable;
 use crate::trace::{RepairDecision, Trace, TraceRecord};
 use crate::transport::parts::{AttemptOutcome, DeliveryReport};
@@ -394,6 +395,11 @@ impl Connection {
     pub(super) fn allow_thin(&mut self, allowed: ThinRepair) {
         self.config.thin = Some(allowed);
         self.sender.allow_thin(allowed);
+    }
+
+    /// The view from which this side's repair for a goal is chosen.
+    pub(super) fn repair_view(&self) -> Option<RepairView> {
+        self.sender.repair_view()
     }
 
     /// Whether everything that the peer wrote is here, with its end.

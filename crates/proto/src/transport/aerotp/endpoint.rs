@@ -39,6 +39,7 @@ use super::thin_repair::ThinRepair;
 use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
 use crate::machine::{AckedWays, Deadline, PathId, PathSizes};
+use crate::repair::RepairView;
 use crate::rng::Rng;
 use crate::shares::Shares;
 use crate::trace::Trace;
@@ -400,6 +401,12 @@ impl AerotpEndpoint {
     /// goal in any order the peer has to read so, or to do without what was taken back.
     pub fn allow_thin(&mut self, now: Instant, id: ConnectionId, allowed: ThinRepair) {
         self.with(now, id, |connection| connection.allow_thin(allowed));
+    }
+
+    /// The view from which the repair of a connection's goal is chosen, once there is something to see: for a choice made
+    /// elsewhere, which [`AerotpEndpoint::allow_thin`] brings in as a fixed plan.
+    pub fn repair_view(&self, id: ConnectionId) -> Option<RepairView> {
+        self.connections.get(&id)?.connection.repair_view()
     }
 
     /// Takes a payload's memory back for the next payload.

@@ -21,7 +21,9 @@ use super::super::window_repair::WindowSymbols;
 use super::{Sender, SenderTimer, Unit};
 use crate::fec::window::LENGTH_PREFIX;
 use crate::machine::TransmitKind;
-use crate::repair::{DeliveryGoal, FlowShape, LossPattern, Odds, Prediction, RepairPlan};
+use crate::repair::{
+    DeliveryGoal, FlowShape, LossPattern, Odds, Prediction, RepairPlan, RepairView,
+};
 use crate::trace::RepairDecision;
 use crate::transport::parts::{FirstFate, LateRepetition, RttEstimator, Settled};
 use crate::units::{Duration, Instant};
@@ -141,23 +143,27 @@ impl Thin {
             return;
         }
         let recent = |(_, at): (Prediction, Instant)| now.saturating_since(at) < PLAN_EVERY;
-        let (Some(gap), Some(round_trip)) = (self.gap, rtt.smoothed()) else {
+        let Some(shape) = self.shape(rtt, answered_after) else {
             return;
         };
         if self.chosen.is_some_and(recent) {
             return;
         }
-        let shape = FlowShape {
-            gap,
-            one_way: round_trip / 2 + self.waited,
-            round: answered_after,
-        };
         let seen = (&self.pattern, &shape);
         let overhead = self.allowed.overhead_percent;
         let (plan, prediction) = RepairPlan::choose(&goal, overhead, seen, self.plan);
         self.plan = plan;
         self.chosen = Some((prediction, now));
         self.tell(now, &goal, prediction);
+    }
+
+    /// The flow's shape, once a round trip and the time between two messages are known.
+    fn shape(&self, rtt: &RttEstimator, answered_after: Duration) -> Option<FlowShape> {
+        Some(FlowShape {
+            gap: self.gap?,
+            one_way: rtt.smoothed()? / 2 + self.waited,
+            round: answered_after,
+        })
     }
 
     /// Tells of another plan than the last one told, as often as a person can read it.
@@ -377,6 +383,19 @@ impl Sender {
         let thin = self.thin.as_ref().filter(|_| !self.has_new())?;
         let patience = thin.patience(&self.rtt)?;
         Some(patience + self.ack_flush + self.board.reorder_window())
+    }
+
+    /// The view from which the repair for a goal is chosen, once there is something to see.
+    pub(in super::super) fn repair_view(&self) -> Option<RepairView> {
+        let thin = self.thin.as_ref()?;
+        thin.allowed.goal()?;
+        Some(RepairView {
+            shape: thin.shape(&self.rtt, self.answered_within()?)?,
+            loss: thin.pattern.loss(),
+            loss_error: thin.pattern.error(),
+            behind_a_loss: thin.pattern.behind_a_loss(),
+            plan: thin.plan,
+        })
     }
 
     /// Lets copies follow the repetition that just left, if they are worth it.

@@ -1,0 +1,363 @@
+//! Channels, sources of traffic and controllers of repair that are Python's objects.
+//!
+//! A part is a class, or anything that makes an object from a seed. Its methods are called from the simulator's threads, one
+//! call for each packet, write or choice. An exception ends the run, cancels the work and is raised where it was asked for.
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use fulmar_sim::OwnParts;
+use fulmar_sim::own::{
+    Bitrate, ByteCount, ChannelLaw, ControllerView, Deliver, FlightFate, Flips, Instant,
+    OwnChannel, OwnRepair, OwnTraffic, PacketFlight, PlannedWrite, RepairController, RepairPlan,
+    Rng, SourceView, TrafficSource,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Makers of parts by name, and a text that stands for their code.
+#[derive(FromPyObject)]
+pub(crate) struct PythonParts {
+    channels: BTreeMap<String, Py<PyAny>>,
+    sources: BTreeMap<String, Py<PyAny>>,
+    controllers: BTreeMap<String, Py<PyAny>>,
+    pub(crate) version: String,
+}
+
+/// The first exception of parts, and the request to stop that it makes.
+#[derive(Clone, Default)]
+pub(crate) struct PartFault {
+    pub(crate) cancel: Arc<AtomicBool>,
+    raised: Arc<Mutex<Option<PyErr>>>,
+}
+
+impl PartFault {
+    fn note(&self, error: PyErr) {
+        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        raised.get_or_insert(error);
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the exception.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        raised.take()
+    }
+
+    fn has_stopped(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for PartFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartFault").finish_non_exhaustive()
+    }
+}
+
+impl PythonParts {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.channels.is_empty() && self.sources.is_empty() && self.controllers.is_empty()
+    }
+
+    /// The parts as the simulator takes them. Their exceptions go to `fault`.
+    pub(crate) fn into_own(self, fault: &PartFault) -> OwnParts {
+        let channel = |(name, maker): (String, Py<PyAny>)| {
+            let fault = fault.clone();
+            OwnChannel::new(&name, move |rng| {
+                let part = Part::made(&maker, rng, &fault);
+                let has_rate = part.has("rate");
+                PythonChannel { part, has_rate }
+            })
+        };
+        let source = |(name, maker): (String, Py<PyAny>)| {
+            let fault = fault.clone();
+            OwnTraffic::new(&name, move |rng| {
+                PythonSource(Part::made(&maker, rng, &fault))
+            })
+        };
+        let controller = |(name, maker): (String, Py<PyAny>)| {
+            let fault = fault.clone();
+            OwnRepair::new(&name, move |rng| {
+                PythonController(Part::made(&maker, rng, &fault))
+            })
+        };
+        OwnParts {
+            channels: self.channels.into_iter().map(channel).collect(),
+            sources: self.sources.into_iter().map(source).collect(),
+            controllers: self.controllers.into_iter().map(controller).collect(),
+        }
+    }
+}
+
+/// A part of one run: Python's object, if it could be made.
+struct Part {
+    object: Option<Py<PyAny>>,
+    fault: PartFault,
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part").finish_non_exhaustive()
+    }
+}
+
+impl Part {
+    fn made(maker: &Py<PyAny>, rng: &Rng, fault: &PartFault) -> Self {
+        let seed = rng.clone().next_u64();
+        let made = Python::attach(|py| maker.call1(py, (seed,)));
+        let object = made.map_err(|error| fault.note(error)).ok();
+        Self {
+            object,
+            fault: fault.clone(),
+        }
+    }
+
+    fn has(&self, method: &str) -> bool {
+        let object = self.object.as_ref();
+        Python::attach(|py| {
+            object.is_some_and(|object| object.bind(py).hasattr(method).unwrap_or(false))
+        })
+    }
+
+    /// Calls a method and reads its answer; `None` after an exception.
+    fn ask<T>(&self, call: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+        let object = self.object.as_ref().filter(|_| !self.fault.has_stopped())?;
+        let answer = Python::attach(|py| call(py, object.bind(py)));
+        answer.map_err(|error| self.fault.note(error)).ok()
+    }
+}
+
+fn seconds(at: Instant) -> f64 {
+    at.saturating_since(Instant::START).as_secs_f64()
+}
+
+/// A span in seconds that a method gave.
+fn span(seconds: f64, what: &str) -> PyResult<Duration> {
+    let problem =
+        || PyValueError::new_err(format!("{what} is {seconds} s; give 0 or more seconds"));
+    Duration::try_from_secs_f64(seconds).map_err(|_| problem())
+}
+
+#[derive(Debug)]
+struct PythonChannel {
+    part: Part,
+    has_rate: bool,
+}
+
+impl ChannelLaw for PythonChannel {
+    fn rate(&mut self, now: Instant) -> Option<Bitrate> {
+        if !self.has_rate {
+            return None;
+        }
+        let rate = self.part.ask(|py, law| {
+            let rate = law.call_method1(pyo3::intern!(py, "rate"), (seconds(now),))?;
+            let rate: Option<f64> = rate.extract()?;
+            rate.map(|rate| {
+                let problem = format!("rate() gave {rate} bit/s; give more than 0, or None");
+                if rate > 0.0 && rate.is_finite() {
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "it is above 0, and a rate beyond 64 bits is the highest"
+                    )]
+                    Ok(Bitrate::from_bits_per_second(rate as u64))
+                } else {
+                    Err(PyValueError::new_err(problem))
+                }
+            })
+            .transpose()
+        });
+        rate.flatten()
+    }
+
+    fn fly(&mut self, flight: PacketFlight) -> FlightFate {
+        let fate = self.part.ask(|py, law| {
+            let told = (seconds(flight.start), seconds(flight.end), flight.len.0);
+            let fate = law.call_method1(pyo3::intern!(py, "fly"), told)?;
+            if fate.is_none() {
+                return Ok(FlightFate::ARRIVES);
+            }
+            let Ok(fate) = fate.cast::<Fate>() else {
+                let given = fate.get_type();
+                let problem = format!("fly() gave {given}; give None or a fulmar_lab.Fate");
+                return Err(PyTypeError::new_err(problem));
+            };
+            Ok(fate.get().0.clone())
+        });
+        fate.unwrap_or(FlightFate::LOST)
+    }
+}
+
+#[derive(Debug)]
+struct PythonSource(Part);
+
+impl TrafficSource for PythonSource {
+    fn next_write(&mut self, view: SourceView) -> Option<PlannedWrite> {
+        let write = self.0.ask(|py, source| {
+            let told = (seconds(view.now), view.written.0, view.waiting.0);
+            let write = source.call_method1(pyo3::intern!(py, "next_write"), told)?;
+            let write: Option<(f64, u64)> = write.extract()?;
+            let planned = write.map(|(after, len)| {
+                Ok::<_, PyErr>(PlannedWrite {
+                    after: span(after, "the time of the next write, from now,")?,
+                    len: ByteCount(len),
+                })
+            });
+            planned.transpose()
+        });
+        write.flatten()
+    }
+}
+
+#[derive(Debug)]
+struct PythonController(Part);
+
+impl RepairController for PythonController {
+    fn choose(&mut self, view: &ControllerView) -> RepairPlan {
+        let chosen = self.0.ask(|py, controller| {
+            let told = (RepairSeen(*view),);
+            let plan = controller.call_method1(pyo3::intern!(py, "choose"), told)?;
+            let (ahead_quarters, times): (u8, [u8; 3]) = plan.extract()?;
+            Ok(RepairPlan {
+                ahead_quarters,
+                times,
+                put_off: 0,
+            })
+        });
+        chosen.unwrap_or(RepairPlan::PLAIN)
+    }
+}
+
+/// The fate of a packet on the link, which a channel of one's own gives.
+///
+/// ``lost``: it never arrives. ``later``: seconds on top of the hop's delay. ``flips``: positions of inverted bits, from the
+/// first bit of the packet.
+#[pyclass(frozen, module = "fulmar_lab")]
+#[derive(Clone, Debug)]
+pub(crate) struct Fate(FlightFate);
+
+#[pymethods]
+impl Fate {
+    #[new]
+    #[pyo3(signature = (*, lost=false, later=0.0, flips=Vec::new()))]
+    fn new(lost: bool, later: f64, flips: Vec<u32>) -> PyResult<Self> {
+        Ok(Self(FlightFate {
+            lost,
+            later: span(later, "later")?,
+            flips: Flips::from_positions(flips),
+        }))
+    }
+
+    #[getter]
+    fn lost(&self) -> bool {
+        self.0.lost
+    }
+
+    #[getter]
+    fn later(&self) -> f64 {
+        self.0.later.as_secs_f64()
+    }
+
+    #[getter]
+    fn flips(&self) -> Vec<u32> {
+        self.0.flips.as_slice().to_vec()
+    }
+
+    fn __repr__(&self) -> String {
+        let (lost, later) = (if self.lost() { "True" } else { "False" }, self.later());
+        format!("Fate(lost={lost}, later={later}, flips={:?})", self.flips())
+    }
+}
+
+/// The view that a controller of one's own has of its flow. Spans in seconds, losses as shares.
+#[pyclass(frozen, module = "fulmar_lab")]
+#[derive(Clone, Debug)]
+pub(crate) struct RepairSeen(ControllerView);
+
+#[pymethods]
+impl RepairSeen {
+    /// The present time.
+    #[getter]
+    fn now(&self) -> f64 {
+        seconds(self.0.now)
+    }
+
+    /// The time from a message's writing to its reading that the goal allows.
+    #[getter]
+    fn deadline(&self) -> f64 {
+        self.0.goal.deadline.as_secs_f64()
+    }
+
+    /// The share of messages that may miss the deadline.
+    #[getter]
+    fn may_miss(&self) -> f64 {
+        f64::from(self.0.goal.missed_millionths) / 1e6
+    }
+
+    /// Whether late messages are worth something.
+    #[getter]
+    fn late_is_worth(&self) -> bool {
+        self.0.goal.deliver == Deliver::All
+    }
+
+    /// The overhead that may be sent, as a share of the data.
+    #[getter]
+    fn overhead(&self) -> f64 {
+        f64::from(self.0.overhead_percent) / 100.0
+    }
+
+    /// The time between two messages.
+    #[getter]
+    fn gap(&self) -> f64 {
+        self.0.seen.shape.gap.as_secs_f64()
+    }
+
+    /// The time from writing to arrival, if nothing is lost.
+    #[getter]
+    fn one_way(&self) -> f64 {
+        self.0.seen.shape.one_way.as_secs_f64()
+    }
+
+    /// The time from a transmission to its repetition.
+    #[getter]
+    fn round(&self) -> f64 {
+        self.0.seen.shape.round.as_secs_f64()
+    }
+
+    /// The share of first transmissions that is lost.
+    #[getter]
+    fn loss(&self) -> f64 {
+        share(self.0.seen.loss.millionths())
+    }
+
+    /// The standard error of ``loss``.
+    #[getter]
+    fn loss_error(&self) -> f64 {
+        share(self.0.seen.loss_error.millionths())
+    }
+
+    /// The share that is lost of what follows a loss.
+    #[getter]
+    fn behind_a_loss(&self) -> f64 {
+        share(self.0.seen.behind_a_loss.millionths())
+    }
+
+    /// The plan in use: repair symbols ahead for four messages, and the transmissions in each round of repetition.
+    #[getter]
+    fn plan(&self) -> (u8, (u8, u8, u8)) {
+        let RepairPlan {
+            ahead_quarters,
+            times: [first, second, later],
+            ..
+        } = self.0.seen.plan;
+        (ahead_quarters, (first, second, later))
+    }
+}
+
+fn share(millionths: u64) -> f64 {
+    millionths as f64 / 1e6
+}

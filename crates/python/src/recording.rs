@@ -1,0 +1,81 @@
+//! Recordings of runs for Python, and recordings of any link as a hop of a scenario.
+
+use crate::table::NativeTable;
+use arrow_array::RecordBatch;
+use core::time::Duration;
+use fulmar_lab::replay;
+use fulmar_lab::{ObservedPacket, RecordingTables};
+use fulmar_sim::own::{ByteCount, Instant};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// The single events of a run as tables.
+#[pyclass(frozen, module = "fulmar_lab._native")]
+#[derive(Debug)]
+pub(crate) struct NativeRecording {
+    pub(crate) run: RecordBatch,
+    pub(crate) tables: RecordingTables,
+}
+
+#[pymethods]
+impl NativeRecording {
+    /// The run's measures, a table of one row.
+    #[getter]
+    fn run(&self) -> NativeTable {
+        table(&self.run)
+    }
+
+    /// A row for each packet on a measured hop.
+    #[getter]
+    fn packets(&self) -> NativeTable {
+        table(&self.tables.packets)
+    }
+
+    /// A row for each piece that was delivered.
+    #[getter]
+    fn pieces(&self) -> NativeTable {
+        table(&self.tables.pieces)
+    }
+
+    /// A row for each decision of a sender.
+    #[getter]
+    fn decisions(&self) -> NativeTable {
+        table(&self.tables.decisions)
+    }
+}
+
+fn table(batch: &RecordBatch) -> NativeTable {
+    NativeTable {
+        schema: batch.schema(),
+        batches: vec![batch.clone()],
+    }
+}
+
+/// A packet as Python has it: seconds, octets, seconds.
+type Packet = (f64, u64, Option<f64>);
+
+fn observed(packets: Vec<Packet>) -> PyResult<Vec<ObservedPacket>> {
+    let at = |seconds: f64| {
+        let problem = || PyValueError::new_err(format!("a time of {seconds} s; give 0 or more"));
+        let span = Duration::try_from_secs_f64(seconds).map_err(|_| problem())?;
+        Ok::<_, PyErr>(Instant::START + span)
+    };
+    let observed = packets.into_iter().map(|(sent, octets, arrived)| {
+        Ok(ObservedPacket {
+            sent_at: at(sent)?,
+            len: ByteCount(octets),
+            arrived_at: arrived.map(at).transpose()?,
+        })
+    });
+    let mut observed = observed.collect::<PyResult<Vec<_>>>()?;
+    observed.sort_by_key(|packet| packet.sent_at);
+    Ok(observed)
+}
+
+/// A link of which these packets are known, there and back, as tables of a scenario in TOML.
+#[pyfunction]
+pub(crate) fn hop_tables(there: Vec<Packet>, back: Vec<Packet>) -> PyResult<String> {
+    let tables = replay::hop_tables(&observed(there)?, &observed(back)?);
+    let problem = "no packet arrived on the way there, so nothing is known of it";
+    tables.ok_or_else(|| PyValueError::new_err(problem))
+}

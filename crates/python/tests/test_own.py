@@ -1,0 +1,136 @@
+"""Channels, sources of traffic and controllers of repair of one's own."""
+
+import random
+import unittest
+
+import fulmar_lab as lab
+
+DATAGRAMS = {"transport": "udp", "traffic": "constant-rate", "rate": "1mbit", "write": "1000B", "bytes": "200kB"}
+
+
+class Thirds:
+    """Loses every third packet, and holds the others back for 7 ms."""
+
+    def __init__(self, seed):
+        self.seen = 0
+
+    def fly(self, start, end, octets):
+        assert 0 <= start < end and octets == 1028
+        self.seen += 1
+        return lab.LOST if self.seen % 3 == 0 else lab.Fate(later=0.007)
+
+
+class Chance:
+    def __init__(self, seed):
+        self.chance = random.Random(seed)
+
+    def fly(self, start, end, octets):
+        return lab.LOST if self.chance.random() < 0.2 else None
+
+
+class Slow(Chance):
+    """A tenth of the rate after a second."""
+
+    def rate(self, now):
+        return 0.8e6 if now > 1 else None
+
+
+class FiveWrites:
+    def __init__(self, seed):
+        self.views = []
+
+    def next_write(self, now, written, waiting):
+        return (0.25, 900) if written < 4500 else None
+
+
+class Ahead:
+    def __init__(self, seed):
+        pass
+
+    def choose(self, seen):
+        assert seen.plan[1] and 0 <= seen.loss <= 1 and seen.deadline == 1 and seen.gap > 0, seen
+        return (4, (1, 1, 1))
+
+
+class Broken:
+    def __init__(self, seed):
+        self.left = 20
+
+    def fly(self, start, end, octets):
+        self.left -= 1
+        return None if 1 / self.left else lab.LOST
+
+
+def link(flow=DATAGRAMS, hop=None, **parts):
+    hop = {"rate": "8mbit", "delay": "20ms", **(hop or {})}
+    return lab.Scenario.build(run={"duration": "60s"}, hop=hop, flow=flow, parts=lab.Parts(**parts))
+
+
+class Own(unittest.TestCase):
+    def test_a_channel_decides_on_each_packet(self):
+        run = link(hop={"channel": "thirds"}, channels={"thirds": Thirds}).run()
+        self.assertEqual(run["wire_loss.loss"], 66)
+        self.assertAlmostEqual(run["delay_p50_s"], 0.028028, places=6)
+
+    def test_a_channel_may_say_the_rate(self):
+        lossy = link(hop={"channel": "slow"}, channels={"slow": Slow})
+        self.assertGreater(lossy.run()["delay_p99_s"], 0.03)
+        self.assertLess(lossy.with_({"hop.channel": "none"}).run()["delay_p99_s"], 0.022)
+
+    def test_chance_comes_from_the_seed_of_the_run(self):
+        lossy = link(hop={"channel": "chance"}, channels={"chance": Chance})
+        self.assertEqual(dict(lossy.run(4)), dict(lossy.run(4)))
+        self.assertNotEqual(lossy.run(4)["wire_loss.loss"], lossy.run(5)["wire_loss.loss"])
+
+    def test_a_sweep_over_channels_is_the_same_on_an_engine(self):
+        import pickle
+
+        from fulmar_lab.engines import Task, build, make
+
+        lossy = link(hop={"channel": "none"}, channels={"chance": Chance, "thirds": Thirds})
+        grid = {"hop.channel": ["none", "chance", "thirds"]}
+        results = lab.sweep(lossy, grid, runs=2)
+        self.assertEqual(results.runs.column("wire_loss.loss")[:2] + results.runs.column("wire_loss.loss")[4:], [0, 0, 66, 66])
+        task = pickle.loads(pickle.dumps(Task(lossy._asked(grid), 0, 3, build())))
+        self.assertEqual(make(task), make(Task(lossy._asked(grid), 0, 3, build())))
+
+    def test_other_code_is_another_sweep(self):
+        digests = {lossy._study().digest for lossy in (link(channels={"own": Chance}), link(channels={"own": Thirds}), link())}
+        self.assertEqual(len(digests), 3)
+
+    def test_a_source_writes_when_it_says_and_ends_when_it_says(self):
+        run = link(flow={"transport": "aerotp", "bytes": "1MB", "source": "five"}, sources={"five": FiveWrites}).run()
+        self.assertTrue(run["completed"])
+        self.assertEqual(run["delivered_bytes"], 4500)
+        self.assertAlmostEqual(run["elapsed_s"], 5 * 0.25 + 0.021, delta=0.01)
+
+    def test_a_controller_decides_what_is_sent_ahead(self):
+        flow = {"transport": "aerotp", "mode": "auto", "traffic": "messages", "size": "200B", "interval": "20ms"}
+        flow |= {"deadline": "1s", "deliver": "all", "overhead": "100%", "bytes": "100kB"}
+        chosen = link(flow={**flow, "controller": "ahead"}, hop={"loss": "10%"}, controllers={"ahead": Ahead})
+        own, auto = chosen.run(), chosen.with_({"flow.controller": "none"}).run()
+        self.assertTrue(own["completed"])
+        # A symbol for each of 500 messages.
+        self.assertGreater(own["wire_bytes.repair"], auto["wire_bytes.repair"] + 80_000)
+
+    def test_an_exception_ends_the_run_and_comes_out(self):
+        broken = link(hop={"channel": "broken"}, channels={"broken": Broken})
+        with self.assertRaises(ZeroDivisionError):
+            broken.run()
+        with self.assertRaises(ZeroDivisionError):
+            lab.sweep(broken, runs=3)
+        with self.assertRaisesRegex(TypeError, "give None or a fulmar_lab.Fate"):
+            link(hop={"channel": "odd"}, channels={"odd": lambda seed: Odd()}).run()
+
+    def test_a_part_that_is_not_there_is_named(self):
+        with self.assertRaisesRegex(lab.ScenarioError, "no channel `rain`; given with the scenario are: chance"):
+            link(hop={"channel": "rain"}, channels={"chance": Chance})
+
+
+class Odd:
+    def fly(self, start, end, octets):
+        return True
+
+
+if __name__ == "__main__":
+    unittest.main()
