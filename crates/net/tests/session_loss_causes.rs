@@ -7,7 +7,7 @@ use super::session_pair::{
     Medium, PEER, Pair, Way, connection_config, endpoint_config, noise, octets, speaking,
 };
 use fulmar_channel::{Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, QueueLimit};
-use fulmar_net::session::{SessionConfig, Wire, path_acks};
+use fulmar_net::session::{SessionConfig, Wire, arrival_maps, path_acks};
 use fulmar_proto::damage::{CAUSES, LossByCause, LossCause};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig, RateSource};
@@ -133,7 +133,7 @@ fn link(faults: Faults, seed: u64, truth: Rc<Counts>) -> Medium {
 fn ends() -> [SessionConfig; 2] {
     noise().map(|config| {
         let mut config = speaking(config, Wire::Two);
-        config.capabilities.push(path_acks());
+        config.capabilities.extend([path_acks(), arrival_maps()]);
         config
     })
 }
@@ -271,12 +271,21 @@ fn judge(first_seed: u64, is_both_ways: bool) -> Judged {
     judged
 }
 
+/// Holds what is asked: each share above 5 % within five points, and nine intervals of ten.
+fn hold(judged: &Judged) {
+    assert_eq!(judged.near, judged.shares, "{judged:?}");
+    assert!(judged.covered * 10 >= judged.shares * 9, "{judged:?}");
+}
+
 #[test]
 fn on_ten_mixed_links_each_large_share_is_found_within_five_points_and_nine_intervals_of_ten_hold()
 {
-    let judged = judge(40, false);
-    assert_eq!(judged.near, judged.shares, "{judged:?}");
-    assert!(judged.covered * 10 >= judged.shares * 9, "{judged:?}");
+    hold(&judge(40, false));
+}
+
+#[test]
+fn the_same_holds_where_answers_fail_as_often() {
+    hold(&judge(40, true));
 }
 
 #[test]
@@ -284,11 +293,6 @@ fn on_ten_mixed_links_each_large_share_is_found_within_five_points_and_nine_inte
 fn other_seeds() {
     for first in [740, 840, 940] {
         judge(first, false);
+        judge(first, true);
     }
-}
-
-#[test]
-#[ignore = "prints what links give whose way back is as bad"]
-fn answers_that_fail_as_often() {
-    judge(40, true);
 }
