@@ -36,7 +36,7 @@ local function declare(shared)
     field("padding", "bytes", "Padding")
     field("sent", "uint64", "Datagrams sent")
     field("heard", "uint64", "Datagrams of the other end, as it said")
-    field("keys", "uint32", "Index of the keys", base.HEX)
+    field("keys", "uint32", "Index of the keys")
     field("arrived", "uint64", "Datagrams of these that arrived")
     field("version", "uint8", "Version of the splice's report")
     field("recovered", "uint64", "TPDUs recovered by parity")
@@ -65,7 +65,7 @@ local function declare(shared)
     field("beyond_repair", "uint32", "Armoured datagrams beyond repair, modulo 2^32")
     field("symbols", "uint32", "Octets that parity put right, modulo 2^32")
     field("damaged", "uint24", "Counter of a datagram beyond repair")
-    field("arrived", "bytes", "Datagrams that arrived, from the largest counter down")
+    field("arrival_bits", "bytes", "Datagrams that arrived, from the largest counter down")
     field("further", "bytes", "Further parity for datagrams that came damaged")
     proto.fields = f
 end
@@ -180,7 +180,7 @@ local function arrival_map(cursor)
     cursor:number(f.keys, 4)
     local largest = cursor:number(f.largest, 3)
     if cursor:left() > 0 then
-        cursor:rest(f.arrived)
+        cursor:rest(f.arrival_bits)
     end
     return string.format(" up to %d", largest or 0)
 end

@@ -466,7 +466,7 @@ fn read_fields(sample: &mut Sample, message: Message<'_>) {
             field("place", map.slot.bits().into());
             field("keys", map.keys);
             field("largest", map.largest);
-            sample.octets("fulmar.inner.arrived", map.bits);
+            sample.octets("fulmar.inner.arrival_bits", map.bits);
         }
         Message::DamageReport(report) => {
             let [r0, r1, l0, l1] = report.word.to_octets();
