@@ -3,7 +3,7 @@
 
 local TYPES = {
     [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding", [0x10] = "path ack", [0x14] = "further parity",
-    [0x16] = "damage report",
+    [0x16] = "damage report", [0x18] = "arrival map",
     [0x20] = "MACK", [0x21] = "NACK", [0x22] = "unknown name", [0x30] = "repair", [0x31] = "repair",
     [0x32] = "window repair", [0x33] = "window repair",
 }
@@ -36,6 +36,7 @@ local function declare(shared)
     field("padding", "bytes", "Padding")
     field("sent", "uint64", "Datagrams sent")
     field("heard", "uint64", "Datagrams of the other end, as it said")
+    field("keys", "uint32", "Index of the keys")
     field("arrived", "uint64", "Datagrams of these that arrived")
     field("version", "uint8", "Version of the splice's report")
     field("recovered", "uint64", "TPDUs recovered by parity")
@@ -64,6 +65,7 @@ local function declare(shared)
     field("beyond_repair", "uint32", "Armoured datagrams beyond repair, modulo 2^32")
     field("symbols", "uint32", "Octets that parity put right, modulo 2^32")
     field("damaged", "uint24", "Counter of a datagram beyond repair")
+    field("arrival_bits", "bytes", "Datagrams that arrived, from the largest counter down")
     field("further", "bytes", "Further parity for datagrams that came damaged")
     proto.fields = f
 end
@@ -172,6 +174,17 @@ local function further_parity(cursor)
     return ""
 end
 
+-- The datagrams that arrived: a bit for each counter, from the largest one down.
+local function arrival_map(cursor)
+    cursor:number(f.place, 1)
+    cursor:number(f.keys, 4)
+    local largest = cursor:number(f.largest, 3)
+    if cursor:left() > 0 then
+        cursor:rest(f.arrival_bits)
+    end
+    return string.format(" up to %d", largest or 0)
+end
+
 -- The fields of one frame behind its type; gives what the info column says, and a TPDU in the long form.
 local function message(cursor, kind)
     local name, text = TYPES[kind], ""
@@ -191,6 +204,8 @@ local function message(cursor, kind)
         text = damage_report(cursor)
     elseif name == "further parity" then
         text = further_parity(cursor)
+    elseif name == "arrival map" then
+        text = arrival_map(cursor)
     else
         if name == "probe" or name == "probe reply" then
             text = string.format(" %d", cursor:number(f.number, 4) or 0)

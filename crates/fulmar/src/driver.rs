@@ -8,8 +8,8 @@ use fulmar_net::clock::Clock;
 use fulmar_net::secured::{boot_epoch, choose_checksums};
 use fulmar_net::session::{
     Capability, EarlyData, Entropy, PeerConfig, PeerIndex, PublicKey, Security, Session,
-    SessionConfig, damaged, fast_cipher, parity_follows, path_acks, reports, unchecked,
-    window_repair, wire_2,
+    SessionConfig, arrival_maps, damaged, fast_cipher, parity_follows, path_acks, reports,
+    unchecked, window_repair, wire_2,
 };
 use fulmar_net::udp::{DriverError, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
@@ -84,6 +84,7 @@ fn capabilities() -> Vec<Capability> {
         damaged(),
         parity_follows(),
         reports(),
+        arrival_maps(),
     ];
     fast_cipher().into_iter().chain(always).collect()
 }

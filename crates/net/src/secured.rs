@@ -13,8 +13,9 @@ use crate::clock::unix_time;
 use crate::session::{
     Armour, ChecksumReason, DatagramArrival, Entropy, HandshakeRefusal, Hint, MtuConfig,
     PeerConfig, PeerIndex, PresetKey, PublicKey, SecretKey, Security, SecurityKinds, Session,
-    SessionConfig, SessionConfigError, SessionEvent, damaged, fast_cipher, initiation_kind,
-    parity_follows, path_acks, reports, source_octets, unchecked, window_repair, wire_2,
+    SessionConfig, SessionConfigError, SessionEvent, arrival_maps, damaged, fast_cipher,
+    initiation_kind, parity_follows, path_acks, reports, source_octets, unchecked, window_repair,
+    wire_2,
 };
 use crate::udp::{Application, DatagramOrigin, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
@@ -127,6 +128,7 @@ pub(crate) fn secured_by(
                 damaged(),
                 parity_follows(),
                 reports(),
+                arrival_maps(),
             ])
             .collect(),
         ..SessionConfig::new(identity, peers, boot_epoch)

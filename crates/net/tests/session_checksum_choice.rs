@@ -85,6 +85,20 @@ fn pair(path: &Rc<Path>, searches: bool) -> Pair {
     pair
 }
 
+#[test]
+fn an_end_that_chooses_alone_says_that_the_other_mends_nothing() {
+    let path = Rc::new(Path::default());
+    let [choosing, mut other] = ends();
+    other.capabilities.retain(|one| *one != unchecked());
+    let mut pair = Pair::with_endpoints([choosing, other], endpoint_config(), medium(&path));
+    pair.call(Way::Forward, |session, _| {
+        session.set_armour(PEER, Some(Armour::Follows));
+        session.choose_checksum(PEER);
+    });
+    pair.run(Duration::from_secs(3));
+    assert_eq!(chosen(&pair), [(false, ChecksumReason::NotAgreed)]);
+}
+
 /// The forms that the caller chose, with their reasons.
 fn chosen(pair: &Pair) -> Vec<(bool, ChecksumReason)> {
     let events = pair.app(Way::Forward).events.iter();

@@ -5,8 +5,8 @@ use super::error::GatewayError;
 use super::peers::usable;
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, damaged, fast_cipher, parity_follows, path_acks, reports, several_paths,
-    unchecked, window_repair, wire_2,
+    SessionConfig, arrival_maps, damaged, fast_cipher, parity_follows, path_acks, reports,
+    several_paths, unchecked, window_repair, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
@@ -158,6 +158,7 @@ pub(super) fn session_settings(
                 path_acks(),
                 window_repair(),
                 several_paths(),
+                arrival_maps(),
             ])
             .chain(config.lets_damage_in().then(unchecked))
             .chain(config.lets_damage_in().then(damaged))

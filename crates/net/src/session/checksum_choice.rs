@@ -89,6 +89,8 @@ pub enum ChecksumReason {
     NoDamage(DamagedShare),
     /// The peer fell silent.
     Silence,
+    /// The peer lets no damage in.
+    NotAgreed,
 }
 
 impl fmt::Display for ChecksumReason {
@@ -104,6 +106,9 @@ impl fmt::Display for ChecksumReason {
             }
             Self::Untold => f.write_str("the peer told nothing of what left without checksum"),
             Self::Silence => f.write_str("the peer fell silent"),
+            Self::NotAgreed => f.write_str(
+                "the peer mends nothing that is damaged: its `carrier` is `udp`, or its release is older",
+            ),
         }
     }
 }

@@ -187,9 +187,10 @@ impl FurtherPaths {
         (ways, config): (AckedWays, LivenessConfig),
     ) {
         self.is_agreed = is_in_two && has(ours) && has(theirs);
-        // Damage is told of the first path alone.
+        // Damage is told of the first path alone, and so are arrivals one by one.
         self.ways = AckedWays {
             damaged: false,
+            mapped: false,
             ..ways
         };
         for one in self.places.iter_mut().flatten() {

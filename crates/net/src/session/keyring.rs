@@ -91,6 +91,23 @@ impl KeyRing {
         (keys.local == local && now < *until).then_some((keys, Slot::Previous))
     }
 
+    /// The keys with our index `local`, of those in use and those before.
+    pub(super) fn in_use_or_before(&self, local: u32) -> Option<&Keypair> {
+        self.both().find(|keys| keys.local == local)
+    }
+
+    /// The keys with the peer's index `remote`, of those in use and those before, and whether they are in use.
+    pub(super) fn sealed_under(&self, remote: u32) -> Option<(&Keypair, bool)> {
+        let in_use = self.current.as_ref().map(|keys| keys.remote);
+        let keys = self.both().find(|keys| keys.remote == remote)?;
+        Some((keys, in_use == Some(remote)))
+    }
+
+    fn both(&self) -> impl Iterator<Item = &Keypair> {
+        let previous = self.previous.as_ref().map(|(keys, _)| keys);
+        self.current.as_ref().into_iter().chain(previous)
+    }
+
     /// Whether `local` is the index of keys that are still here.
     pub(super) fn owns(&self, local: u32) -> bool {
         let previous = self.previous.as_ref().map(|(keys, _)| keys);

@@ -19,6 +19,7 @@ mod timers;
 
 pub use arrivals::{DatagramArrival, source_octets};
 
+use super::arrival_maps::tell_arrivals;
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
 use super::dialect::{DataForm, Wire, speaks_two, use_windows};
@@ -471,7 +472,10 @@ impl<M: Carried> Session<M> {
         let ours = &self.config.capabilities;
         let tells = state.damage.agree(ours, &capabilities, is_in_two);
         let is_claimed = tells && state.protection.may_armour();
-        let ways = (state.path_acks).agree(ours, &capabilities, (is_in_two, is_claimed));
+        let is_mapped = is_in_two && tell_arrivals(ours, &capabilities);
+        state.maps.agree(is_mapped);
+        let told = (is_in_two, is_claimed, is_mapped);
+        let ways = (state.path_acks).agree(ours, &capabilities, told);
         let acked = (ways, self.config.liveness);
         (state.further).agree(now, (ours, &capabilities, is_in_two), acked);
         let inner_path = state.index.inner_path();

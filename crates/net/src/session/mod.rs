@@ -26,6 +26,7 @@
 //!
 //! `docs/protocol/session.md` specifies the octets, `docs/threat-model.md` the defences.
 
+mod arrival_maps;
 mod checksum_choice;
 mod cipher;
 mod config;
@@ -69,6 +70,7 @@ mod whereabouts;
 mod wire;
 mod work;
 
+pub use arrival_maps::arrival_maps;
 pub use checksum_choice::{ChecksumReason, DamagedShare};
 pub use cipher::fast_cipher;
 pub use config::{

@@ -154,19 +154,20 @@ impl PathAcks {
         self.asked = asks;
     }
 
-    /// Notes the capabilities of both ends when keys were agreed on, and whether the peer names damaged datagrams. Returns
-    /// the directions in which there are path acks.
+    /// Notes the capabilities of both ends when keys were agreed on, whether the peer names damaged datagrams, and whether it tells
+    /// of each whether it arrived. Returns the directions in which there are path acks.
     pub(super) fn agree(
         &mut self,
         ours: &[Capability],
         theirs: &[Capability],
-        (is_in_two, names_damaged): (bool, bool),
+        (is_in_two, names_damaged, is_mapped): (bool, bool, bool),
     ) -> AckedWays {
         let ((we_send, _), (they_send, they_ask)) = (said_by(ours), said_by(theirs));
         self.ways = AckedWays {
             out: is_in_two && we_send && self.asked && they_send,
             back: is_in_two && we_send && they_ask,
             damaged: names_damaged,
+            mapped: is_mapped,
         };
         self.set_ways(self.ways);
         self.ways
@@ -182,7 +183,7 @@ impl PathAcks {
     pub(super) fn on_sealed(&mut self, keys: &mut Keypair) -> Option<u64> {
         let number = keys.note_number(self.place, self.next_number)?;
         self.next_number = number + 1;
-        (self.ways.out || self.ways.damaged).then_some(number)
+        (self.ways.out || self.ways.damaged || self.ways.mapped).then_some(number)
     }
 
     /// Counts a genuine datagram that arrived at `at` under our keys `keys`.
@@ -329,18 +330,20 @@ mod tests {
         out: true,
         back: true,
         damaged: false,
+        mapped: false,
     };
     const NONE: AckedWays = AckedWays {
         out: false,
         back: false,
         damaged: false,
+        mapped: false,
     };
 
     fn agreed() -> PathAcks {
         let said = [path_acks()];
         let mut acks = PathAcks::default();
         acks.on_hello(true);
-        assert_eq!(acks.agree(&said, &said, (true, false)), BOTH);
+        assert_eq!(acks.agree(&said, &said, (true, false, false)), BOTH);
         acks
     }
 
@@ -441,7 +444,7 @@ mod tests {
         let ways = |ours: &[Capability], asked, theirs: &[Capability]| {
             let mut acks = PathAcks::default();
             acks.on_hello(asked);
-            acks.agree(ours, theirs, (true, false))
+            acks.agree(ours, theirs, (true, false, false))
         };
         assert_eq!(ways(&told, false, &told), NONE);
         let (out, back) = (true, true);
@@ -465,7 +468,7 @@ mod tests {
             let mut acks = PathAcks::default();
             acks.on_hello(true);
             assert_eq!(
-                acks.agree(&said(ours), &said(theirs), (is_in_two, false)),
+                acks.agree(&said(ours), &said(theirs), (is_in_two, false, false)),
                 NONE
             );
             arrive(&mut acks, at(0), 0, Asks::Often);

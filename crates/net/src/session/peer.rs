@@ -1,5 +1,6 @@
 //! The state of one peer. Of constant size, made at birth.
 
+use super::arrival_maps::ArrivalMaps;
 use super::checksum_choice::ChecksumChoice;
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
@@ -251,6 +252,8 @@ pub(super) struct Peer {
     pub(super) set_up_in: Option<Duration>,
     pub(super) reports: Reports,
     pub(super) path_acks: PathAcks,
+    /// The maps of what arrives on the first path.
+    pub(super) maps: ArrivalMaps,
     pub(super) further: FurtherPaths,
     pub(super) mtu: PathMtu,
     /// The headers around each datagram on the path in use.
@@ -324,6 +327,7 @@ impl Peer {
             set_up_in: None,
             reports: Reports::new(config.mtu.rate),
             path_acks: PathAcks::default(),
+            maps: ArrivalMaps::default(),
             further: FurtherPaths::default(),
             mtu: PathMtu::new(config.mtu),
             headers: NetworkHeaders::UNKNOWN,
@@ -668,6 +672,9 @@ impl Peer {
                 let why = "path ack";
                 let ack = self.path_acks.next_at().map(|at| Deadline { at, why });
                 first = Deadline::earlier(first, ack);
+                let why = "arrival map";
+                let map = self.maps.next_at().map(|at| Deadline { at, why });
+                first = Deadline::earlier(first, map);
                 let why = "damage report";
                 let report = self.damage.next_at().map(|at| Deadline { at, why });
                 first = Deadline::earlier(first, report);

@@ -56,6 +56,11 @@ impl ReplayWindow {
         self.next
     }
 
+    /// Whether `counter` arrived, if it is not older than the window.
+    pub(super) fn has_seen(&self, counter: u64) -> bool {
+        counter < self.next && self.next - counter <= WINDOW && self.has(counter)
+    }
+
     /// Whether `counter` would be the newest.
     pub(super) const fn is_newest(&self, counter: u64) -> bool {
         counter >= self.next

@@ -71,6 +71,11 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
+    /// The number of counter 0, and one past the last number that was used.
+    pub(super) const fn range(self) -> (u64, u64) {
+        (self.first, self.first + self.count)
+    }
+
     /// The number of a datagram that left with this counter.
     pub(super) const fn number(self, counter: u64) -> Option<u64> {
         if counter < self.count {
@@ -205,6 +210,18 @@ impl Keypair {
         let first = self.first_numbers[slot.index()]?;
         let count = self.sealed[slot.index()];
         Some(Numbered { first, count })
+    }
+
+    /// One past the newest counter that arrived in a place.
+    pub(super) fn next_expected(&self, slot: PathSlot) -> u64 {
+        let window = self.windows[slot.index()].as_ref();
+        window.map_or(0, ReplayWindow::newest)
+    }
+
+    /// Whether a datagram with this counter arrived in a place lately.
+    pub(super) fn has_come(&self, slot: PathSlot, counter: u64) -> bool {
+        let window = self.windows[slot.index()].as_ref();
+        window.is_some_and(|window| window.has_seen(counter))
     }
 
     /// Datagrams that went either way, whichever is more.

@@ -10,11 +10,16 @@
 //!
 //! Packets are taken in the order of sending, some hundred late, so that what was held for lost wrongly can be taken back. Counts
 //! are shared out for each [`EPOCH`] of packets by itself, since links change, and added up.
+//!
+//! Acknowledgements tell the fates of packets, and the delays that show a queue. Answers are lost, too, and what arrived is then held
+//! for lost. Where the receiver itself says of each packet whether it arrived ([`LossCauses::set_told`]), fates are its word, and
+//! acknowledgements tell delays alone.
 
 mod by_cause;
 mod epoch;
 mod runs;
 mod runs_by_length;
+mod told;
 
 pub use by_cause::{CAUSES, CauseShare, LossByCause, LossCause};
 
@@ -23,6 +28,7 @@ use epoch::{Apportioned, Epoch};
 use runs::RUN_MAX;
 use runs_by_length::LongestLately;
 use std::collections::VecDeque;
+use told::{ToldAnswers, ToldFate};
 
 /// Outcomes that wait to be brought into order, and those of them that are counted when there are so many.
 const WAITING: usize = 1_024;
@@ -38,7 +44,7 @@ const OUTAGE_LOST: usize = 3;
 const NO_CHANCE: f64 = 1e-4;
 /// The spread of delays from which on there is a queue, and the part of it that is a full one.
 const QUEUE_MIN: Duration = Duration::from_millis(10);
-const FULL: f64 = 0.8;
+const FULL: f64 = 0.6;
 /// Packets beside those that are judged whose departure is remembered: those of the last second.
 const BESIDE_MAX: usize = 256;
 /// Times from which on packets are counted anew that wait for packets; the oldest ones give way.
@@ -95,6 +101,21 @@ struct Run {
     last: Option<Instant>,
 }
 
+impl Run {
+    fn begin(&mut self, at: Instant) {
+        self.first.get_or_insert(at);
+        self.last = Some(at);
+    }
+
+    fn note(&mut self, at: Instant, octets: usize) {
+        self.begin(at);
+        self.lost += 1;
+        if self.octets.len() <= RUN_MAX {
+            self.octets.push(octets);
+        }
+    }
+}
+
 /// The shortest and the longest delays of late.
 #[derive(Clone, Debug, Default)]
 struct Delays {
@@ -130,6 +151,8 @@ pub struct LossCauses {
     counts: Option<Box<Counts>>,
     beside: Beside,
     outcomes: u64,
+    /// Whether the receiver says of each packet whether it arrived.
+    is_told: bool,
 }
 
 /// The times at which packets left lately whose fate nobody tells: nothing of the kind arrives in an outage either.
@@ -156,6 +179,9 @@ impl Beside {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     waiting: Vec<Packet>,
+    /// What the receiver says of packets, in the order of sending, and the answers that show their delays.
+    fates: VecDeque<ToldFate>,
+    answers: ToldAnswers,
     /// The times from which on packets are counted anew.
     begins: VecDeque<Instant>,
     run: Run,
@@ -172,6 +198,12 @@ struct Counts {
 impl LossCauses {
     /// Counts a packet of so many octets that left at `at` and arrived, or was lost, as was told `now`.
     pub fn note(&mut self, now: Instant, at: Instant, octets: usize, is_lost: bool) {
+        if self.is_told {
+            if let Some(counts) = self.counts.as_mut().filter(|_| !is_lost) {
+                counts.answers.note(now, at);
+            }
+            return;
+        }
         if self.counts.is_none() && !is_lost {
             return;
         }
@@ -189,6 +221,35 @@ impl LossCauses {
         }
     }
 
+    /// Sets whether the receiver says of each packet whether it arrived: [`LossCauses::note_told`] follows.
+    pub fn set_told(&mut self, is_told: bool) {
+        if self.is_told != is_told {
+            self.is_told = is_told;
+            if let Some(counts) = &mut self.counts {
+                counts.waiting.clear();
+                counts.fates.clear();
+            }
+        }
+    }
+
+    /// Counts a packet of so many octets that left at `at` and arrived, or was lost, as the receiver says. Packets are told in
+    /// the order of sending.
+    pub fn note_told(&mut self, at: Instant, octets: usize, is_lost: bool) {
+        if !self.is_told || (self.counts.is_none() && !is_lost) {
+            return;
+        }
+        self.outcomes += 1;
+        let counts = self.counts.get_or_insert_default();
+        counts.fates.push_back(ToldFate {
+            at,
+            octets,
+            is_lost,
+        });
+        if counts.fates.len() >= WAITING {
+            counts.count_told(COUNTED, &mut self.beside);
+        }
+    }
+
     /// Notes that packets which left from now on are lost for other reasons than those before: damaged ones arrive, or do not any
     /// more.
     pub fn begin_anew(&mut self, now: Instant) {
@@ -202,12 +263,14 @@ impl LossCauses {
 
     /// Notes that a packet left of which nobody tells whether it arrived: a probe of the layer below, say.
     pub fn note_beside(&mut self, at: Instant) {
-        self.beside.note(at);
+        if !self.is_told {
+            self.beside.note(at);
+        }
     }
 
     /// Counts packets of which nobody would know which one arrived, if one had: all were lost, and the last left at `at`.
     pub fn note_repeated(&mut self, now: Instant, at: Instant, times: u16) {
-        if let Some(counts) = &mut self.counts {
+        if let Some(counts) = self.counts.as_mut().filter(|_| !self.is_told) {
             self.outcomes += 1;
             counts.waiting.push(Packet {
                 at,
@@ -250,6 +313,7 @@ impl LossCauses {
         let mut counts = self.counts.clone()?;
         let mut beside = self.beside.clone();
         counts.count(usize::MAX, &mut beside);
+        counts.count_told(usize::MAX, &mut beside);
         counts.end_run(None, &mut beside);
         counts.close();
         (counts.lost > 0.0).then(|| counts.shares())
@@ -276,28 +340,56 @@ impl Counts {
         let full = self.delays.full();
         let counted: Vec<Packet> = self.waiting.drain(..packets).collect();
         for one in counted {
-            while self.begins.front().is_some_and(|at| *at <= one.at) {
-                self.begins.pop_front();
-                self.end_run(None, beside);
-                self.close();
+            self.begin_epochs(one.at, beside);
+            if !one.is_lost {
+                let place = told.binary_search_by_key(&one.told_at, |(at, _)| *at);
+                let delay = place.map_or_else(|_| delay_of(&one), |place| told[place].1);
+                self.on_arrived(Arrived { at: one.at, delay }, one.octets, full, beside);
+            } else if let Some(times) = one.repeated {
+                self.run.begin(one.at);
+                self.run.repeated += usize::from(times);
+            } else {
+                self.run.note(one.at, one.octets);
             }
-            if one.is_lost {
-                self.run.first.get_or_insert(one.at);
-                self.run.last = Some(one.at);
-                if let Some(times) = one.repeated {
-                    self.run.repeated += usize::from(times);
-                    continue;
-                }
-                self.run.lost += 1;
-                if self.run.octets.len() <= RUN_MAX {
-                    self.run.octets.push(one.octets);
-                }
-                continue;
-            }
-            let place = told.binary_search_by_key(&one.told_at, |(at, _)| *at);
-            let delay = place.map_or_else(|_| delay_of(&one), |place| told[place].1);
-            self.on_arrived(Arrived { at: one.at, delay }, one.octets, full, beside);
         }
+        self.close_full();
+    }
+
+    /// Counts the oldest of those of which the receiver has told.
+    fn count_told(&mut self, packets: usize, beside: &mut Beside) {
+        let packets = packets.min(self.fates.len());
+        let Some(last) = packets.checked_sub(1).and_then(|last| self.fates.get(last)) else {
+            return;
+        };
+        let last = last.at;
+        let delays = self.answers.delays();
+        self.delays.look(delays.until(last));
+        self.answers.forget(last);
+        let full = self.delays.full();
+        let counted: Vec<ToldFate> = self.fates.drain(..packets).collect();
+        for one in counted {
+            self.begin_epochs(one.at, beside);
+            if one.is_lost {
+                self.run.note(one.at, one.octets);
+            } else {
+                let delay = delays.of(one.at);
+                self.on_arrived(Arrived { at: one.at, delay }, one.octets, full, beside);
+            }
+        }
+        self.close_full();
+    }
+
+    /// Begins to count anew where that was wished for.
+    fn begin_epochs(&mut self, at: Instant, beside: &mut Beside) {
+        while self.begins.front().is_some_and(|begin| *begin <= at) {
+            self.begins.pop_front();
+            self.end_run(None, beside);
+            self.close();
+        }
+    }
+
+    /// Shares out the losses of an epoch that is full.
+    fn close_full(&mut self) {
         self.look();
         if self.epoch.sent >= EPOCH {
             self.close();

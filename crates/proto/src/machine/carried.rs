@@ -50,8 +50,42 @@ pub struct PathAck {
     pub marks: u16,
 }
 
+/// The receiver's word which of a path's numbered datagrams arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivalMap<'a> {
+    /// The numbers of what left under the keys that the map is about, as far as it may tell of them.
+    pub first: u64,
+    /// One past the last of those numbers.
+    pub end: u64,
+    /// Whether those keys are out of use: what has not arrived does not come any more.
+    pub is_final: bool,
+    /// The number of the newest datagram that arrived.
+    pub newest: u64,
+    /// A bit for each number, from the newest one down, the highest bit of an octet first: 1 where the datagram arrived.
+    pub bits: &'a [u8],
+}
+
+impl ArrivalMap<'_> {
+    /// Whether the datagram with this number arrived; `None` if the map does not say.
+    pub fn arrived(&self, number: u64) -> Option<bool> {
+        if !(self.first..self.end).contains(&number) {
+            return None;
+        }
+        if number > self.newest {
+            return Some(false);
+        }
+        let back = usize::try_from(self.newest.checked_sub(number)?).ok()?;
+        let octet = self.bits.get(back / 8)?;
+        Some(octet << (back % 8) & 0x80 != 0)
+    }
+}
+
 /// The directions of a path in which a session numbers the datagrams and their receiver tells the sender what arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent words of two ends"
+)]
 pub struct AckedWays {
     /// The remote tells us of what leaves here.
     pub out: bool,
@@ -59,6 +93,8 @@ pub struct AckedWays {
     pub back: bool,
     /// The remote names those that leave here and arrive there damaged beyond repair.
     pub damaged: bool,
+    /// The remote says of each that leaves here whether it arrived.
+    pub mapped: bool,
 }
 
 /// A numbered datagram that leaves; numbers rise.
@@ -125,7 +161,8 @@ pub trait Carried: Machine {
     fn handle_frames(&mut self, _now: Instant, _datagram: Datagram<'_>) {}
 
     /// The directions of `path` in which the receiver tells what arrives of the datagrams that the session numbers. Where
-    /// the remote does, [`Carried::on_sealed`], and [`Carried::on_path_ack`] or [`Carried::on_damaged`] follow. Without this call nobody does.
+    /// the remote does, [`Carried::on_sealed`] follows, and [`Carried::on_path_ack`], [`Carried::on_damaged`] or
+    /// [`Carried::on_arrival_map`]. Without this call nobody does.
     fn number_path(&mut self, _now: Instant, _path: PathId, _ways: AckedWays) {}
 
     /// Both ends of the session around the machine take repair symbols over windows on `path`, or not any more. Without
@@ -142,6 +179,9 @@ pub trait Carried: Machine {
 
     /// The remote at the end of `path` told what arrived.
     fn on_path_ack(&mut self, _now: Instant, _path: PathId, _ack: PathAck) {}
+
+    /// The remote at the end of `path` told which datagrams arrived.
+    fn on_arrival_map(&mut self, _now: Instant, _path: PathId, _map: ArrivalMap<'_>) {}
 
     /// The remote at the end of `path` told that the datagram with this number arrived damaged beyond repair: the path
     /// carried it, and its contents are lost.

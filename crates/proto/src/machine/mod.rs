@@ -13,7 +13,7 @@ mod drain;
 mod strict;
 
 pub use carried::{
-    AckedWays, Carried, PathAck, PathFacts, PathSizes, Sealed, SealedContent, TpduForm,
+    AckedWays, ArrivalMap, Carried, PathAck, PathFacts, PathSizes, Sealed, SealedContent, TpduForm,
 };
 pub use drain::{MachineDriver, drain, drain_between_inputs};
 pub use strict::Strict;

@@ -1,8 +1,8 @@
 //! A wrapper that panics when the contract is broken.
 
 use super::{
-    AckedWays, Carried, Datagram, Deadline, Machine, PathAck, PathFacts, PathId, PathSizes, Sealed,
-    TpduForm, Transmit,
+    AckedWays, ArrivalMap, Carried, Datagram, Deadline, Machine, PathAck, PathFacts, PathId,
+    PathSizes, Sealed, TpduForm, Transmit,
 };
 use crate::units::{Bitrate, ByteCount, Instant};
 use core::cell::Cell;
@@ -215,6 +215,10 @@ impl<M: Carried> Carried for Strict<M> {
 
     fn on_path_ack(&mut self, now: Instant, path: PathId, ack: PathAck) {
         self.told(now).on_path_ack(now, path, ack);
+    }
+
+    fn on_arrival_map(&mut self, now: Instant, path: PathId, map: ArrivalMap<'_>) {
+        self.told(now).on_arrival_map(now, path, map);
     }
 
     fn on_damaged(&mut self, now: Instant, path: PathId, number: u64) {

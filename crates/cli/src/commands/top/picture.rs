@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn no_word_of_a_sentence_is_cut_off() {
         let mut view = view("ground", "up");
-        let sentence = "Of 916 packets of streams to it that were lost: damaged beyond repair 51 % (51 to 51), wrong bits, \
+        let sentence = "Of 916 packets to it that were lost: damaged beyond repair 51 % (51 to 51), wrong bits, \
                         dropped 36 % (36 to 49), at random 7 % (0 to 13), outages 5 % (0 to 16).";
         view.peers[0].says = sentence.to_owned();
         view.decisions[0].why = sentence.to_owned();

@@ -164,9 +164,9 @@ impl RatesSeen {
 
 const fn up_reason(resumed: bool) -> &'static str {
     if resumed {
-        "keys agreed on; the peer still knows its flows"
+        "the peer is there, and still knows its flows"
     } else {
-        "keys agreed on; the peer begins without flows of before"
+        "the peer is there, and begins without flows of before"
     }
 }
 

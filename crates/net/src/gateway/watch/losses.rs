@@ -1,4 +1,4 @@
-//! Losses of streams to a peer by cause, as `/status` and the page tell them.
+//! Losses on the way to a peer by cause, as `/status` and the page tell them.
 
 use crate::session::DamageCounts;
 use fulmar_proto::damage::{LossByCause, LossCause};
@@ -16,7 +16,7 @@ const UNCLEAR: f64 = 0.5;
 /// The word for wrong bits and loss at random together.
 const EITHER: &str = "either";
 
-/// The losses of streams to a peer by cause, as this end sees them.
+/// The losses on the way to a peer by cause, as this end sees them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LossFigures {
     /// Packets whose fate is known.
@@ -118,7 +118,7 @@ impl LossFigures {
         }
     }
 
-    /// The losses of streams from the peer, as it told.
+    /// The losses on the way from the peer, as it told.
     pub(super) fn of_told(told: ToldLosses) -> Self {
         let causes = LossCause::ALL.into_iter().zip(told.shares);
         let causes = causes.map(|(cause, share)| {
@@ -178,7 +178,7 @@ impl LossFigures {
         };
         if losses.lost_packets < LEAST_LOST {
             return format!(
-                " {} packets of streams {way} were lost, too few to tell why.",
+                " {} packets {way} were lost, too few to tell why.",
                 losses.lost_packets
             );
         }
@@ -202,7 +202,7 @@ impl LossFigures {
         });
         let parts: Vec<String> = parts.collect();
         format!(
-            " Of {} packets of streams {way} that were lost: {}.",
+            " Of {} packets {way} that were lost: {}.",
             losses.lost_packets,
             parts.join(", ")
         )
@@ -245,7 +245,7 @@ mod tests {
         assert!((ratio("beyond-repair") - 0.25).abs() < 1e-9);
         assert_eq!(
             LossFigures::in_words(Some(&figures)),
-            " Of 40 packets of streams to it that were lost: bursts 75 % (0 to 75), damaged beyond repair 25 % (25 to 25)."
+            " Of 40 packets to it that were lost: bursts 75 % (0 to 75), damaged beyond repair 25 % (25 to 25)."
         );
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let none = (0.0, 0.0, 0.1);
         let shares = [(0.0, 0.0, 1.0), (1.0, 0.0, 1.0), none, none, none];
         let few = of_shares(8.0, shares);
-        let told = " 8 packets of streams to it were lost, too few to tell why.";
+        let told = " 8 packets to it were lost, too few to tell why.";
         assert_eq!(LossFigures::in_words(Some(&few)), told);
     }
 
@@ -315,7 +315,7 @@ mod tests {
         ];
         assert_eq!(
             LossFigures::in_words(Some(&of_shares(100.0, shares))),
-            " Of 100 packets of streams to it that were lost: wrong bits or at random, not told apart yet, 80 % (0 to 80), \
+            " Of 100 packets to it that were lost: wrong bits or at random, not told apart yet, 80 % (0 to 80), \
              bursts 20 % (10 to 30)."
         );
         let shares = [

@@ -55,7 +55,10 @@ const fn is_counted(message: &Message<'_>) -> bool {
 const fn is_of_two(message: &Message<'_>) -> bool {
     matches!(
         message,
-        Message::PathAck(_) | Message::DamageReport(_) | Message::FurtherParity(_)
+        Message::PathAck(_)
+            | Message::DamageReport(_)
+            | Message::FurtherParity(_)
+            | Message::ArrivalMap(_)
     )
 }
 
@@ -177,6 +180,12 @@ impl<M: Carried> Session<M> {
                 acks.on_asked(now, parts.asks);
             }
             state.damage.on_asked(now, parts.asks);
+            if state.maps.are_agreed()
+                && origin.place == PathSlot::FIRST
+                && let Some(keys) = state.keys.current(now)
+            {
+                state.maps.on_asked(now, parts.asks, keys);
+            }
         }
         self.send_path_ack(now, (index, origin.place));
         if parts.for_machine {
@@ -236,6 +245,17 @@ impl<M: Carried> Session<M> {
                 if let Some(ack) = read {
                     let path = state.index.inner_path_in(place);
                     self.inner.on_path_ack(now, path, ack);
+                }
+            }
+            Message::ArrivalMap(map) => {
+                let path = state.index.inner_path();
+                let is_ours = map.slot == PathSlot::FIRST && state.path_acks.ways().mapped;
+                let keys = state.keys.sealed_under(map.keys).filter(|_| is_ours);
+                let map = keys.and_then(|(keys, is_in_use)| {
+                    map.numbered(keys.numbered(PathSlot::FIRST)?, is_in_use)
+                });
+                if let Some(map) = map {
+                    self.inner.on_arrival_map(now, path, map);
                 }
             }
             Message::DamageReport(report) => self.take_damage_report(now, index, &report),

@@ -8,7 +8,7 @@
 use super::Session;
 use super::arrivals::Origin;
 use super::departures::{CHECKSUM_PROBE, UNCHECKED_PROBE};
-use crate::session::checksum_choice::{ChecksumChoice, ChecksumDecision};
+use crate::session::checksum_choice::{ChecksumChoice, ChecksumDecision, ChecksumReason};
 use crate::session::config::PeerIndex;
 use crate::session::correction::{Damage, STRANGERS};
 use crate::session::counters::DropReason;
@@ -96,6 +96,13 @@ impl<M: Carried> Session<M> {
         if let Some(choice) = &mut state.checksum {
             choice.begin(now, may);
             state.protection.hold(true);
+            if !may {
+                self.events.push_back(SessionEvent::CarrierChosen {
+                    peer: state.index,
+                    is_unchecked: false,
+                    why: ChecksumReason::NotAgreed,
+                });
+            }
         }
     }
 

@@ -7,7 +7,8 @@ use crate::session::liveness::{Due, Wants};
 use crate::session::path_acks::WayBack;
 use crate::session::path_slot::PathSlot;
 use crate::session::wire::{
-    DAMAGE_REPORT_BYTES, MESSAGE_TYPE_BYTES, Message, PATH_ACK_BYTES, Probe,
+    ARRIVAL_MAP_BYTES, DAMAGE_REPORT_BYTES, MAP_BYTES_MAX, MESSAGE_TYPE_BYTES, Message,
+    PATH_ACK_BYTES, Probe,
 };
 use fulmar_proto::machine::{Carried, Deadline};
 use fulmar_proto::units::{ByteCount, Instant};
@@ -76,6 +77,7 @@ impl<M: Carried> Session<M> {
         self.try_unchecked(now, index);
         self.send_path_ack(now, (index, PathSlot::FIRST));
         self.send_damage_report(now, index);
+        self.send_arrival_map(now, index);
         let open = self.peers.get_mut(index).filter(|peer| peer.is_open(now));
         if let Some(state) = open
             && state.reports.take_due(now)
@@ -146,6 +148,31 @@ impl<M: Carried> Session<M> {
             let report = state.damage.take(now, way, &mut claims);
             let fields = DAMAGE_REPORT_BYTES + report.claims.len();
             self.send_word(now, index, Message::DamageReport(report), fields);
+        }
+    }
+
+    /// Tells a peer which of its datagrams arrived, if that is due.
+    fn send_arrival_map(&mut self, now: Instant, index: usize) {
+        let is_due = self
+            .peers
+            .get(index)
+            .is_some_and(|state| state.maps.is_due(now));
+        let Some(way) = self.way_back(now, index, is_due) else {
+            return;
+        };
+        let before = self.peers.get_mut(index).and_then(|state| {
+            state.maps.on_told(way);
+            state.maps.take_before()
+        });
+        for keys in before.into_iter().chain([way.keys]) {
+            let mut bits = [0; MAP_BYTES_MAX];
+            if let Some(state) = self.peers.get_mut(index)
+                && let Some(keys) = state.keys.in_use_or_before(keys)
+                && let Some(map) = state.maps.take(keys, &mut bits)
+            {
+                let fields = ARRIVAL_MAP_BYTES + map.bits.len();
+                self.send_word(now, index, Message::ArrivalMap(map), fields);
+            }
         }
     }
 

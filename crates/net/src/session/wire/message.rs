@@ -2,6 +2,7 @@
 //!
 //! In wire 2 content is one frame or several, of which each message is one with the same type and the same fields.
 
+use super::arrival_map::ArrivedCounters;
 use super::damage_report::DamageReport;
 use super::further_parity::FurtherParity;
 use super::path_ack::PathAck;
@@ -20,6 +21,7 @@ const REPORT: u8 = 6;
 const PATH_ACK: u8 = 0x10;
 const FURTHER_PARITY: u8 = 0x14;
 const DAMAGE_REPORT: u8 = 0x16;
+const ARRIVAL_MAP: u8 = 0x18;
 
 /// Octets of a fragment's fields.
 pub(in crate::session) const FRAGMENT_BYTES: usize = 6;
@@ -78,6 +80,8 @@ pub(in crate::session) enum Message<'a> {
     DamageReport(DamageReport<'a>),
     /// Further parity for a path's datagrams that came damaged, in wire 2. Wants no answer.
     FurtherParity(FurtherParity<'a>),
+    /// The datagrams of a path that arrived, in wire 2. Wants no answer.
+    ArrivalMap(ArrivedCounters<'a>),
 }
 
 impl<'a> Message<'a> {
@@ -121,6 +125,11 @@ impl<'a> Message<'a> {
             Self::FurtherParity(further) => {
                 out.push(FURTHER_PARITY);
                 further.write(out);
+                return;
+            }
+            Self::ArrivalMap(map) => {
+                out.push(ARRIVAL_MAP);
+                map.write(out);
                 return;
             }
         };
@@ -184,6 +193,7 @@ impl<'a> Message<'a> {
             PATH_ACK => Self::PathAck(PathAck::read(rest)?),
             FURTHER_PARITY => Self::FurtherParity(FurtherParity::read(rest)?),
             DAMAGE_REPORT => Self::DamageReport(DamageReport::read(rest)?),
+            ARRIVAL_MAP => Self::ArrivalMap(ArrivedCounters::read(rest)?),
             _ => return None,
         })
     }

@@ -1,6 +1,7 @@
 //! The octets of a session: header, hello, messages. `docs/protocol/session.md` specifies them.
 
 mod armour;
+mod arrival_map;
 mod damage_report;
 mod data_header;
 mod further_parity;
@@ -15,6 +16,7 @@ mod question;
 mod samples;
 
 pub(super) use armour::{ARMOURED_HEADER_BYTES, Armoured};
+pub(super) use arrival_map::{ARRIVAL_MAP_BYTES, ArrivedCounters, MAP_BYTES_MAX};
 pub(super) use damage_report::{CLAIM_BYTES, CLAIMS_MAX, DAMAGE_REPORT_BYTES, DamageReport};
 pub(super) use data_header::{DATA_HEADER_BYTES, DataHeader};
 pub(super) use further_parity::{FurtherParity, FurtherPart};

@@ -15,8 +15,8 @@ use super::super::path_slot::PathSlot;
 use super::super::seal::{Keypair, Told};
 use super::header::DatagramType;
 use super::{
-    Capability, DamageReport, FurtherParity, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message,
-    Notice, PathAck, Probe, Report,
+    ArrivedCounters, Capability, DamageReport, FurtherParity, HEADER_BYTES, HELLO_BYTES, Header,
+    Hello, Message, Notice, PathAck, Probe, Report,
 };
 use super::{SESSION_VERSION, version_question};
 use crate::session::fragments::Fragment;
@@ -117,6 +117,12 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         slot: PathSlot::FIRST,
         parts: &[1, 2, 3, 2, 0, 2, 9, 8, 7, 6, 0, 0, 7, 1, 4, 1, 5],
     };
+    let map = ArrivedCounters {
+        slot: PathSlot::FIRST,
+        keys: 0x0A0B_0C0D,
+        largest: 0x01_0203,
+        bits: &[0xF0, 0x01],
+    };
     vec![
         ("tpdu", Message::Tpdu(b"no TPDU")),
         ("heartbeat", Message::Heartbeat),
@@ -135,6 +141,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         ("path ack", Message::PathAck(ack)),
         ("damage report", Message::DamageReport(damage)),
         ("further parity", Message::FurtherParity(further)),
+        ("arrival map", Message::ArrivalMap(map)),
     ]
 }
 
@@ -454,6 +461,12 @@ fn read_fields(sample: &mut Sample, message: Message<'_>) {
             field("clock", ack.clock);
             field("octets_arrived", ack.octets);
             field("marks", ack.marks.into());
+        }
+        Message::ArrivalMap(map) => {
+            field("place", map.slot.bits().into());
+            field("keys", map.keys);
+            field("largest", map.largest);
+            sample.octets("fulmar.inner.arrival_bits", map.bits);
         }
         Message::DamageReport(report) => {
             let [r0, r1, l0, l1] = report.word.to_octets();

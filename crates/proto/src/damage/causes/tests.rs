@@ -387,3 +387,73 @@ fn losses_before_damage_arrives_and_those_behind_it_have_causes_of_their_own() {
         assert!(of(LossCause::Burst).high < 0.1, "{seed}: {found:?}");
     }
 }
+
+#[test]
+fn answers_that_fail_make_no_losses_where_the_receiver_tells_what_arrived() {
+    let found = |is_told: bool| {
+        let mut causes = LossCauses::default();
+        causes.set_told(is_told);
+        let mut rng = Rng::from_seed(31);
+        for place in 0..30_000_u32 {
+            let at = Instant::START + PACKET * place;
+            let is_lost = rng.chance(0.02);
+            // Answers fail in bursts, and a packet without one is held for lost.
+            let is_held_lost = is_lost || place % 400 >= 390;
+            causes.note(at + ROUND_TRIP, at, 1_500, is_held_lost);
+            causes.note_told(at, 1_500, is_lost);
+        }
+        causes.by_cause().expect("there were losses")
+    };
+    let burst = |found: &LossByCause| found.shares[LossCause::Burst as usize].share;
+    let (told, held) = (found(true), found(false));
+    assert!(burst(&told) < 0.05 && told.lost < 700.0, "{told:?}");
+    assert!(burst(&held) > 0.5 && held.lost > 1_200.0, "{held:?}");
+}
+
+#[test]
+fn a_full_queue_is_seen_by_the_answers_where_the_receiver_tells_what_arrived() {
+    let mut causes = LossCauses::default();
+    causes.set_told(true);
+    let mut rng = Rng::from_seed(32);
+    let mut queue = 0.0;
+    for place in 0..40_000_u32 {
+        let at = Instant::START + PACKET * place;
+        let grown = f64::from((place % 2_000).saturating_sub(1_800)) / 100.0;
+        let delay = ROUND_TRIP + Duration::from_millis(100).mul_f64(grown.min(1.0));
+        // The queue stands for a while after the last drop.
+        let drops = grown >= 1.0 && place % 2_000 < 1_980;
+        let is_queue = drops && rng.chance(0.25);
+        let is_lost = is_queue || rng.chance(0.002);
+        queue += f64::from(u8::from(is_queue));
+        // One answer tells of four packets.
+        if place % 4 == 0 && !is_lost {
+            causes.note(at + delay, at, 1_500, false);
+        }
+        causes.note_told(at, 1_500, is_lost);
+    }
+    let found = causes.by_cause().expect("there were losses");
+    let share = found.shares[LossCause::Queue as usize];
+    assert!((share.share - queue / found.lost).abs() < 0.05, "{found:?}");
+}
+
+#[test]
+fn who_stops_telling_leaves_the_word_to_acknowledgements() {
+    let mut causes = LossCauses::default();
+    causes.note_told(Instant::START, 1_500, true);
+    assert_eq!(causes.by_cause(), None, "nobody said that it would be told");
+    causes.set_told(true);
+    causes.note_told(Instant::START, 1_500, true);
+    assert!(
+        causes
+            .by_cause()
+            .is_some_and(|found| found.lost_packets() == 1)
+    );
+    causes.set_told(false);
+    let at = Instant::START + PACKET;
+    causes.note(at + ROUND_TRIP, at, 1_500, true);
+    assert!(
+        causes
+            .by_cause()
+            .is_some_and(|found| found.lost_packets() == 1)
+    );
+}

@@ -2,7 +2,8 @@
 
 use super::Splicer;
 use crate::machine::{
-    AckedWays, Carried, Datagram, PathAck, PathFacts, PathId, PathSizes, Sealed, TpduForm,
+    AckedWays, ArrivalMap, Carried, Datagram, PathAck, PathFacts, PathId, PathSizes, Sealed,
+    TpduForm,
 };
 use crate::units::{Bitrate, ByteCount, Instant};
 
@@ -61,6 +62,10 @@ impl Carried for Splicer {
 
     fn on_path_ack(&mut self, now: Instant, peer: PathId, ack: PathAck) {
         self.endpoint_mut().on_path_ack(now, peer, ack);
+    }
+
+    fn on_arrival_map(&mut self, now: Instant, peer: PathId, map: ArrivalMap<'_>) {
+        self.endpoint_mut().on_arrival_map(now, peer, map);
     }
 
     fn on_damaged(&mut self, now: Instant, peer: PathId, number: u64) {

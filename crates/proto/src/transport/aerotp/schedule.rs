@@ -144,6 +144,7 @@ impl PathSchedule {
     /// Sets who tells what arrives of numbered datagrams.
     pub(super) fn set_acked(&mut self, ways: AckedWays) {
         self.told_by_session = ways.back;
+        self.causes.set_told(ways.mapped);
         match &mut self.control_of_rate {
             PathControl::Told(told) => told.set_numbered(ways.out),
             PathControl::Found(found) => found.set_numbered(ways.out),

@@ -130,6 +130,8 @@ impl Unit {
             Self::Bytes => scaled(value, "B", &["", "k", "M", "G", "T", "P"]),
             Self::BitsPerSecond => scaled(value, "bit/s", &["", "k", "M", "G", "T"]),
             Self::Seconds => span(value),
+            // Two digits behind the point would say that there is none.
+            Self::Ratio if value > 0.0 && value < 1e-4 => format!("{value:.1e}"),
             Self::Ratio => format!("{:.2} %", value * 100.0),
             Self::Flag => if value > 0.0 { "yes" } else { "no" }.to_owned(),
         }
@@ -318,6 +320,9 @@ mod tests {
             (Unit::Seconds, 119.9, "2 min 00 s"),
             (Unit::Seconds, 7_260.0, "2 h 01 min"),
             (Unit::Ratio, 0.123_45, "12.35 %"),
+            (Unit::Ratio, 0.000_1, "0.01 %"),
+            (Unit::Ratio, 0.000_02, "2.0e-5"),
+            (Unit::Ratio, 0.0, "0.00 %"),
             (Unit::Flag, 1.0, "yes"),
         ];
         for (unit, value, text) in cases {

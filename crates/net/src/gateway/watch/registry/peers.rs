@@ -398,7 +398,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &["peer", "cause"],
         point: Point::Sender,
         label: "losses by cause",
-        help: "The share of each cause among the losses of streams to the peer since the gateway began, as their sender tells them apart; `/status` has an interval for each. Modes without acknowledgements are not judged",
+        help: "The share of each cause among the losses on the way to the peer since the gateway began, as the sender tells them apart; `/status` has an interval for each. Towards a peer of an older release only streams in modes with acknowledgements are judged",
         formula: "",
         read: of_loss_causes,
     },

@@ -1,7 +1,7 @@
 //! Paths on which a session numbers the datagrams, and the remote tells what arrives of them.
 
 use super::AerotpEndpoint;
-use crate::machine::{AckedWays, PathAck, PathId, Sealed, SealedContent};
+use crate::machine::{AckedWays, ArrivalMap, PathAck, PathId, Sealed, SealedContent};
 use crate::units::{Bitrate, ByteCount, Instant};
 
 impl AerotpEndpoint {
@@ -10,7 +10,7 @@ impl AerotpEndpoint {
     /// acknowledgements need no reports. The state is kept for every path that is numbered.
     pub fn number_path(&mut self, now: Instant, path: PathId, ways: AckedWays) {
         self.now = now;
-        if ways.damaged {
+        if ways.damaged || ways.mapped {
             self.left_logs.entry(path).or_default();
         } else {
             self.left_logs.remove(&path);
@@ -32,9 +32,25 @@ impl AerotpEndpoint {
             let tpdu = self.last_tpdu.filter(|_| is_data);
             log.on_left(now, sealed.number, wire, tpdu);
         }
+        let ways = self.acked_ways.get(&path).copied().unwrap_or_default();
+        if ways.mapped && !(ways.out || ways.damaged) {
+            // The rate is told: what arrives is looked at for the causes of loss alone.
+            return;
+        }
         let more = self.has_more(path);
         if let Some(schedule) = self.paths.get_mut(&path) {
             schedule.on_sealed(now, sealed, wire, more);
+        }
+    }
+
+    /// Takes the remote's word which datagrams of a numbered path arrived.
+    pub fn on_arrival_map(&mut self, now: Instant, path: PathId, map: ArrivalMap<'_>) {
+        self.now = now;
+        let log = self.left_logs.get_mut(&path);
+        if let (Some(log), Some(schedule)) = (log, self.paths.get_mut(&path)) {
+            log.settle(map, |at, wire, is_lost| {
+                schedule.causes.note_told(at, wire.as_usize(), is_lost);
+            });
         }
     }
 

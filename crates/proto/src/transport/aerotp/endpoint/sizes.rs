@@ -2,7 +2,8 @@
 
 use super::AerotpEndpoint;
 use crate::machine::{
-    AckedWays, Carried, Datagram, PathAck, PathFacts, PathId, PathSizes, Sealed, TpduForm,
+    AckedWays, ArrivalMap, Carried, Datagram, PathAck, PathFacts, PathId, PathSizes, Sealed,
+    TpduForm,
 };
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{Bitrate, ByteCount, Instant};
@@ -117,6 +118,10 @@ impl Carried for AerotpEndpoint {
 
     fn on_path_ack(&mut self, now: Instant, path: PathId, ack: PathAck) {
         Self::on_path_ack(self, now, path, ack);
+    }
+
+    fn on_arrival_map(&mut self, now: Instant, path: PathId, map: ArrivalMap<'_>) {
+        Self::on_arrival_map(self, now, path, map);
     }
 
     fn on_damaged(&mut self, now: Instant, path: PathId, number: u64) {

@@ -40,6 +40,7 @@ pub(super) const FULL_MODE: u8 = 0x07;
 const PATH_ACK: u8 = 0x10;
 const FURTHER_PARITY: u8 = 0x14;
 const DAMAGE_REPORT: u8 = 0x16;
+const ARRIVAL_MAP: u8 = 0x18;
 
 /// Whether a frame of this type is a repair symbol, of a block or over a window.
 const fn is_repair(code: u8) -> bool {
@@ -52,7 +53,7 @@ const fn is_repair(code: u8) -> bool {
 pub enum FrameKind {
     /// A TPDU in the long form (0x00).
     Long,
-    /// One of the session's own (0x01 to 0x06, 0x10, 0x14, 0x16).
+    /// One of the session's own (0x01 to 0x06, 0x10, 0x14, 0x16, 0x18).
     Session,
     /// Octets without a meaning (0x07).
     Padding,
@@ -94,7 +95,9 @@ impl<'a> Frame<'a> {
     pub const fn kind(&self) -> Option<FrameKind> {
         Some(match self.code {
             LONG => FrameKind::Long,
-            0x01..=0x06 | PATH_ACK | FURTHER_PARITY | DAMAGE_REPORT => FrameKind::Session,
+            0x01..=0x06 | PATH_ACK | FURTHER_PARITY | DAMAGE_REPORT | ARRIVAL_MAP => {
+                FrameKind::Session
+            }
             0x07 => FrameKind::Padding,
             MACK => FrameKind::Mack,
             NACK => FrameKind::Nack,

@@ -1,0 +1,191 @@
+//! Arrival maps: which of the peer's datagrams arrived, so that the peer knows what the link lost.
+//!
+//! Acknowledgements are lost as well, and then what arrived is held for lost: an end that hears nothing else finds other causes
+//! of loss than the link has ([ADR 0033](../../../../docs/adr/0033-damaged-datagrams-count.md), section 7). The frame 0x18 of wire 2
+//! has a bit for each counter of late, which is what the replay window knows anyway. Each counter is in several maps.
+//!
+//! # Promises
+//! - A map leaves once a second while data comes, and whenever so many counters are new; more rarely where the way back is narrow.
+//! - Datagrams without data cause none: two ends do not keep each other talking.
+
+use super::path_acks::{Asks, WayBack};
+use super::path_slot::PathSlot;
+use super::seal::{Keypair, Numbered};
+use super::wire::{ArrivedCounters, Capability, MAP_BYTES_MAX};
+use fulmar_proto::machine::ArrivalMap;
+use fulmar_proto::units::{Duration, Instant};
+
+const CAPABILITY: &str = "arrival-maps";
+const VERSION: &str = "1";
+
+/// The time between two maps, and that on a narrow way back in times of a path ack's.
+const EVERY: Duration = Duration::from_secs(1);
+const EVERY_PATH_ACKS: u32 = 8;
+/// New counters after which a map leaves sooner.
+const NEW_MAX: u64 = 256;
+/// The maps that have each counter, if not so many are new.
+const MAPS: usize = 4;
+/// The maps of what came under keys that are out of use.
+const FINAL_MAPS: u8 = 3;
+
+/// The capability of an end that tells peers that say the same which of their datagrams arrived, in wire 2.
+pub fn arrival_maps() -> Capability {
+    Capability {
+        name: CAPABILITY.to_owned(),
+        value: VERSION.to_owned(),
+        must_agree: false,
+    }
+}
+
+/// Whether two ends that say this tell each other.
+pub(super) fn tell_arrivals(ours: &[Capability], theirs: &[Capability]) -> bool {
+    let says = |said: &[Capability]| {
+        let mut each = said.iter();
+        each.any(|one| one.name == CAPABILITY && one.value == VERSION)
+    };
+    says(ours) && says(theirs)
+}
+
+/// The maps of datagrams that came under one pair of keys.
+#[derive(Clone, Copy, Debug, Default)]
+struct ToldOfKeys {
+    /// Our index of the keys.
+    keys: u32,
+    /// The counters behind the largest ones of the maps that left last.
+    told: [u64; MAPS],
+    /// Maps that are still to leave, if the keys are out of use.
+    left: u8,
+}
+
+impl ToldOfKeys {
+    fn take<'a>(
+        &mut self,
+        keys: &Keypair,
+        bits: &'a mut [u8; MAP_BYTES_MAX],
+    ) -> Option<ArrivedCounters<'a>> {
+        let next = keys.next_expected(PathSlot::FIRST);
+        let largest = next.checked_sub(1)?;
+        let [.., oldest] = self.told;
+        let counters = usize::try_from(next.saturating_sub(oldest)).unwrap_or(usize::MAX);
+        if self.told[0] != next {
+            self.told.rotate_right(1);
+            self.told[0] = next;
+        }
+        let octets = counters.div_ceil(8).min(MAP_BYTES_MAX);
+        for (octet, back) in bits[..octets].iter_mut().zip((0_u64..).step_by(8)) {
+            *octet = (0..8).fold(0, |octet, bit| {
+                let counter = largest.checked_sub(back + bit);
+                let has = counter.is_some_and(|counter| keys.has_come(PathSlot::FIRST, counter));
+                octet << 1 | u8::from(has)
+            });
+        }
+        Some(ArrivedCounters {
+            slot: PathSlot::FIRST,
+            keys: keys.local,
+            largest: u32::try_from(largest).ok()?,
+            bits: &bits[..octets],
+        })
+    }
+}
+
+/// The maps that are told to one peer of the datagrams on its first path.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ArrivalMaps {
+    is_agreed: bool,
+    in_use: ToldOfKeys,
+    /// The keys before.
+    before: ToldOfKeys,
+    every: Duration,
+    due: Option<Instant>,
+}
+
+impl ArrivalMaps {
+    /// Notes whether both ends tell each other.
+    pub(super) fn agree(&mut self, are_told: bool) {
+        self.is_agreed = are_told;
+        self.every = self.every.max(EVERY);
+        if !are_told {
+            self.due = None;
+        }
+    }
+
+    /// Notes that a datagram came whose contents ask for an answer, while these keys are in use.
+    pub(super) fn on_asked(&mut self, now: Instant, asks: Asks, keys: &Keypair) {
+        if asks != Asks::Often {
+            return;
+        }
+        if self.in_use.keys != keys.local {
+            // What met an outage left under the keys before, and nobody else tells of it.
+            self.before = ToldOfKeys {
+                left: FINAL_MAPS,
+                ..self.in_use
+            };
+            self.in_use = ToldOfKeys {
+                keys: keys.local,
+                ..ToldOfKeys::default()
+            };
+        }
+        let next = keys.next_expected(PathSlot::FIRST);
+        let new = next.saturating_sub(self.in_use.told[0]);
+        if new >= NEW_MAX && self.every == EVERY {
+            self.due = Some(now);
+        } else if self.due.is_none() {
+            self.due = Some(now + self.every);
+        }
+    }
+
+    pub(super) const fn are_agreed(&self) -> bool {
+        self.is_agreed
+    }
+
+    pub(super) const fn next_at(&self) -> Option<Instant> {
+        self.due
+    }
+
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.due.is_some_and(|at| at <= now)
+    }
+
+    /// Our index of the keys before, if a map of what came under them is due, too.
+    pub(super) fn take_before(&mut self) -> Option<u32> {
+        self.before.left = self.before.left.checked_sub(1)?;
+        Some(self.before.keys)
+    }
+
+    /// The map that is due of what came under `keys`, those in use or those before, whose bits are written to `bits`; `None` if
+    /// nothing came under them.
+    pub(super) fn take<'a>(
+        &mut self,
+        keys: &Keypair,
+        bits: &'a mut [u8; MAP_BYTES_MAX],
+    ) -> Option<ArrivedCounters<'a>> {
+        let is_before = keys.local == self.before.keys && self.before.keys != self.in_use.keys;
+        let told = if is_before {
+            &mut self.before
+        } else {
+            &mut self.in_use
+        };
+        told.take(keys, bits)
+    }
+
+    /// Notes that maps leave by this way.
+    pub(super) fn on_told(&mut self, way: WayBack) {
+        self.due = None;
+        self.every = EVERY.max(way.pause() * EVERY_PATH_ACKS);
+    }
+}
+
+impl<'a> ArrivedCounters<'a> {
+    /// The same by the numbers of what left under those keys, which are in use or not; `None` if it is about what never left.
+    pub(super) fn numbered(&self, numbered: Numbered, is_in_use: bool) -> Option<ArrivalMap<'a>> {
+        let newest = numbered.number(u64::from(self.largest))?;
+        let (first, end) = numbered.range();
+        Some(ArrivalMap {
+            first,
+            end: if is_in_use { newest + 1 } else { end },
+            is_final: !is_in_use,
+            newest,
+            bits: self.bits,
+        })
+    }
+}
