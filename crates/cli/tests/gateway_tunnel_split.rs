@@ -32,7 +32,7 @@ fn serve(namespace: &Namespace, ip: IpAddr) -> Receiver<IpAddr> {
         for stream in listener.incoming().flatten() {
             let client = stream.peer_addr().expect("it is open");
             // The test may have ended.
-            drop(clients.send(client.ip()));
+            let _sent = clients.send(client.ip());
             thread::spawn(move || echo(stream));
         }
     });
@@ -103,10 +103,13 @@ fn a_client_that_was_not_diverted_is_turned_away() {
         digits.parse::<u16>().ok()
     });
     let port = port.unwrap_or_else(|| panic!("no port: {rules}"));
-    let stream =
+    let mut stream =
         (pair.rig.ground).within(|| TcpStream::connect(("127.0.0.1", port)).expect("it listens"));
-    let mut stream = stream;
-    let mut octet = [0];
-    let outcome = stream.read(&mut octet);
+    let outcome = stream.read(&mut [0]);
     assert!(outcome.is_err(), "{outcome:?}: a reset was expected");
+    // The far gateway was not asked: its [egress] would have refused as well.
+    let [mut ground, _] = pair.running;
+    ground.signal(Signal::INT);
+    let (_, log) = ground.end();
+    assert!(log.contains("\"reason\":\"not_diverted\""), "{log}");
 }
