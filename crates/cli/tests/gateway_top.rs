@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 /// A link on which nothing is lost.
 const CALM: &str = "--rate 50mbit --delay 1ms";
@@ -129,6 +130,55 @@ fn top_prints_a_record_a_look_until_it_is_interrupted() {
     let (status, said) = top.end();
     assert_eq!(status.code(), Some(130), "{said}");
     assert_eq!(said, "");
+}
+
+/// `fulmar top` in a terminal of 80 columns and 24 lines, with these keys pressed once its screen is there; what it showed
+/// and its exit code.
+fn pressed(url: &str, keys: &[&str]) -> (String, Option<i32>) {
+    let binary = assert_cmd::cargo::cargo_bin!("fulmar").display();
+    // script(1) gives it a terminal, and ends as it ends.
+    let line = format!("stty rows 24 columns 80; exec {binary} top {url} --interval 50ms");
+    let mut script = Command::new("script")
+        .args(["-q", "-e", "-c", &line, "/dev/null"])
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script(1) is part of every Debian");
+    let mut keyboard = script.stdin.take().expect("it is piped");
+    let mut screen = script.stdout.take().expect("it is piped");
+    let mut shown = String::new();
+    let mut wait_for = |words: &str, shown: &mut String| {
+        let mut buffer = [0; 8_192];
+        while !shown.contains(words) {
+            let len = screen.read(&mut buffer).expect("it is open");
+            assert!(len > 0, "{words}: {shown}");
+            shown.push_str(&String::from_utf8_lossy(&buffer[..len]));
+        }
+    };
+    wait_for("lines 1 to 23 of", &mut shown);
+    for key in keys {
+        shown.clear();
+        keyboard.write_all(key.as_bytes()).expect("it reads");
+        match *key {
+            "\x1b[B" => wait_for("lines 2 to 24 of", &mut shown),
+            "g" => wait_for("lines 1 to 23 of", &mut shown),
+            _ => {}
+        }
+    }
+    drop(keyboard);
+    let mut rest = String::new();
+    screen.read_to_string(&mut rest).expect("text");
+    shown.push_str(&rest);
+    (shown, script.wait().expect("it ends").code())
+}
+
+#[test]
+fn top_scrolls_by_keys_ends_with_q_and_puts_the_screen_back() {
+    let pair = Pair::start(CALM, &forward(nobody()));
+    let (shown, code) = pressed(&pair.metrics.to_string(), &["\x1b[B", "g", "q"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("\x1b[?1049l"), "{shown:?}");
 }
 
 #[test]

@@ -16,14 +16,14 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The longest wait for anything here, by far; it turns a hang into a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
-const GROUND: Ipv4Addr = Ipv4Addr::new(10, 90, 0, 1);
-const AIR: Ipv4Addr = Ipv4Addr::new(10, 90, 0, 2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const GROUND: Ipv4Addr = Ipv4Addr::new(10, 90, 0, 1);
+pub(crate) const AIR: Ipv4Addr = Ipv4Addr::new(10, 90, 0, 2);
 const AIR_V6: Ipv6Addr = Ipv6Addr::new(0xfd90, 0, 0, 0, 0, 0, 0, 2);
-const LOSSY: &str = "--rate 10mbit --delay 5ms --loss 20% --seed 22";
+pub(crate) const LOSSY: &str = "--rate 10mbit --delay 5ms --loss 20% --seed 22";
 
 /// The configuration of the gateway in place 1 (ground) or 2 (air); `further` are lines of its tunnel.
-fn text(place: &TempDir, host: u8, further: &str) -> String {
+pub(crate) fn text(place: &TempDir, host: u8, further: &str) -> String {
     let [name, other] = if host == 1 {
         ["ground", "air"]
     } else {
@@ -43,18 +43,24 @@ fn text(place: &TempDir, host: u8, further: &str) -> String {
 }
 
 /// Two gateways with a tunnel, over a link.
-struct Pair {
-    running: [Running; 2],
-    rig: Rig,
-    place: TempDir,
+pub(crate) struct Pair {
+    pub(crate) running: [Running; 2],
+    pub(crate) rig: Rig,
+    pub(crate) place: TempDir,
 }
 
 impl Pair {
-    fn start(link: &str) -> Self {
+    pub(crate) fn start(link: &str) -> Self {
+        Self::start_with(link, |_, text| text)
+    }
+
+    /// Does the same as [`Pair::start`], with each end's configuration changed.
+    pub(crate) fn start_with(link: &str, change: impl Fn(u8, String) -> String) -> Self {
         let rig = Rig::start(link);
         let place = tempfile::tempdir().expect("a directory");
         let start = |namespace: &Namespace, name, host| {
-            namespace.gateway(place.path(), name, &text(&place, host, ""))
+            let text = change(host, text(&place, host, ""));
+            namespace.gateway(place.path(), name, &text)
         };
         let running = [start(&rig.ground, "ground", 1), start(&rig.air, "air", 2)];
         let pair = Self {
@@ -222,6 +228,8 @@ fn a_tunnel_that_cannot_be_had_is_said_in_one_line_with_the_cure() {
     let station = Namespace::new("station");
     station.must("ip tuntap add dev tunnel9 mode tun");
     station.must("ip address add 10.90.0.9/24 dev tunnel9");
+    station.must("ip link set tunnel9 up");
+    station.must("ip route add 10.93.0.0/24 dev tunnel9");
     let started = |host: u8, further: &str, wrapper: &str| {
         let file = place.path().join("gateway.toml");
         std::fs::write(&file, text(&place, host, further)).expect("room");
@@ -241,6 +249,28 @@ fn a_tunnel_that_cannot_be_had_is_said_in_one_line_with_the_cure() {
         (1, "mtu = \"1000B\"\n", "", 2, "write 1280B to"),
         (1, "routes = \"10.90.0.1/33\"\n", "", 2, "10.77.0.1/24"),
         (1, "routes = \"10.95.0.1/16\"\n", "", 2, "10.95.0.0/16"),
+        (1, "routes = \"10.90.0.0/24\"\n", "", 2, "leave it out"),
+        (
+            1,
+            "routes = [\"10.95.0.0/16\", \"10.95.0.0/16\"]\n",
+            "",
+            2,
+            "twice",
+        ),
+        (
+            1,
+            "routes = \"10.93.0.0/24\"\n",
+            "",
+            5,
+            "remove it, or leave 10.93.0.0/24 out",
+        ),
+        (
+            1,
+            "routes = \"10.77.0.0/24\"\n",
+            "",
+            5,
+            "give 10.77.0.2 a route of its own",
+        ),
         (
             1,
             "",

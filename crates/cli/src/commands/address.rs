@@ -22,6 +22,19 @@ pub(crate) fn resolve_remote(what: &str, text: &str) -> Result<SocketAddr, Failu
     Ok(address)
 }
 
+/// The text `HOST:PORT` of a host that was typed with its port or without.
+pub(crate) fn with_port(host: &str, usual: u16) -> String {
+    let is_bare_v6 = !host.starts_with('[') && host.matches(':').count() > 1;
+    if is_bare_v6 {
+        format!("[{host}]:{usual}")
+    } else if host.contains(':') && !host.ends_with(']') {
+        host.to_owned()
+    } else {
+        // The colons of `[::1]` are its own.
+        format!("{host}:{usual}")
+    }
+}
+
 /// The first address that `text` stands for; a missing host is every address. `what` names the flag
 /// or argument in an error.
 ///
@@ -55,4 +68,24 @@ fn look_up(what: &str, text: &str, unknown_exit: Exit) -> Result<SocketAddr, Fai
         .with_context(unknown)
         .or_exit(unknown_exit)?;
     found.next().with_context(unknown).or_exit(unknown_exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_port;
+
+    #[test]
+    fn a_host_without_a_port_gets_the_usual_one() {
+        for (typed, full) in [
+            ("ground.example", "ground.example:4914"),
+            ("ground.example:9", "ground.example:9"),
+            ("10.0.0.2", "10.0.0.2:4914"),
+            ("[fd00::2]", "[fd00::2]:4914"),
+            ("[fd00::2]:9", "[fd00::2]:9"),
+            ("fd00::2", "[fd00::2]:4914"),
+            (":9", ":9"),
+        ] {
+            assert_eq!(with_port(typed, 4914), full);
+        }
+    }
 }

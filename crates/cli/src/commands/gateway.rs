@@ -35,7 +35,7 @@ Examples:
   fulmar gateway --check -c ground.toml
       says in words what the file means, or what is wrong with it
   fulmar gateway -c ground.toml
-      runs until Ctrl-C; SIGHUP reads the file again without dropping flows
+      runs until Ctrl-C (`fulmar gateway ground.toml` is the same); SIGHUP reads the file again without dropping flows
   fulmar gateway -c ground.toml --capture ground.pcapng
       every datagram for Wireshark, sealed and opened; docs/guide/captures.md
   fulmar gateway -c ground.toml --trace ground.jsonl
@@ -57,19 +57,34 @@ enum LogFormat {
     Json,
 }
 
-/// The arguments of `fulmar gateway`.
+/// The file of a gateway.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
-pub(crate) struct GatewayArgs {
-    /// The configuration, a TOML file.
+#[group(required = true, multiple = false)]
+pub(super) struct GatewayFileArgs {
+    /// The configuration of a gateway, a TOML file.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The same.
     #[arg(short, long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
+}
+
+impl GatewayFileArgs {
+    pub(super) fn path(&self) -> &Path {
+        // The group requires one of them.
+        let given = self.config.as_deref().or(self.file.as_deref());
+        given.unwrap_or_else(|| Path::new(""))
+    }
+}
+
+/// The arguments with which a gateway runs, under whichever command.
+#[derive(clap::Args, Debug)]
+pub(super) struct GatewayRunArgs {
+    #[command(flatten)]
+    pub(super) file: GatewayFileArgs,
     /// Only say what the configuration means, and whether its keys can be read.
-    #[arg(long, conflicts_with_all = ["print_rules", "json"])]
-    check: bool,
-    /// Only print the kernel's rules for transparent entries, as a shell script.
     #[arg(long, conflicts_with = "json")]
-    print_rules: bool,
+    check: bool,
     /// Format of the log lines on stderr.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     log_format: LogFormat,
@@ -86,19 +101,24 @@ pub(crate) struct GatewayArgs {
     trace: Option<PathBuf>,
 }
 
-impl GatewayArgs {
-    /// Those of a gateway that runs as its file says.
-    pub(super) const fn of_file(config: PathBuf) -> Self {
-        Self {
-            config,
-            check: false,
-            print_rules: false,
-            log_format: LogFormat::Auto,
-            json: false,
-            capture: None,
-            trace: None,
+impl GatewayRunArgs {
+    fn recordings(&self) -> Recordings {
+        Recordings {
+            capture: self.capture.clone(),
+            trace: self.trace.clone(),
         }
     }
+}
+
+/// The arguments of `fulmar gateway`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub(crate) struct GatewayArgs {
+    #[command(flatten)]
+    run: GatewayRunArgs,
+    /// Only print the kernel's rules for transparent entries, as a shell script.
+    #[arg(long, conflicts_with_all = ["check", "json"])]
+    print_rules: bool,
 }
 
 /// The recordings that the command line asks for, and their files.
@@ -351,28 +371,36 @@ fn obey_signals(
 /// # Errors
 /// The configuration is wrong, or a port, file or capability cannot be had.
 pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
-    let recordings = Recordings {
-        capture: args.capture.clone(),
-        trace: args.trace.clone(),
-    };
-    let config = configuration(&args.config, &recordings)?;
-    if args.print_rules {
-        let Some(script) = rules::script(&config) else {
-            return Err(Failure {
-                exit: Exit::Usage,
-                cause: anyhow::anyhow!(
-                    "{}: there is no [[transparent]] entry, so the kernel needs no rules",
-                    args.config.display()
-                ),
-            });
-        };
-        output::line(script.trim_end())?;
-        return Ok(Exit::Done);
+    if !args.print_rules {
+        return run_as(&args.run, verbose);
     }
+    let file = args.run.file.path();
+    let config = configuration(file, &args.run.recordings())?;
+    let Some(script) = rules::script(&config) else {
+        return Err(Failure {
+            exit: Exit::Usage,
+            cause: anyhow::anyhow!(
+                "{}: there is no [[transparent]] entry, so the kernel needs no rules",
+                file.display()
+            ),
+        });
+    };
+    output::line(script.trim_end())?;
+    Ok(Exit::Done)
+}
+
+/// Checks or runs a gateway, under whichever command.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_as(args: &GatewayRunArgs, verbose: u8) -> Result<Exit, Failure> {
+    let file = args.file.path();
+    let recordings = args.recordings();
+    let config = configuration(file, &recordings)?;
     if args.check {
-        check(&config).map_err(|error| failure(&args.config, error))?;
+        check(&config).map_err(|error| failure(file, error))?;
         output::line(explain::explain(&config).trim_end())?;
-        let file = args.config.display();
+        let file = file.display();
         eprintln!("fulmar: {file} can be used; whether its ports are free was not tried");
         return Ok(Exit::Done);
     }
@@ -389,7 +417,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
 
 /// Runs a gateway to its end. Returns the flows that were cut, and the exit.
 fn serve(
-    args: &GatewayArgs,
+    args: &GatewayRunArgs,
     clock: Clock,
     (config, recordings): (GatewayConfig, Recordings),
     limit: &LineLimit,
@@ -408,7 +436,7 @@ fn serve(
         tracing::warn!(event = "coarse_timers", %error);
     }
     let gateway = Gateway::start_with(clock, config, give_up_privileges)
-        .map_err(|error| failure(&args.config, error))?;
+        .map_err(|error| failure(args.file.path(), error))?;
     let control = gateway
         .control()
         .context("copying the waker")
@@ -418,7 +446,7 @@ fn serve(
         signals.clone(),
         reloads,
         control,
-        (args.config.clone(), recordings),
+        (args.file.path().to_owned(), recordings),
         set_level,
     )
     .context("starting the signal thread")
@@ -447,6 +475,6 @@ fn serve(
     service::ready();
     let end = gateway
         .run()
-        .map_err(|error| failure(&args.config, error))?;
+        .map_err(|error| failure(args.file.path(), error))?;
     Ok((end.cut, signals.exit().unwrap_or(Exit::Done)))
 }

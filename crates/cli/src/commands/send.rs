@@ -1,6 +1,6 @@
-//! `fulmar send FILE HOST:PORT`.
+//! `fulmar send FILE HOST[:PORT]`.
 
-use super::address::resolve_remote;
+use super::address::{resolve_remote, with_port};
 use super::connection::{self, CarrierPlan, EndpointCarrier, RateArgs, WireReport};
 use super::overwrite;
 use super::progress::TransferBar;
@@ -49,14 +49,17 @@ others need: for a link of your own. Mode datagram without keys, whose receiver 
 
 const SCHEMA: &str = "fulmar.send/1";
 
+/// The port at which `fulmar recv` listens unless it is told another.
+const USUAL_PORT: u16 = 4914;
+
 /// The arguments of `fulmar send`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct SendArgs {
     /// The file to send; - is stdin.
     file: PathBuf,
-    /// Address where a `fulmar recv` listens.
-    #[arg(value_name = "HOST:PORT")]
+    /// Address where a `fulmar recv` listens; without a port, its usual one, 4914.
+    #[arg(value_name = "HOST[:PORT]")]
     to: String,
     /// reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable, datagram
     /// (some may be missing, and the receiver knows which).
@@ -341,7 +344,7 @@ fn attempt(
         .context("making a waker")
         .or_exit(Exit::Device)?;
     let source = source(args, own_waker)?;
-    let peer = resolve_remote("HOST:PORT", &args.to)?;
+    let peer = resolve_remote("HOST:PORT", &with_port(&args.to, USUAL_PORT))?;
     let credentials = args.security.read(true)?;
     let overhead = connection::lower_overhead(peer, credentials.is_some());
     let plan = SendPlan {

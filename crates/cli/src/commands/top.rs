@@ -1,5 +1,6 @@
 //! `fulmar top`.
 
+mod keys;
 mod picture;
 
 use crate::exit::{Exit, Failure, OrExit};
@@ -7,10 +8,12 @@ use crate::output::{self, StdoutReader};
 use crate::signals::Signals;
 use anyhow::Context;
 use console::Term;
+use fulmar_net::clock::Clock;
 use fulmar_net::inquiry::{InquiryError, InquiryServer};
 use fulmar_net::wait::{Interest, WakeUp, wait, waker};
-use fulmar_proto::units::Duration;
-use picture::{Paint, Size, View};
+use fulmar_proto::units::{Duration, Instant};
+use keys::{Keyboard, Pressed};
+use picture::{Paint, Scroll, Size, View};
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -18,7 +21,8 @@ use std::os::fd::AsFd;
 const EXAMPLES: &str = "\
 Examples:
   fulmar top
-      the gateway whose [metrics] listen is 127.0.0.1:9490, once a second, until Ctrl-C
+      the gateway whose [metrics] listen is 127.0.0.1:9490, once a second, until q or Ctrl-C;
+      arrows, space and b scroll
   fulmar top http://192.0.2.7:9490 --interval 5s
       another one, less often
   fulmar top --once --json
@@ -199,6 +203,50 @@ impl Drop for Screen {
     }
 }
 
+/// The reason for which a screen is drawn again.
+enum Again {
+    /// Time for another look at the gateway.
+    Look,
+    /// The user scrolled.
+    Scrolled,
+    End(Exit),
+}
+
+/// Waits for the next look at `next`, a key, or a signal.
+fn rest_at_screen(
+    (clock, next): (&Clock, Instant),
+    (wake_up, signals): (&WakeUp, &Signals),
+    keyboard: &mut Keyboard,
+    scroll: &mut Scroll,
+) -> Result<Again, Failure> {
+    let mut ready = Vec::new();
+    if signals.exit().is_none() {
+        let left = next.saturating_since(clock.now());
+        let mut sources = vec![(wake_up.as_fd(), Interest::Readable)];
+        sources.extend(keyboard.readable().map(|keys| (keys, Interest::Readable)));
+        wait(&sources, Some(left), &mut ready)
+            .context("waiting")
+            .or_exit(Exit::Device)?;
+        wake_up.clear();
+    }
+    if let Some(exit) = signals.exit() {
+        return Ok(Again::End(exit));
+    }
+    if ready.get(1).is_some_and(|keys| keys.readable) {
+        for pressed in keyboard.pressed() {
+            if pressed == Pressed::Quit {
+                return Ok(Again::End(Exit::Done));
+            }
+            scroll.go(pressed);
+        }
+    }
+    Ok(if clock.now() >= next {
+        Again::Look
+    } else {
+        Again::Scrolled
+    })
+}
+
 fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, Failure> {
     // Nobody needs a screen to read that nothing answers.
     let mut latest = view(look(args)?, args)?;
@@ -207,6 +255,10 @@ fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
         exit: Exit::Device,
         cause: anyhow::Error::new(error).context("writing to the terminal"),
     };
+    let clock = Clock::start();
+    let mut next = clock.now() + args.interval;
+    let mut scroll = Scroll::default();
+    let mut keyboard = Keyboard::take();
     let screen = Screen::enter().map_err(on_screen)?;
     let ended = loop {
         let (rows, columns) = Term::stdout().size();
@@ -214,13 +266,15 @@ fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
             columns: usize::from(columns),
             rows: usize::from(rows),
         };
-        let lines = picture::screen(&latest, problem.as_deref(), size, paint());
+        let lines = picture::screen(&latest, problem.as_deref(), (size, &mut scroll), paint());
         if let Err(error) = Screen::show(&lines) {
             break Err(on_screen(error));
         }
-        match rest(args, wake_up, signals) {
-            Ok(None) => {}
-            Ok(Some(exit)) => break Ok(exit),
+        let who = (wake_up, signals);
+        match rest_at_screen((&clock, next), who, &mut keyboard, &mut scroll) {
+            Ok(Again::Look) => {}
+            Ok(Again::Scrolled) => continue,
+            Ok(Again::End(exit)) => break Ok(exit),
             Err(failure) => break Err(failure),
         }
         match look(args).and_then(|value| view(value, args)) {
@@ -230,7 +284,9 @@ fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
             }
             Err(failure) => problem = Some(failure.line()),
         }
+        next = clock.now() + args.interval;
     };
     drop(screen);
+    drop(keyboard);
     ended
 }

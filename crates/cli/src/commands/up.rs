@@ -1,10 +1,9 @@
 //! `fulmar up`.
 
-use super::gateway::{self, GatewayArgs};
+use super::gateway::{self, GatewayRunArgs};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use fulmar_net::gateway::config::commands;
-use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,6 +11,8 @@ Examples:
       brings the file's tunnels up, and takes them down again at Ctrl-C
   fulmar up --print ground.toml
       the commands of ip that would do the same, and nothing more
+  fulmar up --check ground.toml
+      says in words what the file means, or what is wrong with it
 
 docs/guide/tunnel.md begins with two files.
 ";
@@ -20,11 +21,10 @@ docs/guide/tunnel.md begins with two files.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct UpArgs {
-    /// The configuration of a gateway with a `[[tunnel]]`, a TOML file.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    run: GatewayRunArgs,
     /// Only print what makes the devices, their addresses and routes, as a shell script.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["check", "json"])]
     print: bool,
 }
 
@@ -33,15 +33,16 @@ pub(crate) struct UpArgs {
 /// # Errors
 /// As for `fulmar gateway`, or there is no tunnel.
 pub(crate) fn run(args: &UpArgs, verbose: u8) -> Result<Exit, Failure> {
-    let config = gateway::read(&args.file)?;
+    let file = args.run.file.path();
+    let config = gateway::read(file)?;
     let Some(script) = commands::script(&config) else {
         return Err(Failure {
             exit: Exit::Usage,
             cause: anyhow::anyhow!(
                 "{}: there is no [[tunnel]]; write one with address = \"10.90.0.1/24\" (docs/guide/tunnel.md), or run \
                  `fulmar gateway -c {}`",
-                args.file.display(),
-                args.file.display()
+                file.display(),
+                file.display()
             ),
         });
     };
@@ -49,5 +50,5 @@ pub(crate) fn run(args: &UpArgs, verbose: u8) -> Result<Exit, Failure> {
         output::line(script.trim_end())?;
         return Ok(Exit::Done);
     }
-    gateway::run(&GatewayArgs::of_file(args.file.clone()), verbose)
+    gateway::run_as(&args.run, verbose)
 }

@@ -193,12 +193,7 @@ fn a_wrong_end_of_a_tun_link_is_a_usage_error() {
 #[test]
 fn an_address_that_is_none_is_a_usage_error() {
     let place = Place::with(10);
-    fails(
-        &format!("send {} nowhere", place.file()),
-        2,
-        &["nowhere", "HOST:PORT"],
-    );
-    for text in ["127.0.0.1:99999", "127.0.0.1", ":x"] {
+    for text in ["127.0.0.1:99999", ":x"] {
         fails(
             &format!("send {} {text}", place.file()),
             2,

@@ -1,7 +1,7 @@
 //! The needs of one gateway's configuration: of this machine, and of the way to its peers.
 
 use super::finding::{Finding, chain};
-use super::{peers, privileges};
+use super::{peers, privileges, tunnels};
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::{check, state_base};
 use crate::udp::{PortConfig, UdpPort};
@@ -25,6 +25,7 @@ pub fn gateway(config: &GatewayConfig) -> Vec<Finding> {
     {
         findings.push(Finding::bad("[[transparent]]", found, remedy));
     }
+    findings.extend(tunnels::each(config));
     findings.extend(peers::reachable(config));
     findings
 }

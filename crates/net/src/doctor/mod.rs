@@ -11,6 +11,7 @@ mod neighbours;
 mod peers;
 mod privileges;
 mod timing;
+mod tunnels;
 
 pub use finding::{Finding, FindingVerdict};
 pub use gateway::gateway;

@@ -12,11 +12,13 @@ const TRANSPARENT: &str = "transparent entries";
 /// The findings on devices. Without a configuration it is not known whether they are wanted, so a lack is not bad.
 pub(super) fn devices() -> Vec<Finding> {
     let tun = match tun::may_make_devices() {
-        Ok(()) if on_path("ip") => Finding::good(TUN, "allowed, for fulmar emulate --tun"),
+        Ok(()) if on_path("ip") => {
+            Finding::good(TUN, "allowed, for [[tunnel]] and fulmar emulate --tun")
+        }
         Ok(()) => Finding::poor(TUN, "there is no ip", "install iproute2"),
         Err(error) => Finding::poor(
             TUN,
-            "not allowed; only emulate --tun needs them",
+            "not allowed; only [[tunnel]] and emulate --tun need them",
             error.to_string(),
         ),
     };
@@ -47,7 +49,18 @@ pub(super) fn transparent_socket() -> Result<(), (String, &'static str)> {
     Ok(())
 }
 
-fn on_path(program: &str) -> bool {
+/// The obstacle between this process and the device of a `[[tunnel]]`: what was found, and the remedy.
+pub(super) fn tunnel_device() -> Result<(), (String, String)> {
+    if let Err(error) = tun::may_make_devices() {
+        return Err(("not allowed".to_owned(), error.to_string()));
+    }
+    if !on_path("ip") {
+        return Err(("there is no ip".to_owned(), "install iproute2".to_owned()));
+    }
+    Ok(())
+}
+
+pub(super) fn on_path(program: &str) -> bool {
     // Debian's place for it is not on every user's path.
     let places = [
         "/usr/sbin",

@@ -81,6 +81,31 @@ pub enum GatewayError {
         /// The tunnel's device.
         device: String,
     },
+    /// The kernel's rules that divert a tunnel's TCP cannot be had.
+    #[error(
+        "cannot divert the TCP that goes into {device} (accelerate = true): nft says: {said}; leave accelerate out, and TCP \
+         is carried packet by packet"
+    )]
+    Accelerate {
+        /// The tunnel's device.
+        device: String,
+        /// The reason.
+        said: String,
+    },
+    /// The routes of a tunnel lead its own datagrams into its device.
+    #[error(
+        "the way to peer `{peer}` at {address} leads into the device {device} of its own tunnel: give {address} a route of \
+         its own (`ip route get {address}` before the start shows the one it has now), or name narrower networks in \
+         routes and address of [[tunnel]]"
+    )]
+    TunnelLoop {
+        /// The peer's name.
+        peer: String,
+        /// The peer's address.
+        address: IpAddr,
+        /// The tunnel's device.
+        device: String,
+    },
     /// A key cannot be read.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),

@@ -50,6 +50,7 @@ pub use flows::custody;
 pub(crate) use link::{key_question, peer_address};
 pub use privileges::give_up_privileges;
 pub use reload::{Asker, Reload};
+pub(crate) use sockets::listed as own_addresses;
 pub use start::{End, Gateway, check};
 pub use watch::{http, registry, status};
 

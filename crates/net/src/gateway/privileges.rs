@@ -2,7 +2,8 @@
 //!
 //! # Promises
 //! - No thread of the gateway, and no process that it starts, has more: they are made afterwards, and a capability
-//!   that was taken from the bounding set cannot be had again.
+//!   that was taken from the bounding set cannot be had again. One process is made before: the `nft` that holds
+//!   the rules of `accelerate`, which hears nothing that the gateway says after the start.
 
 use super::config::{EntryProtocol, GatewayConfig};
 use super::error::GatewayError;

@@ -5,7 +5,7 @@ use super::command::{Command, StatusReader};
 use super::config::GatewayConfig;
 use super::entries::{Entries, connected, refused};
 use super::exits::{Asked, Exits};
-use super::flows::{Floor, Keeping, Stream, Traffic};
+use super::flows::{Floor, Flow, Keeping, Stream, Traffic};
 use super::peers::{PeerNames, Peers, TRY_AGAIN};
 use super::repeats::Repeats;
 use super::sockets::{Came, Poller, Resolver, Sockets, Target};
@@ -181,7 +181,8 @@ impl Running {
                         continue;
                     }
                     floor.link.inner_mut().reset(now, id, ResetCode::Shutdown);
-                    self.cut += 1;
+                    let is_of_tunnel = self.traffic.flows.get(id).is_some_and(Flow::is_of_tunnel);
+                    self.cut += usize::from(!is_of_tunnel);
                     self.traffic.drop_flow(floor, id, "shutdown", true);
                 }
                 self.ending = Ending::Leaving(now + FAREWELL);
@@ -251,11 +252,15 @@ impl Running {
             }
             FlowEvent::Connected { flow, bound } => connected(floor, traffic, flow, bound),
             FlowEvent::Refused { flow, code } => {
-                if let Some(flow) = traffic.flows.get(flow) {
+                let is_told = traffic.flows.get(flow).is_some_and(|flow| {
                     let to = (&flow.destination, flow.peer);
-                    self.tunnels.refused(now, floor.config, to, code);
+                    self.tunnels.refused(now, floor.config, to, code)
+                });
+                if is_told {
+                    traffic.drop_flow(floor, flow, code.name(), true);
+                } else {
+                    refused(floor, traffic, flow, code);
                 }
-                refused(floor, traffic, flow, code);
             }
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => traffic.flows.wake(flow),
             FlowEvent::Resume { flow, from } => traffic.resumed(floor, flow, from),
@@ -334,7 +339,15 @@ impl Application<Link> for Running {
             SessionEvent::Reported { peer, octets } => {
                 link.inner_mut().on_report(peer.inner_path(), &octets);
             }
-            event => self.peers.say(&self.ground.config, event),
+            event => {
+                if let SessionEvent::Up { peer, .. } = &event {
+                    let place = peer.inner_path().0;
+                    let place = usize::try_from(place).unwrap_or(usize::MAX);
+                    let floor = &mut self.ground.floor(now, link);
+                    self.tunnels.greet(floor, &mut self.traffic, place);
+                }
+                self.peers.say(&self.ground.config, event);
+            }
         }
         self.tell_news();
         self.exits.forget(&self.traffic.flows.take_unreached());

@@ -180,6 +180,15 @@ fn early(rule: Rule, has_keeper: bool) -> Result<(Rule, Option<Entry>), GatewayE
     }
 }
 
+/// The addresses of the entries that take the TCP of tunnels, with the tunnels' places.
+fn diverted(entries: &[(Rule, Option<Entry>)]) -> Vec<(usize, SocketAddr)> {
+    let all = entries.iter().filter_map(|(rule, entry)| {
+        let local = entry.as_ref()?.local().ok()?;
+        Some((rule.tunnel()?, local))
+    });
+    all.collect()
+}
+
 impl Gateway {
     /// Takes the ports and starts the helping threads.
     ///
@@ -211,7 +220,8 @@ impl Gateway {
         let entries = rules.into_iter().map(|rule| early(rule, has_keeper));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         let metrics = config.metrics.map(http::bind).transpose()?;
-        let tunnels = Tunnels::open(&config)?;
+        let mut tunnels = Tunnels::open(&config)?;
+        tunnels.divert(&config, &diverted(&entries))?;
         ports_are_open(&config)?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
         for port in beside {
@@ -245,8 +255,7 @@ impl Gateway {
             keeping,
             tunnels,
         });
-        let names = entries.iter().filter_map(|(rule, _)| rule.port_name());
-        let kept = kept_ports::each(names);
+        let kept = kept_ports::each(entries.iter().filter_map(|(rule, _)| rule.port_name()));
         running.traffic.keeping.forget_other_ports(&kept);
         running.peers.rates = rates;
         let entries = {

@@ -223,8 +223,8 @@ pub enum HandshakeRefusal {
     /// An initiation older than one that was answered.
     #[error(
         "its handshake is older than its last: another gateway started later with a copy of its key \
-         (give each its own by `fulmar keygen`), or it lost its state_dir while its clock was behind, \
-         or somebody replays"
+         (give each its own by `fulmar keygen`) or, where there are no keys, as the same [[peer]] (only \
+         one can call); or it lost its state_dir while its clock was behind, or somebody replays"
     )]
     OldEpoch,
     /// Our own initiation came back to us.
@@ -285,8 +285,9 @@ pub enum Hint {
     UnknownCaller(PublicKey),
     /// It holds a session of a later start with our key.
     #[error(
-        "a gateway that started later uses our key: give each its own by `fulmar keygen`, or restart \
-         this one; or our state_dir was lost while the clock was behind"
+        "a gateway that started later calls with our key, or without keys as the same [[peer]]: stop it, \
+         or give each a key of its own by `fulmar keygen`; then restart this one. Or our state_dir was lost \
+         while the clock was behind"
     )]
     Superseded,
 }

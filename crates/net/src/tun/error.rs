@@ -1,5 +1,6 @@
 //! The errors of TUN devices.
 
+use super::address::InterfaceAddress;
 use std::io;
 
 /// The reason why a TUN device, its namespace or its addresses could not be had.
@@ -52,6 +53,17 @@ pub enum TunError {
     /// iproute2 is missing.
     #[error("cannot run ip: install iproute2")]
     NoIp(#[source] io::Error),
+    /// There is a route to that network already.
+    #[error(
+        "there is a route to {network} already (`ip route show exact {network}` has it): remove it, or leave {network} \
+         out of the routes for {device}"
+    )]
+    RouteTaken {
+        /// The network.
+        network: InterfaceAddress,
+        /// The device that was to have the route.
+        device: String,
+    },
     /// iproute2 refuses.
     #[error("'ip {arguments}' says: {said}")]
     Ip {

@@ -23,6 +23,11 @@ pub use address::{AddressError, InterfaceAddress};
 pub use error::TunError;
 pub use port::{TunEnd, TunPort};
 
+/// Whether the kernel has a route to exactly this network.
+pub(crate) fn has_route(network: InterfaceAddress) -> bool {
+    ip_command::route_exists(network)
+}
+
 /// Whether this process may make devices, before it tries.
 ///
 /// # Errors

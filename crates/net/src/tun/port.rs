@@ -2,7 +2,7 @@
 
 use super::address::InterfaceAddress;
 use super::error::TunError;
-use super::ip_command::ip;
+use super::ip_command::{ip, route_exists};
 use super::namespace::Namespace;
 use super::privilege;
 use std::io::{self, ErrorKind};
@@ -53,12 +53,27 @@ impl TunEnd {
             let option = if address.ip().is_ipv6() { " nodad" } else { "" };
             format!("address add {address} dev {name}{option}")
         };
-        let route = |route: &InterfaceAddress| format!("route add {route} dev {name}");
+        let route = |route: &InterfaceAddress| self.route_command(route);
         core::iter::once(quiet)
             .chain(self.addresses.iter().map(address))
             .chain(core::iter::once(format!("link set dev {name} up")))
             .chain(self.routes.iter().map(route))
             .collect()
+    }
+
+    /// The error of a route that was refused because the kernel has one to that network; `None` if that is not why `command`
+    /// failed.
+    fn route_taken(&self, command: &str) -> Option<TunError> {
+        let refused = |route: &&InterfaceAddress| self.route_command(route) == command;
+        let network = *self.routes.iter().find(refused)?;
+        route_exists(network).then(|| TunError::RouteTaken {
+            network,
+            device: self.device.clone(),
+        })
+    }
+
+    fn route_command(&self, route: &InterfaceAddress) -> String {
+        format!("route add {route} dev {}", self.device)
     }
 
     fn check(&self) -> Result<(), TunError> {
@@ -209,7 +224,7 @@ fn open_here(end: &TunEnd, mtu: u16, own_namespace: bool) -> Result<SyncDevice, 
             source,
         })?;
     for command in end.commands() {
-        ip(&command)?;
+        ip(&command).map_err(|error| end.route_taken(&command).unwrap_or(error))?;
     }
     if own_namespace {
         for family in ["-4", "-6"] {

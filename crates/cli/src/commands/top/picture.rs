@@ -4,6 +4,7 @@
 //! - Nothing that a gateway or a peer says reaches the terminal as a control sequence.
 //! - No line is longer than the terminal is wide, and no screen has more lines than it is high.
 
+use super::keys::{Direction, Pressed};
 use serde::Deserialize;
 
 /// The size of a terminal.
@@ -409,22 +410,71 @@ pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
     lines
 }
 
+/// The lines of the picture that a screen begins with, and what the user wishes to see next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scroll {
+    /// The first line shown.
+    first: usize,
+    /// The lines shown at once, and all lines, when it was shown last.
+    shown: usize,
+    all: usize,
+}
+
+impl Scroll {
+    /// Goes on or back, as far as there are lines.
+    pub(super) fn go(&mut self, pressed: Pressed) {
+        let last = self.all.saturating_sub(self.shown);
+        let page = self.shown.max(1);
+        let (step, direction) = match pressed {
+            Pressed::Quit => return,
+            Pressed::Line(direction) => (1, direction),
+            Pressed::Page(direction) => (page, direction),
+            Pressed::End(direction) => (last, direction),
+        };
+        self.first = match direction {
+            Direction::Back => self.first.saturating_sub(step),
+            Direction::On => self.first.saturating_add(step).min(last),
+        };
+    }
+}
+
 /// The part of the picture that fits a screen; `problem` says why it is old.
-pub(super) fn screen(view: &View, problem: Option<&str>, size: Size, paint: Paint) -> Vec<String> {
+pub(super) fn screen(
+    view: &View,
+    problem: Option<&str>,
+    (size, scroll): (Size, &mut Scroll),
+    paint: Paint,
+) -> Vec<String> {
     let (columns, rows) = (size.columns.max(1), size.rows.max(1));
-    let mut all = Vec::new();
+    let mut shown = Vec::new();
     if let Some(problem) = problem {
         let text = format!("OLD: {problem}");
-        all.push(Line::new(columns, paint).add(Style::Bad, &text).done());
+        shown.push(Line::new(columns, paint).add(Style::Bad, &text).done());
     }
-    all.extend(lines(view, columns, paint));
-    if all.len() > rows {
-        let left_out = all.len() - rows + 1;
-        all.truncate(rows - 1);
-        let text = format!("… {left_out} more lines: a higher terminal shows them");
-        all.push(Line::new(columns, paint).add(Style::Quiet, &text).done());
+    let all = lines(view, columns, paint);
+    if shown.len() + all.len() <= rows {
+        *scroll = Scroll::default();
+        shown.extend(all);
+        return shown;
     }
-    all
+    shown.truncate(rows.saturating_sub(1));
+    let room = rows - shown.len() - 1;
+    // There may be fewer lines than before.
+    let first = scroll.first.min(all.len() - room);
+    *scroll = Scroll {
+        first,
+        shown: room,
+        all: all.len(),
+    };
+    let count = all.len();
+    shown.extend(all.into_iter().skip(first).take(room));
+    let text = format!(
+        "lines {} to {} of {count}: arrows, space and b show the others, q ends",
+        first + 1,
+        first + room
+    );
+    shown.push(Line::new(columns, paint).add(Style::Quiet, &text).done());
+    shown
 }
 
 #[cfg(test)]
@@ -480,7 +530,8 @@ mod tests {
             for rows in [1, 2, 5, 24, 100] {
                 for problem in [None, Some("nothing answers")] {
                     let size = Size { columns, rows };
-                    let lines = screen(&view, problem, size, Paint::Colours);
+                    let mut scroll = Scroll::default();
+                    let lines = screen(&view, problem, (size, &mut scroll), Paint::Colours);
                     assert!(lines.len() <= rows);
                     for line in lines {
                         assert!(plain(&line).chars().count() <= columns, "{line:?}");
@@ -488,6 +539,34 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_low_terminal_shows_every_line_by_and_by_and_stops_at_the_ends() {
+        let view = view("ground", "up");
+        let size = Size {
+            columns: 80,
+            rows: 10,
+        };
+        let whole = lines(&view, size.columns, Paint::Plain);
+        let mut scroll = Scroll::default();
+        let mut show = |pressed: Option<Pressed>| {
+            if let Some(pressed) = pressed {
+                scroll.go(pressed);
+            }
+            let mut lines = screen(&view, None, (size, &mut scroll), Paint::Plain);
+            let foot = lines.pop().unwrap();
+            assert!(foot.contains("q ends"), "{foot}");
+            lines
+        };
+        assert_eq!(show(None), whole[..9]);
+        assert_eq!(show(Some(Pressed::Line(Direction::On))), whole[1..10]);
+        assert_eq!(show(Some(Pressed::Page(Direction::On))), whole[10..19]);
+        let last = &whole[whole.len() - 9..];
+        assert_eq!(show(Some(Pressed::End(Direction::On))), last);
+        assert_eq!(show(Some(Pressed::Page(Direction::On))), last);
+        assert_eq!(show(Some(Pressed::End(Direction::Back))), whole[..9]);
+        assert_eq!(show(Some(Pressed::Line(Direction::Back))), whole[..9]);
     }
 
     #[test]

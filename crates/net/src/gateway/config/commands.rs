@@ -28,6 +28,11 @@ pub fn script(config: &GatewayConfig) -> Option<String> {
         lines.push(format!("ip link set dev {device} mtu {mtu}"));
         let commands = tunnel.end().commands();
         lines.extend(commands.iter().map(|command| format!("ip {command}")));
+        if tunnel.accelerate {
+            lines.push(format!(
+                "# TCP into {device} is diverted by a table of nft, which names ports that are chosen at the start"
+            ));
+        }
     }
     Some(lines.join("\n") + "\n")
 }

@@ -356,6 +356,24 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             classes(config, &entry.classes)
         )?;
     }
+    tunnels(config, out)?;
+    let tcp_dscp = config
+        .forwards
+        .iter()
+        .filter(|forward| forward.protocol == EntryProtocol::Tcp)
+        .map(|forward| &forward.classes)
+        .chain(config.socks.iter().map(|socks| &socks.tcp))
+        .any(ClassRules::needs_dscp);
+    if tcp_dscp {
+        writeln!(
+            out,
+            "code points of TCP clients are seen only with sysctl net.ipv4.tcp_reflect_tos=1"
+        )?;
+    }
+    Ok(())
+}
+
+fn tunnels(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     for tunnel in &config.tunnels {
         let addresses: Vec<String> = tunnel.addresses.iter().map(ToString::to_string).collect();
         let routes: Vec<String> = tunnel.routes.iter().map(ToString::to_string).collect();
@@ -371,22 +389,18 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             addresses.join(", "),
             tunnel.mtu,
             tunnel.name,
-            peer(tunnel.peer),
+            config.peer_name(tunnel.peer),
             classes(config, &tunnel.classes)
         )?;
-    }
-    let tcp_dscp = config
-        .forwards
-        .iter()
-        .filter(|forward| forward.protocol == EntryProtocol::Tcp)
-        .map(|forward| &forward.classes)
-        .chain(config.socks.iter().map(|socks| &socks.tcp))
-        .any(ClassRules::needs_dscp);
-    if tcp_dscp {
-        writeln!(
-            out,
-            "code points of TCP clients are seen only with sysctl net.ipv4.tcp_reflect_tos=1"
-        )?;
+        if tunnel.accelerate {
+            writeln!(
+                out,
+                "TCP that would go into the device {} ends here instead and goes on from `{}`, as far as its [egress] allows: \
+                 an acknowledgement is this gateway's (accelerate)",
+                tunnel.device,
+                config.peer_name(tunnel.peer)
+            )?;
+        }
     }
     Ok(())
 }

@@ -30,6 +30,7 @@ const TUNNEL: Keys = &[&[
     "class",
     "class_by_port",
     "class_by_dscp",
+    "accelerate",
 ]];
 /// The usual name of a tunnel, and of its device.
 const TUNNEL_NAME: &str = "tunnel";
@@ -199,9 +200,52 @@ pub(super) fn tunnels(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Tun
             );
             return Err(reader.wrong("name", problem));
         }
+        refuse_shared_networks(&reader, &tunnel, &tunnels)?;
         tunnels.push(tunnel);
     }
     Ok(tunnels)
+}
+
+/// Refuses a network that is written twice: the kernel has one route to each.
+fn refuse_shared_networks(
+    reader: &TableReader<'_>,
+    tunnel: &TunnelSettings,
+    others: &[TunnelSettings],
+) -> Read<()> {
+    let networks = |it: &TunnelSettings| -> Vec<InterfaceAddress> {
+        let of_addresses = it.addresses.iter().map(|address| address.network());
+        of_addresses.chain(it.routes.iter().copied()).collect()
+    };
+    for (place, route) in tunnel.routes.iter().enumerate() {
+        if tunnel.addresses.iter().any(|own| own.network() == *route) {
+            let problem =
+                format!("{route} is the network of an address here already; leave it out");
+            return Err(reader.wrong("routes", problem));
+        }
+        if tunnel.routes[..place].contains(route) {
+            return Err(reader.wrong("routes", format!("{route} is there twice; leave one out")));
+        }
+    }
+    for other in others {
+        let taken = networks(other);
+        for (key, own) in [
+            (
+                "address",
+                tunnel.addresses.iter().map(|one| one.network()).collect(),
+            ),
+            ("routes", tunnel.routes.clone()),
+        ] as [(&str, Vec<InterfaceAddress>); 2]
+        {
+            if let Some(network) = own.iter().find(|one| taken.contains(one)) {
+                let problem = format!(
+                    "{network} is a network of the tunnel with device {} already; give each its own",
+                    other.device
+                );
+                return Err(reader.wrong(key, problem));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn tunnel(reader: &TableReader<'_>, names: &Names<'_>) -> Read<TunnelSettings> {
@@ -230,6 +274,13 @@ fn tunnel(reader: &TableReader<'_>, names: &Names<'_>) -> Read<TunnelSettings> {
         let problem = format!("is {mtu}; write {MTU_MIN} to {MTU_MAX}");
         return Err(reader.wrong("mtu", problem));
     }
+    let accelerate = reader.value_or("accelerate", false)?;
+    // A class that loses octets is none for TCP.
+    let protocol = if accelerate {
+        EntryProtocol::Tcp
+    } else {
+        EntryProtocol::Udp
+    };
     Ok(TunnelSettings {
         name: name.map_err(|error| reader.wrong("name", error))?,
         peer: names.peer(reader)?,
@@ -237,7 +288,8 @@ fn tunnel(reader: &TableReader<'_>, names: &Names<'_>) -> Read<TunnelSettings> {
         addresses,
         routes,
         mtu: u16::try_from(mtu.0).unwrap_or(u16::MAX),
-        classes: names.rules(reader, EntryProtocol::Udp)?,
+        classes: names.rules(reader, protocol)?,
+        accelerate,
     })
 }
 

@@ -12,7 +12,7 @@ use fulmar_proto::splice::{Destination, HostName};
 use fulmar_proto::transport::aerotp::{RateSource, ThinRepair};
 use fulmar_proto::units::{ByteCount, FecStrength};
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// The detail of the log.
@@ -191,6 +191,17 @@ pub struct TunnelSettings {
     pub mtu: u16,
     /// The classes of its packets.
     pub classes: ClassRules,
+    /// Whether TCP that would enter it is split: it ends here, and goes on from the peer.
+    pub accelerate: bool,
+}
+
+impl TunnelSettings {
+    /// Whether it leads to `ip`.
+    pub fn leads_to(&self, ip: IpAddr) -> bool {
+        let is_own = self.addresses.iter().any(|own| own.ip() == ip);
+        let mut networks = self.addresses.iter().chain(&self.routes);
+        !is_own && networks.any(|network| network.has(ip))
+    }
 }
 
 /// `[egress]`: what the peer's clients may reach from here.

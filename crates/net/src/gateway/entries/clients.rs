@@ -151,6 +151,15 @@ impl Entries {
                 }
                 Err(_) => kernel::reset(stream),
             },
+            Way::Accelerated(place) => {
+                let tunnel = floor.config.tunnels.get(*place);
+                let original = kernel::original_destination(&stream);
+                let Some(to) = original.filter(|to| tunnel.is_some_and(|it| it.leads_to(to.ip())))
+                else {
+                    return turn_away(floor, "not_diverted", stream);
+                };
+                open_stream(floor, traffic, rule, to.into(), (stream, permit));
+            }
             Way::Socks(credentials) => {
                 match Negotiation::resumed(stream, credentials.clone(), moved) {
                     Ok(negotiation) => self.apply(floor, traffic, rule, (negotiation, permit)),

@@ -74,7 +74,7 @@ impl Entries {
         };
         let original = match rule.way {
             Way::Transparent => Some(received.original?),
-            Way::Forward(_) | Way::Socks(_) => None,
+            Way::Forward(_) | Way::Socks(_) | Way::Accelerated(_) => None,
         };
         let key = ClientKey {
             port: token,
@@ -148,6 +148,6 @@ fn destination(rule: &Rule, original: Option<SocketAddr>) -> Option<Destination>
             let ip = original.ip().to_canonical();
             Some(SocketAddr::new(ip, original.port()).into())
         }
-        Way::Socks(_) => None,
+        Way::Socks(_) | Way::Accelerated(_) => None,
     }
 }

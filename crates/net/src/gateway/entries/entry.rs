@@ -2,13 +2,15 @@
 
 use super::socks::Credentials;
 use crate::gateway::GatewayError;
-use crate::gateway::config::{ClassRules, EntryProtocol, GatewayConfig, SocksLogin};
+use crate::gateway::config::{
+    ClassRules, EntryProtocol, GatewayConfig, SocksLogin, TunnelSettings,
+};
 use crate::gateway::sockets::packets;
 use crate::ownership::{self, SECRET_FORBIDDEN};
 use fulmar_proto::splice::Destination;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -26,6 +28,8 @@ pub(in crate::gateway) enum Way {
     Socks(Option<Credentials>),
     /// Flows go where the client meant to go before the kernel diverted it.
     Transparent,
+    /// The same, for what would have gone into the tunnel in this place of the configuration.
+    Accelerated(usize),
 }
 
 impl Way {
@@ -35,6 +39,7 @@ impl Way {
             Self::Forward(_) => "forward",
             Self::Socks(_) => "socks",
             Self::Transparent => "transparent",
+            Self::Accelerated(_) => "accelerated",
         }
     }
 }
@@ -57,15 +62,28 @@ impl Rule {
         let kind = match &self.way {
             Way::Transparent => "transparent",
             Way::Forward(_) | Way::Socks(_) => "own",
+            // The rules that divert to it go with this process.
+            Way::Accelerated(_) => return None,
         };
         (self.protocol == EntryProtocol::Tcp).then(|| format!("{} {kind}", self.listen))
     }
 
+    /// The tunnel whose TCP it takes, by its place in the configuration.
+    pub(in crate::gateway) const fn tunnel(&self) -> Option<usize> {
+        match &self.way {
+            Way::Accelerated(place) => Some(*place),
+            Way::Forward(_) | Way::Socks(_) | Way::Transparent => None,
+        }
+    }
+
     /// Whether a socket of one can serve the other.
     pub(super) fn same_socket(&self, other: &Self) -> bool {
-        let transparent = |rule: &Self| rule.way == Way::Transparent;
-        (self.protocol, self.listen, transparent(self))
-            == (other.protocol, other.listen, transparent(other))
+        let kind = |rule: &Self| match rule.way {
+            Way::Transparent => (true, None),
+            Way::Accelerated(tunnel) => (false, Some(tunnel)),
+            Way::Forward(_) | Way::Socks(_) => (false, None),
+        };
+        (self.protocol, self.listen, kind(self)) == (other.protocol, other.listen, kind(other))
     }
 }
 
@@ -155,7 +173,33 @@ pub(in crate::gateway) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, Gat
             udp_classes: socks.udp.clone(),
         });
     }
+    for (place, tunnel) in config.tunnels.iter().enumerate() {
+        if tunnel.accelerate {
+            rules.extend(accelerated(place, tunnel));
+        }
+    }
     Ok(rules)
+}
+
+/// The entries to which the kernel diverts the TCP of a tunnel: one for each family that it has.
+fn accelerated(place: usize, tunnel: &TunnelSettings) -> impl Iterator<Item = Rule> {
+    let anywhere = [
+        IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        Ipv6Addr::UNSPECIFIED.into(),
+    ];
+    let wanted = anywhere.into_iter().filter(|any| {
+        let mut addresses = tunnel.addresses.iter();
+        addresses.any(|own| own.ip().is_ipv4() == any.is_ipv4())
+    });
+    wanted.map(move |any| Rule {
+        protocol: EntryProtocol::Tcp,
+        // A port of the system's choice; the rules name it.
+        listen: SocketAddr::new(any, 0),
+        way: Way::Accelerated(place),
+        peer: tunnel.peer,
+        classes: tunnel.classes.clone(),
+        udp_classes: ClassRules::default(),
+    })
 }
 
 fn bind(rule: &Rule) -> io::Result<Port> {
@@ -166,7 +210,8 @@ fn bind(rule: &Rule) -> io::Result<Port> {
     let domain = Domain::for_address(rule.listen);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     if rule.listen.is_ipv6() {
-        socket.set_only_v6(!rule.listen.ip().is_unspecified())?;
+        let is_for_both = rule.listen.ip().is_unspecified() && rule.tunnel().is_none();
+        socket.set_only_v6(!is_for_both)?;
     }
     if transparent {
         packets::make_transparent(&socket, rule.listen)?;

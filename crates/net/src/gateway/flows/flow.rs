@@ -118,6 +118,11 @@ impl Flow {
         }
     }
 
+    /// Whether it carries packets of a tunnel.
+    pub(in crate::gateway) const fn is_of_tunnel(&self) -> bool {
+        matches!(self.destination.host, Host::Tunnel(_))
+    }
+
     /// Whether its client came in here: `in`; else its server is reached from here: `out`.
     pub(in crate::gateway) const fn direction(&self) -> &'static str {
         if self.entered { "in" } else { "out" }

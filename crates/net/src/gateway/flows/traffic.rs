@@ -261,13 +261,24 @@ impl Traffic {
         destination: &Destination,
         code: RefuseCode,
     ) {
-        self.newsbox.refused(floor.now, destination, code.name());
         if let Some(skipped) = floor
             .repeats
             .may_for(floor.now, "exit_refused", code.name())
         {
             tracing::info!(event = "exit_refused", %destination, reason = code.name(), skipped);
         }
+        self.refuse_silently(floor, id, destination, code);
+    }
+
+    /// Refuses a peer's wish whose reason the log has already.
+    pub(in crate::gateway) fn refuse_silently(
+        &mut self,
+        floor: &mut Floor<'_>,
+        id: FlowId,
+        destination: &Destination,
+        code: RefuseCode,
+    ) {
+        self.newsbox.refused(floor.now, destination, code.name());
         floor.link.inner_mut().refused(floor.now, id, code);
     }
 
@@ -343,9 +354,11 @@ impl Traffic {
         flow.is_some_and(|flow| matches!(flow.body, Body::Connecting))
     }
 
-    /// Whether there are flows that the next gateway could not go on with.
+    /// Whether there are flows to wait for: those that the next gateway could not go on with. Packets of a tunnel are none: who
+    /// sent them repeats them, or does not need them.
     pub(in crate::gateway) fn must_finish(&self) -> bool {
-        self.flows.iter().any(|(_, flow)| !flow.is_durable())
+        let mut flows = self.flows.iter();
+        flows.any(|(_, flow)| !flow.is_durable() && !flow.is_of_tunnel())
     }
 
     /// A flow's socket may be ready.

@@ -5,7 +5,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::RecvFlags;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Sets what every proxied stream needs: no waiting, no delay of small writes, and news of a host
@@ -25,6 +25,19 @@ pub(in crate::gateway) fn prepare(stream: &TcpStream) -> io::Result<()> {
         .with_interval(BETWEEN)
         .with_retries(8);
     SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
+/// The destination of a client's connection before the kernel's rules redirected it here; `None` if the kernel does not say, or
+/// it was meant for this port.
+pub(in crate::gateway) fn original_destination(stream: &TcpStream) -> Option<SocketAddr> {
+    let local = stream.local_addr().ok()?;
+    let socket = SockRef::from(stream);
+    let original = match local {
+        SocketAddr::V4(_) => socket.original_dst_v4(),
+        SocketAddr::V6(_) => socket.original_dst_v6(),
+    };
+    let original = original.ok()?.as_socket()?;
+    (original != local).then_some(original)
 }
 
 /// Makes the kernel close `stream` with a reset if the gateway dies: otherwise the other host would see an

@@ -8,7 +8,8 @@ mod poller;
 mod resolver;
 mod watched;
 
-pub(super) use own_address::{innermost, is_own, listed, special};
+pub(crate) use own_address::listed;
+pub(super) use own_address::{innermost, is_own, special};
 pub(super) use packets::{Here, MESSAGE_MAX, Received};
 pub(super) use poller::{Came, Poller, Token};
 pub(super) use resolver::{Answer, Question, Resolver};

@@ -69,7 +69,7 @@ fn can_bind(ip: IpAddr) -> bool {
 }
 
 /// The addresses of all interfaces.
-pub(in crate::gateway) fn listed() -> Vec<IpAddr> {
+pub(crate) fn listed() -> Vec<IpAddr> {
     let Ok(interfaces) = nix::ifaddrs::getifaddrs() else {
         return Vec::new();
     };

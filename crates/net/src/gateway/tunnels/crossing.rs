@@ -1,6 +1,9 @@
 //! The way of packets between devices and flows.
 
 use super::device::{Device, TunnelReport, WayOut};
+use super::diversion::{Diversion, DivertedPorts};
+use super::greeting::Listed;
+use super::route_loops;
 use crate::gateway::GatewayError;
 use crate::gateway::config::{ClassRules, Dscp, GatewayConfig, TunnelSettings};
 use crate::gateway::flows::{
@@ -19,6 +22,8 @@ use std::rc::Rc;
 
 /// The pause after a peer has said that it has no such tunnel, or no place for a flow.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
+/// The bucket on whose flow an end tells the other of itself. Any would do: a greeting is no IP packet.
+const GREETING_BUCKET: u16 = 0;
 
 /// One tunnel.
 #[derive(Debug)]
@@ -27,6 +32,8 @@ struct Tunnel {
     /// The flow of each class and bucket. One that is over stays until its bucket has a packet again.
     flows: BTreeMap<(ClassId, u16), FlowId>,
     refused_until: Option<Instant>,
+    /// The rules that divert its TCP, where it is split.
+    diversion: Option<Diversion>,
 }
 
 /// The tunnels of a gateway, in the order of the configuration.
@@ -52,15 +59,72 @@ impl Tunnels {
     pub(in crate::gateway) fn open(config: &GatewayConfig) -> Result<Self, GatewayError> {
         let open = |settings: &TunnelSettings| {
             Ok(Tunnel {
-                device: Device::open(settings)?,
+                device: Device::open(settings, config.peer_name(settings.peer))?,
                 flows: BTreeMap::new(),
                 refused_until: None,
+                diversion: None,
             })
         };
         let all = config.tunnels.iter().map(open);
-        Ok(Self {
-            all: all.collect::<Result<_, GatewayError>>()?,
-        })
+        let all = all.collect::<Result<_, GatewayError>>()?;
+        route_loops::refuse(config)?;
+        for settings in &config.tunnels {
+            let (tunnel, device) = (settings.name.to_string(), &settings.device);
+            let (address, routes) = (Listed(&settings.addresses), Listed(&settings.routes));
+            let (mtu, peer) = (settings.mtu, config.peer_name(settings.peer));
+            tracing::info!(event = "tunnel_device", tunnel, device, peer, %address, %routes, mtu);
+        }
+        Ok(Self { all })
+    }
+
+    /// Diverts the TCP of tunnels to entries: those of each tunnel by its place, with their addresses.
+    ///
+    /// # Errors
+    /// [`GatewayError::Accelerate`].
+    pub(in crate::gateway) fn divert(
+        &mut self,
+        config: &GatewayConfig,
+        entries: &[(usize, SocketAddr)],
+    ) -> Result<(), GatewayError> {
+        for (place, (tunnel, settings)) in self.all.iter_mut().zip(&config.tunnels).enumerate() {
+            let own = || entries.iter().filter(|(of, _)| *of == place);
+            let port = |is_v4| {
+                let mut own = own().filter(|(_, address)| address.is_ipv4() == is_v4);
+                own.next().map(|(_, address)| address.port())
+            };
+            let ports = DivertedPorts {
+                v4: port(true),
+                v6: port(false),
+            };
+            if own().next().is_some() {
+                tunnel.diversion = Some(Diversion::begin(&settings.device, ports)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells `peer`, which has come up, of the ends of its tunnels here.
+    pub(in crate::gateway) fn greet(
+        &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
+        peer: usize,
+    ) {
+        for (tunnel, settings) in self.all.iter_mut().zip(&floor.config.tunnels) {
+            let class = floor.config.classes.get(settings.classes.general);
+            let message = tunnel.device.greeting();
+            let (Some(class), Some(message)) = (class, message) else {
+                continue;
+            };
+            if settings.peer != peer {
+                continue;
+            }
+            // A peer that has started again may have the tunnel that it lacked.
+            tunnel.refused_until = None;
+            if let Some(id) = tunnel.flow(floor, traffic, settings, (class.flow, GREETING_BUCKET)) {
+                traffic.accept_message(floor, id, &message);
+            }
+        }
     }
 
     /// Watches the devices for packets.
@@ -133,7 +197,12 @@ impl Tunnels {
         let place = settings.position(|it| it.peer == peer && it.name == *wish.tunnel);
         let place = place.filter(|_| wish.kind == FlowKind::Datagrams);
         let Some(tunnel) = place.and_then(|place| self.all.get_mut(place)) else {
-            return traffic.refuse(floor, id, &destination, RefuseCode::NotAllowed);
+            let (tunnel, peer) = (wish.tunnel.to_string(), floor.config.peer_name(peer));
+            if let Some(skipped) = floor.repeats.may(floor.now, "tunnel_missing_here") {
+                let cure = "write the same name in the [[tunnel]] of both ends";
+                tracing::warn!(event = "tunnel_missing_here", tunnel, peer, cure, skipped);
+            }
+            return traffic.refuse_silently(floor, id, &destination, RefuseCode::NotAllowed);
         };
         floor.report_link(peer);
         let party = Party::new(peer, Role::Acceptor);
@@ -160,23 +229,30 @@ impl Tunnels {
     }
 
     /// A peer has refused a flow, perhaps one of a tunnel. If it has no such tunnel, or no place, nothing is asked for a while.
+    /// Returns whether the reason was told.
     pub(in crate::gateway) fn refused(
         &mut self,
         now: Instant,
         config: &GatewayConfig,
         (to, peer): (&Destination, usize),
         code: RefuseCode,
-    ) {
+    ) -> bool {
         let Host::Tunnel(name) = &to.host else {
-            return;
+            return false;
         };
         let mut settings = config.tunnels.iter();
         let place = settings.position(|it| it.peer == peer && it.name == *name);
-        if let Some(tunnel) = place.and_then(|place| self.all.get_mut(place))
-            && matches!(code, RefuseCode::NotAllowed | RefuseCode::TooMany)
-        {
+        let Some(tunnel) = place.and_then(|place| self.all.get_mut(place)) else {
+            return false;
+        };
+        if matches!(code, RefuseCode::NotAllowed | RefuseCode::TooMany) {
             tunnel.refused_until = Some(now + REFUSED_PAUSE);
         }
+        let is_missing = code == RefuseCode::NotAllowed;
+        if is_missing {
+            tunnel.device.is_missing_there();
+        }
+        is_missing
     }
 }
 
@@ -214,6 +290,21 @@ impl Tunnel {
             return;
         };
         let bucket = FlowBucket::of(&packet).number();
+        let Some(id) = self.flow(floor, traffic, settings, (class, bucket)) else {
+            return self.device.count(|counters| counters.dropped_no_flow += 1);
+        };
+        self.device.count(|counters| counters.packets_in += 1);
+        traffic.accept_message(floor, id, octets);
+    }
+
+    /// The flow of a class and bucket, opened if there is none.
+    fn flow(
+        &mut self,
+        floor: &mut Floor<'_>,
+        traffic: &mut Traffic,
+        settings: &TunnelSettings,
+        (class, bucket): (FlowClass, u16),
+    ) -> Option<FlowId> {
         let known = self.flows.get(&(class.id, bucket)).copied();
         let known = known.filter(|id| traffic.flows.get(*id).is_some());
         let wish = || Wish {
@@ -225,11 +316,7 @@ impl Tunnel {
             },
             class,
         };
-        let Some(id) = known.or_else(|| self.open(floor, traffic, wish())) else {
-            return self.device.count(|counters| counters.dropped_no_flow += 1);
-        };
-        self.device.count(|counters| counters.packets_in += 1);
-        traffic.accept_message(floor, id, octets);
+        known.or_else(|| self.open(floor, traffic, wish()))
     }
 
     /// Opens a flow to the peer's tunnel.

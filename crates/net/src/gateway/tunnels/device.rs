@@ -1,5 +1,6 @@
 //! The device of one tunnel, and which packets of the peer it lets in.
 
+use super::greeting::{GREETING_MARK, Listed, Speakers, TunnelGreeting};
 use crate::gateway::GatewayError;
 use crate::gateway::config::TunnelSettings;
 use crate::gateway::flows::Answers;
@@ -11,7 +12,6 @@ use serde::Serialize;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::{Rc, Weak};
 
@@ -41,6 +41,9 @@ pub struct TunnelReport {
     pub peer: String,
     /// Its device here.
     pub device: String,
+    /// The word of the other end about itself: `unheard`, `agrees`, `differs` (it drops packets of addresses here, or the
+    /// other way round), or `missing` (the peer has no tunnel of this name).
+    pub far_end: &'static str,
     /// Packets of this host for the peer.
     pub sent_packets: u64,
     /// Packets of the peer for this host.
@@ -49,24 +52,28 @@ pub struct TunnelReport {
     pub dropped_packets: BTreeMap<&'static str, u64>,
 }
 
-/// The hosts for which the peer may speak: those of the tunnel's networks, without this one.
-#[derive(Debug)]
-struct Speakers {
-    networks: Vec<InterfaceAddress>,
-    own: Vec<IpAddr>,
+/// The word of the tunnel's other end about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FarEnd {
+    /// Nothing came from it.
+    #[default]
+    Unheard,
+    /// Both ends take each other's packets.
+    Agrees,
+    /// Packets of one end's addresses are dropped at the other.
+    Differs,
+    /// The peer has no tunnel of this name.
+    Missing,
 }
 
-impl Speakers {
-    fn new(addresses: &[InterfaceAddress], routes: &[InterfaceAddress]) -> Self {
-        Self {
-            networks: addresses.iter().chain(routes).copied().collect(),
-            own: addresses.iter().map(|address| address.ip()).collect(),
+impl FarEnd {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Unheard => "unheard",
+            Self::Agrees => "agrees",
+            Self::Differs => "differs",
+            Self::Missing => "missing",
         }
-    }
-
-    fn include(&self, source: IpAddr) -> bool {
-        let mut networks = self.networks.iter();
-        !self.own.contains(&source) && networks.any(|network| network.has(source))
     }
 }
 
@@ -74,13 +81,18 @@ impl Speakers {
 #[derive(Debug)]
 pub(super) struct Device {
     port: TunPort,
+    name: String,
+    peer: String,
+    interface: String,
+    ours: TunnelGreeting,
     speakers: Speakers,
     counters: Cell<TunnelCounters>,
+    far_end: Cell<FarEnd>,
 }
 
 impl Device {
-    /// Makes the device of `tunnel`, with its addresses and routes.
-    pub(super) fn open(tunnel: &TunnelSettings) -> Result<Rc<Self>, GatewayError> {
+    /// Makes the device of `tunnel` to `peer`, with its addresses and routes.
+    pub(super) fn open(tunnel: &TunnelSettings, peer: &str) -> Result<Rc<Self>, GatewayError> {
         let own = listed();
         let taken = |address: &&InterfaceAddress| own.contains(&address.ip());
         if let Some(address) = tunnel.addresses.iter().find(taken) {
@@ -94,11 +106,61 @@ impl Device {
                 tunnel: tunnel.name.to_string(),
                 source,
             })?;
+        let ours = TunnelGreeting::of(tunnel);
         Ok(Rc::new(Self {
             port,
-            speakers: Speakers::new(&tunnel.addresses, &tunnel.routes),
+            name: tunnel.name.to_string(),
+            peer: peer.to_owned(),
+            interface: tunnel.device.clone(),
+            speakers: ours.speakers(),
+            ours,
             counters: Cell::default(),
+            far_end: Cell::default(),
         }))
+    }
+
+    /// The message that tells the other end of this one.
+    pub(super) fn greeting(&self) -> Option<Vec<u8>> {
+        self.ours.encode()
+    }
+
+    /// The peer has no tunnel of this name.
+    pub(super) fn is_missing_there(&self) {
+        if self.far_end.replace(FarEnd::Missing) != FarEnd::Missing {
+            let (tunnel, peer) = (&self.name, &self.peer);
+            tracing::warn!(
+                event = "tunnel_missing_there",
+                tunnel,
+                peer,
+                cure = "write the same name in the [[tunnel]] of both ends"
+            );
+        }
+    }
+
+    /// Compares what the other end says of itself with this one.
+    fn greeted(&self, message: &[u8]) {
+        let Some(theirs) = TunnelGreeting::decode(message) else {
+            return self.count(|counters| counters.dropped_source += 1);
+        };
+        let (tunnel, peer, device) = (&self.name, &self.peer, &self.interface);
+        let dropped_here = theirs.dropped_by(&self.speakers);
+        let dropped_there = self.ours.dropped_by(&theirs.speakers());
+        let there = Listed(&theirs.addresses);
+        if dropped_here.is_empty() && dropped_there.is_empty() {
+            self.far_end.set(FarEnd::Agrees);
+            let here = Listed(&self.ours.addresses);
+            tracing::info!(event = "tunnel_up", tunnel, peer, device, %here, %there);
+        } else {
+            self.far_end.set(FarEnd::Differs);
+            tracing::warn!(
+                event = "tunnel_networks_differ",
+                tunnel, peer, device,
+                dropped_here = %Listed(&dropped_here),
+                dropped_there = %Listed(&dropped_there),
+                %there,
+                cure = "give both devices addresses of the same networks, or name the other's in routes"
+            );
+        }
     }
 
     /// The report on the tunnel of these settings.
@@ -108,6 +170,7 @@ impl Device {
             name: settings.name.to_string(),
             peer: peer.to_owned(),
             device: settings.device.clone(),
+            far_end: self.far_end.get().name(),
             sent_packets: counters.packets_in,
             received_packets: counters.packets_out,
             dropped_packets: BTreeMap::from([
@@ -132,6 +195,9 @@ impl Device {
 
     /// Hands a packet of the peer to this host, if the peer may speak for its source.
     fn deliver(&self, octets: &[u8]) {
+        if octets.first() == Some(&GREETING_MARK) {
+            return self.greeted(octets);
+        }
         let packet = InnerPacket::parse(octets);
         let may = packet.is_some_and(|packet| self.speakers.include(packet.source));
         if !may {
@@ -158,31 +224,6 @@ impl Answers for WayOut {
     fn answer(&self, _source: &Destination, message: &[u8]) {
         if let Some(device) = self.0.upgrade() {
             device.deliver(message);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_peer_speaks_for_hosts_of_the_tunnel_s_networks_and_never_for_this_one() {
-        let networks = |texts: &[&str]| -> Vec<InterfaceAddress> {
-            texts.iter().map(|text| text.parse().unwrap()).collect()
-        };
-        let addresses = networks(&["10.88.0.1/24", "fd88::1/64"]);
-        let speakers = Speakers::new(&addresses, &networks(&["192.168.7.0/24"]));
-        for (source, may) in [
-            ("10.88.0.2", true),
-            ("192.168.7.30", true),
-            ("fd88::2", true),
-            ("10.88.0.1", false),
-            ("fd88::1", false),
-            ("192.168.8.30", false),
-            ("8.8.8.8", false),
-        ] {
-            assert_eq!(speakers.include(source.parse().unwrap()), may, "{source}");
         }
     }
 }

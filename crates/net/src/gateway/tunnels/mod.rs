@@ -5,6 +5,9 @@
 
 mod crossing;
 mod device;
+mod diversion;
+mod greeting;
+mod route_loops;
 
 pub(super) use crossing::{PacketFlow, Tunnels};
 pub use device::TunnelReport;

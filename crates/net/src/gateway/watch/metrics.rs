@@ -235,6 +235,7 @@ mod tests {
             name: "field".to_owned(),
             peer: "ground".to_owned(),
             device: "tunnel0".to_owned(),
+            far_end: "agrees",
             sent_packets: 1,
             received_packets: 1,
             dropped_packets: BTreeMap::from([("source", 1)]),
