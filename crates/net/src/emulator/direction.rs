@@ -43,7 +43,7 @@ fn ip_header_len(packet: &[u8]) -> usize {
 }
 
 /// A channel with headers in front of its payloads and a rule for damage.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Direction {
     channel: Channel,
     overhead: ByteCount,
