@@ -8,7 +8,7 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionConfig, EndpointConfig, Event, RateSource, ThinRepair,
 };
-use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::aerotp::short::{Content, Frame, FrameKind};
 
 /// Symbols have the short form alone.
@@ -305,4 +305,95 @@ fn a_change_of_plan_is_told_with_its_reasons_once_a_second_at_most_and_once() {
         last.will_miss < last.loss && last.packets > 1_000_000,
         "{last:?}"
     );
+}
+
+/// A pipe of 10 ms each way on which nothing comes from 3 s on, until so many packets have gone forward.
+fn burst(packets: u32) -> Script {
+    let mut left = packets;
+    Box::new(move |way, _, now, octets| {
+        let lost = now > Instant::START + Duration::from_secs(3) && left > 0;
+        if lost && way == Way::Forward {
+            left -= 1;
+        }
+        if lost {
+            Vec::new()
+        } else {
+            vec![(MS * 10, octets.to_vec())]
+        }
+    })
+}
+
+/// The longest time without anything new, of a message every 80 ms with this goal over such a pipe.
+fn longest_gap(config: ConnectionConfig, packets: u32) -> (Duration, Pair) {
+    let mut pair = Pair::new(EndpointConfig::default(), config, burst(packets));
+    pair.connect_only(config);
+    pair.run(MS * 500);
+    let (mut longest, mut since, mut before) = (Duration::ZERO, pair.now, 0);
+    for number in 0..150 {
+        write(&mut pair, 1);
+        pair.run(MS * 80);
+        let came = pair.received().len();
+        if came > before || number == 0 {
+            (since, before) = (pair.now, came);
+        }
+        longest = longest.max(pair.now.saturating_since(since));
+    }
+    (longest, pair)
+}
+
+#[test]
+fn a_flow_with_a_deadline_ends_a_burst_that_is_counted_in_packets_by_what_it_writes() {
+    let config = by_deadline(MS * 45, DeliveryOrder::Kept);
+    // Where nothing but repetitions asks, each half a second behind the one before, the last of forty packets takes long.
+    let (longest, pair) = longest_gap(config, 40);
+    println!("{longest:?}");
+    assert!(longest < MS * 2_000, "{longest:?}");
+    assert!(pair.received().len() >= 149 * LEN, "none is lost");
+}
+
+#[test]
+fn a_path_that_is_down_has_no_more_than_a_few_new_messages_put_on_it() {
+    let config = by_deadline(MS * 45, DeliveryOrder::Kept);
+    let (_, pair) = longest_gap(config, u32::MAX);
+    // 2.5 s of 12 were before it, and what leaves until the silence is noticed.
+    let sent = pair.sent(TransmitKind::Source);
+    assert!((60..80).contains(&sent), "{sent}");
+}
+
+#[test]
+fn where_late_messages_are_given_up_repetitions_count_as_overhead_as_their_copies_do() {
+    // A fifth is lost in bursts of eight packets, which copies of one message rarely outlive.
+    let mut rng = Rng::from_seed(21).child("bursts");
+    let mut is_bad = false;
+    let script: Script = Box::new(move |way, _, _, octets| {
+        if way == Way::Forward {
+            is_bad = rng.chance(if is_bad { 7.0 / 8.0 } else { 1.0 / 32.0 });
+        }
+        if is_bad {
+            Vec::new()
+        } else {
+            vec![(MS * 10, octets.to_vec())]
+        }
+    });
+    let goal = by_deadline(MS * 200, DeliveryOrder::Any)
+        .thin
+        .and_then(|thin| thin.goal());
+    let thin = ThinRepair::at_most(30).with_goal(goal.expect("it has one"));
+    let config = ConnectionConfig {
+        thin: Some(thin.expect("sound")),
+        ..config()
+    };
+    let mut pair = Pair::new(EndpointConfig::default(), config, script);
+    pair.connect_only(config);
+    pair.run(MS * 500);
+    for _ in 0..2_000 {
+        write(&mut pair, 1);
+        pair.run(MS * 20);
+    }
+    let id = pair.id(Way::Forward).expect("a connection");
+    let counters = pair.endpoint(Way::Forward).counters(id).expect("there");
+    let [first, _, again, _] = counters.sent_tpdus;
+    let share = again as f64 / first as f64;
+    println!("{share:.3} of {first}");
+    assert!(share < 0.32, "{share}");
 }

@@ -63,7 +63,7 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
 }
 
 /// Seeds of [`swarm::link_sessions`] that once failed, with what they found.
-const LINKS_FAILED_ONCE: [(u64, &str); 20] = [
+const LINKS_FAILED_ONCE: [(u64, &str); 21] = [
     (
         1_001_425,
         "LL-HARQ: damage in a block's number that 16 bits of check overlooked stopped the hop",
@@ -113,6 +113,10 @@ const LINKS_FAILED_ONCE: [(u64, &str); 20] = [
     (
         27_053,
         "LL-HARQ: a unit that damage had moved ahead began its block because one before it came",
+    ),
+    (
+        89_416,
+        "LL-HARQ: behind a short unit a block was passed over while a long unit of it was on its way",
     ),
 ];
 

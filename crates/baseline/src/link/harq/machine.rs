@@ -31,6 +31,8 @@ pub struct LlHarq {
     epoch: Epoch,
     /// The longest frame that went either way: feedback may have to wait for such a frame.
     longest: ByteCount,
+    /// The longest unit that came. A unit as long as that may follow a short one, so the receiver counts in its time.
+    longest_unit: ByteCount,
     sender: HarqSender,
     receiver: HarqReceiver,
     counters: LinkCounters,
@@ -48,6 +50,7 @@ impl LlHarq {
             medium,
             epoch,
             longest: ByteCount::ZERO,
+            longest_unit: ByteCount::ZERO,
             sender: HarqSender::new(config, medium.round_trip, (epoch, first)),
             receiver: HarqReceiver::new(config, medium, rng),
             counters: LinkCounters::default(),
@@ -108,7 +111,8 @@ impl LinkMachine for LlHarq {
         self.longest = self.longest.max(ByteCount::of(octets));
         match frame {
             HarqFrame::Unit(unit, content) => {
-                let time = self.medium.back_frame_time(ByteCount::of(octets)) + CLOCK_STEP;
+                self.longest_unit = self.longest_unit.max(ByteCount::of(octets));
+                let time = self.medium.back_frame_time(self.longest_unit) + CLOCK_STEP;
                 self.receiver
                     .unit(now, unit, content, time, &mut self.counters);
             }

@@ -106,6 +106,49 @@ impl Pair {
 }
 
 #[test]
+fn behind_a_short_unit_the_block_is_open_for_as_long_as_a_long_one_takes() {
+    let config = HarqConfig::default();
+    let medium = Medium {
+        rate: Some(RATE),
+        back_rate: Some(RATE),
+        round_trip: Duration::ZERO,
+        access: Duration::ZERO,
+    };
+    let machine = |name: &str| {
+        let mut rng = Rng::from_seed(1).child(name);
+        StrictLink::new(LlHarq::new(config, medium, &mut rng))
+    };
+    let mut pair = Pair {
+        config,
+        now: Instant::START,
+        sender: machine("sender"),
+        receiver: machine("receiver"),
+    };
+    let (long, short) = (vec![7; 10_000], vec![1; 20]);
+    let cross = |pair: &mut Pair, packet: &[u8]| {
+        offer(&mut pair.sender, pair.now, packet);
+        let mut came = Vec::new();
+        for (_, octets) in frames(&mut pair.sender, pair.now) {
+            let arrival = pair.now + RATE.time_to_send(ByteCount::of(&octets));
+            while let Some(due) = pair.receiver.next_deadline().filter(|due| due.at < arrival) {
+                pair.receiver.handle_deadline(due.at);
+                came.extend(packets(&mut pair.receiver));
+                frames(&mut pair.receiver, due.at);
+            }
+            pair.now = arrival;
+            came.extend(arrive(&mut pair.receiver, pair.now, &octets));
+            frames(&mut pair.receiver, pair.now);
+        }
+        came
+    };
+    let whole = std::slice::from_ref;
+    assert_eq!(cross(&mut pair, &long), whole(&long));
+    pair.close();
+    assert_eq!(cross(&mut pair, &short), whole(&short));
+    assert_eq!(cross(&mut pair, &long), whole(&long), "of the same block");
+}
+
+#[test]
 fn a_clean_hop_carries_the_packets_own_units_alone() {
     let mut pair = Pair::new();
     for number in 0..200 {

@@ -122,6 +122,8 @@ pub(super) struct Sender {
     /// Whether nothing is expected to follow what was written, so that the end of it is a tail.
     pausing: bool,
     stalled: bool,
+    /// TPDUs that left for the first time since the peer was last heard, while the path counted as down.
+    new_in_silence: u32,
     silences: u32,
     probe: Option<TpduSeq>,
     /// The probes for a first answer so far.
@@ -170,6 +172,7 @@ impl Sender {
             finishing: false,
             pausing: false,
             stalled: false,
+            new_in_silence: 0,
             silences: 0,
             probe: None,
             first_probes: 0,
@@ -407,7 +410,7 @@ impl Sender {
             return true;
         }
         if self.stalled {
-            return false;
+            return self.asks_with_new();
         }
         self.copies.are_due(&self.board)
             || self.has_symbol_due()
@@ -441,7 +444,7 @@ impl Sender {
             return Some(unit);
         }
         if self.stalled {
-            return None;
+            return self.next_new_in_silence(now);
         }
         if let Some(unit) = self.next_copy(now) {
             return Some(unit);
@@ -524,7 +527,9 @@ impl Sender {
         if let Some(thin) = &mut self.thin {
             thin.on_first_sent(now, (len, waited));
         }
-        self.repair_ahead(now, seq, len);
+        if !self.stalled {
+            self.repair_ahead(now, seq, len);
+        }
         self.parity.on_source(now, seq);
         if self.rules.retransmits() {
             self.arm_retransmission(now);

@@ -220,6 +220,7 @@ impl Sender {
     pub(super) fn heard(&mut self, now: Instant, trace: &mut Trace) {
         self.unanswered_since = None;
         self.silences = 0;
+        self.new_in_silence = 0;
         if self.stalled {
             self.stalled = false;
             self.timers.stop(SenderTimer::Retransmission);

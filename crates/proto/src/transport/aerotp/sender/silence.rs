@@ -2,7 +2,7 @@
 
 use super::super::counters::Counters;
 use super::thin::Thin;
-use super::{Sender, SenderTimer};
+use super::{Sender, SenderTimer, Unit};
 use crate::machine::Deadline;
 use crate::trace::{Trace, TraceRecord};
 use crate::units::{Duration, Instant};
@@ -19,6 +19,10 @@ const SILENCES_PER_BACK_OFF: u32 = 2;
 /// The probes for a first answer. At 40 % loss each way two connections in a hundred get no answer to the first TPDU and
 /// to all of these.
 const FIRST_PROBES_MAX: u32 = 8;
+/// The TPDUs of a flow with a deadline that ask in one silence by leaving as they are written. Bursts of losses are counted in
+/// packets on many links, so whoever sends little sits in one for long; one of eight packets in the mean is longer than
+/// this once in seventy times.
+const NEW_IN_SILENCE_MAX: u32 = 32;
 
 impl Sender {
     /// The timeout, including the time that the peer may wait before it answers, the path's
@@ -59,6 +63,25 @@ impl Sender {
     pub(super) fn is_silent(&self, now: Instant) -> bool {
         let silence = now.saturating_since(self.unanswered_since.unwrap_or(now));
         silence >= self.rto() + self.ack_flush * MACKS_LOST_FOR_SILENCE
+    }
+
+    /// Whether something new may leave although the path counts as down: of a flow with a deadline, which would miss it. There is a
+    /// bound to what that puts on a path that is down.
+    pub(super) fn asks_with_new(&self) -> bool {
+        self.goal().is_some()
+            && self.new_in_silence < NEW_IN_SILENCE_MAX
+            && self.has_new()
+            && self.window_open()
+    }
+
+    /// The next new TPDU in a silence, if it may leave.
+    pub(super) fn next_new_in_silence(&mut self, now: Instant) -> Option<Unit> {
+        self.drop_late(now);
+        if !self.asks_with_new() {
+            return None;
+        }
+        self.new_in_silence += 1;
+        Some(self.new_unit(now))
     }
 
     /// Handles a missing answer. If nothing at all was heard since the oldest TPDU left, the path

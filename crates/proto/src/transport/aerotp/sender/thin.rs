@@ -41,6 +41,8 @@ const BLOCKED_MAX: u32 = 64;
 pub(super) const IN_FLIGHT_MAX: usize = 32;
 /// The octets of copies that may be saved up.
 const CREDIT_MAX: u64 = 16 * 1_500;
+/// The same where repetitions are paid as well: chance makes more of them than of copies.
+const CREDIT_WITH_REPETITIONS_MAX: u64 = 64 * 1_500;
 /// The part of a round trip by which an answer may be late in any case, and by which slack grows.
 const SLACK_PART: u32 = 32;
 /// The most slack.
@@ -237,6 +239,18 @@ impl Thin {
         paid
     }
 
+    /// Notes that a repetition of `len` octets left. Where late messages are given up the overhead counts from the data alone, so
+    /// repetitions are paid for like their copies, as far as there is anything to pay with.
+    fn on_repeated(&mut self, len: usize) {
+        if self.pays_repetitions() {
+            self.credit = self.credit.saturating_sub(len as u64 * 100);
+        }
+    }
+
+    fn pays_repetitions(&self) -> bool {
+        self.allowed.goal().is_some_and(|goal| goal.takes_back())
+    }
+
     /// The symbols that go ahead behind a message of `len` octets. They are paid for.
     fn ahead(&mut self, len: usize) -> u8 {
         let quarters = self.ahead_quarters.saturating_add(self.plan.ahead_quarters);
@@ -251,7 +265,12 @@ impl Thin {
             self.waited = (self.waited * (GAP_MEMORY - 1) + waited) / GAP_MEMORY;
         }
         let earned = len as u64 * u64::from(self.allowed.overhead_percent);
-        self.credit = (self.credit + earned).min(CREDIT_MAX * 100);
+        let most = if self.pays_repetitions() {
+            CREDIT_WITH_REPETITIONS_MAX
+        } else {
+            CREDIT_MAX
+        };
+        self.credit = (self.credit + earned).min(most * 100);
         if let Some(last_at) = self.last_at.replace(now) {
             let gap = now.saturating_since(last_at);
             let past = self.gap.map(|past| past * (GAP_MEMORY - 1) + gap);
@@ -400,6 +419,9 @@ impl Sender {
 
     /// Lets copies follow the repetition that just left, if they are worth it.
     pub(super) fn copy_repetition(&mut self, seq: TpduSeq, len: usize) {
+        if let Some(thin) = &mut self.thin {
+            thin.on_repeated(len);
+        }
         let patience = self.late_after();
         let entry = self.board.get(seq).filter(|entry| !entry.is_withdrawn);
         let Some(attempts) = entry.map(|entry| entry.attempts) else {
