@@ -107,6 +107,15 @@ impl World {
     }
 
     fn with(links: &[Link], config: ConnectionConfig) -> Self {
+        Self::knowing(links, config, true)
+    }
+
+    /// Whose ends know nothing of the round trip of the first path.
+    fn unknown(links: &[Link]) -> Self {
+        Self::knowing(links, ConnectionConfig::default(), false)
+    }
+
+    fn knowing(links: &[Link], config: ConnectionConfig, knows_home: bool) -> Self {
         let side = |seed| {
             let settings = EndpointConfig {
                 rate: RateSource::Told(links[0].rate),
@@ -120,7 +129,9 @@ impl World {
                     rate: Some(link.rate),
                     cost: 0,
                 };
-                endpoint.expect_round_trip(path(index), facts.round_trip);
+                if knows_home || index > 0 {
+                    endpoint.expect_round_trip(path(index), facts.round_trip);
+                }
                 if index > 0 {
                     assert!(endpoint.bond(Instant::START, path(0), path(index), facts));
                 }
@@ -304,17 +315,24 @@ fn bulk_goes_on_while_one_of_two_paths_is_down_and_uses_it_again() {
 
 const EACH: Link = link(5, 20, 0.0);
 
+/// Messages from which a flow knows its round trip.
+const MESSAGES: usize = 20;
+
 #[test]
 fn what_a_thin_flow_repeats_leaves_on_another_path_than_before() {
     let config = ConnectionConfig {
         thin: Some(ThinRepair::default()),
         ..ConnectionConfig::default()
     };
-    let mut world = World::with(&[EACH, EACH], config);
+    let mut world = World::with(&[EACH, link(5, 25, 0.0)], config);
     let id = world.sides[0].app.id.expect("connected");
-    for is_down in [false, true] {
-        // Nobody knows that it is.
-        world.down[0] = is_down;
+    world.sent = vec![0; 2];
+    for number in 0..=MESSAGES {
+        if number == MESSAGES {
+            // Nobody knows that the path is down on which they left.
+            assert_eq!(world.sent[1], 0, "the other is slower");
+            world.down[0] = true;
+        }
         let octets = message(world.now, 1_000);
         let endpoint = world.sides[0].machine.app();
         assert!(endpoint.write_message(world.now, id, &octets) == Ok(true));
@@ -323,7 +341,7 @@ fn what_a_thin_flow_repeats_leaves_on_another_path_than_before() {
     }
     let delays = &world.sides[1].app.delays;
     let longest = delays.iter().max().copied().expect("both came");
-    assert_eq!(delays.len(), 2);
+    assert_eq!(delays.len(), MESSAGES + 1);
     assert!(longest < Duration::from_millis(120), "{longest:?}");
 }
 
@@ -344,6 +362,77 @@ fn bulk_leaves_a_path_in_doubt_alone_until_something_is_heard_there() {
     doubt(&mut world, false);
     world.bulk(Duration::from_millis(200));
     assert!(world.sent[0] > before[0] + 100, "{:?}", world.sent);
+}
+
+#[test]
+fn what_is_lost_on_a_path_of_unknown_round_trip_is_sent_again_soon() {
+    let mut world = World::unknown(&[EACH, EACH]);
+    let id = world.sides[0].app.id.expect("connected");
+    for is_lost in [false, true] {
+        // The first leaves on the path whose round trip is known; then the home alone is there.
+        world.hold(1, is_lost);
+        world.down[0] = is_lost;
+        let octets = message(world.now, 1_000);
+        let endpoint = world.sides[0].machine.app();
+        assert!(endpoint.write_message(world.now, id, &octets) == Ok(true));
+        world.settle(0);
+        world.run(Duration::from_millis(100));
+    }
+    assert!(world.sent.iter().all(|sent| *sent > 0), "{:?}", world.sent);
+    world.down[0] = false;
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.sides[1].app.delays.len(), 2, "both came");
+}
+
+#[test]
+fn an_outage_of_the_last_path_ends_no_stall_and_one_of_another_does() {
+    let mut world = World::new(&[QUICK, SLOW]);
+    world.bulk(Duration::from_secs(1));
+    world.down = vec![true; 2];
+    // Long enough for the sender to stall: it asks ever more rarely.
+    for _ in 0..200 {
+        world.write_bulk();
+        world.settle(0);
+        world.run(Duration::from_millis(20));
+    }
+    let before = world.sent.clone();
+    world.hold(0, true);
+    world.run(Duration::from_millis(100));
+    let by_other = world.sent[1] - before[1];
+    assert!(by_other > 20, "it goes on: {before:?}, {:?}", world.sent);
+    world.run(Duration::from_secs(4));
+    world.hold(1, true);
+    let before = world.sent.clone();
+    world.hold(1, false);
+    world.run(Duration::from_millis(100));
+    let again = world.sent[1] - before[1];
+    assert!(again < 10, "it stalls as before: {again}");
+}
+
+#[test]
+fn copies_behind_a_dead_path_are_paid_for_by_a_thin_flow() {
+    let config = ConnectionConfig {
+        // It may not send anything twice without need.
+        thin: Some(ThinRepair::at_most(0)),
+        ..ConnectionConfig::default()
+    };
+    let mut world = World::with(&[EACH, EACH], config);
+    let id = world.sides[0].app.id.expect("connected");
+    world.down = vec![true; 2];
+    let octets = message(world.now, 1_000);
+    let endpoint = world.sides[0].machine.app();
+    assert!(endpoint.write_message(world.now, id, &octets) == Ok(true));
+    world.settle(0);
+    world.run(Duration::from_millis(5));
+    world.hold(0, true);
+    let (mut most, mut before) = (0, world.sent[1]);
+    for _ in 0..600 {
+        world.run(Duration::from_millis(10));
+        most = most.max(world.sent[1] - before);
+        before = world.sent[1];
+    }
+    assert!(before >= 3, "it is sent again: {before}");
+    assert_eq!(most, 1, "repetitions leave alone");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a link can carry, and the model behind a recording, for Python: as the records of `fulmar plan --json` and
 //! `fulmar fit --json`, in text.
 
+use crate::own::PartFault;
 use crate::waiting::wait_for;
 use fulmar_lab::fitting::{FittedRecording, FittingOptions, read_losses};
 use fulmar_lab::plan::{LinkErrors, LinkPlan, PlanWish};
@@ -24,7 +25,8 @@ use std::str::FromStr;
 pub(crate) fn plan(py: Python<'_>, wishes: BTreeMap<String, String>) -> PyResult<String> {
     let wish = Wishes(wishes).link()?;
     let question = wish.checked().map_err(wrong)?;
-    let plan = wait_for(py, None, |_| LinkPlan::of(&question))?.map_err(wrong)?;
+    let plan =
+        wait_for(py, None, &PartFault::default(), |_| LinkPlan::of(&question))?.map_err(wrong)?;
     serde_json::to_string(&plan).map_err(wrong)
 }
 
@@ -129,7 +131,7 @@ pub(crate) fn fit(
         }),
         sequence: SequenceOptions { bits: wrap, window },
     };
-    let made = wait_for(py, None, |_| {
+    let made = wait_for(py, None, &PartFault::default(), |_| {
         let recorded = read_losses(&name, file, &options).map_err(|error| error.to_string())?;
         let record = serde_json::to_string(&FittedRecording::of(&name, &recorded.losses));
         let cut = recorded.cut.map(|cut| cut.to_string());

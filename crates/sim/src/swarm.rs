@@ -63,6 +63,10 @@ pub struct SessionReport {
     pub hosts_lost: u64,
     /// Messages through gateways that were held to their deadline.
     pub messages_judged: u64,
+    /// Times that a gateway found a further path to another one.
+    pub paths_found: u64,
+    /// Packets between gateways that left on further paths.
+    pub packets_on_further_paths: u64,
 }
 
 /// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of flows with goals, one of LT-TCP, one of TCP, one of
@@ -112,6 +116,8 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Settings
         links_held: gateways.links_held,
         hosts_lost: gateways.hosts_lost,
         messages_judged: gateways.messages_judged,
+        paths_found: gateways.paths_found,
+        packets_on_further_paths: gateways.packets_on_further_paths,
     })
 }
 
@@ -146,6 +152,10 @@ pub struct SwarmTotals {
     pub hosts_lost: u64,
     /// Messages through gateways that were held to their deadline.
     pub messages_judged: u64,
+    /// Times that a gateway found a further path to another one.
+    pub paths_found: u64,
+    /// Packets between gateways that left on further paths.
+    pub packets_on_further_paths: u64,
     /// The sessions that broke a promise, in the order of seeds.
     pub failures: Vec<SessionReport>,
 }
@@ -186,6 +196,8 @@ pub fn sessions(
         totals.links_held += report.links_held;
         totals.hosts_lost += report.hosts_lost;
         totals.messages_judged += report.messages_judged;
+        totals.paths_found += report.paths_found;
+        totals.packets_on_further_paths += report.packets_on_further_paths;
         if !report.broken.is_empty() {
             totals.failures.push(report);
         }
@@ -223,6 +235,8 @@ fn checked(seed: u64, progress: &ExperimentProgress) -> SessionReport {
         links_held: 0,
         hosts_lost: 0,
         messages_judged: 0,
+        paths_found: 0,
+        packets_on_further_paths: 0,
     }
 }
 

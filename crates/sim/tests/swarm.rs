@@ -60,6 +60,7 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
     assert!(totals.link_frames_lost > 100_000 && totals.link_restarts > 2_000);
     assert!(totals.links_held > 800 && totals.hosts_lost > 25);
     assert!(totals.messages_judged > 0, "{}", totals.messages_judged);
+    assert!(totals.paths_found > 2_000 && totals.packets_on_further_paths > 10_000);
 }
 
 /// Seeds of [`swarm::link_sessions`] that once failed, with what they found.

@@ -6,27 +6,29 @@
 //! or not at all, ends in any order, resets, and custody that fills up. In half of the sessions hosts are
 //! lost while their octets are on the way, and links are held for down, rightly or not. Gateways restart: a
 //! flow goes on if both ends and the custody survive that, and is reset otherwise. In half of the sessions flows have
-//! goals: no message that is worth nothing late leaves after its deadline.
+//! goals: no message that is worth nothing late leaves after its deadline. In three of four sessions gateways have one to four
+//! paths to each other, which come and go.
 
 mod goal;
+mod lanes;
 mod local_end;
 mod medium;
+mod promises;
 mod star;
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
-    ClassId, Destination, FlowClass, FlowEvent, FlowId, FlowKind, OpenError, RefuseCode, ResetCode,
-    Role, SplicerConfig,
+    ClassId, Destination, FlowClass, FlowEvent, FlowId, FlowKind, OpenError, ResetCode, Role,
+    SplicerConfig,
 };
 use fulmar_proto::transport::aerotp::{EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Mode;
-use goal::Due;
+use lanes::{LANES_MAX, Lane};
 use local_end::{ACCEPTOR_DURABLE, Asked, LocalEnd, OPENER_DURABLE};
 use medium::Draw;
 use star::{MIDDLE, Settings, Star};
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The report of a session.
@@ -45,6 +47,9 @@ pub(super) struct SpliceReport {
     pub(super) packets: u64,
     pub(super) packets_lost: u64,
     pub(super) packets_damaged: u64,
+    /// Times that a further path was there at one side.
+    pub(super) paths_found: u64,
+    pub(super) packets_on_further_paths: u64,
 }
 
 /// Draws, runs and checks the session of `seed`.
@@ -95,6 +100,8 @@ struct Session {
     besides: Option<Rng>,
     /// The draws of goals, in sessions that have these.
     goals: Option<Rng>,
+    /// The draws of further paths that come and go, in sessions that have these.
+    lanes: Option<Rng>,
     flows: Vec<Drawn>,
 }
 
@@ -120,7 +127,19 @@ impl Session {
         let mut draw = Draw { rng: &mut medium };
         let rate = Bitrate::from_bits_per_second(draw.between(500_000, 50_000_000));
         let count = draw.one_of(&[1, 1, 2, 3]);
-        let links = (0..count).map(|index| draw.link(rate, &rng.child(&format!("link {index}"))));
+        // A stream of its own, so that the other draws of a seed stay as they were without further paths.
+        let mut lanes = rng.child("lanes");
+        let has_lanes = lanes.chance(0.75);
+        let links = (0..count).map(|index| {
+            let own = rng.child(&format!("link {index}"));
+            let further = if has_lanes {
+                lanes.below(LANES_MAX + 1)
+            } else {
+                0
+            };
+            let further = (0..further).map(|lane| Lane::drawn(&own.child(&format!("lane {lane}"))));
+            (draw.link(rate, &own), further.collect())
+        });
         let links = links.collect();
         let mut splicer = SplicerConfig {
             flows_max: 64,
@@ -149,6 +168,7 @@ impl Session {
             rng: rng.child("session"),
             besides: besides.chance(0.5).then_some(besides),
             goals: goals.chance(0.5).then_some(goals),
+            lanes: has_lanes.then_some(lanes),
             flows: Vec::new(),
         }
     }
@@ -306,6 +326,22 @@ impl Session {
         }
     }
 
+    /// Draws further paths that come and go, and paths that are down or may be, as one side sees them.
+    fn act_on_lanes(&mut self) {
+        let Some(rng) = &mut self.lanes else { return };
+        let link = rng.below(self.star.gateways.len() as u64 - 1);
+        let link = usize::try_from(link).expect("a handful");
+        let at = (link, usize::from(rng.chance(0.5)));
+        let lane = rng.below(self.star.lane_count(link) as u64);
+        let lane = usize::try_from(lane).expect("a handful");
+        match rng.below(10) {
+            0..4 => self.star.toggle_lane(at, lane),
+            4..6 => self.star.toggle_hold_of(at, lane),
+            6..8 => self.star.toggle_doubt_of(at, lane),
+            _ => {}
+        }
+    }
+
     fn cut(&mut self, flow: usize, side: usize) {
         let Drawn { id, at, .. } = self.flows[flow];
         let ends = &mut self.star.gateways[at[side]].ends;
@@ -339,6 +375,7 @@ impl Session {
             self.star.run(Duration::from_micros(pause));
             self.act();
             self.act_besides();
+            self.act_on_lanes();
             if cancel.load(Relaxed) {
                 return;
             }
@@ -367,6 +404,8 @@ impl Session {
             packets_lost: crossed.lost,
             packets_damaged: crossed.damaged,
             links_held: self.star.holds,
+            paths_found: self.star.bonds,
+            packets_on_further_paths: crossed.by_lanes,
             ..SpliceReport::default()
         };
         for gateway in &self.star.gateways {
@@ -382,137 +421,5 @@ impl Session {
             }
         }
         report
-    }
-
-    /// Every promise that was not kept. Counts the messages that were held to a deadline.
-    fn broken(&self, judged: &mut u64) -> Vec<String> {
-        let mut broken = Vec::new();
-        for (index, flow) in self.flows.iter().enumerate() {
-            for side in 0..2 {
-                let gateway = &self.star.gateways[flow.at[side]];
-                let earlier = gateway.earlier.iter().filter(|(id, _)| *id == flow.id);
-                let ends = gateway.ends.get(&flow.id).into_iter();
-                for end in ends.chain(earlier.map(|(_, end)| end)) {
-                    *judged += self.check_content(index, side, end, &mut broken);
-                }
-                self.check_end(index, side, &mut broken);
-            }
-        }
-        for (index, gateway) in self.star.gateways.iter().enumerate() {
-            let splicer = gateway.splicer();
-            let left = [
-                splicer.entry_count() as u64,
-                splicer.counters().flows_now,
-                splicer.counters().credit_reserved,
-                splicer.endpoint().connection_count() as u64,
-            ];
-            if left != [0; 4] {
-                broken.push(format!(
-                    "gateway {index} is left with {left:?} entries, flows, credit, connections"
-                ));
-            }
-        }
-        broken
-    }
-
-    /// Checks that one end received the beginning of what the other host sent, or its messages. Returns the number of those
-    /// that were held to a deadline.
-    fn check_content(
-        &self,
-        index: usize,
-        side: usize,
-        end: &LocalEnd,
-        broken: &mut Vec<String>,
-    ) -> u64 {
-        let flow = &self.flows[index];
-        let name = |what: String| format!("flow {index}, side {side}: {what}");
-        broken.extend(end.wrongs.iter().map(|wrong| name(wrong.clone())));
-        if !flow.says[1 - side].starts_with(&end.received) {
-            broken.push(name("altered, missing or doubled octets".to_owned()));
-        }
-        let mut seen = BTreeSet::new();
-        let told = &flow.told[1 - side];
-        let way = self.star.longest_way(flow.at[1 - side], flow.at[side]);
-        let mut due = Due::of(&flow.class, way);
-        for (at, got) in &end.messages {
-            let number = got.first_chunk().map(|n| u64::from_be_bytes(*n));
-            let when = number.and_then(|number| told.get(usize::try_from(number).ok()?));
-            let age = when.map(|when| at.saturating_since(*when));
-            if let Some(age) =
-                age.filter(|age| due.as_mut().is_some_and(|due| due.is_missed(*at, *age)))
-            {
-                broken.push(name(format!("a message came after {age:?}")));
-            }
-            match number.filter(|number| *number < told.len() as u64) {
-                Some(number) if *got != message(index, 1 - side, number) => {
-                    broken.push(name(format!("message {number} altered")));
-                }
-                Some(number) if !seen.insert(number) => {
-                    broken.push(name(format!("message {number} twice")));
-                }
-                Some(_) => {}
-                None => broken.push(name("a message that nobody sent".to_owned())),
-            }
-        }
-        due.map_or(0, |due| due.judged())
-    }
-
-    /// Checks that the flow ended at one side in one of the ways that the session's events allow.
-    fn check_end(&self, index: usize, side: usize, broken: &mut Vec<String>) {
-        let flow = &self.flows[index];
-        let ends = [0, 1].map(|side| self.star.gateways[flow.at[side]].ends.get(&flow.id));
-        let Some(end) = ends[side] else { return };
-        let far = ends[1 - side];
-        let whole = |side: usize| {
-            ends[side].is_some_and(|end| end.received.len() == flow.says[1 - side].len())
-        };
-        let restarted = flow
-            .at
-            .map(|gateway| self.star.gateways[gateway].starts > 0);
-        let got = |far: &LocalEnd| far.received.len() as u64;
-        if restarted == [false; 2]
-            && end.broke
-            && end.is_drained()
-            && far.is_some_and(|far| got(far) < end.kept_until())
-        {
-            broken.push(format!(
-                "flow {index}, side {side}: what a lost host had said is missing"
-            ));
-        }
-        let far_done = far.is_some_and(|far| matches!(far.last, Some(FlowEvent::Closed(_))));
-        // Either end dies with its gateway, or may have been asked for again.
-        let mortal = [OPENER_DURABLE, ACCEPTOR_DURABLE]
-            .iter()
-            .zip(restarted)
-            .any(|(bit, restarted)| {
-                restarted && !(flow.class.resume && flow.class.id.0 & bit != 0)
-            });
-        let fine = match &end.last {
-            Some(_) if flow.kind == FlowKind::Datagrams => true,
-            Some(FlowEvent::Closed(_)) => whole(side) && (flow.cut || whole(1 - side) || mortal),
-            Some(_) if flow.cut => true,
-            // The far side's last record may be lost with its memory: all is delivered then.
-            Some(FlowEvent::Reset { code, .. }) => {
-                *code == ResetCode::PeerLost && (mortal || (far_done && restarted[1 - side]))
-            }
-            Some(FlowEvent::Refused { code, .. }) => match code {
-                RefuseCode::TooMany => true,
-                RefuseCode::Unreachable | RefuseCode::Forgotten => {
-                    mortal || (far_done && restarted[1 - side])
-                }
-                _ => false,
-            },
-            _ => false,
-        };
-        if !fine {
-            let far = far.map(|far| (&far.last, far.received.len()));
-            broken.push(format!(
-                "flow {index} {:?}: side {side} ends {:?} with {} of {} octets; the far side: {far:?}",
-                flow.class,
-                end.last,
-                end.received.len(),
-                flow.says[1 - side].len(),
-            ));
-        }
     }
 }

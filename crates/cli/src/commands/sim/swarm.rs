@@ -144,6 +144,8 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
         links_held,
         hosts_lost,
         messages_judged,
+        paths_found,
+        packets_on_further_paths,
         failures,
     } = totals;
     output::line(&format!(
@@ -152,7 +154,8 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
          damaged, {link_frames} frames of link layers, {link_frames_lost} of them lost, \
          {link_restarts} restarts of their ends, {gateway_restarts} restarts of gateways, {links_held} links held for down, \
          {hosts_lost} hosts lost, {flows_finished} ends of flows finished, {flows_resumed} went on, \
-         {messages_judged} messages held to a deadline, \
+         {messages_judged} messages held to a deadline, {paths_found} further paths found, which carried \
+         {packets_on_further_paths} packets, \
          {} sessions broke a promise",
         failures.len()
     ))?;

@@ -5,6 +5,7 @@ use super::decisions::Decisions;
 use super::found_peers::FoundPeers;
 use super::kept_rates::KeptRates;
 use super::outages::Outages;
+use super::path_ports::PathPorts;
 use super::peer_names::PeerNames;
 use super::repairs::Repairs;
 use crate::gateway::config::GatewayConfig;
@@ -31,6 +32,8 @@ pub(in crate::gateway) struct Peers {
     pub(in crate::gateway) repairs: Repairs,
     /// The carriers of their paths.
     pub(in crate::gateway) carriers: CarrierChanges,
+    /// The sockets of further paths to them.
+    pub(in crate::gateway) ports: PathPorts,
     /// The path and address of the last datagram.
     pub(super) heard: Option<(PathId, SocketAddr)>,
 }
@@ -45,6 +48,7 @@ impl Peers {
             rates: KeptRates::default(),
             repairs: Repairs::default(),
             carriers: CarrierChanges::default(),
+            ports: PathPorts::default(),
             heard: None,
         }
     }

@@ -459,7 +459,7 @@ impl Sender {
             if let Some(unit) = self.again(now, seq) {
                 self.copies.follow(seq);
                 self.copy_repetition(seq, unit.len);
-                self.copy_overdue(seq);
+                self.copy_overdue(seq, unit.len);
                 return Some(unit);
             }
         }

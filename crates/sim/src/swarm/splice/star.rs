@@ -4,6 +4,9 @@
 //! sealed for an earlier start of either side is opened, and the first datagram after a restart tells the
 //! other side of it, as the handshake does.
 
+mod bonded;
+
+use super::lanes::{Lane, lane_of};
 use super::local_end::{Asked, LocalEnd};
 use crate::guard::Guarded;
 use fulmar_channel::{Channel, ChannelVerdict, Flips, apply_flips};
@@ -73,6 +76,8 @@ impl Gateway {
 struct Link {
     /// The channels from side 0 and from side 1.
     ways: [Channel; 2],
+    /// The further paths.
+    lanes: Vec<Lane>,
     /// The number of starts of each side that the other knows of.
     known: [u32; 2],
     /// The longest time that a datagram of either side was on the way.
@@ -83,6 +88,7 @@ struct Link {
 #[derive(Clone, Debug)]
 struct Flying {
     link: usize,
+    lane: usize,
     to: usize,
     octets: Vec<u8>,
     /// The start of the sender and that of the receiver for which it was sealed.
@@ -95,6 +101,8 @@ pub(super) struct Crossed {
     pub(super) packets: u64,
     pub(super) lost: u64,
     pub(super) damaged: u64,
+    /// Packets on further paths.
+    pub(super) by_lanes: u64,
 }
 
 /// All gateways and the links between them.
@@ -109,19 +117,28 @@ pub(super) struct Star {
     flown: u64,
     /// Gateways and their paths that the layer below holds for down.
     held: BTreeSet<(usize, PathId)>,
+    /// Those of which it says that they may be.
+    doubted: BTreeSet<(usize, PathId)>,
     /// The number of times that a path was first held for down.
     pub(super) holds: u64,
+    /// The number of times that a further path was there at one side.
+    pub(super) bonds: u64,
     rng: Rng,
 }
 
 impl Star {
-    /// A star with one gateway for each pair of channels, and the middle.
-    pub(super) fn new(settings: &Settings, links: Vec<[Channel; 2]>, rng: Rng) -> Self {
+    /// A star with one gateway for each link, and the middle.
+    pub(super) fn new(
+        settings: &Settings,
+        links: Vec<([Channel; 2], Vec<Lane>)>,
+        rng: Rng,
+    ) -> Self {
         let named = |index: usize| rng.child(&format!("gateway {index}"));
         let gateways = (0..=links.len()).map(|index| Gateway::new(settings, 0, &named(index)));
         let gateways = gateways.collect();
-        let link = |ways| Link {
+        let link = |(ways, lanes)| Link {
             ways,
+            lanes,
             known: [0; 2],
             longest: [Duration::ZERO; 2],
         };
@@ -134,7 +151,9 @@ impl Star {
             flying: BTreeMap::new(),
             flown: 0,
             held: BTreeSet::new(),
+            doubted: BTreeSet::new(),
             holds: 0,
+            bonds: 0,
             rng,
         }
     }
@@ -187,8 +206,11 @@ impl Star {
         self.call(gateway, |splicer, now| splicer.hold(now, path, held));
     }
 
-    /// Holds every link for up.
+    /// Holds every path for up.
     pub(super) fn release_all(&mut self) {
+        while let Some((gateway, path)) = self.doubted.first().copied() {
+            self.toggle_doubt(gateway, path);
+        }
         while let Some((gateway, path)) = self.held.first().copied() {
             self.toggle_hold(gateway, path);
         }
@@ -210,11 +232,15 @@ impl Star {
         let new = Gateway::new(&self.settings, starts, &rng);
         let old = core::mem::replace(&mut self.gateways[gateway], new);
         self.held.retain(|(of, _)| *of != gateway);
+        self.doubted.retain(|(of, _)| *of != gateway);
         for (index, link) in self.links.iter_mut().enumerate() {
             for side in 0..2 {
                 if Self::gateway_of(index, side) == gateway {
                     let other = Self::gateway_of(index, 1 - side);
                     link.known[1 - side] = self.gateways[other].starts;
+                    for lane in &mut link.lanes {
+                        lane.is_bonded[side] = false;
+                    }
                 }
             }
         }
@@ -252,22 +278,25 @@ impl Star {
         };
         *deadline = drain(machine, self.now, &mut driver);
         for (path, octets) in driver.sent {
+            let (home, lane) = lane_of(path);
             let link = if gateway == MIDDLE {
-                usize::try_from(path.0).expect("a handful of links")
+                usize::try_from(home.0).expect("a handful of links")
             } else {
                 gateway - 1
             };
-            self.cross(link, usize::from(gateway != MIDDLE), octets);
+            self.cross((link, lane), usize::from(gateway != MIDDLE), octets);
         }
     }
 
-    /// Puts a datagram of `side` on a link.
-    fn cross(&mut self, index: usize, side: usize, octets: Vec<u8>) {
+    /// Puts a datagram of `side` on a path of a link.
+    fn cross(&mut self, (index, lane): (usize, usize), side: usize, octets: Vec<u8>) {
         self.crossed.packets += 1;
+        self.crossed.by_lanes += u64::from(lane > 0);
         let link = &mut self.links[index];
         let starts = self.gateways[Self::gateway_of(index, side)].starts;
         let flying = Flying {
             link: index,
+            lane,
             to: 1 - side,
             octets,
             sealed: [starts, link.known[1 - side]],
@@ -276,7 +305,9 @@ impl Star {
             self.fly(self.now + self.settings.delay, flying, &Flips::NONE);
             return;
         }
-        match link.ways[side].admit(self.now, ByteCount::of(&flying.octets)) {
+        let further = lane.checked_sub(1).map(|place| &mut link.lanes[place].ways);
+        let way = &mut further.unwrap_or(&mut link.ways)[side];
+        match way.admit(self.now, ByteCount::of(&flying.octets)) {
             ChannelVerdict::Deliver(delivery) => {
                 if let Some((at, flips)) = delivery.duplicate {
                     self.fly(at, flying.clone(), &flips);
@@ -308,6 +339,7 @@ impl Star {
                 self.links[index].known[side] = told;
                 let listener = Self::gateway_of(index, 1 - side);
                 let path = Self::path(listener, Self::gateway_of(index, side));
+                self.part_lanes((index, 1 - side));
                 self.call(listener, |splicer, now| splicer.peer_restarted(now, path));
             }
         }
@@ -346,8 +378,10 @@ impl Star {
     fn arrive(&mut self, flying: &Flying) {
         let gateway = Self::gateway_of(flying.link, flying.to);
         let sender = Self::gateway_of(flying.link, 1 - flying.to);
+        // What comes on a further path that is not there yet is taken for the home's.
+        let in_lane = self.lane_at((flying.link, flying.to), flying.lane);
         let datagram = Datagram {
-            path: Self::path(gateway, sender),
+            path: in_lane.map_or_else(|| Self::path(gateway, sender), |(_, path)| path),
             octets: &flying.octets,
             ecn: Ecn::Capable,
         };

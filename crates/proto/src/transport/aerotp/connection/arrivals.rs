@@ -178,6 +178,13 @@ impl Connection {
         }
     }
 
+    /// Goes on by the other paths of the peer, if an outage of one had stopped it.
+    pub(in super::super) fn go_on_by_others(&mut self, now: Instant) {
+        if self.why_closed.is_none() {
+            self.sender.go_on_by_others(now, &mut self.trace);
+        }
+    }
+
     /// Takes the word of the layer below that a TPDU, as it left at a time, arrived damaged and is being mended.
     pub(in super::super) fn on_mending(&mut self, now: Instant, left: (TpduSeq, Instant)) {
         if self.why_closed.is_none() {

@@ -100,7 +100,12 @@ impl Candidates {
         };
         PathTaken {
             place: u8::try_from(one.place).unwrap_or_default(),
-            round_trip: one.round_trip,
+            // Nothing is known of answers from there, so none is late.
+            round_trip: if one.round_trip < UNKNOWN {
+                one.round_trip
+            } else {
+                Duration::ZERO
+            },
             has_other: self.as_slice().iter().any(is_near),
         }
     }
@@ -229,9 +234,15 @@ impl AerotpEndpoint {
     /// Holds lost what is under way on a path of the peer at `home`.
     pub(super) fn lose_path(&mut self, now: Instant, home: PathId, place: usize) {
         let place = u8::try_from(place).unwrap_or_default();
+        let carries_on = !self.is_held(home);
         let ids: Vec<ConnectionId> = self.connections_on(home).collect();
         for id in ids {
-            self.with(now, id, |connection| connection.on_path_down(now, place));
+            self.with(now, id, |connection| {
+                if carries_on {
+                    connection.go_on_by_others(now);
+                }
+                connection.on_path_down(now, place);
+            });
         }
     }
 

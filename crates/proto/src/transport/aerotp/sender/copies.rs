@@ -40,6 +40,12 @@ impl Copies {
         }
     }
 
+    /// The copies of `seq` that have yet to leave.
+    pub(super) fn count_of(&self, seq: TpduSeq) -> u8 {
+        let due = self.due.filter(|(due, _)| *due == seq);
+        due.map_or(0, |(_, left)| left.get())
+    }
+
     /// Whether a copy is to be sent of a TPDU that was not answered yet.
     pub(super) fn are_due(&self, board: &Scoreboard) -> bool {
         self.due.is_some_and(|(seq, _)| board.is_in_flight(seq))

@@ -75,6 +75,14 @@ impl Sender {
         self.board.path_of(seq)
     }
 
+    /// Goes on, if an outage had stopped it: the silence was that of a path that is known to be down, and others are up.
+    pub(in super::super) fn go_on_by_others(&mut self, now: Instant, trace: &mut Trace) {
+        if self.rules.retransmits() {
+            self.heard(now, trace);
+            self.rtt.on_progress();
+        }
+    }
+
     /// Takes the word of the layer below that one of the peer's paths is down.
     pub(in super::super) fn on_path_down(
         &mut self,
@@ -86,9 +94,6 @@ impl Sender {
         if self.rules.retransmits() {
             self.board.on_path_down(place);
             self.overdue_before = Some(self.board.next_seq());
-            // The silence was that path's: whoever was stalled by it goes on.
-            self.heard(now, trace);
-            self.rtt.on_progress();
             self.note_losses(now, counters, trace);
             self.arm_retransmission(now);
         }
@@ -96,14 +101,23 @@ impl Sender {
 
     /// Lets copies follow the repetition that just left, if a path that went down took what it repeats and the first repetition was
     /// lost, too.
-    pub(super) fn copy_overdue(&mut self, seq: TpduSeq) {
+    pub(super) fn copy_overdue(&mut self, seq: TpduSeq, len: usize) {
         let Some(end) = self.overdue_before else {
             return;
         };
         if !self.board.base().before(end) {
             self.overdue_before = None;
         } else if seq.before(end) && self.board.get(seq).is_some_and(|entry| entry.attempts > 2) {
-            self.copies.follow_by(seq, OVERDUE_COPIES);
+            let due = self.copies.count_of(seq);
+            let mut more = OVERDUE_COPIES.saturating_sub(due);
+            // Those of a thin flow are paid for like its other copies.
+            if self.copies_are_bounded()
+                && let Some(thin) = &mut self.thin
+            {
+                let paid = thin.pay(u32::from(more), len);
+                more = u8::try_from(paid).unwrap_or_default();
+            }
+            self.copies.follow_by(seq, due + more);
         }
     }
 }

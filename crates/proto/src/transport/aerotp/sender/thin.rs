@@ -231,7 +231,7 @@ impl Thin {
     }
 
     /// Takes up to `wanted` transmissions of `len` octets out of what copies may have.
-    fn pay(&mut self, wanted: u32, len: usize) -> u32 {
+    pub(super) fn pay(&mut self, wanted: u32, len: usize) -> u32 {
         let cost = len.max(1) as u64 * 100;
         let affordable = u32::try_from(self.credit / cost).unwrap_or(u32::MAX);
         let paid = wanted.min(affordable);
@@ -382,7 +382,7 @@ impl Sender {
     }
 
     /// Whether so little is in flight that copies are no matter, or a goal bounds what they take.
-    fn copies_are_bounded(&self) -> bool {
+    pub(super) fn copies_are_bounded(&self) -> bool {
         self.goal().is_some() || self.board.in_flight() <= IN_FLIGHT_MAX
     }
 
