@@ -26,6 +26,7 @@ mod gateway_killed;
 mod gateway_log;
 mod gateway_mtu;
 mod gateway_names;
+mod gateway_path_devices;
 mod gateway_proxies;
 mod gateway_rate;
 mod gateway_refusals;

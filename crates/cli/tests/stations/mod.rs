@@ -41,6 +41,16 @@ impl<'a> Stations<'a> {
         peer: &str,
         address: Option<SocketAddr>,
     ) -> Self {
+        Self::start_bonded(place, [air, ground], (peer, ""), address)
+    }
+
+    /// Does the same, with `paths`, further paths that the ground names.
+    pub(crate) fn start_bonded(
+        place: &Path,
+        [air, ground]: [&'a Namespace; 2],
+        (peer, paths): (&str, &str),
+        address: Option<SocketAddr>,
+    ) -> Self {
         let public = ["ground", "air"].map(|name| {
             let output = run(&format!("keygen {}/{name}.key", place.display()));
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -60,6 +70,7 @@ impl<'a> Stations<'a> {
         let address = address.map(|address| format!("address = \"{address}\"\n"));
         let of_ground = head("ground", "air", &public[1])
             + &address.unwrap_or_default()
+            + paths
             + &format!(
                 "[class.bulk]\nmode = \"reliable\"\n\
                  [[forward]]\nlisten = \"127.0.0.1:{PORT}\"\nto = \"127.0.0.1:{PORT}\"\nclass = \"bulk\"\n"

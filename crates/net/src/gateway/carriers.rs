@@ -1,16 +1,17 @@
 //! The ports of a gateway's carriers, and the carrier of each path.
 
-use super::config::{CarrierChoice, GatewayConfig, PathSettings, PeerSettings};
+use super::config::{CarrierChoice, GatewayConfig, PeerSettings};
 use super::error::GatewayError;
 use super::link::known_address;
-use super::peers::usable;
+use super::peers::{PathPort, PathPorts, usable};
+use super::sockets::interfaces_up;
 use crate::ethernet::{EthernetPort, Neighbour, device_index};
 use crate::session::PathTerms;
 use crate::udp::{Carrier, PortBeside, PortConfig, PortProtocol, UdpDriver, UdpPort};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Bitrate;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Opens the port for UDP, and those beside it that the peers' carriers need.
 pub(super) fn open(config: &GatewayConfig) -> Result<(UdpPort, Vec<PortBeside>), GatewayError> {
@@ -83,12 +84,22 @@ pub(super) fn of_strangers(config: &GatewayConfig) -> Carrier {
     }
 }
 
-/// Opens the sockets of the peers' further paths, and returns these paths, each with its peer and settings.
+/// A further path of a peer, with its terms.
+pub(super) struct OpenedPath {
+    /// The peer's place in the configuration.
+    pub(super) peer: usize,
+    pub(super) path: PathId,
+    pub(super) terms: PathTerms,
+}
+
+/// Opens the sockets of the peers' further paths. Returns the paths, and the sockets that follow their devices.
 pub(super) fn open_paths(
     config: &GatewayConfig,
     driver: &mut UdpDriver,
-) -> Result<Vec<(usize, PathId, PathTerms)>, GatewayError> {
+) -> Result<(Vec<OpenedPath>, PathPorts), GatewayError> {
     let mut opened = Vec::new();
+    let mut ports = Vec::new();
+    let up = interfaces_up();
     for (index, peer) in config.peers.iter().enumerate() {
         for path in &peer.paths {
             let refused = |source| GatewayError::Path {
@@ -100,37 +111,35 @@ pub(super) fn open_paths(
             let Some(address) = path.address.or(known) else {
                 continue;
             };
-            let (socket, address) = if path.has_own_socket() {
+            let made = if path.has_own_socket() {
                 let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-                let port = open_path(path, address).map_err(refused)?;
-                (driver.add_port(PortBeside::Udp(port)), address)
+                let port = PathPort::open((index, path), address, &up, |port| {
+                    let socket = driver.add_port(port);
+                    (socket, driver.path_from(socket, address))
+                });
+                let port = port.map_err(refused)?;
+                let made = port.path();
+                ports.push(port);
+                made
             } else {
                 let found = core::iter::once(address);
-                (0, usable(found, config.listen.is_ipv6()).map_err(refused)?)
+                let address = usable(found, config.listen.is_ipv6()).map_err(refused)?;
+                driver.path_from(0, address)
             };
-            if let Some(made) = driver.path_from(socket, address) {
+            if let Some(made) = made {
                 let terms = PathTerms {
                     rate: path.rate,
                     cost: path.cost,
                 };
-                opened.push((index, made, terms));
+                opened.push(OpenedPath {
+                    peer: index,
+                    path: made,
+                    terms,
+                });
             }
         }
     }
-    Ok(opened)
-}
-
-fn open_path(path: &PathSettings, remote: SocketAddr) -> io::Result<UdpPort> {
-    let any: IpAddr = match remote {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let local = SocketAddr::new(path.local.unwrap_or(any), 0);
-    let port = UdpPort::bind(local, PortConfig::for_bound(path.rate))?;
-    if let Some(device) = &path.device {
-        port.bind_device(device)?;
-    }
-    Ok(port)
+    Ok((opened, PathPorts::new(ports, config)))
 }
 
 /// The path to a peer at `address`, or to everybody on its device, by its carrier.

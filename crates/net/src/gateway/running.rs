@@ -12,7 +12,7 @@ use super::sockets::{Came, Poller, Resolver, Sockets, Target};
 use super::tunnels::{PacketFlow, Tunnels};
 use super::watch::{Seen, Status, Watch};
 use crate::session::{DatagramArrival, SessionEvent, source_octets};
-use crate::udp::{Application, Carrier, DatagramOrigin, Step};
+use crate::udp::{Application, Carrier, DatagramOrigin, PortChange, Step};
 use fulmar_capture::GatewayEvent;
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, Host, ResetCode};
@@ -212,6 +212,7 @@ impl Running {
                 }
                 Some(Target::Flow(id)) => traffic.socket_ready(id, *one),
                 Some(Target::Tunnel(place)) => self.tunnels.ready(floor, traffic, place),
+                Some(Target::Interfaces) => self.peers.ports.rang(now),
                 Some(Target::Keeper) => traffic.keeping.look_now(now),
                 // It was closed in this very turn.
                 None => {}
@@ -347,6 +348,7 @@ impl Application<Link> for Running {
         let floor = &mut self.ground.floor(now, link);
         self.exits.look(floor, &mut self.traffic);
         self.peers.look(now, floor.config);
+        self.peers.ports.look(now, floor.config, floor.link);
         self.entries.end_rest(floor);
         self.entries.expire_applicants(floor, &mut self.traffic);
         self.traffic.expire_silent(floor);
@@ -400,6 +402,10 @@ impl Application<Link> for Running {
         self.peers.carriers.next()
     }
 
+    fn wants_port(&mut self) -> Option<PortChange> {
+        self.peers.ports.next_change()
+    }
+
     fn times_departures(&self, _link: &Link) -> bool {
         let mut peers = self.ground.config.peers.iter();
         peers.any(|peer| matches!(peer.rate, RateSource::Found { .. }))
@@ -420,6 +426,8 @@ impl Application<Link> for Running {
         let found = found.and_then(|t| at(t, "path to a peer"));
         let names = self.peers.names.next_look();
         let names = names.and_then(|t| at(t, "peer's name"));
+        let interfaces = self.peers.ports.next_look();
+        let interfaces = interfaces.and_then(|t| at(t, "interfaces"));
         let silent = flows.next_patience().and_then(|t| at(t, "silent client"));
         let keeper = self.traffic.keeping.next_deadline();
         let keeper = keeper.and_then(|t| at(t, "keeper"));
@@ -428,7 +436,7 @@ impl Application<Link> for Running {
             Ending::Finishing(t) | Ending::Leaving(t) => at(t, "end"),
         };
         [
-            timer, rest, applicants, found, names, silent, keeper, ending,
+            timer, rest, applicants, found, names, interfaces, silent, keeper, ending,
         ]
         .into_iter()
         .fold(None, Deadline::earlier)

@@ -1,16 +1,16 @@
 //! From a configuration to a running gateway: keys, ports, machines, threads.
 
 use super::Link;
-use super::carriers;
+use super::carriers::{self, OpenedPath};
 use super::command::Control;
 use super::config::{CarrierChoice, GatewayConfig, Keys, read_keys, state_place};
 use super::entries::{Entry, Rule, entry, open_entry};
 use super::error::GatewayError;
 use super::flows::{Keeping, kept_ports};
 use super::link::{first_sizes, inner_paths, known_address, security_of, session_settings, system};
-use super::peers::{KeptRates, PeerNames, index_of};
+use super::peers::{KeptRates, PathPorts, PeerNames, index_of};
 use super::running::{Parts, Running};
-use super::sockets::{Poller, Resolver};
+use super::sockets::{Poller, Resolver, Target};
 use super::tunnels::Tunnels;
 use super::watch::{Watch, http};
 use crate::clock::Clock;
@@ -120,7 +120,7 @@ fn session(
     keys: &Keys,
     driver: &mut UdpDriver,
     (epoch, rates): (u64, &KeptRates),
-) -> Result<Link, GatewayError> {
+) -> Result<(Link, PathPorts), GatewayError> {
     let mut endpoints = Vec::new();
     for (index, peer) in config.peers.iter().enumerate() {
         let path = carriers::path_to(driver, peer, known_address(config, index)?)?;
@@ -153,10 +153,11 @@ fn session(
             session.choose_checksum(index_of(index));
         }
     }
-    for (index, path, terms) in carriers::open_paths(config, driver)? {
-        session.add_path(Instant::START, (index_of(index), path), terms);
+    let (paths, ports) = carriers::open_paths(config, driver)?;
+    for OpenedPath { peer, path, terms } in paths {
+        session.add_path(Instant::START, (index_of(peer), path), terms);
     }
-    Ok(session)
+    Ok((session, ports))
 }
 
 /// The epoch of this start, which is larger than at any earlier start.
@@ -178,6 +179,20 @@ fn early(rule: Rule, has_keeper: bool) -> Result<(Rule, Option<Entry>), GatewayE
         }
         Err(error) => Err(error),
     }
+}
+
+/// Waits for the devices of tunnels, and for the kernel's word of changes at interfaces.
+fn watch_devices(now: Instant, running: &mut Running, link: &mut Link) -> Result<(), GatewayError> {
+    let floor = &mut running.ground.floor(now, link);
+    let watched = running.tunnels.watch(floor);
+    watched.map_err(system("watching the devices of tunnels"))?;
+    if let Some(bell) = running.peers.ports.bell() {
+        let sockets = &mut running.ground.sockets;
+        let token = sockets.token(Target::Interfaces);
+        let watched = sockets.poller.watch_level(bell, token);
+        watched.map_err(system("watching the interfaces"))?;
+    }
+    Ok(())
 }
 
 impl Gateway {
@@ -220,7 +235,7 @@ impl Gateway {
         driver.set_carrier_of_strangers(carriers::of_strangers(&config));
         let epoch = boot_epoch(&config, &keys)?;
         let rates = KeptRates::read(state_place::directory(&config, &keys)?, &config);
-        let mut link = session(&config, &keys, &mut driver, (epoch, &rates))?;
+        let (mut link, path_ports) = session(&config, &keys, &mut driver, (epoch, &rates))?;
         let poller = Poller::new().map_err(system("making a poller"))?;
         let resolver = Resolver::new(&waker).map_err(system("starting the resolver"))?;
         let resolver_of_peers = Resolver::new(&waker).map_err(system("starting the resolver"))?;
@@ -249,6 +264,7 @@ impl Gateway {
         let kept = kept_ports::each(names);
         running.traffic.keeping.forget_other_ports(&kept);
         running.peers.rates = rates;
+        running.peers.ports = path_ports;
         let entries = {
             let floor = &mut running.ground.floor(clock.now(), &mut link);
             let traffic = &mut running.traffic;
@@ -258,9 +274,7 @@ impl Gateway {
             });
             open.collect::<Result<_, _>>()?
         };
-        let floor = &mut running.ground.floor(clock.now(), &mut link);
-        let watched = running.tunnels.watch(floor);
-        watched.map_err(system("watching the devices of tunnels"))?;
+        watch_devices(clock.now(), &mut running, &mut link)?;
         running.watch = Watch::begin(clock, &running.ground.config, &mut link, carrier)?;
         if running.watch.has_trace() {
             running.traffic.newsbox.want();

@@ -133,6 +133,16 @@ impl FurtherPath {
         self.pause = FIRST_PROBES;
     }
 
+    /// Probes it at once, whether it was never heard or is down.
+    const fn try_again(&mut self, now: Instant) {
+        if self.is_bonded {
+            self.liveness.try_again();
+        } else {
+            self.probe_at = Some(now);
+            self.pause = FIRST_PROBES;
+        }
+    }
+
     /// The time at which something is due.
     fn next_deadline(&self) -> Option<Deadline> {
         let probe = self.probe_at.map(|at| Deadline {
@@ -302,6 +312,14 @@ impl FurtherPaths {
         Some(place)
     }
 
+    /// Probes the path at once.
+    pub(super) fn try_again(&mut self, now: Instant, path: PathId) {
+        let place = self.place_of(path);
+        if let Some(one) = place.and_then(|place| self.get_mut(place)) {
+            one.try_again(now);
+        }
+    }
+
     /// All of them.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (PathSlot, &mut FurtherPath)> {
         let places = self.places.iter_mut().enumerate();
@@ -323,12 +341,15 @@ impl FurtherPaths {
             .count()
     }
 
-    /// The path on which data may leave that answers first.
+    /// The path on which data may leave that answers first, of those that cost least.
     pub(super) fn quickest(&self) -> Option<PathSlot> {
         let up = self
             .places()
             .filter(|place| self.get(*place).is_some_and(FurtherPath::is_up));
-        up.min_by_key(|place| self.get(*place).and_then(|one| one.liveness.rtt()))
+        up.min_by_key(|place| {
+            let one = self.get(*place);
+            one.map(|one| (one.terms.cost, one.liveness.rtt()))
+        })
     }
 
     /// The time of the next path ack, which leaves while data may.
@@ -421,6 +442,34 @@ mod tests {
         paths.agree(NOW, (&[several_paths()], &[], true), acked);
         assert!(paths.is_empty());
         assert_eq!(learn(&mut paths, 70, 3), None);
+    }
+
+    #[test]
+    fn the_session_s_own_messages_take_the_quickest_of_the_cheapest_paths() {
+        let mut paths = agreed(&[PathId(7), PathId(8), PathId(9)]);
+        for (place, cost, rtt) in [(1, 1, 10), (2, 0, 300), (3, 0, 200)] {
+            let one = paths.get_mut(PathSlot::of_bits(place)).expect("named");
+            one.is_bonded = true;
+            one.terms.cost = cost;
+            one.liveness.on_rtt_sample(Duration::from_millis(rtt));
+        }
+        assert_eq!(paths.quickest().map(PathSlot::index), Some(3));
+    }
+
+    #[test]
+    fn a_path_that_is_tried_again_is_probed_at_once() {
+        let mut paths = agreed(&[PathId(8)]);
+        let place = PathSlot::of_bits(1);
+        let path = paths.get_mut(place).expect("it was named");
+        for millis in 0..2_000 {
+            path.wants_probe(NOW + Duration::from_millis(millis));
+        }
+        let at = NOW + Duration::from_millis(2_000);
+        assert!(!path.wants_probe(at), "the next pause has begun");
+        paths.try_again(at, PathId(8));
+        let path = paths.get_mut(place).expect("it was named");
+        assert!(path.wants_probe(at));
+        assert_eq!(path.pause, FIRST_PROBES * 2);
     }
 
     #[test]

@@ -83,6 +83,20 @@ impl Liveness {
         self.is_backed = is_backed;
     }
 
+    /// Probes at once, if the link is down.
+    pub(super) const fn try_again(&mut self) {
+        if self.is_down() {
+            self.last_probe = None;
+        }
+    }
+
+    /// The time for which it is down, from the first datagram that nothing answered.
+    pub(super) fn down_for(&self, now: Instant) -> Option<Duration> {
+        let noticed = self.down_since?;
+        let since = self.waiting_since.unwrap_or(noticed);
+        Some(now.saturating_since(since))
+    }
+
     /// Whether an answer is missing for so long that a probe leaves, which is told once.
     pub(super) fn begin_doubt(&mut self, now: Instant) -> bool {
         let asked = self.waiting_since.map(|since| since + self.probe_after());
@@ -273,7 +287,9 @@ mod tests {
                 (1_725, Due::Probe),
             ]
         );
+        let down_for = liveness.down_for(at(1_800));
         let outage = liveness.on_heard(at(1_800), Wants::Nothing);
+        assert_eq!(down_for, outage);
         let since_asked = Duration::from_millis(800);
         assert_eq!(outage, Some(since_asked), "not since it was noticed");
         assert!(!liveness.is_down());

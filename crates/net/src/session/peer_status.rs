@@ -77,7 +77,7 @@ pub enum PathUse {
     Tried,
     /// It does.
     Up,
-    /// Nothing has come back on it, for so long since that was noticed.
+    /// Nothing has come back on it, for so long.
     Down(Duration),
 }
 

@@ -1,5 +1,6 @@
 //! The program on top of a machine, as the loop sees it.
 
+use super::beside::PortChange;
 use super::carrier::Carrier;
 use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId};
 use fulmar_proto::units::Instant;
@@ -93,6 +94,11 @@ pub trait Application<M: Machine> {
 
     /// A path and the carrier by which what goes there travels from now on. The driver asks until there is none.
     fn wants_carrier(&mut self) -> Option<(PathId, Carrier)> {
+        None
+    }
+
+    /// A change of the ports beside the first. The driver asks until there is none, and [`Application::work`] follows.
+    fn wants_port(&mut self) -> Option<PortChange> {
         None
     }
 

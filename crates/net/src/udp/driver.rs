@@ -14,7 +14,7 @@
 
 use super::application::{Application, DatagramOrigin, Step};
 use super::batch::Batch;
-use super::beside::PortBeside;
+use super::beside::{PortBeside, PortChange};
 use super::carrier::Carrier;
 use super::paths::{Path, PathTable, PathTableConfig};
 use super::port::{BURST_TIME, UdpPort};
@@ -139,6 +139,22 @@ impl UdpDriver {
         socket
     }
 
+    fn change_port(&mut self, change: PortChange) {
+        match change {
+            PortChange::Exchange(socket, port) => {
+                let mut beside = self.beside.iter_mut().enumerate();
+                let same = beside.find(|(index, port)| port.socket(*index) == socket);
+                if let Some((_, before)) = same {
+                    *before = *port;
+                }
+                self.paths.forget_local(|path| path.socket == socket);
+            }
+            PortChange::AddressGone(address) => {
+                (self.paths).forget_local(|path| path.local == Some(address));
+            }
+        }
+    }
+
     /// The path from a socket of the driver's to `remote`, which is made if need be and kept for ever; `None` when the
     /// table is full.
     pub fn path_from(&mut self, socket: u8, remote: SocketAddr) -> Option<PathId> {
@@ -254,6 +270,10 @@ impl UdpDriver {
         while let Some((path, carrier)) = app.wants_carrier() {
             self.paths.set_carrier(path, carrier);
         }
+        while let Some(change) = app.wants_port() {
+            made = true;
+            self.change_port(change);
+        }
         while let now = self.clock.now()
             && let Some(remote) = app.wants_path(now)
         {
@@ -276,7 +296,8 @@ impl UdpDriver {
         let slept = self.sleep(deadline, app, &mut ready);
         let came = |index: usize| ready.get(index).copied().unwrap_or_default();
         let (socket, woken) = (came(0), came(1).readable);
-        let beside = 2..2 + self.beside.len();
+        let with_descriptors = self.beside.iter().filter_map(PortBeside::descriptor);
+        let beside = 2..2 + with_descriptors.count();
         let source = came(beside.end).readable;
         let is_writable = socket.writable || beside.clone().any(|at| came(at).writable);
         let is_beside = beside.into_iter().any(|at| came(at).readable);
@@ -401,7 +422,7 @@ impl UdpDriver {
         };
         let port = (self.port.as_fd(), interest(self.port.can_send()));
         let beside: Vec<_> = (self.beside.iter())
-            .map(|port| (port.as_fd(), interest(port.can_send())))
+            .filter_map(|port| Some((port.descriptor()?, interest(port.can_send()))))
             .collect();
         let wake_up = (self.wake_up.as_fd(), Interest::Readable);
         let source = app.source().map(|source| (source, Interest::Readable));

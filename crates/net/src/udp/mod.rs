@@ -15,7 +15,7 @@ mod receiving;
 
 pub use application::{Application, DatagramOrigin, Step};
 pub use batch::{Batch, Train};
-pub use beside::PortBeside;
+pub use beside::{PortBeside, PortChange};
 pub use carrier::{Carrier, PortProtocol};
 pub use driver::{DriverError, UdpDriver};
 pub use paths::{Path, PathTable, PathTableConfig};

@@ -189,6 +189,15 @@ impl PathTable {
         }
     }
 
+    /// Lets the routes say from which address datagrams leave on the paths of which this holds, until something comes there.
+    pub fn forget_local(&mut self, is_stale: impl Fn(&Path) -> bool) {
+        for entry in self.entries.values_mut() {
+            if is_stale(&entry.path) {
+                entry.path.local = None;
+            }
+        }
+    }
+
     /// The path of a datagram for `id`, which is marked as answered.
     pub fn answer(&mut self, id: PathId) -> Option<Path> {
         let (is_unchecked, id) = id.split_checksum();

@@ -1,6 +1,7 @@
-//! The kernel's side: sockets and their options, datagrams with their addresses, the poller, our own addresses, and the
-//! thread that asks for names.
+//! The kernel's side: sockets and their options, datagrams with their addresses, the poller, the machine's interfaces and
+//! addresses, and the thread that asks for names.
 
+mod interfaces;
 pub(super) mod kernel;
 mod own_address;
 pub(super) mod packets;
@@ -8,6 +9,7 @@ mod poller;
 mod resolver;
 mod watched;
 
+pub(super) use interfaces::{InterfaceBell, NetInterface, interfaces_up};
 pub(super) use own_address::{innermost, is_own, listed, special};
 pub(super) use packets::{Here, MESSAGE_MAX, Received};
 pub(super) use poller::{Came, Poller, Token};

@@ -74,11 +74,13 @@ pub(in crate::gateway) fn listed() -> Vec<IpAddr> {
         return Vec::new();
     };
     let addresses = interfaces.filter_map(|interface| interface.address);
-    let ip = |address: nix::sys::socket::SockaddrStorage| {
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
-    };
-    addresses.filter_map(ip).collect()
+    addresses.filter_map(|address| ip_of(&address)).collect()
+}
+
+/// The IP address in a socket address, if it has one.
+pub(super) fn ip_of(address: &nix::sys::socket::SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
 }
 
 /// Whether `ip` is one of this machine's addresses now. The kernel is asked each time, for addresses come and go.

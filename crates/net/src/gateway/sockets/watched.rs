@@ -13,6 +13,8 @@ pub(in crate::gateway) enum Target {
     Association(Token),
     Flow(FlowId),
     Keeper,
+    /// The kernel's word of changes at interfaces.
+    Interfaces,
     /// The device of the tunnel in this place.
     Tunnel(usize),
 }

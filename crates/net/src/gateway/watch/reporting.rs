@@ -115,6 +115,7 @@ impl Seen<'_> {
             rate: settings
                 .and_then(|peer| Some(RateReport::of(endpoint.path_rate(path)?, peer.rate))),
             paths: self.paths(index),
+            waiting_paths: self.peers.ports.waiting(index),
             outward: state.map_or_else(Default::default, |s| s.outward.into()),
             inward: state.map_or_else(Default::default, |s| s.inward.into()),
             damage: state.and_then(|s| s.damage).map(Into::into),

@@ -3,7 +3,7 @@
 
 pub use super::losses::{CauseFigures, LossFigures};
 use crate::gateway::peers::Decision;
-pub use crate::gateway::peers::{OutageReport, RateReport, RepairReport};
+pub use crate::gateway::peers::{OutageReport, RateReport, RepairReport, WaitingPath};
 pub use crate::gateway::tunnels::TunnelReport;
 use crate::session::{DamageCounts, DamageStatus, Passage, PathStatus, PathUse};
 use fulmar_proto::damage::LengthBelief;
@@ -44,6 +44,8 @@ pub struct PeerReport {
     pub rate: Option<RateReport>,
     /// The paths to it, if there are several.
     pub paths: Vec<PathFigures>,
+    /// The further paths to it that wait for a device or an address here.
+    pub waiting_paths: Vec<WaitingPath>,
     /// Datagrams from here to it, as it told.
     pub outward: DirectionStatus,
     /// Datagrams from it to here.
@@ -77,7 +79,7 @@ pub struct PathFigures {
     pub cost: u8,
     /// Whether it carries data: `up`, `down`, or `tried` until a probe was answered on it.
     pub state: &'static str,
-    /// The seconds since it was found down.
+    /// The seconds for which it has been down.
     pub down_seconds: Option<f64>,
     /// The smoothed round trip on it.
     pub rtt_seconds: Option<f64>,

@@ -6,7 +6,7 @@ use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
 use super::status::REMOVED;
 use super::status::{
-    DamageFigures, FlowStatus, LengthFigures, PathFigures, PeerReport, TunnelReport,
+    DamageFigures, FlowStatus, LengthFigures, PathFigures, PeerReport, TunnelReport, WaitingPath,
 };
 use crate::gateway::peers::Decision;
 use serde::Serialize;
@@ -396,6 +396,7 @@ fn says(peer: &PeerReport) -> String {
         }
     }
     text.push_str(&paths_in_words(&peer.paths));
+    text.push_str(&waits_in_words(&peer.waiting_paths));
     if let Some(damage) = peer.damage.as_ref().filter(|_| peer.carrier != "udp") {
         text.push_str(&damage_in_words(damage));
     }
@@ -412,6 +413,17 @@ fn paths_in_words(paths: &[PathFigures]) -> String {
     }
     let each: Vec<String> = paths.iter().map(path_in_words).collect();
     format!(" Paths: {}.", each.join("; "))
+}
+
+/// A sentence on each path to a peer that waits.
+fn waits_in_words(waiting: &[WaitingPath]) -> String {
+    let mut text = String::new();
+    for WaitingPath { path, why } in waiting {
+        for word in [" The path ", path, " waits: ", why, "."] {
+            text.push_str(word);
+        }
+    }
+    text
 }
 
 /// A path in words: whether it carries data, at which rate, with which round trip and loss.

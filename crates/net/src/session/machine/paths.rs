@@ -24,6 +24,13 @@ impl<M: Carried> Session<M> {
         }
     }
 
+    /// Probes a further path at once: something was wrong with the way out, and it no longer is. Drain afterwards.
+    pub fn try_path(&mut self, now: Instant, peer: PeerIndex, path: PathId) {
+        if let Some(state) = self.peer_mut(peer) {
+            state.further.try_again(now, path);
+        }
+    }
+
     /// The paths to a peer, if there are several, by their places.
     pub fn path_statuses(&self, peer: PeerIndex) -> Vec<PathStatus> {
         let Some(state) = self.peer(peer).filter(|state| !state.further.is_empty()) else {
@@ -34,9 +41,9 @@ impl<M: Carried> Session<M> {
                 place: place.bits(),
                 cost,
                 inner: peer.inner_path_in(place),
-                use_now: match liveness.down_since() {
+                use_now: match liveness.down_for(self.now) {
                     _ if is_tried => PathUse::Tried,
-                    Some(since) => PathUse::Down(self.now.saturating_since(since)),
+                    Some(down) => PathUse::Down(down),
                     None => PathUse::Up,
                 },
                 rtt: liveness.rtt(),
