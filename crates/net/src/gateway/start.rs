@@ -181,13 +181,18 @@ fn early(rule: Rule, has_keeper: bool) -> Result<(Rule, Option<Entry>), GatewayE
     }
 }
 
-/// The addresses of the entries that take the TCP of tunnels, with the tunnels' places.
-fn diverted(entries: &[(Rule, Option<Entry>)]) -> Vec<(usize, SocketAddr)> {
-    let all = entries.iter().filter_map(|(rule, entry)| {
-        let local = entry.as_ref()?.local().ok()?;
-        Some((rule.tunnel()?, local))
-    });
-    all.collect()
+/// Waits for the devices of tunnels, and for the kernel's word of changes at interfaces.
+fn watch_devices(now: Instant, running: &mut Running, link: &mut Link) -> Result<(), GatewayError> {
+    let floor = &mut running.ground.floor(now, link);
+    let watched = running.tunnels.watch(floor);
+    watched.map_err(system("watching the devices of tunnels"))?;
+    if let Some(bell) = running.peers.ports.bell() {
+        let sockets = &mut running.ground.sockets;
+        let token = sockets.token(Target::Interfaces);
+        let watched = sockets.poller.watch_level(bell, token);
+        watched.map_err(system("watching the interfaces"))?;
+    }
+    Ok(())
 }
 
 impl Gateway {
@@ -269,15 +274,7 @@ impl Gateway {
             });
             open.collect::<Result<_, _>>()?
         };
-        let floor = &mut running.ground.floor(clock.now(), &mut link);
-        let watched = running.tunnels.watch(floor);
-        watched.map_err(system("watching the devices of tunnels"))?;
-        if let Some(bell) = running.peers.ports.bell() {
-            let sockets = &mut running.ground.sockets;
-            let token = sockets.token(Target::Interfaces);
-            let watched = sockets.poller.watch_level(bell, token);
-            watched.map_err(system("watching the interfaces"))?;
-        }
+        watch_devices(clock.now(), &mut running, &mut link)?;
         running.watch = Watch::begin(clock, &running.ground.config, &mut link, carrier)?;
         if running.watch.has_trace() {
             running.traffic.newsbox.want();

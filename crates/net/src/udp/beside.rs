@@ -121,7 +121,7 @@ impl PortBeside {
 #[derive(Debug)]
 pub enum PortChange {
     /// The socket of this number gives way to another one, or to none.
-    Exchange(u8, PortBeside),
+    Exchange(u8, Box<PortBeside>),
     /// This machine has lost an address: what left from there leaves from where the routes say.
     AddressGone(IpAddr),
 }

@@ -145,7 +145,7 @@ impl UdpDriver {
                 let mut beside = self.beside.iter_mut().enumerate();
                 let same = beside.find(|(index, port)| port.socket(*index) == socket);
                 if let Some((_, before)) = same {
-                    *before = port;
+                    *before = *port;
                 }
                 self.paths.forget_local(|path| path.socket == socket);
             }

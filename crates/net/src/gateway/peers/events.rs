@@ -1,7 +1,8 @@
 //! The session's events about peers: what they decide is remembered, and each is a line of the log.
 
 use super::decisions;
-use super::known::{Peers, index_of};
+use super::index::index_of;
+use super::known::Peers;
 use super::rate::RateReport;
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;

@@ -3,21 +3,16 @@
 use super::carrier_changes::CarrierChanges;
 use super::decisions::Decisions;
 use super::found_peers::FoundPeers;
+use super::index::index_of;
 use super::kept_rates::KeptRates;
 use super::outages::Outages;
 use super::path_ports::PathPorts;
 use super::peer_names::PeerNames;
 use super::repairs::Repairs;
 use crate::gateway::config::GatewayConfig;
-use crate::session::PeerIndex;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Instant;
 use std::net::SocketAddr;
-
-/// The number by which the session knows the peer in this place of the configuration.
-pub(in crate::gateway) fn index_of(peer: usize) -> PeerIndex {
-    PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX))
-}
 
 /// The peers: where they are looked for, and what befell them.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The sockets of further paths, which follow their devices: a path whose device or address is missing waits for it.
 
-use super::known::index_of;
+use super::index::index_of;
 use crate::gateway::Link;
 use crate::gateway::config::{GatewayConfig, PathSettings};
 use crate::gateway::sockets::{InterfaceBell, NetInterface, interfaces_up};
@@ -267,7 +267,7 @@ impl PathPorts {
         for (place, port) in self.ports.iter_mut().enumerate() {
             let was = port.at.clone();
             if let Some(beside) = port.follow(&up) {
-                let change = PortChange::Exchange(port.socket, beside);
+                let change = PortChange::Exchange(port.socket, Box::new(beside));
                 self.changes.push_back(change);
             }
             match &port.at {

@@ -33,20 +33,19 @@ pub(in crate::gateway) fn interfaces_up() -> Vec<NetInterface> {
             continue;
         }
         let known = (found.iter()).position(|one| one.name == entry.interface_name);
-        let place = match known {
-            Some(place) => place,
-            None => {
-                // It may be gone since it was listed.
-                let Ok(index) = nix::net::if_::if_nametoindex(entry.interface_name.as_str()) else {
-                    continue;
-                };
-                found.push(NetInterface {
-                    name: entry.interface_name,
-                    index,
-                    addresses: BTreeSet::new(),
-                });
-                found.len() - 1
-            }
+        let place = if let Some(place) = known {
+            place
+        } else {
+            // It may be gone since it was listed.
+            let Ok(index) = nix::net::if_::if_nametoindex(entry.interface_name.as_str()) else {
+                continue;
+            };
+            found.push(NetInterface {
+                name: entry.interface_name,
+                index,
+                addresses: BTreeSet::new(),
+            });
+            found.len() - 1
         };
         let address = entry.address.as_ref().and_then(super::own_address::ip_of);
         if let Some((one, address)) = found.get_mut(place).zip(address) {

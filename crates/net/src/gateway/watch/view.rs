@@ -417,9 +417,13 @@ fn paths_in_words(paths: &[PathFigures]) -> String {
 
 /// A sentence on each path to a peer that waits.
 fn waits_in_words(waiting: &[WaitingPath]) -> String {
-    let each = waiting.iter();
-    each.map(|one| format!(" The path {} waits: {}.", one.path, one.why))
-        .collect()
+    let mut text = String::new();
+    for WaitingPath { path, why } in waiting {
+        for word in [" The path ", path, " waits: ", why, "."] {
+            text.push_str(word);
+        }
+    }
+    text
 }
 
 /// A path in words: whether it carries data, at which rate, with which round trip and loss.
