@@ -37,11 +37,11 @@ fn refused(reason: impl Display) -> PyErr {
     clippy::needless_pass_by_value,
     reason = "the binding makes values of Python's"
 )]
-pub(crate) fn encode_block<'py>(
-    py: Python<'py>,
+pub(crate) fn encode_block(
+    py: Python<'_>,
     sources: Vec<PyBackedBytes>,
     repairs: u8,
-) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+) -> PyResult<Vec<Bound<'_, PyBytes>>> {
     let sources: Vec<&[u8]> = sources.iter().map(AsRef::as_ref).collect();
     let symbols = (0..repairs).map(|index| {
         let mut symbol = Vec::new();
@@ -54,11 +54,11 @@ pub(crate) fn encode_block<'py>(
 /// All sources of a block of `k`, out of any k of its units. A unit has its number in the block: sources below `k`,
 /// repair symbols from `k` on.
 #[pyfunction]
-pub(crate) fn decode_block<'py>(
-    py: Python<'py>,
+pub(crate) fn decode_block(
+    py: Python<'_>,
     k: u8,
     units: Vec<(u8, PyBackedBytes)>,
-) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+) -> PyResult<Vec<Bound<'_, PyBytes>>> {
     let sources =
         NonZeroU8::new(k).ok_or_else(|| refused("a block has 1 to 255 sources, not 0"))?;
     let mut decoder = BlockDecoder::new(sources);
@@ -121,12 +121,12 @@ fn strength(words: u16) -> PyResult<FecStrength> {
     clippy::needless_pass_by_value,
     reason = "the binding makes values of Python's"
 )]
-pub(crate) fn encode_window<'py>(
-    py: Python<'py>,
+pub(crate) fn encode_window(
+    py: Python<'_>,
     sources: Vec<PyBackedBytes>,
     key: u16,
     threshold: u8,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'_, PyBytes>> {
     let sources: Vec<&[u8]> = sources.iter().map(AsRef::as_ref).collect();
     let mut symbol = Vec::new();
     WindowEncoder::new()
@@ -174,21 +174,20 @@ impl NativeWindow {
         given(py, self.decoder.add_source(ordinal, payload))
     }
 
-    /// Takes a repair symbol over `count` sources from `first` on; what it determines.
+    /// Takes a repair symbol; what it determines. `span` is the first source and their number, `coefficients` are key
+    /// and density.
     fn add_repair<'py>(
         &mut self,
         py: Python<'py>,
-        first: u64,
-        count: u16,
-        key: u16,
-        threshold: u8,
+        span: (u64, u16),
+        coefficients: (u16, u8),
         symbol: &[u8],
     ) -> PyResult<Payloads<'py>> {
         let span = RepairSpan {
-            first,
-            count,
-            key,
-            density: density(threshold)?,
+            first: span.0,
+            count: span.1,
+            key: coefficients.0,
+            density: density(coefficients.1)?,
         };
         given(py, self.decoder.add_repair(span, symbol))
     }

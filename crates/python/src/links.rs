@@ -95,15 +95,13 @@ impl Wishes {
     }
 }
 
-/// The model behind a recording, as the record of `fulmar fit --json`, and the place where a capture was cut off.
+/// The model behind a recording, as the record of `fulmar fit --json`, and the place where a capture was cut off. Of a
+/// capture, port, protocol (AeroTP, or RTP) and source say which flow is meant.
 #[pyfunction]
-#[pyo3(signature = (path, port, is_aerotp, ssrc, wrap, window))]
 pub(crate) fn fit(
     py: Python<'_>,
     path: PathBuf,
-    port: Option<u16>,
-    is_aerotp: bool,
-    ssrc: Option<u32>,
+    captured: Option<(u16, bool, Option<u32>)>,
     wrap: Option<u32>,
     window: u32,
 ) -> PyResult<(String, Option<String>)> {
@@ -119,14 +117,14 @@ pub(crate) fn fit(
     let file =
         file.map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string(), path)))?;
     let options = FittingOptions {
-        capture: port.map(|port| CaptureOptions {
+        capture: captured.map(|(port, is_aerotp, source)| CaptureOptions {
             port,
             protocol: if is_aerotp {
                 CapturedProtocol::Aerotp
             } else {
                 CapturedProtocol::Rtp
             },
-            source: ssrc,
+            source,
             window,
         }),
         sequence: SequenceOptions { bits: wrap, window },

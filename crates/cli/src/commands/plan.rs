@@ -176,7 +176,7 @@ fn text(
     )?;
     match question.loss {
         LossOnLink::OfBits(rate) => {
-            writeln!(text, "bit error rate {:e}", four_digits(rate.value()))?
+            writeln!(text, "bit error rate {:e}", four_digits(rate.value()))?;
         }
         LossOnLink::OfPackets(rate) => {
             let percent = four_digits(rate.value() * 100.0);

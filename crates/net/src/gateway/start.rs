@@ -195,6 +195,15 @@ fn watch_devices(now: Instant, running: &mut Running, link: &mut Link) -> Result
     Ok(())
 }
 
+/// The addresses of the entries that take the TCP of tunnels, with the tunnels' places.
+fn diverted(entries: &[(Rule, Option<Entry>)]) -> Vec<(usize, SocketAddr)> {
+    let all = entries.iter().filter_map(|(rule, entry)| {
+        let local = entry.as_ref()?.local().ok()?;
+        Some((rule.tunnel()?, local))
+    });
+    all.collect()
+}
+
 impl Gateway {
     /// Takes the ports and starts the helping threads.
     ///

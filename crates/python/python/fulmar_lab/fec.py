@@ -123,7 +123,7 @@ class WindowDecoder:
             FecError: It spans no source or more than the window has, has no length of such a symbol, or contradicts
                 what came before.
         """
-        return dict(self._window.add_repair(first, count, key, density, symbol))
+        return dict(self._window.add_repair((first, count), (key, density), symbol))
 
     def forget_before(self, ordinal: int) -> None:
         """Frees the sources before ``ordinal``."""

@@ -157,7 +157,8 @@ def fit(
     """
     if protocol not in ("rtp", "aerotp"):
         raise ValueError(f"protocol={protocol!r}: rtp or aerotp")
-    text, cut = _native.fit(fspath(recording), port, protocol == "aerotp", ssrc, wrap, window)
+    captured = None if port is None else (port, protocol == "aerotp", ssrc)
+    text, cut = _native.fit(fspath(recording), captured, wrap, window)
     if cut is not None:
         warnings.warn(f"{recording}: {cut}; a later packet is missing, not lost", stacklevel=2)
     record = json.loads(text)
