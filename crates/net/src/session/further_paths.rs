@@ -465,7 +465,7 @@ mod tests {
         for millis in 0..2_000 {
             path.wants_probe(NOW + Duration::from_millis(millis));
         }
-        let at = NOW + Duration::from_millis(2_000);
+        let at = NOW + Duration::from_secs(2);
         assert!(!path.wants_probe(at), "the next pause has begun");
         paths.try_again(at, PathId(8));
         let path = paths.get_mut(place).expect("it was named");
