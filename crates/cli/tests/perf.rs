@@ -86,9 +86,11 @@ fn with_repair_nothing_is_missing_and_the_repair_is_counted() {
             let causes = losses["causes"].as_object().expect("by their names");
             let shares = causes.values().map(|cause| number(cause, "ratio"));
             assert!((shares.sum::<f64>() - 1.0).abs() < 1e-6, "{record}");
-            // Packets of one length do not show whether wrong bits lost them, and it says so.
-            let either = ["bit-errors", "random"].map(|cause| number(&causes[cause], "high_ratio"));
-            assert!(either.iter().all(|high| *high > 0.5), "{record}");
+            // Packets of nearly one length hardly show whether wrong bits lost them, and it says so.
+            for cause in ["bit-errors", "random"].map(|name| &causes[name]) {
+                let width = number(cause, "high_ratio") - number(cause, "low_ratio");
+                assert!(width > 0.3, "{record}");
+            }
         }
     }
 }

@@ -97,6 +97,8 @@ pub(super) struct ArrivalMaps {
     before: ToldOfKeys,
     every: Duration,
     due: Option<Instant>,
+    /// The peer's index of the keys in use when its last map of such came.
+    told_of: Option<u32>,
 }
 
 impl ArrivalMaps {
@@ -146,6 +148,15 @@ impl ArrivalMaps {
         self.due.is_some_and(|at| at <= now)
     }
 
+    /// Whether a map that came of the peer's keys `remote` is the last word on them: they are out of use, and the peer has told
+    /// of those in use. A map that it sent before it saw these says nothing of what was still under way.
+    pub(super) fn is_final(&mut self, remote: u32, is_in_use: bool) -> bool {
+        if is_in_use {
+            self.told_of = Some(remote);
+        }
+        self.told_of.is_some_and(|told| told != remote)
+    }
+
     /// Our index of the keys before, if a map of what came under them is due, too.
     pub(super) fn take_before(&mut self) -> Option<u32> {
         self.before.left = self.before.left.checked_sub(1)?;
@@ -176,16 +187,32 @@ impl ArrivalMaps {
 }
 
 impl<'a> ArrivedCounters<'a> {
-    /// The same by the numbers of what left under those keys, which are in use or not; `None` if it is about what never left.
-    pub(super) fn numbered(&self, numbered: Numbered, is_in_use: bool) -> Option<ArrivalMap<'a>> {
+    /// The same by the numbers of what left under those keys; `None` if it is about what never left. A final map also settles
+    /// what left behind its newest number.
+    pub(super) fn numbered(&self, numbered: Numbered, is_final: bool) -> Option<ArrivalMap<'a>> {
         let newest = numbered.number(u64::from(self.largest))?;
         let (first, end) = numbered.range();
         Some(ArrivalMap {
             first,
-            end: if is_in_use { newest + 1 } else { end },
-            is_final: !is_in_use,
+            end: if is_final { end } else { newest + 1 },
+            is_final,
             newest,
             bits: self.bits,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_is_the_last_word_on_keys_once_the_peer_has_told_of_those_that_followed() {
+        let mut maps = ArrivalMaps::default();
+        assert!(!maps.is_final(7, true));
+        // New keys are in use here; the peer sent this before it saw any of them, and much is under way.
+        assert!(!maps.is_final(7, false));
+        assert!(!maps.is_final(9, true));
+        assert!(maps.is_final(7, false));
     }
 }

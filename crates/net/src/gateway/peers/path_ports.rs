@@ -210,7 +210,8 @@ impl PathPorts {
         Self {
             ports,
             bell: bell.ok(),
-            addresses: addresses(&interfaces_up()),
+            // What cannot be listed yet is not taken for gone later.
+            addresses: addresses(&interfaces_up().unwrap_or_default()),
             // Something may have changed before the bell was there.
             next_look: Some(Instant::START),
             ..Self::default()
@@ -259,8 +260,20 @@ impl PathPorts {
         if self.next_look.is_none_or(|at| now < at) {
             return;
         }
-        let up = interfaces_up();
         self.last_look = Some(now);
+        self.follow(now, interfaces_up(), config);
+    }
+
+    /// Follows the interfaces that are up. Where the kernel does not tell which, all stays as it is until the next look.
+    fn follow(&mut self, now: Instant, up: io::Result<Vec<NetInterface>>, config: &GatewayConfig) {
+        let up = match up {
+            Ok(up) => up,
+            Err(error) => {
+                tracing::warn!(event = "interfaces_unlisted", %error);
+                self.next_look = Some(now + LOOK_AGAIN);
+                return;
+            }
+        };
         let had = core::mem::replace(&mut self.addresses, addresses(&up));
         let gone = had.difference(&self.addresses).copied();
         (self.changes).extend(gone.map(PortChange::AddressGone));

@@ -22,11 +22,12 @@ pub(in crate::gateway) struct NetInterface {
     pub(in crate::gateway) addresses: BTreeSet<IpAddr>,
 }
 
-/// The interfaces that are up now. None if the kernel does not tell.
-pub(in crate::gateway) fn interfaces_up() -> Vec<NetInterface> {
-    let Ok(entries) = nix::ifaddrs::getifaddrs() else {
-        return Vec::new();
-    };
+/// The interfaces that are up now.
+///
+/// # Errors
+/// The kernel does not tell, for want of descriptors or of memory for instance.
+pub(in crate::gateway) fn interfaces_up() -> io::Result<Vec<NetInterface>> {
+    let entries = nix::ifaddrs::getifaddrs()?;
     let mut found: Vec<NetInterface> = Vec::new();
     for entry in entries {
         if !entry.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP) {
@@ -36,9 +37,11 @@ pub(in crate::gateway) fn interfaces_up() -> Vec<NetInterface> {
         let place = if let Some(place) = known {
             place
         } else {
-            // It may be gone since it was listed.
-            let Ok(index) = nix::net::if_::if_nametoindex(entry.interface_name.as_str()) else {
-                continue;
+            let index = match nix::net::if_::if_nametoindex(entry.interface_name.as_str()) {
+                Ok(index) => index,
+                // It is gone since it was listed.
+                Err(nix::errno::Errno::ENODEV | nix::errno::Errno::ENXIO) => continue,
+                Err(error) => return Err(error.into()),
             };
             found.push(NetInterface {
                 name: entry.interface_name,
@@ -52,7 +55,7 @@ pub(in crate::gateway) fn interfaces_up() -> Vec<NetInterface> {
             one.addresses.insert(address);
         }
     }
-    found
+    Ok(found)
 }
 
 /// A socket that is readable once interfaces or their addresses have changed. The messages are not read: what they tell is
@@ -96,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_loopback_interface_is_listed_with_its_number_and_address() {
-        let up = interfaces_up();
+        let up = interfaces_up().expect("the kernel tells");
         let lo = up.iter().find(|one| one.name == "lo").expect("it is up");
         assert_eq!(lo.index, 1);
         assert!(lo.addresses.contains(&IpAddr::from([127, 0, 0, 1])));
@@ -105,6 +108,7 @@ mod tests {
     #[test]
     fn nothing_rings_while_nothing_changes() {
         let bell = InterfaceBell::open().expect("everybody may listen");
-        bell.silence();
+        let told = recv(&bell.0, &mut [0_u8; 16], RecvFlags::empty());
+        assert_eq!(told.err(), Some(rustix::io::Errno::AGAIN));
     }
 }

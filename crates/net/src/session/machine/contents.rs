@@ -252,7 +252,8 @@ impl<M: Carried> Session<M> {
                 let is_ours = map.slot == PathSlot::FIRST && state.path_acks.ways().mapped;
                 let keys = state.keys.sealed_under(map.keys).filter(|_| is_ours);
                 let map = keys.and_then(|(keys, is_in_use)| {
-                    map.numbered(keys.numbered(PathSlot::FIRST)?, is_in_use)
+                    let is_final = state.maps.is_final(map.keys, is_in_use);
+                    map.numbered(keys.numbered(PathSlot::FIRST)?, is_final)
                 });
                 if let Some(map) = map {
                     self.inner.on_arrival_map(now, path, map);

@@ -7,8 +7,9 @@ use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::TpduSeq;
 use std::collections::VecDeque;
 
-/// The most datagrams that are remembered: 160 ms of full packets at 1 gbit.
-const LEFT_MAX: usize = 16_384;
+/// The most datagrams that are remembered: 790 ms of full packets at 1 gbit. What left longer ago than a map takes to come is told
+/// by nobody.
+const LEFT_MAX: usize = 65_536;
 /// The longest time for which one is remembered: its TPDU is held for lost by then, and a map tells of it, unless an outage lasts longer.
 const KEPT: Duration = Duration::from_secs(10);
 
@@ -235,32 +236,32 @@ mod tests {
         let at = |millis| Instant::START + Duration::from_millis(millis);
         let wire = ByteCount(1_500);
         let tpdu = |n| Some((ConnectionId(1), TpduSeq(n)));
-        for n in 0..20_000_u32 {
+        for n in 0..70_000_u32 {
             log.on_left(at(0), 2 * u64::from(n), wire, tpdu(n));
         }
         assert_eq!(log.left.len(), LEFT_MAX);
         assert_eq!(log.take(0), None, "too many left since");
-        assert_eq!(log.take(39_997), None, "no such number");
-        assert_eq!(log.take(40_000), None, "it has not left yet");
-        assert_eq!(log.take(39_998).and_then(|left| left.tpdu), tpdu(19_999));
-        assert_eq!(log.take(39_998), None, "told twice");
-        assert_eq!(log.mend(39_998), None, "it is sent again");
+        assert_eq!(log.take(139_997), None, "no such number");
+        assert_eq!(log.take(140_000), None, "it has not left yet");
+        assert_eq!(log.take(139_998).and_then(|left| left.tpdu), tpdu(69_999));
+        assert_eq!(log.take(139_998), None, "told twice");
+        assert_eq!(log.mend(139_998), None, "it is sent again");
         for is_first in [true, false] {
-            let mending = log.mend(39_996);
+            let mending = log.mend(139_996);
             assert_eq!(
                 mending.map(|(left, first)| (left.tpdu, first)),
-                Some((tpdu(19_998), is_first))
+                Some((tpdu(69_998), is_first))
             );
         }
-        assert!(log.take(39_996).is_some_and(|left| left.is_mending));
-        log.on_left(at(10_001), 40_000, wire, None);
+        assert!(log.take(139_996).is_some_and(|left| left.is_mending));
+        log.on_left(at(10_001), 140_000, wire, None);
         assert_eq!(log.left.len(), 1, "the others are old");
         assert!(
             log.left.capacity() <= 2 * KEPT_EMPTY,
             "{}",
             log.left.capacity()
         );
-        log.on_left(at(10_001), 39_000, wire, None);
+        log.on_left(at(10_001), 139_000, wire, None);
         assert_eq!(log.left.len(), 1, "numbers rise");
     }
 }

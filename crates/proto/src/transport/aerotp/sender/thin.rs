@@ -41,8 +41,6 @@ const BLOCKED_MAX: u32 = 64;
 pub(super) const IN_FLIGHT_MAX: usize = 32;
 /// The octets of copies that may be saved up.
 const CREDIT_MAX: u64 = 16 * 1_500;
-/// The same where repetitions are paid as well: chance makes more of them than of copies.
-const CREDIT_WITH_REPETITIONS_MAX: u64 = 64 * 1_500;
 /// The part of a round trip by which an answer may be late in any case, and by which slack grows.
 const SLACK_PART: u32 = 32;
 /// The most slack.
@@ -242,13 +240,9 @@ impl Thin {
     /// Notes that a repetition of `len` octets left. Where late messages are given up the overhead counts from the data alone, so
     /// repetitions are paid for like their copies, as far as there is anything to pay with.
     fn on_repeated(&mut self, len: usize) {
-        if self.pays_repetitions() {
+        if self.allowed.goal().is_some_and(|goal| goal.takes_back()) {
             self.credit = self.credit.saturating_sub(len as u64 * 100);
         }
-    }
-
-    fn pays_repetitions(&self) -> bool {
-        self.allowed.goal().is_some_and(|goal| goal.takes_back())
     }
 
     /// The symbols that go ahead behind a message of `len` octets. They are paid for.
@@ -265,12 +259,7 @@ impl Thin {
             self.waited = (self.waited * (GAP_MEMORY - 1) + waited) / GAP_MEMORY;
         }
         let earned = len as u64 * u64::from(self.allowed.overhead_percent);
-        let most = if self.pays_repetitions() {
-            CREDIT_WITH_REPETITIONS_MAX
-        } else {
-            CREDIT_MAX
-        };
-        self.credit = (self.credit + earned).min(most * 100);
+        self.credit = (self.credit + earned).min(CREDIT_MAX * 100);
         if let Some(last_at) = self.last_at.replace(now) {
             let gap = now.saturating_since(last_at);
             let past = self.gap.map(|past| past * (GAP_MEMORY - 1) + gap);
