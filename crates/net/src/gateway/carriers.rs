@@ -2,7 +2,7 @@
 
 use super::config::{CarrierChoice, GatewayConfig, PeerSettings};
 use super::error::GatewayError;
-use super::link::known_address;
+use super::link::{known_address, system};
 use super::peers::{PathPort, PathPorts, usable};
 use super::sockets::interfaces_up;
 use crate::ethernet::{EthernetPort, Neighbour, device_index};
@@ -99,7 +99,7 @@ pub(super) fn open_paths(
 ) -> Result<(Vec<OpenedPath>, PathPorts), GatewayError> {
     let mut opened = Vec::new();
     let mut ports = Vec::new();
-    let up = interfaces_up();
+    let up = interfaces_up().map_err(system("listing the network interfaces"))?;
     for (index, peer) in config.peers.iter().enumerate() {
         for path in &peer.paths {
             let refused = |source| GatewayError::Path {
