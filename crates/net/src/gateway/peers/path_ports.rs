@@ -406,4 +406,34 @@ mod tests {
         assert!(matches!(follow(&mut port, &[]), Some(PortBeside::Absent)));
         assert!(port.follow(&[]).is_none());
     }
+
+    #[test]
+    fn where_the_kernel_does_not_list_its_interfaces_nothing_is_taken_for_gone() {
+        let text = "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n\
+                    [egress]\nallow = [\"10.0.0.1:80\"]\n";
+        let config = GatewayConfig::read("a.toml", text).expect("sound");
+        let remote: SocketAddr = ([127, 0, 0, 2], 4914).into();
+        let lo = NetInterface {
+            addresses: BTreeSet::from([IpAddr::from([127, 0, 0, 1])]),
+            ..interface("lo", 1, &[])
+        };
+        let up = vec![lo];
+        let made = |_| (1, Some(PathId(3)));
+        let port = PathPort::open((0, &path(Some("lo"), None)), remote, &up, made);
+        let mut ports = PathPorts {
+            ports: vec![port.expect("it opens")],
+            addresses: addresses(&up),
+            ..PathPorts::default()
+        };
+        let now = Instant::START;
+        ports.follow(
+            now,
+            Err(io::Error::from(io::ErrorKind::OutOfMemory)),
+            &config,
+        );
+        assert_eq!(ports.next_change().map(|_| ()), None);
+        assert_eq!(ports.next_look(), Some(now + LOOK_AGAIN));
+        ports.follow(now, Ok(Vec::new()), &config);
+        assert!(ports.next_change().is_some(), "now it is gone");
+    }
 }
