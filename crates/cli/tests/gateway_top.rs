@@ -7,7 +7,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 
 /// A link on which nothing is lost.
 const CALM: &str = "--rate 50mbit --delay 1ms";
@@ -179,6 +181,64 @@ fn top_scrolls_by_keys_ends_with_q_and_puts_the_screen_back() {
     let (shown, code) = pressed(&pair.metrics.to_string(), &["\x1b[B", "g", "q"]);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("\x1b[?1049l"), "{shown:?}");
+}
+
+#[test]
+fn top_in_the_background_goes_on_and_leaves_the_terminal_alone() {
+    let pair = Pair::start(CALM, &forward(nobody()));
+    // Somebody who answers as the gateway does, and counts.
+    let view = pair.page("/view");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = listener.local_addr().expect("it is bound");
+    let (asked, looks) = channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut octet = [0];
+                stream.read_exact(&mut octet).expect("a request");
+                request.push(octet[0]);
+            }
+            stream.write_all(view.as_bytes()).expect("it reads");
+            // The test may have ended.
+            let _sent = asked.send(());
+        }
+    });
+    let binary = assert_cmd::cargo::cargo_bin!("fulmar").display();
+    let line =
+        format!("set -m; {binary} top {url} --interval 20ms & echo pid=$!=; read key; kill -9 $!");
+    let mut script = Command::new("script")
+        .args(["-q", "-c", &line, "/dev/null"])
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script(1) is part of every Debian");
+    let mut keyboard = script.stdin.take().expect("it is piped");
+    let mut screen = script.stdout.take().expect("it is piped");
+    let mut shown = String::new();
+    while shown.matches('=').count() < 2 {
+        let mut buffer = [0; 8_192];
+        let len = screen.read(&mut buffer).expect("it is open");
+        assert!(len > 0, "{shown}");
+        shown.push_str(&String::from_utf8_lossy(&buffer[..len]));
+    }
+    let pid = shown.split('=').nth(1).expect("a number").to_owned();
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+        stat.contains(") T ")
+    };
+    let mut count = 0;
+    until("three looks", || {
+        count += looks.try_iter().count();
+        assert!(!is_stopped(), "after {count} looks");
+        count > 3
+    });
+    keyboard.write_all(b"\n").expect("it reads");
+    screen.read_to_string(&mut shown).expect("text");
+    script.wait().expect("it ends");
+    assert!(!shown.contains('\x1b'), "{shown:?}");
 }
 
 #[test]

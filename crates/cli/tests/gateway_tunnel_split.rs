@@ -12,6 +12,7 @@ use std::io::Read;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::Duration;
 
 const LINK: &str = "--rate 10mbit --delay 5ms --loss 20% --seed 22";
 
@@ -112,4 +113,57 @@ fn a_client_that_was_not_diverted_is_turned_away() {
     ground.signal(Signal::INT);
     let (_, log) = ground.end();
     assert!(log.contains("\"reason\":\"not_diverted\""), "{log}");
+}
+
+/// The capabilities of a process that it has, and those that it could have (proc(5): `status`).
+fn capabilities(id: u32) -> [u64; 2] {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    ["CapPrm:", "CapBnd:"].map(|name| {
+        let set = status.lines().find_map(|line| line.strip_prefix(name));
+        u64::from_str_radix(set.expect("its line").trim(), 16).expect("a set")
+    })
+}
+
+#[test]
+fn who_holds_the_rules_may_change_the_network_and_nothing_else() {
+    if !ready(&["nft", "ping"]) {
+        return;
+    }
+    let pair = Pair::start_with(LINK, split);
+    let shells = pair.running[0].children("-c");
+    assert_eq!(shells.len(), 1, "{shells:?}");
+    let below = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", shells[0]));
+    let below = below.expect("it runs");
+    let mut holders: Vec<u32> = below.split_whitespace().flat_map(str::parse).collect();
+    holders.extend(shells);
+    assert!(holders.len() > 1, "{holders:?}");
+    for holder in holders {
+        // CAP_NET_ADMIN is the twelfth.
+        assert_eq!(capabilities(holder), [1 << 12; 2]);
+    }
+}
+
+#[test]
+fn a_connection_that_would_go_back_into_the_tunnel_is_neither_made_nor_split_again() {
+    if !ready(&["nft", "ping"]) {
+        return;
+    }
+    let wide =
+        |host, text| split(host, text).replace("\"10.90.0.2:7\"", "\"10.90.0.0/24:1-65535\"");
+    let pair = Pair::start_with("--rate 10mbit --delay 5ms", wide);
+    // An address of the tunnel's network that nobody has.
+    let nobody = SocketAddr::from(([10, 90, 0, 9], 7));
+    // Each gateway's kernel would send to it through the tunnel, for ever.
+    let mut stream =
+        (pair.rig.ground).within(|| TcpStream::connect(nobody).expect("it is diverted"));
+    let outcome = stream.read(&mut [0]);
+    assert!(outcome.is_err(), "{outcome:?}: a reset was expected");
+    // What comes out of the tunnel here is not split, although it would go back into it.
+    let within = Duration::from_secs(1);
+    let outcome = (pair.rig.air).within(|| TcpStream::connect_timeout(&nobody, within));
+    let [_, mut air] = pair.running;
+    air.signal(Signal::INT);
+    let (_, log) = air.end();
+    assert!(log.contains("\"reason\":\"not_allowed\""), "{log}");
+    assert!(outcome.is_err(), "{outcome:?}");
 }

@@ -12,7 +12,7 @@ use fulmar_net::clock::Clock;
 use fulmar_net::inquiry::{InquiryError, InquiryServer};
 use fulmar_net::wait::{Interest, WakeUp, wait, waker};
 use fulmar_proto::units::{Duration, Instant};
-use keys::{Keyboard, Pressed};
+use keys::{Keyboard, Pressed, is_in_background};
 use picture::{Paint, Scroll, Size, View};
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -216,14 +216,19 @@ enum Again {
 fn rest_at_screen(
     (clock, next): (&Clock, Instant),
     (wake_up, signals): (&WakeUp, &Signals),
-    keyboard: &mut Keyboard,
+    mut keyboard: Option<&mut Keyboard>,
     scroll: &mut Scroll,
 ) -> Result<Again, Failure> {
     let mut ready = Vec::new();
     if signals.exit().is_none() {
         let left = next.saturating_since(clock.now());
         let mut sources = vec![(wake_up.as_fd(), Interest::Readable)];
-        sources.extend(keyboard.readable().map(|keys| (keys, Interest::Readable)));
+        let keyboard = keyboard.as_deref();
+        sources.extend(
+            keyboard
+                .and_then(Keyboard::readable)
+                .map(|keys| (keys, Interest::Readable)),
+        );
         wait(&sources, Some(left), &mut ready)
             .context("waiting")
             .or_exit(Exit::Device)?;
@@ -232,7 +237,9 @@ fn rest_at_screen(
     if let Some(exit) = signals.exit() {
         return Ok(Again::End(exit));
     }
-    if ready.get(1).is_some_and(|keys| keys.readable) {
+    if ready.get(1).is_some_and(|keys| keys.readable)
+        && let Some(keyboard) = &mut keyboard
+    {
         for pressed in keyboard.pressed() {
             if pressed == Pressed::Quit {
                 return Ok(Again::End(Exit::Done));
@@ -258,20 +265,26 @@ fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
     let clock = Clock::start();
     let mut next = clock.now() + args.interval;
     let mut scroll = Scroll::default();
-    let mut keyboard = Keyboard::take();
-    let screen = Screen::enter().map_err(on_screen)?;
+    // In the background, where the shell's `&` puts it, the terminal is left alone until the shell gives it back (`fg`).
+    let mut front = None;
     let ended = loop {
+        let is_shown = !is_in_background(io::stdout());
+        if is_shown && front.is_none() {
+            let keyboard = Keyboard::take();
+            front = Some((Screen::enter().map_err(on_screen)?, keyboard));
+        }
         let (rows, columns) = Term::stdout().size();
         let size = Size {
             columns: usize::from(columns),
             rows: usize::from(rows),
         };
         let lines = picture::screen(&latest, problem.as_deref(), (size, &mut scroll), paint());
-        if let Err(error) = Screen::show(&lines) {
+        if is_shown && let Err(error) = Screen::show(&lines) {
             break Err(on_screen(error));
         }
         let who = (wake_up, signals);
-        match rest_at_screen((&clock, next), who, &mut keyboard, &mut scroll) {
+        let keyboard = front.as_mut().map(|(_, keyboard)| keyboard);
+        match rest_at_screen((&clock, next), who, keyboard, &mut scroll) {
             Ok(Again::Look) => {}
             Ok(Again::Scrolled) => continue,
             Ok(Again::End(exit)) => break Ok(exit),
@@ -286,7 +299,7 @@ fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
         }
         next = clock.now() + args.interval;
     };
-    drop(screen);
-    drop(keyboard);
+    // The screen first, then the keyboard.
+    drop(front);
     ended
 }

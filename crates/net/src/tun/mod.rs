@@ -23,7 +23,7 @@ pub use address::{AddressError, InterfaceAddress};
 pub use error::TunError;
 pub use port::{TunEnd, TunPort};
 
-/// Whether the kernel has a route to exactly this network.
+/// Whether the kernel has a route to exactly this network that keeps it from taking another without a metric.
 pub(crate) fn has_route(network: InterfaceAddress) -> bool {
     ip_command::route_exists(network)
 }

@@ -1,8 +1,9 @@
 //! The keys that a user presses while the screen is shown.
 
 use rustix::io::{Errno, read};
+use rustix::process::getpgrp;
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcsetattr,
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr,
 };
 use std::io::{Stdin, stdin};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,6 +29,12 @@ pub(super) enum Direction {
 /// The longest input that is read at once; somebody who pastes more is not obeyed to the end.
 const INPUT_BYTES: usize = 256;
 
+/// Whether the shell has put this program in the background of `terminal`: whoever reads or sets a terminal from there is
+/// stopped. A terminal that is not the session's own has no background.
+pub(super) fn is_in_background(terminal: impl AsFd) -> bool {
+    tcgetpgrp(terminal).is_ok_and(|front| front != getpgrp())
+}
+
 /// The terminal's keyboard, whose keys come one by one and are not shown. It is as it was when this is dropped.
 pub(super) struct Keyboard {
     stdin: Stdin,
@@ -36,10 +43,11 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Takes the keyboard; without one there are no keys.
+    /// Takes the keyboard; without one there are no keys. In the background it is nobody's to take.
     pub(super) fn take() -> Self {
         let stdin = stdin();
-        let before = isatty(&stdin).then(|| tcgetattr(&stdin).ok()).flatten();
+        let may_take = isatty(&stdin) && !is_in_background(&stdin);
+        let before = may_take.then(|| tcgetattr(&stdin).ok()).flatten();
         let before = before.filter(|before| {
             let mut keys = before.clone();
             keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
@@ -57,7 +65,8 @@ impl Keyboard {
 
     /// The descriptor to wait at, if keys can come.
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
-        (self.before.is_some() && !self.is_gone).then(|| self.stdin.as_fd())
+        let is_there = self.before.is_some() && !self.is_gone;
+        (is_there && !is_in_background(&self.stdin)).then(|| self.stdin.as_fd())
     }
 
     /// The keys that were pressed, once the descriptor is ready.
@@ -77,7 +86,10 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        if let Some(before) = &self.before {
+        // In the background the terminal is its shell's, which has put it in order.
+        if let Some(before) = &self.before
+            && !is_in_background(&self.stdin)
+        {
             // There is nobody left to tell of an error.
             let _restored = tcsetattr(&self.stdin, OptionalActions::Now, before);
         }
@@ -120,7 +132,13 @@ fn meant(mut input: &[u8]) -> Vec<Pressed> {
             let end = rest.iter().position(|octet| (0x40..=0x7e).contains(octet));
             input = &rest[end.map_or(rest.len(), |end| end + 1)..];
         } else {
-            input = &input[1..];
+            // A key with Alt is an escape before the key's octet; a key of the keypad has an `O` between.
+            let len = match input {
+                [0x1b, b'O', ..] => 3,
+                [0x1b, ..] => 2,
+                _ => 1,
+            };
+            input = &input[len.min(input.len())..];
         }
     }
     all
@@ -141,8 +159,12 @@ mod tests {
             ),
             (b" \x1b[5~", vec![Pressed::Page(On), Pressed::Page(Back)]),
             (b"Gg", vec![Pressed::End(On), Pressed::End(Back)]),
-            // F5, Shift and an arrow, Alt and q; and a key cut short.
+            // F5, Shift and an arrow; and a key cut short.
             (b"\x1b[15~\x1b[1;2Bx", vec![]),
+            // Alt and q, F1, and an escape by itself.
+            (b"\x1bqj", vec![Pressed::Line(On)]),
+            (b"\x1bOPj", vec![Pressed::Line(On)]),
+            (b"\x1b", vec![]),
             (b"\x1b[", vec![]),
         ] {
             assert_eq!(meant(input), wished, "{input:?}");

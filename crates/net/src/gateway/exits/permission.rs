@@ -50,6 +50,10 @@ impl Permitted {
         }
     }
 
+    pub(in crate::gateway) const fn ip(self) -> IpAddr {
+        self.address.ip()
+    }
+
     pub(in crate::gateway) const fn is_ipv6(self) -> bool {
         self.address.is_ipv6()
     }

@@ -4,6 +4,7 @@ use super::connect::{self, Connecting, Progress};
 use super::permission::{self, Permitted};
 use crate::gateway::flows::{Body, Floor, FlowRecord, Messages, NewFlow, Party, Stream, Traffic};
 use crate::gateway::sockets::{Question, Resolver, Target, packets};
+use crate::gateway::tunnels::leads_back;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, RefuseCode, Role};
 use std::collections::BTreeMap;
@@ -113,7 +114,11 @@ impl Exits {
             return traffic.give_up(floor, id, RefuseCode::NameUnknown);
         }
         let egress = &floor.config.egress;
-        let addresses = permission::permitted(egress, &flow.destination, addresses);
+        let mut addresses = permission::permitted(egress, &flow.destination, addresses);
+        if flow.kind == FlowKind::Stream {
+            // The peer asks for what it would only ask of us again.
+            addresses.retain(|to| !leads_back(floor.config, flow.peer, to.ip()));
+        }
         let Some(first) = addresses.first().copied() else {
             return traffic.give_up(floor, id, RefuseCode::NotAllowed);
         };

@@ -11,3 +11,4 @@ mod route_loops;
 
 pub(super) use crossing::{PacketFlow, Tunnels};
 pub use device::TunnelReport;
+pub(super) use route_loops::leads_back;
