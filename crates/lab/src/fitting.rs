@@ -18,6 +18,8 @@ pub struct FittingOptions {
     pub capture: Option<CaptureOptions>,
     /// For a table: how its numbers count.
     pub sequence: SequenceOptions,
+    /// The name that the caller's users know for the port of the flow, which messages tell.
+    pub port_option: &'static str,
 }
 
 /// The losses of a recording.
@@ -47,7 +49,7 @@ pub enum UnfitRecording {
         /// The file as the user named it.
         name: String,
         /// The problem, and what would be right.
-        problem: &'static str,
+        problem: String,
     },
     /// Something in it is wrong.
     #[error(transparent)]
@@ -70,15 +72,18 @@ pub fn read_losses(
             name: name.to_owned(),
             error,
         })?;
+    let port = options.port_option;
     let of_kind = |problem| UnfitRecording::Kind {
         name: name.to_owned(),
         problem,
     };
     match (is_capture(head), options.capture) {
-        (true, None) => Err(of_kind(
-            "is a capture; say which flow: --port, the UDP port it was sent to",
-        )),
-        (false, Some(_)) => Err(of_kind("is no capture, pcap or pcapng; leave --port out")),
+        (true, None) => Err(of_kind(format!(
+            "is a capture; say which flow: {port}, the UDP port it was sent to"
+        ))),
+        (false, Some(_)) => Err(of_kind(format!(
+            "is no capture, pcap or pcapng; leave {port} out"
+        ))),
         (true, Some(flow)) => {
             let captured = read_capture(name, source, flow)?;
             Ok(RecordedLosses {
@@ -90,7 +95,8 @@ pub fn read_losses(
             TableContent::Packets(losses) => Ok(RecordedLosses { losses, cut: None }),
             TableContent::Time(_) => Err(of_kind(
                 "is a loss by time and not of packets: there is nothing to fit; replay it with \
-                 `loss = \"trace FILE\"`",
+                 `loss = \"trace FILE\"`"
+                    .to_owned(),
             )),
         },
     }

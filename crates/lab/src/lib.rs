@@ -21,7 +21,7 @@ mod traces;
 pub use parts::{FailedRuns, PartError, SweepPart};
 pub use points::PointTable;
 pub use recording::RecordingTables;
-pub use replay::{ObservedPacket, ReplayedOutage, ReplayedSpan, ReplayedWay};
+pub use replay::{ObservedPacket, ReplayedOutage, ReplayedSpan, ReplayedWay, UnseenLink};
 pub use runs::RunTable;
 pub use study::Study;
 pub use traces::Traces;

@@ -14,12 +14,15 @@
 //! - *Queue*: packets that are lost while their neighbours waited as long as any did were refused by a full queue.
 //! - *Loss*: the share of the others that did not arrive.
 //!
+//! Times count from the first packet, or from a start that is told: those of a capture are seconds since 1970.
+//!
 //! # Does not
 //! - Keep which packet was lost: under another mode other packets are on the link. Bursts shorter than a span become loss of
 //!   that share.
 //! - Know a rate that the recorded sender never asked for.
 
 use core::fmt::Write;
+use core::time::Duration;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_sim::RunRecording;
 use fulmar_sim::scenario::AppDirection;
@@ -44,6 +47,30 @@ pub struct ReplayedWay {
     pub outages: Vec<ReplayedOutage>,
     /// The octets that its queue holds, if a full queue was seen.
     pub queue_bytes: Option<f64>,
+}
+
+/// Packets that show no link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnseenLink {
+    /// None arrived.
+    #[error("no packet arrived on the way there, so nothing is known of it")]
+    NothingArrived,
+    /// No packet arrived behind the one that was sent before it.
+    #[error(
+        "no rate can be seen: of no two packets that were sent one after the other both arrived, the second later \
+         than the first; give more packets, with the times at which each arrived"
+    )]
+    NoRate,
+    /// They reach over more time than is read at once.
+    #[error(
+        "the last packet was sent {} days behind the start, and {RECORDED_DAYS_MAX} days are read at most; give a \
+         part of the recording, times in seconds, and a start near its first packet if you give one",
+        after.as_secs() / DAY_S
+    )]
+    TooLong {
+        /// The time from the start to the last packet.
+        after: Duration,
+    },
 }
 
 /// A time in which nothing came through.
@@ -74,6 +101,10 @@ pub struct ReplayedSpan {
 
 /// The length of the spans that a recording is cut into.
 const SPAN_S: f64 = 0.25;
+/// The longest recording: each span of it takes memory.
+const RECORDED_DAYS_MAX: u64 = 10;
+const DAY_S: u64 = 24 * 60 * 60;
+const RECORDED_MAX: Duration = Duration::from_secs(RECORDED_DAYS_MAX * DAY_S);
 /// The part by which one gap must exceed another to be longer.
 const LONGER: f64 = 1.01;
 /// Gaps of a busy link from which its rate is known.
@@ -105,9 +136,17 @@ struct Seen {
 }
 
 impl ReplayedWay {
-    /// The way of these packets, which are in the order in which they were handed over. `None` if none arrived.
-    pub fn of(packets: &[ObservedPacket]) -> Option<Self> {
-        let seconds = |at: Instant| at.saturating_since(Instant::START).as_secs_f64();
+    /// The way of these packets, which are in the order in which they were handed over, its time counted from `start`.
+    ///
+    /// # Errors
+    /// None arrived, or the last was sent too long after the start.
+    pub fn of(packets: &[ObservedPacket], start: Instant) -> Result<Self, UnseenLink> {
+        let last = packets.iter().map(|packet| packet.sent_at).max();
+        let after = last.map_or(Duration::ZERO, |last| last.saturating_since(start));
+        if after > RECORDED_MAX {
+            return Err(UnseenLink::TooLong { after });
+        }
+        let seconds = |at: Instant| at.saturating_since(start).as_secs_f64();
         let seen: Vec<Seen> = packets
             .iter()
             .map(|packet| Seen {
@@ -116,7 +155,9 @@ impl ReplayedWay {
                 arrived: packet.arrived_at.map(seconds),
             })
             .collect();
-        seen.iter().find(|packet| packet.arrived.is_some())?;
+        if seen.iter().all(|packet| packet.arrived.is_none()) {
+            return Err(UnseenLink::NothingArrived);
+        }
         let rates = rates(&seen);
         let rate_at = |packet: &Seen| rates.get(span_of(packet.sent)).copied().flatten();
         let delays = delays(&seen, &rate_at);
@@ -161,7 +202,7 @@ impl ReplayedWay {
                 loss: if all > 0.0 { lost / all } else { 0.0 },
                 counted: all,
             });
-        Some(Self {
+        Ok(Self {
             spans: joined(spans),
             outages,
             // Queues hold whole packets: the last one that was taken waited for a part of the one on the link.
@@ -223,18 +264,30 @@ impl ReplayedWay {
 }
 
 /// The hop of a recording as tables of a scenario: one `[[hop]]`, and a `[[change]]` for each time at which it changes.
-/// `None` if nothing arrived on the way there.
-pub fn hop_tables(there: &[ObservedPacket], back: &[ObservedPacket]) -> Option<String> {
-    let seen_there = ReplayedWay::of(there)?;
-    // A way back on which nothing came is as good as the way there.
-    let seen_back = ReplayedWay::of(back).unwrap_or_else(|| ReplayedWay {
-        outages: Vec::new(),
-        queue_bytes: None,
-        ..seen_there.clone()
-    });
+/// The scenario begins at `start`; without one, when the first packet was handed over.
+///
+/// # Errors
+/// [`UnseenLink`].
+pub fn hop_tables(
+    there: &[ObservedPacket],
+    back: &[ObservedPacket],
+    start: Option<Instant>,
+) -> Result<String, UnseenLink> {
+    let first = || there.iter().chain(back).map(|packet| packet.sent_at).min();
+    let start = start.or_else(first).unwrap_or(Instant::START);
+    let seen_there = ReplayedWay::of(there, start)?;
+    let seen_back = match ReplayedWay::of(back, start) {
+        // A way back on which nothing came is as good as the way there.
+        Err(UnseenLink::NothingArrived) => ReplayedWay {
+            outages: Vec::new(),
+            queue_bytes: None,
+            ..seen_there.clone()
+        },
+        seen => seen?,
+    };
     let (back, there) = (seen_back.ended_with(&seen_there), seen_there);
     let known = |way: &ReplayedWay| way.spans.iter().find_map(|span| span.rate_bps);
-    let rate = known(&there)?;
+    let rate = known(&there).ok_or(UnseenLink::NoRate)?;
     let mut text = format!(
         "[[hop]]\nrate = \"{rate:.0}bit\"\nforward = {}\nreverse = {}\n",
         there.keys(0.0, true),
@@ -256,7 +309,7 @@ pub fn hop_tables(there: &[ObservedPacket], back: &[ObservedPacket]) -> Option<S
             "\n[[change]]\nat = \"{at:.0}ms\"\nforward = {there}\nreverse = {back}\n"
         );
     }
-    Some(text)
+    Ok(text)
 }
 
 /// The packets of one direction of a recorded hop.

@@ -1,7 +1,7 @@
 //! The codes of the protocols, for Python: blocks, sliding windows, and parity inside a packet.
 //!
 //! Octets go in and out as `bytes`. What a code refuses is a `FecError`, whose message says what it has and what it
-//! needs.
+//! needs; so is an integer beyond those that a code has. The arithmetic goes on without the interpreter's lock.
 
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::{BlockDecoder, encode_repair};
@@ -11,7 +11,7 @@ use fulmar_proto::fec::window::{
 };
 use fulmar_proto::units::FecStrength;
 use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -31,53 +31,115 @@ fn refused(reason: impl Display) -> PyErr {
     FecError::new_err(reason.to_string())
 }
 
+/// An integer of Python's as `read` takes it; one beyond its type is refused, with the bounds behind it.
+fn within<T>(
+    number: &Bound<'_, PyAny>,
+    read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    bounds: &str,
+) -> PyResult<T> {
+    read(number).map_err(|error| {
+        if error.is_instance_of::<PyOverflowError>(number.py()) {
+            refused(format!("{number}{bounds}"))
+        } else {
+            error
+        }
+    })
+}
+
+fn octet(number: &Bound<'_, PyAny>, bounds: &str) -> PyResult<u8> {
+    within(number, |number| number.extract(), bounds)
+}
+
+fn ordinal(number: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let bounds = " as an ordinal; they count from 0 and have 64 bits";
+    within(number, |number| number.extract(), bounds)
+}
+
+fn key(number: &Bound<'_, PyAny>) -> PyResult<u16> {
+    within(
+        number,
+        |number| number.extract(),
+        " as a key; it has 0 to 65535",
+    )
+}
+
 /// The repair symbols with indices 0 to `repairs` - 1 of a block of `sources`.
 #[pyfunction]
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the binding makes values of Python's"
 )]
-pub(crate) fn encode_block(
-    py: Python<'_>,
+pub(crate) fn encode_block<'py>(
+    py: Python<'py>,
     sources: Vec<PyBackedBytes>,
-    repairs: u8,
-) -> PyResult<Vec<Bound<'_, PyBytes>>> {
+    repairs: &Bound<'py, PyAny>,
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let repairs = octet(
+        repairs,
+        " repair symbols; a block has 256 units, sources among them",
+    )?;
     let sources: Vec<&[u8]> = sources.iter().map(AsRef::as_ref).collect();
-    let symbols = (0..repairs).map(|index| {
-        let mut symbol = Vec::new();
-        encode_repair(&sources, index, &mut symbol).map_err(refused)?;
-        Ok(PyBytes::new(py, &symbol))
+    let symbols = py.detach(|| {
+        let symbols = (0..repairs).map(|index| {
+            let mut symbol = Vec::new();
+            encode_repair(&sources, index, &mut symbol).map(|()| symbol)
+        });
+        symbols.collect::<Result<Vec<_>, _>>()
     });
-    symbols.collect()
+    let symbols = symbols.map_err(refused)?;
+    Ok(symbols
+        .iter()
+        .map(|symbol| PyBytes::new(py, symbol))
+        .collect())
 }
 
 /// All sources of a block of `k`, out of any k of its units. A unit has its number in the block: sources below `k`,
 /// repair symbols from `k` on.
 #[pyfunction]
-pub(crate) fn decode_block(
-    py: Python<'_>,
-    k: u8,
-    units: Vec<(u8, PyBackedBytes)>,
-) -> PyResult<Vec<Bound<'_, PyBytes>>> {
-    let sources =
-        NonZeroU8::new(k).ok_or_else(|| refused("a block has 1 to 255 sources, not 0"))?;
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the binding makes values of Python's"
+)]
+pub(crate) fn decode_block<'py>(
+    py: Python<'py>,
+    k: &Bound<'py, PyAny>,
+    units: Vec<(Bound<'py, PyAny>, PyBackedBytes)>,
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let bounds = " sources; a block has 1 to 255 sources";
+    let k = NonZeroU8::new(octet(k, bounds)?).ok_or_else(|| refused(format!("0{bounds}")))?;
+    let units = units.iter().map(|(number, payload)| {
+        let number = octet(
+            number,
+            " as the number of a unit; a block has units 0 to 255",
+        )?;
+        Ok((number, payload.as_ref()))
+    });
+    let units: Vec<(u8, &[u8])> = units.collect::<PyResult<_>>()?;
+    let sources = py.detach(|| decoded(k, units))?;
+    Ok(sources
+        .iter()
+        .map(|source| PyBytes::new(py, source))
+        .collect())
+}
+
+/// All sources of a block of `sources`, in their order.
+fn decoded(sources: NonZeroU8, units: Vec<(u8, &[u8])>) -> PyResult<Vec<Vec<u8>>> {
+    let k = sources.get();
     let mut decoder = BlockDecoder::new(sources);
     // Sources first: they need no decoding, and say how long a symbol is at least.
     let (plain, coded): (Vec<_>, Vec<_>) = units.into_iter().partition(|&(number, _)| number < k);
     for (number, payload) in plain {
-        decoder.add_source(number, &payload).map_err(refused)?;
+        decoder.add_source(number, payload).map_err(refused)?;
     }
     for (number, symbol) in coded {
         if decoder.needed() > 0 {
-            decoder.add_repair(number - k, &symbol).map_err(refused)?;
+            decoder.add_repair(number - k, symbol).map_err(refused)?;
         }
     }
     let mut rebuilt = decoder.decode().map_err(refused)?.into_iter();
     let all = (0..k).map(|number| match decoder.source(number) {
-        Some(payload) => Some(PyBytes::new(py, payload)),
-        None => rebuilt
-            .next()
-            .map(|(_, payload)| PyBytes::new(py, &payload)),
+        Some(payload) => Some(payload.to_vec()),
+        None => rebuilt.next().map(|(_, payload)| payload),
     });
     all.collect::<Option<_>>()
         .ok_or_else(|| refused("a source is missing though the block is complete"))
@@ -88,7 +150,7 @@ pub(crate) fn decode_block(
 pub(crate) fn append_parity<'py>(
     py: Python<'py>,
     payload: &[u8],
-    words: u16,
+    words: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut packet = payload.to_vec();
     PacketCode::new().append_parity(&mut packet, 0, strength(words)?);
@@ -100,7 +162,7 @@ pub(crate) fn append_parity<'py>(
 pub(crate) fn correct<'py>(
     py: Python<'py>,
     packet: &[u8],
-    words: u16,
+    words: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyBytes>, u32)> {
     let words = strength(words)?;
     let mut octets = packet.to_vec();
@@ -110,9 +172,10 @@ pub(crate) fn correct<'py>(
     Ok((PyBytes::new(py, &octets), symbols))
 }
 
-fn strength(words: u16) -> PyResult<FecStrength> {
-    FecStrength::from_words(words)
-        .ok_or_else(|| refused(format!("{words} words of parity; a packet has 0 to 256")))
+fn strength(words: &Bound<'_, PyAny>) -> PyResult<FecStrength> {
+    let bounds = " words of parity; a packet has 0 to 256";
+    let counted = within(words, |words| words.extract(), bounds)?;
+    FecStrength::from_words(counted).ok_or_else(|| refused(format!("{counted}{bounds}")))
 }
 
 /// The repair symbol of `key` and the density `threshold` over consecutive `sources`.
@@ -121,26 +184,26 @@ fn strength(words: u16) -> PyResult<FecStrength> {
     clippy::needless_pass_by_value,
     reason = "the binding makes values of Python's"
 )]
-pub(crate) fn encode_window(
-    py: Python<'_>,
+pub(crate) fn encode_window<'py>(
+    py: Python<'py>,
     sources: Vec<PyBackedBytes>,
-    key: u16,
-    threshold: u8,
-) -> PyResult<Bound<'_, PyBytes>> {
+    key: &Bound<'py, PyAny>,
+    threshold: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (key, density) = (self::key(key)?, density(threshold)?);
     let sources: Vec<&[u8]> = sources.iter().map(AsRef::as_ref).collect();
-    let mut symbol = Vec::new();
-    WindowEncoder::new()
-        .encode_repair(&sources, key, density(threshold)?, &mut symbol)
-        .map_err(refused)?;
-    Ok(PyBytes::new(py, &symbol))
+    let symbol = py.detach(|| {
+        let mut symbol = Vec::new();
+        let encoded = WindowEncoder::new().encode_repair(&sources, key, density, &mut symbol);
+        encoded.map(|()| symbol)
+    });
+    Ok(PyBytes::new(py, &symbol.map_err(refused)?))
 }
 
-fn density(threshold: u8) -> PyResult<Density> {
-    Density::new(threshold).ok_or_else(|| {
-        refused(format!(
-            "a density of {threshold}; it has 0 to 15, where 15 is full"
-        ))
-    })
+fn density(threshold: &Bound<'_, PyAny>) -> PyResult<Density> {
+    let bounds = " as a density; it has 0 to 15, where 15 is full";
+    let counted = octet(threshold, bounds)?;
+    Density::new(counted).ok_or_else(|| refused(format!("{counted}{bounds}")))
 }
 
 /// A decoder of a sliding window.
@@ -168,26 +231,35 @@ impl NativeWindow {
     fn add_source<'py>(
         &mut self,
         py: Python<'py>,
-        ordinal: u64,
+        ordinal: &Bound<'py, PyAny>,
         payload: &[u8],
     ) -> PyResult<Payloads<'py>> {
+        let ordinal = self::ordinal(ordinal)?;
         given(py, self.decoder.add_source(ordinal, payload))
     }
 
     /// Takes a repair symbol; what it determines. `span` is the first source and their number, `coefficients` are key
     /// and density.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the binding makes values of Python's"
+    )]
     fn add_repair<'py>(
         &mut self,
         py: Python<'py>,
-        span: (u64, u16),
-        coefficients: (u16, u8),
+        span: (Bound<'py, PyAny>, Bound<'py, PyAny>),
+        coefficients: (Bound<'py, PyAny>, Bound<'py, PyAny>),
         symbol: &[u8],
     ) -> PyResult<Payloads<'py>> {
         let span = RepairSpan {
-            first: span.0,
-            count: span.1,
-            key: coefficients.0,
-            density: density(coefficients.1)?,
+            first: ordinal(&span.0)?,
+            count: within(
+                &span.1,
+                |count| count.extract(),
+                " sources; a symbol spans 1 to 4095",
+            )?,
+            key: key(&coefficients.0)?,
+            density: density(&coefficients.1)?,
         };
         given(py, self.decoder.add_repair(span, symbol))
     }

@@ -3,20 +3,21 @@
 
 use crate::own::PartFault;
 use crate::waiting::wait_for;
-use fulmar_lab::fitting::{FittedRecording, FittingOptions, read_losses};
+use fulmar_lab::fitting::{FittedRecording, FittingOptions, UnfitRecording, read_losses};
 use fulmar_lab::plan::{LinkErrors, LinkPlan, PlanWish};
 use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, OpticalPower, PacketErrorRate, Probability,
     parse_duration,
 };
 use fulmar_sim::theory::round_trip_time;
-use fulmar_trace::{CaptureOptions, CapturedProtocol, SequenceOptions};
+use fulmar_trace::{CaptureOptions, CapturedProtocol, SequenceOptions, TraceError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The answer to `fulmar plan`, as its record of JSON. `wishes` has the flags of the command without their dashes, as
@@ -98,6 +99,10 @@ impl Wishes {
 /// The model behind a recording, as the record of `fulmar fit --json`, and the place where a capture was cut off. Of a
 /// capture, port, protocol (AeroTP, or RTP) and source say which flow is meant.
 #[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the binding makes values of Python's"
+)]
 pub(crate) fn fit(
     py: Python<'_>,
     path: PathBuf,
@@ -113,9 +118,7 @@ pub(crate) fn fit(
     if let Some(bits) = wrap.filter(|bits| !(4..=63).contains(bits)) {
         return Err(wrong(format!("wrap {bits}: 4 to 63 bits")));
     }
-    let file = File::open(&path);
-    let file =
-        file.map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string(), path)))?;
+    let file = File::open(&path).map_err(|error| unreadable(&path, &error))?;
     let options = FittingOptions {
         capture: captured.map(|(port, is_aerotp, source)| CaptureOptions {
             port,
@@ -128,14 +131,25 @@ pub(crate) fn fit(
             window,
         }),
         sequence: SequenceOptions { bits: wrap, window },
+        port_option: "port=",
     };
-    let made = wait_for(py, None, &PartFault::default(), |_| {
-        let recorded = read_losses(&name, file, &options).map_err(|error| error.to_string())?;
+    wait_for(py, None, &PartFault::default(), |_| {
+        let recorded = read_losses(&name, file, &options).map_err(|error| match &error {
+            UnfitRecording::Unreadable { error, .. }
+            | UnfitRecording::Content(TraceError::Io { source: error, .. }) => {
+                unreadable(&path, error)
+            }
+            _ => wrong(error),
+        })?;
         let record = serde_json::to_string(&FittedRecording::of(&name, &recorded.losses));
         let cut = recorded.cut.map(|cut| cut.to_string());
-        Ok::<_, String>((record.map_err(|error| error.to_string())?, cut))
-    })?;
-    made.map_err(wrong)
+        Ok((record.map_err(wrong)?, cut))
+    })?
+}
+
+/// The error of a file that the system does not give, of the class of Python's that its number has.
+fn unreadable(path: &Path, error: &io::Error) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), error.to_string(), path.to_owned()))
 }
 
 fn wrong(reason: impl Display) -> PyErr {

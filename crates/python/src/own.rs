@@ -26,7 +26,7 @@ pub(crate) struct PythonParts {
     pub(crate) version: String,
 }
 
-/// The first exception of parts, and the request to stop that it makes.
+/// The first exception of parts in one call, and the request to stop that it makes.
 #[derive(Clone, Default)]
 pub(crate) struct PartFault {
     pub(crate) cancel: Arc<AtomicBool>,
@@ -64,31 +64,31 @@ impl PythonParts {
     }
 
     /// The parts as the simulator takes them. Their exceptions go to `fault`.
-    pub(crate) fn into_own(self, fault: &PartFault) -> OwnParts {
-        let channel = |(name, maker): (String, Py<PyAny>)| {
-            let fault = fault.clone();
-            OwnChannel::new(&name, move |rng| {
+    pub(crate) fn own(&self, py: Python<'_>, fault: &PartFault) -> OwnParts {
+        let channel = |(name, maker): (&String, &Py<PyAny>)| {
+            let (maker, fault) = (maker.clone_ref(py), fault.clone());
+            OwnChannel::new(name, move |rng| {
                 let part = Part::made(&maker, rng, &fault);
                 let has_rate = part.has("rate");
                 PythonChannel { part, has_rate }
             })
         };
-        let source = |(name, maker): (String, Py<PyAny>)| {
-            let fault = fault.clone();
-            OwnTraffic::new(&name, move |rng| {
+        let source = |(name, maker): (&String, &Py<PyAny>)| {
+            let (maker, fault) = (maker.clone_ref(py), fault.clone());
+            OwnTraffic::new(name, move |rng| {
                 PythonSource(Part::made(&maker, rng, &fault))
             })
         };
-        let controller = |(name, maker): (String, Py<PyAny>)| {
-            let fault = fault.clone();
-            OwnRepair::new(&name, move |rng| {
+        let controller = |(name, maker): (&String, &Py<PyAny>)| {
+            let (maker, fault) = (maker.clone_ref(py), fault.clone());
+            OwnRepair::new(name, move |rng| {
                 PythonController(Part::made(&maker, rng, &fault))
             })
         };
         OwnParts {
-            channels: self.channels.into_iter().map(channel).collect(),
-            sources: self.sources.into_iter().map(source).collect(),
-            controllers: self.controllers.into_iter().map(controller).collect(),
+            channels: self.channels.iter().map(channel).collect(),
+            sources: self.sources.iter().map(source).collect(),
+            controllers: self.controllers.iter().map(controller).collect(),
         }
     }
 }

@@ -54,12 +54,13 @@ fn table(batch: &RecordBatch) -> NativeTable {
 /// A packet as Python has it: seconds, octets, seconds.
 type Packet = (f64, u64, Option<f64>);
 
+fn at(seconds: f64) -> PyResult<Instant> {
+    let problem = || PyValueError::new_err(format!("a time of {seconds} s; give 0 or more"));
+    let span = Duration::try_from_secs_f64(seconds).map_err(|_| problem())?;
+    Ok(Instant::START + span)
+}
+
 fn observed(packets: Vec<Packet>) -> PyResult<Vec<ObservedPacket>> {
-    let at = |seconds: f64| {
-        let problem = || PyValueError::new_err(format!("a time of {seconds} s; give 0 or more"));
-        let span = Duration::try_from_secs_f64(seconds).map_err(|_| problem())?;
-        Ok::<_, PyErr>(Instant::START + span)
-    };
     let observed = packets.into_iter().map(|(sent, octets, arrived)| {
         Ok(ObservedPacket {
             sent_at: at(sent)?,
@@ -72,10 +73,17 @@ fn observed(packets: Vec<Packet>) -> PyResult<Vec<ObservedPacket>> {
     Ok(observed)
 }
 
-/// A link of which these packets are known, there and back, as tables of a scenario in TOML.
+/// A link of which these packets are known, there and back, as tables of a scenario in TOML. It begins at `start`, or
+/// with the first packet.
 #[pyfunction]
-pub(crate) fn hop_tables(there: Vec<Packet>, back: Vec<Packet>) -> PyResult<String> {
-    let tables = replay::hop_tables(&observed(there)?, &observed(back)?);
-    let problem = "no packet arrived on the way there, so nothing is known of it";
-    tables.ok_or_else(|| PyValueError::new_err(problem))
+pub(crate) fn hop_tables(
+    py: Python<'_>,
+    there: Vec<Packet>,
+    back: Vec<Packet>,
+    start: Option<f64>,
+) -> PyResult<String> {
+    let (there, back) = (observed(there)?, observed(back)?);
+    let start = start.map(at).transpose()?;
+    py.detach(|| replay::hop_tables(&there, &back, start))
+        .map_err(|error| PyValueError::new_err(error.to_string()))
 }

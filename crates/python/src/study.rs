@@ -7,10 +7,12 @@ use crate::waiting::wait_for;
 use core::fmt;
 use fulmar_lab::parts;
 use fulmar_lab::{PartError, RecordingTables, RunTable, Study, SweepPart};
+use fulmar_sim::SettingsError;
 use fulmar_sim::scenario::{Document, NAMED_BY};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -32,9 +34,28 @@ create_exception!(
 #[derive(Debug)]
 pub(crate) struct NativeStudy {
     study: Study,
-    fault: PartFault,
-    /// Whether the runs call Python, which has one thread at a time.
-    calls_python: bool,
+    /// The document again, if the runs call Python: each call has parts whose exceptions are its own.
+    own: Option<OwnReading>,
+}
+
+/// All that a scenario with parts of one's own is read from.
+struct OwnReading {
+    path: PathBuf,
+    document: Document,
+    parts: PythonParts,
+}
+
+impl fmt::Debug for OwnReading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnReading").finish_non_exhaustive()
+    }
+}
+
+impl OwnReading {
+    fn study(&self, py: Python<'_>, fault: &PartFault) -> Result<Study, SettingsError> {
+        let own = self.parts.own(py, fault);
+        Study::read_with(&self.path, &self.document, own, &self.parts.version)
+    }
 }
 
 #[pymethods]
@@ -48,13 +69,13 @@ impl NativeStudy {
     #[new]
     #[pyo3(signature = (text, path, sets, sweep=None, parts=None))]
     fn new(
+        py: Python<'_>,
         text: &str,
         path: PathBuf,
         sets: Vec<String>,
         sweep: Option<&str>,
         parts: Option<PythonParts>,
     ) -> PyResult<Self> {
-        let wrong = |error: fulmar_sim::SettingsError| ScenarioError::new_err(error.to_string());
         let name = path.display().to_string();
         let mut document = Document::parse(&name, text).map_err(wrong)?;
         document.named_by = NAMED_BY;
@@ -66,20 +87,18 @@ impl NativeStudy {
         for set in &sets {
             document.set(set).map_err(wrong)?;
         }
-        let fault = PartFault::default();
-        let calls_python = parts.as_ref().is_some_and(|parts| !parts.is_empty());
-        let version = parts.as_ref().map(|parts| parts.version.clone());
-        let own = parts.map(|parts| parts.into_own(&fault));
-        let study = Study::read_with(
-            &path,
-            &document,
-            own.unwrap_or_default(),
-            &version.unwrap_or_default(),
-        );
+        let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
+            let study = Study::read(&path, &document).map_err(wrong)?;
+            return Ok(Self { study, own: None });
+        };
+        let own = OwnReading {
+            path,
+            document,
+            parts,
+        };
         Ok(Self {
-            study: study.map_err(wrong)?,
-            fault,
-            calls_python,
+            study: own.study(py, &PartFault::default()).map_err(wrong)?,
+            own: Some(own),
         })
     }
 
@@ -140,13 +159,16 @@ impl NativeStudy {
         told: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<NativeTable> {
         let part = self.checked(first, count)?;
-        let runs = wait_for(py, told, &self.fault, |progress| {
-            part.make(&self.study, self.threads(jobs), progress)
+        let failed = |error: &dyn fmt::Display| SweepError::new_err(error.to_string());
+        let (study, fault) = self.of_call(py)?;
+        let runs = wait_for(py, told, &fault, |progress| {
+            part.make(&study, self.threads(jobs), progress)
         })?;
-        let runs = runs.map_err(|error| SweepError::new_err(error.to_string()))?;
-        let table = RunTable::of(self.study.points());
-        let batch = table.batch(self.study.points(), &runs.unwrap_or_default());
-        let batch = batch.map_err(|error| SweepError::new_err(error.to_string()))?;
+        let runs = runs.map_err(|error| failed(&error))?;
+        let runs = runs.ok_or_else(|| failed(&"the runs were cancelled"))?;
+        let table = RunTable::of(study.points());
+        let batch = table.batch(study.points(), &runs);
+        let batch = batch.map_err(|error| failed(&error))?;
         Ok(NativeTable {
             schema: table.schema(),
             batches: vec![batch],
@@ -156,12 +178,13 @@ impl NativeStudy {
     /// Makes the first run of the first point and keeps its single events.
     fn record(&self, py: Python<'_>) -> PyResult<NativeRecording> {
         let failed = |error: &dyn fmt::Display| SweepError::new_err(error.to_string());
-        let made = wait_for(py, None, &self.fault, |progress| {
-            self.study.experiment.run_recorded(progress)
+        let (study, fault) = self.of_call(py)?;
+        let made = wait_for(py, None, &fault, |progress| {
+            study.experiment.run_recorded(progress)
         })?;
         let (run, recording) = made.ok_or_else(|| failed(&"the run was cancelled"))?;
-        let table = RunTable::of(self.study.points());
-        let run = table.batch(self.study.points(), &[run]);
+        let table = RunTable::of(study.points());
+        let run = table.batch(study.points(), &[run]);
         let tables = RecordingTables::of(&recording);
         Ok(NativeRecording {
             run: run.map_err(|error| failed(&error))?,
@@ -186,18 +209,33 @@ impl NativeStudy {
         told: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let part = self.checked(first, count)?;
-        let written = wait_for(py, told, &self.fault, |progress| {
+        let (study, fault) = self.of_call(py)?;
+        let written = wait_for(py, told, &fault, |progress| {
             let jobs = self.threads(jobs);
-            part.write(&self.study, build, &path, jobs, progress)
+            part.write(&study, build, &path, jobs, progress)
         })?;
         written.map_err(|error| raised(&error))
     }
 }
 
 impl NativeStudy {
-    /// The threads that make runs, of `jobs` that were asked for.
+    /// The study of one call, and the exceptions of its parts.
+    fn of_call(&self, py: Python<'_>) -> PyResult<(Cow<'_, Study>, PartFault)> {
+        let fault = PartFault::default();
+        let Some(own) = &self.own else {
+            return Ok((Cow::Borrowed(&self.study), fault));
+        };
+        let study = own.study(py, &fault).map_err(wrong)?;
+        if study.digest != self.study.digest {
+            let problem = "a trace that the scenario names was changed while it is in use";
+            return Err(SweepError::new_err(problem));
+        }
+        Ok((Cow::Owned(study), fault))
+    }
+
+    /// The threads that make runs, of `jobs` that were asked for: Python has one at a time.
     const fn threads(&self, jobs: usize) -> usize {
-        if self.calls_python { 1 } else { jobs }
+        if self.own.is_some() { 1 } else { jobs }
     }
 
     fn checked(&self, first: usize, count: usize) -> PyResult<SweepPart> {
@@ -206,6 +244,14 @@ impl NativeStudy {
         let problem = || PyValueError::new_err(format!("there are {runs} runs, from 0"));
         is_within.then(|| part(first, count)).ok_or_else(problem)
     }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it maps errors, which are values"
+)]
+fn wrong(error: SettingsError) -> PyErr {
+    ScenarioError::new_err(error.to_string())
 }
 
 fn part(first: usize, count: usize) -> SweepPart {

@@ -12,14 +12,13 @@ use std::thread;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Does `work` on another thread; `told` is called with the number of runs that are done. An exception, Ctrl-C's or
-/// one of `told` or of a part of one's own, cancels the work and is raised when it has ended.
+/// one of `told` or of a part of one's own, cancels the work and is raised when it has ended. `fault` is of this call alone.
 pub(crate) fn wait_for<T: Send>(
     py: Python<'_>,
     told: Option<&Bound<'_, PyAny>>,
     fault: &PartFault,
     work: impl FnOnce(&ExperimentProgress) -> T + Send,
 ) -> PyResult<T> {
-    fault.cancel.store(false, Ordering::Relaxed);
     let progress = ExperimentProgress {
         cancel: Arc::clone(&fault.cancel),
         ..ExperimentProgress::default()

@@ -34,6 +34,14 @@ class Blocks(unittest.TestCase):
         self.assertRaisesRegex(fec.FecError, "1 to 255", fec.encode, [], 1)
         self.assertRaisesRegex(fec.FecError, "65535", fec.encode, [bytes(65536)], 1)
 
+    def test_numbers_beyond_a_block_are_refused(self) -> None:
+        for number in (300, -1, 1 << 70):
+            with self.subTest(number=number):
+                self.assertRaisesRegex(fec.FecError, f"{number} repair symbols", fec.encode, SOURCES, number)
+                self.assertRaisesRegex(fec.FecError, f"{number} sources; a block has 1 to 255", fec.decode, number, {})
+                self.assertRaisesRegex(fec.FecError, f"{number} as the number of a unit", fec.decode, 3, {number: b"ab"})
+        self.assertRaises(TypeError, fec.encode, SOURCES, "3")
+
 
 class Parity(unittest.TestCase):
     def test_wrong_octets_up_to_the_parity_s_strength_are_mended(self) -> None:
@@ -50,7 +58,9 @@ class Parity(unittest.TestCase):
             packet[place] = 0xFF
         self.assertRaisesRegex(fec.FecError, "beyond correction", fec.correct, bytes(packet), 8)
         self.assertRaisesRegex(fec.FecError, "no message", fec.correct, b"abc", 4)
-        self.assertRaisesRegex(fec.FecError, "0 to 256", fec.append_parity, b"abc", 257)
+        for words in (257, 70_000, -1, 1 << 70):
+            self.assertRaisesRegex(fec.FecError, f"{words} words of parity; a packet has 0 to 256", fec.append_parity, b"abc", words)
+            self.assertRaisesRegex(fec.FecError, f"{words} words", fec.correct, b"abc", words)
 
 
 class Windows(unittest.TestCase):
@@ -82,6 +92,14 @@ class Windows(unittest.TestCase):
         decoder = fec.WindowDecoder(sources=8)
         self.assertRaisesRegex(fec.FecError, "over 9 sources", decoder.add_repair, bytes(9), 0, 9, 1)
         self.assertRaisesRegex(fec.FecError, "0 to 15", decoder.add_repair, bytes(9), 0, 3, 1, 16)
+
+    def test_numbers_beyond_a_window_are_refused(self) -> None:
+        decoder = fec.WindowDecoder(sources=8)
+        self.assertRaisesRegex(fec.FecError, "70000 as a key", fec.encode_window, SOURCES, 70_000)
+        self.assertRaisesRegex(fec.FecError, "300 as a density", fec.encode_window, SOURCES, 1, 300)
+        self.assertRaisesRegex(fec.FecError, "-1 as an ordinal", decoder.add_source, -1, b"a")
+        self.assertRaisesRegex(fec.FecError, "70000 sources", decoder.add_repair, bytes(9), 0, 70_000, 1)
+        self.assertRaisesRegex(fec.FecError, "70000 as a key", decoder.add_repair, bytes(9), 0, 3, 70_000)
 
 
 if __name__ == "__main__":

@@ -47,10 +47,12 @@ class Fits(unittest.TestCase):
     def test_what_is_no_recording_is_named(self) -> None:
         self.table.write_text("lost\n0\nmaybe\n", encoding="ascii")
         self.assertRaisesRegex(ValueError, r"losses.csv:3: `lost`", lab.fit, self.table)
-        self.assertRaisesRegex(ValueError, "no capture", lab.fit, self.table, port=9)
+        self.assertRaisesRegex(ValueError, "no capture, pcap or pcapng; leave port= out", lab.fit, self.table, port=9)
         self.assertRaisesRegex(ValueError, "window 0", lab.fit, self.table, window=0)
         with self.assertRaises(FileNotFoundError):
             lab.fit(self.table.with_name("gone.csv"))
+        with self.assertRaises(IsADirectoryError):
+            lab.fit(self.table.parent)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,15 @@
 """Channels, sources of traffic and controllers of repair of one's own."""
 
+import functools
+import os
 import random
+import subprocess
+import sys
+import tempfile
+import threading
+import types
 import unittest
+from pathlib import Path
 
 import fulmar_lab as lab
 
@@ -98,6 +106,100 @@ class Own(unittest.TestCase):
         digests = {lossy._study().digest for lossy in (link(channels={"own": Chance}), link(channels={"own": Thirds}), link())}
         self.assertEqual(len(digests), 3)
 
+    def test_what_a_part_is_made_of_counts_as_its_code(self):
+        def closed(share):
+            class Closed(Chance):
+                def fly(self, start, end, octets):
+                    return lab.LOST if self.chance.random() < share else None
+
+            return Closed
+
+        def attribute(share):
+            return type("Attribute", (Thirds,), {"share": share})
+
+        def default(share):
+            return lambda seed, share=share: share
+
+        def written(text):
+            # As at a prompt: there is no text to be read.
+            names = types.ModuleType("written").__dict__
+            exec(text, names)
+            return names["Part"]
+
+        def based(share):
+            return written(f"class Base:\n def fly(self, *packet):\n  return {share}\nclass Part(Base):\n pass")
+
+        def helped(share):
+            return written(f"SHARE = {share}\ndef helper():\n return SHARE\nclass Part:\n def fly(self, *packet):\n  return helper()")
+
+        def partial(share):
+            return functools.partial(default(share), share=1)
+
+        def argument(share):
+            return functools.partial(Chance, share)
+
+        def instance(share):
+            made = Odd()
+            made.share = [{"of": {share}}]
+            return made.fly
+
+        def module(share):
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder, "helper_of_one.py")
+                file.write_text(f"def helper():\n    return {share}\n", encoding="ascii")
+                helpers = types.ModuleType("helper_of_one")
+                helpers.__file__ = str(file)
+                sys.modules["helper_of_one"] = helpers
+                try:
+                    names = {"helpers": helpers}
+                    exec("def fly(*packet):\n return helpers.helper()", names)
+                    return lab.Parts(channels={"own": names["fly"]}).version
+                finally:
+                    del sys.modules["helper_of_one"]
+
+        self.assertEqual(module(0.25), module(0.25))
+        self.assertNotEqual(module(0.25), module(0.5))
+        for what in (closed, attribute, default, based, helped, partial, argument, instance):
+            with self.subTest(what=what.__name__):
+                one, same, other = (lab.Parts(channels={"own": what(share)}).version for share in (0.25, 0.25, 0.5))
+                self.assertEqual(one, same)
+                self.assertNotEqual(one, other)
+
+    def test_code_is_the_same_in_every_process(self):
+        text = "import sys; sys.path.insert(0, sys.argv[1]); import test_own as own; print(own.every_part().version)"
+        here = str(Path(__file__).parent)
+        told = {
+            subprocess.run(
+                [sys.executable, "-c", text, here], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True
+            ).stdout
+            for seed in ("1", "2", "3")
+        }
+        self.assertEqual(told, {every_part().version + "\n"})
+
+    def test_a_part_that_cannot_be_read_is_never_the_same(self):
+        parts = lab.Parts(channels={"own": functools.partial(Chance, threading.Lock())})
+        self.assertNotEqual(parts.version, parts.version)
+
+    def test_a_kept_sweep_is_not_taken_for_one_with_another_closure(self):
+        def after(first):
+            class After:
+                def __init__(self, seed):
+                    self.left = first
+
+                def fly(self, start, end, octets):
+                    self.left -= 1
+                    return lab.LOST if self.left < 0 else None
+
+            return After
+
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder, "kept.parquet")
+            results = lab.sweep(link(hop={"channel": "after"}, channels={"after": after(100)}), out=out)
+            self.assertEqual(results.runs.column("wire_loss.loss"), [100])
+            lab.sweep(link(hop={"channel": "after"}, channels={"after": after(100)}), out=out)
+            with self.assertRaisesRegex(lab.SweepError, "results of another sweep"):
+                lab.sweep(link(hop={"channel": "after"}, channels={"after": after(50)}), out=out)
+
     def test_a_source_writes_when_it_says_and_ends_when_it_says(self):
         run = link(flow={"transport": "aerotp", "bytes": "1MB", "source": "five"}, sources={"five": FiveWrites}).run()
         self.assertTrue(run["completed"])
@@ -122,6 +224,29 @@ class Own(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "give None or a fulmar_lab.Fate"):
             link(hop={"channel": "odd"}, channels={"odd": lambda seed: Odd()}).run()
 
+    def test_an_exception_ends_the_call_that_met_it_and_no_other(self):
+        begun, over = threading.Event(), threading.Event()
+
+        class Waits(Thirds):
+            def __init__(self, seed):
+                super().__init__(seed)
+                begun.set()
+                over.wait(60)
+
+        both = link(hop={"channel": "none"}, channels={"broken": Broken, "waits": Waits})
+        study = both._study({"hop.channel": ["broken", "waits"]})
+        made = []
+        other = threading.Thread(target=lambda: made.append(study.make(1, 1, 1).num_rows()))
+        other.start()
+        begun.wait(60)
+        try:
+            with self.assertRaises(ZeroDivisionError):
+                study.make(0, 1, 1)
+        finally:
+            over.set()
+            other.join()
+        self.assertEqual(made, [1])
+
     def test_a_part_that_is_not_there_is_named(self):
         with self.assertRaisesRegex(lab.ScenarioError, "no channel `rain`; given with the scenario are: chance"):
             link(hop={"channel": "rain"}, channels={"chance": Chance})
@@ -130,6 +255,19 @@ class Own(unittest.TestCase):
 class Odd:
     def fly(self, start, end, octets):
         return True
+
+
+class Many(Chance):
+    """Has what differs between processes, if anything does."""
+
+    kinds = {"rain", "snow", "fog", "hail"}
+
+    def fly(self, start, end, octets):
+        return super().fly(start, end, octets) if str(octets) in {"rain", "snow", "fog"} else None
+
+
+def every_part():
+    return lab.Parts(channels={"thirds": Thirds, "many": Many, "slow": Slow}, sources={"five": FiveWrites}, controllers={"ahead": Ahead})
 
 
 if __name__ == "__main__":

@@ -90,6 +90,28 @@ class Recordings(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no packet arrived"):
             lab.channel_of([(0.0, 1500, None)])
 
+    def test_times_count_from_the_first_packet(self):
+        packets = [(index * 0.01, 1500, None if index % 10 == 9 else index * 0.01 + 0.03) for index in range(100)]
+        since_1970 = [(1.7e9 + sent, octets, arrived and 1.7e9 + arrived) for sent, octets, arrived in packets]
+        plain, dated = (lab.channel_of(of)["hop"][0]["forward"] for of in (packets, since_1970))
+        self.assertEqual(dated["loss"], plain["loss"])
+        # A time since 1970 has a quarter of a microsecond.
+        self.assertAlmostEqual(int(dated["delay"].removesuffix("us")), int(plain["delay"].removesuffix("us")), delta=5)
+        late = lab.channel_of([(sent + 5, octets, arrived and arrived + 5) for sent, octets, arrived in packets], start=5)
+        self.assertEqual(late, lab.channel_of(packets))
+
+    def test_a_recording_of_years_is_refused_with_the_cure(self):
+        packets = [(0.0, 1500, 0.03), (1.7e9, 1500, 1.7e9 + 0.03)]
+        with self.assertRaisesRegex(ValueError, "19675 days behind the start, and 10 days are read.*give a part"):
+            lab.channel_of(packets)
+        with self.assertRaisesRegex(ValueError, "10 days"):
+            lab.channel_of([(0.0, 1500, 0.03), (0.01, 1500, 0.04)], [(1.7e9, 1500, 1.7e9 + 0.03)])
+
+    def test_arrivals_that_show_no_rate_are_told(self):
+        for packets in ([(0.0, 1500, 0.03)], [(0.0, 1500, 0.03), (0.01, 1500, 0.03)]):
+            with self.assertRaisesRegex(ValueError, "no rate can be seen"):
+                lab.channel_of(packets)
+
 
 if __name__ == "__main__":
     unittest.main()

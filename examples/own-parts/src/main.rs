@@ -1,4 +1,5 @@
-//! Runs the parts, then a law of one's own beside the same law of Fulmar's, and prints packets per second of computing.
+//! Runs the parts. With `--speed` a law of one's own and the same law of Fulmar's, five times in turn: packets a second in
+//! the fastest run of each, which is the one that other programs held up least.
 
 use fulmar_sim::own::{ChannelLaw, FlightFate, OwnChannel, PacketFlight, Rng};
 use fulmar_sim::scenario::points_with;
@@ -80,14 +81,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             channels: vec![own],
             ..OwnParts::default()
         };
-        for (what, set) in [
+        let laws = [
             ("ours", "hop.loss=5%"),
             ("own", "hop.channel=one-in-twenty"),
-        ] {
-            let start = Instant::now();
-            let packets = run(MANY, set, &parts)?.metrics.wire_packets;
-            let rate = packets as f64 / start.elapsed().as_secs_f64();
-            println!("{what}: {packets} packets, {rate:.0} a second");
+        ];
+        let mut fastest = [0.0_f64; 2];
+        for _ in 0..5 {
+            for ((_, set), fastest) in laws.iter().zip(&mut fastest) {
+                let start = Instant::now();
+                let packets = run(MANY, set, &parts)?.metrics.wire_packets;
+                *fastest = fastest.max(packets as f64 / start.elapsed().as_secs_f64());
+            }
+        }
+        for ((what, _), rate) in laws.iter().zip(fastest) {
+            println!("{what}: {rate:.0} packets a second");
         }
     }
     Ok(())

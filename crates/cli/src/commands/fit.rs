@@ -134,6 +134,7 @@ fn read(args: &FitArgs, name: &str) -> Result<Losses, Failure> {
             bits: args.wrap,
             window: args.window,
         },
+        port_option: "--port",
     };
     let recorded = read_losses(name, source, &options).or_exit(Exit::Usage)?;
     if let Some(cut) = recorded.cut {

@@ -8,12 +8,12 @@ itself is written in Rust (``examples/own-parts``) and is as fast as our own.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from ._native import Fate, RepairSeen
+from .part_code import digest_of
 
 #: The fate of a packet that never arrives.
 LOST = Fate(lost=True)
@@ -61,9 +61,9 @@ class Parts:
 
     @property
     def version(self) -> str:
-        """The code of the parts, as far as it can be read: another code makes other results."""
-        makers = [*self.channels.items(), *self.sources.items(), *self.controllers.items()]
-        return "\n".join(f"{name}: {_code(maker)}" for name, maker in makers)
+        """A digest of the code of the parts: another code makes other results. It is another one each time where code or a
+        value cannot be read, so that no sweep goes on with runs of what may have been other code."""
+        return digest_of([*self.channels.items(), *self.sources.items(), *self.controllers.items()])
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,3 @@ def native_parts(parts: Parts | None) -> NativeParts | None:
     if parts is None:
         return None
     return NativeParts(dict(parts.channels), dict(parts.sources), dict(parts.controllers), parts.version)
-
-
-def _code(maker: Callable[[int], Any]) -> str:
-    try:
-        return inspect.getsource(maker)
-    except (OSError, TypeError):
-        # Made at a prompt, or by functools.partial: its name and its arguments are all that there is.
-        return repr(maker) if not hasattr(maker, "__qualname__") else maker.__qualname__

@@ -169,7 +169,7 @@ class Recording:
             [(sent, octets, None if bits else arrived) for number, way, sent, octets, arrived, bits in rows if (number, way) == (hop, wanted)]
             for wanted in ("forward", "reverse")
         )
-        return channel_of(there, back)
+        return channel_of(there, back, start=0.0)
 
     def replay(self, hop: int = 0, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:
         """A scenario over the recorded hop with other flows: what would have happened.
@@ -180,17 +180,23 @@ class Recording:
         return Scenario.build(**made)
 
 
-def channel_of(there: Iterable[Packet], back: Iterable[Packet] = ()) -> dict[str, Any]:
+def channel_of(there: Iterable[Packet], back: Iterable[Packet] = (), *, start: float | None = None) -> dict[str, Any]:
     """What a link was like, from packets there and back: ``hop`` and ``change`` of a scenario, for :meth:`Scenario.build`.
 
     Rate, delay and loss over time, outages, and the length of the queue where a full one was seen. From packets that left a
     capacity unused no more of it is known than what they used; single losses become a share, and bursts shorter than a
     quarter of a second with them.
 
+    Args:
+        there: The packets of the forward direction. Times are in seconds, from wherever they count: those of a capture
+            may be seconds since 1970.
+        back: The packets of the other direction; without them it is like the way there, but for outages and queue.
+        start: The second at which the scenario begins; without it that of the first packet.
+
     Raises:
-        ValueError: No packet arrived.
+        ValueError: No packet arrived, no rate can be seen in their arrivals, or they reach over more than ten days.
     """
-    return tomllib.loads(_native.hop_tables(list(there), list(back)))
+    return tomllib.loads(_native.hop_tables(list(there), list(back), start))
 
 
 def _plain(values: Sequence[Any]) -> list[Any]:

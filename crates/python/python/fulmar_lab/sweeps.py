@@ -96,7 +96,9 @@ def sweep(
     if seed is not None:
         changes["run.seed"] = seed
     scenario = scenario.with_(changes)
-    study = scenario._study(grid)
+    # Asked once: the code of parts that cannot be read has another digest each time.
+    asked = scenario._asked(grid)
+    study = _native.NativeStudy(*asked)
     if out is None:
         passing = Path(tempfile.mkdtemp(prefix="fulmar-lab-"))
         results = Results(passing / "runs.parquet", passing)
@@ -125,7 +127,7 @@ def sweep(
             for first, count in missing:
                 study.write_part(first, count, jobs, build(), files[first, count], told.of_part())
         else:
-            tasks = {span: Task(scenario._asked(grid), *span, build()) for span in missing}
+            tasks = {span: Task(asked, *span, build()) for span in missing}
             _elsewhere(engine, study, tasks, files, told)
     finally:
         told.close()
