@@ -4,7 +4,7 @@
 use crate::own::PartFault;
 use crate::waiting::wait_for;
 use fulmar_lab::fitting::{FittedRecording, FittingOptions, UnfitRecording, read_losses};
-use fulmar_lab::plan::{LinkErrors, LinkPlan, PlanWish};
+use fulmar_lab::plan::{LinkErrors, PlanWish, PlannedLink};
 use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, OpticalPower, PacketErrorRate, Probability,
     parse_duration,
@@ -26,8 +26,10 @@ use std::str::FromStr;
 pub(crate) fn plan(py: Python<'_>, wishes: BTreeMap<String, String>) -> PyResult<String> {
     let wish = Wishes(wishes).link()?;
     let question = wish.checked().map_err(wrong)?;
-    let plan =
-        wait_for(py, None, &PartFault::default(), |_| LinkPlan::of(&question))?.map_err(wrong)?;
+    let plan = wait_for(py, None, &PartFault::default(), |_| {
+        PlannedLink::of(&question)
+    })?
+    .map_err(wrong)?;
     serde_json::to_string(&plan).map_err(wrong)
 }
 

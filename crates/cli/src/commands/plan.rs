@@ -5,7 +5,8 @@ use crate::output;
 use crate::table::{Columns, HEAVIEST, Listing};
 use anyhow::{Context, anyhow};
 use fulmar_lab::plan::{
-    ArqForecast, FoundRate, LinkErrors, LinkPlan, LossOnLink, PlanForecast, PlanQuestion, PlanWish,
+    ArqForecast, FoundRate, LinkErrors, LossOnLink, PlanForecast, PlanQuestion, PlanWish,
+    PlannedLink,
 };
 use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate,
@@ -125,7 +126,7 @@ impl PlanArgs {
 /// Arguments that contradict each other; stdout cannot be written.
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, Failure> {
     let question = args.question()?;
-    let plan = LinkPlan::of(&question)
+    let plan = PlannedLink::of(&question)
         .context("simulating it")
         .or_exit(Exit::Usage)?;
     if args.json {

@@ -142,7 +142,7 @@ impl PlanWish {
 
 /// The whole answer; its fields are those of `fulmar plan --json`.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct LinkPlan {
+pub struct PlannedLink {
     #[serde(rename = "record")]
     kind: &'static str,
     schema: u32,
@@ -153,7 +153,7 @@ pub struct LinkPlan {
     pub found: Option<FoundRate>,
 }
 
-impl LinkPlan {
+impl PlannedLink {
     /// The answer to `question`.
     ///
     /// # Errors
