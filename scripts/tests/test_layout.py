@@ -49,7 +49,7 @@ class Layout(unittest.TestCase):
             "net": {"proto", "channel", "settings", "capture"},
             "fulmar": {"net", "proto"},
             "cli": {"proto", "baseline", "channel", "settings", "capture", "trace", "lab", "sim", "reproduce", "net", "python"},
-            "python": {"lab", "sim"},
+            "python": {"lab", "sim", "trace", "proto"},
         }
         found = {}
         for path in ROOT.glob("crates/*/Cargo.toml"):
@@ -73,8 +73,8 @@ class Layout(unittest.TestCase):
             "sockets": {"config"},
             "flows": {"config", "GatewayError", "Link", "repeats", "sockets"},
             "entries": {"config", "GatewayError", "flows", "sockets"},
-            "exits": {"config", "flows", "sockets"},
-            "tunnels": {"config", "GatewayError", "flows", "sockets"},
+            "exits": {"config", "flows", "sockets", "tunnels"},
+            "tunnels": {"config", "GatewayError", "flows", "privileges", "sockets"},
             "peers": {"config", "Link", "sockets"},
             "watch": {"config", "GatewayError", "Link", "flows", "peers", "tunnels"},
         }
