@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::channel;
 
 /// A link on which nothing is lost.
@@ -140,15 +140,7 @@ fn pressed(url: &str, keys: &[&str]) -> (String, Option<i32>) {
     let binary = assert_cmd::cargo::cargo_bin!("fulmar").display();
     // script(1) gives it a terminal, and ends as it ends.
     let line = format!("stty rows 24 columns 80; exec {binary} top {url} --interval 50ms");
-    let mut script = Command::new("script")
-        .args(["-q", "-e", "-c", &line, "/dev/null"])
-        .env("TERM", "xterm")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("script(1) is part of every Debian");
-    let mut keyboard = script.stdin.take().expect("it is piped");
-    let mut screen = script.stdout.take().expect("it is piped");
+    let (mut script, mut keyboard, mut screen) = in_terminal(&line);
     let mut shown = String::new();
     let mut wait_for = |words: &str, shown: &mut String| {
         let mut buffer = [0; 8_192];
@@ -207,16 +199,7 @@ fn top_in_the_background_goes_on_and_leaves_the_terminal_alone() {
     let binary = assert_cmd::cargo::cargo_bin!("fulmar").display();
     let line =
         format!("set -m; {binary} top {url} --interval 20ms & echo pid=$!=; read key; kill -9 $!");
-    let mut script = Command::new("script")
-        .args(["-q", "-c", &line, "/dev/null"])
-        .env("TERM", "xterm")
-        .env("SHELL", "/bin/sh")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("script(1) is part of every Debian");
-    let mut keyboard = script.stdin.take().expect("it is piped");
-    let mut screen = script.stdout.take().expect("it is piped");
+    let (mut script, mut keyboard, mut screen) = in_terminal(&line);
     let mut shown = String::new();
     while shown.matches('=').count() < 2 {
         let mut buffer = [0; 8_192];
@@ -319,4 +302,19 @@ fn what_is_not_reading_is_refused_and_what_is_not_there_is_said() {
     assert!(answer.starts_with("HTTP/1.0 403 "), "{answer}");
     let page = pair.page("/");
     assert!(page.contains("Content-Security-Policy: default-src 'none';"));
+}
+
+/// Runs a line of the shell in a terminal of script(1), which ends as the line does. Returns it, its keyboard and its screen.
+fn in_terminal(line: &str) -> (Child, ChildStdin, ChildStdout) {
+    let mut script = Command::new("script")
+        .args(["-q", "-e", "-c", line, "/dev/null"])
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script(1) is part of every Debian");
+    let keyboard = script.stdin.take().expect("it is piped");
+    let screen = script.stdout.take().expect("it is piped");
+    (script, keyboard, screen)
 }

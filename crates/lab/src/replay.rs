@@ -1,6 +1,6 @@
 //! A recording as a channel: the rate, the delay, the loss and the outages that its packets met, over time.
 //!
-//! Of each packet no more is used than what two ends of a real link know: when it was handed over, its length, and when it
+//! No more is used of a packet than two ends of a real link know: when it was handed over, its length, and when it
 //! arrived, if it did. So a gateway's trace serves as well as the simulator's.
 //!
 //! # How it works

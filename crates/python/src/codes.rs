@@ -282,7 +282,7 @@ impl NativeWindow {
     }
 }
 
-/// What a decoder gave. What came twice, late or for nothing is no error: links do that.
+/// Sources that a decoder gave. A unit that came twice, late or for nothing is no error: links do that.
 fn given(
     py: Python<'_>,
     outcome: Result<Vec<(u64, Vec<u8>)>, RejectedSymbol>,

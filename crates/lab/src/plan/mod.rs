@@ -36,7 +36,7 @@ pub struct PlanWish {
     pub rate: Bitrate,
     /// The time there and back.
     pub round_trip: Duration,
-    /// What is wrong with it.
+    /// Its errors.
     pub errors: LinkErrors,
     /// The headers of each packet, all layers.
     pub header: ByteCount,
@@ -58,7 +58,7 @@ pub struct PlanWish {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} {problem}")]
 pub struct UnplannableLink {
-    /// What is wrong: `rate`, `power`, `confidence`, `ack`, `longest` or `data`.
+    /// The setting at fault: `rate`, `power`, `confidence`, `ack`, `longest` or `data`.
     pub name: &'static str,
     /// Its value, what is wrong with it, and what would do.
     pub problem: String,

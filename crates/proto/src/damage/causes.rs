@@ -179,7 +179,7 @@ impl Beside {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     waiting: Vec<Packet>,
-    /// What the receiver says of packets, in the order of sending, and the answers that show their delays.
+    /// The receiver's word on packets, in the order of sending, and the answers that show their delays.
     fates: VecDeque<ToldFate>,
     answers: ToldAnswers,
     /// The times from which on packets are counted anew.

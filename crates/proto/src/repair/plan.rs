@@ -35,7 +35,7 @@ pub struct RepairView {
     pub loss: Odds,
     /// The standard error of `loss`.
     pub loss_error: Odds,
-    /// What is lost of that which follows a loss.
+    /// The share lost of what follows a loss.
     pub behind_a_loss: Odds,
     /// The plan in use.
     pub plan: RepairPlan,
