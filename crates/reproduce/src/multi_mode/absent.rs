@@ -1,4 +1,4 @@
-//! Things that the AeroTP papers describe and that Fulmar does not have.
+//! Things that the AeroTP papers describe and that their pages do not show.
 
 use crate::paper::Absent;
 
@@ -7,8 +7,9 @@ const MODES: &str = "multi-mode paper, section III.D";
 const PASSTHROUGH: Absent = Absent {
     place: "section III.D; hybrid paper, section I",
     what: "TCP's acknowledgements passed through in the reliable mode",
-    instead: "Our gateways end a client's TCP at each side. In the reliable modes they take at most a window of octets that the destination \
-        has not acknowledged, and pass on the end of a stream only when it has acknowledged all: the client is not told of its octets one by one.",
+    instead: "No run of this page has it. A tunnel between gateways (`fulmar up`) carries TCP packet by packet, so its acknowledgements come from \
+        the destination. A gateway that accepts connections ends TCP at each side: it takes at most a window of octets that the destination \
+        has not acknowledged, and passes on the end of a stream only when it has acknowledged all.",
 };
 
 const AERONP: Absent = Absent {
@@ -27,7 +28,7 @@ const AERORP: Absent = Absent {
 const MULTIPATH: Absent = Absent {
     place: "Table I, section III.D",
     what: "Several paths to a connection, and erasure codes across them",
-    instead: "A connection has one path, which may change its address. Erasure codes run across packets of that path.",
+    instead: "Gateways have both, and docs/measurements/several-paths.md has their figures. This page's runs have one path.",
 };
 
 const LOST_VALUES: Absent = Absent {
@@ -50,7 +51,8 @@ pub(super) const MULTI_MODE: &[Absent] = &[
     Absent {
         place: "section III.B",
         what: "Translation of single TCP segments and UDP datagrams into TPDUs and back",
-        instead: "Gateways carry streams and messages, cut anew into TPDUs; of TCP's flags and options nothing passes.",
+        instead: "A tunnel carries whole packets, with TCP's flags and options inside. The other ways through a gateway carry streams and \
+            messages, cut anew into TPDUs.",
     },
     Absent {
         place: "sections III.A and III.D",
@@ -73,7 +75,8 @@ pub(crate) const HYBRID: &[Absent] = &[
     Absent {
         place: "section II.B",
         what: "Type-II hybrid ARQ: parity alone sent again, combined with what came before",
-        instead: "The paper describes it and runs type I, as we do: the whole TPDU is sent again.",
+        instead: "The paper describes it and runs type I, as this page does: the whole TPDU is sent again. Gateways send parity again \
+            (docs/adr/0033-damaged-datagrams-count.md).",
     },
     Absent {
         place: "section III",
