@@ -3,31 +3,13 @@
 //! Method: two endpoints and a bottleneck of 10 mbit with 20 ms each way; what the other end sends has no limit of
 //! rate. Fractions are of the octets that the bottleneck can carry, the start included.
 
-use super::bottleneck::{Bottleneck, Medium};
-use fulmar_proto::machine::{PathId, TransmitKind};
+use super::bottleneck::Medium;
+use super::bottleneck::bulk::{Bulk, LINK, MEDIUM, seconds};
+use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::rate::{RateCause, RateSharing};
-use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, PathRate, RateReason, RateSource,
-};
+use fulmar_proto::transport::aerotp::{RateReason, RateSource};
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Mode;
-
-const LINK: Bitrate = Bitrate::from_bits_per_second(10_000_000);
-const PAYLOAD_SHARE: f64 = 1460.0 / 1500.0;
-
-const MEDIUM: Medium = Medium {
-    rate: LINK,
-    queue_packets: 100,
-    delay: Duration::from_millis(20),
-    jitter: Duration::ZERO,
-    loss: 0.0,
-    down: false,
-};
-
-struct Run {
-    link: Bottleneck,
-    id: ConnectionId,
-}
 
 fn found(bound: Option<Bitrate>) -> RateSource {
     let sharing = RateSharing::default();
@@ -36,42 +18,6 @@ fn found(bound: Option<Bitrate>) -> RateSource {
         first: None,
         sharing,
     }
-}
-
-impl Run {
-    fn new(rate: RateSource, medium: Medium, mode: Mode) -> Self {
-        let mut link = Bottleneck::with_rate(rate, medium);
-        let id = link.connect(ConnectionConfig {
-            mode,
-            send_buffer_bytes: 64 << 20,
-            give_up_after: Duration::from_secs(3600),
-            ..ConnectionConfig::default()
-        });
-        Self { link, id }
-    }
-
-    /// The share of the medium's capacity that arrives in `span`.
-    fn fraction(&mut self, span: Duration) -> f64 {
-        let before = self.link.received_bytes();
-        let until = self.link.now + span;
-        while self.link.now < until {
-            self.link.write(self.id, 4 << 20);
-            self.link.run(Duration::from_millis(50));
-        }
-        let got = (self.link.received_bytes() - before) as f64;
-        let medium = self.link.medium;
-        let rate = medium.rate.as_bits_per_second() as f64 / 8.0;
-        got / (rate * span.as_secs_f64() * (1.0 - medium.loss) * PAYLOAD_SHARE)
-    }
-
-    fn rate(&self) -> PathRate {
-        let rate = self.link.end(0).path_rate(PathId(0));
-        rate.expect("the path has a connection")
-    }
-}
-
-fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }
 
 #[test]
@@ -84,7 +30,7 @@ fn every_mode_with_a_connection_fills_the_link_whatever_is_lost() {
     ] {
         for loss in [0.0, 0.3] {
             let medium = Medium { loss, ..MEDIUM };
-            let mut run = Run::new(found(None), medium, mode);
+            let mut run = Bulk::new(found(None), medium, mode);
             let fraction = run.fraction(seconds(10));
             println!("{mode} {loss}: {fraction:.3} {:?}", run.rate());
             // Modes that do not repeat have no more than what arrives at first.
@@ -100,7 +46,7 @@ fn every_mode_with_a_connection_fills_the_link_whatever_is_lost() {
 #[test]
 fn a_bound_holds() {
     let bound = Bitrate::from_bits_per_second(4_000_000);
-    let mut run = Run::new(found(Some(bound)), MEDIUM, Mode::Reliable);
+    let mut run = Bulk::new(found(Some(bound)), MEDIUM, Mode::Reliable);
     let fraction = run.fraction(seconds(5));
     assert!((0.36..0.401).contains(&fraction), "{fraction}");
     assert_eq!(run.rate().declared, bound);
@@ -109,7 +55,7 @@ fn a_bound_holds() {
 
 #[test]
 fn a_link_that_becomes_slower_and_faster_again_is_followed_both_ways() {
-    let mut run = Run::new(
+    let mut run = Bulk::new(
         found(None),
         Medium {
             loss: 0.1,
@@ -131,7 +77,7 @@ fn a_link_that_becomes_slower_and_faster_again_is_followed_both_ways() {
 
 #[test]
 fn after_an_idle_minute_and_after_an_outage_the_rate_is_as_before() {
-    let mut run = Run::new(found(None), MEDIUM, Mode::Reliable);
+    let mut run = Bulk::new(found(None), MEDIUM, Mode::Reliable);
     run.fraction(seconds(3));
     // What is written is sent, and the connection rests.
     run.link.run(seconds(60));
@@ -150,7 +96,7 @@ fn after_an_idle_minute_and_after_an_outage_the_rate_is_as_before() {
 
 #[test]
 fn while_nobody_answers_little_is_sent() {
-    let mut run = Run::new(
+    let mut run = Bulk::new(
         found(None),
         Medium {
             down: true,
@@ -167,7 +113,7 @@ fn while_nobody_answers_little_is_sent() {
 
 #[test]
 fn small_messages_leave_at_once_and_what_follows_them_is_not_slow() {
-    let mut run = Run::new(found(None), MEDIUM, Mode::Reliable);
+    let mut run = Bulk::new(found(None), MEDIUM, Mode::Reliable);
     for _ in 0..50 {
         let from = run.link.sent.len();
         let at = run.link.now;

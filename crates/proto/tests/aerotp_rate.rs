@@ -5,84 +5,36 @@
 //! octets that the bottleneck can carry: its rate, less the loss, times the payload's share of a
 //! packet.
 
-use super::bottleneck::{Bottleneck, Medium};
-use fulmar_proto::machine::PathId;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, PathRate, RateReason};
+use super::bottleneck::Medium;
+use super::bottleneck::bulk::{Bulk, LINK, MEDIUM, seconds};
+use fulmar_proto::transport::aerotp::{RateReason, RateSource};
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::Mode;
 
-const LINK: Bitrate = Bitrate::from_bits_per_second(10_000_000);
 const FIVE_TIMES: Bitrate = Bitrate::from_bits_per_second(50_000_000);
-const PAYLOAD_SHARE: f64 = 1460.0 / 1500.0;
 
-const MEDIUM: Medium = Medium {
-    rate: LINK,
-    queue_packets: 100,
-    delay: Duration::from_millis(20),
-    jitter: Duration::ZERO,
-    loss: 0.0,
-    down: false,
-};
-
-struct Run {
-    link: Bottleneck,
-    id: ConnectionId,
+/// The longest and the mean wait for the transmitter since packet number `from`.
+fn queue(run: &Bulk, from: usize) -> (Duration, Duration) {
+    let waits = run.link.sent[from..].iter().map(|sent| sent.queued);
+    let waits: Vec<Duration> = waits.filter(|wait| *wait < Duration::MAX).collect();
+    let total: Duration = waits.iter().sum();
+    let count = u32::try_from(waits.len()).expect("few");
+    (waits.into_iter().max().unwrap_or_default(), total / count)
 }
 
-impl Run {
-    fn new(declared: Bitrate, medium: Medium, mode: Mode) -> Self {
-        let mut link = Bottleneck::new(declared, medium);
-        let id = link.connect(ConnectionConfig {
-            mode,
-            send_buffer_bytes: 64 << 20,
-            give_up_after: Duration::from_secs(3600),
-            ..ConnectionConfig::default()
-        });
-        Self { link, id }
-    }
-
-    /// The share of the medium's capacity that arrives in `span`.
-    fn fraction(&mut self, span: Duration) -> f64 {
-        let before = self.link.received_bytes();
-        let until = self.link.now + span;
-        while self.link.now < until {
-            self.link.write(self.id, 4 << 20);
-            self.link.run(Duration::from_millis(50));
-        }
-        let got = (self.link.received_bytes() - before) as f64;
-        let medium = self.link.medium;
-        let rate = medium.rate.as_bits_per_second() as f64 / 8.0;
-        got / (rate * span.as_secs_f64() * (1.0 - medium.loss) * PAYLOAD_SHARE)
-    }
-
-    fn rate(&self) -> PathRate {
-        let rate = self.link.end(0).path_rate(PathId(0));
-        rate.expect("the path has a connection")
-    }
-
-    /// The longest and the mean wait for the transmitter since packet number `from`.
-    fn queue(&self, from: usize) -> (Duration, Duration) {
-        let waits = self.link.sent[from..].iter().map(|sent| sent.queued);
-        let waits: Vec<Duration> = waits.filter(|wait| *wait < Duration::MAX).collect();
-        let total: Duration = waits.iter().sum();
-        let count = u32::try_from(waits.len()).expect("few");
-        (waits.into_iter().max().unwrap_or_default(), total / count)
-    }
-}
-
-fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
+fn told(rate: Bitrate, medium: Medium, mode: Mode) -> Bulk {
+    Bulk::new(RateSource::Told(rate), medium, mode)
 }
 
 #[test]
 fn loss_alone_never_lowers_a_right_rate_and_the_queue_stays_empty() {
     for loss in [0.0, 0.1, 0.3, 0.5] {
-        let mut run = Run::new(LINK, Medium { loss, ..MEDIUM }, Mode::Reliable);
+        let mut run = told(LINK, Medium { loss, ..MEDIUM }, Mode::Reliable);
         let fraction = run.fraction(seconds(20));
         assert!(fraction > 0.93, "loss {loss}: {fraction} {:?}", run.rate());
         assert_eq!(run.rate().reason, RateReason::Declared, "loss {loss}");
         assert_eq!(run.rate().queues_tried, 0, "loss {loss}");
-        let (longest, _) = run.queue(0);
+        let (longest, _) = queue(&run, 0);
         let two_packets = LINK.time_to_send(fulmar_proto::units::ByteCount(3000));
         assert!(longest <= two_packets, "loss {loss}: {longest:?}");
     }
@@ -104,11 +56,11 @@ fn a_rate_declared_five_times_too_high_is_found_and_followed() {
             ..MEDIUM
         };
         let case = format!("loss {loss}, queue {queue_packets}");
-        let mut run = Run::new(FIVE_TIMES, medium, Mode::Reliable);
+        let mut run = told(FIVE_TIMES, medium, Mode::Reliable);
         let first = run.fraction(seconds(3));
         let from = run.link.sent.len();
         let fraction = run.fraction(seconds(30));
-        let (longest, mean) = run.queue(from);
+        let (longest, mean) = queue(&run, from);
         println!(
             "{case}: first {first:.3}, then {fraction:.3}, queue {longest:?} {mean:?}, {:?}",
             run.rate()
@@ -122,7 +74,7 @@ fn a_rate_declared_five_times_too_high_is_found_and_followed() {
 
 #[test]
 fn modes_without_acknowledgements_follow_too() {
-    let mut run = Run::new(FIVE_TIMES, MEDIUM, Mode::Unreliable);
+    let mut run = told(FIVE_TIMES, MEDIUM, Mode::Unreliable);
     run.fraction(seconds(3));
     let fraction = run.fraction(seconds(20));
     println!("{fraction} {:?}", run.rate());
@@ -138,7 +90,7 @@ fn jitter_does_not_lower_the_rate() {
             loss,
             ..MEDIUM
         };
-        let mut run = Run::new(LINK, medium, Mode::Reliable);
+        let mut run = told(LINK, medium, Mode::Reliable);
         let fraction = run.fraction(seconds(30));
         println!("loss {loss}: {fraction} {:?}", run.rate());
         assert!(fraction > 0.93, "{fraction} {:?}", run.rate());
@@ -147,7 +99,7 @@ fn jitter_does_not_lower_the_rate() {
 
 #[test]
 fn a_path_that_becomes_longer_costs_a_moment_not_the_rate() {
-    let mut run = Run::new(LINK, MEDIUM, Mode::Reliable);
+    let mut run = told(LINK, MEDIUM, Mode::Reliable);
     run.fraction(seconds(2));
     run.link.medium.delay = Duration::from_millis(120);
     let moment = run.fraction(seconds(5));
@@ -160,7 +112,7 @@ fn a_path_that_becomes_longer_costs_a_moment_not_the_rate() {
 
 #[test]
 fn an_outage_does_not_lower_the_rate() {
-    let mut run = Run::new(
+    let mut run = told(
         LINK,
         Medium {
             loss: 0.1,
@@ -184,7 +136,7 @@ fn an_outage_does_not_lower_the_rate() {
 
 #[test]
 fn a_link_that_becomes_slower_and_faster_again_is_followed_both_ways() {
-    let mut run = Run::new(
+    let mut run = told(
         LINK,
         Medium {
             loss: 0.1,

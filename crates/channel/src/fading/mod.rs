@@ -29,7 +29,7 @@ mod turbulence;
 mod walk;
 
 pub use model::{CourseSeed, FadingModel, PowerSource, Recorded, RecordingPart, Synthetic};
-pub use pass::{Leg, Pass};
+pub use pass::{Leg, Pass, TransmitPower};
 pub use preset::Demonstration;
 pub(crate) use process::FadingProcess;
 pub use ready::Fading;

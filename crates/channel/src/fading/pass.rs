@@ -21,6 +21,16 @@ pub enum Leg {
     Setting,
 }
 
+/// The power that the satellite sends with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransmitPower {
+    /// The same all the way, so that what is received rises and falls with the elevation.
+    #[default]
+    Constant,
+    /// As much as the distance asks for, so that what is received stays the same (paper, Conclusion).
+    Levelled,
+}
+
 /// A satellite pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pass {
@@ -31,6 +41,8 @@ pub struct Pass {
     pub start: Distance,
     /// The half of the pass at the start of the run.
     pub leg: Leg,
+    /// The power that is sent.
+    pub transmit: TransmitPower,
 }
 
 impl Pass {
@@ -79,6 +91,21 @@ impl Pass {
     pub(crate) fn relative_distance(self, at: Instant) -> Option<f64> {
         Some(self.distance(at)?.metres() / self.start.metres())
     }
+
+    /// The power received at `at` in a still medium, relative to the start; `None` below the horizon.
+    pub fn relative_received(self, at: Instant) -> Option<f64> {
+        let distance = self.relative_distance(at)?;
+        Some(match self.transmit {
+            TransmitPower::Constant => distance.powi(-2),
+            TransmitPower::Levelled => 1.0,
+        })
+    }
+
+    /// The power sent at `at`, relative to the start; `None` below the horizon.
+    pub fn relative_sent(self, at: Instant) -> Option<f64> {
+        let distance = self.relative_distance(at)?;
+        Some(self.relative_received(at)? * distance.powi(2))
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +117,7 @@ mod tests {
             altitude: Distance::from_metres(610e3).unwrap(),
             start: Distance::from_metres(2_500e3).unwrap(),
             leg,
+            transmit: TransmitPower::Constant,
         }
     }
 
@@ -128,5 +156,23 @@ mod tests {
         let speed = metres(0) - metres(1);
         // 7.556 km/s along the orbit; seen from 3.4 degrees of elevation nearly all towards us.
         assert!((6_500.0..7_556.0).contains(&speed), "{speed}");
+    }
+
+    #[test]
+    fn levelled_power_is_sent_with_the_square_of_the_distance_and_received_evenly() {
+        let constant = oicets(Leg::Rising);
+        let levelled = Pass {
+            transmit: TransmitPower::Levelled,
+            ..constant
+        };
+        let close = |a: Option<f64>, b: f64| (a.unwrap() - b).abs() < 1e-12;
+        for seconds in [0, 30, 100, 250] {
+            let at = at(seconds);
+            let nearer = constant.distance(at).unwrap().metres() / 2_500e3;
+            assert!(close(constant.relative_sent(at), 1.0));
+            assert!(close(levelled.relative_received(at), 1.0));
+            assert!(close(levelled.relative_sent(at), nearer * nearer));
+        }
+        assert_eq!(levelled.relative_sent(at(1_000)), None);
     }
 }

@@ -202,7 +202,7 @@ pub(crate) fn gain(pass: Option<Pass>, at: Instant) -> Option<(f64, f64)> {
         return Some((1.0, 1.0));
     };
     let distance = pass.relative_distance(at)?;
-    Some((distance.powi(-2), distance.powi(3)))
+    Some((pass.relative_received(at)?, distance.powi(3)))
 }
 
 pub(crate) fn bit_error_rate(receiver: ReceiverModel, watts: f64) -> f64 {

@@ -5,7 +5,7 @@
 //! other publications. `docs/models/fading.md` lists the assumptions.
 
 use super::model::{FadingModel, PowerSource, Synthetic};
-use super::pass::{Leg, Pass};
+use super::pass::{Leg, Pass, TransmitPower};
 use super::turbulence::Turbulence;
 use crate::outage::{OutageCycle, OutagePlan};
 use crate::series::{Lengths, Series};
@@ -87,6 +87,7 @@ impl Demonstration {
                 altitude: Distance::from_metres(610e3).unwrap_or_default(),
                 start: Distance::from_metres(2_500e3).unwrap_or_default(),
                 leg: Leg::Rising,
+                transmit: TransmitPower::Constant,
             }),
         }
     }

@@ -4,7 +4,7 @@
 //! back as the same value.
 
 use super::model::{CourseSeed, FadingModel, PowerSource, Recorded, RecordingPart, Synthetic};
-use super::pass::{Leg, Pass};
+use super::pass::{Leg, Pass, TransmitPower};
 use super::preset::Demonstration;
 use super::ready::Fading;
 use super::trace::ObstructionRule;
@@ -21,7 +21,7 @@ const EXPECTED: &str = "`fasolt`, `kiodo`, `atenaa`, `testbed`, `log-normal 0.1 
      `gamma-gamma 0.6 time 4ms` (scintillation index, correlation time) or `trace FILE [loop \
      [shifted]] [part 10s+100s] [spacing 100us] [cut 10dB for 20ms]`, then any of `ber 1e-6` \
      (long-term), `over 100s`, `seed 1` or `seed run`, `blocked 50ms..500ms every 1s..3s`, `lost 50ms every 30s`, \
-     `pass 610km from 2500km [setting]`";
+     `pass 610km from 2500km [setting] [levelled]`";
 
 fn mismatch(text: &str) -> TextError {
     TextError::Form {
@@ -217,10 +217,15 @@ fn medium_clause<'a>(model: &mut FadingModel, words: &'a [&'a str]) -> Rest<'a> 
                 ["setting", rest @ ..] => (Leg::Setting, rest),
                 rest => (Leg::Rising, rest),
             };
+            let (transmit, rest) = match rest {
+                ["levelled", rest @ ..] => (TransmitPower::Levelled, rest),
+                rest => (TransmitPower::Constant, rest),
+            };
             model.pass = Some(Pass {
                 altitude: altitude.parse()?,
                 start: start.parse()?,
                 leg,
+                transmit,
             });
             rest
         }
@@ -298,6 +303,9 @@ impl fmt::Display for Fading {
             if pass.leg == Leg::Setting {
                 f.write_str(" setting")?;
             }
+            if pass.transmit == TransmitPower::Levelled {
+                f.write_str(" levelled")?;
+            }
         }
         Ok(())
     }
@@ -318,6 +326,8 @@ mod tests {
             "log-normal 0.1 time 2ms ber 1e-4",
             "gamma-gamma 0.6 ber 1e-6 time 4ms blocked 50ms every 1s..3s lost 20ms every 7s",
             "log-normal 0.05 time 1ms pass 610km from 1200km setting",
+            "log-normal 0.05 time 1ms pass 610km from 1200km setting levelled lost 20ms every 7s",
+            "kiodo pass 610km from 2500km levelled",
             "trace power.csv",
             "gamma-gamma 0.6 time 4ms ber 1e-5 over 10s seed 4",
             "trace power.csv part 0s+100s ber 1e-5",

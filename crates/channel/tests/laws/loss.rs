@@ -1,26 +1,9 @@
 //! Packet loss: its share, and the bursts it comes in.
 
 use crate::statistics::{assert_geometric_runs, assert_share, assert_within, runs};
-use crate::{channel, is_lost, run};
-use fulmar_channel::{ChannelConfig, LossModel};
+use crate::{MILLISECOND, channel, is_lost, losses, run, with_loss};
+use fulmar_channel::LossModel;
 use fulmar_proto::units::Duration;
-
-const MILLISECOND: Duration = Duration::from_millis(1);
-
-fn with_loss(loss: &str) -> ChannelConfig {
-    ChannelConfig {
-        loss: loss.parse().unwrap(),
-        ..ChannelConfig::default()
-    }
-}
-
-/// Whether each of `count` packets, 1 ms apart, is lost.
-fn losses(loss: &str, seed: u64, count: u64) -> Vec<bool> {
-    run(&mut channel(with_loss(loss), seed), count, MILLISECOND)
-        .iter()
-        .map(is_lost)
-        .collect()
-}
 
 fn count(lost: &[bool]) -> u64 {
     lost.iter().filter(|&&lost| lost).count() as u64

@@ -54,6 +54,23 @@ fn delivery(verdict: &ChannelVerdict) -> Option<&Delivery> {
     }
 }
 
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+fn with_loss(loss: &str) -> ChannelConfig {
+    ChannelConfig {
+        loss: loss.parse().unwrap(),
+        ..ChannelConfig::default()
+    }
+}
+
+/// Whether each of `count` packets, 1 ms apart, is lost.
+fn losses(loss: &str, seed: u64, count: u64) -> Vec<bool> {
+    run(&mut channel(with_loss(loss), seed), count, MILLISECOND)
+        .iter()
+        .map(is_lost)
+        .collect()
+}
+
 fn is_lost(verdict: &ChannelVerdict) -> bool {
     *verdict == ChannelVerdict::Drop(ChannelDropReason::Loss)
 }

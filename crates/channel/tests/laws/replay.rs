@@ -1,7 +1,7 @@
 //! Replayed traces: packet by packet and by time, looped or not.
 
 use crate::statistics::assert_share;
-use crate::{PACKET, channel, is_lost, run};
+use crate::{MILLISECOND, PACKET, channel, is_lost, run};
 use fulmar_channel::{
     AtEnd, Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, LossModel, LossTrace,
     PacketTrace, Replay, TimeTrace,
@@ -9,8 +9,6 @@ use fulmar_channel::{
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, Duration, Instant, PacketErrorRate};
 use std::sync::Arc;
-
-const MILLISECOND: Duration = Duration::from_millis(1);
 
 fn packets(pattern: &str) -> LossTrace {
     let mut trace = PacketTrace::default();

@@ -2,26 +2,9 @@
 //! them.
 
 use crate::statistics::{assert_cells, assert_share, assert_within, runs};
-use crate::{channel, is_lost, run};
-use fulmar_channel::{ChannelConfig, LossModel, Series};
+use crate::{MILLISECOND, channel, is_lost, losses, run, with_loss};
+use fulmar_channel::{LossModel, Series};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
-
-const MILLISECOND: Duration = Duration::from_millis(1);
-
-fn with_loss(loss: &str) -> ChannelConfig {
-    ChannelConfig {
-        loss: loss.parse().unwrap(),
-        ..ChannelConfig::default()
-    }
-}
-
-/// Whether each of `count` packets without length, 1 ms apart, is lost.
-fn losses(loss: &str, seed: u64, count: u64) -> Vec<bool> {
-    run(&mut channel(with_loss(loss), seed), count, MILLISECOND)
-        .iter()
-        .map(is_lost)
-        .collect()
-}
 
 #[test]
 fn lengths_are_uniform_between_their_bounds() {

@@ -1,6 +1,8 @@
 //! Two endpoints and a link between them: a transmitter with a rate and a queue, then delay, jitter
 //! and loss. There may be any number of connections, told apart by their ids at the sending end.
 
+pub(crate) mod bulk;
+
 use super::FORM;
 use super::sight::{hand_over, tpdu};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Priority, TransmitKind};

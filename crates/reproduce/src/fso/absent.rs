@@ -39,9 +39,4 @@ pub(super) const ABSENT: &[Absent] = &[
         what: "The course of ATENAA's propagation delay, as its motion made it",
         instead: "The preset varies light alone. Where timestamps are judged a jitter by chance stands for it.",
     },
-    Absent {
-        place: "Conclusion",
-        what: "Transmit power that follows the elevation angle",
-        instead: "Power is what the pass makes of a constant one.",
-    },
 ];

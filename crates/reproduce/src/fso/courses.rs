@@ -1,8 +1,8 @@
 //! Courses of the four presets over the paper's 100 s, and numbers that describe them.
 
-use fulmar_channel::fading::{Demonstration, Fading};
+use fulmar_channel::fading::{Demonstration, Fading, FadingModel, Pass, TransmitPower};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::Duration;
+use fulmar_proto::units::{Duration, Instant};
 use std::sync::OnceLock;
 
 /// The length of the paper's recordings.
@@ -32,6 +32,8 @@ pub(super) struct Course {
     pub(super) ends: (f64, f64),
     /// The least received power over the mean, while there is light, in decibels.
     pub(super) depth: f64,
+    /// The mean power sent while there is light, in watts that the receiver would have of it over the distance at the start.
+    pub(super) sent: f64,
 }
 
 /// Seed of the courses; the figure's legend has it.
@@ -43,11 +45,24 @@ const RATE_MIN: f64 = 1e-12;
 pub(super) fn course(of: Demonstration) -> &'static Course {
     static COURSES: [OnceLock<Course>; 4] = [const { OnceLock::new() }; 4];
     let index = Demonstration::ALL.iter().position(|known| *known == of);
-    COURSES[index.unwrap_or(0)].get_or_init(|| walk(of))
+    COURSES[index.unwrap_or(0)].get_or_init(|| walk(of.model()))
 }
 
-fn walk(of: Demonstration) -> Course {
-    let fading = Fading::new(of.model()).expect("the presets are in range");
+/// KIODO's course with transmit power that follows the distance, to the same long-term rate.
+pub(super) fn levelled() -> &'static Course {
+    static COURSE: OnceLock<Course> = OnceLock::new();
+    COURSE.get_or_init(|| {
+        let mut model = Demonstration::Kiodo.model();
+        if let Some(pass) = &mut model.pass {
+            pass.transmit = TransmitPower::Levelled;
+        }
+        walk(model)
+    })
+}
+
+fn walk(model: FadingModel) -> Course {
+    let pass = model.pass;
+    let fading = Fading::new(model).expect("the presets are in range");
     let fades = fading.fades(&Rng::from_seed(SEED));
     let fades = fades.expect("a preset needs no recording");
     let mut tally = Tally::default();
@@ -60,8 +75,15 @@ fn walk(of: Demonstration) -> Course {
             fade.bit_errors.value(),
             fade.power.watts(),
         );
+        tally.sent += fade.power.watts() * sent_for_received(pass, fade.at);
     }
     tally.course()
+}
+
+/// The power sent for each part of power received, relative to the start.
+fn sent_for_received(pass: Option<Pass>, at: Instant) -> f64 {
+    let ratio = |pass: Pass| Some(pass.relative_sent(at)? / pass.relative_received(at)?);
+    pass.and_then(ratio).unwrap_or(1.0)
 }
 
 /// Sums over a course.
@@ -80,6 +102,7 @@ struct Tally {
     above: bool,
     thirds: [(f64, f64); 3],
     power: f64,
+    sent: f64,
     least: Option<f64>,
 }
 
@@ -157,6 +180,7 @@ impl Tally {
                 .collect(),
             fades: self.fades,
             dark: self.dark,
+            sent: self.sent / self.lit,
         }
     }
 }

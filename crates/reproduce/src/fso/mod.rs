@@ -6,6 +6,7 @@ mod claims_channel;
 mod claims_features;
 mod claims_forms;
 mod claims_kiodo;
+mod claims_power;
 mod claims_table;
 mod coded;
 mod courses;

@@ -21,8 +21,8 @@ use super::ideal::{
     IDEAL_SR_FASOLT, IDEAL_SR_TESTBED,
 };
 use super::{
-    claims_adaptive, claims_channel, claims_features, claims_forms, claims_kiodo, claims_table,
-    curves, experiments,
+    claims_adaptive, claims_channel, claims_features, claims_forms, claims_kiodo, claims_power,
+    claims_table, curves, experiments,
 };
 use crate::family::Family;
 use crate::figure::{Figure, FigureSection};
@@ -127,6 +127,7 @@ pub static FSO: Paper = Paper {
         &claims_table::CLAIMS,
         &claims_features::CLAIMS,
         &claims_adaptive::CLAIMS,
+        &claims_power::CLAIMS,
     ],
     absent: super::absent::ABSENT,
     notes: &[
