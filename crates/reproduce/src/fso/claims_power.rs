@@ -34,3 +34,24 @@ pub(super) const CLAIMS: [PaperClaim; 1] = [PaperClaim {
         ))
     },
 }];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn power_that_follows_the_distance_needs_less_energy_and_evens_the_rate_out() {
+        let (constant, levelled) = (course(Kiodo), levelled());
+        assert!(
+            levelled.sent < 0.9 * constant.sent,
+            "{} {}",
+            levelled.sent,
+            constant.sent
+        );
+        let (first, last) = constant.ends;
+        assert!(
+            last < first / 100.0,
+            "with constant power errors come at the start: {first} {last}"
+        );
+    }
+}
