@@ -6,6 +6,7 @@ use crate::gateway::Link;
 use crate::gateway::peers::index_of;
 use crate::session::DamageCounts;
 use fulmar_proto::damage::LossByCause;
+use fulmar_proto::transport::aerotp::SettledCounts;
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -76,14 +77,29 @@ impl FoundLosses {
     pub(super) fn of(&self, link: &Link, index: usize) -> Option<LossFigures> {
         let losses = self.found.get(&index).and_then(|found| found.losses);
         let state = link.status(index_of(index));
+        let settled = link
+            .inner()
+            .endpoint()
+            .path_settled(index_of(index).inner_path());
         let told = state.as_ref().and_then(|state| state.damage);
-        let told = told.map(|damage| damage.outward);
-        let octets = state.map_or(0, |state| state.sizes.datagram.0);
+        let told = told.map(|damage| mended_later(damage.outward, settled));
+        let largest = state.map_or(0, |state| state.sizes.datagram.0);
+        let octets = (settled.wire.0.checked_div(settled.datagrams)).unwrap_or(largest);
         LossFigures::of(
             losses,
             told,
             told.map_or(0.0, |told| hit_in_front(told, octets)),
         )
+    }
+}
+
+/// The damage that the peer told of, less what was mended by parity that was sent later: that is no loss.
+fn mended_later(told: DamageCounts, settled: SettledCounts) -> DamageCounts {
+    let mended = settled.mended_later.min(told.beyond_repair);
+    DamageCounts {
+        beyond_repair: told.beyond_repair - mended,
+        mended: told.mended + mended,
+        ..told
     }
 }
 
@@ -113,6 +129,30 @@ mod tests {
             lost,
             shares: LossCause::ALL.map(share),
         }
+    }
+
+    #[test]
+    fn what_parity_mends_later_is_no_loss() {
+        let told = DamageCounts {
+            whole: 900,
+            mended: 40,
+            beyond_repair: 60,
+            corrected_symbols: 100,
+        };
+        let of = |later| {
+            let settled = SettledCounts {
+                mended_later: later,
+                ..SettledCounts::default()
+            };
+            let counts = mended_later(told, settled);
+            (counts.mended, counts.beyond_repair)
+        };
+        assert_eq!(of(50), (90, 10));
+        assert_eq!(
+            of(61),
+            (100, 0),
+            "the peer's word of the last ones is under way"
+        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod sizes;
 mod validation;
 
 pub use figures::EndpointCounters;
+pub use left_log::SettledCounts;
 pub use notes::Note;
 pub use repairs::RepairChange;
 pub use validation::AddressKey;

@@ -41,7 +41,9 @@ pub use config::{
 };
 pub use config_error::ConfigError;
 pub use counters::Counters;
-pub use endpoint::{AddressKey, AerotpEndpoint, EndpointCounters, Note, RepairChange};
+pub use endpoint::{
+    AddressKey, AerotpEndpoint, EndpointCounters, Note, RepairChange, SettledCounts,
+};
 pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, PathRate, RateReason, State, WriteError,
 };

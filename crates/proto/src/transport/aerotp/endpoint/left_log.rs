@@ -37,12 +37,24 @@ pub(super) struct Left {
     pub(super) is_mending: bool,
 }
 
+/// Datagrams of which the remote's maps have told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SettledCounts {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Their octets, headers of the layers below included.
+    pub wire: ByteCount,
+    /// Those that came damaged beyond repair and were mended by what was sent later.
+    pub mended_later: u64,
+}
+
 /// The datagrams that left on one path, in the order of their numbers.
 #[derive(Debug, Default)]
 pub(super) struct LeftLog {
     left: VecDeque<Left>,
     /// The first number that no map has settled.
     unsettled: u64,
+    pub(super) settled: SettledCounts,
 }
 
 impl LeftLog {
@@ -101,8 +113,14 @@ impl LeftLog {
                 break;
             }
             self.unsettled = left.number + 1;
-            let is_damaged = left.is_taken || left.is_mending;
-            if let Some(arrived) = map.arrived(left.number).filter(|_| !is_damaged) {
+            let Some(arrived) = map.arrived(left.number) else {
+                continue;
+            };
+            self.settled.datagrams += 1;
+            self.settled.wire += left.wire;
+            if left.is_taken || left.is_mending {
+                self.settled.mended_later += u64::from(left.is_mending && arrived);
+            } else {
                 each(left.at, left.wire, !arrived);
             }
         }
@@ -161,6 +179,14 @@ mod tests {
         let bits = [[0xFF; 7], [0xBF; 7]].concat();
         let reached = [4, 7, 8, 9].map(|n| (at(2 * n), 100 + n, false));
         assert_eq!(settle(&mut log, 1_059, &bits[..7]), reached);
+        // 1,005 came damaged, and what was sent later mended it.
+        let octets = (4..10).map(|n| 100 + n).sum();
+        let settled = SettledCounts {
+            datagrams: 6,
+            wire: ByteCount(octets),
+            mended_later: 1,
+        };
+        assert_eq!(log.settled, settled);
         log.unsettled = 0;
         let told = settle(&mut log, 1_059, &bits);
         let expected = (0..10).filter(|n| ![5, 6].contains(n));

@@ -1,6 +1,7 @@
 //! Paths on which a session numbers the datagrams, and the remote tells what arrives of them.
 
 use super::AerotpEndpoint;
+use super::left_log::SettledCounts;
 use crate::machine::{AckedWays, ArrivalMap, PathAck, PathId, Sealed, SealedContent};
 use crate::units::{Bitrate, ByteCount, Instant};
 
@@ -52,6 +53,13 @@ impl AerotpEndpoint {
                 schedule.causes.note_told(at, wire.as_usize(), is_lost);
             });
         }
+    }
+
+    /// The datagrams of a numbered path of which the remote's maps have told.
+    pub fn path_settled(&self, path: PathId) -> SettledCounts {
+        self.left_logs
+            .get(&path)
+            .map_or_else(Default::default, |log| log.settled)
     }
 
     /// Takes the remote's word that a numbered datagram arrived damaged beyond repair. Its TPDU is sent again at once, and
