@@ -35,6 +35,8 @@ pub(super) struct Left {
     is_taken: bool,
     /// Whether what mends it was sent.
     pub(super) is_mending: bool,
+    /// Whether a map told that it was mended.
+    is_mended: bool,
 }
 
 /// Datagrams of which the remote's maps have told.
@@ -76,14 +78,14 @@ impl LeftLog {
         }
         // Numbers rise; whatever else would make the search below wrong.
         if self.left.back().is_none_or(|last| last.number < number) {
-            let (at, is_taken, is_mending) = (now, false, false);
             self.left.push_back(Left {
                 number,
-                at,
+                at: now,
                 wire,
                 tpdu,
-                is_taken,
-                is_mending,
+                is_taken: false,
+                is_mending: false,
+                is_mended: false,
             });
         }
     }
@@ -95,6 +97,7 @@ impl LeftLog {
         map: ArrivalMap<'_>,
         mut each: impl FnMut(Instant, ByteCount, bool),
     ) {
+        self.note_mended(map);
         let last = if map.is_final {
             map.end.saturating_sub(1)
         } else {
@@ -118,10 +121,22 @@ impl LeftLog {
             };
             self.settled.datagrams += 1;
             self.settled.wire += left.wire;
-            if left.is_taken || left.is_mending {
-                self.settled.mended_later += u64::from(left.is_mending && arrived);
-            } else {
+            if !(left.is_taken || left.is_mending) {
                 each(left.at, left.wire, !arrived);
+            }
+        }
+    }
+
+    /// Counts the damaged datagrams that were mended since: what mends them comes behind a queue, so later maps tell of it, too.
+    fn note_mended(&mut self, map: ArrivalMap<'_>) {
+        let oldest = map.newest.saturating_sub(8 * map.bits.len() as u64);
+        let oldest = oldest.max(map.first);
+        let from = self.left.partition_point(|left| left.number < oldest);
+        let until = self.left.partition_point(|left| left.number <= map.newest);
+        for left in self.left.range_mut(from..until.max(from)) {
+            if left.is_mending && !left.is_mended && map.arrived(left.number) == Some(true) {
+                left.is_mended = true;
+                self.settled.mended_later += 1;
             }
         }
     }
@@ -187,6 +202,13 @@ mod tests {
             mended_later: 1,
         };
         assert_eq!(log.settled, settled);
+        // 1,052 is settled, and mended only afterwards.
+        assert!(log.mend(1_052).is_some());
+        settle(&mut log, 1_059, &[0xFE]);
+        assert_eq!(log.settled.mended_later, 1);
+        settle(&mut log, 1_059, &[0xFF]);
+        settle(&mut log, 1_059, &[0xFF]);
+        assert_eq!(log.settled.mended_later, 2);
         log.unsettled = 0;
         let told = settle(&mut log, 1_059, &bits);
         let expected = (0..10).filter(|n| ![5, 6].contains(n));
