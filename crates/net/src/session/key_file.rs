@@ -14,14 +14,18 @@ const SECRET_MODE: u32 = 0o600;
 /// A key with some comments has a few hundred octets.
 const FILE_BYTES_MAX: u64 = 4_096;
 
+const WHOLE_PATH: &str = "it is looked for where this was started: write its whole path, or ";
+
 /// The reason why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It is not there.
-    #[error("there is no key file {path}; make it with: fulmar keygen {flag}{path}", path = .path.display())]
+    #[error("there is no key file {path}; {hint}make it with: fulmar keygen {flag}{path}", path = .path.display())]
     Missing {
         /// The file.
         path: PathBuf,
+        /// The cure for a name without its directory, which whoever wrote it may have meant otherwise.
+        hint: &'static str,
         /// The option of `fulmar keygen` for this kind of key.
         flag: &'static str,
     },
@@ -108,8 +112,8 @@ fn read_key<K: FromStr<Err = KeyError>>(
     let file = ownership::open_secret(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound if is_key() => KeyFileError::NoName,
         io::ErrorKind::NotFound => KeyFileError::Missing {
-            // Whoever named it may have had another directory in mind.
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            hint: if path.is_relative() { WHOLE_PATH } else { "" },
             flag,
         },
         _ => failed(source),

@@ -12,6 +12,7 @@ use fulmar_proto::splice::FlowClass;
 use fulmar_proto::transport::aerotp::{ModeRules, RateSource};
 use fulmar_proto::units::{ByteCount, Duration, format_duration};
 use fulmar_proto::wire::Mode;
+use std::path::PathBuf;
 
 /// The whole configuration, a line for each thing it does.
 pub fn explain(config: &GatewayConfig) -> String {
@@ -478,8 +479,14 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             size(trace.max_size)
         )?;
     }
-    match config.state_dir.clone().or_else(state_place::base) {
-        Some(directory) => writeln!(out, "state is kept in {}", directory.display()),
+    let below =
+        |directory: PathBuf| format!("a directory of its own below {}", directory.display());
+    let named = config
+        .state_dir
+        .as_ref()
+        .map(|directory| directory.display().to_string());
+    match named.or_else(|| state_place::base().map(below)) {
+        Some(place) => writeln!(out, "state is kept in {place}"),
         None => Ok(()),
     }
 }

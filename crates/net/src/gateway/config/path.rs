@@ -95,7 +95,7 @@ fn read(reader: &TableReader<'_>) -> Result<PathSettings, SettingsError> {
         device: reader.value::<Device>("device")?.map(|device| device.0),
         address: reader.value("address")?,
         rate: reader.value("rate")?,
-        cost: reader.value("cost")?.unwrap_or_default(),
+        cost: cost(reader)?,
     };
     if !path.has_own_socket() && path.address.is_none() {
         let problem = "is missing, and so are `device` and `address`: this would be the peer's own path \
@@ -103,6 +103,12 @@ fn read(reader: &TableReader<'_>) -> Result<PathSettings, SettingsError> {
         return Err(reader.wrong("local", problem));
     }
     Ok(path)
+}
+
+fn cost(reader: &TableReader<'_>) -> Result<u8, SettingsError> {
+    let cost: Option<i64> = reader.value("cost")?;
+    u8::try_from(cost.unwrap_or_default())
+        .map_err(|_| reader.wrong("cost", "is out of range: write 0 to 255"))
 }
 
 #[cfg(test)]
@@ -156,6 +162,10 @@ mod tests {
             (
                 "address = \"192.0.2.1:4914\"\n[[peer.path]]\ndevice = \"a/b\"\n",
                 "`ip link`",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\ndevice = \"wwan0\"\ncost = 300\n",
+                "write 0 to 255",
             ),
             (
                 "address = \"192.0.2.1:4914\"\n[[peer.path]]\nvia = \"wwan0\"\n",
