@@ -88,7 +88,7 @@ impl RateController {
         let sent = window.sent_rate();
         self.epochs[0].busy
             || sent > USED * self.capacity
-            || (window.passed_rate() < OVERLOADED * sent && !window.is_mostly_pause())
+            || (window.passed_rate() < OVERLOADED * sent && !window.is_mostly_held())
     }
 
     /// Takes a window in which a queue stood from its beginning to its end.
