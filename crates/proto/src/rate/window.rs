@@ -28,6 +28,8 @@ pub(super) struct Window {
     pub(super) least: f64,
     /// Reports after the first.
     pub(super) reports: u32,
+    /// The longest delay.
+    pub(super) most: f64,
     /// The longest time between two arrivals that reports tell of, in seconds. Losses leave such gaps as well: where
     /// something is missing, it counts without the time in which those between them left.
     held: f64,
@@ -40,6 +42,7 @@ impl Window {
             last: first,
             least: first.queueing,
             reports: 0,
+            most: first.queueing,
             held: 0.0,
         }
     }
@@ -56,6 +59,7 @@ impl Window {
         self.held = (self.held).max(point.arrived_at - last.arrived_at - sending);
         self.last = point;
         self.least = self.least.min(point.queueing);
+        self.most = self.most.max(point.queueing);
         self.reports += 1;
     }
 
