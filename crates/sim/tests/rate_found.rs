@@ -348,7 +348,7 @@ fn several_of_ours_share_evenly() {
         (2, 67, "2%", 0.98),
         (8, 33, "0%", 0.98),
         (8, 67, "0%", 0.98),
-        (8, 67, "2%", 0.9),
+        (8, 67, "2%", 0.95),
     ] {
         let plan = link(20 * MBIT, 20, packets, loss);
         let jains: Vec<f64> = (0..10)
@@ -400,7 +400,6 @@ fn whoever_comes_last_to_a_full_queue_gets_a_share_as_well() {
 
 #[test]
 fn beside_bbr_both_get_their_share_of_a_long_queue() {
-    // In queues of one bandwidth-delay product and less, BBR leaves us little: ADR 0032 has the figures.
     let plan = link(20 * MBIT, 20, 268, "0%");
     for senders in [[found(), SenderPlan::Bbr], [SenderPlan::Bbr, found()]] {
         let outcomes = share_of(&plan, &senders, 60);
@@ -412,15 +411,63 @@ fn beside_bbr_both_get_their_share_of_a_long_queue() {
 }
 
 #[test]
-fn bbr_fills_a_lossy_link_alone_and_shares_with_its_like() {
-    let plan = link(20 * MBIT, 20, 268, "10%");
-    let alone = share_of(&plan, &[SenderPlan::Bbr], 30);
-    let alone = fair_shares(&alone, 5, 30, 20e6 * 0.9)[0];
-    assert!(alone > 0.9, "{alone}");
+fn beside_bbr_that_comes_later_a_part_of_a_shorter_queue_is_held() {
+    // BBR makes way for nobody in queues of one bandwidth-delay product and half of one: .18 and .19 of a fair share are ours
+    // where nothing is held. Its second stop tells. Issue 19 asks a half of one product, a quarter of half of one.
+    for (packets, ours) in [(33, 0.25), (67, 0.5)] {
+        let plan = link(20 * MBIT, 20, packets, "0%");
+        let outcomes = share_of(&plan, &[found(), SenderPlan::Bbr], 60);
+        let shares = fair_shares(&outcomes, 10, 60, 20e6);
+        println!("{packets} packets, ours and BBR: {shares:.2?}");
+        assert!(shares[0] > ours, "{packets}: {shares:?}");
+        assert!(shares[1] > 0.5, "{packets}: {shares:?}");
+    }
+}
+
+#[test]
+fn several_of_ours_that_hold_a_part_beside_bbr_drop_little_and_leave_it_some() {
+    let plan = link(20 * MBIT, 20, 67, "0%");
+    let senders = [found(), found(), found(), SenderPlan::Bbr];
+    let outcomes = share_of(&plan, &senders, 60);
+    let shares = fair_shares(&outcomes, 30, 60, 20e6);
+    let sent: u64 = outcomes.iter().map(|outcome| outcome.sent).sum();
+    let dropped: u64 = outcomes.iter().map(|outcome| outcome.dropped).sum();
+    let dropped = dropped as f64 / sent as f64;
+    println!("three of ours and BBR: {shares:.2?}, dropped {dropped:.3}");
+    assert!(shares.iter().all(|share| *share > 0.25), "{shares:?}");
+    assert!(dropped < 0.12, "{dropped}");
+}
+
+#[test]
+fn bbr_alone_keeps_little_in_the_queue_where_losses_keep_it_in_recovery() {
+    // The kernel's has .94 of such a link and 4.2 ms (docs/measurements/found-rate.md).
+    for (loss, most) in [("0%", 5.0), ("2%", 4.2)] {
+        let plan = link(20 * MBIT, 20, 67, loss);
+        let outcome = share_of(&plan, &[SenderPlan::Bbr], 60).remove(0);
+        let share = outcome.arrived as f64 * 8.0 / 60.0 / 20e6;
+        let queue = outcome.queue_mean.as_secs_f64() * 1e3;
+        println!("BBR alone, {loss}: {share:.3}, queue {queue:.1} ms");
+        assert!(share > 0.9, "{loss}: {share}");
+        assert!(queue < most, "{loss}: {queue} ms");
+    }
+}
+
+#[test]
+fn bbr_fills_a_lossy_link_alone_up_to_a_loss_that_no_recovery_keeps_up_with_and_shares_with_its_like()
+ {
+    // The kernel's has .973 of what such a link carries at 10 % and .029 at 30 % (docs/measurements/found-rate.md).
+    let alone = |loss: &str, carried: f64| {
+        let plan = link(10 * MBIT, 5, 100, loss);
+        let outcomes = share_of(&plan, &[SenderPlan::Bbr], 30);
+        fair_shares(&outcomes, 5, 30, 10e6 * carried)[0]
+    };
+    let (some, much) = (alone("10%", 0.9), alone("30%", 0.7));
     let plan = link(20 * MBIT, 20, 67, "0%");
     let both = share_of(&plan, &[SenderPlan::Bbr; 2], 60);
     let shares = fair_shares(&both, 10, 60, 20e6);
-    println!("BBR with 10 % lost {alone:.3}, two of it {shares:.2?}");
+    println!("BBR with 10 % lost {some:.3}, with 30 % {much:.3}, two of it {shares:.2?}");
+    assert!(some > 0.9, "{some}");
+    assert!(much < 0.3, "{much}");
     assert!(
         shares.iter().all(|share| (0.7..1.3).contains(share)),
         "{shares:?}"

@@ -1,6 +1,7 @@
 //! The controller: what was sent and what arrived, to how fast to send.
 
 mod alone;
+mod holding;
 mod levels;
 mod looks;
 mod others;

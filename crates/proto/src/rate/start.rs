@@ -47,7 +47,7 @@ const FLAT_SHARE: f64 = 0.7;
 const LOWERED_MAX: u32 = 3;
 const ABOVE_ARRIVING: f64 = 1.5;
 const GROWTH_LOWERED: f64 = 2.0;
-/// Rounds that are mostly one pause of the path and are passed over for it.
+/// Rounds in which the path mostly held what was sent and which are passed over for it.
 const PAUSED_MAX: u32 = 3;
 /// A round is faster than another one from this multiple of its rate on.
 const FASTER: f64 = 1.3;
@@ -299,8 +299,8 @@ impl Start {
         let share = round.arrived() / round.sent().max(1.0);
         let poor = (datagrams >= POOR_SENT && share < POOR)
             || (datagrams >= CUT_SENT && share < CUT_SHARE * of_train);
-        // Whether a path that was silent had a queue or held what came shows in what comes next.
-        let may_stall = round.is_mostly_pause() && self.paused < PAUSED_MAX;
+        // Whether there was a queue or the path held what came shows in what comes next.
+        let may_stall = round.is_mostly_held() && self.paused < PAUSED_MAX;
         let ends = long || ((queued || poor) && !may_stall);
         if round.reports < REPORTS_MIN || !ends {
             return Step::At(self.rate);
@@ -399,8 +399,8 @@ impl Start {
         let is_used = core::mem::replace(&mut self.busy, true)
             || round.sent_rate() >= USED * self.rate
             || (queued && round.passed_rate() < OVERLOADED * round.sent_rate());
-        if round.is_mostly_pause() && self.paused < PAUSED_MAX {
-            // A path that stalls says nothing of its rate; one whose every round has a pause delivers by the clock.
+        if round.is_mostly_held() && self.paused < PAUSED_MAX {
+            // A path that stalls says nothing of its rate; one that does in every round delivers by the clock.
             self.paused += 1;
             return Step::At(self.rate);
         }

@@ -2,7 +2,7 @@
 
 use super::sent_log::Sent;
 
-/// The part of a stretch's time above which one pause between two reports is most of it.
+/// The part of a stretch's time above which one hold of the path is most of it.
 const MOST: f64 = 0.5;
 
 /// A report, with the record of the datagram that it names.
@@ -28,8 +28,11 @@ pub(super) struct Window {
     pub(super) least: f64,
     /// Reports after the first.
     pub(super) reports: u32,
-    /// The longest time between two arrivals that reports tell of, in seconds.
-    pause: f64,
+    /// The longest delay.
+    pub(super) most: f64,
+    /// The longest time between two arrivals that reports tell of, in seconds. Losses leave such gaps as well: where
+    /// something is missing, it counts without the time in which those between them left.
+    held: f64,
 }
 
 impl Window {
@@ -39,14 +42,24 @@ impl Window {
             last: first,
             least: first.queueing,
             reports: 0,
-            pause: 0.0,
+            most: first.queueing,
+            held: 0.0,
         }
     }
 
     pub(super) fn add(&mut self, point: Point) {
-        self.pause = (self.pause).max(point.arrived_at - self.last.arrived_at);
+        let last = self.last;
+        let is_whole = point.arrived.saturating_sub(last.arrived)
+            >= point.sent.octets.saturating_sub(last.sent.octets);
+        let sending = if is_whole {
+            0.0
+        } else {
+            (point.sent.at.saturating_since(last.sent.at)).as_secs_f64()
+        };
+        self.held = (self.held).max(point.arrived_at - last.arrived_at - sending);
         self.last = point;
         self.least = self.least.min(point.queueing);
+        self.most = self.most.max(point.queueing);
         self.reports += 1;
     }
 
@@ -87,10 +100,10 @@ impl Window {
         self.sent() / self.arriving().max(1e-9)
     }
 
-    /// Whether nothing arrived for most of the time: the path held what was sent, or lost it, and says nothing of its rate. A
-    /// link that is slow brings what it is sent evenly.
-    pub(super) fn is_mostly_pause(&self) -> bool {
-        self.pause > MOST * self.arriving()
+    /// Whether the path held what was sent for most of the time, so that the rest says nothing of its rate. A link that is
+    /// slow brings what it is sent evenly.
+    pub(super) fn is_mostly_held(&self) -> bool {
+        self.held > MOST * self.arriving()
     }
 
     /// The octets that arrived in a second.
@@ -107,20 +120,23 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Instant;
+    use crate::units::{Duration, Instant};
 
-    fn window(arrivals: &[f64]) -> Window {
-        let points = (0..).zip(arrivals).map(|(number, arrived_at)| Point {
-            sent: Sent {
-                number,
-                octets: 100 * number,
-                at: Instant::START,
-            },
-            arrived: 100 * number,
-            marked: 0,
-            arrived_at: *arrived_at,
-            queueing: 0.0,
-        });
+    /// A window of datagrams with these numbers that left and arrived at these seconds.
+    fn window(arrivals: &[(u64, f64, f64)]) -> Window {
+        let points = (0..)
+            .zip(arrivals)
+            .map(|(count, (number, left, arrived_at))| Point {
+                sent: Sent {
+                    number: *number,
+                    octets: 100 * number,
+                    at: Instant::START + Duration::from_secs_f64(*left),
+                },
+                arrived: 100 * count,
+                marked: 0,
+                arrived_at: *arrived_at,
+                queueing: 0.0,
+            });
         let mut points = points;
         let mut window = Window::begin(points.next().expect("one"));
         points.for_each(|point| window.add(point));
@@ -129,13 +145,23 @@ mod tests {
 
     #[test]
     fn a_path_that_held_everything_for_a_time_is_told_from_a_slow_one() {
-        assert!(
-            !window(&[0.0, 0.1, 0.2, 0.3, 0.4]).is_mostly_pause(),
-            "slow"
-        );
-        let lost_a_report = window(&[0.0, 0.1, 0.3, 0.4]);
-        assert!(!lost_a_report.is_mostly_pause());
-        assert!(window(&[0.0, 0.1, 0.2, 4.2]).is_mostly_pause(), "held");
-        assert!(window(&[0.0, 0.1, 4.2, 4.201, 4.3]).is_mostly_pause());
+        let slow = [(0, 0.0, 0.1), (1, 0.0, 0.2), (2, 0.0, 0.3), (3, 0.0, 0.4)];
+        assert!(!window(&slow).is_mostly_held(), "slow");
+        let all = [(0, 0.0, 0.1), (1, 0.1, 0.2), (2, 0.2, 4.2), (3, 0.3, 4.3)];
+        assert!(window(&all).is_mostly_held());
+        // One of those that were held is lost as well.
+        let most = [(0, 0.0, 0.1), (1, 0.1, 0.2), (3, 0.3, 4.2), (4, 0.4, 4.3)];
+        assert!(window(&most).is_mostly_held());
+    }
+
+    #[test]
+    fn a_gap_that_losses_leave_is_none_in_which_the_path_held_anything() {
+        let burst = [
+            (0, 0.0, 0.1),
+            (1, 0.01, 0.11),
+            (30, 0.3, 0.4),
+            (31, 0.31, 0.41),
+        ];
+        assert!(!window(&burst).is_mostly_held());
     }
 }

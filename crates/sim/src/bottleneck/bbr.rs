@@ -1,21 +1,28 @@
 //! A flow with BBR's model of its path. Every arrival is acknowledged, and no acknowledgement is lost.
 //!
 //! The pace and the window follow the greatest rate of delivery of ten rounds and the least round trip
-//! of ten seconds; loss changes nothing. That is what Linux runs under the name (version 1).
+//! of ten seconds; loss changes neither. But in the first round of a recovery no more is under way than before it, and with
+//! random losses one recovery follows another: so little stands in the queue then. That is what Linux runs under the name
+//! (version 1).
 //!
 //! # Sources
 //! Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016;
-//! draft-cardwell-iccrg-bbr-congestion-control-00 (states, gains, rounds) and
-//! draft-cheng-iccrg-delivery-rate-estimation-00 (samples).
+//! draft-cardwell-iccrg-bbr-congestion-control-00 (states, gains, rounds, recovery) and
+//! draft-cheng-iccrg-delivery-rate-estimation-00 (samples). The hundredth below the rate: Linux since 5.0.
 
 use super::DATAGRAM;
 use fulmar_proto::units::{Bitrate, Duration, Instant};
+use recovery::{Change, Recovery};
 use std::collections::VecDeque;
+
+mod recovery;
 
 /// 2/ln 2: the least gain that doubles the rate each round.
 const HIGH_GAIN: f64 = 2.885;
 /// The gains of the phases of a cycle, each of one least round trip.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// The share of the rate that is sent, so that an estimate a little above the link builds no queue.
+const MARGIN: f64 = 0.99;
 /// The window as a multiple of the bandwidth-delay product.
 const WINDOW_GAIN: f64 = 2.0;
 /// The least window, and that of the look at the least round trip.
@@ -44,6 +51,8 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     number: u64,
+    /// The data in it: another number has them again if it is lost.
+    data: u64,
     left: Instant,
     acked: bool,
     /// Datagrams delivered when it left, the time of the last of them, and its departure.
@@ -69,9 +78,10 @@ pub(super) struct BbrFlow {
     full_rate: f64,
     full_rounds: u32,
     window: f64,
-    /// The window before the look at the least round trip.
+    /// The window before the look at the least round trip, or before a recovery.
     window_before: f64,
     lost: bool,
+    recovery: Recovery,
     /// The phase in which a cycle begins differs from flow to flow.
     first_phase: usize,
     heard_at: Instant,
@@ -95,6 +105,7 @@ impl BbrFlow {
             window: WINDOW_FIRST,
             window_before: 0.0,
             lost: false,
+            recovery: Recovery::default(),
             first_phase: 2 + index % (CYCLE.len() - 2),
             heard_at: Instant::START,
         }
@@ -128,7 +139,7 @@ impl BbrFlow {
             clippy::cast_sign_loss,
             reason = "rates are positive, and a cast saturates"
         )]
-        let bits = (rate * gain * DATAGRAM.bits() as f64) as u64;
+        let bits = (MARGIN * rate * gain * DATAGRAM.bits() as f64) as u64;
         Bitrate::from_bits_per_second(bits.max(1_000))
     }
 
@@ -145,6 +156,7 @@ impl BbrFlow {
         }
         self.flying.push_back(Flying {
             number,
+            data: self.recovery.leave(),
             left: now,
             acked: false,
             delivered: self.delivered,
@@ -163,6 +175,7 @@ impl BbrFlow {
     pub(super) fn handle_deadline(&mut self, now: Instant) {
         if self.next_deadline().is_some_and(|at| at <= now) {
             self.flying.clear();
+            self.recovery.restart();
             self.in_flight = 0;
             self.window = WINDOW_MIN;
             self.heard_at = now;
@@ -183,25 +196,49 @@ impl BbrFlow {
         self.delivered += 1;
         self.delivered_at = now;
         self.first_left = sent.left;
-        self.lost = false;
+        self.recovery.on_delivered(sent.data);
+        let mut lost = 0.0;
         while let Some(&first) = self.flying.front()
             && (first.acked || first.number + LATER < number)
         {
             self.flying.pop_front();
             if !first.acked {
                 self.in_flight -= 1;
-                self.lost = true;
+                self.recovery.on_lost(first.data);
+                lost += 1.0;
             }
         }
+        self.lost = lost > 0.0;
         let new_round = sent.delivered >= self.round_ends;
         if new_round {
             self.round_ends = self.delivered;
             self.round += 1;
+            self.recovery.on_round();
         }
         self.take_rate(now, &sent);
         self.take_round_trip(now, now.saturating_since(sent.left));
         self.next_state(now, new_round);
+        self.recover(lost);
         self.next_window();
+    }
+
+    /// Takes an acknowledgement that tells of so many losses.
+    fn recover(&mut self, lost: f64) {
+        let window = self.window;
+        self.window = (self.window - lost).max(1.0);
+        match self.recovery.step() {
+            Change::Begins => {
+                self.window_before = if matches!(self.state, State::Look { .. }) {
+                    self.window_before.max(window)
+                } else {
+                    window
+                };
+                self.round_ends = self.delivered;
+                self.window = self.in_flight as f64 + 1.0;
+            }
+            Change::Ends => self.window = self.window.max(self.window_before),
+            Change::None => {}
+        }
     }
 
     fn take_rate(&mut self, now: Instant, sent: &Flying) {
@@ -231,7 +268,7 @@ impl BbrFlow {
             .least
             .is_some_and(|(_, at)| now.saturating_since(at) > LEAST_SPAN);
         if old && !matches!(self.state, State::Look { .. } | State::Startup) {
-            self.window_before = self.window;
+            self.window_before = self.window_before.max(self.window);
             self.state = State::Look {
                 until: None,
                 round: 0,
@@ -307,6 +344,17 @@ impl BbrFlow {
     }
 
     fn next_window(&mut self) {
+        if self.recovery.conserves() {
+            self.window = self.window.max(self.in_flight as f64 + 1.0);
+        } else {
+            self.grow_window();
+        }
+        if matches!(self.state, State::Look { .. }) {
+            self.window = self.window.min(WINDOW_MIN);
+        }
+    }
+
+    fn grow_window(&mut self) {
         let full = self.full_rounds >= FULL_ROUNDS;
         let gain = if full { WINDOW_GAIN } else { HIGH_GAIN };
         let target = (gain * self.product() + 3.0).max(WINDOW_MIN);
@@ -316,8 +364,5 @@ impl BbrFlow {
             self.window += 1.0;
         }
         self.window = self.window.max(WINDOW_MIN);
-        if matches!(self.state, State::Look { .. }) {
-            self.window = self.window.min(WINDOW_MIN);
-        }
     }
 }

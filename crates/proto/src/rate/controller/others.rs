@@ -8,6 +8,7 @@ use super::super::competing::{Competing, Signal, Turn};
 use super::super::config::RateSharing;
 use super::super::window::{Point, Window};
 use super::alone::Response;
+use super::holding::Holding;
 use super::queues::Standing;
 use super::{RATE_MIN, RateController};
 use crate::units::Instant;
@@ -49,6 +50,8 @@ const ALL: f64 = 0.8;
 const EMPTIED_LONG: u32 = 20;
 /// The share that usually arrives above which losses are not usual.
 const LOSSLESS: f64 = 0.99;
+/// Standard deviations of what chance takes, below which a share is cut.
+const CUT_DEVIATIONS: f64 = 1.5;
 /// And below which much is.
 const MUCH_LOST: f64 = 0.9;
 
@@ -82,12 +85,19 @@ pub(super) struct Others {
     free: f64,
     /// The sign of a full queue since the last report.
     signal: Signal,
+    /// What is held beside senders that never make way.
+    pub(super) holding: Holding,
 }
 
 impl Others {
     /// Whether others keep the queue full.
     pub(super) const fn share_it(&self) -> bool {
         self.shared
+    }
+
+    /// The longest delay in this span and in the one before.
+    pub(super) const fn longest_of_late(&self) -> f64 {
+        self.longest.max(self.before.1)
     }
 
     /// Whether a window of ours is beside theirs.
@@ -106,7 +116,7 @@ impl RateController {
         if datagrams >= 1.0 {
             let usual = window.arrived() / window.sent() / self.share.clamp(0.02, 1.0);
             let chance = if self.share < LOSSLESS {
-                2.5 * self.deviation(datagrams)
+                CUT_DEVIATIONS * self.deviation(datagrams)
             } else {
                 0.0
             };
@@ -134,11 +144,18 @@ impl RateController {
             let floor = (SQUEEZED_PACKETS * self.packet / around).min(SQUEEZED * link);
             self.capacity = self.capacity.max(floor).min(self.bound);
         }
+        let gap = before.map_or(0.0, |it| (point.arrived_at - it.arrived_at).clamp(0.0, 1.0));
+        let held = if self.others.compete() {
+            self.note_dips(point, gap, queue);
+            self.held(point, around, link)
+        } else {
+            None
+        };
         let others = &mut self.others;
         others.least = others.least.min(point.queueing);
         others.longest = others.longest.max(point.queueing);
         let turn = Turn {
-            gap: before.map_or(0.0, |it| (point.arrived_at - it.arrived_at).clamp(0.0, 1.0)),
+            gap,
             queueing: point.queueing,
             round_trip: around,
             signal: core::mem::take(&mut others.signal),
@@ -158,7 +175,10 @@ impl RateController {
                 others.round = Some(point);
             }
             let rate = competing.window() * self.packet / around;
-            self.capacity = rate.max(RATE_MIN).min(self.bound);
+            self.capacity = rate
+                .max(held.unwrap_or(RATE_MIN))
+                .max(RATE_MIN)
+                .min(self.bound);
         }
         if now.as_secs_f64() >= others.until {
             self.on_span(now, point, queue, around);

@@ -15,6 +15,8 @@ const GAIN: f64 = 0.3;
 const FAR: f64 = 0.12;
 /// Octets over which the share that arrives without a queue is averaged, in packets.
 const SHARE_PACKETS: f64 = 1_000.0;
+/// The share of the longest delay of late below which a queue has room.
+const ROOM: f64 = 0.5;
 /// The share of the estimate from which on it is in use, though there was not always something to send.
 const USED: f64 = 0.8;
 /// The share of what was sent that passes when a queue grows, whoever sent little.
@@ -55,6 +57,7 @@ impl RateController {
         let least = self.queue_least();
         if self.others.share_it() {
             self.epochs[0].queued |= window.least > least;
+            self.learn_share(&window);
             return;
         }
         let queued = (window.least > least && window.reports >= 2) || window.marked();
@@ -76,9 +79,22 @@ impl RateController {
                 // While the rate grows, the share from before says whether what is more arrives.
                 return;
             }
-            self.share_octets = (self.share_octets + octets).min(SHARE_PACKETS * self.packet);
-            // A stretch of datagrams that carry nothing has no octets.
-            self.share += (share - self.share) * octets / self.share_octets.max(octets).max(1.0);
+            self.add_share(share, octets);
+        }
+    }
+
+    /// Takes the share of so many octets that arrived without a queue.
+    fn add_share(&mut self, share: f64, octets: f64) {
+        self.share_octets = (self.share_octets + octets).min(SHARE_PACKETS * self.packet);
+        // A stretch of datagrams that carry nothing has no octets.
+        self.share += (share - self.share) * octets / self.share_octets.max(octets).max(1.0);
+    }
+
+    /// Takes a window beside others for the medium's share: a queue that has room drops nothing.
+    pub(super) fn learn_share(&mut self, window: &Window) {
+        if window.most < ROOM * self.others.longest_of_late() {
+            let octets = window.sent();
+            self.add_share((window.arrived() / octets.max(1.0)).min(1.0), octets);
         }
     }
 
@@ -88,7 +104,7 @@ impl RateController {
         let sent = window.sent_rate();
         self.epochs[0].busy
             || sent > USED * self.capacity
-            || (window.passed_rate() < OVERLOADED * sent && !window.is_mostly_pause())
+            || (window.passed_rate() < OVERLOADED * sent && !window.is_mostly_held())
     }
 
     /// Takes a window in which a queue stood from its beginning to its end.

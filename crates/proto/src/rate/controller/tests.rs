@@ -511,6 +511,25 @@ fn a_step_that_loses_what_it_adds_is_taken_back_to_the_level_before() {
 }
 
 #[test]
+fn a_queue_that_has_room_shows_what_the_medium_loses() {
+    let mut controller = RateController::new(RateConfig::default());
+    (controller.share, controller.share_octets) = (0.8, 1e6);
+    // The longest delay of late is 40 ms.
+    let mut longest = second_of(1_500, 1_500).last;
+    longest.queueing = 0.04;
+    controller.beside_others(at(1_000), longest, None);
+    let window = |most: f64| {
+        let mut window = second_of(1_000_000, 1_000_000);
+        window.most = most;
+        window
+    };
+    controller.learn_share(&window(0.03));
+    assert!((controller.share - 0.8).abs() < 1e-9, "nearly full");
+    controller.learn_share(&window(0.01));
+    assert!(controller.share > 0.9, "{}", controller.share);
+}
+
+#[test]
 fn nonsense_breaks_nothing() {
     for seed in 0..40 {
         let mut rng = Rng::from_seed(seed);
