@@ -4,9 +4,11 @@
 //! A [`Study`] is a scenario file as an experiment. [`RunTable`] and [`PointTable`] are its results as Arrow
 //! tables, each column with unit and meaning. [`parts`] cuts a study into parts that are made anywhere and in any
 //! order; put together they give the same octets as one process does. [`plan`] says what a link can carry,
-//! [`fitting`] which loss model is behind a recording.
+//! [`fitting`] which loss model is behind a recording; [`drawing`] shows a scenario as a picture.
 
+pub mod drawing;
 pub mod fitting;
+mod graph_columns;
 pub mod measure;
 mod parameter;
 pub mod parts;

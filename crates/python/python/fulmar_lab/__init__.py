@@ -23,7 +23,7 @@ from ._native import Fate, RepairSeen, ScenarioError, SweepError
 from .engines import Engine
 from .links import Fit, Plan, fit, plan
 from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource
-from .scenario import Recording, Run, Scenario, channel_of
+from .scenario import Drawing, Recording, Run, Scenario, channel_of
 from .sweeps import Results, sweep
 from .table import Column, Table
 
@@ -31,6 +31,7 @@ __all__ = [
     "LOST",
     "Channel",
     "Column",
+    "Drawing",
     "Engine",
     "Fate",
     "Fit",
