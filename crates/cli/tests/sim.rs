@@ -141,3 +141,48 @@ fn a_swarm_says_what_it_did() {
     assert!(told.starts_with("20 sessions, "), "{told}");
     assert!(told.contains(" 0 sessions broke a promise"), "{told}");
 }
+
+#[test]
+fn a_graph_has_a_table_of_flows_and_one_of_hops_and_a_picture() {
+    let graph = scenario("two-ways-round.toml");
+    let output = sim(&["--set", "flow.bytes=20kB"]).arg(&graph).assert();
+    let output = output.success().get_output().stdout.clone();
+    let table = String::from_utf8(output).expect("text");
+    let rows = |from: &str, to: &str| {
+        let ends = |line: &&str| {
+            let cells: Vec<&str> = line.split(['│', '┆']).map(str::trim).collect();
+            cells.get(2) == Some(&from) && cells.get(3) == Some(&to)
+        };
+        table.lines().filter(ends).count()
+    };
+    assert_eq!(rows("aircraft", "ground"), 2, "two flows\n{table}");
+    // Nothing came back on any hop.
+    let ways = [
+        ("aircraft", "near"),
+        ("near", "ground"),
+        ("aircraft", "far"),
+        ("far", "ground"),
+    ];
+    for (from, to) in ways {
+        assert_eq!(rows(from, to), 1, "{from} {to}\n{table}");
+        assert_eq!(rows(to, from), 0, "{to} {from}\n{table}");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let picture = directory.path().join("graph.svg");
+    let assert = sim(&["--draw"]).arg(&picture).arg(&graph).assert();
+    assert!(
+        assert.success().get_output().stdout.is_empty(),
+        "nothing was run"
+    );
+    let picture = std::fs::read_to_string(picture).expect("drawn");
+    for text in [
+        "aircraft",
+        "hop-2",
+        "2Mbit/s 40ms",
+        "flow 1: aircraft → ground, udp, by hop-2, hop-3",
+    ] {
+        assert!(picture.contains(text), "{text}\n{picture}");
+    }
+    assert_eq!(picture.matches("<path").count(), 4);
+    assert_eq!(picture.matches("<rect").count(), 4);
+}

@@ -459,15 +459,6 @@ impl MeasureColumn {
         self.with_metadata(Field::new(self.name, data_type, true))
     }
 
-    /// The columns of points: the mean over the runs, and half the width of its 95 % interval.
-    pub(crate) fn summary_fields(&self) -> [Field; 2] {
-        let real = |name: String| self.with_metadata(Field::new(name, DataType::Float64, true));
-        [
-            real(self.name.to_owned()),
-            real(format!("{}_ci95", self.name)),
-        ]
-    }
-
     fn with_metadata(&self, field: Field) -> Field {
         let unit = match self.kind {
             Truth => "truth",
@@ -477,4 +468,12 @@ impl MeasureColumn {
         let metadata = metadata.map(|(key, value)| (key.to_owned(), value.to_owned()));
         field.with_metadata(HashMap::from(metadata))
     }
+}
+
+/// The columns of points for a measure's column of runs: the mean, and half the width of its 95 % interval.
+pub(crate) fn summary_fields(of: &Field) -> [Field; 2] {
+    let real = |name: String| {
+        Field::new(name, DataType::Float64, true).with_metadata(of.metadata().clone())
+    };
+    [real(of.name().clone()), real(format!("{}_ci95", of.name()))]
 }

@@ -1,6 +1,6 @@
 //! Points as an Arrow table: one row for each, with means and confidence intervals over its runs.
 
-use crate::measure::{MEASURES, MeasureColumn};
+use crate::measure::{MEASURES, summary_fields};
 use crate::runs::NAMES;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
@@ -44,7 +44,8 @@ impl PointTable {
         fields.extend(COUNTED.map(|name| Field::new(name, DataType::UInt64, false)));
         let swept = NAMES.len()..before_measures;
         fields.extend(swept.map(|index| from.field(index).clone()));
-        fields.extend(MEASURES.iter().flat_map(MeasureColumn::summary_fields));
+        let measures = from.fields().iter().skip(before_measures);
+        fields.extend(measures.flat_map(|field| summary_fields(field)));
         Self {
             schema: Arc::new(Schema::new(fields)),
             before_measures,

@@ -1,5 +1,6 @@
 //! Runs as an Arrow table: one row for each run.
 
+use crate::graph_columns::GraphColumn;
 use crate::measure::{MEASURES, MeasureColumn, MeasureKind};
 use crate::parameter::ParameterColumn;
 use arrow_array::builder::{
@@ -13,11 +14,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The table of a sweep's runs: `scenario`, `point`, `run`, `seed`, `end_reason`, `error`, a column for each
-/// swept path, and one for each of the [`MEASURES`]. Each column has its unit and its meaning as metadata.
+/// swept path, one for each of the [`MEASURES`], and those of a graph's flows and hops. Each column has its unit and its meaning as metadata.
 #[derive(Clone, Debug)]
 pub struct RunTable {
     schema: SchemaRef,
     parameters: Vec<ParameterColumn>,
+    graph: Vec<GraphColumn>,
 }
 
 /// The columns that say which run it is, before those of the swept paths.
@@ -45,8 +47,14 @@ impl RunTable {
         ];
         fields.extend(parameters.iter().map(ParameterColumn::field));
         fields.extend(MEASURES.iter().map(MeasureColumn::field));
+        let graph = GraphColumn::all(points);
+        fields.extend(graph.iter().map(GraphColumn::field));
         let schema = Arc::new(Schema::new(fields));
-        Self { schema, parameters }
+        Self {
+            schema,
+            parameters,
+            graph,
+        }
     }
 
     /// The schema, without the metadata of a file.
@@ -102,6 +110,7 @@ impl RunTable {
                 }
             });
         }
+        columns.extend(self.graph.iter().map(|column| column.array(&measured)));
         RecordBatch::try_new(self.schema(), columns)
     }
 }

@@ -79,3 +79,39 @@ fn columns_name_their_unit() {
     assert_eq!(unit("delay_p99_s"), "s");
     assert_eq!(unit("hop.loss"), "share");
 }
+
+#[test]
+fn a_graph_has_columns_for_each_flow_and_each_way_of_a_hop() {
+    let study = study(
+        "[run]\nruns = 2\nduration = '5s'\n\
+         [[hop]]\nname = 'up'\nfrom = 'air'\nto = 'relay'\nrate = '2mbit'\n\
+         [[hop]]\nfrom = 'relay'\nto = 'ground'\nrate = '2mbit'\n\
+         [[flow]]\nfrom = 'air'\nto = 'ground'\ntransport = 'aerotp'\nbytes = '50kB'\n",
+    );
+    let results = study.experiment.run(1, &ExperimentProgress::default());
+    let runs = &results.expect("threads")[0].runs;
+    let table = RunTable::of(study.points());
+    let batch = table.batch(study.points(), runs).expect("of this sweep");
+    let counts = |column: &str| batch[column].as_primitive::<UInt64Type>().value(0);
+    assert_eq!(counts("by_flow.0.delivered_bytes"), 50_000);
+    assert!(counts("by_way.up/forward.packets") > 33);
+    assert!(counts("by_way.hop-1/reverse.packets") > 0);
+    // Each number of the record has a column.
+    let schema = table.schema();
+    let missing = runs[0].numbers().into_iter().map(|(name, _)| name);
+    let missing: Vec<String> = missing
+        .filter(|name| name.starts_with("by_") && schema.field_with_name(name).is_err())
+        .collect();
+    assert_eq!(missing, [""; 0]);
+    let mut points = PointTable::of(&schema);
+    points.push(&batch).expect("runs");
+    let points = points.finish().expect("points");
+    let mean = points["by_way.up/forward.bytes"].as_primitive::<Float64Type>();
+    assert!(mean.value(0) > 50_000.0);
+    assert!(
+        points
+            .schema()
+            .field_with_name("by_flow.0.goodput_bps_ci95")
+            .is_ok()
+    );
+}

@@ -102,6 +102,12 @@ impl NativeStudy {
         })
     }
 
+    /// The picture of the first point, as SVG.
+    fn drawing(&self) -> Option<String> {
+        let first = self.study.points().first()?;
+        Some(fulmar_lab::drawing::draw(&first.plan))
+    }
+
     /// The number of points.
     #[getter]
     fn points(&self) -> usize {

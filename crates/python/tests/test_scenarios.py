@@ -33,6 +33,17 @@ class Scenarios(unittest.TestCase):
         self.assertEqual(second.parameters["hop.loss"], "2%")
         self.assertNotIn("hop.loss", first.parameters)
 
+    def test_a_graph_is_drawn_and_its_flows_and_hops_have_columns(self):
+        ways = [{"name": name, "from": "air", "to": "ground", "rate": rate} for name, rate in (("lte", "4mbit"), ("satellite", "1mbit"))]
+        flow = {"from": "air", "to": "ground", "via": ["satellite"], "transport": "udp", "bytes": "10kB"}
+        two = lab.Scenario.build(hop=ways, flow=flow)
+        picture = two.draw()
+        self.assertTrue(picture.svg.startswith("<svg"))
+        self.assertIn("air → ground, udp, by satellite", picture._repr_svg_())
+        run = two.run(1)
+        self.assertEqual(run["by_flow.0.delivered_bytes"], 10_000)
+        self.assertEqual((run["by_way.lte/forward.packets"], run["by_way.satellite/forward.packets"]), (0, 7))
+
     def test_a_wrong_key_is_named_with_the_cure(self):
         for wrong in (lambda: link().with_({"hop.los": "5%"}), lambda: lab.sweep(link(), {"hop.los": ["5%", "6%"]})):
             with self.assertRaisesRegex(lab.ScenarioError, "did you mean `loss`"):

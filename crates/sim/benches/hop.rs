@@ -71,7 +71,7 @@ fn packet_hops(plan: &PointPlan) -> u64 {
 fn link_packet_hops(plan: &PointPlan) -> u64 {
     let mut world = World::new(plan, 1, &WorldOptions::default()).expect("a valid plan");
     let end = world.run(&AtomicBool::new(false));
-    let link = Metrics::of(&world, end, plan.hops.len(), None).link;
+    let link = Metrics::of(&world, end, None).link;
     link.map_or(0, |link| link.released_packets)
 }
 

@@ -9,7 +9,7 @@ use crate::recording::RunRecording;
 use crate::report::aggregate::AggregateRecord;
 use crate::report::link::HopMetrics;
 use crate::report::record::{Metrics, RunRecord, SCHEMA};
-use crate::scenario::{AppDirection, HopPlan, PointPlan, SweepPoint};
+use crate::scenario::{AppDirection, FlowPath, FlowPlan, HopPlan, PointPlan, SweepPoint};
 use crate::tap::{Observed, Observers};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -284,7 +284,7 @@ impl Experiment {
             run,
             seed,
             parameters: point.parameters.clone(),
-            metrics: Metrics::of(world, end, plan.hops.len(), yardsticks_of(plan)),
+            metrics: Metrics::of(world, end, yardsticks_of(plan)),
             error: world.error(),
             flows: Metrics::flows_of(world),
             hops: HopMetrics::of(world),
@@ -300,29 +300,47 @@ pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, ExperimentError> {
         .map_err(|cause| ExperimentError::Threads { jobs, cause })
 }
 
-/// The yardsticks of the way that the first flow takes.
+/// The yardsticks of the paths that the first flow takes; in a graph only if all measured flows take them.
 pub fn yardsticks_of(plan: &PointPlan) -> Option<Yardsticks> {
     let flow = plan.flows.first()?;
     let is_own = |hop: &HopPlan| hop.forward.own.is_some() || hop.reverse.own.is_some();
-    if plan
-        .hops
-        .iter()
-        .any(|hop| !hop.changes.is_empty() || is_own(hop))
+    let has_no_law = |hop: &HopPlan| !hop.changes.is_empty() || is_own(hop);
+    let goes_elsewhere = |other: &FlowPlan| other.measured && other.ends != flow.ends;
+    if plan.hops.iter().any(has_no_law)
+        || !plan.topology.is_chain() && plan.flows.iter().any(goes_elsewhere)
     {
         // There is no one law, or none that is known.
         return None;
     }
-    let direction = |forward, reverse| match flow.direction {
-        AppDirection::Forward => forward,
-        AppDirection::Reverse => reverse,
-    };
+    let paths = &flow.ends.paths;
+    let used = if flow.is_bonded() { paths.len() } else { 1 };
+    let used = paths.iter().take(used).filter(|path| path.cost == 0);
+    let mut sum: Option<Yardsticks> = None;
+    for path in used.clone() {
+        let others = used.clone().filter(|other| !core::ptr::eq(*other, path));
+        let is_shared = |other: &FlowPath| other.steps.iter().any(|step| path.steps.contains(step));
+        if { others }.any(is_shared) {
+            return None;
+        }
+        let own = yardsticks_on(plan, flow, path)?;
+        sum = Some(sum.map_or(own, |sum| Yardsticks {
+            capacity_bps: sum.capacity_bps + own.capacity_bps,
+            arq_bound_bps: sum.arq_bound_bps + own.arq_bound_bps,
+        }));
+    }
+    sum
+}
+
+fn yardsticks_on(plan: &PointPlan, flow: &FlowPlan, path: &FlowPath) -> Option<Yardsticks> {
+    // The order of products is that of hops, whichever way they are taken.
+    let mut steps = path.steps.clone();
+    steps.sort_unstable();
+    let hops = steps.iter().map(|step| match step.direction {
+        AppDirection::Forward => &plan.hops[step.hop].forward,
+        AppDirection::Reverse => &plan.hops[step.hop].reverse,
+    });
     let lan = plan.lan.iter().map(|lan| &lan.config);
-    let hops = plan
-        .hops
-        .iter()
-        .map(|hop| direction(&hop.forward, &hop.reverse));
-    let laws = hops.chain(lan).map(|config| law(config, flow.mtu));
-    yardsticks(laws)
+    yardsticks(hops.chain(lan).map(|config| law(config, flow.mtu)))
 }
 
 /// The long-run law of a channel, outside of outages, for packets of this length.

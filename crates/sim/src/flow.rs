@@ -175,6 +175,7 @@ pub(crate) fn note_arrival(flows: &mut [Flow], stack: StackId, octets: &[u8], no
     let flow = index.and_then(|index| flows.get_mut(index));
     let is_open = |flow: &&mut Flow| {
         flow.receiver == stack
+            && !flow.plan.is_bonded()
             && !matches!(&flow.plan.transport, TransportPlan::Aerotp(plan) if plan.is_sealed())
     };
     if let Some(flow) = flow.filter(is_open) {

@@ -8,8 +8,8 @@
 pub(crate) mod link_end;
 
 use crate::event_queue::EventQueue;
-use crate::measure::wire::{WireLoss, WireMeter};
-use crate::node::{ChainNode, NodeId, StackId, WayId};
+use crate::measure::wire::{WayMeter, WireLoss, WireMeter};
+use crate::node::{NetworkNode, NodeId, StackId, WayId, with_alias_of};
 use crate::own::transport::OWN_PROTOCOL;
 use crate::pool::{PacketId, Pool, PooledPacket};
 use crate::recording::{PacketLog, cause};
@@ -74,14 +74,15 @@ pub(crate) struct Way {
     pub(crate) wake: Option<Instant>,
     /// The link layer that sends on it, if the hop has one.
     pub(crate) link: Option<LinkId>,
+    pub(crate) meter: WayMeter,
 }
 
-/// Events, packets and the chain.
+/// Events, packets, nodes and the hops between them.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) queue: EventQueue<NetworkEvent>,
     pub(crate) pool: Pool,
-    pub(crate) nodes: Vec<ChainNode>,
+    pub(crate) nodes: Vec<NetworkNode>,
     pub(crate) ways: Vec<Way>,
     pub(crate) links: Vec<LinkEnd>,
     pub(crate) meter: WireMeter,
@@ -124,11 +125,11 @@ struct Far {
     framing: ByteCount,
 }
 
-/// More hops than a chain may have, so that only a damaged header can run out of them.
+/// More hops than a path may have, so that only a damaged header can run out of them.
 const HOPS_LEFT: u8 = 255;
 
 impl Network {
-    pub(crate) fn new(nodes: Vec<ChainNode>, ways: Vec<Way>, links: Vec<LinkEnd>) -> Self {
+    pub(crate) fn new(nodes: Vec<NetworkNode>, ways: Vec<Way>, links: Vec<LinkEnd>) -> Self {
         Self {
             queue: EventQueue::default(),
             pool: Pool::default(),
@@ -162,9 +163,11 @@ impl Network {
         transmit: Transmit,
         tag: u64,
     ) {
+        let destination = address_of(transmit.path);
         let header = NetworkHeader {
-            source: self.nodes[node.0].address,
-            destination: address_of(transmit.path),
+            // Answers come back by the path on which this leaves.
+            source: with_alias_of(self.nodes[node.0].address, destination),
+            destination,
             protocol,
             priority: transmit.priority,
             ecn: transmit.ecn,
@@ -208,18 +211,9 @@ impl Network {
 
     /// Hands a packet to the way towards `destination`.
     fn forward(&mut self, now: Instant, node: NodeId, to: NodeAddress, packet: PacketId) {
-        match self.way_towards(node, to) {
+        match self.nodes[node.0].way_towards(to) {
             Some(way) => self.take_way(now, way, packet),
             None => self.lose(packet, WireLoss::Address),
-        }
-    }
-
-    fn way_towards(&self, node: NodeId, to: NodeAddress) -> Option<WayId> {
-        let here = &self.nodes[node.0];
-        if to > here.address {
-            here.onward
-        } else {
-            here.back
         }
     }
 
@@ -242,6 +236,7 @@ impl Network {
             measured,
             framing,
             standing,
+            meter,
             ..
         } = &mut self.ways[way.0];
         let content = self.pool.packet(packet);
@@ -255,6 +250,7 @@ impl Network {
         if *measured && !refused {
             self.meter.octets.add(content.kind, len.0);
             self.meter.packets += 1;
+            meter.add(now, len.0);
         }
         if verdict == ChannelVerdict::Waits {
             standing.push_back(packet);
@@ -322,7 +318,7 @@ impl Network {
                 self.note_came(far, packet, &delivery.flips, false);
                 self.arrive(delivery.at, far, packet, &delivery.flips);
             }
-            ChannelVerdict::Drop(reason) => self.lose(packet, cause(reason)),
+            ChannelVerdict::Drop(reason) => self.lose_on(id, packet, cause(reason)),
         }
     }
 
@@ -337,7 +333,7 @@ impl Network {
     fn arrive(&mut self, at: Instant, far: Far, packet: PacketId, flips: &Flips) {
         if !flips.is_empty() {
             if far.frame_check {
-                self.lose(packet, WireLoss::FrameCheck);
+                self.lose_on(far.end.opposite(), packet, WireLoss::FrameCheck);
                 return;
             }
             self.meter.damaged += 1;
@@ -357,7 +353,13 @@ impl Network {
         self.queue.push(at, event);
     }
 
-    pub(crate) fn lose(&mut self, packet: PacketId, cause: WireLoss) {
+    /// Loses a packet on a way, or before it.
+    pub(crate) fn lose_on(&mut self, way: WayId, packet: PacketId, cause: WireLoss) {
+        self.ways[way.0].meter.lost.add(cause);
+        self.lose(packet, cause);
+    }
+
+    fn lose(&mut self, packet: PacketId, cause: WireLoss) {
         self.meter.lost.add(cause);
         self.pool.release(packet);
     }
@@ -370,16 +372,17 @@ impl Network {
         packet: PacketId,
     ) -> Option<PacketArrival> {
         let octets = &self.pool.packet(packet).octets;
-        let here = self.nodes[node.0];
+        let here = &self.nodes[node.0];
         let cause = match NetworkHeader::parse(octets) {
-            Ok(parsed) if parsed.header.destination == here.address => {
+            Ok(parsed) if here.owns(parsed.header.destination) => {
                 let header = parsed.header;
+                let listeners = here.listeners(header.destination);
                 let stack = match header.protocol {
-                    NetworkProtocol::UDP => here.datagram,
-                    NetworkProtocol::AEROTP => here.aerotp,
-                    NetworkProtocol::TCP => here.tcp,
-                    NetworkProtocol::LT_TCP => here.lt_tcp,
-                    OWN_PROTOCOL => here.own,
+                    NetworkProtocol::UDP => listeners.datagram,
+                    NetworkProtocol::AEROTP => listeners.aerotp,
+                    NetworkProtocol::TCP => listeners.tcp,
+                    NetworkProtocol::LT_TCP => listeners.lt_tcp,
+                    OWN_PROTOCOL => listeners.own,
                     _ => None,
                 };
                 match stack {
@@ -392,7 +395,7 @@ impl Network {
             }
             Ok(parsed) => {
                 let goes_on = parsed.header.hops_left > 1;
-                let way = self.way_towards(node, parsed.header.destination);
+                let way = here.way_towards(parsed.header.destination);
                 if let Some(way) = way.filter(|_| goes_on) {
                     self.show_arrival(now, packet, None);
                     let counted = count_hop(&mut self.pool.packet_mut(packet).octets);

@@ -5,7 +5,7 @@
 //! to a minute; one to three flows in either direction in the modes that promise everything; wake-ups that
 //! come late. The checks: the octets delivered are those sent, none comes twice, and every session ends.
 //!
-//! The same seed draws a session of flows with goals, one of LT-TCP, one of TCP, one of each link layer, and one of
+//! The same seed draws a session of flows with goals, one over a graph of nodes, one of LT-TCP, one of TCP, one of each link layer, and one of
 //! gateways, whose flows survive restarts of either side.
 //!
 //! # Sources
@@ -13,6 +13,7 @@
 //! `TigerBeetle` and `FoundationDB` made known.
 
 mod goals;
+mod graphs;
 mod links;
 mod splice;
 mod streams;
@@ -69,7 +70,7 @@ pub struct SessionReport {
     pub packets_on_further_paths: u64,
 }
 
-/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of flows with goals, one of LT-TCP, one of TCP, one of
+/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of flows with goals, one over a graph, one of LT-TCP, one of TCP, one of
 /// each link layer, one of gateways.
 ///
 /// # Errors
@@ -83,10 +84,11 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Settings
     let mut world = World::new(&plan, seed, &WorldOptions::default())
         .expect("reading a plan checks every channel's settings");
     let end = world.run(cancel);
-    let metrics = Metrics::of(&world, end, plan.hops.len(), None);
+    let metrics = Metrics::of(&world, end, None);
     let gateways = splice::session(seed, cancel);
     let mut streams = streams::session(seed, cancel)?;
     streams.add("goals", &goals::session(seed, cancel)?);
+    streams.add("graphs", &graphs::session(seed, cancel)?);
     let links = links::session(seed, cancel);
     let mut broken = broken(&world, end);
     broken.extend(streams.broken);
@@ -472,6 +474,20 @@ impl Draw {
 
     /// Draws the traffic: its amount, its direction and its start.
     fn traffic(&mut self) {
+        self.amount();
+        if self.rng.chance(0.3) {
+            self.line(format_args!("direction = \"reverse\""));
+        }
+        self.start();
+    }
+
+    fn start(&mut self) {
+        let start = self.scale(0.001, 60.0);
+        self.line(format_args!("start = \"{start:.3}s\""));
+    }
+
+    /// Draws the amount of traffic, and its rate if it has one.
+    fn amount(&mut self) {
         let bytes = if self.rng.chance(0.2) {
             self.scale(1.0, 2_000.0)
         } else {
@@ -484,11 +500,6 @@ impl Draw {
             self.line(format_args!("rate = \"{rate:.0}kbit\""));
             self.line(format_args!("write = \"{write}B\""));
         }
-        if self.rng.chance(0.3) {
-            self.line(format_args!("direction = \"reverse\""));
-        }
-        let start = self.scale(0.001, 60.0);
-        self.line(format_args!("start = \"{start:.3}s\""));
     }
 }
 

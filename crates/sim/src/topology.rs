@@ -1,17 +1,18 @@
-//! The step from a plan to a chain of nodes and hops.
+//! The step from a plan to nodes and hops: a chain, or a graph.
 //!
 //! ```text
 //! source --lan-- node --hop 0-- node --hop 1-- ... node --lan-- sink
 //! ```
 //!
-//! Nodes may be created in any order: identity is only a place in a table, addresses and random
-//! streams follow from the position in the chain, and so results do not depend on it.
+//! Nodes may be created in any order: identity is only a place in a table, addresses follow from the position in
+//! the plan and random streams from the names of hops, and so results do not depend on it.
 
+use crate::measure::wire::WayMeter;
 use crate::network::link_end::{LinkEnd, LinkId};
 use crate::network::{Network, Way, WayChange};
-use crate::node::{ChainNode, NodeId, WayId};
+use crate::node::{NetworkNode, NodeId, Routes, WayId, with_alias};
 use crate::pool::PacketId;
-use crate::scenario::{HopChange, LinkPlan, PointPlan};
+use crate::scenario::{AppDirection, HopChange, LinkPlan, PointPlan};
 use crate::tap::TapEnd;
 use core::time::Duration;
 use fulmar_baseline::link::{LinkLayer, Medium};
@@ -25,9 +26,11 @@ use std::collections::VecDeque;
 /// 10.0.0.1, so that an address has bits in more than one octet.
 const FIRST_ADDRESS: u32 = 0x0A00_0001;
 
-/// One link of the chain, as planned.
+/// A hop, or an access link of the chain, as planned.
 struct Link<'a> {
     name: String,
+    /// The positions of the nodes where it begins and ends.
+    ends: [usize; 2],
     forward: &'a ChannelConfig,
     reverse: &'a ChannelConfig,
     measured: bool,
@@ -38,9 +41,12 @@ struct Link<'a> {
 }
 
 fn links(plan: &PointPlan) -> Vec<Link<'_>> {
-    let lan = |name: &str| {
+    let last = node_count(plan) - 1;
+    let before = usize::from(plan.lan.is_some());
+    let lan = |name: &str, ends| {
         plan.lan.as_ref().map(|lan| Link {
             name: name.to_owned(),
+            ends,
             forward: &lan.config,
             reverse: &lan.config,
             measured: false,
@@ -51,7 +57,8 @@ fn links(plan: &PointPlan) -> Vec<Link<'_>> {
         })
     };
     let hops = plan.hops.iter().enumerate().map(|(index, planned)| Link {
-        name: format!("hop-{index}"),
+        name: plan.topology.hop_name(index).to_owned(),
+        ends: plan.topology.ends_of(index).map(|end| end + before),
         forward: &planned.forward,
         reverse: &planned.reverse,
         measured: true,
@@ -60,10 +67,10 @@ fn links(plan: &PointPlan) -> Vec<Link<'_>> {
         layer: planned.link.as_ref(),
         changes: &planned.changes,
     });
-    lan("lan-source")
+    lan("lan-source", [0, 1])
         .into_iter()
         .chain(hops)
-        .chain(lan("lan-sink"))
+        .chain(lan("lan-sink", [last.saturating_sub(1), last]))
         .collect()
 }
 
@@ -103,16 +110,19 @@ fn queue(config: &ChannelConfig, plan: &LinkPlan, rng: &Rng) -> PacketQueue<(Pac
     }
 }
 
-/// The ends of a chain that was built.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChainEnds {
-    pub(crate) source: NodeId,
-    pub(crate) sink: NodeId,
-}
-
 /// The number of nodes of a plan.
 pub(crate) fn node_count(plan: &PointPlan) -> usize {
-    plan.hops.len() + 1 + if plan.lan.is_some() { 2 } else { 0 }
+    plan.topology.nodes().len() + if plan.lan.is_some() { 2 } else { 0 }
+}
+
+/// The position of a node of the topology. Behind the ends of a chain there may be access links.
+fn position(plan: &PointPlan, node: usize) -> usize {
+    let before = usize::from(plan.lan.is_some());
+    match node {
+        0 => 0,
+        last if last + 1 == plan.topology.nodes().len() => last + 2 * before,
+        inner => inner + before,
+    }
 }
 
 /// The hops that have a link layer, from 0 and in order.
@@ -122,15 +132,25 @@ pub(crate) fn link_hops(plan: &PointPlan) -> Vec<usize> {
         .collect()
 }
 
-/// The ends of the chain's links, in the order of the ways that begin there.
+/// The names of the hops of a graph, in order; none of a chain, whose hops have no names.
+pub(crate) fn graph_hops(plan: &PointPlan) -> Vec<String> {
+    let count = if plan.topology.is_chain() {
+        0
+    } else {
+        plan.topology.hop_count()
+    };
+    let name = |hop| plan.topology.hop_name(hop).to_owned();
+    (0..count).map(name).collect()
+}
+
+/// The ends of the links, in the order of the ways that begin there.
 pub(crate) fn tap_ends(plan: &PointPlan) -> Vec<TapEnd> {
-    let links = links(plan).into_iter().zip(FIRST_ADDRESS..);
-    let ends = links.flat_map(|(link, address)| {
+    let ends = links(plan).into_iter().flat_map(|link| {
         let layer = link.layer.map(|plan| match plan.layer {
             LinkLayer::Slacp(_) => Dissector::Slacp,
             LinkLayer::Plain | LinkLayer::Arq(_) | LinkLayer::LlHarq(_) => Dissector::Link,
         });
-        let (source, sink) = (NodeAddress(address), NodeAddress(address + 1));
+        let [source, sink] = link.ends.map(address_at);
         [("source-end", source, sink), ("sink-end", sink, source)].map(|(end, here, there)| {
             TapEnd {
                 name: format!("{}/{end}", link.name),
@@ -143,7 +163,36 @@ pub(crate) fn tap_ends(plan: &PointPlan) -> Vec<TapEnd> {
     ends.collect()
 }
 
-/// Builds the chain. `order` lists the positions of the chain in the order of creation.
+/// The address of the node at a position.
+fn address_at(position: usize) -> NodeAddress {
+    let offset = u32::try_from(position).expect("a scenario has few nodes");
+    NodeAddress(FIRST_ADDRESS + offset)
+}
+
+/// The ways by which each node forwards, by position.
+fn routes(plan: &PointPlan) -> Vec<Routes> {
+    let count = node_count(plan);
+    if plan.topology.is_chain() {
+        let way = |link: usize, direction: usize| WayId(2 * link + direction);
+        let chain = |position: usize| Routes::Chain {
+            onward: (position + 1 < count).then(|| way(position, 0)),
+            back: position.checked_sub(1).map(|link| way(link, 1)),
+        };
+        return (0..count).map(chain).collect();
+    }
+    let mut tables = vec![Vec::new(); count];
+    let aliases = plan.aliases().expect("reading a plan checks its aliases");
+    for (route, step) in aliases.routes {
+        let way = match step.direction {
+            AppDirection::Forward => WayId(2 * step.hop),
+            AppDirection::Reverse => WayId(2 * step.hop + 1),
+        };
+        tables[route.at].push((with_alias(address_at(route.to), route.alias), way));
+    }
+    tables.into_iter().map(Routes::Table).collect()
+}
+
+/// Builds the network, and tells the node of each node of the topology. `order` lists the positions in the order of creation.
 ///
 /// # Errors
 /// A channel's settings are out of range.
@@ -151,19 +200,17 @@ pub(crate) fn build(
     plan: &PointPlan,
     rng: &Rng,
     order: &[usize],
-) -> Result<(Network, ChainEnds), ChannelConfigError> {
+) -> Result<(Network, Vec<NodeId>), ChannelConfigError> {
     let mut id_at = vec![NodeId(0); order.len()];
     for (id, &position) in order.iter().enumerate() {
         id_at[position] = NodeId(id);
     }
-    let mut nodes = vec![ChainNode::default(); order.len()];
-    for (node, &position) in nodes.iter_mut().zip(order) {
-        let offset = u32::try_from(position).expect("a chain has few nodes");
-        node.address = NodeAddress(FIRST_ADDRESS + offset);
-    }
+    let routes = routes(plan);
+    let node = |&position: &usize| NetworkNode::new(address_at(position), routes[position].clone());
+    let nodes = order.iter().map(node).collect();
     let (mut ways, mut ends, mut changes) = (Vec::new(), Vec::new(), Vec::new());
-    for (position, link) in links(plan).into_iter().enumerate() {
-        let (left, right) = (id_at[position], id_at[position + 1]);
+    for link in links(plan) {
+        let [left, right] = link.ends.map(|position| id_at[position]);
         let course = rng.child(&link.name).child("course").next_u64();
         for (from, to, config, back, name) in [
             (left, right, link.forward, link.reverse, "forward"),
@@ -172,11 +219,6 @@ pub(crate) fn build(
             let stream = rng.child(&format!("{}/{name}", link.name));
             let way = WayId(ways.len());
             let is_forward = from == left;
-            if is_forward {
-                nodes[from.0].onward = Some(way);
-            } else {
-                nodes[from.0].back = Some(way);
-            }
             changes.extend(link.changes.iter().enumerate().map(|(number, change)| {
                 let side = if is_forward {
                     &change.forward
@@ -208,16 +250,15 @@ pub(crate) fn build(
                 standing: VecDeque::new(),
                 wake: None,
                 link: own,
+                meter: WayMeter::default(),
             });
         }
     }
     let links = ends;
-    let ends = ChainEnds {
-        source: id_at[0],
-        sink: id_at[order.len() - 1],
-    };
+    let places = 0..plan.topology.nodes().len();
+    let places = places.map(|node| id_at[position(plan, node)]).collect();
     let mut network = Network::new(nodes, ways, links);
     changes.sort_by_key(|change| change.at);
     network.changes = changes.into();
-    Ok((network, ends))
+    Ok((network, places))
 }

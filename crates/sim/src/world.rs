@@ -1,4 +1,4 @@
-//! One run: a chain, its machines and its applications in virtual time.
+//! One run: nodes, their machines and applications in virtual time.
 //!
 //! The loop takes the next event, feeds one machine, drains it completely and remembers the
 //! deadline it named. A machine has at most one live wake-up in the queue: a later deadline does
@@ -10,12 +10,12 @@ mod placement;
 use crate::flow::{Flow, note_arrival};
 use crate::measure::flow::FlowMeter;
 use crate::measure::link::LinkMeter;
-use crate::measure::wire::WireMeter;
+use crate::measure::wire::{WayMeter, WireMeter};
 use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pool::PacketId;
 use crate::recording::{PacketLog, RecordedDecision, RunRecording, pieces};
-use crate::scenario::{AppDirection, PointPlan};
+use crate::scenario::{HopStep, PointPlan};
 use crate::stack::stream::GAVE_UP;
 use crate::stack::{Context, Stack, StackCounts};
 use crate::tap::{EventLog, Observed, Observers, Tap};
@@ -66,7 +66,7 @@ impl EndReason {
 /// Options in which two runs of a plan may differ without a change of what is simulated.
 #[derive(Clone, Debug, Default)]
 pub struct WorldOptions {
-    /// The positions of the chain in the order in which nodes are created; in chain order if
+    /// The positions of nodes in the order in which they are created; in the plan's order if
     /// empty.
     pub creation_order: Vec<usize>,
     /// Checks now and then whether a transport takes more memory than its settings allow; a run in which
@@ -102,6 +102,8 @@ pub struct World {
     lateness_rng: Rng,
     /// The hops that have a link layer.
     link_hops: Vec<usize>,
+    /// The names of the hops of a graph.
+    hop_names: Vec<String>,
     watch_memory: bool,
     /// The times at which hops changed, with the octets that the measured flows' machines had sent, and those
     /// that had been delivered.
@@ -150,7 +152,7 @@ impl World {
         } else {
             (0..nodes).collect()
         };
-        let (mut network, ends) = topology::build(plan, &rng, &order)?;
+        let (mut network, places) = topology::build(plan, &rng, &order)?;
         let mut unobserved = None;
         let mut or_tell = |error| unobserved = Some(error);
         let about = About {
@@ -175,6 +177,7 @@ impl World {
             lateness: plan.run.lateness,
             lateness_rng: rng.child("lateness"),
             link_hops: topology::link_hops(plan),
+            hop_names: topology::graph_hops(plan),
             watch_memory: options.watch_memory,
             marks: Vec::new(),
             events,
@@ -190,7 +193,7 @@ impl World {
         let notes = world.events.is_some() || observers.recording;
         let mut placement = Placement::new(plan, &rng, notes);
         for (index, flow) in plan.flows.iter().enumerate() {
-            let mut flow = placement.add(&mut world.network, index, flow, ends);
+            let mut flow = placement.add(&mut world.network, index, flow, &places);
             if observers.recording {
                 flow.meter.record();
                 flow.decisions = Some(Vec::new());
@@ -449,6 +452,14 @@ impl World {
         self.network.pool.in_flight()
     }
 
+    /// Each direction of each hop of a graph, by name, with its counts. There are none in a chain.
+    pub(crate) fn named_ways(&self) -> Vec<(String, &WayMeter)> {
+        let directions = (self.hop_names.iter())
+            .flat_map(|hop| ["forward", "reverse"].map(|way| format!("{hop}/{way}")));
+        let meters = self.network.ways.iter().map(|way| &way.meter);
+        directions.zip(meters).collect()
+    }
+
     /// The counters of the hops.
     pub const fn wire(&self) -> &WireMeter {
         &self.network.meter
@@ -468,10 +479,23 @@ impl World {
         &self.link_hops
     }
 
-    /// Whether the first flow goes from the sink to the source.
-    pub(crate) fn first_flow_is_reverse(&self) -> bool {
+    /// The hops on the first path of the first flow, from 0 and in order.
+    pub(crate) fn first_flow_steps(&self) -> Vec<HopStep> {
         let first = self.flows.first();
-        first.is_some_and(|flow| flow.plan.direction == AppDirection::Reverse)
+        let steps = first.map(|flow| flow.plan.ends.first_steps().to_vec());
+        let mut steps = steps.unwrap_or_default();
+        steps.sort_unstable();
+        steps
+    }
+
+    /// Octets of measured flows that were delivered, each counted once for each hop of its flow's first path.
+    pub(crate) fn carried(&self) -> u64 {
+        let measured = self.flows.iter().filter(|flow| flow.plan.measured);
+        let carried = measured.map(|flow| {
+            let hops = flow.plan.ends.first_steps().len() as u64;
+            flow.meter.delivered().0.saturating_mul(hops)
+        });
+        carried.fold(0, u64::saturating_add)
     }
 
     fn mark(&mut self) {
@@ -493,13 +517,17 @@ impl World {
     /// The octets that the machines from which measured flows are sent have handed to the network, headers included.
     pub fn octets_sent(&self) -> u64 {
         let measured = self.flows.iter().filter(|flow| flow.plan.measured);
-        let mut senders: Vec<(StackId, NetworkProtocol)> = measured
-            .map(|flow| (flow.sender, flow.plan.transport.protocol()))
+        let mut senders: Vec<(NodeId, u8)> = measured
+            .map(|flow| {
+                (
+                    self.stacks[flow.sender.0].node,
+                    flow.plan.transport.protocol().0,
+                )
+            })
             .collect();
-        senders.sort_unstable_by_key(|(id, _)| id.0);
-        senders.dedup_by_key(|(id, _)| id.0);
-        let sent =
-            |(id, protocol): (StackId, _)| self.network.sent(self.stacks[id.0].node, protocol);
+        senders.sort_unstable();
+        senders.dedup();
+        let sent = |(node, protocol)| self.network.sent(node, NetworkProtocol(protocol));
         senders.into_iter().map(sent).sum()
     }
 

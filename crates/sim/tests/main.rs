@@ -11,6 +11,7 @@ mod fixture;
 mod fso;
 mod gateway;
 mod goals;
+mod graphs;
 mod link_latency;
 mod links;
 mod lt_tcp_blocks;

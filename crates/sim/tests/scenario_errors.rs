@@ -413,3 +413,132 @@ fn a_rate_that_cannot_be_found_says_who_can_and_what_would_be_right() {
         );
     }
 }
+
+const GRAPH: &str = "\
+[[hop]]
+from = \"air\"
+to = \"relay\"
+rate = \"5mbit\"
+[[hop]]
+name = \"beam\"
+from = \"relay\"
+to = \"ground\"
+rate = \"5mbit\"
+[[hop]]
+from = \"air\"
+to = \"ground\"
+rate = \"5mbit\"
+cost = 9
+[[flow]]
+from = \"air\"
+to = \"ground\"
+transport = \"gateway\"
+bytes = \"1MB\"
+";
+
+fn assert_refused(cases: &[(String, &str)]) {
+    for (text, expected) in cases {
+        let refusal = refusal(text);
+        assert!(
+            refusal.contains(expected),
+            "{refusal}\nshould say {expected}"
+        );
+    }
+}
+
+#[test]
+fn hops_that_make_no_graph_say_which_key_and_what_to_write() {
+    let with = |line: &str| format!("{GRAPH}{line}\n");
+    let changed = |from: &str, to: &str| GRAPH.replacen(from, to, 1);
+    assert!(points(&Document::parse("my.toml", GRAPH).expect("TOML")).is_ok());
+    assert_refused(&[
+        (
+            changed("to = \"relay\"", "to = \"air\""),
+            "my.toml:3: `hop.0.to`: is the node where the hop begins",
+        ),
+        (
+            changed("from = \"air\"\n", ""),
+            "`hop.0.from`: is missing; write from and to for every hop",
+        ),
+        (
+            changed("name = \"beam\"", "name = \"ground\""),
+            "`hop.1.name`: `ground` is the name of another hop or of a node",
+        ),
+        (
+            changed("cost = 9", "cost = 0"),
+            "`hop.2.cost`: `0` must be a whole number from 1",
+        ),
+        (with("[lan]\nrate = \"1gbit\""), "`lan`: is for a chain"),
+        (
+            with("[[change]]\nat = \"1s\"\nhop = \"bean\"\nloss = \"1%\""),
+            "`change.0.hop`: `bean` must be a whole number from 0 to 2",
+        ),
+        (
+            GOOD.replace("[flow]", "[flow]\nto = \"ground\""),
+            "`flow.to`: is for hops that have from and to",
+        ),
+        (
+            GOOD.replace("[hop]", "[hop]\ncost = 3"),
+            "`hop.cost`: is for hops of a graph",
+        ),
+    ]);
+}
+
+#[test]
+fn flows_that_a_graph_cannot_carry_say_which_key_and_what_to_write() {
+    let with = |line: &str| format!("{GRAPH}{line}\n");
+    let changed = |from: &str, to: &str| GRAPH.replacen(from, to, 1);
+    assert_refused(&[
+        (
+            changed("[[flow]]\nfrom = \"air\"", "[[flow]]\nfrom = \"aire\""),
+            "`flow.0.from`: `aire` is no node; did you mean `air`?",
+        ),
+        (
+            changed("[[flow]]\nfrom = \"air\"\n", "[[flow]]\n"),
+            "`flow.0.from`: is missing; write one of the nodes: air, relay, ground",
+        ),
+        (
+            changed("[[flow]]\nfrom = \"air\"", "[[flow]]\nfrom = \"ground\""),
+            "`flow.0.to`: is the node that sends",
+        ),
+        (
+            with("via = [\"bean\"]"),
+            "`flow.0.via`: `bean` is no node and no hop; did you mean `beam`?",
+        ),
+        (
+            with("via = [\"beam\", \"relay\"]"),
+            "`flow.0.via`: no path from `air` to `ground` passes `relay` there without passing a node twice",
+        ),
+        (
+            changed(
+                "from = \"air\"\nto = \"ground\"",
+                "from = \"sea\"\nto = \"ship\"",
+            )
+            .replacen("[[flow]]\nfrom = \"air\"", "[[flow]]\nfrom = \"sea\"", 1),
+            "no hops lead from `sea` to `ground`; write a [[hop]] that joins them",
+        ),
+        (
+            with("direction = \"reverse\""),
+            "`flow.0.direction`: is for a chain",
+        ),
+        (
+            with("[[flow.path]]\nvia = [\"beam\"]\n[[flow.path]]\nvia = [\"relay\"]"),
+            "`flow.0.path.1.via`: gives the same hops as a path before",
+        ),
+        (
+            with("via = [\"beam\"]\n[[flow.path]]\nvia = [\"beam\"]"),
+            "`flow.0.via`: stands beside [[flow.path]]; write it in each path",
+        ),
+        (
+            with("[[flow.path]]\ncost = 1"),
+            "`flow.0.path.0.cost`: must be 0 for the first path",
+        ),
+        (
+            with(
+                "[[flow.path]]\n[[flow.path]]\nvia = [\"hop-2\"]\n[[flow]]\nfrom = \"ground\"\nto = \"air\"\n\
+                  transport = \"gateway\"\nbytes = \"1MB\"",
+            ),
+            "`flow`: cannot have different paths between the same two gateways",
+        ),
+    ]);
+}

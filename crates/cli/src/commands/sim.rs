@@ -1,6 +1,7 @@
 //! `fulmar sim SCENARIO`: a scenario in virtual time.
 
 mod beside;
+mod graph;
 mod observe;
 pub(crate) mod parquet;
 mod print;
@@ -39,6 +40,8 @@ Examples:
       a sixteenth of the runs, on one of sixteen machines; then fulmar merge part-*.parquet --out all.parquet
   fulmar sim scenarios/airborne.toml --runs 1 --capture run.pcapng --trace run.jsonl
       every packet of one run for Wireshark, with what became of it, and what AeroTP noted
+  fulmar sim scenarios/two-paths.toml --draw two-paths.svg
+      its nodes, hops and flows as a picture
   fulmar sim --swarm 10000 --seed 1
       random sessions under random faults; one that breaks a promise is printed as a command
   fulmar sim --swarm 10000 --links
@@ -108,6 +111,9 @@ pub(crate) struct SimArgs {
     /// it as a comment.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["swarm", "out"])]
     capture: Option<PathBuf>,
+    /// Draw the nodes, hops and flows of the scenario's first point into an SVG file, and run nothing.
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["swarm", "out", "csv", "json", "capture", "trace", "auto_vs_fixed"])]
+    draw: Option<PathBuf>,
     /// Write the events of AeroTP's machines in the one run there is to a file, one JSON object a line.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["swarm", "out"])]
     trace: Option<PathBuf>,
@@ -187,6 +193,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     }
     observe::check(args)?;
     let study = read(args)?;
+    if let Some(file) = &args.draw {
+        return draw(file, &study);
+    }
     let (experiment, varied) = (&study.experiment, study.varied());
     print::check_columns(&varied, &args.columns)?;
     let signals = Signals::catch(&[])?;
@@ -232,6 +241,18 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         return Ok(interrupted.unwrap_or(Exit::Failed));
     }
     Ok(interrupted.unwrap_or(Exit::Done))
+}
+
+/// Draws the scenario's first point into a file.
+fn draw(file: &Path, study: &Study) -> Result<Exit, Failure> {
+    let Some(first) = study.points().first() else {
+        return Ok(Exit::Done);
+    };
+    std::fs::write(file, fulmar_lab::drawing::draw(&first.plan))
+        .with_context(|| format!("--draw: cannot write {}", file.display()))
+        .or_exit(Exit::Device)?;
+    eprintln!("fulmar: the scenario is drawn in {}", file.display());
+    Ok(Exit::Done)
 }
 
 fn tell_of_failures(count: usize, point: usize, seed: u64, error: &str) {

@@ -552,7 +552,11 @@ impl Machine for Splicer {
                 why,
             })
         });
-        let asks = self.inquiries.next_deadline();
+        // Either may be overdue, if the driver is late.
+        let asks = self.inquiries.next_deadline().map(|asks| Deadline {
+            at: asks.at.max(self.now),
+            ..asks
+        });
         let own = Deadline::earlier(flows, asks);
         Deadline::earlier(self.shared.endpoint.next_deadline(), own)
     }

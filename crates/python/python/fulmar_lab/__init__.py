@@ -25,7 +25,7 @@ from .captures import LinkRecording
 from .engines import Engine
 from .links import Fit, Plan, fit, plan
 from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource, Transport
-from .scenario import Recording, Run, Scenario, channel_of
+from .scenario import Drawing, Recording, Run, Scenario, channel_of
 from .sweeps import Results, sweep
 from .table import Column, Table
 
@@ -33,6 +33,7 @@ __all__ = [
     "LOST",
     "Channel",
     "Column",
+    "Drawing",
     "Engine",
     "Fate",
     "Fit",

@@ -118,6 +118,10 @@ class Scenario:
             raise _native.ScenarioError(f"the scenario has {study.points} points; use sweep() for a scenario with [sweep]")
         return study
 
+    def draw(self) -> Drawing:
+        """The nodes, the hops and the flows of its first point as a picture, which notebooks show."""
+        return Drawing(self._study().drawing() or "")
+
     @property
     def parameters(self) -> dict[str, str]:
         """Everything that the scenario says at its first point, by path, as written."""
@@ -139,6 +143,23 @@ class Scenario:
             axes = {path if isinstance(path, str) else ", ".join(path): _plain(values) for path, values in grid.items()}
             swept = tomli_w.dumps({"sweep": axes})
         return self._text, self._path, list(self._sets), swept, native_parts(self._parts)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture of a scenario. Notebooks show it; ``svg`` is its text."""
+
+    svg: str
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the picture to a file, an SVG."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<fulmar_lab.Drawing of {len(self.svg)} characters>"
 
 
 #: A packet as the two ends of a link know it: the second in which it was handed over, its octets on the link, and the second

@@ -18,7 +18,7 @@ pub use setting::FixedSetting;
 use crate::app::Traffic;
 use crate::experiment::{ExperimentError, ExperimentProgress, pool};
 use crate::measure::flow::{FlowMeter, FlowPunctuality};
-use crate::scenario::{FlowPlan, HopPlan, PointPlan, TransportPlan};
+use crate::scenario::{AppDirection, FlowPlan, HopPlan, PointPlan, TransportPlan};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, Ordering};
 use fulmar_proto::repair::Deliver;
@@ -104,7 +104,7 @@ impl AutoScenario {
                 may_miss: f64::from(goal.missed_millionths) / 1e6,
             },
             (_, true) => ScoredGoal::Bulk {
-                rate: slowest(plan),
+                rate: slowest(plan, flow),
             },
             (None, false) => return Err(NotComparable::NoGoal),
         };
@@ -212,9 +212,13 @@ pub fn compare(
         .collect())
 }
 
-/// The lowest rate on the way, at the beginning, in bits per second.
-fn slowest(plan: &PointPlan) -> f64 {
-    let rates = plan.hops.iter().filter_map(|hop| hop.forward.rate);
+/// The lowest rate on the way there, at the beginning, in bits per second.
+fn slowest(plan: &PointPlan, flow: &FlowPlan) -> f64 {
+    let steps = flow.ends.first_steps().iter();
+    let rates = steps.filter_map(|step| match step.direction {
+        AppDirection::Forward => plan.hops[step.hop].forward.rate,
+        AppDirection::Reverse => plan.hops[step.hop].reverse.rate,
+    });
     rates
         .map(|rate| rate.as_bits_per_second() as f64)
         .fold(f64::INFINITY, f64::min)
@@ -240,9 +244,9 @@ fn known_at(plan: &PointPlan, flow: &FlowPlan) -> Vec<Instant> {
             });
             there.delay + back.delay
         };
-        plan.hops
-            .iter()
-            .map(hop)
+        let steps = flow.ends.first_steps().iter();
+        steps
+            .map(|step| hop(&plan.hops[step.hop]))
             .fold(Duration::ZERO, |sum, one| sum + one)
     };
     let begins = [Instant::START].into_iter().chain(changes.iter().copied());

@@ -1,6 +1,7 @@
 //! Counts of the packets put on the links, and of their losses.
 
 use fulmar_proto::machine::TransmitKind;
+use fulmar_proto::units::Instant;
 use serde::{Deserialize, Serialize};
 
 /// The reason why a packet did not reach the node at the other end of a hop, or was refused there.
@@ -120,6 +121,29 @@ impl LossCounts {
     /// All causes together.
     pub fn total(&self) -> u64 {
         WireLoss::ALL.iter().map(|&cause| self.of(cause)).sum()
+    }
+}
+
+/// The counts of one direction of a hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WayMeter {
+    /// Packets that were put on it.
+    pub packets: u64,
+    /// Their octets, with the link's framing.
+    pub octets: u64,
+    /// Packets that were lost on it or before it.
+    pub lost: LossCounts,
+    /// The times of the first and the last packet.
+    pub span: Option<(Instant, Instant)>,
+}
+
+impl WayMeter {
+    /// A packet of so many octets was put on it.
+    pub(crate) fn add(&mut self, now: Instant, octets: u64) {
+        self.packets += 1;
+        self.octets += octets;
+        let first = self.span.map_or(now, |(first, _)| first);
+        self.span = Some((first, now));
     }
 }
 

@@ -119,11 +119,11 @@ impl Network {
             Queued::Waits { .. } => self.drain_link(now, link),
             Queued::Full => {
                 end.meter.queue_full += 1;
-                self.lose(packet, WireLoss::Queue);
+                self.lose_on(way, packet, WireLoss::Queue);
             }
             Queued::Early => {
                 end.meter.queue_early += 1;
-                self.lose(packet, WireLoss::Queue);
+                self.lose_on(way, packet, WireLoss::Queue);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::measure::link::LinkMeter;
 use crate::measure::statistics::{mean_seconds, percentile};
+use crate::scenario::AppDirection;
 use crate::world::World;
 use core::time::Duration;
 use fulmar_baseline::link::LinkCounters;
@@ -117,13 +118,28 @@ impl LinkMetrics {
         })
     }
 
-    /// The measures over all of the world's `hops` in the direction of the first flow; `None` if none has a
+    /// The measures over the hops on the first flow's first path, in its direction; `None` if none has a
     /// link layer.
-    pub fn of_first_flow(world: &World, hops: usize) -> Option<Self> {
-        let first = usize::from(world.first_flow_is_reverse());
-        let directions: Vec<Direction<'_>> = world.links().skip(first).step_by(2).collect();
-        let round_trip_s = (world.link_hops().len() == hops)
-            .then(|| round_trip_s(world))
+    pub fn of_first_flow(world: &World) -> Option<Self> {
+        let ends: Vec<Direction<'_>> = world.links().collect();
+        let steps = world.first_flow_steps();
+        let on_the_way: Vec<(usize, AppDirection)> = steps
+            .iter()
+            .filter_map(|step| {
+                let place = world.link_hops().iter().position(|hop| *hop == step.hop)?;
+                Some((place, step.direction))
+            })
+            .collect();
+        let direction = |(place, direction): &(usize, AppDirection)| {
+            ends.get(2 * place + usize::from(*direction == AppDirection::Reverse))
+        };
+        let there = on_the_way.iter().filter_map(direction);
+        let directions: Vec<Direction<'_>> = there.copied().collect();
+        let both = on_the_way
+            .iter()
+            .flat_map(|(place, _)| ends.iter().skip(2 * place).take(2));
+        let round_trip_s = (on_the_way.len() == steps.len())
+            .then(|| round_trip_s(both))
             .flatten();
         Self::of(&directions).map(|metrics| Self {
             round_trip_s,
@@ -132,11 +148,10 @@ impl LinkMetrics {
     }
 }
 
-/// The sum of both directions' mean spans over every hop; `None` if a way was not taken.
-fn round_trip_s(world: &World) -> Option<f64> {
-    let spans = world
-        .links()
-        .map(|(meter, _)| Some(meter.wait_mean_s()? + mean_seconds(meter.latencies())?));
+/// The sum of both directions' mean spans; `None` if a way was not taken.
+fn round_trip_s<'a>(both: impl Iterator<Item = &'a Direction<'a>>) -> Option<f64> {
+    let spans =
+        both.map(|(meter, _)| Some(meter.wait_mean_s()? + mean_seconds(meter.latencies())?));
     spans.sum()
 }
 

@@ -7,5 +7,6 @@ pub mod adaptation;
 pub mod aggregate;
 pub mod column;
 pub mod csv;
+pub mod graph;
 pub mod link;
 pub mod record;

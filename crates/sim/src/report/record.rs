@@ -1,6 +1,7 @@
 //! The record of one run.
 
 use super::adaptation::AdaptationMetrics;
+use super::graph::{self, GraphFlow, GraphMetrics};
 use super::link::{HopMetrics, LinkMetrics};
 use crate::measure::capacity::Yardsticks;
 use crate::measure::flow::{Delay, FlowMeter, FlowPunctuality};
@@ -67,7 +68,7 @@ pub struct Metrics {
     /// The measures of all measured flows together.
     #[serde(flatten)]
     pub flow: FlowMetrics,
-    /// Octets put on the measured hops, both directions, minus delivered octets times hops.
+    /// Octets put on the measured hops, both directions, minus delivered octets times the hops of their flow's first path.
     pub overhead_bytes: i64,
     /// Octets that the measured flows' senders put on the wire, headers included, for each octet that their applications
     /// wrote. Where a sender has other flows, or answers any, theirs count, too.
@@ -108,6 +109,9 @@ pub struct Metrics {
     /// The hops that have link layers, together, in the direction of the first flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkMetrics>,
+    /// The flows and hops of a graph, each by itself.
+    #[serde(flatten)]
+    pub graph: Option<GraphMetrics>,
 }
 
 /// The most flows whose shares are told apart.
@@ -238,7 +242,7 @@ impl FlowMetrics {
 
 impl Metrics {
     /// The measures of a world that has ended.
-    pub fn of(world: &World, end: EndReason, hops: usize, yardsticks: Option<Yardsticks>) -> Self {
+    pub fn of(world: &World, end: EndReason, yardsticks: Option<Yardsticks>) -> Self {
         let meters: Vec<&FlowMeter> = world.measured().collect();
         let starts = meters.iter().filter_map(|m| Some(m.lifetime()?.0));
         let ends = meters.iter().filter_map(|m| Some(m.lifetime()?.1));
@@ -254,7 +258,7 @@ impl Metrics {
         };
         let wire = world.wire();
         let counts = world.transport_counts();
-        let carried = flow.delivered_bytes.saturating_mul(hops as u64);
+        let carried = world.carried();
         let share = |bound: Option<f64>| Some(flow.goodput_bps? / bound?);
         let capacity_bps = yardsticks.map(|y| y.capacity_bps);
         let arq_bound_bps = yardsticks.map(|y| y.arq_bound_bps);
@@ -281,7 +285,8 @@ impl Metrics {
             efficiency_arq: share(arq_bound_bps),
             capacity_bps,
             arq_bound_bps,
-            link: LinkMetrics::of_first_flow(world, hops),
+            link: LinkMetrics::of_first_flow(world),
+            graph: GraphMetrics::of(world, || graph_flows(world)),
             flow,
         }
     }
@@ -294,6 +299,22 @@ impl Metrics {
         }
         meters.iter().map(|m| FlowMetrics::of(&[m])).collect()
     }
+}
+
+/// The measures of each flow for the summary over runs, by its number.
+fn graph_flows(world: &World) -> BTreeMap<String, GraphFlow> {
+    let flows = world.meters().enumerate().take(graph::FLOWS_MAX);
+    let flow = |(index, meter): (usize, &FlowMeter)| {
+        let own = FlowMetrics::of(&[meter]);
+        let flow = GraphFlow {
+            delivered_bytes: own.delivered_bytes,
+            goodput_bps: own.goodput_bps,
+            delay_p50_s: own.delay_p50_s,
+            delay_p99_s: own.delay_p99_s,
+        };
+        (index.to_string(), flow)
+    };
+    flows.map(flow).collect()
 }
 
 fn residual(meters: &[&FlowMeter], damaged: u64) -> ResidualLoss {

@@ -1,12 +1,13 @@
 //! The keys of `[flow]`.
 
 use super::SettingsError;
-use super::aerotp::{self, AerotpPlan, Carrier};
+use super::aerotp::{self, AerotpPlan, Carrier, SEAL_BYTES};
 use super::gateway::{self, GatewayPlan};
 use super::lt_tcp::{self, LtTcpPlan};
 use super::own::OwnParts;
 use super::read::copies;
 use super::tcp::{self, TcpPlan};
+use super::topology::{AppDirection, FLOW_KEYS, FlowEnds, TopologyPlan};
 use crate::app::{FirstWrite, Traffic};
 use crate::own::transport::{OWN_HEADER_BYTES, OWN_PROTOCOL};
 use crate::own::{OwnRepair, OwnTransport};
@@ -28,8 +29,8 @@ pub struct FlowPlan {
     pub traffic: Traffic,
     /// The time at which the application asks its transport for a connection, from the start of the run.
     pub start: Duration,
-    /// The end that sends.
-    pub direction: AppDirection,
+    /// Its ends, and the paths between them.
+    pub ends: FlowEnds,
     /// The length of a piece: the unit of delays and residual loss.
     pub piece: ByteCount,
     /// Octets that one packet carries; a longer write becomes several packets.
@@ -58,15 +59,6 @@ pub enum SendRate {
     Found(RateSharing),
 }
 
-/// The end that has the sending application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppDirection {
-    /// The source end, the first node.
-    Forward,
-    /// The sink end, the last node.
-    Reverse,
-}
-
 /// The transport of a flow, with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportPlan {
@@ -91,6 +83,11 @@ impl FlowPlan {
             Traffic::Messages { size, .. } => Some(size),
             Traffic::Bulk { .. } | Traffic::ConstantRate { .. } | Traffic::Own { .. } => None,
         }
+    }
+
+    /// Whether its gateways have several paths to each other.
+    pub(crate) fn is_bonded(&self) -> bool {
+        matches!(self.transport, TransportPlan::Gateway(_)) && self.ends.paths.len() > 1
     }
 }
 
@@ -191,6 +188,7 @@ pub(super) const KEYS: Keys = &[
         "tcp",
         "lt_tcp",
     ],
+    &FLOW_KEYS,
     &aerotp::KEYS,
     &gateway::KEYS,
 ];
@@ -208,8 +206,10 @@ impl FlowPlan {
     pub(super) fn read(
         reader: &TableReader<'_>,
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
-        own: &OwnParts,
+        (own, topology): (&OwnParts, &TopologyPlan),
     ) -> Result<Self, SettingsError> {
+        let direction = reader.choice("direction", &DIRECTIONS)?;
+        let ends = FlowEnds::read(reader, direction, topology)?;
         let own_tcp = reader.table("tcp", tcp::KEYS)?;
         let own_lt_tcp = reader.table("lt_tcp", lt_tcp::KEYS)?;
         let named = named_transport(reader, own)?;
@@ -234,7 +234,8 @@ impl FlowPlan {
                 (TransportPlan::Aerotp(Box::new(plan)), payload)
             }
             NamedTransport::Ours(TransportName::Gateway) => {
-                let plan = GatewayPlan::read(reader, mtu)?;
+                let seal = if ends.paths.len() > 1 { SEAL_BYTES } else { 0 };
+                let plan = GatewayPlan::read(reader, mtu - ByteCount::from_usize(seal))?;
                 let payload = plan.aerotp.payload();
                 (TransportPlan::Gateway(Box::new(plan)), payload)
             }
@@ -265,9 +266,7 @@ impl FlowPlan {
             transport,
             traffic,
             start: reader.duration("start")?.unwrap_or_default(),
-            direction: reader
-                .choice("direction", &DIRECTIONS)?
-                .unwrap_or(AppDirection::Forward),
+            ends,
             piece,
             payload,
             mtu,

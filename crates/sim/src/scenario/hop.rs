@@ -3,6 +3,7 @@
 use super::SettingsError;
 use super::link::LinkPlan;
 use super::recordings::Recordings;
+use super::topology::{self, TopologyPlan};
 use core::fmt::Display;
 use core::str::FromStr;
 use fulmar_channel::fading::Fading;
@@ -38,6 +39,7 @@ const TERMINAL_KEYS: [&str; 1] = ["dama"];
 /// The keys of `[hop]`: those of a direction, and its own.
 pub(super) const KEYS: Keys = &[
     &DIRECTION_KEYS,
+    &topology::HOP_KEYS,
     &[
         "forward",
         "reverse",
@@ -136,6 +138,7 @@ impl HopPlan {
     pub(super) fn read_changes(
         hops: &mut [Self],
         readers: &[TableReader<'_>],
+        topology: &TopologyPlan,
         recordings: &dyn Recordings,
     ) -> Result<(), SettingsError> {
         let mut before = Duration::ZERO;
@@ -147,9 +150,14 @@ impl HopPlan {
                 return Err(reader.wrong("at", problem));
             }
             before = at;
+            let named = reader.text("hop")?.and_then(|name| topology.hop(name));
             let last = hops.len() as u64 - 1;
-            let only = reader.whole("hop", 0..=last)?;
-            let only = only.and_then(|hop| usize::try_from(hop).ok());
+            let only = match named {
+                Some(hop) => Some(hop),
+                None => reader
+                    .whole("hop", 0..=last)?
+                    .and_then(|hop| usize::try_from(hop).ok()),
+            };
             if !CHANGE_KEYS
                 .concat()
                 .iter()

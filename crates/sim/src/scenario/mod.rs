@@ -18,13 +18,14 @@ mod recordings;
 mod slacp;
 pub mod sweep;
 mod tcp;
+pub(crate) mod topology;
 
 /// The tables of a scenario that a name alone may stand for, as [`Document::named_by`] has them: `link =
 /// "x"` means `link = { layer = "x" }`.
 pub const NAMED_BY: &[(&str, &str)] = &[("link", "layer")];
 
 pub use aerotp::{AerotpPlan, RepairChoice, SEAL_BYTES};
-pub use flow::{AppDirection, DatagramPlan, FlowPlan, SendRate, TransportPlan};
+pub use flow::{DatagramPlan, FlowPlan, SendRate, TransportPlan};
 pub use fulmar_settings::{Document, Origin, Override, SettingsError};
 pub use gateway::GatewayPlan;
 pub use hop::{HopChange, HopPlan, LanPlan};
@@ -35,3 +36,4 @@ pub use plan::{PointPlan, RUNS_MAX, RunPlan};
 pub use recordings::{NoRecordings, Recordings};
 pub use sweep::{SweepPoint, points, points_with};
 pub use tcp::TcpPlan;
+pub use topology::{AppDirection, FlowEnds, FlowPath, HopStep, TopologyPlan};

@@ -5,6 +5,8 @@ use super::flow::{self, FlowPlan, TransportPlan};
 use super::hop::{self, HopPlan, LanPlan};
 use super::own::OwnParts;
 use super::recordings::{NoRecordings, Recordings};
+use super::topology::TopologyPlan;
+use super::topology::aliases::AliasPlan;
 use super::{lt_tcp, tcp};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_settings::Document;
@@ -30,8 +32,10 @@ pub struct PointPlan {
     pub run: RunPlan,
     /// The access links, if the ends have any.
     pub lan: Option<LanPlan>,
-    /// The measured hops, from source to sink.
+    /// The measured hops; those of a chain from source to sink.
     pub hops: Vec<HopPlan>,
+    /// The nodes that they join.
+    pub topology: TopologyPlan,
     /// The flows.
     pub flows: Vec<FlowPlan>,
 }
@@ -81,12 +85,17 @@ impl PointPlan {
             let problem = format!("there must be 1 to {HOPS_MAX}, each a table [[hop]]");
             return Err(root.wrong("hop", problem));
         }
+        let topology = TopologyPlan::read(&hop_tables)?;
+        if lan.is_some() && !topology.is_chain() {
+            let problem = "is for a chain; write a [[hop]] for each access link";
+            return Err(root.wrong("lan", problem));
+        }
         let mut hops: Vec<HopPlan> = hop_tables
             .iter()
             .map(|hop| HopPlan::read(hop, recordings))
             .collect::<Result<_, _>>()?;
         let changes = root.tables("change", hop::CHANGE_KEYS)?;
-        HopPlan::read_changes(&mut hops, &changes, recordings)?;
+        HopPlan::read_changes(&mut hops, &changes, &topology, recordings)?;
         let flows = root.tables("flow", flow::KEYS)?;
         if flows.is_empty() || flows.len() > FLOWS_MAX {
             let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");
@@ -98,7 +107,7 @@ impl PointPlan {
             &root,
             &flows,
             (tcp.as_ref(), lt_tcp.as_ref()),
-            recordings.own(),
+            (recordings.own(), &topology),
         )?;
         let longest = flows.iter().map(|flow| flow.mtu).max().unwrap_or_default();
         for (hop, reader) in hops.iter().zip(&hop_tables) {
@@ -114,12 +123,55 @@ impl PointPlan {
             let problem = "cannot have transport \"aerotp\" beside \"gateway\" in one scenario";
             return Err(root.wrong("flow", problem));
         }
-        Ok(Self {
+        let plan = Self {
             run,
             lan,
             hops,
+            topology,
             flows,
-        })
+        };
+        plan.check_paths(&root)?;
+        Ok(plan)
+    }
+
+    /// Checks what flows between the same nodes must have in common.
+    fn check_paths(&self, root: &TableReader<'_>) -> Result<(), SettingsError> {
+        if self.aliases().is_none() {
+            let problem = "there are too many paths that contradict each other; use the same ones for more of the flows";
+            return Err(root.wrong("flow", problem));
+        }
+        let same_nodes = |one: &FlowPlan, other: &FlowPlan| {
+            let [from, to] = one.ends.nodes;
+            other.ends.nodes == [from, to] || other.ends.nodes == [to, from]
+        };
+        let bonded = |flow: &&FlowPlan| flow.is_bonded();
+        for flow in self.flows.iter().filter(bonded) {
+            let spliced = |other: &&FlowPlan| {
+                matches!(other.transport, TransportPlan::Gateway(_)) && same_nodes(flow, other)
+            };
+            let mut others = self.flows.iter().filter(spliced);
+            if others.any(|other| !other.ends.has_paths_of(&flow.ends)) {
+                let problem = "cannot have different paths between the same two gateways; write the same [[flow.path]] for all \
+                               flows between them";
+                return Err(root.wrong("flow", problem));
+            }
+        }
+        let sealed = self.flows.iter().filter_map(|flow| match &flow.transport {
+            TransportPlan::Aerotp(own) => Some(own.is_sealed()),
+            _ => None,
+        });
+        let mut sealed: Vec<bool> = sealed.collect();
+        sealed.dedup();
+        if sealed.len() > 1 && !self.topology.is_chain() {
+            let problem = "cannot be sealed and not sealed in one graph; write sealed = true or false for all aerotp flows";
+            return Err(root.wrong("flow", problem));
+        }
+        Ok(())
+    }
+
+    /// The aliases of the flows' paths; `None` if there are not enough.
+    pub(crate) fn aliases(&self) -> Option<AliasPlan> {
+        AliasPlan::of(&self.topology, self.flows.iter().map(|flow| &flow.ends))
     }
 
     /// Reads the flows, each as many times as its `count` says.
@@ -127,11 +179,11 @@ impl PointPlan {
         root: &TableReader<'_>,
         readers: &[TableReader<'_>],
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
-        own: &OwnParts,
+        (own, topology): (&OwnParts, &TopologyPlan),
     ) -> Result<Vec<FlowPlan>, SettingsError> {
         let mut flows: Vec<FlowPlan> = Vec::new();
         for reader in readers {
-            let first = FlowPlan::read(reader, (tcp, lt_tcp), own)?;
+            let first = FlowPlan::read(reader, (tcp, lt_tcp), (own, topology))?;
             let count = reader.whole("count", 1..=FLOWS_MAX as u64)?.unwrap_or(1);
             let spacing = reader.duration("spacing")?.unwrap_or_default();
             let count = u32::try_from(count).unwrap_or(u32::MAX);

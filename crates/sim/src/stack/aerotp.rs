@@ -5,7 +5,8 @@
 //! which notes it with the number when it first sends the TPDU. The receiving side looks it up by the number
 //! it received.
 
-use super::{AdaptationCounts, Context, StackCounts, seal};
+use super::seal::{self, SealLabel};
+use super::{AdaptationCounts, Context, StackCounts};
 use crate::app::Traffic;
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
@@ -22,12 +23,12 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::trace::TraceRecord;
 use fulmar_proto::transport::aerotp::{
     AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, Counters, EndpointConfig, Event,
-    Note,
+    Note, RateSource,
 };
 use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NetworkProtocol, NodeAddress};
 use fulmar_proto::wire::{Mode, Port, TpduSeq};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node's AeroTP endpoint and its applications.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct AerotpStack {
     hears_power: bool,
     /// Whether packets are those of a session.
     sealed: bool,
+    /// The paths that flows told of.
+    met: BTreeSet<PathId>,
     /// Flows whose repair a controller of one's own chooses.
     controlled: BTreeMap<usize, Controlled>,
 }
@@ -106,6 +109,7 @@ impl AerotpStack {
             outgoing: BTreeMap::new(),
             hears_power,
             sealed: false,
+            met: BTreeSet::new(),
             controlled: BTreeMap::new(),
         }
     }
@@ -159,6 +163,18 @@ impl AerotpStack {
         }
     }
 
+    /// A flow uses this path, one of several that may have rates of their own. The first flow on a path decides.
+    pub(crate) fn meet(&mut self, path: PathId, rate: RateSource) {
+        if !self.met.insert(path) {
+            return;
+        }
+        let machine = self.machine.app();
+        machine.set_rate_source(Instant::START, path, rate);
+        if self.sealed {
+            self.seal(path);
+        }
+    }
+
     /// Speaks to this path as sessions do: in the short form, under a seal, with repair symbols over windows.
     pub(crate) fn seal(&mut self, path: PathId) {
         self.sealed = true;
@@ -170,7 +186,7 @@ impl AerotpStack {
     pub(super) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         if !self.sealed {
             self.machine.handle_datagram(now, datagram);
-        } else if let Some(octets) = seal::open(datagram.octets) {
+        } else if let Some((octets, _)) = seal::open(datagram.octets) {
             let content = Datagram { octets, ..datagram };
             self.machine.app().handle_frames(now, content);
         }
@@ -382,7 +398,7 @@ impl MachineDriver<Guarded<AerotpEndpoint>> for StackDriver<'_, '_> {
         let node = self.context.node;
         let network = &mut *self.context.network;
         if self.sealed {
-            seal::seal(NETWORK_HEADER_BYTES, network.buffer());
+            seal::seal(NETWORK_HEADER_BYTES, network.buffer(), SealLabel::default());
             transmit.len += SEAL_BYTES;
         }
         network.send(now, node, NetworkProtocol::AEROTP, transmit, 0);

@@ -3,7 +3,12 @@
 //! The sending application stands for a client's TCP connection that ends at the first gateway, the
 //! receiving one for the connection that the second gateway opens to its server. Local networks take no
 //! time here: the application receives what the splicer delivers at once, at the pace at which it reads. So
-//! the figures are those of the link between the gateways and of the splice.
+//! the figures are those of the links between the gateways and of the splice.
+
+mod session;
+mod silence;
+
+pub(crate) use session::GatewayPath;
 
 use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
@@ -19,13 +24,14 @@ use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::{NetworkProtocol, NodeAddress};
+use session::BondedSplicer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// A node's gateway and the applications behind it.
 #[derive(Debug)]
 pub(crate) struct GatewayStack {
-    machine: Guarded<Splicer>,
+    machine: Guarded<BondedSplicer>,
     /// The classes of flows that will be opened here.
     classes: BTreeMap<usize, FlowClass>,
     pumps: Pumps,
@@ -68,10 +74,18 @@ impl GatewayStack {
         let endpoint = AerotpEndpoint::new(endpoint, rng.child("ports"));
         let splicer = Splicer::new(*config, endpoint, rng.child("flows"));
         Self {
-            machine: Guarded::new(splicer.expect("reading a plan checks its connections")),
+            machine: Guarded::new(BondedSplicer::new(
+                splicer.expect("reading a plan checks its connections"),
+            )),
             classes: BTreeMap::new(),
             pumps: Pumps::default(),
         }
+    }
+
+    /// Flows go by these paths to another gateway, or come from there, in packets of AeroTP's of at most `longest` octets. The
+    /// first flow with that gateway decides.
+    pub(crate) fn meet(&mut self, paths: &[GatewayPath], longest: usize) {
+        self.machine.app().meet(paths, longest);
     }
 
     /// Flow `index` will be opened here, with this class.
@@ -104,7 +118,7 @@ impl GatewayStack {
         };
         // The port tells the other end which flow it is.
         let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, flow.port.0));
-        let opened = self.machine.app().open(
+        let opened = self.machine.app().splicer_mut().open(
             now,
             flow.path,
             FlowKind::Stream,
@@ -114,14 +128,16 @@ impl GatewayStack {
         match opened {
             Ok(id) => {
                 self.pumps.senders.insert(index, id);
-                self.pumps.add(now, self.machine.inner(), id, (index, true));
+                let splicer = self.machine.inner().splicer();
+                self.pumps.add(now, splicer, id, (index, true));
             }
             Err(_) => flow.sender_closed = Some("refused"),
         }
     }
 
     pub(super) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
-        self.pumps.write(now, self.machine.app(), index, flow);
+        let splicer = self.machine.app().splicer_mut();
+        self.pumps.write(now, splicer, index, flow);
     }
 
     pub(super) fn drain(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Deadline> {
@@ -130,7 +146,8 @@ impl GatewayStack {
                 break;
             }
             self.pumps.due.pop_first();
-            self.pumps.read(now, self.machine.app(), context.flows, id);
+            let splicer = self.machine.app().splicer_mut();
+            self.pumps.read(now, splicer, context.flows, id);
         }
         let mut driver = StackDriver {
             context,
@@ -143,7 +160,7 @@ impl GatewayStack {
     /// Shows the notes that the splicer's connections took since the last call.
     pub(super) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
         let numbers = &self.pumps.numbers;
-        let endpoint = self.machine.notes().endpoint_mut();
+        let endpoint = self.machine.notes().splicer_mut().endpoint_mut();
         events.take_notes(now, node, endpoint, |note, place| {
             let end = note.label.and_then(|label| numbers.get(&label));
             EventPlace {
@@ -158,7 +175,8 @@ impl GatewayStack {
     /// The counts of this stack: none, since AeroTP's connections are the splicer's and gone with their
     /// flows.
     pub(super) fn counts(&self) -> StackCounts {
-        let counters = self.machine.inner().endpoint().endpoint_counters();
+        let splicer = self.machine.inner().splicer();
+        let counters = splicer.endpoint().endpoint_counters();
         StackCounts {
             damaged: counters.damaged_datagrams,
             ..StackCounts::default()
@@ -238,7 +256,7 @@ struct StackDriver<'a, 'b> {
     pumps: &'a mut Pumps,
 }
 
-impl MachineDriver<Guarded<Splicer>> for StackDriver<'_, '_> {
+impl MachineDriver<Guarded<BondedSplicer>> for StackDriver<'_, '_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.context.network.buffer()
     }
@@ -249,8 +267,8 @@ impl MachineDriver<Guarded<Splicer>> for StackDriver<'_, '_> {
         network.send(now, node, NetworkProtocol::AEROTP, transmit, 0);
     }
 
-    fn deliver(&mut self, now: Instant, machine: &mut Guarded<Splicer>, event: FlowEvent) {
-        let splicer = machine.app();
+    fn deliver(&mut self, now: Instant, machine: &mut Guarded<BondedSplicer>, event: FlowEvent) {
+        let splicer = machine.app().splicer_mut();
         let id = event.flow();
         match event {
             FlowEvent::Requested { destination, .. } => {

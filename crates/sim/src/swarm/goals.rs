@@ -19,7 +19,7 @@ pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, Setting
     let mut world = World::new(&plan, seed, &WorldOptions::default())
         .expect("reading a plan checks every channel's settings");
     let end = world.run(cancel);
-    let metrics = Metrics::of(&world, end, plan.hops.len(), None);
+    let metrics = Metrics::of(&world, end, None);
     let goals: Vec<Option<DeliveryGoal>> = plan.flows.iter().map(goal).collect();
     let may_miss = |index: usize| goals[index].is_some_and(|goal| goal.takes_back());
     let mut broken = broken_for(&world, end, &may_miss, &|_| false);

@@ -59,7 +59,7 @@ fn run(
     let mut world =
         World::new(&plan, seed, &options).expect("reading a plan checks every channel's settings");
     let end = world.run(cancel);
-    let metrics = Metrics::of(&world, end, plan.hops.len(), None);
+    let metrics = Metrics::of(&world, end, None);
     let mut broken = check(&plan, &world, end);
     broken.extend(world.memory_excess());
     Ok(Session {

@@ -5,19 +5,19 @@ use crate::app::AppSource;
 use crate::flow::{FIRST_PORT, Flow, Positions, promise};
 use crate::measure::flow::FlowMeter;
 use crate::network::{Network, NetworkEvent, path_of};
-use crate::node::{NodeId, StackId};
+use crate::node::{NodeId, StackId, with_alias, with_alias_of};
 use crate::own::TransportSetup;
 use crate::pattern::Pattern;
 use crate::scenario::{
-    AerotpPlan, AppDirection, FlowPlan, PointPlan, SEAL_BYTES, SendRate, TransportPlan,
+    AerotpPlan, AppDirection, FlowPath, FlowPlan, GatewayPlan, HopStep, PointPlan, SEAL_BYTES,
+    SendRate, TransportPlan,
 };
 use crate::stack::Stack;
 use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
-use crate::stack::gateway::GatewayStack;
+use crate::stack::gateway::{GatewayPath, GatewayStack};
 use crate::stack::own::OwnStack;
 use crate::stack::stream::StreamStack;
-use crate::topology::ChainEnds;
 use fulmar_baseline::datagram::DatagramConfig;
 use fulmar_baseline::lt_tcp::LtTcpEndpoint;
 use fulmar_baseline::tcp::TcpEndpoint;
@@ -36,6 +36,8 @@ pub(super) struct Placement<'a> {
     rng: &'a Rng,
     /// The number of notes that AeroTP keeps between two drains.
     notes: usize,
+    /// The aliases of each flow's paths.
+    aliases: Vec<Vec<u8>>,
     made: usize,
     datagram: Machines<DatagramStack>,
     aerotp: Machines<AerotpStack>,
@@ -45,21 +47,30 @@ pub(super) struct Placement<'a> {
     own: Machines<OwnStack>,
 }
 
-/// The machines of one transport by node.
+/// A machine's place: its node, the alias of its address, and, of a sender of datagrams in a graph, the node to which it sends
+/// at a pace of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct MachinePlace {
+    node: NodeId,
+    alias: u8,
+    towards: Option<NodeId>,
+}
+
+/// The machines of one transport by place.
 #[derive(Debug)]
-struct Machines<S>(BTreeMap<usize, (StackId, S)>);
+struct Machines<S>(BTreeMap<MachinePlace, (StackId, S)>);
 
 impl<S> Machines<S> {
     const NONE: Self = Self(BTreeMap::new());
 
-    /// The machine at `node`.
+    /// The machine at `place`.
     fn at(
         &mut self,
-        node: NodeId,
+        place: MachinePlace,
         made: &mut usize,
         make: impl FnOnce() -> S,
     ) -> (StackId, &mut S) {
-        let (id, machine) = self.0.entry(node.0).or_insert_with(|| {
+        let (id, machine) = self.0.entry(place).or_insert_with(|| {
             let id = StackId(*made);
             *made += 1;
             (id, make())
@@ -68,10 +79,10 @@ impl<S> Machines<S> {
     }
 
     fn into_slots(self, wrap: impl Fn(Box<S>) -> Stack) -> impl Iterator<Item = (usize, Slot)> {
-        self.0.into_iter().map(move |(node, (id, machine))| {
+        self.0.into_iter().map(move |(place, (id, machine))| {
             let slot = Slot {
                 stack: wrap(Box::new(machine)),
-                node: NodeId(node),
+                node: place.node,
                 wake: None,
             };
             (id.0, slot)
@@ -88,6 +99,7 @@ impl<'a> Placement<'a> {
             plan,
             rng,
             notes: if notes { NOTES_MAX } else { 0 },
+            aliases: (plan.aliases().map(|aliases| aliases.of_flow)).unwrap_or_default(),
             made: 0,
             datagram: Machines::NONE,
             aerotp: Machines::NONE,
@@ -98,32 +110,40 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// The flow `index`, with a machine at each of its ends.
+    /// The flow `index`, with a machine at each of its ends. `places` are the nodes of the topology.
     pub(super) fn add(
         &mut self,
         network: &mut Network,
         index: usize,
         flow: &FlowPlan,
-        ends: ChainEnds,
+        places: &[NodeId],
     ) -> Flow {
-        let ends = match flow.direction {
-            AppDirection::Forward => [ends.source, ends.sink],
-            AppDirection::Reverse => [ends.sink, ends.source],
-        };
+        let ends = flow.ends.nodes.map(|node| places[node]);
+        let aliases = self.aliases.get(index).cloned().unwrap_or_default();
+        let first = aliases.first().copied().unwrap_or_default();
         let port = FIRST_PORT + u16::try_from(index).expect("FLOWS_MAX keeps ports in range");
         let port = Port(port);
-        let addresses = ends.map(|node| network.nodes[node.0].address);
+        let own = ends.map(|node| network.nodes[node.0].address);
+        let addresses = own.map(|address| with_alias(address, first));
         let machines = self.machines_for((index, flow), port, ends, addresses);
-        for (node, id) in ends.into_iter().zip(machines) {
-            let node = &mut network.nodes[node.0];
-            let known = match flow.transport {
-                TransportPlan::Datagram(_) => &mut node.datagram,
-                TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut node.aerotp,
-                TransportPlan::Tcp(_) => &mut node.tcp,
-                TransportPlan::LtTcp(_) => &mut node.lt_tcp,
-                TransportPlan::Own(_) => &mut node.own,
-            };
-            *known = Some(id);
+        // The other transports have one path.
+        let used = if flow.is_bonded() { aliases.len() } else { 1 };
+        for (end, (node, id)) in ends.into_iter().zip(machines).enumerate() {
+            for alias in aliases.iter().take(used) {
+                let listeners = network.nodes[node.0].listeners_mut(with_alias(own[end], *alias));
+                let known = match flow.transport {
+                    // One that only sends hears nothing.
+                    TransportPlan::Datagram(_) if end == 0 && !self.plan.topology.is_chain() => {
+                        continue;
+                    }
+                    TransportPlan::Datagram(_) => &mut listeners.datagram,
+                    TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut listeners.aerotp,
+                    TransportPlan::Tcp(_) => &mut listeners.tcp,
+                    TransportPlan::LtTcp(_) => &mut listeners.lt_tcp,
+                    TransportPlan::Own(_) => &mut listeners.own,
+                };
+                *known = Some(id);
+            }
         }
         let start = Instant::START + flow.start;
         let stream = |name| self.rng.child(&format!("flow-{index}/{name}"));
@@ -151,6 +171,24 @@ impl<'a> Placement<'a> {
         }
     }
 
+    /// The rate of a flow's path, as its sender (`there`) or its receiver knows it.
+    fn rate_of(&self, flow: &FlowPlan, path: &FlowPath, there: bool) -> RateSource {
+        let told = path.rate.or(match flow.send_rate {
+            SendRate::Told(rate) => Some(rate),
+            SendRate::Lowest | SendRate::Found(_) => None,
+        });
+        match (flow.send_rate, told) {
+            (SendRate::Found(sharing), None) => RateSource::Found {
+                bound: None,
+                first: None,
+                sharing,
+            },
+            (_, Some(rate)) => RateSource::Told(rate),
+            (_, None) if there => RateSource::Told(lowest_rate(self.plan, &path.steps)),
+            (_, None) => RateSource::Told(lowest_rate(self.plan, &path.back())),
+        }
+    }
+
     /// The machines at the sending and at the receiving end of a flow, which are told its settings.
     fn machines_for(
         &mut self,
@@ -159,28 +197,33 @@ impl<'a> Placement<'a> {
         [from, to]: [NodeId; 2],
         [local, remote]: [NodeAddress; 2],
     ) -> [StackId; 2] {
+        let is_graph = !self.plan.topology.is_chain();
+        let first = &flow.ends.paths[0];
+        let rate = self.rate_of(flow, first, true);
+        let back_rate = self.rate_of(flow, first, false);
         let told = match flow.send_rate {
             SendRate::Told(rate) => rate,
-            SendRate::Lowest | SendRate::Found(_) => lowest_rate(self.plan, flow),
+            SendRate::Lowest | SendRate::Found(_) => lowest_rate(self.plan, &first.steps),
         };
-        let rate = match flow.send_rate {
-            SendRate::Found(sharing) => RateSource::Found {
-                bound: None,
-                first: None,
-                sharing,
-            },
-            SendRate::Told(_) | SendRate::Lowest => RateSource::Told(told),
+        let aliases = self.aliases.get(index).cloned().unwrap_or_default();
+        let place = |node| MachinePlace {
+            node,
+            alias: aliases.first().copied().unwrap_or_default(),
+            towards: None,
         };
         let rng = self.rng;
         let stream = |address: NodeAddress, name| rng.child(&format!("node-{}/{name}", address.0));
-        let made = &mut self.made;
         match &flow.transport {
             TransportPlan::Datagram(own) => {
                 let make = |address| DatagramStack::new(datagram_config(flow, told, address));
-                let (sender, stack) = self.datagram.at(from, made, || make(local));
+                let sending = MachinePlace {
+                    towards: is_graph.then_some(to),
+                    ..place(from)
+                };
+                let (sender, stack) = (self.datagram).at(sending, &mut self.made, || make(local));
                 stack.send_copies(index, own.copies);
                 // A UDP port is open as soon as there is a node, and so is a gateway.
-                let (receiver, _) = self.datagram.at(to, made, || make(remote));
+                let (receiver, _) = (self.datagram).at(place(to), &mut self.made, || make(remote));
                 [sender, receiver]
             }
             TransportPlan::Aerotp(own) => {
@@ -193,40 +236,41 @@ impl<'a> Placement<'a> {
                     }
                     stack
                 };
-                let (sender, stack) = self.aerotp.at(from, made, || make(local, remote));
+                let (sender, stack) =
+                    (self.aerotp).at(place(from), &mut self.made, || make(local, remote));
+                if is_graph {
+                    stack.meet(path_of(remote), rate);
+                }
                 stack.send(index, own.connection);
                 if let Some(controller) = &flow.controller {
                     let rng = rng.child(&format!("flow-{index}/controller"));
                     stack.control(index, controller.for_run(&rng));
                 }
-                let (receiver, stack) = self.aerotp.at(to, made, || make(remote, local));
+                let (receiver, stack) =
+                    (self.aerotp).at(place(to), &mut self.made, || make(remote, local));
+                if is_graph {
+                    stack.meet(path_of(local), back_rate);
+                }
                 stack.listen(port, own.connection);
                 [sender, receiver]
             }
             TransportPlan::Gateway(own) => {
-                let config = endpoint_config(rate, &own.aerotp, self.notes);
-                let make = |address| {
-                    GatewayStack::new(&own.splicer(), config, &stream(address, "gateway"))
-                };
-                let (sender, stack) = self.gateway.at(from, made, || make(local));
-                stack.send(index, own.class());
-                let (receiver, stack) = self.gateway.at(to, made, || make(remote));
-                stack.receive(index, own.read_rate);
-                [sender, receiver]
+                self.gateways_for((index, flow), own, (from, local), (to, remote))
             }
             TransportPlan::Tcp(own) => {
                 let make = |address| StreamStack::new(address, stream(address, "tcp"));
-                let (sender, stack) = self.tcp.at(from, made, || make(local));
+                let (sender, stack) = (self.tcp).at(place(from), &mut self.made, || make(local));
                 stack.send(index, own.config);
-                let (receiver, stack) = self.tcp.at(to, made, || make(remote));
+                let (receiver, stack) = (self.tcp).at(place(to), &mut self.made, || make(remote));
                 stack.listen(port, own.config);
                 [sender, receiver]
             }
             TransportPlan::LtTcp(own) => {
                 let make = |address| StreamStack::new(address, stream(address, "lt-tcp"));
-                let (sender, stack) = self.lt_tcp.at(from, made, || make(local));
+                let (sender, stack) = (self.lt_tcp).at(place(from), &mut self.made, || make(local));
                 stack.send(index, own.config);
-                let (receiver, stack) = self.lt_tcp.at(to, made, || make(remote));
+                let (receiver, stack) =
+                    (self.lt_tcp).at(place(to), &mut self.made, || make(remote));
                 stack.listen(port, own.config);
                 [sender, receiver]
             }
@@ -242,7 +286,7 @@ impl<'a> Placement<'a> {
                 };
                 let max = usize::try_from(packet_max.0).unwrap_or(usize::MAX);
                 let mut add = |node, other, sends, name| {
-                    let (id, stack) = self.own.at(node, made, OwnStack::new);
+                    let (id, stack) = self.own.at(place(node), &mut self.made, OwnStack::new);
                     stack.add(index, end(sends, name), (path_of(other), port), max, sends);
                     id
                 };
@@ -250,6 +294,62 @@ impl<'a> Placement<'a> {
                 [sender, add(to, local, false, "receiving end")]
             }
         }
+    }
+
+    /// The gateways at both ends of a flow. Each has all the addresses of its node.
+    fn gateways_for(
+        &mut self,
+        (index, flow): (usize, &FlowPlan),
+        own: &GatewayPlan,
+        (from, local): (NodeId, NodeAddress),
+        (to, remote): (NodeId, NodeAddress),
+    ) -> [StackId; 2] {
+        let is_graph = !self.plan.topology.is_chain();
+        let aliases = self.aliases.get(index).cloned().unwrap_or_default();
+        let rate = self.rate_of(flow, &flow.ends.paths[0], true);
+        let config = endpoint_config(rate, &own.aerotp, self.notes);
+        let rng = self.rng;
+        let make = |address: NodeAddress| {
+            let rng = rng.child(&format!("node-{}/gateway", address.0));
+            GatewayStack::new(&own.splicer(), config, &rng)
+        };
+        let place = |node| MachinePlace {
+            node,
+            alias: 0,
+            towards: None,
+        };
+        let [local, remote] =
+            [local, remote].map(|address| with_alias_of(address, NodeAddress::default()));
+        let longest = own.aerotp.connection.tpdu_bytes_max;
+        let at_sender = self.peer(flow, &aliases, (remote, true));
+        let at_receiver = self.peer(flow, &aliases, (local, false));
+        let (sender, stack) = (self.gateway).at(place(from), &mut self.made, || make(local));
+        if is_graph {
+            stack.meet(&at_sender, longest);
+        }
+        stack.send(index, own.class());
+        let (receiver, stack) = (self.gateway).at(place(to), &mut self.made, || make(remote));
+        if is_graph {
+            stack.meet(&at_receiver, longest);
+        }
+        stack.receive(index, own.read_rate);
+        [sender, receiver]
+    }
+
+    /// The paths of a gateway to the other one, at the sender's end (`there`) or at the receiver's.
+    fn peer(
+        &self,
+        flow: &FlowPlan,
+        aliases: &[u8],
+        (address, there): (NodeAddress, bool),
+    ) -> Vec<GatewayPath> {
+        let paths = flow.ends.paths.iter().zip(aliases);
+        let path = |(path, alias): (&FlowPath, &u8)| GatewayPath {
+            path: path_of(with_alias(address, *alias)),
+            cost: path.cost,
+            rate: self.rate_of(flow, path, there),
+        };
+        paths.map(path).collect()
     }
 
     /// The machines in the order in which they were made.
@@ -301,11 +401,14 @@ fn paced(flow: &FlowPlan) -> bool {
     flow.send_rate != SendRate::Lowest || matches!(flow.traffic, crate::app::Traffic::Bulk { .. })
 }
 
-/// The lowest rate on a flow's way.
-fn lowest_rate(plan: &PointPlan, flow: &FlowPlan) -> Bitrate {
-    let hops = plan.hops.iter().map(|hop| match flow.direction {
-        AppDirection::Forward => hop.forward.rate,
-        AppDirection::Reverse => hop.reverse.rate,
+/// The lowest rate on a path; with access links, theirs too.
+fn lowest_rate(plan: &PointPlan, steps: &[HopStep]) -> Bitrate {
+    let hops = steps.iter().map(|step| {
+        let hop = &plan.hops[step.hop];
+        match step.direction {
+            AppDirection::Forward => hop.forward.rate,
+            AppDirection::Reverse => hop.reverse.rate,
+        }
     });
     let lan = plan.lan.iter().map(|lan| lan.config.rate);
     hops.chain(lan)

@@ -110,6 +110,7 @@ pub(super) fn table<'a>(
         .iter()
         .filter(|column| keeps_optional || !column.optional)
         .collect();
+    let graph = super::graph::tables(experiment, &aggregates, varied);
     let mut table = empty(varied, &shown);
     let mut shares = String::new();
     for aggregate in aggregates {
@@ -132,13 +133,16 @@ pub(super) fn table<'a>(
         table.row(values.chain([n]).chain(cells));
     }
     let table = table.chosen(columns)?;
-    super::written(write_table(&table, &shares).context(STDOUT))
+    super::written(write_table(&table, &shares, &graph).context(STDOUT))
 }
 
-fn write_table(table: &Listing, shares: &str) -> anyhow::Result<()> {
+fn write_table(table: &Listing, shares: &str, graph: &[Listing]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{table}").context("cannot write the table")?;
     write!(out, "{shares}").context("cannot write the table")?;
+    for table in graph {
+        writeln!(out, "{table}").context("cannot write the table")?;
+    }
     writeln!(
         out,
         "means with 95 % confidence intervals; --columns chooses, --json and --csv have every measure"
