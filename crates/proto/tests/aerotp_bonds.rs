@@ -3,6 +3,7 @@
 use fulmar_proto::machine::{
     Datagram, Deadline, Ecn, Machine, MachineDriver, PathFacts, PathId, Strict, Transmit, drain,
 };
+use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource, ThinRepair,
@@ -107,25 +108,31 @@ impl World {
     }
 
     fn with(links: &[Link], config: ConnectionConfig) -> Self {
-        Self::knowing(links, config, true)
+        Self::knowing(links, config, (true, false))
     }
 
     /// Whose ends know nothing of the round trip of the first path.
     fn unknown(links: &[Link]) -> Self {
-        Self::knowing(links, ConnectionConfig::default(), false)
+        Self::knowing(links, ConnectionConfig::default(), (false, false))
     }
 
-    fn knowing(links: &[Link], config: ConnectionConfig, knows_home: bool) -> Self {
+    fn knowing(
+        links: &[Link],
+        config: ConnectionConfig,
+        (knows_home, follows_length): (bool, bool),
+    ) -> Self {
         let side = |seed| {
             let settings = EndpointConfig {
                 rate: RateSource::Told(links[0].rate),
                 lower_overhead: HEADERS,
+                follows_length,
                 ..EndpointConfig::default()
             };
             let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(seed));
             for (index, link) in links.iter().enumerate() {
                 let facts = PathFacts {
                     round_trip: link.delay * 2,
+                    home_round_trip: None,
                     rate: Some(link.rate),
                     cost: 0,
                 };
@@ -346,6 +353,40 @@ fn what_a_thin_flow_repeats_leaves_on_another_path_than_before() {
 }
 
 #[test]
+fn what_was_lost_on_a_path_in_doubt_is_repeated_three_times_at_once() {
+    let goal = DeliveryGoal {
+        deadline: Duration::from_millis(150),
+        missed_millionths: 1_000,
+        deliver: Deliver::All,
+        order: DeliveryOrder::Kept,
+    };
+    let config = ConnectionConfig {
+        thin: Some(ThinRepair::at_most(100).with_goal(goal).expect("sound")),
+        ..ConnectionConfig::default()
+    };
+    for (is_doubted, times) in [(false, 2), (true, 3)] {
+        let mut world = World::with(&[EACH, link(5, 25, 0.0)], config);
+        let id = world.sides[0].app.id.expect("connected");
+        for number in 0..=MESSAGES {
+            world.sent = vec![0; 2];
+            world.down[0] = number == MESSAGES;
+            let octets = message(world.now, 1_000);
+            let endpoint = world.sides[0].machine.app();
+            assert!(endpoint.write_message(world.now, id, &octets) == Ok(true));
+            world.settle(0);
+            world.run(Duration::from_millis(30));
+            if number == MESSAGES {
+                let endpoint = world.sides[0].machine.app();
+                endpoint.doubt(world.now, path(0), is_doubted);
+                world.settle(0);
+            }
+            world.run(Duration::from_millis(70));
+        }
+        assert_eq!(world.sent[1], times, "in doubt: {is_doubted}");
+    }
+}
+
+#[test]
 fn bulk_leaves_a_path_in_doubt_alone_until_something_is_heard_there() {
     let mut world = World::new(&[QUICK, SLOW]);
     world.bulk(Duration::from_secs(1));
@@ -441,6 +482,7 @@ fn a_path_that_costs_more_carries_nothing_while_a_cheaper_one_is_up() {
     for side in 0..2 {
         let facts = PathFacts {
             round_trip: QUICK.delay * 2,
+            home_round_trip: None,
             rate: Some(QUICK.rate),
             cost: 1,
         };
@@ -458,6 +500,33 @@ fn a_path_that_costs_more_carries_nothing_while_a_cheaper_one_is_up() {
     let after = world.sent[1];
     world.bulk(Duration::from_secs(2));
     assert_eq!(world.sent[1], after);
+}
+
+#[test]
+fn the_losses_of_each_path_are_told_apart_by_themselves() {
+    let config = ConnectionConfig {
+        send_buffer_bytes: 4 << 20,
+        window_tpdus: 8_192,
+        ..ConnectionConfig::default()
+    };
+    for links in [
+        [link(10, 20, 0.0), link(5, 60, 0.1)],
+        [link(10, 20, 0.1), link(5, 60, 0.0)],
+    ] {
+        let mut world = World::knowing(&links, config, (true, true));
+        world.bulk(Duration::from_secs(20));
+        for (place, link) in links.iter().enumerate() {
+            let endpoint = world.sides[0].machine.app();
+            let ratio = endpoint
+                .path_losses(path(place))
+                .map_or(0.0, |losses| losses.lost / losses.sent);
+            let asked = link.loss;
+            assert!(
+                (ratio - asked).abs() < 0.01,
+                "path {place}: {ratio} of {asked}"
+            );
+        }
+    }
 }
 
 #[test]
