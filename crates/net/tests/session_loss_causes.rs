@@ -4,10 +4,10 @@
 //! packets that other traffic shares at times. What is damaged is dropped. Streams alone are judged; all datagrams forward count as truth.
 
 use super::session_pair::{
-    Medium, PEER, Pair, Way, connection_config, endpoint_config, noise, octets, speaking,
+    Medium, PEER, Pair, Way, connection_config, endpoint_config, noise, octets, secret, speaking,
 };
 use fulmar_channel::{Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, QueueLimit};
-use fulmar_net::session::{SessionConfig, Wire, arrival_maps, path_acks};
+use fulmar_net::session::{Security, SessionConfig, Wire, arrival_maps, path_acks};
 use fulmar_proto::damage::{CAUSES, LossByCause, LossCause};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig, RateSource};
@@ -307,4 +307,58 @@ fn other_seeds() {
         judge(first, false);
         judge(first, true);
     }
+}
+
+#[test]
+fn what_is_under_way_while_keys_change_is_not_held_for_lost() {
+    // The long way holds some sixty datagrams, which maps that left before the peer saw the new keys do not know.
+    const DELAY: Duration = Duration::from_millis(150);
+    let lost = Rc::new(Cell::new(0_u32));
+    let counts = Rc::clone(&lost);
+    let mut drops = Rng::from_seed(21).child("random");
+    let medium: Medium = Box::new(move |way, _, path, octets| {
+        // Full data alone, so that what is lost is what the endpoint numbered.
+        if way == Way::Forward && octets.len() > 1_000 && drops.chance(0.01) {
+            counts.set(counts.get() + 1);
+            return Vec::new();
+        }
+        vec![(DELAY, path, octets.to_vec())]
+    });
+    let inner = EndpointConfig {
+        rate: RateSource::Told(LINK),
+        ..endpoint_config()
+    };
+    let connection = ConnectionConfig {
+        window_tpdus: 4_096,
+        ..connection_config()
+    };
+    let mut pair = Pair::with_connections(ends(), (inner, connection), medium);
+    pair.run(Duration::from_secs(2));
+    pair.call(Way::Back, |session, now| {
+        let peer = secret(1).public();
+        let known = Security::Noise { peer, preset: None };
+        assert!(!session.set_security(now, PEER, known, Some(secret(9).public())));
+    });
+    let sent = octets(10_000_000);
+    pair.send(&sent);
+    for change in 0..3 {
+        pair.run(Duration::from_millis(4_600));
+        pair.call(Way::Forward, |session, now| {
+            let key = secret(if change % 2 == 0 { 9 } else { 1 });
+            assert!(session.set_identity(now, Some(key), None));
+        });
+    }
+    pair.run_to_end(Duration::from_secs(60));
+    assert!(pair.app(Way::Back).received == sent);
+    let rekeys = pair.session(Way::Forward).counters().rekeys;
+    let endpoint = pair.session(Way::Forward).inner();
+    let found = endpoint.path_losses(PEER.inner_path());
+    let found = found.expect("there were losses").lost_packets();
+    println!(
+        "{rekeys} times new keys; {} lost, {found} found",
+        lost.get()
+    );
+    assert!(rekeys >= 2, "{rekeys}");
+    // What left last has no map.
+    assert!((lost.get() - 8..=lost.get()).contains(&found.try_into().expect("few")));
 }

@@ -230,8 +230,11 @@ impl LengthFollower {
             now / 4
         } else if now / 2 >= shape.least() {
             now / 2
-        } else {
+        } else if self.varies.is_some() {
             now * 2
+        } else {
+            // Near the best length half as much again costs hardly anything, and it is asked for long.
+            now + now / 2
         };
         Some(other.min(shape.full))
     }

@@ -15,13 +15,15 @@ column has its unit and its meaning. One scenario, one seed: one result, to the 
     [1.0, 1.0, 1.0]
 
 :func:`plan` says what a link can carry before anything is simulated, :func:`fit` which loss model is behind a recording.
+A :class:`Sender` and a :class:`Receiver` carry streams and messages over real sockets, for asyncio.
 :mod:`fulmar_lab.plot` draws results, and :mod:`fulmar_lab.fec` has the codes of the protocols. :mod:`fulmar_lab.gym`, which wants
 gymnasium, makes an environment of the choice of repair.
 """
 
 from . import fec, plot
-from ._native import Fate, RepairSeen, ScenarioError, SweepError, Turn
+from ._native import Fate, RepairSeen, ScenarioError, SecretKey, SweepError, Turn
 from .captures import LinkRecording
+from .ends import Expired, Messages, Receiver, Sender, Stream
 from .engines import Engine
 from .links import Fit, Plan, fit, plan
 from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource, Transport
@@ -35,11 +37,14 @@ __all__ = [
     "Column",
     "Drawing",
     "Engine",
+    "Expired",
     "Fate",
     "Fit",
     "LinkRecording",
+    "Messages",
     "Parts",
     "Plan",
+    "Receiver",
     "Recording",
     "RepairController",
     "RepairPlan",
@@ -48,6 +53,9 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "SecretKey",
+    "Sender",
+    "Stream",
     "SweepError",
     "Table",
     "TrafficSource",

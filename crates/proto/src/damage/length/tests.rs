@@ -92,6 +92,19 @@ fn the_length_follows_bit_errors_to_nearly_the_best_share_learning_included() {
 }
 
 #[test]
+fn what_is_asked_of_packets_that_are_short_already_costs_hardly_anything() {
+    for seed in 0..4 {
+        let mut bench = Bench::new(seed);
+        bench.send(1e7, damaged(1e-4));
+        bench.follower.ask(true);
+        let share = bench.share(|bench| bench.send(4e7, damaged(1e-4)));
+        let of_bound = share / bound(1e-4);
+        println!("{of_bound:.4}, {} octets", bench.octets());
+        assert!(of_bound > 0.985, "seed {seed}: {of_bound}");
+    }
+}
+
+#[test]
 fn loss_of_packets_shortens_none_at_any_rate_and_in_bursts() {
     for seed in 0..6 {
         for per_packet in [0.0, 0.01, 0.2, 0.5] {
