@@ -479,6 +479,10 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             size(trace.max_size)
         )?;
     }
+    state_place_of(config, out)
+}
+
+fn state_place_of(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     let below =
         |directory: PathBuf| format!("a directory of its own below {}", directory.display());
     let named = config

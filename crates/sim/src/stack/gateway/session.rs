@@ -328,7 +328,8 @@ impl BondedSplicer {
 
     /// A probe was answered: the path carries packets both ways, and this is its round trip.
     fn on_reply(&mut self, now: Instant, (peer, place): (usize, usize), round_trip: Duration) {
-        let home = self.peers[peer][0].told.path;
+        let first = &self.peers[peer][0];
+        let (home, home_round_trip) = (first.told.path, first.silence.round_trip());
         let path = &mut self.peers[peer][place];
         path.probe_at = None;
         path.silence.on_round_trip(round_trip);
@@ -337,6 +338,7 @@ impl BondedSplicer {
         }
         let facts = PathFacts {
             round_trip,
+            home_round_trip,
             rate: match path.told.rate {
                 RateSource::Told(rate) => Some(rate),
                 RateSource::Found { .. } => None,

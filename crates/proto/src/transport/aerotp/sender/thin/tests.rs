@@ -19,7 +19,7 @@ fn plan_after(age: Duration) -> RepairPlan {
     rtt.on_sample(Duration::from_millis(42));
     let mut now = Instant::START;
     for n in 0..500 {
-        now = now + Duration::from_millis(20);
+        now += Duration::from_millis(20);
         thin.on_first_sent((now, TpduSeq(n)), (1_200, Some(Duration::ZERO)));
         let lost = n % 5 == 0;
         let settled = Settled {
