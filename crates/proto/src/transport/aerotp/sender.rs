@@ -13,7 +13,6 @@ mod copies;
 mod late;
 mod path_taken;
 mod paths;
-mod punctuality;
 mod silence;
 mod thin;
 mod written;
@@ -527,7 +526,7 @@ impl Sender {
         // The waits of bulk say nothing about those of a thin flow.
         let waited = (!self.has_new()).then(|| now.saturating_since(since));
         if let Some(thin) = &mut self.thin {
-            thin.on_first_sent((now, seq), (len, waited));
+            thin.on_first_sent(now, (len, waited));
         }
         if !self.stalled {
             self.repair_ahead(now, seq, len);

@@ -103,7 +103,7 @@ impl Sender {
         let thin = &mut self.thin;
         let mut settle = |settled: Settled| {
             if let Some(thin) = thin.as_mut() {
-                thin.on_settled(now, settled, rtt_min);
+                thin.on_settled(settled, rtt_min);
             }
             counters.confirmed_tpdus += 1;
             counters.confirmed_bytes += u64::from(settled.len);

@@ -19,7 +19,6 @@
 use super::super::thin_repair::ThinRepair;
 use super::super::window_repair::WindowSymbols;
 use super::path_taken::PathTaken;
-use super::punctuality::{Judged, Punctuality};
 use super::{Sender, SenderTimer, Unit};
 use crate::fec::window::LENGTH_PREFIX;
 use crate::machine::TransmitKind;
@@ -96,9 +95,8 @@ pub(super) struct Thin {
     /// The last plan that was told, and the time; the change that is to be told.
     told: Option<(RepairPlan, Instant)>,
     news: Option<RepairDecision>,
-    /// All messages against the goal, and those since then.
-    punctuality: Punctuality,
-    since: Judged,
+    /// Messages since then, and those of them that took too long.
+    since: (u32, u32),
     /// Symbols ahead that the plan has earned, in quarters, and those that are due.
     ahead_quarters: u8,
     ahead_due: u8,
@@ -125,8 +123,7 @@ impl Thin {
             chosen: None,
             told: None,
             news: None,
-            punctuality: Punctuality::default(),
-            since: Judged::default(),
+            since: (0, 0),
             ahead_quarters: 0,
             ahead_due: 0,
             is_one_of_several: false,
@@ -145,7 +142,6 @@ impl Thin {
         if self.allowed != allowed {
             self.allowed = allowed;
             self.chosen = None;
-            self.punctuality.begin_again();
         }
     }
 
@@ -167,11 +163,11 @@ impl Thin {
         }
         let seen = (&self.pattern, &shape);
         let overhead = self.allowed.overhead_percent;
-        let mut aim = self.punctuality.aim(&goal);
+        let mut planned = goal;
         if self.is_one_of_several {
-            aim.missed_millionths /= PLANNED_MISSES;
+            planned.missed_millionths /= PLANNED_MISSES;
         }
-        let (plan, prediction) = RepairPlan::choose(&aim, overhead, seen, self.plan);
+        let (plan, prediction) = RepairPlan::choose(&planned, overhead, seen, self.plan);
         self.plan = plan;
         self.chosen = Some((prediction, now));
         self.tell(now, &goal, prediction);
@@ -194,7 +190,7 @@ impl Thin {
             return;
         }
         let millionths = |odds: Odds| u32::try_from(odds.millionths()).unwrap_or(u32::MAX);
-        let Judged { messages, missed } = core::mem::take(&mut self.since);
+        let (messages, missed) = core::mem::take(&mut self.since);
         self.told = Some((self.plan, now));
         self.news = Some(RepairDecision {
             loss: millionths(self.pattern.loss()),
@@ -240,20 +236,20 @@ impl Thin {
         self.news.take()
     }
 
-    /// Counts the messages that are read now against the goal: they were there half a round trip before that was known.
-    fn judge(&mut self, now: Instant, settled: Settled, rtt: Option<Duration>) {
+    /// Counts a message against the goal: it was there half a round trip before that was known.
+    fn judge(&mut self, settled: Settled, rtt: Option<Duration>) {
         if let Some(goal) = self.allowed.goal() {
-            let there_at = now - rtt.unwrap_or_default() / 2;
-            let message = (settled.seq, now - settled.age);
-            self.since += self.punctuality.on_there(&goal, there_at, message);
+            let way_back = rtt.unwrap_or_default() / 2;
+            let is_late = settled.age.saturating_sub(way_back) > goal.deadline;
+            self.since.0 = self.since.0.saturating_add(1);
+            self.since.1 = self.since.1.saturating_add(u32::from(is_late));
         }
     }
 
     /// Counts a message that was too late before it left.
-    pub(super) fn on_dropped(&mut self) {
-        if let Some(goal) = self.allowed.goal() {
-            self.since += self.punctuality.on_dropped(&goal);
-        }
+    pub(super) const fn on_dropped(&mut self) {
+        self.since.0 = self.since.0.saturating_add(1);
+        self.since.1 = self.since.1.saturating_add(1);
     }
 
     /// Takes up to `wanted` transmissions of `len` octets out of what copies may have.
@@ -282,12 +278,7 @@ impl Thin {
     }
 
     /// Notes that `len` octets left first, and the time that they had waited, if it counts.
-    pub(super) fn on_first_sent(
-        &mut self,
-        (now, seq): (Instant, TpduSeq),
-        (len, waited): (usize, Option<Duration>),
-    ) {
-        self.punctuality.on_sent(seq);
+    pub(super) fn on_first_sent(&mut self, now: Instant, (len, waited): (usize, Option<Duration>)) {
         if let Some(waited) = waited {
             self.waited = (self.waited * (GAP_MEMORY - 1) + waited) / GAP_MEMORY;
         }
@@ -301,7 +292,7 @@ impl Thin {
     }
 
     /// Notes that a TPDU arrived. Until then nobody knows whether it was lost or its answer was.
-    pub(super) fn on_settled(&mut self, now: Instant, settled: Settled, rtt: Option<Duration>) {
+    pub(super) fn on_settled(&mut self, settled: Settled, rtt: Option<Duration>) {
         match settled.late {
             LateRepetition::Needlessly => {
                 // An answer that waits in a queue may be many round trips late.
@@ -312,7 +303,7 @@ impl Thin {
             LateRepetition::Rightly => self.slack -= self.slack / SLACK_NARROWS,
             LateRepetition::Never | LateRepetition::Unclear => {}
         }
-        self.judge(now, settled, rtt);
+        self.judge(settled, rtt);
         match settled.first {
             FirstFate::Arrived => self.pattern.note(settled.seq, false),
             FirstFate::Lost => self.pattern.note(settled.seq, true),
@@ -587,4 +578,20 @@ impl Sender {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::transport::aerotp::{ConnectionConfig, ModeRules};
+
+    #[test]
+    fn a_flow_that_became_bulk_waits_for_no_symbol() {
+        let config = ConnectionConfig {
+            thin: Some(ThinRepair::default()),
+            ..ConnectionConfig::default()
+        };
+        let mut sender = Sender::new(&config, ModeRules::of(config.mode), 1_000);
+        sender.board.wait_for_symbols(SYMBOL_WAIT);
+        assert_eq!(sender.write(Instant::START, &[0; 5_000]), 5_000);
+        assert!(sender.next_unit(Instant::START, &mut Vec::new()).is_some());
+        assert_eq!(sender.board.symbol_wait(), Duration::ZERO);
+    }
+}
