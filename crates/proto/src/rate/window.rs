@@ -30,8 +30,9 @@ pub(super) struct Window {
     pub(super) reports: u32,
     /// The longest delay.
     pub(super) most: f64,
-    /// The longest time between two arrivals that reports tell of, in seconds. Losses leave such gaps as well: where
-    /// something is missing, it counts without the time in which those between them left.
+    /// The longest time between two arrivals that reports tell of, in seconds.
+    pause: f64,
+    /// The same less the time between the departures of the two: losses leave gaps in both.
     held: f64,
 }
 
@@ -43,20 +44,17 @@ impl Window {
             least: first.queueing,
             reports: 0,
             most: first.queueing,
+            pause: 0.0,
             held: 0.0,
         }
     }
 
     pub(super) fn add(&mut self, point: Point) {
         let last = self.last;
-        let is_whole = point.arrived.saturating_sub(last.arrived)
-            >= point.sent.octets.saturating_sub(last.sent.octets);
-        let sending = if is_whole {
-            0.0
-        } else {
-            (point.sent.at.saturating_since(last.sent.at)).as_secs_f64()
-        };
-        self.held = (self.held).max(point.arrived_at - last.arrived_at - sending);
+        let sending = point.sent.at.saturating_since(last.sent.at).as_secs_f64();
+        let pause = point.arrived_at - last.arrived_at;
+        self.pause = self.pause.max(pause);
+        self.held = self.held.max(pause - sending);
         self.last = point;
         self.least = self.least.min(point.queueing);
         self.most = self.most.max(point.queueing);
@@ -101,9 +99,14 @@ impl Window {
     }
 
     /// Whether the path held what was sent for most of the time, so that the rest says nothing of its rate. A link that is
-    /// slow brings what it is sent evenly.
+    /// slow brings what it is sent evenly. Where nothing was ever missing, any pause says as little.
     pub(super) fn is_mostly_held(&self) -> bool {
-        self.held > MOST * self.arriving()
+        let held = if self.last.arrived < self.last.sent.octets {
+            self.held
+        } else {
+            self.pause
+        };
+        held > MOST * self.arriving()
     }
 
     /// The octets that arrived in a second.
