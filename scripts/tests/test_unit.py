@@ -26,6 +26,7 @@ import program
 
 UNIT = program.ROOT / "packaging/systemd/fulmar-gateway@.service"
 TRANSPARENT = program.ROOT / "packaging/systemd/transparent.conf"
+TUNNEL = program.ROOT / "packaging/systemd/tunnel.conf"
 NUMBERS = pathlib.Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 PATIENCE = 60
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
@@ -291,6 +292,14 @@ class Privileges(unittest.TestCase):
             self.assertIn(("CapPrm", kept), has)
             self.assertIn(("CapEff", kept), has)
             self.assertIn(("CapAmb", 0), has)
+
+    def test_a_tunnel_s_device_is_made_with_its_drop_in_and_nothing_is_kept(self):
+        self.assertIn("/dev/net/tun", settings(TUNNEL, "DeviceAllow"))
+        self.assertEqual(settings(TUNNEL, "PrivateDevices"), ["no"])
+        entries = '[[tunnel]]\npeer = "b"\ndevice = "fulmar-unit"\naddress = "10.213.7.1/30"\n'
+        has = self.kept(entries, UNIT, TUNNEL)
+        for name in self.SETS:
+            self.assertIn((name, 0), has)
 
     def test_root_keeps_the_right_to_files_and_can_get_no_other_back(self):
         has = self.kept("", user=0)

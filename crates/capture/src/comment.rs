@@ -63,6 +63,14 @@ impl Comment {
         self.remark(format_args!("peer {name}"))
     }
 
+    /// The further path on which the packet leaves, or came; the first is not remarked on.
+    pub fn path(self, place: u8) -> Self {
+        match place {
+            0 => self,
+            place => self.remark(format_args!("path {place}")),
+        }
+    }
+
     /// The text; empty if there is no remark.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -77,6 +85,9 @@ mod tests {
     fn remarks_are_joined_and_nothing_is_said_of_no_damage() {
         assert_eq!(Comment::NONE.damaged(0).as_str(), "");
         assert_eq!(Comment::NONE.damaged(1).as_str(), "damaged: 1 bit inverted");
+        assert_eq!(Comment::NONE.peer("air").path(0).as_str(), "peer air");
+        let further = Comment::NONE.peer("air").path(2);
+        assert_eq!(further.as_str(), "peer air; path 2");
         let all = Comment::NONE.damaged(3).duplicated().marked();
         assert_eq!(all.as_str(), "damaged: 3 bits inverted; duplicated; marked");
     }

@@ -115,6 +115,9 @@ pub enum GatewayEvent<'a> {
     },
     /// The gateway sends at another rate, or for another reason.
     Rate {
+        /// The number of the path, if it is a further one of several.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<u8>,
         /// The rate from now on.
         bits_per_second: u64,
         /// The reason, by its name in `/status`.
@@ -133,6 +136,9 @@ pub enum GatewayEvent<'a> {
     },
     /// Losses of streams to the peer by cause since the gateway began, as it knows now.
     LossCauses {
+        /// The number of the path, if these are of one of several alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<u8>,
         /// Packets whose fate is known.
         sent_packets: u64,
         /// Those that were lost or damaged beyond repair.
@@ -193,6 +199,40 @@ pub enum GatewayEvent<'a> {
         /// The reason.
         reason: &'a str,
     },
+    /// Both ends of a tunnel are there, and take each other's packets.
+    TunnelUp {
+        /// The tunnel's name.
+        tunnel: &'a str,
+        /// Its device here.
+        device: &'a str,
+        /// The addresses of both ends.
+        why: &'a str,
+    },
+    /// Packets of one end of a tunnel are dropped at the other.
+    TunnelNetworksDiffer {
+        /// The tunnel's name.
+        tunnel: &'a str,
+        /// Its device here.
+        device: &'a str,
+        /// The packets that are dropped, by their source.
+        why: &'a str,
+    },
+    /// The peer has no tunnel of this name.
+    TunnelMissingThere {
+        /// The tunnel's name.
+        tunnel: &'a str,
+        /// Its device here.
+        device: &'a str,
+    },
+    /// The device of a tunnel was removed.
+    TunnelDeviceLost {
+        /// The tunnel's name.
+        tunnel: &'a str,
+        /// Its device here.
+        device: &'a str,
+        /// The kernel's word.
+        why: &'a str,
+    },
     /// The configuration was read again.
     Reloaded,
     /// The gateway was told to stop.
@@ -212,7 +252,7 @@ mod tests {
     const WHY: &str = "because";
 
     /// One event of each kind, in the order above.
-    pub(crate) const EACH: [GatewayEvent<'static>; 26] = [
+    pub(crate) const EACH: [GatewayEvent<'static>; 30] = [
         GatewayEvent::PeerUp {
             resumed: true,
             wire: 2,
@@ -256,6 +296,7 @@ mod tests {
             why: WHY,
         },
         GatewayEvent::Rate {
+            path: Some(1),
             bits_per_second: 4_000_000,
             reason: "link",
             why: WHY,
@@ -264,6 +305,7 @@ mod tests {
             random_loss_ratio: Some(0.5),
         },
         GatewayEvent::LossCauses {
+            path: Some(1),
             sent_packets: 1_000,
             lost_packets: 20,
             mended_packets: 3,
@@ -296,6 +338,25 @@ mod tests {
         GatewayEvent::ExitRefused {
             destination: "192.0.2.1:80",
             reason: "not_allowed",
+        },
+        GatewayEvent::TunnelUp {
+            tunnel: "field",
+            device: "tunnel0",
+            why: WHY,
+        },
+        GatewayEvent::TunnelNetworksDiffer {
+            tunnel: "field",
+            device: "tunnel0",
+            why: WHY,
+        },
+        GatewayEvent::TunnelMissingThere {
+            tunnel: "field",
+            device: "tunnel0",
+        },
+        GatewayEvent::TunnelDeviceLost {
+            tunnel: "field",
+            device: "tunnel0",
+            why: WHY,
         },
         GatewayEvent::Reloaded,
         GatewayEvent::Stopping { flows: 3 },
@@ -330,8 +391,12 @@ mod tests {
                 GatewayEvent::FlowEnded { .. } => 21,
                 GatewayEvent::FlowNotOpened { .. } => 22,
                 GatewayEvent::ExitRefused { .. } => 23,
-                GatewayEvent::Reloaded => 24,
-                GatewayEvent::Stopping { .. } => 25,
+                GatewayEvent::TunnelUp { .. } => 24,
+                GatewayEvent::TunnelNetworksDiffer { .. } => 25,
+                GatewayEvent::TunnelMissingThere { .. } => 26,
+                GatewayEvent::TunnelDeviceLost { .. } => 27,
+                GatewayEvent::Reloaded => 28,
+                GatewayEvent::Stopping { .. } => 29,
             };
             assert_eq!(place, expected, "{event:?}");
         }

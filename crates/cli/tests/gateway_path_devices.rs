@@ -57,6 +57,9 @@ fn a_device_that_is_absent_comes_goes_and_comes_back_is_followed_and_nothing_is_
         until("the home's silence", || {
             stations.peer()["paths"][0]["state"] == "down"
         });
+        let home = &stations.peer()["paths"][0];
+        assert_eq!(home["outages"], 1, "{home}");
+        assert!(home["outage_seconds"].as_f64() > Some(0.0), "{home}");
     });
     let log = stations.end();
     let count = |event: &str| log.matches(&format!("\"event\":\"{event}\"")).count();

@@ -31,13 +31,16 @@ fn only<'a>(lines: &'a [Value], event: &str) -> &'a Value {
     line
 }
 
-/// Gateways that are not asked to carry anything, with each end's configuration changed; it waits until both are told.
+/// Gateways that are not asked to carry anything, with each end's configuration changed; it waits until both are told. Their traces
+/// say it as well.
 fn ends(change: impl Fn(u8, String) -> String, told: &str) -> [Vec<Value>; 2] {
     let rig = Rig::start(CALM);
     let place = tempfile::tempdir().expect("a directory");
     let start = |namespace: &Namespace, name: &str, host| {
-        let text =
-            change(host, text(&place, host, "")) + "[metrics]\nlisten = \"127.0.0.1:9490\"\n";
+        let trace = place.path().join(format!("{name}.jsonl"));
+        let text = change(host, text(&place, host, ""))
+            + "[metrics]\nlisten = \"127.0.0.1:9490\"\n[trace]\n"
+            + &format!("file = \"{}\"\n", trace.display());
         namespace.gateway(place.path(), name, &text)
     };
     let running = [start(&rig.ground, "ground", 1), start(&rig.air, "air", 2)];
@@ -48,7 +51,19 @@ fn ends(change: impl Fn(u8, String) -> String, told: &str) -> [Vec<Value>; 2] {
             status["tunnels"][0]["far_end"] == told
         });
     }
-    running.map(log)
+    let logs = running.map(log);
+    let event = match told {
+        "agrees" => "tunnel_up",
+        "differs" => "tunnel_networks_differ",
+        _ => "tunnel_missing_there",
+    };
+    for name in ["ground", "air"] {
+        let trace = fs::read_to_string(place.path().join(format!("{name}.jsonl")));
+        let trace = trace.expect("it was asked for");
+        let lines = trace.matches(&format!("\"event\":\"{event}\""));
+        assert_eq!(lines.count(), 1, "{trace}");
+    }
+    logs
 }
 
 #[test]

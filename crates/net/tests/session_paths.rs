@@ -58,7 +58,8 @@ const QUEUE: usize = 100;
 
 struct Lane {
     link: Link,
-    is_cut: bool,
+    /// The ways that carry nothing.
+    is_cut: [bool; 2],
     leaving: [VecDeque<Instant>; 2],
     /// Datagrams that entered, each way, and their octets.
     entered: [u64; 2],
@@ -74,7 +75,7 @@ fn outer(place: usize) -> PathId {
 fn lanes(links: &[Link]) -> Lanes {
     let lane = |link: &Link| Lane {
         link: *link,
-        is_cut: false,
+        is_cut: [false; 2],
         leaving: Default::default(),
         entered: [0; 2],
         octets: [0; 2],
@@ -95,7 +96,7 @@ fn medium(lanes: &Lanes, seed: u64) -> Medium {
         while leaving.front().is_some_and(|at| *at <= now) {
             leaving.pop_front();
         }
-        if lane.is_cut || leaving.len() > QUEUE {
+        if lane.is_cut[way as usize] || leaving.len() > QUEUE {
             return Vec::new();
         }
         let free = leaving.back().copied().unwrap_or(now);
@@ -242,9 +243,9 @@ fn a_path_that_dies_without_a_word_and_comes_back_ten_times_costs_no_octet_and_s
         pair.send(&sent);
         pair.run(Duration::from_secs(3));
         for _ in 0..10 {
-            lanes.borrow_mut()[dead].is_cut = true;
+            lanes.borrow_mut()[dead].is_cut = [true; 2];
             pair.run(millis(1_000));
-            lanes.borrow_mut()[dead].is_cut = false;
+            lanes.borrow_mut()[dead].is_cut = [false; 2];
             pair.run(millis(1_500));
         }
         let gap = longest_gap(&pair);
@@ -321,7 +322,7 @@ fn messages_not_in_time(dead: usize, messages: u32, seed: u64) -> (usize, f64) {
     let mut payload = octets(MESSAGE);
     for message in 0..messages {
         let second = pair.now.saturating_since(begin).as_secs() % 5;
-        lanes.borrow_mut()[dead].is_cut = second >= 3;
+        lanes.borrow_mut()[dead].is_cut = [second >= 3; 2];
         payload[..4].copy_from_slice(&message.to_be_bytes());
         pair.call(Way::Forward, |session, now| {
             let taken = session.inner_mut().write_message(now, id, &payload);
@@ -353,7 +354,7 @@ fn messages_not_in_time(dead: usize, messages: u32, seed: u64) -> (usize, f64) {
 }
 
 #[test]
-#[ignore = "21 of 20,000 beside which the further path dies are late; asked 20 at most"]
+#[ignore = "met on these seeds (19 and 19 of 20,000), and not on others (up to 23)"]
 fn messages_are_in_time_over_two_lossy_paths_of_which_one_is_down_two_seconds_in_five() {
     for dead in [0, 1] {
         let (mut missed, mut of) = (0, 0);
@@ -367,6 +368,51 @@ fn messages_are_in_time_over_two_lossy_paths_of_which_one_is_down_two_seconds_in
             of += 5_000;
         }
         assert!(missed * 1_000 <= of, "path {dead}: {missed} of {of}");
+    }
+}
+
+#[test]
+fn a_path_of_which_one_direction_dies_is_left_by_both_ends_and_used_again() {
+    let lanes = lanes(&[QUICK, SLOW]);
+    let slow = of(&[SLOW], 5_000_000);
+    for (way, direction) in [Way::Forward, Way::Back].into_iter().enumerate() {
+        let mut pair = pair(&lanes);
+        bulk(&mut pair, 1_000_000);
+        lanes.borrow_mut()[0].is_cut[way] = true;
+        pair.send(&octets(40_000_000));
+        pair.run(Duration::from_secs(2));
+        let before = lanes.borrow()[0].entered;
+        let got = pair.app(Way::Back).received.len();
+        pair.run(Duration::from_secs(6));
+        let after = lanes.borrow()[0].entered;
+        let octets = (pair.app(Way::Back).received.len() - got) as f64 / 6.0;
+        println!("{direction:?}: {octets:.0} octets a second of {slow:.0}, {before:?}, {after:?}");
+        for end in 0..2 {
+            // Probes go on, four a second from each end, and their answers; data would be thousands.
+            let left = after[end] - before[end];
+            assert!(left < 150, "{direction:?} is dead: end {end} sent {left}");
+        }
+        assert!(octets > 0.8 * slow, "{direction:?}: {octets} of {slow}");
+        let downs = |end| {
+            pair.count(end, |event| {
+                let is_down = |change: &PathChange| {
+                    matches!(change, PathChange::Down(_) | PathChange::Unproved(_))
+                };
+                matches!(event, SessionEvent::Path { change, .. } if is_down(change))
+            })
+        };
+        // A probe of the end that hears nothing may bring the other end back once.
+        let count = [downs(Way::Forward), downs(Way::Back)];
+        assert!(
+            count.iter().all(|downs| (1..=2).contains(downs)),
+            "{count:?}"
+        );
+        lanes.borrow_mut()[0].is_cut[way] = false;
+        pair.run(Duration::from_secs(2));
+        let before = lanes.borrow()[0].entered[0];
+        pair.run(Duration::from_secs(2));
+        let after = lanes.borrow()[0].entered[0];
+        assert!(after > before + 500, "{direction:?}: {before}, {after}");
     }
 }
 
@@ -412,10 +458,10 @@ fn a_costly_path_carries_data_only_while_the_other_is_down() {
             "way {way}: {probes:?}, {after:?}"
         );
     }
-    lanes.borrow_mut()[0].is_cut = true;
+    lanes.borrow_mut()[0].is_cut = [true; 2];
     let quick = bulk(&mut pair, 5_000_000);
     assert!(quick > 1.5 * slow, "{quick} beside {slow}");
-    lanes.borrow_mut()[0].is_cut = false;
+    lanes.borrow_mut()[0].is_cut = [false; 2];
     pair.run(Duration::from_secs(2));
     let before = lanes.borrow()[1].entered;
     bulk(&mut pair, 5_000_000);
@@ -432,17 +478,17 @@ fn a_costly_path_carries_data_only_while_the_other_is_down() {
 fn a_session_outlives_the_path_on_which_it_began() {
     let lanes = lanes(&[QUICK, SLOW]);
     let mut pair = pair(&lanes);
-    lanes.borrow_mut()[0].is_cut = true;
+    lanes.borrow_mut()[0].is_cut = [true; 2];
     // Longer than any keys last.
     pair.run(Duration::from_secs(1_500));
     let got = bulk(&mut pair, 5_000_000);
     assert!(got > 0.8 * of(&[SLOW], 5_000_000), "{got}");
-    lanes.borrow_mut()[1].is_cut = true;
+    lanes.borrow_mut()[1].is_cut = [true; 2];
     // An idle path is asked every ten seconds.
     pair.run(Duration::from_secs(30));
     let is_link_down = |event: &SessionEvent<()>| matches!(event, SessionEvent::LinkDown { .. });
     assert_eq!(pair.count(Way::Forward, is_link_down), 1);
-    lanes.borrow_mut()[0].is_cut = false;
+    lanes.borrow_mut()[0].is_cut = [false; 2];
     pair.run(Duration::from_secs(5));
     let got = bulk(&mut pair, 5_000_000);
     assert!(got > 0.8 * of(&[QUICK], 5_000_000), "{got}");
@@ -468,7 +514,7 @@ fn an_end_that_was_told_a_rate_answers_on_a_further_path_while_the_first_is_down
     let told = RateSource::Told(Bitrate::from_bits_per_second(QUICK.rate));
     let mut pair = pair_with((&lanes, 9), told);
     bulk(&mut pair, 1_000_000);
-    lanes.borrow_mut()[0].is_cut = true;
+    lanes.borrow_mut()[0].is_cut = [true; 2];
     let got = bulk(&mut pair, 5_000_000);
     assert!(got > 0.7 * of(&[SLOW], 5_000_000), "{got}");
 }
@@ -477,7 +523,7 @@ fn an_end_that_was_told_a_rate_answers_on_a_further_path_while_the_first_is_down
 fn a_peer_that_was_started_again_while_the_first_path_is_down_is_found_by_another() {
     let lanes = lanes(&[QUICK, SLOW]);
     let mut pair = pair(&lanes);
-    lanes.borrow_mut()[0].is_cut = true;
+    lanes.borrow_mut()[0].is_cut = [true; 2];
     pair.run(Duration::from_secs(15));
     let [_, mut far] = configs();
     far.boot_epoch += 1 << 20;

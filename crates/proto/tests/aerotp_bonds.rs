@@ -107,25 +107,31 @@ impl World {
     }
 
     fn with(links: &[Link], config: ConnectionConfig) -> Self {
-        Self::knowing(links, config, true)
+        Self::knowing(links, config, (true, false))
     }
 
     /// Whose ends know nothing of the round trip of the first path.
     fn unknown(links: &[Link]) -> Self {
-        Self::knowing(links, ConnectionConfig::default(), false)
+        Self::knowing(links, ConnectionConfig::default(), (false, false))
     }
 
-    fn knowing(links: &[Link], config: ConnectionConfig, knows_home: bool) -> Self {
+    fn knowing(
+        links: &[Link],
+        config: ConnectionConfig,
+        (knows_home, follows_length): (bool, bool),
+    ) -> Self {
         let side = |seed| {
             let settings = EndpointConfig {
                 rate: RateSource::Told(links[0].rate),
                 lower_overhead: HEADERS,
+                follows_length,
                 ..EndpointConfig::default()
             };
             let mut endpoint = AerotpEndpoint::new(settings, Rng::from_seed(seed));
             for (index, link) in links.iter().enumerate() {
                 let facts = PathFacts {
                     round_trip: link.delay * 2,
+                    home_round_trip: None,
                     rate: Some(link.rate),
                     cost: 0,
                 };
@@ -441,6 +447,7 @@ fn a_path_that_costs_more_carries_nothing_while_a_cheaper_one_is_up() {
     for side in 0..2 {
         let facts = PathFacts {
             round_trip: QUICK.delay * 2,
+            home_round_trip: None,
             rate: Some(QUICK.rate),
             cost: 1,
         };
@@ -458,6 +465,33 @@ fn a_path_that_costs_more_carries_nothing_while_a_cheaper_one_is_up() {
     let after = world.sent[1];
     world.bulk(Duration::from_secs(2));
     assert_eq!(world.sent[1], after);
+}
+
+#[test]
+fn the_losses_of_each_path_are_told_apart_by_themselves() {
+    let config = ConnectionConfig {
+        send_buffer_bytes: 4 << 20,
+        window_tpdus: 8_192,
+        ..ConnectionConfig::default()
+    };
+    for links in [
+        [link(10, 20, 0.0), link(5, 60, 0.1)],
+        [link(10, 20, 0.1), link(5, 60, 0.0)],
+    ] {
+        let mut world = World::knowing(&links, config, (true, true));
+        world.bulk(Duration::from_secs(20));
+        for (place, link) in links.iter().enumerate() {
+            let endpoint = world.sides[0].machine.app();
+            let ratio = endpoint
+                .path_losses(path(place))
+                .map_or(0.0, |losses| losses.lost / losses.sent);
+            let asked = link.loss;
+            assert!(
+                (ratio - asked).abs() < 0.01,
+                "path {place}: {ratio} of {asked}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -116,6 +116,13 @@ impl Running {
         self.watch.news(&self.ground.config, &news);
     }
 
+    fn tell_tunnels(&self, now: Instant) {
+        for (place, change) in self.tunnels.take_changes() {
+            self.watch
+                .tunnel(now, &self.ground.config, (place, &change));
+        }
+    }
+
     /// Tells who watches what the gateway does, behind the news of its flows.
     pub(super) fn tell(&mut self, now: Instant, event: &GatewayEvent<'_>) {
         self.tell_news();
@@ -368,6 +375,7 @@ impl Application<Link> for Running {
         self.turns(now, link);
         let is_over = self.end(now, link);
         self.tell_news();
+        self.tell_tunnels(now);
         self.exits.forget(&self.traffic.flows.take_unreached());
         if is_over {
             self.watch.end(now, &self.ground.config, link);

@@ -15,9 +15,11 @@ use fulmar_proto::units::Duration;
 pub enum PathChange {
     /// Nothing was heard there for so long: the others carry what was for it.
     Down(Duration),
+    /// Nothing proved for so long that what is sent there arrives, though the peer is heard: the others carry what was for it.
+    Unproved(Duration),
     /// A probe was answered there for the first time.
     Found,
-    /// Something came back after so long.
+    /// Something came back after so long, or what is sent there arrives again.
     Up(Duration),
 }
 

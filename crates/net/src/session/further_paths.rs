@@ -35,10 +35,6 @@ fn has(capabilities: &[Capability]) -> bool {
 /// The further paths that a peer may have.
 pub const FURTHER_PATHS_MAX: usize = PathSlot::COUNT - 1;
 
-/// The shortest silence after which one of several paths is held for down: the others carry on, so that a mistake costs
-/// little.
-pub(super) const DOWN_AFTER_MIN: Duration = Duration::from_millis(150);
-
 /// The terms on which the user has a further path to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathTerms {
@@ -70,15 +66,13 @@ pub(super) struct FurtherPath {
 
 impl FurtherPath {
     fn new(now: Instant, path: PathId, place: PathSlot, config: LivenessConfig) -> Self {
-        let config = LivenessConfig {
-            down_after_min: config.down_after_min.min(DOWN_AFTER_MIN),
-            ..config
-        };
+        let mut liveness = Liveness::new(config, now);
+        liveness.set_one_of_several(true);
         Self {
             path,
             is_named: false,
             terms: PathTerms::default(),
-            liveness: Liveness::new(config, now),
+            liveness,
             acks: PathAcks::of_place(place),
             asked: None,
             is_bonded: false,
@@ -340,6 +334,12 @@ impl FurtherPaths {
             .flatten()
             .filter(|one| one.is_up())
             .count()
+    }
+
+    /// The longest round trip of those that data leave on, or did.
+    pub(super) fn longest_rtt(&self) -> Option<Duration> {
+        let bonded = self.places.iter().flatten().filter(|one| one.is_bonded);
+        bonded.filter_map(|one| one.liveness.rtt()).max()
     }
 
     /// The path on which data may leave that answers first, of those that cost least.

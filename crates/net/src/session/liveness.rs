@@ -6,16 +6,35 @@
 //! - After a silence longer than a heartbeat's interval while something was sent, probes leave.
 //! - After a silence longer than three round trips, and than twelve times the usual silence (on a link that
 //!   loses at random, one in 160,000 such silences is an accident), the link is held for down. Then only
-//!   probes go out. Where other paths to the peer carry on, one and a half round trips are enough: a mistake costs little.
+//!   probes go out. Where other paths to the peer carry on, one and three quarters are enough, and 150 ms: a mistake costs little.
 //! - Anything genuine that arrives ends the outage.
+//! - What is heard proves nothing about what is sent: one direction may die alone. A path ack, a heartbeat and the answer to a
+//!   probe are *proofs*: something that left here has just arrived. While other paths carry on, a link without a proof for long,
+//!   of what wants an answer, is held for down, and is up again with the next proof.
 
 use super::config::LivenessConfig;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{Duration, Instant};
 
 const ROUND_TRIPS: u32 = 3;
+/// Quarters of round trips before the first probe of a silent link, and before it is down where other paths to the peer carry on.
+const PROBE_QUARTERS: u32 = 6;
+const BACKED_DOWN_QUARTERS: u32 = 7;
+/// The shortest silence after which one of several paths is held for down: the others carry on, so that a mistake costs little.
+const BACKED_DOWN_AFTER_MIN: Duration = Duration::from_millis(150);
 /// The multiple of the usual silence that means an outage: e^-12 is 6e-6.
 const USUAL_SILENCES: u32 = 12;
+/// The multiple of the usual time without a proof after which a probe asks for one, and the bounds of that time. One probe is enough
+/// where there are no path acks.
+const USUAL_UNPROVED: u32 = 3;
+const UNPROVED_MIN: Duration = Duration::from_millis(150);
+const UNPROVED_MAX: Duration = Duration::from_secs(1);
+/// The quarters of the longest round trip of all paths that are waited for in any case: a path that carries nothing either way is
+/// found silent first, by both ends, and proofs that would have come by it come by another then.
+const UNPROVED_QUARTERS: u32 = 6;
+/// The probes without an answer before a link without proofs is held for down: where a fifth is lost each way, one in four hundred
+/// such rows is an accident.
+const UNPROVED_PROBES: u32 = 6;
 /// Heartbeats and probes in the shortest span before a link is held for down.
 const BEATS: u32 = 4;
 /// Weight of a new sample of the usual silence; that of RFC 6298 for round trips.
@@ -28,6 +47,8 @@ pub(super) enum Due {
     Probe,
     /// The link is now held for down, after so long a silence.
     Down(Duration),
+    /// The link is now held for down: for so long nothing proved that what leaves here arrives.
+    Unproved(Duration),
 }
 
 /// Whether what was sent or heard wants an answer.
@@ -37,7 +58,26 @@ pub(super) enum Wants {
     Nothing,
 }
 
+/// The outages of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outages {
+    pub(super) count: u64,
+    /// Their time, each from the first datagram that nothing answered.
+    pub(super) time: Duration,
+}
+
+impl Outages {
+    const NONE: Self = Self {
+        count: 0,
+        time: Duration::ZERO,
+    };
+}
+
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each one bit of the state"
+)]
 pub(super) struct Liveness {
     config: LivenessConfig,
     rtt: Option<Duration>,
@@ -50,8 +90,22 @@ pub(super) struct Liveness {
     owing_since: Option<Instant>,
     last_probe: Option<Instant>,
     down_since: Option<Instant>,
+    /// Whether this is one of several paths to the peer, so that the other end is impatient.
+    is_one_of_several: bool,
     /// Whether other paths to the peer carry on.
     is_backed: bool,
+    /// The longest round trip of the peer's paths: a proof may have to wait until the peer finds one of them silent.
+    longest_rtt: Duration,
+    /// The first datagram that wants an answer since the last proof.
+    unproved_since: Option<Instant>,
+    usual_unproved: Duration,
+    /// Whether it is down for want of proofs.
+    wants_proof: bool,
+    /// Whether there was a proof since it was last up again.
+    is_proved: bool,
+    /// The first datagram that nothing answered, of the last outage.
+    out_since: Instant,
+    outages: Outages,
     /// Whether the silence since the last word was noted as longer than usual.
     is_doubted: bool,
 }
@@ -68,19 +122,32 @@ impl Liveness {
             owing_since: None,
             last_probe: None,
             down_since: None,
+            is_one_of_several: false,
             is_backed: false,
+            longest_rtt: Duration::ZERO,
+            unproved_since: None,
+            usual_unproved: Duration::ZERO,
+            wants_proof: false,
+            is_proved: true,
+            out_since: now,
+            outages: Outages::NONE,
             is_doubted: false,
         }
     }
 
-    /// Sets the shortest silence that is an outage.
-    pub(super) const fn set_down_after_min(&mut self, silence: Duration) {
-        self.config.down_after_min = silence;
+    /// Notes whether this is one of several paths to the peer.
+    pub(super) const fn set_one_of_several(&mut self, is_one_of_several: bool) {
+        self.is_one_of_several = is_one_of_several;
     }
 
-    /// Notes whether other paths to the peer carry on.
-    pub(super) const fn set_backed(&mut self, is_backed: bool) {
+    /// Notes whether other paths to the peer carry on, and the longest round trip of all.
+    pub(super) const fn set_backed(&mut self, is_backed: bool, longest_rtt: Duration) {
+        if !self.is_backed {
+            // Proofs come by the others.
+            self.unproved_since = None;
+        }
         self.is_backed = is_backed;
+        self.longest_rtt = longest_rtt;
     }
 
     /// Probes at once, if the link is down.
@@ -90,19 +157,37 @@ impl Liveness {
         }
     }
 
-    /// The time for which it is down, from the first datagram that nothing answered.
-    pub(super) fn down_for(&self, now: Instant) -> Option<Duration> {
-        let noticed = self.down_since?;
-        let since = self.waiting_since.unwrap_or(noticed);
-        Some(now.saturating_since(since))
-    }
-
     /// Whether an answer is missing for so long that a probe leaves, which is told once.
     pub(super) fn begin_doubt(&mut self, now: Instant) -> bool {
         let asked = self.waiting_since.map(|since| since + self.probe_after());
         let begins = !self.is_doubted && !self.is_down() && asked.is_some_and(|at| at <= now);
         self.is_doubted |= begins;
         begins
+    }
+
+    const fn fall(&mut self, now: Instant, since: Option<Instant>) {
+        self.down_since = Some(now);
+        self.out_since = match since {
+            Some(since) => since,
+            None => now,
+        };
+        self.unproved_since = None;
+        self.owing_since = None;
+        self.outages.count += 1;
+    }
+
+    /// The outages so far, with that which lasts.
+    pub(super) fn outages(&self, now: Instant) -> Outages {
+        let now_down = self.down_for(now).unwrap_or_default();
+        Outages {
+            time: self.outages.time + now_down,
+            ..self.outages
+        }
+    }
+
+    /// The time for which it is down, from the first datagram that nothing answered.
+    pub(super) fn down_for(&self, now: Instant) -> Option<Duration> {
+        self.is_down().then(|| now.saturating_since(self.out_since))
     }
 
     /// Whether something was heard again after [`Liveness::begin_doubt`].
@@ -137,13 +222,18 @@ impl Liveness {
         self.owing_since = None;
         if wants == Wants::Answer {
             self.waiting_since.get_or_insert(now);
+            self.unproved_since.get_or_insert(now);
         }
     }
 
     /// Notes that something genuine arrived. Returns the length of the outage that this ends, if there was one.
     pub(super) fn on_heard(&mut self, now: Instant, wants: Wants) -> Option<Duration> {
         self.last_heard = Some(now);
-        let outage = self.down_since.take();
+        let outage = if self.wants_proof {
+            None
+        } else {
+            self.end_outage(now)
+        };
         let silence = self.waiting_since.take();
         let silence = silence.map(|since| now.saturating_since(since));
         // A short outage may have been none, on a link that is slow to answer.
@@ -153,8 +243,41 @@ impl Liveness {
         if wants == Wants::Answer {
             self.owing_since.get_or_insert(now);
         }
-        // It began with the first datagram that nothing answered, not when it was noticed.
-        outage.map(|since| silence.unwrap_or_else(|| now.saturating_since(since)))
+        outage
+    }
+
+    fn end_outage(&mut self, now: Instant) -> Option<Duration> {
+        let outage = self.down_for(now)?;
+        self.down_since = None;
+        // Probes of the outage prove nothing.
+        self.unproved_since = None;
+        self.outages.time += outage;
+        self.is_proved = false;
+        Some(outage)
+    }
+
+    /// Notes that something that left here has arrived. Returns the length of the outage that this ends, if there was one for want
+    /// of that.
+    pub(super) fn on_proved(&mut self, now: Instant) -> Option<Duration> {
+        let unproved = self.unproved_since.take();
+        let unproved = unproved.map(|since| now.saturating_since(since));
+        if let Some(unproved) = unproved.filter(|unproved| *unproved <= self.config.down_after_max)
+        {
+            self.usual_unproved = (self.usual_unproved * (GAIN - 1) + unproved) / GAIN;
+        }
+        let wanted = core::mem::replace(&mut self.wants_proof, false);
+        let outage = if wanted { self.end_outage(now) } else { None };
+        self.is_proved = true;
+        outage
+    }
+
+    /// The times without a proof after which one is asked for, and after which it is held for down, if it ever is.
+    fn unproved_after(&self) -> Option<(Duration, Duration)> {
+        self.rtt.filter(|_| self.is_backed)?;
+        let usual = (self.usual_unproved * USUAL_UNPROVED).clamp(UNPROVED_MIN, UNPROVED_MAX);
+        let asked = usual.max(self.longest_rtt * UNPROVED_QUARTERS / 4);
+        let answered = self.probe_after() * 2 + self.beat() * UNPROVED_PROBES;
+        Some((asked, asked + answered))
     }
 
     /// The shortest silence that is an outage.
@@ -162,24 +285,35 @@ impl Liveness {
         let Some(rtt) = self.rtt else {
             return self.config.down_after_max;
         };
-        let trips = if self.is_backed {
-            self.probe_after()
+        let least = self.config.down_after_min;
+        let (trips, least) = if self.is_backed {
+            (
+                rtt * BACKED_DOWN_QUARTERS / 4,
+                least.min(BACKED_DOWN_AFTER_MIN),
+            )
         } else {
-            rtt * ROUND_TRIPS
+            (rtt * ROUND_TRIPS, least)
         };
         (self.usual_silence * USUAL_SILENCES)
-            .max(self.config.down_after_min)
+            .max(least)
             .min(self.config.down_after_max)
             .max(trips)
     }
 
     fn beat(&self) -> Duration {
-        self.config.down_after_min / BEATS
+        let least = self.config.down_after_min;
+        let least = if self.is_one_of_several {
+            least.min(BACKED_DOWN_AFTER_MIN)
+        } else {
+            least
+        };
+        least / BEATS
     }
 
     /// The time after which a probe leaves, counted from the beginning of a silence and from the last probe.
     fn probe_after(&self) -> Duration {
-        self.beat().max(self.rtt.unwrap_or_default() * 3 / 2)
+        let trips = self.rtt.unwrap_or_default() * PROBE_QUARTERS / 4;
+        self.beat().max(trips)
     }
 
     fn silence(&self, now: Instant) -> Duration {
@@ -187,7 +321,7 @@ impl Liveness {
         now.saturating_since(since)
     }
 
-    fn deadlines(&self) -> [Option<Deadline>; 4] {
+    fn deadlines(&self) -> [Option<Deadline>; 6] {
         let deadline = |at, why| Some(Deadline { at, why });
         let after_probe = |span| self.last_probe.map_or(Instant::START, |at| at + span);
         if let Some(since) = self.down_since {
@@ -195,6 +329,8 @@ impl Liveness {
             let at = since.max(after_probe(interval));
             return [
                 deadline(at, "probe of a link that is down"),
+                None,
+                None,
                 None,
                 None,
                 None,
@@ -213,8 +349,21 @@ impl Liveness {
                 )
             }
         };
+        let unproved = self.unproved_since.zip(self.unproved_after());
+        let asked = unproved.and_then(|(since, (asked, _))| {
+            // One is answered as a rule.
+            let first = since + asked;
+            let at = if self.last_probe.is_none_or(|last| last < first) {
+                first
+            } else {
+                (first + self.probe_after()).max(after_probe(self.beat()))
+            };
+            deadline(at, "probe of a link without proofs")
+        });
+        let unproved = unproved.and_then(|(since, (_, down))| deadline(since + down, "no proof"));
         let idle = self.last_sent + self.config.keep_alive;
-        [owing, doubt, down, deadline(idle, "keep-alive")]
+        let idle = deadline(idle, "keep-alive");
+        [owing, doubt, down, asked, unproved, idle]
     }
 
     /// The time at which [`Liveness::due`] has something next.
@@ -224,21 +373,31 @@ impl Liveness {
 
     /// One thing that is due at `now`; call until `None`, and report what was sent.
     pub(super) fn due(&mut self, now: Instant) -> Option<Due> {
-        let [first, doubt, down, idle] = self.deadlines();
+        let [first, doubt, down, asked, unproved, idle] = self.deadlines();
         let is_due = |deadline: Option<Deadline>| deadline.is_some_and(|d| d.at <= now);
         if self.is_down() {
             return is_due(first).then(|| self.probe(now));
         }
         if is_due(down) {
-            self.down_since = Some(now);
-            self.owing_since = None;
-            return Some(Due::Down(self.silence(now)));
+            let silent_for = self.silence(now);
+            self.fall(now, self.waiting_since);
+            // An end that hears nothing sends probes alone, which end an outage here and prove nothing.
+            self.wants_proof = self.is_backed && !self.is_proved;
+            return Some(Due::Down(silent_for));
+        }
+        if is_due(unproved) {
+            let since = self.unproved_since;
+            self.fall(now, since);
+            self.wants_proof = true;
+            let span = since.map(|since| now.saturating_since(since));
+            return Some(Due::Unproved(span.unwrap_or_default()));
         }
         if is_due(first) {
             self.owing_since = None;
             return Some(Due::Heartbeat);
         }
-        (is_due(doubt) || is_due(idle)).then(|| self.probe(now))
+        let asks = is_due(doubt) || is_due(asked) || is_due(idle);
+        asks.then(|| self.probe(now))
     }
 
     fn probe(&mut self, now: Instant) -> Due {
@@ -249,98 +408,4 @@ impl Liveness {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(millis: u64) -> Instant {
-        Instant::START + Duration::from_millis(millis)
-    }
-
-    fn liveness() -> Liveness {
-        Liveness::new(LivenessConfig::default(), at(0))
-    }
-
-    /// The things that become due up to `until`, each with its time.
-    fn run(liveness: &mut Liveness, until: u64) -> Vec<(u64, Due)> {
-        let mut log = Vec::new();
-        while let Some(deadline) = liveness.next_deadline().filter(|d| d.at <= at(until)) {
-            let due = liveness.due(deadline.at).expect("named a deadline");
-            log.push((deadline.at.as_nanos() / 1_000_000, due));
-        }
-        log
-    }
-
-    #[test]
-    fn silence_is_asked_about_and_then_is_an_outage_with_probes() {
-        let mut liveness = liveness();
-        liveness.on_rtt_sample(Duration::from_millis(10));
-        liveness.on_sent(at(1_000), Wants::Answer);
-        let silent = Duration::from_millis(300);
-        assert_eq!(
-            run(&mut liveness, 1_800),
-            [
-                (1_075, Due::Probe),
-                (1_150, Due::Probe),
-                (1_225, Due::Probe),
-                (1_300, Due::Down(silent)),
-                (1_475, Due::Probe),
-                (1_725, Due::Probe),
-            ]
-        );
-        let down_for = liveness.down_for(at(1_800));
-        let outage = liveness.on_heard(at(1_800), Wants::Nothing);
-        assert_eq!(down_for, outage);
-        let since_asked = Duration::from_millis(800);
-        assert_eq!(outage, Some(since_asked), "not since it was noticed");
-        assert!(!liveness.is_down());
-        assert_eq!(run(&mut liveness, 11_700), []);
-    }
-
-    #[test]
-    fn what_wants_an_answer_gets_one_soon_unless_something_else_leaves_first() {
-        let mut liveness = liveness();
-        liveness.on_heard(at(1_000), Wants::Answer);
-        assert_eq!(run(&mut liveness, 2_000), [(1_075, Due::Heartbeat)]);
-        liveness.on_heard(at(2_000), Wants::Answer);
-        liveness.on_sent(at(2_010), Wants::Nothing);
-        assert_eq!(run(&mut liveness, 3_000), []);
-    }
-
-    #[test]
-    fn an_idle_link_is_kept_alive_without_being_suspected() {
-        let mut liveness = liveness();
-        assert_eq!(run(&mut liveness, 9_999), []);
-        assert_eq!(run(&mut liveness, 10_000), [(10_000, Due::Probe)]);
-    }
-
-    #[test]
-    fn a_link_that_answers_rarely_is_given_more_time_within_a_bound() {
-        let mut liveness = liveness();
-        assert_eq!(
-            liveness.down_after(),
-            Duration::from_secs(3),
-            "nothing is known yet"
-        );
-        liveness.on_rtt_sample(Duration::from_millis(10));
-        for n in 0..100 {
-            liveness.on_sent(at(n * 200), Wants::Answer);
-            liveness.on_heard(at(n * 200 + 100), Wants::Nothing);
-        }
-        let twelve_times = Duration::from_millis(1_200);
-        let short = twelve_times.saturating_sub(liveness.down_after());
-        assert!(
-            short < Duration::from_millis(1),
-            "{:?}",
-            liveness.down_after()
-        );
-        for n in 0..100 {
-            liveness.on_sent(at(30_000 + n * 2_000), Wants::Answer);
-            liveness.on_heard(at(30_000 + n * 2_000 + 1_000), Wants::Nothing);
-        }
-        assert_eq!(liveness.down_after(), Duration::from_secs(3));
-        for _ in 0..30 {
-            liveness.on_rtt_sample(Duration::from_secs(2));
-        }
-        assert!(liveness.down_after() > Duration::from_millis(5_999));
-    }
-}
+mod tests;

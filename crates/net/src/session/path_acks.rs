@@ -111,6 +111,8 @@ pub(super) struct PathAcks {
     next_number: u64,
     /// The numbers of what left under the keys of the datagram that is being taken.
     numbered: Option<Numbered>,
+    /// The newest of what left here that the peer told of.
+    told_of: Option<u64>,
 }
 
 impl PathAcks {
@@ -258,6 +260,15 @@ impl PathAcks {
     /// The number of the datagram that left with a counter, under the keys of the datagram that is being taken.
     pub(super) fn number_of(&self, counter: u64) -> Option<u64> {
         self.numbered?.number(counter)
+    }
+
+    /// Notes that the peer told of the datagram of this number. Returns whether it is newer than all before.
+    pub(super) fn note_told(&mut self, number: u64) -> bool {
+        let is_newer = self.told_of.is_none_or(|before| before < number);
+        if is_newer {
+            self.told_of = Some(number);
+        }
+        is_newer
     }
 
     /// The meaning of the peer's path ack, which is in the datagram that is being taken.
@@ -455,6 +466,13 @@ mod tests {
         let mut other = [path_acks()];
         "2".clone_into(&mut other[0].value);
         assert_eq!(ways(&asks, true, &other), NONE);
+    }
+
+    #[test]
+    fn only_a_newer_datagram_than_all_before_is_news() {
+        let mut acks = agreed();
+        let is_news = [7, 7, 5, 8].map(|number| acks.note_told(number));
+        assert_eq!(is_news, [true, false, false, true]);
     }
 
     #[test]

@@ -68,6 +68,10 @@ pub struct PathStatus {
     pub use_now: PathUse,
     /// The round trip on it, smoothed.
     pub rtt: Option<Duration>,
+    /// The times that it was down.
+    pub outages: u64,
+    /// The time for which it was down, in all.
+    pub outage_time: Duration,
 }
 
 /// Whether a path carries data.

@@ -5,6 +5,7 @@
 //! datagram is the driver's to show, which knows the address it goes to ([`SessionTap::sent`]).
 
 use super::counters::DropReason;
+use super::path_slot::PathSlot;
 use crate::capture::{Recorder, Seen};
 use fulmar_capture::{Comment, Dissector, InterfaceId, PacketDirection, PacketEnds};
 use fulmar_proto::units::Instant;
@@ -20,8 +21,8 @@ pub struct SessionTap {
     local: SocketAddr,
     /// The comment on each peer's content.
     peers: Vec<Comment>,
-    /// Contents of the datagram that is being taken in, each with its peer.
-    opened: Vec<(usize, Vec<u8>)>,
+    /// Contents of the datagram that is being taken in, each with its peer and the place of its path.
+    opened: Vec<(usize, PathSlot, Vec<u8>)>,
 }
 
 impl SessionTap {
@@ -78,19 +79,19 @@ impl SessionTap {
             Err(reason) => Comment::NONE.refused(reason.name()),
         };
         self.outer(now, PacketDirection::Inbound, ends, octets, &comment);
-        for (peer, content) in core::mem::take(&mut self.opened) {
-            self.content(now, PacketDirection::Inbound, peer, &content);
+        for (peer, place, content) in core::mem::take(&mut self.opened) {
+            self.content(now, PacketDirection::Inbound, (peer, place), &content);
         }
     }
 
     /// Notes the content of the datagram that is being taken in, which was opened.
-    pub(super) fn opened(&mut self, peer: usize, content: &[u8]) {
-        self.opened.push((peer, content.to_vec()));
+    pub(super) fn opened(&mut self, (peer, place): (usize, PathSlot), content: &[u8]) {
+        self.opened.push((peer, place, content.to_vec()));
     }
 
     /// Captures content for a peer that was sealed.
-    pub(super) fn sealed(&self, now: Instant, peer: usize, content: &[u8]) {
-        self.content(now, PacketDirection::Outbound, peer, content);
+    pub(super) fn sealed(&self, now: Instant, way: (usize, PathSlot), content: &[u8]) {
+        self.content(now, PacketDirection::Outbound, way, content);
     }
 
     fn outer(
@@ -112,7 +113,17 @@ impl SessionTap {
         });
     }
 
-    fn content(&self, at: Instant, direction: PacketDirection, peer: usize, octets: &[u8]) {
+    fn content(
+        &self,
+        at: Instant,
+        direction: PacketDirection,
+        (peer, place): (usize, PathSlot),
+        octets: &[u8],
+    ) {
+        let none = Comment::NONE;
+        let of_peer = self.peers.get(peer).unwrap_or(&none);
+        let of_path = (place != PathSlot::FIRST).then(|| of_peer.clone().path(place.bits()));
+        let comment = of_path.as_ref().unwrap_or(of_peer);
         self.recorder.packet(&Seen {
             interface: self.inner,
             at,
@@ -120,7 +131,7 @@ impl SessionTap {
             dissector: Dissector::Inner,
             ends: None,
             octets,
-            comment: self.peers.get(peer).unwrap_or(&Comment::NONE),
+            comment,
         });
     }
 }

@@ -29,6 +29,8 @@ pub struct PathSizes {
 pub struct PathFacts {
     /// Its round trip.
     pub round_trip: Duration,
+    /// The round trip of the peer's first path, if it is known.
+    pub home_round_trip: Option<Duration>,
     /// The rate that it carries, if somebody told it; otherwise it is found.
     pub rate: Option<Bitrate>,
     /// Its cost: while another one to the peer that costs less is up, nothing leaves on it. The first costs nothing.

@@ -43,8 +43,18 @@ const OPEN_EVERY: Duration = Duration::from_secs(1);
 const ROUND_TRIPS: u32 = 3;
 /// The least interval: that of RFC 8289, section 4.2, twice, since what repair adds to round trips varies by as much.
 const INTERVAL_MIN: Duration = Duration::from_millis(200);
-/// The greatest one: what an outage added to round trips is no reason for a long queue.
+/// The greatest one on links of a short round trip, and the multiple of the link's round trip that repair makes of one inside, at
+/// most: what an outage added to round trips is no reason for a long queue.
 const INTERVAL_MAX: Duration = Duration::from_secs(1);
+const REPAIRED_ROUND_TRIPS: u32 = 2;
+
+/// The interval where packets are there, in order, after `there`, and the shortest round trip of the link is `least`.
+fn interval_of(there: Duration, least: Duration) -> Duration {
+    // Packets wait for each other on the way back as they do on the way there.
+    let inside = (there * 2).saturating_sub(least);
+    let most = INTERVAL_MAX.max(least * REPAIRED_ROUND_TRIPS * ROUND_TRIPS);
+    (inside * ROUND_TRIPS).clamp(INTERVAL_MIN, most)
+}
 
 /// The time that answers to a tunnel's packets wait for more. Packets inside come in both directions, TCP's with an answer of
 /// their own for every second one, and each answer to these takes from the rate of what they answer (ADR 0036).
@@ -387,9 +397,10 @@ impl Association {
         let id = self.connection();
         let there = id.and_then(|id| shared.endpoint.in_order_after(id));
         let least = id.and_then(|id| shared.endpoint.rtt_min(id));
-        // Packets wait for each other on the way back as they do on the way there.
-        let inside = (there.unwrap_or_default() * 2).saturating_sub(least.unwrap_or_default());
-        Some((inside * ROUND_TRIPS).clamp(INTERVAL_MIN, INTERVAL_MAX))
+        Some(interval_of(
+            there.unwrap_or_default(),
+            least.unwrap_or_default(),
+        ))
     }
 
     fn note_activity(&mut self, now: Instant) {
@@ -445,5 +456,20 @@ impl Association {
                 None => self.timers.stop(AssociationTimer::Parts),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_tunnel_s_queue_follows_a_long_link_and_no_outage() {
+        let millis = Duration::from_millis;
+        assert_eq!(interval_of(Duration::ZERO, Duration::ZERO), INTERVAL_MIN);
+        assert_eq!(interval_of(millis(125), millis(40)), millis(630));
+        assert_eq!(interval_of(millis(700), millis(600)), millis(2_400));
+        assert_eq!(interval_of(millis(9_000), millis(40)), INTERVAL_MAX);
+        assert_eq!(interval_of(millis(9_000), millis(600)), millis(3_600));
     }
 }

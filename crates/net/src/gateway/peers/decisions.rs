@@ -178,6 +178,14 @@ fn of_path(place: u8, change: PathChange) -> (&'static str, String) {
             let why = format!("path {place} was silent for {silent:.3} s: the others carry on");
             ("path_down", why)
         }
+        PathChange::Unproved(span) => {
+            let span = span.as_secs_f64();
+            let why = format!(
+                "nothing sent on path {place} was answered for {span:.3} s, though the peer is heard there: the others \
+                 carry on"
+            );
+            ("path_down", why)
+        }
         PathChange::Found => {
             let why = format!("a probe was answered on path {place}: it carries data from now on");
             ("path_up", why)

@@ -207,6 +207,10 @@ fn say_path(peer: &str, path: u8, change: PathChange) {
             let silent_seconds = silent.as_secs_f64();
             tracing::warn!(event = "path_down", peer, path, silent_seconds);
         }
+        PathChange::Unproved(span) => {
+            let (unanswered_seconds, why) = (span.as_secs_f64(), "the peer hears nothing there");
+            tracing::warn!(event = "path_down", peer, path, unanswered_seconds, why);
+        }
         PathChange::Found => tracing::info!(event = "path_up", peer, path),
         PathChange::Up(outage) => {
             let outage_seconds = outage.as_secs_f64();

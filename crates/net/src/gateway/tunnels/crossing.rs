@@ -1,6 +1,6 @@
 //! The way of packets between devices and flows.
 
-use super::device::{Device, TunnelReport, WayOut};
+use super::device::{Device, TunnelChange, TunnelReport, WayOut};
 use super::diversion::{Diversion, DivertedPorts};
 use super::greeting::Listed;
 use super::route_loops;
@@ -151,6 +151,12 @@ impl Tunnels {
         })
     }
 
+    /// The last change of each tunnel since this was asked, by its place.
+    pub(in crate::gateway) fn take_changes(&self) -> impl Iterator<Item = (usize, TunnelChange)> {
+        let all = self.all.iter().enumerate();
+        all.filter_map(|(place, tunnel)| Some((place, tunnel.device.take_change()?)))
+    }
+
     /// Takes the packets that wait in the device of the tunnel in this place.
     pub(in crate::gateway) fn ready(
         &mut self,
@@ -169,8 +175,7 @@ impl Tunnels {
                 Err(error) => {
                     // Somebody has removed the device: it would be ready for ever.
                     drop(floor.sockets.poller.pause(&*tunnel.device));
-                    let device = floor.config.tunnels.get(place).map(|it| it.device.as_str());
-                    tracing::error!(event = "tunnel_device_lost", device, %error, cure = "restart the gateway");
+                    tunnel.device.is_lost(&error);
                     break;
                 }
             }

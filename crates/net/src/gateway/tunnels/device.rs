@@ -9,7 +9,7 @@ use crate::tun::{InterfaceAddress, TunPort};
 use fulmar_proto::splice::Destination;
 use fulmar_proto::tunnel::InnerPacket;
 use serde::Serialize;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -66,6 +66,19 @@ enum FarEnd {
     Missing,
 }
 
+/// News of a tunnel, under the name of the log's line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum TunnelChange {
+    /// Both ends take each other's packets; their addresses in words.
+    Up(String),
+    /// Packets of one end are dropped at the other, whose in words.
+    NetworksDiffer(String),
+    /// The peer has no tunnel of this name.
+    MissingThere,
+    /// The device was removed; the kernel's word.
+    DeviceLost(String),
+}
+
 impl FarEnd {
     const fn name(self) -> &'static str {
         match self {
@@ -88,6 +101,8 @@ pub(super) struct Device {
     speakers: Speakers,
     counters: Cell<TunnelCounters>,
     far_end: Cell<FarEnd>,
+    /// The last change that nobody has taken.
+    change: RefCell<Option<TunnelChange>>,
 }
 
 impl Device {
@@ -116,6 +131,7 @@ impl Device {
             ours,
             counters: Cell::default(),
             far_end: Cell::default(),
+            change: RefCell::default(),
         }))
     }
 
@@ -127,6 +143,7 @@ impl Device {
     /// The peer has no tunnel of this name.
     pub(super) fn is_missing_there(&self) {
         if self.far_end.replace(FarEnd::Missing) != FarEnd::Missing {
+            self.change.replace(Some(TunnelChange::MissingThere));
             let (tunnel, peer) = (&self.name, &self.peer);
             tracing::warn!(
                 event = "tunnel_missing_there",
@@ -149,9 +166,14 @@ impl Device {
         if dropped_here.is_empty() && dropped_there.is_empty() {
             self.far_end.set(FarEnd::Agrees);
             let here = Listed(&self.ours.addresses);
+            let why = format!("{here} here and {there} there take each other's packets");
+            self.change.replace(Some(TunnelChange::Up(why)));
             tracing::info!(event = "tunnel_up", tunnel, peer, device, %here, %there);
         } else {
             self.far_end.set(FarEnd::Differs);
+            let [here, far] = [&dropped_here, &dropped_there].map(|all| Listed(all));
+            let why = format!("packets from [{here}] are dropped here, those from [{far}] there");
+            self.change.replace(Some(TunnelChange::NetworksDiffer(why)));
             tracing::warn!(
                 event = "tunnel_networks_differ",
                 tunnel, peer, device,
@@ -180,6 +202,19 @@ impl Device {
                 ("kernel", counters.dropped_kernel),
             ]),
         }
+    }
+
+    /// Notes that the kernel has no such device any more.
+    pub(super) fn is_lost(&self, error: &io::Error) {
+        let (device, cure) = (&self.interface, "restart the gateway");
+        tracing::error!(event = "tunnel_device_lost", device, %error, cure);
+        let change = TunnelChange::DeviceLost(error.to_string());
+        self.change.replace(Some(change));
+    }
+
+    /// The last change since this was asked.
+    pub(super) fn take_change(&self) -> Option<TunnelChange> {
+        self.change.take()
     }
 
     pub(super) fn count(&self, count: impl FnOnce(&mut TunnelCounters)) {

@@ -10,5 +10,6 @@ mod greeting;
 mod route_loops;
 
 pub(super) use crossing::{PacketFlow, Tunnels};
+pub(super) use device::TunnelChange;
 pub use device::TunnelReport;
 pub(super) use route_loops::leads_back;

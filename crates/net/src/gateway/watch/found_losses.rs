@@ -6,6 +6,7 @@ use crate::gateway::Link;
 use crate::gateway::peers::index_of;
 use crate::session::DamageCounts;
 use fulmar_proto::damage::LossByCause;
+use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::SettledCounts;
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -32,10 +33,10 @@ impl Found {
     }
 }
 
-/// The causes found for each peer, by its place.
+/// The causes found for each path to a peer, by the path inside; that of a peer with a single one is its home.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct FoundLosses {
-    found: BTreeMap<usize, Found>,
+    found: BTreeMap<PathId, Found>,
     /// The time at which each peer was told last.
     told_at: BTreeMap<usize, Instant>,
 }
@@ -48,12 +49,13 @@ impl FoundLosses {
 
     fn find_of(&mut self, link: &Link, index: usize) {
         let endpoint = link.inner().endpoint();
-        let path = index_of(index).inner_path();
-        let before = self.found.get(&index).copied();
-        let found = Found::of(before, endpoint.path_outcomes(path), || {
-            endpoint.path_losses(path)
-        });
-        self.found.insert(index, found);
+        for path in paths_to(link, index) {
+            let before = self.found.get(&path).copied();
+            let found = Found::of(before, endpoint.path_outcomes(path), || {
+                endpoint.path_losses(path)
+            });
+            self.found.insert(path, found);
+        }
     }
 
     /// Tells a peer of the losses on the way to it, if that was done long ago.
@@ -73,24 +75,57 @@ impl FoundLosses {
         }
     }
 
-    /// The losses on the way to a peer as they were found last, with the damage that it told of.
-    pub(super) fn of(&self, link: &Link, index: usize) -> Option<LossFigures> {
-        let losses = self.found.get(&index).and_then(|found| found.losses);
-        let state = link.status(index_of(index));
-        let settled = link
-            .inner()
-            .endpoint()
-            .path_settled(index_of(index).inner_path());
-        let told = state.as_ref().and_then(|state| state.damage);
-        let told = told.map(|damage| mended_later(damage.outward, settled));
-        let largest = state.map_or(0, |state| state.sizes.datagram.0);
-        let octets = (settled.wire.0.checked_div(settled.datagrams)).unwrap_or(largest);
-        LossFigures::of(
-            losses,
-            told,
-            told.map_or(0.0, |told| hit_in_front(told, octets)),
-        )
+    /// The losses on one of several paths to a peer as they were found last. Damage is told of the first alone.
+    pub(super) fn of_path(&self, link: &Link, index: usize, path: PathId) -> Option<LossFigures> {
+        let losses = self.found.get(&path).and_then(|found| found.losses);
+        if path == index_of(index).inner_path() {
+            with_damage(link, index, losses)
+        } else {
+            LossFigures::of(losses, None, 0.0)
+        }
     }
+
+    /// The losses on the way to a peer as they were found last, on all paths to it, with the damage that it told of.
+    pub(super) fn of(&self, link: &Link, index: usize) -> Option<LossFigures> {
+        let found = paths_to(link, index).filter_map(|path| self.found.get(&path)?.losses);
+        with_damage(link, index, LossByCause::together(found))
+    }
+
+    /// The losses on the way to a peer as they were found last, and on each path where there are several.
+    pub(super) fn to_trace(&self, link: &Link, index: usize) -> Vec<(Option<u8>, LossFigures)> {
+        let together = self.of(link, index).map(|of| (None, of));
+        let paths = link.path_statuses(index_of(index)).into_iter();
+        let each = paths.filter_map(|path| {
+            let of = self.of_path(link, index, path.inner)?;
+            Some((Some(path.place), of))
+        });
+        together.into_iter().chain(each).collect()
+    }
+}
+
+/// The losses on the way to a peer, with the damage that it told of.
+fn with_damage(link: &Link, index: usize, losses: Option<LossByCause>) -> Option<LossFigures> {
+    let state = link.status(index_of(index));
+    let settled = link
+        .inner()
+        .endpoint()
+        .path_settled(index_of(index).inner_path());
+    let told = state.as_ref().and_then(|state| state.damage);
+    let told = told.map(|damage| mended_later(damage.outward, settled));
+    let largest = state.map_or(0, |state| state.sizes.datagram.0);
+    let octets = (settled.wire.0.checked_div(settled.datagrams)).unwrap_or(largest);
+    LossFigures::of(
+        losses,
+        told,
+        told.map_or(0.0, |told| hit_in_front(told, octets)),
+    )
+}
+
+/// The paths to a peer, inside.
+fn paths_to(link: &Link, index: usize) -> impl Iterator<Item = PathId> {
+    let peer = index_of(index);
+    let further = link.path_statuses(peer).into_iter().skip(1);
+    core::iter::once(peer.inner_path()).chain(further.map(|path| path.inner))
 }
 
 /// The damage that the peer told of, less what was mended by parity that was sent later: that is no loss.

@@ -162,6 +162,22 @@ impl LossFigures {
         named
     }
 
+    /// The causes that are worth a word, the largest first.
+    fn by_share(&self) -> Vec<(&'static str, CauseFigures)> {
+        let mut causes = self.named();
+        causes.retain(|(_, figures)| figures.ratio >= LEAST_SHARE);
+        causes.sort_by(|(_, one), (_, other)| other.ratio.total_cmp(&one.ratio));
+        causes
+    }
+
+    /// The largest cause in a few words, once enough was lost to tell.
+    pub(super) fn largest_in_words(&self) -> Option<String> {
+        let (cause, figures) = self.by_share().into_iter().next()?;
+        let (share, lost) = (100.0 * figures.ratio, self.lost_packets);
+        let words = in_a_word(cause).trim_end_matches(',');
+        (lost >= LEAST_LOST).then(|| format!("lost {lost} packets ({words} {share:.0} %)"))
+    }
+
     /// One sentence on the causes of loss on the way to a peer, the largest first.
     pub(super) fn in_words(losses: Option<&Self>) -> String {
         Self::sentence(losses, "to it")
@@ -182,23 +198,11 @@ impl LossFigures {
                 losses.lost_packets
             );
         }
-        let word = |cause: &str| match cause {
-            EITHER => "wrong bits or at random, not told apart yet,",
-            "bit-errors" => "wrong bits, dropped",
-            "beyond-repair" => "damaged beyond repair",
-            "random" => "at random",
-            "burst" => "bursts",
-            "queue" => "full queues",
-            _ => "outages",
-        };
-        let mut causes: Vec<(&str, CauseFigures)> = losses.named();
-        causes.retain(|(_, figures)| figures.ratio >= LEAST_SHARE);
-        causes.sort_by(|(_, one), (_, other)| other.ratio.total_cmp(&one.ratio));
         let percent = |ratio: f64| format!("{:.0}", 100.0 * ratio);
-        let parts = causes.into_iter().map(|(cause, figures)| {
+        let parts = losses.by_share().into_iter().map(|(cause, figures)| {
             let [share, low, high] =
                 [figures.ratio, figures.low_ratio, figures.high_ratio].map(percent);
-            format!("{} {share} % ({low} to {high})", word(cause))
+            format!("{} {share} % ({low} to {high})", in_a_word(cause))
         });
         let parts: Vec<String> = parts.collect();
         format!(
@@ -206,6 +210,19 @@ impl LossFigures {
             losses.lost_packets,
             parts.join(", ")
         )
+    }
+}
+
+/// A cause as the page names it.
+fn in_a_word(cause: &str) -> &'static str {
+    match cause {
+        EITHER => "wrong bits or at random, not told apart yet,",
+        "bit-errors" => "wrong bits, dropped",
+        "beyond-repair" => "damaged beyond repair",
+        "random" => "at random",
+        "burst" => "bursts",
+        "queue" => "full queues",
+        _ => "outages",
     }
 }
 

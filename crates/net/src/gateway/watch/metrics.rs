@@ -223,6 +223,7 @@ mod tests {
         last.peers[0].paths = vec![PathFigures {
             rtt_seconds: Some(0.25),
             rate: last.peers[0].rate,
+            losses: last.peers[0].losses.clone(),
             ..PathFigures::default()
         }];
         last.peers[0].transport = counted.clone();

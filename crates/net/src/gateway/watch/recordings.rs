@@ -8,6 +8,7 @@ use crate::event_trace::{EventTrace, NOTES_MAX};
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::News;
+use crate::gateway::tunnels::TunnelChange;
 use crate::recording::{EndOfRecording, RecordingCounters, RecordingError};
 use crate::session::{PeerIndex, SessionEvent, SessionTap};
 use fulmar_capture::{EventPlace, GatewayEvent};
@@ -160,7 +161,7 @@ impl Watch {
     fn tell_losses(&mut self, now: Instant, config: &GatewayConfig, link: &Link) {
         self.find_losses(config, link);
         if let Some(trace) = &mut self.trace {
-            trace.losses(now, config, |index| self.losses.of(link, index));
+            trace.losses(now, config, |index| self.losses.to_trace(link, index));
         }
     }
 
@@ -185,6 +186,18 @@ impl Watch {
     pub(in crate::gateway) fn event(&self, now: Instant, event: &GatewayEvent<'_>) {
         if let Some(trace) = &self.trace {
             trace.events().gateway(now, EventPlace::default(), event);
+        }
+    }
+
+    /// Writes a change of the tunnel in a place.
+    pub(in crate::gateway) fn tunnel(
+        &self,
+        now: Instant,
+        config: &GatewayConfig,
+        change: (usize, &TunnelChange),
+    ) {
+        if let Some(trace) = &self.trace {
+            trace.tunnel(now, config, change);
         }
     }
 

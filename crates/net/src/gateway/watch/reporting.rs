@@ -145,7 +145,8 @@ impl Seen<'_> {
             .map(|path| {
                 let rate = endpoint.path_rate(path.inner).zip(settings);
                 let rate = rate.map(|(rate, settings)| RateReport::of(rate, settings.rate));
-                PathFigures::of(path, rate)
+                let losses = self.losses.of_path(self.link, index, path.inner);
+                PathFigures::of(path, rate, losses)
             })
             .collect()
     }

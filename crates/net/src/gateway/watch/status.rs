@@ -79,17 +79,27 @@ pub struct PathFigures {
     pub cost: u8,
     /// Whether it carries data: `up`, `down`, or `tried` until a probe was answered on it.
     pub state: &'static str,
-    /// The seconds for which it has been down.
+    /// The seconds for which it has been down, from the first datagram that nothing answered.
     pub down_seconds: Option<f64>,
+    /// The times that it was down, this one included.
+    pub outages: u64,
+    /// The seconds for which it was down, in all.
+    pub outage_seconds: f64,
     /// The smoothed round trip on it.
     pub rtt_seconds: Option<f64>,
     /// The rate in use on it, and why.
     pub rate: Option<RateReport>,
+    /// The losses of streams on it by cause, once there were any.
+    pub losses: Option<LossFigures>,
 }
 
 impl PathFigures {
     /// The path of this status; `rate` is that in use on it.
-    pub(in crate::gateway) fn of(status: PathStatus, rate: Option<RateReport>) -> Self {
+    pub(in crate::gateway) fn of(
+        status: PathStatus,
+        rate: Option<RateReport>,
+        losses: Option<LossFigures>,
+    ) -> Self {
         let (state, down) = match status.use_now {
             PathUse::Tried => ("tried", None),
             PathUse::Up => ("up", None),
@@ -100,8 +110,11 @@ impl PathFigures {
             cost: status.cost,
             state,
             down_seconds: down.map(|down| down.as_secs_f64()),
+            outages: status.outages,
+            outage_seconds: status.outage_time.as_secs_f64(),
             rtt_seconds: status.rtt.map(|rtt| rtt.as_secs_f64()),
             rate,
+            losses,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::gateway::flows::{Happened, News};
 use crate::gateway::peers::{
     DECLARED_LOW, DECLARED_WRONG, RateReport, RatesSeen, carrier_name, index_of,
 };
+use crate::gateway::tunnels::TunnelChange;
 use crate::session::{PathChange, PeerIndex, SessionEvent};
 use fulmar_capture::{EventPlace, GatewayEvent, TracedCause};
 use fulmar_proto::units::{Duration, Instant};
@@ -29,9 +30,9 @@ pub(super) struct GatewayTrace {
     rates_at: Instant,
     /// The rates seen here, apart from those of the decisions, which must be the same without a trace.
     rates: RatesSeen,
-    /// The time of the next look at losses by cause, and those of each peer that were written last.
+    /// The time of the next look at losses by cause, and those of each peer and path that were written last.
     losses_at: Instant,
-    losses: BTreeMap<usize, LossFigures>,
+    losses: BTreeMap<(usize, Option<u8>), LossFigures>,
 }
 
 impl GatewayTrace {
@@ -51,11 +52,16 @@ impl GatewayTrace {
 }
 
 /// The event of a changed decision on a rate.
-fn rate_event<'a>(what: &str, why: &'a str, rate: &RateReport) -> GatewayEvent<'a> {
+fn rate_event<'a>(
+    what: &str,
+    why: &'a str,
+    (rate, path): (&RateReport, Option<u8>),
+) -> GatewayEvent<'a> {
     match what {
         DECLARED_WRONG => GatewayEvent::RateDeclaredWrong { why },
         DECLARED_LOW => GatewayEvent::RateDeclaredLow { why },
         _ => GatewayEvent::Rate {
+            path,
             bits_per_second: rate.current_bits_per_second,
             reason: rate.reason,
             why,
@@ -89,6 +95,12 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
             PathChange::Down(silent) => GatewayEvent::PathDown {
                 path: *place,
                 silent_seconds: silent.as_secs_f64(),
+                why,
+            },
+            // The peer is heard there.
+            PathChange::Unproved(_) => GatewayEvent::PathDown {
+                path: *place,
+                silent_seconds: 0.0,
                 why,
             },
             PathChange::Found => GatewayEvent::PathUp {
@@ -162,17 +174,24 @@ impl GatewayTrace {
         self.rates_at = now + RATES_EVERY;
         let endpoint = link.inner().endpoint();
         for (index, peer) in config.peers.iter().enumerate() {
-            let Some(rate) = endpoint.path_rate(index_of(index).inner_path()) else {
-                continue;
-            };
-            let rate = RateReport::of(rate, peer.rate);
+            let known = index_of(index);
+            let further = link.path_statuses(known).into_iter().skip(1);
+            let further = further.map(|path| (Some(path.place), path.inner));
             let place = EventPlace {
                 peer: Some(&peer.name),
                 ..EventPlace::default()
             };
-            for (what, why) in self.rates.changes(now, &peer.name, &rate) {
-                self.events
-                    .gateway(now, place, &rate_event(what, &why, &rate));
+            for (path, inside) in core::iter::once((None, known.inner_path())).chain(further) {
+                let Some(rate) = endpoint.path_rate(inside) else {
+                    continue;
+                };
+                let rate = RateReport::of(rate, peer.rate);
+                let key =
+                    path.map_or_else(|| peer.name.clone(), |path| format!("{} {path}", peer.name));
+                for (what, why) in self.rates.changes(now, &key, &rate) {
+                    self.events
+                        .gateway(now, place, &rate_event(what, &why, (&rate, path)));
+                }
             }
         }
     }
@@ -182,18 +201,22 @@ impl GatewayTrace {
         now >= self.losses_at
     }
 
-    /// Writes the losses by cause of the peers for which they have changed.
+    /// Writes the losses by cause for which they have changed: those of each peer, and of each path where there are several.
     pub(super) fn losses(
         &mut self,
         now: Instant,
         config: &GatewayConfig,
-        of: impl Fn(usize) -> Option<LossFigures>,
+        of: impl Fn(usize) -> Vec<(Option<u8>, LossFigures)>,
     ) {
         self.losses_at = now + LOSSES_EVERY;
-        for index in 0..config.peers.len() {
-            let Some(figures) = of(index).filter(|of| self.losses.get(&index) != Some(of)) else {
+        let all = (0..config.peers.len()).flat_map(|index| {
+            let of = of(index).into_iter();
+            of.map(move |(path, figures)| (index, path, figures))
+        });
+        for (index, path, figures) in all {
+            if self.losses.get(&(index, path)) == Some(&figures) {
                 continue;
-            };
+            }
             let causes = figures.causes.iter().map(|(cause, figures)| TracedCause {
                 cause,
                 ratio: figures.ratio,
@@ -201,6 +224,7 @@ impl GatewayTrace {
                 high_ratio: figures.high_ratio,
             });
             let event = GatewayEvent::LossCauses {
+                path,
                 sent_packets: figures.sent_packets,
                 lost_packets: figures.lost_packets,
                 mended_packets: figures.mended_packets,
@@ -211,7 +235,7 @@ impl GatewayTrace {
                 ..EventPlace::default()
             };
             self.events.gateway(now, place, &event);
-            self.losses.insert(index, figures);
+            self.losses.insert((index, path), figures);
         }
     }
 
@@ -231,6 +255,43 @@ impl GatewayTrace {
             };
             self.events.gateway(now, place, &event);
         }
+    }
+
+    /// Writes a change of the tunnel in a place.
+    pub(super) fn tunnel(
+        &self,
+        now: Instant,
+        config: &GatewayConfig,
+        (place, change): (usize, &TunnelChange),
+    ) {
+        let Some(settings) = config.tunnels.get(place) else {
+            return;
+        };
+        let name = settings.name.to_string();
+        let (tunnel, device) = (name.as_str(), settings.device.as_str());
+        let event = match change {
+            TunnelChange::Up(why) => GatewayEvent::TunnelUp {
+                tunnel,
+                device,
+                why,
+            },
+            TunnelChange::NetworksDiffer(why) => GatewayEvent::TunnelNetworksDiffer {
+                tunnel,
+                device,
+                why,
+            },
+            TunnelChange::MissingThere => GatewayEvent::TunnelMissingThere { tunnel, device },
+            TunnelChange::DeviceLost(why) => GatewayEvent::TunnelDeviceLost {
+                tunnel,
+                device,
+                why,
+            },
+        };
+        let place = EventPlace {
+            peer: Some(config.peer_name(settings.peer)),
+            ..EventPlace::default()
+        };
+        self.events.gateway(now, place, &event);
     }
 
     /// Writes news of a flow.

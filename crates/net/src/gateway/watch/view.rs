@@ -426,7 +426,7 @@ fn waits_in_words(waiting: &[WaitingPath]) -> String {
     text
 }
 
-/// A path in words: whether it carries data, at which rate, with which round trip and loss.
+/// A path in words: whether it carries data, at which rate, with which round trip and loss, and how often it was down.
 fn path_in_words(path: &PathFigures) -> String {
     let mut text = format!("{} {}", path.path, path.state);
     if path.cost > 0 {
@@ -443,7 +443,20 @@ fn path_in_words(path: &PathFigures) -> String {
     let round_trip = round_trip.map(|rtt| format!("round trip {rtt}"));
     let lost = path.rate.and_then(|rate| rate.random_loss_ratio);
     let lost = lost.map(|lost| format!("loses {}", registry::Unit::Ratio.text(lost)));
-    for figure in [rate, round_trip, lost].into_iter().flatten() {
+    let cause = path.losses.as_ref().and_then(LossFigures::largest_in_words);
+    let outages = (path.outages > 0).then(|| {
+        let lasted = registry::Unit::Seconds.text(path.outage_seconds);
+        let times = match path.outages {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            times => format!("{times} times"),
+        };
+        format!("was down {times} for {lasted} in all")
+    });
+    for figure in [rate, round_trip, lost, cause, outages]
+        .into_iter()
+        .flatten()
+    {
         text = format!("{text}, {figure}");
     }
     text

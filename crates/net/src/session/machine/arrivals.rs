@@ -309,7 +309,7 @@ impl<M: Carried> Session<M> {
             Err(Unopened::Forged) => Err(DropReason::Forged),
             Ok(newest) => {
                 if let Some(tap) = &mut self.tap {
-                    tap.opened(index, &plain);
+                    tap.opened((index, origin.place), &plain);
                 }
                 // Datagrams under older keys are older than any under newer ones.
                 let newest = newest && slot != Slot::Previous;
@@ -356,7 +356,7 @@ impl<M: Carried> Session<M> {
             (Err(Unopened::Forged), _) => Err(DropReason::Forged),
             (Ok(()), Some(Message::Tpdu(octets))) => {
                 if let Some(tap) = &mut self.tap {
-                    tap.opened(index, &plain);
+                    tap.opened((index, PathSlot::FIRST), &plain);
                 }
                 state.path.get_or_insert(origin.path);
                 let path = state.index.inner_path();

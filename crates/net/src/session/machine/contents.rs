@@ -238,12 +238,19 @@ impl<M: Carried> Session<M> {
                     self.hand_inwards(now, (index, origin), &octets, form);
                 }
             }
-            Message::Heartbeat => {}
+            // It answers what came in this place.
+            Message::Heartbeat => self.on_path_proved(now, (index, origin.place)),
             Message::PathAck(ack) => {
                 let place = ack.slot;
-                let read = state.acks_in(place).and_then(|acks| acks.read(&ack));
-                if let Some(ack) = read {
+                let Some(acks) = state.acks_in(place) else {
+                    return;
+                };
+                if let Some(ack) = acks.read(&ack) {
+                    let is_news = acks.note_told(ack.newest);
                     let path = state.index.inner_path_in(place);
+                    if is_news {
+                        self.on_path_proved(now, (index, place));
+                    }
                     self.inner.on_path_ack(now, path, ack);
                 }
             }
@@ -323,6 +330,7 @@ impl<M: Carried> Session<M> {
     }
 
     fn on_probe_reply(&mut self, now: Instant, (index, place): (usize, PathSlot), probe: Probe) {
+        self.on_path_proved(now, (index, place));
         let micros = now.as_wrapping_micros().wrapping_sub(probe.sent_micros);
         if place != PathSlot::FIRST {
             // Half the range is the future: nothing that we sent.
@@ -340,7 +348,11 @@ impl<M: Carried> Session<M> {
             let sample = Duration::from_micros(u64::from(micros));
             state.liveness.on_rtt_sample(sample);
             state.round_trips.on_sample(sample);
+            self.back_paths(index);
         }
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
         if probe.id & SIZE_PROBE != 0 {
             let changed = state.mtu.on_answer(now, probe.id & !SIZE_PROBE);
             if changed.is_some() {

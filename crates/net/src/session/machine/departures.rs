@@ -172,7 +172,7 @@ impl<M: Carried> Session<M> {
         let room = self.sizes_of(self.peers.get(peer)?).payload.as_usize();
         let tap = |plain: &[u8]| {
             if let Some(tap) = &self.tap {
-                tap.sealed(now, peer, plain);
+                tap.sealed(now, (peer, place), plain);
             }
         };
         let state = self.peers.get_mut(peer)?;
@@ -258,7 +258,7 @@ impl<M: Carried> Session<M> {
     ) -> Option<Transmit> {
         let tap = |plain: &[u8]| {
             if let Some(tap) = &self.tap {
-                tap.sealed(now, peer, plain);
+                tap.sealed(now, (peer, place), plain);
             }
         };
         let state = self.peers.get_mut(peer)?;
@@ -415,7 +415,7 @@ impl<M: Carried> Session<M> {
         let tap = self.tap.as_ref().filter(|_| self.outbox.len() < OUTBOX_MAX);
         let seen = |plain: &[u8]| {
             if let Some(tap) = tap {
-                tap.sealed(now, peer, plain);
+                tap.sealed(now, (peer, place), plain);
             }
         };
         let sealed = seal(

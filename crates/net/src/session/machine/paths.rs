@@ -6,7 +6,7 @@ use crate::session::cipher::Number;
 use crate::session::config::PeerIndex;
 use crate::session::dialect::DataParity;
 use crate::session::event::{PathChange, SessionEvent};
-use crate::session::further_paths::{DOWN_AFTER_MIN, PathTerms};
+use crate::session::further_paths::PathTerms;
 use crate::session::liveness::{Due, Liveness, Wants};
 use crate::session::path_slot::PathSlot;
 use crate::session::peer_status::{PathStatus, PathUse};
@@ -36,8 +36,9 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peer(peer).filter(|state| !state.further.is_empty()) else {
             return Vec::new();
         };
-        let status =
-            |place: PathSlot, (liveness, cost): (&Liveness, u8), is_tried: bool| PathStatus {
+        let status = |place: PathSlot, (liveness, cost): (&Liveness, u8), is_tried: bool| {
+            let outages = liveness.outages(self.now);
+            PathStatus {
                 place: place.bits(),
                 cost,
                 inner: peer.inner_path_in(place),
@@ -47,7 +48,10 @@ impl<M: Carried> Session<M> {
                     None => PathUse::Up,
                 },
                 rtt: liveness.rtt(),
-            };
+                outages: outages.count,
+                outage_time: outages.time,
+            }
+        };
         let home = status(PathSlot::FIRST, (&state.liveness, 0), false);
         let further = state.further.places().filter_map(|place| {
             let one = state.further.get(place)?;
@@ -137,7 +141,12 @@ impl<M: Carried> Session<M> {
                         self.probe_place(now, index, place);
                     }
                     Due::Down(silent_for) => {
-                        self.on_path_down(now, (index, place), silent_for);
+                        let change = PathChange::Down(silent_for);
+                        self.leave_path(now, (index, place), (change, silent_for));
+                    }
+                    Due::Unproved(span) => {
+                        let change = PathChange::Unproved(span);
+                        self.leave_path(now, (index, place), (change, span));
                     }
                 }
             }
@@ -177,9 +186,8 @@ impl<M: Carried> Session<M> {
             return;
         };
         let peer = state.index;
-        let silence = self.config.liveness.down_after_min;
-        state.liveness.set_down_after_min(silence);
-        state.liveness.set_backed(false);
+        state.liveness.set_one_of_several(false);
+        state.liveness.set_backed(false, Duration::ZERO);
         for place in state.further.end() {
             self.inner.part(now, peer.inner_path_in(place));
         }
@@ -206,26 +214,29 @@ impl<M: Carried> Session<M> {
         Some(state.index.inner_path_in(place))
     }
 
-    /// Notes for each path to a peer whether others carry on.
-    fn back_paths(&mut self, index: usize) {
+    /// Notes for each of several paths to a peer whether others carry on, and how long one of them waits for an answer.
+    pub(super) fn back_paths(&mut self, index: usize) {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
         let is_home_up = !state.liveness.is_down();
         let up = state.further.count_up();
-        state.liveness.set_backed(up > 0);
+        let longest_rtt = (state.further.longest_rtt()).max(state.liveness.rtt());
+        let longest_rtt = longest_rtt.unwrap_or_default();
+        state.liveness.set_backed(up > 0, longest_rtt);
         for (_, further) in state.further.iter_mut() {
             let others = up - usize::from(further.is_up());
-            further.liveness.set_backed(is_home_up || others > 0);
+            let is_backed = is_home_up || others > 0;
+            further.liveness.set_backed(is_backed, longest_rtt);
         }
     }
 
-    /// Handles the silence of one of several paths to a peer: the others carry on, if there are any.
-    pub(super) fn on_path_down(
+    /// Leaves one of several paths to a peer, which is down: the others carry on, if there are any.
+    pub(super) fn leave_path(
         &mut self,
         now: Instant,
         (index, place): (usize, PathSlot),
-        silent_for: Duration,
+        (change, silent_for): (PathChange, Duration),
     ) {
         let Some(state) = self.peers.get(index) else {
             return;
@@ -234,7 +245,7 @@ impl<M: Carried> Session<M> {
         let is_last = state.liveness.is_down() && !state.further.is_any_up();
         self.inner.hold(now, inside, true);
         self.back_paths(index);
-        self.say_path(peer, place, PathChange::Down(silent_for));
+        self.say_path(peer, place, change);
         if is_last {
             self.counters.outages += 1;
             self.events
@@ -259,13 +270,34 @@ impl<M: Carried> Session<M> {
         if was_doubted {
             self.inner.doubt(now, peer.inner_path_in(place), false);
         }
-        let Some(outage) = outage else {
+        if let Some(outage) = outage {
+            self.end_outage(now, (index, place), (outage, was_open));
+        }
+    }
+
+    /// Handles the proof that something arrived that left for a peer on the path in a place.
+    pub(super) fn on_path_proved(&mut self, now: Instant, way: (usize, PathSlot)) {
+        let Some(state) = self.peers.get(way.0) else {
             return;
         };
+        let was_open = state.is_open(now);
+        let liveness = self.liveness_in(way);
+        if let Some(outage) = liveness.and_then(|liveness| liveness.on_proved(now)) {
+            self.end_outage(now, way, (outage, was_open));
+        }
+    }
+
+    fn end_outage(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        (outage, was_open): (Duration, bool),
+    ) {
         self.back_paths(index);
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
+        let peer = state.index;
         if place == PathSlot::FIRST {
             state.mtu.on_new_path(now);
         }
@@ -319,6 +351,7 @@ impl<M: Carried> Session<M> {
         }
         further.liveness.on_rtt_sample(sample);
         if further.is_bonded {
+            self.back_paths(index);
             return;
         }
         let (home, inside) = (peer.inner_path(), peer.inner_path_in(place));
@@ -327,8 +360,10 @@ impl<M: Carried> Session<M> {
         let was_open = (self.peers.get(index)).is_some_and(|state| state.is_open(now));
         self.inner.number_path(now, inside, ways);
         let is_set = self.inner.set_path_sizes(now, inside, sizes).is_ok();
+        let home_round_trip = (self.peers.get(index)).and_then(|state| state.liveness.rtt());
         let facts = PathFacts {
             round_trip: sample,
+            home_round_trip,
             rate,
             cost,
         };
@@ -338,8 +373,7 @@ impl<M: Carried> Session<M> {
             && is_bonded
         {
             further.is_bonded = true;
-            let silence = self.config.liveness.down_after_min.min(DOWN_AFTER_MIN);
-            state.liveness.set_down_after_min(silence);
+            state.liveness.set_one_of_several(true);
             let outage = state.liveness.down_since();
             self.back_paths(index);
             self.say_path(peer, place, PathChange::Found);
@@ -370,6 +404,7 @@ impl<M: Carried> Session<M> {
         if further.hear_cost(probe.cost) && further.is_bonded {
             let facts = PathFacts {
                 round_trip: further.liveness.rtt().unwrap_or_default(),
+                home_round_trip: None,
                 rate: further.terms.rate,
                 cost: further.terms.cost,
             };

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::departures::SIZE_PROBE;
-use crate::session::event::SessionEvent;
+use crate::session::event::{PathChange, SessionEvent};
 use crate::session::liveness::{Due, Wants};
 use crate::session::path_acks::WayBack;
 use crate::session::path_slot::PathSlot;
@@ -59,13 +59,18 @@ impl<M: Carried> Session<M> {
                     let choice = state.checksum.as_mut();
                     let decision = choice.and_then(|choice| choice.on_down(now));
                     if is_one_of_several {
-                        self.on_path_down(now, (index, PathSlot::FIRST), silent_for);
+                        let change = PathChange::Down(silent_for);
+                        self.leave_path(now, (index, PathSlot::FIRST), (change, silent_for));
                     } else {
                         self.counters.outages += 1;
                         self.events
                             .push_back(SessionEvent::LinkDown { peer, silent_for });
                     }
                     self.take_decision(index, decision);
+                }
+                Some(Due::Unproved(span)) => {
+                    let change = PathChange::Unproved(span);
+                    self.leave_path(now, (index, PathSlot::FIRST), (change, span));
                 }
             }
         }

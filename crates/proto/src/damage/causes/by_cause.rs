@@ -74,6 +74,29 @@ const fn whole(packets: f64) -> u64 {
 }
 
 impl LossByCause {
+    /// The losses of several, each cause by its part of all that was lost. The intervals are put together likewise, which makes
+    /// them no narrower than they are.
+    pub fn together(each: impl Iterator<Item = Self>) -> Option<Self> {
+        each.reduce(|one, other| {
+            let lost = one.lost + other.lost;
+            if lost <= 0.0 {
+                return one;
+            }
+            let mix = |a: f64, b: f64| (a * one.lost + b * other.lost) / lost;
+            let mut shares = one.shares;
+            for (share, more) in shares.iter_mut().zip(other.shares) {
+                share.share = mix(share.share, more.share);
+                share.low = mix(share.low, more.low);
+                share.high = mix(share.high, more.high);
+            }
+            Self {
+                sent: one.sent + other.sent,
+                lost,
+                shares,
+            }
+        })
+    }
+
     /// Packets counted, as a number of them.
     pub const fn sent_packets(&self) -> u64 {
         whole(self.sent)
@@ -82,5 +105,31 @@ impl LossByCause {
     /// Those of them that were lost.
     pub const fn lost_packets(&self) -> u64 {
         whole(self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_causes_of_several_losses_count_by_what_each_lost() {
+        let of = |lost: f64, cause: LossCause| LossByCause {
+            sent: 1_000.0,
+            lost,
+            shares: LossCause::ALL.map(|one| CauseShare {
+                cause: one,
+                share: f64::from(u8::from(one == cause)),
+                low: 0.0,
+                high: 1.0,
+            }),
+        };
+        let all = [of(30.0, LossCause::Random), of(10.0, LossCause::Burst)];
+        let sum = LossByCause::together(all.into_iter()).expect("two");
+        assert_eq!((sum.sent_packets(), sum.lost_packets()), (2_000, 40));
+        let share = |cause: LossCause| sum.shares[cause as usize].share;
+        assert!((share(LossCause::Random) - 0.75).abs() < 1e-9);
+        assert!((share(LossCause::Burst) - 0.25).abs() < 1e-9);
+        assert_eq!(LossByCause::together(core::iter::empty()), None);
     }
 }

@@ -53,6 +53,7 @@ use crate::wire::aerotp::short::Named;
 use bonds::Bond;
 use frames::LastNamed;
 use left_log::LeftLog;
+use lengths::note_outcomes_in;
 use notes::Notes;
 use repairs::RepairChanges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -537,10 +538,16 @@ impl AerotpEndpoint {
             });
         }
         self.notes.collect(connection, entry.label);
-        if connection.has_outcomes()
-            && let Some(schedule) = self.paths.get_mut(&connection.key().path)
-        {
-            schedule.note_outcomes(now, connection);
+        if connection.has_outcomes() {
+            let home = connection.key().path;
+            match self.bonds.get(&home) {
+                Some(bond) => note_outcomes_in(now, connection, (bond, &mut self.paths)),
+                None => {
+                    if let Some(schedule) = self.paths.get_mut(&home) {
+                        schedule.note_outcomes(now, connection);
+                    }
+                }
+            }
         }
         while let Some(event) = connection.next_event() {
             self.events.push_back(event);

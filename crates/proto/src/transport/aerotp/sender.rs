@@ -11,6 +11,7 @@
 mod answers;
 mod copies;
 mod late;
+mod path_taken;
 mod paths;
 mod silence;
 mod thin;
@@ -28,7 +29,7 @@ use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::Named;
 use crate::wire::aerotp::{BlockDescriptor, WindowDescriptor};
 use copies::Copies;
-pub(super) use paths::PathTaken;
+pub(super) use path_taken::PathTaken;
 use std::collections::VecDeque;
 use thin::Thin;
 use written::Written;

@@ -174,6 +174,7 @@ impl Scoreboard {
             attempt_at: now,
             sent_at: now,
             path: self.leaving_on,
+            first_path: self.leaving_on,
             state,
             repeated_at: None,
             held_lost: HeldLost::Never,

@@ -34,6 +34,7 @@ impl Lane {
         let ways = draw.link(rate, &rng.child("channels"));
         let facts = PathFacts {
             round_trip: Duration::from_millis(draw.between(1, 600)),
+            home_round_trip: None,
             rate: Some(rate),
             cost,
         };

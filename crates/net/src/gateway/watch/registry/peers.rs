@@ -3,7 +3,7 @@
 use super::super::status::REMOVED;
 use super::entry::{Entry, MetricKind, Point, Unit, Value};
 use super::select::{
-    of_damaged, of_directions, of_loss_causes, of_losses, of_paths, of_peer_delays,
+    of_damaged, of_directions, of_loss_causes, of_losses, of_path_causes, of_paths, of_peer_delays,
     of_peer_windows, of_peers, of_quantiles,
 };
 
@@ -67,6 +67,39 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "The share that a path loses whatever the rate, where its rate is found, of peers that are reached over several",
         formula: "",
         read: |s| of_paths(s, |p| Value::number(p.rate?.random_loss_ratio?)),
+    },
+    Entry {
+        name: "path_outages",
+        kind: MetricKind::Counter,
+        unit: Unit::Times,
+        labels: &["peer", "path"],
+        point: Point::Session,
+        label: "outages of the path",
+        help: "Times that a path was held for down, the present outage included, of peers that are reached over several",
+        formula: "",
+        read: |s| of_paths(s, |p| Some(Value::Count(p.outages))),
+    },
+    Entry {
+        name: "path_outage_seconds",
+        kind: MetricKind::Counter,
+        unit: Unit::Seconds,
+        labels: &["peer", "path"],
+        point: Point::Session,
+        label: "outages of the path together",
+        help: "How long a path was held for down, the present outage included, of peers that are reached over several",
+        formula: "",
+        read: |s| of_paths(s, |p| Value::number(p.outage_seconds)),
+    },
+    Entry {
+        name: "path_loss_cause_ratio",
+        kind: MetricKind::Gauge,
+        unit: Unit::Ratio,
+        labels: &["peer", "path", "cause"],
+        point: Point::Sender,
+        label: "losses of the path by cause",
+        help: "The share of each cause among the losses of streams on a path since the gateway began, of peers that are reached over several; `/status` has an interval for each",
+        formula: "",
+        read: of_path_causes,
     },
     Entry {
         name: "peer_flows",

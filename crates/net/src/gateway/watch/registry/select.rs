@@ -106,6 +106,21 @@ pub(super) fn of_paths(
     samples
 }
 
+/// The share of each cause among the losses of streams on each of several paths.
+pub(super) fn of_path_causes(snapshot: &Snapshot) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for peer in &snapshot.status.peers {
+        for path in &peer.paths {
+            let number = path.path.to_string();
+            for (cause, figures) in path.losses.iter().flat_map(|losses| &losses.causes) {
+                let ratio = Value::number(figures.ratio);
+                samples.extend(ratio.map(|ratio| sample([&peer.name, &number, cause], ratio)));
+            }
+        }
+    }
+    samples
+}
+
 pub(super) fn of_peer_windows(
     snapshot: &Snapshot,
     value: impl Fn(&PeerWindow) -> Option<f64>,

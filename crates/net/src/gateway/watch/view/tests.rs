@@ -1,6 +1,6 @@
 use super::*;
 use crate::gateway::watch::metrics;
-use crate::gateway::watch::status::DamagedDirection;
+use crate::gateway::watch::status::{CauseFigures, DamagedDirection};
 use crate::gateway::watch::tally::{Tally, Window, tests::status};
 
 fn figures(view: &View) -> Vec<&Figure> {
@@ -156,7 +156,7 @@ fn a_peer_with_several_paths_names_each_with_its_state_rate_and_round_trip() {
         state,
         down_seconds,
         rtt_seconds,
-        rate: None,
+        ..PathFigures::default()
     };
     status.peers[0].paths = vec![
         path(0, "up", Some(0.04), None),
@@ -168,6 +168,28 @@ fn a_peer_with_several_paths_names_each_with_its_state_rate_and_round_trip() {
         ..Snapshot::default()
     });
     let said = "Paths: 0 up, round trip 40.0 ms; 1 down at cost 1 for 2.00 s; 2 tried at cost 2.";
+    assert!(view.peers[0].says.contains(said), "{view:?}");
+    let random = CauseFigures {
+        ratio: 0.75,
+        low_ratio: 0.7,
+        high_ratio: 0.8,
+    };
+    status.peers[0].paths[0] = PathFigures {
+        outages: 2,
+        outage_seconds: 3.5,
+        losses: Some(LossFigures {
+            sent_packets: 1_000,
+            lost_packets: 40,
+            mended_packets: 0,
+            causes: [("random", random)].into(),
+        }),
+        ..path(0, "up", Some(0.04), None)
+    };
+    let view = View::of(&Snapshot {
+        status: status.clone(),
+        ..Snapshot::default()
+    });
+    let said = "0 up, round trip 40.0 ms, lost 40 packets (at random 75 %), was down twice for 3.50 s in all;";
     assert!(view.peers[0].says.contains(said), "{view:?}");
     status.peers[0].paths.clear();
     let view = View::of(&Snapshot {

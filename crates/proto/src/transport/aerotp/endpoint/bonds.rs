@@ -25,6 +25,8 @@ const UNKNOWN: Duration = Duration::from_secs(1 << 20);
 pub(super) struct Bond {
     paths: [Option<PathId>; PATHS_MAX],
     costs: [u8; PATHS_MAX],
+    /// The home's round trip as it was told, until something is seen there.
+    home_round_trip: Option<Duration>,
     /// Paths whose budget allows more than any connection gains by.
     declined: [bool; PATHS_MAX],
 }
@@ -33,6 +35,11 @@ impl Bond {
     /// The paths, the home first.
     pub(super) fn paths(&self) -> impl Iterator<Item = PathId> {
         self.paths.into_iter().flatten()
+    }
+
+    /// The path in a place.
+    pub(super) fn path_in(&self, place: u8) -> Option<PathId> {
+        self.paths.get(usize::from(place)).copied().flatten()
     }
 
     fn place(&self, path: PathId) -> Option<usize> {
@@ -106,7 +113,9 @@ impl Candidates {
             } else {
                 Duration::ZERO
             },
+            is_one_of_several: true,
             has_other: self.as_slice().iter().any(is_near),
+            repeats_doubted: false,
         }
     }
 
@@ -142,6 +151,7 @@ impl AerotpEndpoint {
         let was_held = self.is_held(home);
         let bond = self.bonds.entry(home).or_default();
         bond.paths[0] = Some(home);
+        bond.home_round_trip = facts.home_round_trip.or(bond.home_round_trip);
         if let Some(place) = bond.place(path) {
             bond.costs[place] = facts.cost;
             return true;
@@ -277,10 +287,11 @@ impl AerotpEndpoint {
             return found;
         };
         for (place, path) in self.usable(bond) {
+            let told = bond.home_round_trip.filter(|_| path == home);
             found.push(Candidate {
                 place,
                 path,
-                round_trip: self.round_trip_of(path).unwrap_or(UNKNOWN),
+                round_trip: self.round_trip_of(path).or(told).unwrap_or(UNKNOWN),
                 is_doubted: self.doubted.contains(&path),
             });
         }
@@ -318,12 +329,16 @@ impl AerotpEndpoint {
                     bond.declined[one.place] = found.is_none();
                 }
                 if let Some((id, is_spare)) = found {
-                    let one = self.instead(now, *one, (id, &candidates));
+                    let before = self.repeats_on(id);
+                    let one = self.instead(now, *one, (before, &candidates));
                     return Some(Leaving {
                         id,
                         is_spare,
                         path: one.path,
-                        taken: candidates.taken(one),
+                        taken: PathTaken {
+                            repeats_doubted: self.is_doubted(home, before),
+                            ..candidates.taken(one)
+                        },
                     });
                 }
             } else if let Some(bond) = self.bonds.get_mut(&home) {
@@ -354,10 +369,8 @@ impl AerotpEndpoint {
         &mut self,
         now: Instant,
         one: Candidate,
-        (id, candidates): (ConnectionId, &Candidates),
+        (before, candidates): (Option<u8>, &Candidates),
     ) -> Candidate {
-        let entry = self.connections.get_mut(&id);
-        let before = entry.and_then(|entry| entry.connection.repeats_on());
         if before.map(usize::from) != Some(one.place) {
             return one;
         }
@@ -373,6 +386,20 @@ impl AerotpEndpoint {
             }
         }
         one
+    }
+
+    /// The place of the path on which what a thin flow repeats next left before.
+    fn repeats_on(&mut self, id: ConnectionId) -> Option<u8> {
+        self.connections.get_mut(&id)?.connection.repeats_on()
+    }
+
+    /// Whether the path in a place may be down, or is.
+    fn is_doubted(&self, home: PathId, place: Option<u8>) -> bool {
+        let bond = self.bonds.get(&home);
+        let path = bond
+            .zip(place)
+            .and_then(|(bond, place)| bond.path_in(place));
+        path.is_some_and(|path| self.doubted.contains(&path) || self.held.contains_key(&path))
     }
 
     fn next_of_any(&mut self, home: PathId) -> Option<(ConnectionId, bool)> {

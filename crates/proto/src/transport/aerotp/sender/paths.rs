@@ -2,33 +2,15 @@
 
 use super::super::counters::Counters;
 use super::Sender;
+use super::path_taken::PathTaken;
 use super::thin::IN_FLIGHT_MAX;
 use crate::trace::Trace;
-use crate::units::{Duration, Instant};
+use crate::units::Instant;
 use crate::wire::TpduSeq;
 
 /// The copies that follow what was under way on a path that went down, once its repetition was lost as well. Everything behind
 /// it waits for it: with three at once and 10 % loss, one in a thousand of those waits a round trip more.
 const OVERDUE_COPIES: u8 = 2;
-
-/// The path on which the next TPDU leaves.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct PathTaken {
-    /// Its place among those to the peer.
-    pub(in super::super) place: u8,
-    pub(in super::super) round_trip: Duration,
-    /// Whether another one is up that is no slower than a repetition on this one.
-    pub(in super::super) has_other: bool,
-}
-
-impl PathTaken {
-    /// The only path.
-    pub(in super::super) const ONLY: Self = Self {
-        place: 0,
-        round_trip: Duration::ZERO,
-        has_other: false,
-    };
-}
 
 impl Sender {
     /// Sends what follows on this path.
@@ -38,7 +20,7 @@ impl Sender {
         let lag = path.round_trip.saturating_sub(usual);
         self.board.leave_on(path.place, lag);
         if let Some(thin) = &mut self.thin {
-            thin.spread(path.has_other);
+            thin.spread(&path);
         }
     }
 

@@ -18,6 +18,7 @@
 
 use super::super::thin_repair::ThinRepair;
 use super::super::window_repair::WindowSymbols;
+use super::path_taken::PathTaken;
 use super::{Sender, SenderTimer, Unit};
 use crate::fec::window::LENGTH_PREFIX;
 use crate::machine::TransmitKind;
@@ -51,6 +52,12 @@ const SLACK_NARROWS: u32 = 8;
 const SYMBOL_MORE: usize = WINDOW_BYTES + LENGTH_PREFIX - NAMED_BYTES;
 /// The times that a repetition leaves, by its round, over several paths: one of them may be down, which takes as long to notice.
 const SPREAD_TIMES: [u8; 2] = [2, 3];
+/// The times that a repetition leaves if the path that lost it may be down: then everything since is lost, too, and there is hardly
+/// time for another round.
+const DOUBTED_TIMES: u8 = 3;
+/// Where the peer has several paths, the part of the misses that a goal allows for which repair is planned: the others are for
+/// paths that die, of which the loss seen says nothing.
+const PLANNED_MISSES: u32 = 2;
 /// The weight of the past in the mean time between two TPDUs.
 const GAP_MEMORY: u32 = 8;
 /// The least time between two changes of plan that are told.
@@ -93,8 +100,11 @@ pub(super) struct Thin {
     /// Symbols ahead that the plan has earned, in quarters, and those that are due.
     ahead_quarters: u8,
     ahead_due: u8,
-    /// Whether repetitions leave on several paths.
+    /// Whether the peer has several paths, whether repetitions leave on several, and whether what is repeated next left before on
+    /// one that may be down.
+    is_one_of_several: bool,
     is_spread: bool,
+    repeats_doubted: bool,
 }
 
 impl Thin {
@@ -116,7 +126,9 @@ impl Thin {
             since: (0, 0),
             ahead_quarters: 0,
             ahead_due: 0,
+            is_one_of_several: false,
             is_spread: false,
+            repeats_doubted: false,
         }
     }
 
@@ -151,7 +163,11 @@ impl Thin {
         }
         let seen = (&self.pattern, &shape);
         let overhead = self.allowed.overhead_percent;
-        let (plan, prediction) = RepairPlan::choose(&goal, overhead, seen, self.plan);
+        let mut planned = goal;
+        if self.is_one_of_several {
+            planned.missed_millionths /= PLANNED_MISSES;
+        }
+        let (plan, prediction) = RepairPlan::choose(&planned, overhead, seen, self.plan);
         self.plan = plan;
         self.chosen = Some((prediction, now));
         self.tell(now, &goal, prediction);
@@ -192,15 +208,23 @@ impl Thin {
         });
     }
 
-    /// Notes whether repetitions leave on several paths from now on.
-    pub(super) const fn spread(&mut self, is_spread: bool) {
-        self.is_spread = is_spread;
+    /// Notes the path on which what follows leaves.
+    pub(super) const fn spread(&mut self, path: &PathTaken) {
+        self.is_one_of_several = path.is_one_of_several;
+        self.is_spread = path.has_other;
+        self.repeats_doubted = path.repeats_doubted;
     }
 
     /// The times that a repetition of this round leaves by the plan for the goal, and over several paths at least.
     fn times_in(&self, round: u32) -> u8 {
         let times = self.plan.times_in(round);
-        if times == 0 || !self.is_spread {
+        if times == 0 {
+            return times;
+        }
+        if self.repeats_doubted {
+            return times.max(DOUBTED_TIMES);
+        }
+        if !self.is_spread {
             return times;
         }
         let [first, later] = SPREAD_TIMES;

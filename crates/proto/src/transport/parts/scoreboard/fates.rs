@@ -77,6 +77,8 @@ pub enum AttemptFate {
 pub struct AttemptOutcome {
     /// The time at which it left.
     pub at: Instant,
+    /// The place of the path on which it did, among those to the peer.
+    pub path: u8,
     /// Payload octets.
     pub len: u32,
     /// Its fate.
@@ -88,13 +90,19 @@ pub struct AttemptOutcome {
 }
 
 impl Outstanding {
-    /// The outcome of the attempt that left at `at`, if nothing else of this TPDU left that could be taken for it.
-    fn outcome(&self, at: Instant, fate: AttemptFate) -> Option<AttemptOutcome> {
+    /// The time of the latest attempt, and its path: copies leave for the same attempt, if not always on the same path.
+    const fn latest(&self) -> (Instant, u8) {
+        (self.attempt_at, self.path)
+    }
+
+    /// The outcome of the attempt that left at `at` on `path`, if nothing else of this TPDU left that could be taken for it.
+    fn outcome(&self, (at, path): (Instant, u8), fate: AttemptFate) -> Option<AttemptOutcome> {
         let is_single = self.transmission == self.attempts && self.repeats == 0;
         // Of several that are all lost, nothing need be told apart.
         let is_known = is_single || fate == AttemptFate::Lost;
         is_known.then_some(AttemptOutcome {
             at,
+            path,
             len: self.len,
             fate,
             times: self.repeats.saturating_add(1),
@@ -255,7 +263,7 @@ impl Scoreboard {
     /// Notes that the latest attempt of an entry is held for lost.
     pub(super) fn note_lost(&mut self, index: usize, sign: LossSign) {
         let entry = &mut self.entries[index];
-        let outcome = entry.outcome(entry.attempt_at, AttemptFate::Lost);
+        let outcome = entry.outcome(entry.latest(), AttemptFate::Lost);
         let outcome = outcome.filter(|_| sign != LossSign::Damaged);
         entry.held_lost = if outcome.is_some_and(|outcome| outcome.is_single) {
             HeldLost::Told
@@ -277,7 +285,7 @@ impl Scoreboard {
         let entry = &mut self.entries[index];
         if entry.state == State::Lost && entry.held_lost == HeldLost::Told {
             entry.held_lost = HeldLost::Untold;
-            let outcome = entry.outcome(entry.attempt_at, AttemptFate::ArrivedAfterAll);
+            let outcome = entry.outcome(entry.latest(), AttemptFate::ArrivedAfterAll);
             self.note_outcome(outcome);
         }
     }
@@ -296,21 +304,24 @@ impl Scoreboard {
 fn outcome_of_settled(entry: &Outstanding, signs: AnswerSigns) -> Option<AttemptOutcome> {
     let is_in_flight = entry.state == State::InFlight;
     let is_told = entry.held_lost == HeldLost::Told;
-    let (at, fate) = match (is_in_flight, entry.attempts) {
+    let (left, fate) = match (is_in_flight, entry.attempts) {
         (true, 1) => match signs.first {
-            FirstFate::Arrived => (entry.attempt_at, AttemptFate::Arrived),
-            FirstFate::Lost => (entry.attempt_at, AttemptFate::Lost),
+            FirstFate::Arrived => (entry.latest(), AttemptFate::Arrived),
+            FirstFate::Lost => (entry.latest(), AttemptFate::Lost),
             FirstFate::Unknown => return None,
         },
         // A symbol brought it, or an attempt; it may be any of them.
         _ if signs.may_be_rebuilt => return None,
         // Any of the attempts may have arrived.
         (true, _) if !signs.came_before && signs.is_belated => return None,
-        (true, _) if !signs.came_before => (entry.attempt_at, AttemptFate::Arrived),
+        (true, _) if !signs.came_before => (entry.latest(), AttemptFate::Arrived),
         // The attempt before the latest arrived. With two of them its time is known, and the latest one's fate is not.
-        (true, 2) if is_told => (entry.first_sent_at, AttemptFate::ArrivedAfterAll),
-        (false, _) if is_told => (entry.attempt_at, AttemptFate::ArrivedAfterAll),
+        (true, 2) if is_told => {
+            let first = (entry.first_sent_at, entry.first_path);
+            (first, AttemptFate::ArrivedAfterAll)
+        }
+        (false, _) if is_told => (entry.latest(), AttemptFate::ArrivedAfterAll),
         _ => return None,
     };
-    entry.outcome(at, fate)
+    entry.outcome(left, fate)
 }

@@ -44,8 +44,9 @@ pub struct Outstanding {
     pub(super) attempt_at: Instant,
     /// The time at which it last left, as a copy or otherwise.
     pub(super) sent_at: Instant,
-    /// The path on which it did.
+    /// The path on which it did, and that of its first attempt.
     pub(super) path: u8,
+    pub(super) first_path: u8,
     pub(super) state: State,
     /// The time of its second attempt.
     pub(super) repeated_at: Option<Instant>,
