@@ -49,12 +49,12 @@ class Layout(unittest.TestCase):
             "net": {"proto", "channel", "settings", "capture"},
             "fulmar": {"net", "proto"},
             "cli": {"proto", "baseline", "channel", "settings", "capture", "trace", "lab", "sim", "reproduce", "net", "python"},
-            "python": {"lab", "sim", "trace", "proto"},
+            "python": {"fulmar", "lab", "sim", "trace", "proto"},
         }
         found = {}
         for path in ROOT.glob("crates/*/Cargo.toml"):
             manifest = tomllib.loads(path.read_text())
-            ours = {name.removeprefix("fulmar-") for name in manifest.get("dependencies", {}) if name.startswith("fulmar-")}
+            ours = {name.removeprefix("fulmar-") for name in manifest.get("dependencies", {}) if name.split("-")[0] == "fulmar"}
             found[path.parent.name] = ours
         self.assertEqual(found.keys(), may.keys())
         for crate, ours in found.items():

@@ -1,8 +1,9 @@
 //! The native half of the Python package `fulmar_lab`: studies, their parts, tables that Arrow's consumers read
-//! without a copy, the codes of the protocols, and what a link can carry. The Python half (crates/python/python) is
-//! what users see.
+//! without a copy, the codes of the protocols, what a link can carry, and ends with real sockets. The Python half
+//! (crates/python/python) is what users see.
 
 mod codes;
+mod ends;
 mod links;
 mod own;
 mod recording;
@@ -18,6 +19,10 @@ mod _native {
     #[pymodule_export]
     use crate::codes::{
         FecError, NativeWindow, append_parity, correct, decode_block, encode_block, encode_window,
+    };
+    #[pymodule_export]
+    use crate::ends::{
+        EndKey, NativeCall, NativeEndpoint, NativeListener, NativeMessages, NativeStream,
     };
     #[pymodule_export]
     use crate::links::{fit, plan};

@@ -15,11 +15,13 @@ column has its unit and its meaning. One scenario, one seed: one result, to the 
     [1.0, 1.0, 1.0]
 
 :func:`plan` says what a link can carry before anything is simulated, :func:`fit` which loss model is behind a recording.
+A :class:`Sender` and a :class:`Receiver` carry streams and messages over real sockets, for asyncio.
 :mod:`fulmar_lab.plot` draws results, and :mod:`fulmar_lab.fec` has the codes of the protocols.
 """
 
 from . import fec, plot
-from ._native import Fate, RepairSeen, ScenarioError, SweepError
+from ._native import Fate, RepairSeen, ScenarioError, SecretKey, SweepError
+from .ends import Expired, Messages, Receiver, Sender, Stream
 from .engines import Engine
 from .links import Fit, Plan, fit, plan
 from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource
@@ -32,10 +34,13 @@ __all__ = [
     "Channel",
     "Column",
     "Engine",
+    "Expired",
     "Fate",
     "Fit",
+    "Messages",
     "Parts",
     "Plan",
+    "Receiver",
     "Recording",
     "RepairController",
     "RepairPlan",
@@ -44,6 +49,9 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "SecretKey",
+    "Sender",
+    "Stream",
     "SweepError",
     "Table",
     "TrafficSource",

@@ -1,0 +1,206 @@
+"""Ends with real sockets: what is sent arrives as it was, over a link that loses packets; and waiting costs nothing."""
+
+import asyncio
+import gc
+import random
+import socket
+import unittest
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import fulmar_lab as lab
+
+OCTETS = random.Random(5).randbytes(1_000_000)
+PATIENCE = 60
+
+
+class Link(asyncio.DatagramProtocol):
+    """A relay of datagrams between one caller and a receiver, which loses a share of them."""
+
+    def __init__(self, there: tuple[str, int], loss: float) -> None:
+        self.there = there
+        self.loss = loss
+        self.caller: tuple[str, int] | None = None
+        self.chance = random.Random(7)
+        self.passed = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, octets: bytes, place: tuple[str, int]) -> None:
+        if place != self.there:
+            self.caller = place
+        to = self.caller if place == self.there else self.there
+        if to is not None and self.chance.random() >= self.loss:
+            self.passed += 1
+            self.transport.sendto(octets, to)
+
+
+@asynccontextmanager
+async def ends(loss: float = 0.0) -> AsyncIterator[tuple[lab.Sender, lab.Receiver, Link]]:
+    ours, theirs = lab.SecretKey.generate(), lab.SecretKey.generate()
+    async with lab.Receiver("127.0.0.1:0", key=theirs, peers=[ours.public], rate="100mbit") as receiver:
+        loop = asyncio.get_running_loop()
+        transport, link = await loop.create_datagram_endpoint(lambda: Link(receiver.address, loss), ("127.0.0.1", 0))
+        port = transport.get_extra_info("sockname")[1]
+        async with lab.Sender(f"127.0.0.1:{port}", key=ours, peer=theirs.public, rate="100mbit") as sender:
+            yield sender, receiver, link
+        transport.close()
+
+
+class Ends(unittest.IsolatedAsyncioTestCase):
+    async def test_a_stream_carries_octets_both_ways_over_a_fifth_of_loss(self) -> None:
+        async def answer(receiver: lab.Receiver) -> None:
+            stream = await receiver.accept()
+            async for octets in stream:
+                await stream.write(octets[::-1])
+            await stream.finish()
+
+        async with asyncio.timeout(PATIENCE), ends(0.2) as (sender, receiver, link):
+            answering = asyncio.create_task(answer(receiver))
+            stream = sender.stream()
+            coming = asyncio.create_task(stream.read_all())
+            await stream.write(bytearray(OCTETS))
+            await stream.finish()
+            back = await coming
+            await answering
+            self.assertEqual(sorted(back), sorted(OCTETS))
+            self.assertGreater(link.passed, 1_000)
+
+    async def test_messages_arrive_whole_and_say_who_sent_them(self) -> None:
+        async with asyncio.timeout(PATIENCE), ends(0.2) as (sender, receiver, _):
+            out = sender.messages()
+            for place in range(40):
+                await out.send(OCTETS[place : place + 60_000], deadline=PATIENCE, priority=place % 2)
+            finishing = asyncio.create_task(out.finish())
+            there = await receiver.accept_messages()
+            came = [message async for message in there]
+            await finishing
+            self.assertEqual(sorted(came), sorted(OCTETS[place : place + 60_000] for place in range(40)))
+            self.assertEqual((out.expired, there.expired), (lab.Expired(0, 0), lab.Expired(0, 0)))
+            self.assertEqual(len(there.peer or ""), 44)
+
+    async def test_a_message_that_cannot_be_queued_in_time_is_refused(self) -> None:
+        async with asyncio.timeout(PATIENCE), ends(1.0) as (sender, _, _):
+            out = sender.messages()
+            for _ in range(16):
+                await out.send(bytes(65_536), deadline=PATIENCE)
+            with self.assertRaises(TimeoutError):
+                await out.send(bytes(65_536), deadline=0.05)
+            with self.assertRaisesRegex(ValueError, "65536 octets"):
+                await out.send(bytes(65_537), deadline=1)
+
+    async def test_a_read_that_is_cancelled_takes_nothing(self) -> None:
+        async with asyncio.timeout(PATIENCE), ends() as (sender, receiver, _):
+            stream = sender.stream()
+            await stream.write(b"begin")
+            there = await receiver.accept()
+            self.assertEqual(await there.read(), b"begin")
+            reading = asyncio.create_task(there.read())
+            await asyncio.sleep(0)
+            reading.cancel()
+            await asyncio.wait([reading])
+            await stream.write(b"afterwards")
+            self.assertEqual(await there.read(5), b"after")
+            self.assertEqual(await there.read(), b"wards")
+
+    async def test_two_tasks_that_read_one_stream_take_turns(self) -> None:
+        async with asyncio.timeout(PATIENCE), ends() as (sender, receiver, _):
+            stream = sender.stream()
+            await stream.write(b"begin")
+            there = await receiver.accept()
+            self.assertEqual(await there.read(), b"begin")
+            readings = [asyncio.create_task(there.read(3)) for _ in range(2)]
+            await asyncio.sleep(0)
+            await stream.write(b"onetwo")
+            self.assertEqual([await reading for reading in readings], [b"one", b"two"])
+
+    async def test_datagrams_move_while_python_computes_and_the_loop_stands_still(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            ours, theirs = lab.SecretKey.generate(), lab.SecretKey.generate()
+            async with lab.Receiver("127.0.0.1:0", key=theirs, peers=[ours.public]) as receiver:
+                address = ":".join(map(str, receiver.address))
+                async with lab.Sender(address, key=ours, peer=theirs.public) as sender:
+                    stream = sender.stream()
+                    await stream.write(OCTETS[:200_000])
+                    there = await receiver.accept()
+                    # No `await` from here on: the loop does nothing.
+                    came = bytearray()
+                    for _ in range(30_000_000):
+                        call = there._native.read(1 << 18)
+                        answer = call.poll()
+                        call.close()
+                        if answer is not None:
+                            assert isinstance(answer[0], bytes)
+                            came += answer[0]
+                        if len(came) == 200_000:
+                            break
+                    self.assertEqual(bytes(came), OCTETS[:200_000])
+
+    async def test_what_waits_is_told_that_its_end_was_closed(self) -> None:
+        async with asyncio.timeout(PATIENCE), ends() as (sender, receiver, _):
+            stream = sender.stream()
+            await stream.write(b"x")
+            there = await receiver.accept()
+            await there.read()
+            waiting = [asyncio.create_task(call) for call in (receiver.accept(), receiver.accept_messages())]
+            ending = asyncio.create_task(there.read())
+            reading = asyncio.create_task(stream.read())
+            await asyncio.sleep(0)
+            stream.close()
+            with self.assertRaisesRegex(OSError, "it was closed"):
+                await reading
+            self.assertEqual(await ending, b"", "the peer's end is the end of its octets")
+            await receiver.close()
+            for task in waiting:
+                with self.assertRaises(OSError):
+                    await task
+            with self.assertRaisesRegex(RuntimeError, "the receiver is not open"):
+                await receiver.accept()
+
+    async def test_a_stranger_gets_no_answer(self) -> None:
+        ours, theirs = lab.SecretKey.generate(), lab.SecretKey.generate()
+        async with asyncio.timeout(PATIENCE), lab.Receiver("127.0.0.1:0", key=theirs, peers=[]) as receiver:
+            address = ":".join(map(str, receiver.address))
+            async with lab.Sender(address, key=ours, peer=theirs.public, connect_timeout=0.5) as sender:
+                stream = sender.stream()
+                await stream.write(b"hello")
+                with self.assertRaises((ConnectionRefusedError, TimeoutError)):
+                    await stream.finish()
+
+    async def test_wrong_settings_name_the_setting(self) -> None:
+        key = lab.SecretKey.generate()
+        self.assertEqual(lab.SecretKey(key.text).public, key.public)
+        self.assertNotIn(key.text, repr(key))
+        self.assertRaisesRegex(ValueError, "44 characters", lab.SecretKey, "abc")
+        for settings, said in (
+            ({"rate": "50"}, 'rate="50": .* has no unit'),
+            ({"rate": "0mbit"}, "rate is 0"),
+            ({"share": "mine"}, "share=\"mine\""),
+            ({"carrier": "pigeon"}, "udp or auto"),
+            ({"give_up_after": -1.0}, "give_up_after=-1"),
+            ({"deadline": float("nan")}, "deadline=NaN"),
+        ):
+            with self.subTest(settings=settings), self.assertRaisesRegex(ValueError, said):
+                await lab.Receiver("127.0.0.1:0", key=key, peers=[], **settings).__aenter__()
+        with self.assertRaisesRegex(ValueError, "a host and a port"):
+            await lab.Sender("ground", key=key, peer=key.public).__aenter__()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+            taken.bind(("127.0.0.1", 0))
+            with self.assertRaises(OSError):
+                await lab.Receiver("127.0.0.1:%d" % taken.getsockname()[1], key=key, peers=[]).__aenter__()
+
+    async def test_an_end_that_is_dropped_is_warned_of_and_ends(self) -> None:
+        receiver = lab.Receiver("127.0.0.1:0", key=lab.SecretKey.generate(), peers=[])
+        await receiver.__aenter__()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            del receiver
+            gc.collect()
+        self.assertTrue(any("was not closed" in str(warning.message) for warning in told), told)
+
+
+if __name__ == "__main__":
+    unittest.main()
