@@ -7,6 +7,7 @@ mod ends;
 mod links;
 mod own;
 mod own_transport;
+mod part;
 mod recording;
 mod study;
 mod table;
