@@ -3,9 +3,11 @@
 //!
 //! A [`Study`] is a scenario file as an experiment. [`RunTable`] and [`PointTable`] are its results as Arrow
 //! tables, each column with unit and meaning. [`parts`] cuts a study into parts that are made anywhere and in any
-//! order; put together they give the same octets as one process does. [`plan`] says what a link can carry,
-//! [`fitting`] which loss model is behind a recording.
+//! order; put together they give the same octets as one process does. [`plan`] says what a link can carry, and
+//! [`fitting`] which loss model is behind a recording. [`RecordedLink`] and [`replay`] make a scenario of the link
+//! that a recording shows.
 
+mod crossings;
 pub mod fitting;
 pub mod measure;
 mod parameter;
@@ -18,6 +20,7 @@ mod runs;
 mod study;
 mod traces;
 
+pub use crossings::{RecordedLink, UnreadRecording};
 pub use parts::{FailedRuns, PartError, SweepPart};
 pub use points::PointTable;
 pub use recording::RecordingTables;

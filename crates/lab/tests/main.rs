@@ -1,4 +1,5 @@
 //! The crate's integration tests: each file is a module.
 
+mod crossings;
 mod parts;
 mod tables;

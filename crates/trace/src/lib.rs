@@ -5,6 +5,7 @@
 //!  CSV ---------- lines -> table ----+---> Losses ----> fit: Bernoulli, Gilbert, Gilbert-Elliott,
 //!  pcap, pcapng - capture -> sequence +       |               two states by time
 //!                                            +--------> Trace, for `loss = "trace FILE"`
+//!  pcap, pcapng - passages -------------------------> datagrams at the ends of a link, for `fulmar replay`
 //!  CSV, .mat ---- power --------------------------------> PowerTrace, for `fading = "trace FILE"`
 //! ```
 //!
@@ -30,15 +31,17 @@ mod error;
 pub mod fit;
 mod lines;
 mod losses;
+mod packets;
+mod passages;
 mod power;
 mod sequence;
 mod table;
 
-pub use capture::{
-    CaptureCut, CaptureOptions, Captured, CapturedProtocol, is_capture, read_capture,
-};
+pub use capture::{CaptureOptions, Captured, CapturedProtocol, read_capture};
 pub use error::TraceError;
 pub use losses::{Counts, LossGroup, Losses};
+pub use packets::{CaptureCut, is_capture};
+pub use passages::{CapturePoint, CapturedPassages, PassedDatagram, read_passages};
 pub use power::{PowerOptions, read_power};
 pub use sequence::{SequenceOptions, Tracker};
 pub use table::{TableContent, read_table};
