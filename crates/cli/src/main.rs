@@ -63,6 +63,8 @@ enum Command {
     Plan(commands::plan::PlanArgs),
     /// Receive files over AeroTP.
     Recv(commands::recv::RecvArgs),
+    /// Run other modes over the link that a recording shows: what would have happened.
+    Replay(commands::replay::ReplayArgs),
     /// Run the papers' figures again and check what they claim: pages, data, pictures.
     Reproduce(commands::reproduce::ReproduceArgs),
     /// Send a file over AeroTP, verified, and resumed if it was cut off.
@@ -142,6 +144,7 @@ fn main() -> ExitCode {
         Command::Perf(args) => commands::perf::run(&args, cli.verbose),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
+        Command::Replay(args) => commands::replay::run(&args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Send(args) => commands::send::run(&args, cli.verbose),
         Command::Sim(args) => commands::sim::run(&args),

@@ -54,6 +54,7 @@ mod plan;
 mod processes;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;
+mod replay;
 mod reproduce;
 mod rig;
 mod sim;

@@ -5,6 +5,7 @@ use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::num::NonZeroU8;
+use fulmar_net::capture::{CapturedApplication, DatagramCapture};
 use fulmar_net::clock::Clock;
 use fulmar_net::event_trace::{EventTrace, Traced};
 use fulmar_net::recording::{EndOfRecording, RecordingConfig};
@@ -327,6 +328,20 @@ impl EndpointCarrier {
         application: &mut dyn Application<AerotpEndpoint>,
         quiet: bool,
     ) -> Result<(), Failure> {
+        self.run_captured(driver, application, quiet, None)
+    }
+
+    /// The same with a capture of the datagrams, sealed as they are on the path.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub(crate) fn run_captured(
+        &mut self,
+        driver: &mut UdpDriver,
+        application: &mut dyn Application<AerotpEndpoint>,
+        quiet: bool,
+        capture: Option<&DatagramCapture>,
+    ) -> Result<(), Failure> {
         let tell = |note: SecurityNote| {
             if !quiet {
                 eprintln!("fulmar: {}", in_options(&note));
@@ -334,9 +349,19 @@ impl EndpointCarrier {
         };
         let ran = match self {
             Self::Open(endpoint) => {
-                driver.run(endpoint.as_mut(), &mut Unsecured::new(application, tell))
+                let program = Unsecured::new(application, tell);
+                driver.run(
+                    endpoint.as_mut(),
+                    &mut CapturedApplication::new(program, capture),
+                )
             }
-            Self::Secured(link) => driver.run(link.as_mut(), &mut Secured::new(application, tell)),
+            Self::Secured(link) => {
+                let program = Secured::new(application, tell);
+                driver.run(
+                    link.as_mut(),
+                    &mut CapturedApplication::new(program, capture),
+                )
+            }
         };
         ran.context("the socket").or_exit(Exit::Device)
     }
@@ -437,6 +462,28 @@ pub(crate) fn run(
     let ran = carrier.run(driver, &mut traced, quiet);
     traced.end(clock.now(), carrier.endpoint_mut());
     ran
+}
+
+/// The capture of the socket at `local` to a file, if there is to be one.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn capture(
+    file: Option<&Path>,
+    driver: &UdpDriver,
+    about: &str,
+    local: SocketAddr,
+) -> Result<Option<DatagramCapture>, Failure> {
+    let begin = |file: &Path| {
+        let config = RecordingConfig {
+            file: file.to_owned(),
+            max_size: ByteCount(u64::MAX),
+            is_required: true,
+        };
+        let tell = |ended: EndOfRecording| eprintln!("fulmar: {ended}; the test goes on");
+        DatagramCapture::start(driver.clock(), config, about, local, tell).or_exit(Exit::Device)
+    };
+    file.map(begin).transpose()
 }
 
 /// Asks for precise timers, and warns if there are none.

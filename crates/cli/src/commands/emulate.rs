@@ -168,6 +168,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     let mut config = EmulatorConfig::perfect(listen, to);
     config.up = link.up;
     config.down = link.down;
+    config.changes = link.changes;
     config.seed = args.seed;
     config.overhead = args.overhead.unwrap_or(config.overhead);
     config.flows_max = usize::try_from(args.flows).unwrap_or(usize::MAX);

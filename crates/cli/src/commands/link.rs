@@ -1,6 +1,8 @@
 //! The flags that describe a link: one set for both directions and one for each alone.
 
 use crate::exit::{Exit, Failure};
+use core::fmt::Display;
+use core::str::FromStr;
 use fulmar_channel::fading::Fading;
 use fulmar_channel::preset::ChannelPreset;
 use fulmar_channel::{
@@ -8,6 +10,7 @@ use fulmar_channel::{
     TextError,
 };
 use fulmar_lab::Traces;
+use fulmar_net::emulator::LinkChange;
 use fulmar_proto::units::{Bitrate, Duration, Probability, parse_duration};
 use std::path::{Path, PathBuf};
 
@@ -121,12 +124,70 @@ link_args!(
     DownArgs, "down-", "Link, from the target to the clients only", true
 );
 
+/// A change of the link while it runs, as typed: a time, and rate, delay or loss from then on.
+#[derive(Clone, Debug)]
+struct ChangeArg {
+    after: Duration,
+    rate: Option<Bitrate>,
+    delay: Option<Duration>,
+    loss: Option<LossModel>,
+}
+
+impl FromStr for ChangeArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = "write a time and what changes, such as '5s rate=4mbit delay=60ms' or '9s loss=2% burst 4'";
+        let (after, mut rest) = text.trim().split_once(' ').ok_or(form)?;
+        let after = parse_duration(after).map_err(|error| format!("{error}; {form}"))?;
+        let mut change = Self {
+            after,
+            rate: None,
+            delay: None,
+            loss: None,
+        };
+        while !rest.trim().is_empty() {
+            let (key, value) = rest.trim().split_once('=').ok_or(form)?;
+            // A value may have several words; the last one before another `=` is the next key.
+            let end = value.find('=').map_or(value.len(), |next| {
+                value[..next].rfind(' ').unwrap_or_default()
+            });
+            let (value, behind) = value.split_at(end);
+            let wrong = |error: &dyn Display| format!("{key}: {error}");
+            match key {
+                "rate" => change.rate = Some(value.parse().map_err(|error| wrong(&error))?),
+                "delay" => {
+                    change.delay = Some(parse_duration(value).map_err(|error| wrong(&error))?);
+                }
+                "loss" => change.loss = Some(value.parse().map_err(|error| wrong(&error))?),
+                _ => return Err(format!("`{key}`: rate, delay and loss can change; {form}")),
+            }
+            rest = behind;
+        }
+        Ok(change)
+    }
+}
+
+impl ChangeArg {
+    fn apply(&self, config: &mut ChannelConfig) {
+        config.rate = self.rate.or(config.rate);
+        config.delay = self.delay.unwrap_or(config.delay);
+        if let Some(loss) = &self.loss {
+            config.loss = loss.clone();
+        }
+    }
+}
+
 /// A link in both directions as typed.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct LinkArgs {
     /// Start from a published link: airborne (5Mbit/s, 10us), airborne-10ms, setup (10Mbit/s, 5ms).
     #[arg(long, value_name = "NAME")]
     preset: Option<ChannelPreset>,
+    /// Change both directions while the link runs: a time from the start, and rate, delay or loss from then on, such as
+    /// '5s rate=4mbit loss=2%'. May be given several times, in the order of the times.
+    #[arg(long, value_name = "CHANGE")]
+    change: Vec<ChangeArg>,
     #[command(flatten)]
     both: BothArgs,
     #[command(flatten)]
@@ -140,6 +201,8 @@ pub(crate) struct LinkArgs {
 pub(crate) struct LinkSettings {
     pub(crate) up: ChannelConfig,
     pub(crate) down: ChannelConfig,
+    /// The changes while it runs.
+    pub(crate) changes: Vec<LinkChange>,
     /// The traces that it replays.
     pub(crate) traces: Vec<PathBuf>,
 }
@@ -165,8 +228,47 @@ impl LinkArgs {
             traces.put_into(config).map_err(|error| failure(&error))?;
             config.validate().map_err(|error| failure(&error))?;
         }
+        let changes = self.changes(&traces, &up, &down)?;
         let traces = traces.into_files();
-        Ok(LinkSettings { up, down, traces })
+        Ok(LinkSettings {
+            up,
+            down,
+            changes,
+            traces,
+        })
+    }
+
+    /// The changes, each on top of those before it.
+    fn changes(
+        &self,
+        traces: &Traces,
+        up: &ChannelConfig,
+        down: &ChannelConfig,
+    ) -> Result<Vec<LinkChange>, Failure> {
+        let failure = |problem: &dyn Display| Failure {
+            exit: Exit::Usage,
+            cause: anyhow::anyhow!("--change: {problem}"),
+        };
+        let (mut up, mut down) = (up.clone(), down.clone());
+        let mut before = Duration::ZERO;
+        let mut changes = Vec::new();
+        for change in &self.change {
+            if change.after < before {
+                return Err(failure(&"give the changes in the order of their times"));
+            }
+            before = change.after;
+            for config in [&mut up, &mut down] {
+                change.apply(config);
+                traces.put_into(config).map_err(|error| failure(&error))?;
+                config.validate().map_err(|error| failure(&error))?;
+            }
+            changes.push(LinkChange {
+                after: change.after,
+                up: up.clone(),
+                down: down.clone(),
+            });
+        }
+        Ok(changes)
     }
 }
 
@@ -211,4 +313,55 @@ pub(crate) fn describe(config: &ChannelConfig) -> String {
         parts.push(format!("policer {policer}"));
     }
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_a_time_and_what_changes() {
+        let change: ChangeArg = "5s rate=4mbit loss=2% burst 4 delay=60ms"
+            .parse()
+            .expect("a change");
+        assert_eq!(change.after, Duration::from_secs(5));
+        assert_eq!(change.rate, Some(Bitrate::from_bits_per_second(4_000_000)));
+        assert_eq!(change.delay, Some(Duration::from_millis(60)));
+        assert_eq!(change.loss, Some("2% burst 4".parse().expect("a loss")));
+    }
+
+    #[test]
+    fn a_change_that_is_none_says_how_it_is_written() {
+        for (text, expected) in [
+            ("5s", "write a time and what changes"),
+            ("soon rate=4mbit", "write a time and what changes"),
+            ("5s 4mbit", "write a time and what changes"),
+            ("5s queue=3", "`queue`: rate, delay and loss can change"),
+            ("5s rate=4", "rate: "),
+        ] {
+            let problem = text.parse::<ChangeArg>().expect_err(text);
+            assert!(problem.contains(expected), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn changes_build_on_those_before_them_and_come_in_order() {
+        let with = |changes: &[&str]| LinkArgs {
+            change: changes
+                .iter()
+                .map(|text| text.parse().expect("a change"))
+                .collect(),
+            ..LinkArgs::default()
+        };
+        let link = with(&["1s rate=4mbit", "2s delay=9ms"])
+            .link()
+            .expect("a link");
+        let rates: Vec<_> = link.changes.iter().map(|change| change.up.rate).collect();
+        assert_eq!(rates, [Some(Bitrate::from_bits_per_second(4_000_000)); 2]);
+        assert_eq!(link.changes[1].down.delay, Duration::from_millis(9));
+        let failed = with(&["2s rate=4mbit", "1s delay=9ms"])
+            .link()
+            .expect_err("out of order");
+        assert!(failed.cause.to_string().contains("order of their times"));
+    }
 }

@@ -18,6 +18,7 @@ pub(crate) mod perf;
 pub(crate) mod plan;
 mod progress;
 pub(crate) mod recv;
+pub(crate) mod replay;
 pub(crate) mod reproduce;
 mod secure;
 pub(crate) mod send;

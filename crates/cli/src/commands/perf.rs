@@ -25,6 +25,7 @@ use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
 use goal::{GoalArgs, GoalOutcome};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// The assumption on which one-way delays rest.
 const ASSUMPTION: &str = "the fastest question and its answer took equally long each way";
@@ -127,6 +128,9 @@ pub(crate) struct PerfArgs {
     /// The result as one JSON object on stdout, errors included; of a server one for each test, a line each.
     #[arg(short = 'J', long)]
     json: bool,
+    /// Write every datagram to a pcapng file, for Wireshark and, with that of the other end, for fulmar replay.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
     #[command(flatten)]
     security: SecurityArgs,
 }
@@ -391,7 +395,14 @@ fn measure(
     args.security.warn(args.json);
     let path = carrier.inner_path(path);
     let mut client = Client::new(plan, path, signals.stop(), Watcher::new(args.json));
-    carrier.run(&mut driver, &mut client, args.json)?;
+    // The system has chosen the address, which is not asked for.
+    let local = match peer {
+        SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
+        SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
+    };
+    let about = format!("fulmar perf to {peer}");
+    let capture = connection::capture(args.capture.as_deref(), &driver, &about, local)?;
+    carrier.run_captured(&mut driver, &mut client, args.json, capture.as_ref())?;
     if let Some(failure) = client.observer.broken.take() {
         return Err(failure);
     }
@@ -456,7 +467,9 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
         eprintln!("fulmar: waiting for tests on {listening}");
     }
     args.security.warn(args.json);
-    carrier.run(&mut driver, &mut server, args.json)?;
+    let about = format!("fulmar perf at {listening}");
+    let capture = connection::capture(args.capture.as_deref(), &driver, &about, listening)?;
+    carrier.run_captured(&mut driver, &mut server, args.json, capture.as_ref())?;
     if let Some(failure) = server.observer.broken.take() {
         return Err(failure);
     }

@@ -111,6 +111,58 @@ pub(crate) struct SimArgs {
     /// Write the events of AeroTP's machines in the one run there is to a file, one JSON object a line.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["swarm", "out"])]
     trace: Option<PathBuf>,
+    /// The scenario itself, of the recording that `scenario` names.
+    #[arg(skip)]
+    text: Option<String>,
+}
+
+/// The scenario of a recording, and what is asked of it.
+#[derive(Debug)]
+pub(crate) struct RecordedScenario {
+    /// The recording.
+    pub(crate) recording: PathBuf,
+    /// The scenario, TOML.
+    pub(crate) text: String,
+    /// Changed values.
+    pub(crate) sets: Vec<String>,
+    /// Whether `auto` is put beside every fixed setting.
+    pub(crate) auto_vs_fixed: bool,
+    pub(crate) runs: Option<u64>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) workers: Workers,
+    pub(crate) json: bool,
+    pub(crate) columns: Columns,
+    pub(crate) csv: Option<PathBuf>,
+}
+
+/// Runs the scenario of a recording and prints its results.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_recorded(scenario: RecordedScenario) -> Result<Exit, Failure> {
+    run(&SimArgs {
+        scenario: Some(scenario.recording),
+        swarm: None,
+        links: false,
+        show: false,
+        beside: beside::BesideArgs {
+            auto_vs_fixed: scenario.auto_vs_fixed,
+            random: None,
+            settings: false,
+        },
+        sets: scenario.sets,
+        runs: scenario.runs,
+        seed: scenario.seed,
+        workers: scenario.workers,
+        json: scenario.json,
+        columns: scenario.columns,
+        csv: scenario.csv,
+        out: None,
+        shard: None,
+        capture: None,
+        trace: None,
+        text: Some(scenario.text),
+    })
 }
 
 /// Runs the scenario and prints its results.
@@ -256,9 +308,12 @@ fn written(outcome: anyhow::Result<()>) -> Result<(), Failure> {
 fn read(args: &SimArgs) -> Result<Study, Failure> {
     let path = args.scenario.as_deref().unwrap_or(Path::new("-"));
     let name = path.display().to_string();
-    let octets = read_octets(path)
-        .with_context(|| format!("cannot read the scenario {name}"))
-        .or_exit(Exit::Usage)?;
+    let octets = match &args.text {
+        Some(text) => text.clone().into_bytes(),
+        None => read_octets(path)
+            .with_context(|| format!("cannot read the scenario {name}"))
+            .or_exit(Exit::Usage)?,
+    };
     let text = String::from_utf8(octets).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.split(|&octet| octet == b'\n').count();

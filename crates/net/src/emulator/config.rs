@@ -27,6 +27,29 @@ pub struct LargestPacket {
     pub after: Duration,
 }
 
+/// A change of the link while it runs: of its rate, delay and loss, and of nothing else.
+#[derive(Clone, Debug)]
+pub struct LinkChange {
+    /// Its time, from the start.
+    pub after: Duration,
+    /// The link from the clients to the target, or from a to b, from then on.
+    pub up: ChannelConfig,
+    /// The link of the other direction.
+    pub down: ChannelConfig,
+}
+
+impl LinkChange {
+    /// The changes of one direction, with their times.
+    pub(super) fn of_way(
+        changes: &[Self],
+        way: fn(&Self) -> &ChannelConfig,
+    ) -> impl Iterator<Item = (Duration, ChannelConfig)> {
+        changes
+            .iter()
+            .map(move |change| (change.after, way(change).clone()))
+    }
+}
+
 /// The most octets in flight: a second at 2 gbit.
 const HELD_MAX: ByteCount = ByteCount(256 * 1024 * 1024);
 
@@ -41,6 +64,8 @@ pub struct EmulatorConfig {
     pub up: ChannelConfig,
     /// The link from the target to the clients.
     pub down: ChannelConfig,
+    /// The changes of both while it runs, in the order of their times.
+    pub changes: Vec<LinkChange>,
     /// The seed of every random decision.
     pub seed: u64,
     /// The fate of damaged payloads.
@@ -65,6 +90,7 @@ impl EmulatorConfig {
             to,
             up: ChannelConfig::default(),
             down: ChannelConfig::default(),
+            changes: Vec::new(),
             seed: 1,
             damage: DamagePolicy::default(),
             overhead: ByteCount(28),
@@ -89,6 +115,8 @@ pub struct TunLinkConfig {
     pub up: ChannelConfig,
     /// The link from b to a.
     pub down: ChannelConfig,
+    /// The changes of both while it runs, in the order of their times.
+    pub changes: Vec<LinkChange>,
     /// The seed of every random decision.
     pub seed: u64,
     /// The fate of damaged packets. Delivered ones meet the kernel's checksums; dropping stands for a link with a
@@ -111,6 +139,7 @@ impl TunLinkConfig {
             mtu: 1500,
             up: ChannelConfig::default(),
             down: ChannelConfig::default(),
+            changes: Vec::new(),
             seed: 1,
             damage: DamagePolicy::default(),
             overhead: ByteCount::ZERO,

@@ -10,8 +10,9 @@ use fulmar_channel::{
 };
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 /// A datagram that will arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ fn ip_header_len(packet: &[u8]) -> usize {
 #[derive(Debug)]
 pub struct Direction {
     channel: Channel,
+    /// The changes to come, each with the stream that its loss draws from.
+    changes: VecDeque<(Instant, ChannelConfig, Rng)>,
     overhead: ByteCount,
     policy: DamagePolicy,
     /// Whether payloads are IP packets.
@@ -78,6 +81,7 @@ impl Direction {
             channel: config
                 .decides_at_once()
                 .and_then(|()| Channel::new(config, rng))?,
+            changes: VecDeque::new(),
             overhead,
             policy,
             is_of_ip: false,
@@ -99,6 +103,34 @@ impl Direction {
     pub const fn dropping_above(mut self, largest: Option<LargestPacket>) -> Self {
         self.largest = largest;
         self
+    }
+
+    /// The direction with changes of rate, delay and loss to come, in the order of their times from the start.
+    pub(super) fn changing(
+        mut self,
+        name: &'static str,
+        changes: impl Iterator<Item = (Duration, ChannelConfig)>,
+        rng: &Rng,
+    ) -> Result<Self, EmulatorError> {
+        for (number, (after, config)) in changes.enumerate() {
+            config.validate().map_err(|error| EmulatorError::Link {
+                direction: name,
+                error,
+            })?;
+            let stream = rng.child(&format!("{name}/change-{number}"));
+            let at = Instant::START + after;
+            self.changes.push_back((at, config, stream));
+        }
+        Ok(self)
+    }
+
+    /// Makes the changes whose time has come.
+    fn change(&mut self, now: Instant) {
+        while let Some((_, config, rng)) = self.changes.pop_front_if(|(at, ..)| *at <= now) {
+            self.channel
+                .change(&config, &rng)
+                .expect("they were checked when the direction was made");
+        }
     }
 
     /// The direction for payloads that are IP packets.
@@ -159,6 +191,7 @@ impl Direction {
 
     /// Puts a datagram with payload `octets` on the link at `now`.
     pub fn admit(&mut self, now: Instant, octets: &[u8], ecn: Ecn) -> Arrivals {
+        self.change(now);
         let len = ByteCount::of(octets) + self.overhead;
         let vanishes = |largest: LargestPacket| {
             len > largest.octets && now.saturating_since(Instant::START) >= largest.after
@@ -462,6 +495,39 @@ mod tests {
         let report = link.report();
         assert_eq!(report.dropped_packets.too_large, 1);
         assert_eq!(report.offered_packets, 2, "the link never saw it");
+    }
+
+    #[test]
+    fn the_link_changes_when_its_time_comes() {
+        let lost = LossModel::Bernoulli(PacketErrorRate::new(1.0).unwrap());
+        let first = ChannelConfig {
+            delay: Duration::from_millis(5),
+            ..ChannelConfig::default()
+        };
+        let second = ChannelConfig {
+            delay: Duration::from_millis(9),
+            ..first.clone()
+        };
+        let third = ChannelConfig {
+            loss: lost,
+            ..second.clone()
+        };
+        let changes = [(1, second), (2, third)];
+        let changes = changes.map(|(after, config)| (Duration::from_secs(after), config));
+        let rng = Rng::from_seed(1);
+        let mut link = direction(first, DamagePolicy::Deliver)
+            .changing("up", changes.into_iter(), &rng)
+            .unwrap();
+        let mut delay = |millis| {
+            let now = Instant::START + Duration::from_millis(millis);
+            let arrivals = link.admit(now, b"packet", Ecn::NotCapable);
+            let arrival = arrivals.first?;
+            Some(arrival.at.saturating_since(now).as_millis())
+        };
+        assert_eq!(delay(999), Some(5));
+        assert_eq!(delay(1_000), Some(9));
+        assert_eq!(delay(1_999), Some(9));
+        assert_eq!(delay(2_000), None);
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod tap;
 mod tun_link;
 mod watch;
 
-pub use config::{DamagePolicy, EmulatorConfig, LargestPacket, TunLinkConfig};
+pub use config::{DamagePolicy, EmulatorConfig, LargestPacket, LinkChange, TunLinkConfig};
 pub use direction::{Arrival, Arrivals, Direction};
 pub use error::EmulatorError;
 pub use relay::Emulator;

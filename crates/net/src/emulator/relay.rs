@@ -1,6 +1,6 @@
 //! The loop between the sockets and the two directions.
 
-use super::config::EmulatorConfig;
+use super::config::{EmulatorConfig, LinkChange};
 use super::direction::{Arrival, Direction};
 use super::error::EmulatorError;
 use super::flows::{FlowId, Flows};
@@ -46,8 +46,20 @@ impl Emulator {
         let rng = Rng::from_seed(config.seed).child("emulator");
         let direction =
             |name, link| Direction::named(name, link, config.overhead, config.damage, &rng);
-        let up = direction("up", config.up)?.dropping_above(config.largest);
-        let down = direction("down", config.down)?.dropping_above(config.largest);
+        let up = direction("up", config.up)?
+            .dropping_above(config.largest)
+            .changing(
+                "up",
+                LinkChange::of_way(&config.changes, |change| &change.up),
+                &rng,
+            )?;
+        let down = direction("down", config.down)?
+            .dropping_above(config.largest)
+            .changing(
+                "down",
+                LinkChange::of_way(&config.changes, |change| &change.down),
+                &rng,
+            )?;
         let listener = UdpPort::bind(config.listen, PortConfig::default()).map_err(|source| {
             EmulatorError::Listen {
                 address: config.listen,

@@ -1,6 +1,6 @@
 //! The loop between two TUN devices and the two directions.
 
-use super::config::TunLinkConfig;
+use super::config::{LinkChange, TunLinkConfig};
 use super::direction::Direction;
 use super::error::EmulatorError;
 use super::in_flight::InFlight;
@@ -56,8 +56,20 @@ impl TunLink {
             Direction::named(name, link, config.overhead, config.damage, &rng)
                 .map(Direction::of_ip_packets)
         };
-        let up = direction("up", config.up)?.dropping_above(config.largest);
-        let down = direction("down", config.down)?.dropping_above(config.largest);
+        let up = direction("up", config.up)?
+            .dropping_above(config.largest)
+            .changing(
+                "up",
+                LinkChange::of_way(&config.changes, |change| &change.up),
+                &rng,
+            )?;
+        let down = direction("down", config.down)?
+            .dropping_above(config.largest)
+            .changing(
+                "down",
+                LinkChange::of_way(&config.changes, |change| &change.down),
+                &rng,
+            )?;
         Ok(Self {
             clock,
             seed: config.seed,

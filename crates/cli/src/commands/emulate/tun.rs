@@ -104,6 +104,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     config.mtu = mtu;
     config.up = link.up;
     config.down = link.down;
+    config.changes = link.changes;
     config.seed = args.seed;
     config.damage = args.damage.into();
     config.largest = args.largest();
