@@ -17,7 +17,7 @@ class OwnParts(unittest.TestCase):
         return ended.stdout
 
     def test_its_own_tests_pass(self):
-        self.assertIn("3 passed", self.cargo("test"))
+        self.assertIn("4 passed", self.cargo("test"))
 
     def test_it_runs(self):
         self.assertIn("camera: ", self.cargo("run", "--quiet"))

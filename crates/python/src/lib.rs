@@ -5,6 +5,7 @@
 mod codes;
 mod links;
 mod own;
+mod own_transport;
 mod recording;
 mod study;
 mod table;
@@ -24,7 +25,9 @@ mod _native {
     #[pymodule_export]
     use crate::own::{Fate, RepairSeen};
     #[pymodule_export]
-    use crate::recording::{NativeRecording, hop_tables};
+    use crate::own_transport::Turn;
+    #[pymodule_export]
+    use crate::recording::{NativeRecording, hop_tables, recorded_link};
     #[pymodule_export]
     use crate::study::{NativeStudy, ScenarioError, SweepError, merge, read_table};
     #[pymodule_export]

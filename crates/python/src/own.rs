@@ -1,16 +1,17 @@
-//! Channels, sources of traffic and controllers of repair that are Python's objects.
+//! Channels, sources of traffic, controllers of repair and transports that are Python's objects.
 //!
 //! A part is a class, or anything that makes an object from a seed. Its methods are called from the simulator's threads, one
 //! call for each packet, write or choice. An exception ends the run, cancels the work and is raised where it was asked for.
 
+use crate::own_transport::PythonEnd;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use fulmar_sim::OwnParts;
 use fulmar_sim::own::{
     Bitrate, ByteCount, ChannelLaw, ControllerView, Deliver, FlightFate, Flips, Instant,
-    OwnChannel, OwnRepair, OwnTraffic, PacketFlight, PlannedWrite, RepairController, RepairPlan,
-    Rng, SourceView, TrafficSource,
+    OwnChannel, OwnRepair, OwnTraffic, OwnTransport, PacketFlight, PlannedWrite, RepairController,
+    RepairPlan, Rng, SourceView, TrafficSource,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -23,6 +24,7 @@ pub(crate) struct PythonParts {
     channels: BTreeMap<String, Py<PyAny>>,
     sources: BTreeMap<String, Py<PyAny>>,
     controllers: BTreeMap<String, Py<PyAny>>,
+    transports: BTreeMap<String, Py<PyAny>>,
     pub(crate) version: String,
 }
 
@@ -60,7 +62,13 @@ impl fmt::Debug for PartFault {
 impl PythonParts {
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.channels.is_empty() && self.sources.is_empty() && self.controllers.is_empty()
+        let kinds = [
+            &self.channels,
+            &self.sources,
+            &self.controllers,
+            &self.transports,
+        ];
+        kinds.iter().all(|parts| parts.is_empty())
     }
 
     /// The parts as the simulator takes them. Their exceptions go to `fault`.
@@ -85,16 +93,23 @@ impl PythonParts {
                 PythonController(Part::made(&maker, rng, &fault))
             })
         };
+        let transport = |(name, maker): (&String, &Py<PyAny>)| {
+            let (maker, fault) = (Arc::new(maker.clone_ref(py)), fault.clone());
+            OwnTransport::new(name, move |setup, rng| {
+                PythonEnd::new(&maker, setup, rng, &fault)
+            })
+        };
         OwnParts {
             channels: self.channels.iter().map(channel).collect(),
             sources: self.sources.iter().map(source).collect(),
             controllers: self.controllers.iter().map(controller).collect(),
+            transports: self.transports.iter().map(transport).collect(),
         }
     }
 }
 
 /// A part of one run: Python's object, if it could be made.
-struct Part {
+pub(crate) struct Part {
     object: Option<Py<PyAny>>,
     fault: PartFault,
 }
@@ -108,7 +123,15 @@ impl fmt::Debug for Part {
 impl Part {
     fn made(maker: &Py<PyAny>, rng: &Rng, fault: &PartFault) -> Self {
         let seed = rng.clone().next_u64();
-        let made = Python::attach(|py| maker.call1(py, (seed,)));
+        Self::made_with(fault, |py| maker.call1(py, (seed,)))
+    }
+
+    /// The part that `make` makes.
+    pub(crate) fn made_with(
+        fault: &PartFault,
+        make: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+    ) -> Self {
+        let made = Python::attach(make);
         let object = made.map_err(|error| fault.note(error)).ok();
         Self {
             object,
@@ -124,19 +147,22 @@ impl Part {
     }
 
     /// Calls a method and reads its answer; `None` after an exception.
-    fn ask<T>(&self, call: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+    pub(crate) fn ask<T>(
+        &self,
+        call: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Option<T> {
         let object = self.object.as_ref().filter(|_| !self.fault.has_stopped())?;
         let answer = Python::attach(|py| call(py, object.bind(py)));
         answer.map_err(|error| self.fault.note(error)).ok()
     }
 }
 
-fn seconds(at: Instant) -> f64 {
+pub(crate) fn seconds(at: Instant) -> f64 {
     at.saturating_since(Instant::START).as_secs_f64()
 }
 
 /// A span in seconds that a method gave.
-fn span(seconds: f64, what: &str) -> PyResult<Duration> {
+pub(crate) fn span(seconds: f64, what: &str) -> PyResult<Duration> {
     let problem =
         || PyValueError::new_err(format!("{what} is {seconds} s; give 0 or more seconds"));
     Duration::try_from_secs_f64(seconds).map_err(|_| problem())
@@ -217,18 +243,18 @@ impl TrafficSource for PythonSource {
 struct PythonController(Part);
 
 impl RepairController for PythonController {
-    fn choose(&mut self, view: &ControllerView) -> RepairPlan {
+    fn choose(&mut self, view: &ControllerView) -> Option<RepairPlan> {
         let chosen = self.0.ask(|py, controller| {
             let told = (RepairSeen(*view),);
             let plan = controller.call_method1(pyo3::intern!(py, "choose"), told)?;
-            let (ahead_quarters, times): (u8, [u8; 3]) = plan.extract()?;
-            Ok(RepairPlan {
+            let plan: Option<(u8, [u8; 3])> = plan.extract()?;
+            Ok(plan.map(|(ahead_quarters, times)| RepairPlan {
                 ahead_quarters,
                 times,
                 put_off: 0,
-            })
+            }))
         });
-        chosen.unwrap_or(RepairPlan::PLAIN)
+        chosen.flatten()
     }
 }
 
@@ -344,6 +370,25 @@ impl RepairSeen {
     #[getter]
     fn behind_a_loss(&self) -> f64 {
         share(self.0.seen.behind_a_loss.millionths())
+    }
+
+    /// Messages so far whose deadline is over: in time, late, and not arrived. No sender knows it; it is for rewards.
+    #[getter]
+    fn messages(&self) -> (u64, u64, u64) {
+        let fates = self.0.outcome.fates;
+        (fates.in_time, fates.late, fates.lost)
+    }
+
+    /// Octets of the messages written so far.
+    #[getter]
+    fn written_bytes(&self) -> u64 {
+        self.0.outcome.written.0
+    }
+
+    /// Octets sent for them so far, with headers, repair and repetitions.
+    #[getter]
+    fn sent_bytes(&self) -> u64 {
+        self.0.outcome.sent.0
     }
 
     /// The plan in use: repair symbols ahead for four messages, and the transmissions in each round of repetition.

@@ -4,10 +4,11 @@ use crate::table::NativeTable;
 use arrow_array::RecordBatch;
 use core::time::Duration;
 use fulmar_lab::replay;
-use fulmar_lab::{ObservedPacket, RecordingTables};
+use fulmar_lab::{ObservedPacket, RecordedLink, RecordingTables, UnreadRecording};
 use fulmar_sim::own::{ByteCount, Instant};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 
 /// The single events of a run as tables.
 #[pyclass(frozen, module = "fulmar_lab._native")]
@@ -53,6 +54,58 @@ fn table(batch: &RecordBatch) -> NativeTable {
 
 /// A packet as Python has it: seconds, octets, seconds.
 type Packet = (f64, u64, Option<f64>);
+
+fn told(packets: &[ObservedPacket], first: Instant) -> Vec<Packet> {
+    let seconds = |at: Instant| at.saturating_since(first).as_secs_f64();
+    let row = |packet: &ObservedPacket| {
+        (
+            seconds(packet.sent_at),
+            packet.len.0,
+            packet.arrived_at.map(seconds),
+        )
+    };
+    packets.iter().map(row).collect()
+}
+
+/// The packets of captures at both ends of a link: there, back, remarks, and the seconds by which the clocks were apart.
+type NativeLink = (Vec<Packet>, Vec<Packet>, Vec<String>, f64);
+
+/// Reads a capture that shows both ends of a link, or one of each end.
+#[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the binding makes values of Python's"
+)]
+pub(crate) fn recorded_link(
+    py: Python<'_>,
+    path: PathBuf,
+    other: Option<PathBuf>,
+    hop: usize,
+) -> PyResult<NativeLink> {
+    let read = py.detach(|| match &other {
+        Some(other) => RecordedLink::between(&path, other),
+        None => RecordedLink::open(&path, hop),
+    });
+    let link = read.map_err(|error| {
+        let text = error.to_string();
+        match error {
+            UnreadRecording::Unreadable { .. } => PyOSError::new_err(text),
+            UnreadRecording::Kind { .. } | UnreadRecording::Content(_) => {
+                PyValueError::new_err(text)
+            }
+        }
+    })?;
+    // Seconds since 1970 would lose a part of a microsecond.
+    let packets = link.there.iter().chain(&link.back);
+    let first = packets.map(|packet| packet.sent_at).min();
+    let first = first.unwrap_or(Instant::START);
+    Ok((
+        told(&link.there, first),
+        told(&link.back, first),
+        link.remarks,
+        link.clocks_apart.as_secs_f64(),
+    ))
+}
 
 fn at(seconds: f64) -> PyResult<Instant> {
     let problem = || PyValueError::new_err(format!("a time of {seconds} s; give 0 or more"));

@@ -140,7 +140,8 @@ impl Flow {
 /// The promise of the transport of `flow`.
 pub(crate) fn promise(flow: &FlowPlan) -> Promise {
     let plan = match &flow.transport {
-        TransportPlan::Datagram(_) => return Promise::NOTHING,
+        // Nothing is known of the promise of a transport of one's own.
+        TransportPlan::Datagram(_) | TransportPlan::Own(_) => return Promise::NOTHING,
         TransportPlan::Aerotp(plan) => plan.as_ref(),
         TransportPlan::Gateway(plan) => &plan.aerotp,
         // As with UDP, damage may cancel out in the checksum.

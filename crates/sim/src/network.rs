@@ -10,6 +10,7 @@ pub(crate) mod link_end;
 use crate::event_queue::EventQueue;
 use crate::measure::wire::{WireLoss, WireMeter};
 use crate::node::{ChainNode, NodeId, StackId, WayId};
+use crate::own::transport::OWN_PROTOCOL;
 use crate::pool::{PacketId, Pool, PooledPacket};
 use crate::recording::{PacketLog, cause};
 use crate::tap::{Came, Tap, verdict_of};
@@ -378,6 +379,7 @@ impl Network {
                     NetworkProtocol::AEROTP => here.aerotp,
                     NetworkProtocol::TCP => here.tcp,
                     NetworkProtocol::LT_TCP => here.lt_tcp,
+                    OWN_PROTOCOL => here.own,
                     _ => None,
                 };
                 match stack {

@@ -38,4 +38,6 @@ pub(crate) struct ChainNode {
     pub(crate) tcp: Option<StackId>,
     /// LT-TCP, if a flow uses it here.
     pub(crate) lt_tcp: Option<StackId>,
+    /// Transports of one's own, if a flow has one here.
+    pub(crate) own: Option<StackId>,
 }

@@ -1,9 +1,13 @@
-//! Parts of one's own: channels, sources of traffic and controllers of repair that are written outside of this workspace.
+//! Parts of one's own: channels, sources of traffic, controllers of repair and whole transports that are written outside of this
+//! workspace.
 //!
 //! Each is a trait, made anew for every run by a function with a name; scenarios say the name (`hop.channel`,
-//! `flow.source`, `flow.controller`). Time is an argument and chance comes from the generator that the maker is given, so that equal seeds
+//! `flow.source`, `flow.controller`, `flow.transport`). Time is an argument and chance comes from the generator that the maker is given, so that equal seeds
 //! give equal runs. `examples/own-parts` is a crate that has one of each; the names here are all that it needs.
 
+pub(crate) mod transport;
+
+pub use crate::measure::flow::FlowPunctuality;
 use core::fmt;
 use core::time::Duration;
 pub use fulmar_channel::{ChannelLaw, FlightFate, Flips, OwnChannel, PacketFlight};
@@ -13,6 +17,7 @@ pub use fulmar_proto::repair::{
 pub use fulmar_proto::rng::Rng;
 pub use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use std::sync::Arc;
+pub use transport::{OwnTransport, TransmitKind, TransportEnd, TransportSetup, TransportTurn};
 
 /// A sending application.
 pub trait TrafficSource: fmt::Debug + Send {
@@ -44,8 +49,8 @@ pub struct PlannedWrite {
 /// A choice of repair for a flow with a goal, in place of `auto`'s.
 pub trait RepairController: fmt::Debug + Send {
     /// The plan to follow from now on; `put_off` is not followed. It is asked with the first message after each half second,
-    /// once a round trip is known.
-    fn choose(&mut self, view: &ControllerView) -> RepairPlan;
+    /// once a round trip is known. `None` leaves the repair as it is, which is to `auto` until a plan was chosen.
+    fn choose(&mut self, view: &ControllerView) -> Option<RepairPlan>;
 }
 
 /// A controller's knowledge of its flow.
@@ -59,6 +64,19 @@ pub struct ControllerView {
     pub overhead_percent: u8,
     /// The path, the loss and the plan in use, as the sender sees them.
     pub seen: RepairView,
+    /// The success so far, which no sender knows: for the rewards of one that learns.
+    pub outcome: FlowOutcome,
+}
+
+/// The success of a flow of messages up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowOutcome {
+    /// Messages whose deadline is over, by what became of them.
+    pub fates: FlowPunctuality,
+    /// Octets of the messages that were written.
+    pub written: ByteCount,
+    /// Octets that the sender has sent for them, with headers, repair and repetitions.
+    pub sent: ByteCount,
 }
 
 macro_rules! own_part {

@@ -17,6 +17,7 @@ mod lt_tcp_blocks;
 #[path = "fixture/ns3.rs"]
 mod ns3;
 mod own_parts;
+mod own_transports;
 mod rate_found;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;

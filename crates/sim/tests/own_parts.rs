@@ -54,9 +54,9 @@ struct Always {
 }
 
 impl RepairController for Always {
-    fn choose(&mut self, view: &ControllerView) -> RepairPlan {
+    fn choose(&mut self, view: &ControllerView) -> Option<RepairPlan> {
         *self.loss.lock().expect("one thread") = view.seen.loss.millionths();
-        self.plan
+        Some(self.plan)
     }
 }
 

@@ -1,7 +1,9 @@
-//! A channel, a source of traffic and a controller of repair that Fulmar's simulator runs as it runs its own.
+//! A channel, a source of traffic, a controller of repair and a transport that Fulmar's simulator runs as it runs its own.
 //!
 //! Each implements a trait of `fulmar_sim::own` and is handed over by name; a scenario says the name. Time is an argument
 //! and chance comes from the generator of the run, so one seed gives one result.
+
+mod transport;
 
 use core::time::Duration;
 use fulmar_sim::OwnParts;
@@ -10,6 +12,7 @@ use fulmar_sim::own::{
     OwnTraffic, PacketFlight, PlannedWrite, RepairController, RepairPlan, Rng, SourceView,
     TrafficSource,
 };
+pub use transport::{WindowedEnd, windowed};
 
 /// Rain that comes and goes every ten seconds: while it falls, the modem has a third of its rate, and loses more.
 #[derive(Debug)]
@@ -73,26 +76,27 @@ impl TrafficSource for Camera {
 pub struct OneRule;
 
 impl RepairController for OneRule {
-    fn choose(&mut self, view: &ControllerView) -> RepairPlan {
+    fn choose(&mut self, view: &ControllerView) -> Option<RepairPlan> {
         let ahead_quarters = if view.seen.loss.millionths() > 50_000 {
             2
         } else {
             0
         };
-        RepairPlan {
+        Some(RepairPlan {
             ahead_quarters,
             times: [2, 2, 2],
             put_off: 0,
-        }
+        })
     }
 }
 
-/// The parts by the names `rain`, `camera` and `one-rule`, the rain over a link of 6 Mbit/s.
+/// The parts by the names `rain`, `camera`, `one-rule` and `windowed`, the rain over a link of 6 Mbit/s.
 pub fn parts() -> OwnParts {
     let dry = Bitrate::from_bits_per_second(6_000_000);
     OwnParts {
         channels: vec![OwnChannel::new("rain", move |rng| Rain::new(dry, rng))],
         sources: vec![OwnTraffic::new("camera", |_| Camera::default())],
         controllers: vec![OwnRepair::new("one-rule", |_| OneRule)],
+        transports: vec![windowed()],
     }
 }

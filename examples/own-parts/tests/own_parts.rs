@@ -42,6 +42,20 @@ fn a_camera_writes_as_it_says() {
 }
 
 #[test]
+fn a_transport_brings_all_over_a_lossy_link() {
+    let flow = "[flow]\ntransport = 'windowed'\ntraffic = 'bulk'\nbytes = '3MB'\n";
+    let clean = run(flow).metrics;
+    let lossy = run(&format!("loss = '10%'\n{flow}")).metrics;
+    for metrics in [&clean, &lossy] {
+        assert_eq!(metrics.flow.delivered_bytes, 3_000_000);
+    }
+    assert_eq!(clean.wire_bytes.retransmission, 0);
+    // Packets of 1500 octets carry 1468; one in ten of 2,044 is lost, and a tenth of those again.
+    let again = lossy.wire_bytes.retransmission / 1500;
+    assert!((150..350).contains(&again), "{again}");
+}
+
+#[test]
 fn one_rule_sends_symbols_where_more_than_one_in_twenty_is_lost() {
     let messages = |loss: &str| {
         let flow = "[flow]\ntransport = 'aerotp'\nmode = 'auto'\ntraffic = 'messages'\nsize = '200B'\n\

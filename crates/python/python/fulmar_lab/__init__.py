@@ -15,14 +15,16 @@ column has its unit and its meaning. One scenario, one seed: one result, to the 
     [1.0, 1.0, 1.0]
 
 :func:`plan` says what a link can carry before anything is simulated, :func:`fit` which loss model is behind a recording.
-:mod:`fulmar_lab.plot` draws results, and :mod:`fulmar_lab.fec` has the codes of the protocols.
+:mod:`fulmar_lab.plot` draws results, and :mod:`fulmar_lab.fec` has the codes of the protocols. :mod:`fulmar_lab.gym`, which wants
+gymnasium, makes an environment of the choice of repair.
 """
 
 from . import fec, plot
-from ._native import Fate, RepairSeen, ScenarioError, SweepError
+from ._native import Fate, RepairSeen, ScenarioError, SweepError, Turn
+from .captures import LinkRecording
 from .engines import Engine
 from .links import Fit, Plan, fit, plan
-from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource
+from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource, Transport
 from .scenario import Recording, Run, Scenario, channel_of
 from .sweeps import Results, sweep
 from .table import Column, Table
@@ -34,6 +36,7 @@ __all__ = [
     "Engine",
     "Fate",
     "Fit",
+    "LinkRecording",
     "Parts",
     "Plan",
     "Recording",
@@ -47,6 +50,8 @@ __all__ = [
     "SweepError",
     "Table",
     "TrafficSource",
+    "Transport",
+    "Turn",
     "channel_of",
     "fec",
     "fit",

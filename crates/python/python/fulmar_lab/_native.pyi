@@ -49,7 +49,33 @@ class RepairSeen:
     @property
     def behind_a_loss(self) -> float: ...
     @property
+    def messages(self) -> tuple[int, int, int]:
+        """Messages so far whose deadline is over: in time, late, and not arrived. No sender knows it; it is for rewards."""
+    @property
+    def written_bytes(self) -> int:
+        """Octets of the messages written so far."""
+    @property
+    def sent_bytes(self) -> int:
+        """Octets sent for them so far, with headers, repair and repetitions."""
+    @property
     def plan(self) -> tuple[int, tuple[int, int, int]]: ...
+
+class Turn:
+    """The things that an end of a transport of your own does in one turn.
+
+    ``send``: packets, as octets for application data that are sent for the first time, or as a pair of one of ``"source"``,
+    ``"repair"``, ``"retransmission"`` and ``"control"`` with the octets. ``deliver``: octets for the application, which
+    follow those before, or pairs of a position in the stream with octets. ``wake``: the seconds from now after which
+    ``wake()`` is called; ``math.inf`` for never, and without it as was asked before.
+    """
+
+    def __new__(
+        cls,
+        *,
+        send: Sequence[bytes | tuple[str, bytes]] = (),
+        deliver: Sequence[bytes | tuple[int, bytes]] = (),
+        wake: float | None = None,
+    ) -> Turn: ...
 
 class NativeTable:
     def num_rows(self) -> int: ...
@@ -84,6 +110,9 @@ def merge(files: list[str | PathLike[str]], runs: str | PathLike[str], points: s
 def hop_tables(
     there: list[tuple[float, int, float | None]], back: list[tuple[float, int, float | None]], start: float | None
 ) -> str: ...
+def recorded_link(
+    path: str | PathLike[str], other: str | PathLike[str] | None, hop: int
+) -> tuple[list[tuple[float, int, float | None]], list[tuple[float, int, float | None]], list[str], float]: ...
 def read_table(path: str | PathLike[str]) -> NativeTable: ...
 def plan(wishes: dict[str, str]) -> str: ...
 def fit(

@@ -1,4 +1,4 @@
-"""Parts of your own: channels, sources of traffic and controllers of repair, as classes of Python.
+"""Parts of your own: channels, sources of traffic, controllers of repair and whole transports, as classes of Python.
 
 A part is a class, or any function that makes an object from a seed; the simulator makes one for each run, and of a channel
 one for each direction. It calls the object's methods, one call for each packet, write or choice, so runs are slow: for
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ._native import Fate, RepairSeen
+from ._native import Fate, RepairSeen, Turn
 from .part_code import digest_of
 
 #: The fate of a packet that never arrives.
@@ -47,23 +47,50 @@ class TrafficSource(Protocol):
 class RepairController(Protocol):
     """A choice of repair of your own, for a flow with ``mode = "auto"`` and a deadline."""
 
-    def choose(self, seen: RepairSeen) -> RepairPlan:
-        """The plan to follow from now on. It is asked every half second."""
+    def choose(self, seen: RepairSeen) -> RepairPlan | None:
+        """The plan to follow from now on. It is asked every half second. ``None`` leaves the repair as it is, which is to
+        ``auto`` until a plan was chosen."""
+
+
+class Transport(Protocol):
+    """One end of a flow over a transport of your own, made from a seed, whether this is the end that sends, the rate of the
+    way in bit/s, and the octets of the longest packet.
+
+    Times are in seconds. Each method but :meth:`room` gives a :class:`Turn`, or ``None`` for nothing.
+    """
+
+    def room(self) -> int:
+        """Octets that it takes from the application now. It is asked after each of its turns."""
+
+    def write(self, now: float, octets: bytes) -> Turn | None:
+        """The application sends these octets, at most :meth:`room`."""
+
+    def finish(self, now: float) -> Turn | None:
+        """The application has written everything."""
+
+    def receive(self, now: float, packet: bytes) -> Turn | None:
+        """A packet of the other end arrived. Its octets may be inverted where a hop lets them."""
+
+    def wake(self, now: float) -> Turn | None:
+        """The time has come that ``Turn(wake=...)`` asked for."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of your own by the names that a scenario gives them: ``hop.channel``, ``flow.source``, ``flow.controller``."""
+    """Parts of your own by the names that a scenario gives them: ``hop.channel``, ``flow.source``, ``flow.controller``,
+    ``flow.transport``."""
 
     channels: Mapping[str, Callable[[int], Channel]] = field(default_factory=dict)
     sources: Mapping[str, Callable[[int], TrafficSource]] = field(default_factory=dict)
     controllers: Mapping[str, Callable[[int], RepairController]] = field(default_factory=dict)
+    transports: Mapping[str, Callable[[int, bool, float, int], Transport]] = field(default_factory=dict)
 
     @property
     def version(self) -> str:
         """A digest of the code of the parts: another code makes other results. It is another one each time where code or a
         value cannot be read, so that no sweep goes on with runs of what may have been other code."""
-        return digest_of([*self.channels.items(), *self.sources.items(), *self.controllers.items()])
+        kinds = (self.channels, self.sources, self.controllers, self.transports)
+        return digest_of([named for kind in kinds for named in kind.items()])
 
 
 @dataclass(frozen=True)
@@ -73,10 +100,12 @@ class NativeParts:
     channels: dict[str, Callable[[int], Channel]]
     sources: dict[str, Callable[[int], TrafficSource]]
     controllers: dict[str, Callable[[int], RepairController]]
+    transports: dict[str, Callable[[int, bool, float, int], Transport]]
     version: str
 
 
 def native_parts(parts: Parts | None) -> NativeParts | None:
     if parts is None:
         return None
-    return NativeParts(dict(parts.channels), dict(parts.sources), dict(parts.controllers), parts.version)
+    kinds = dict(parts.channels), dict(parts.sources), dict(parts.controllers), dict(parts.transports)
+    return NativeParts(*kinds, parts.version)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -12,8 +14,13 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    import xarray
 
 Value = bool | int | float | str | None
+
+
+#: The meaning of the columns of swept paths.
+_SWEPT = "swept: as the scenario has it"
 
 
 @dataclass(frozen=True)
@@ -97,3 +104,35 @@ class Table:
         import polars
 
         return polars.DataFrame(self)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The measures over the grid of a sweep: a dimension for each swept path, and of a table of runs one more, ``run``.
+
+        Each measure is a ``DataArray`` with its ``unit`` and its meaning (``about``) as attributes. ``pip install
+        'fulmar-lab[grids]'``.
+
+        Raises:
+            ValueError: The rows are no whole grid: paths go together in the sweep, or the table is none of a sweep.
+        """
+        import numpy
+        import xarray
+
+        swept = [name for name, column in self.columns.items() if column.about == _SWEPT]
+        values = {name: self.column(name) for name in swept}
+        axes: dict[str, list[Value]] = {name: list(dict.fromkeys(column)) for name, column in values.items()}
+        if "n" not in self.columns:
+            points = math.prod(len(axis) for axis in axes.values())
+            axes["run"] = list(range(len(self) // points))
+        shape = tuple(len(axis) for axis in axes.values())
+        order = list(itertools.product(*(axes[name] for name in swept)))
+        each = math.prod(shape) // max(len(order), 1)
+        rows = list(zip(*values.values(), strict=True)) if swept else [()] * len(self)
+        if math.prod(shape) != len(self) or rows != [point for point in order for _ in range(each)]:
+            raise ValueError("the rows are no grid of the swept values: paths that go together make no dimensions; take to_pandas()")
+        measures = {}
+        for name, column in self.columns.items():
+            if name in swept or not column.type.startswith(("Float", "UInt", "Int", "Bool")):
+                continue
+            numbers = numpy.array([numpy.nan if value is None else value for value in self.column(name)]).reshape(shape)
+            measures[name] = (tuple(axes), numbers, {"unit": column.unit, "about": column.about})
+        return xarray.Dataset(measures, axes)

@@ -8,7 +8,8 @@ use super::own::OwnParts;
 use super::read::copies;
 use super::tcp::{self, TcpPlan};
 use crate::app::{FirstWrite, Traffic};
-use crate::own::OwnRepair;
+use crate::own::transport::{OWN_HEADER_BYTES, OWN_PROTOCOL};
+use crate::own::{OwnRepair, OwnTransport};
 use core::num::NonZeroU8;
 use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 use fulmar_proto::rate::RateSharing;
@@ -79,6 +80,8 @@ pub enum TransportPlan {
     Tcp(Box<TcpPlan>),
     /// LT-TCP.
     LtTcp(Box<LtTcpPlan>),
+    /// A transport of one's own.
+    Own(OwnTransport),
 }
 
 impl FlowPlan {
@@ -99,6 +102,7 @@ impl TransportPlan {
             Self::Aerotp(_) | Self::Gateway(_) => NetworkProtocol::AEROTP,
             Self::Tcp(_) => NetworkProtocol::TCP,
             Self::LtTcp(_) => NetworkProtocol::LT_TCP,
+            Self::Own(_) => OWN_PROTOCOL,
         }
     }
 }
@@ -117,6 +121,12 @@ enum TransportName {
     Gateway,
     Tcp,
     LtTcp,
+}
+
+/// The transport that a flow names.
+enum NamedTransport {
+    Ours(TransportName),
+    Own(OwnTransport),
 }
 
 #[derive(Clone, Copy)]
@@ -202,13 +212,7 @@ impl FlowPlan {
     ) -> Result<Self, SettingsError> {
         let own_tcp = reader.table("tcp", tcp::KEYS)?;
         let own_lt_tcp = reader.table("lt_tcp", lt_tcp::KEYS)?;
-        let transport = reader.choice("transport", &TRANSPORTS)?.ok_or_else(|| {
-            reader.wrong(
-                "transport",
-                "is missing; write transport = \"aerotp\", \"gateway\", \"lt-tcp\", \"tcp\" or \
-                 \"udp\"",
-            )
-        })?;
+        let named = named_transport(reader, own)?;
         let mtu: ByteCount = reader.value_or("mtu", MTU)?;
         if !(MTU_MIN..=MTU_MAX).contains(&mtu.0) {
             let problem = format!("`{mtu}` must be {MTU_MIN}B to {MTU_MAX}B");
@@ -216,33 +220,37 @@ impl FlowPlan {
         }
         let tcp: Vec<_> = tcp.into_iter().chain(&own_tcp).collect();
         let lt_tcp: Vec<_> = lt_tcp.into_iter().chain(&own_lt_tcp).collect();
-        read_others(transport, reader, &tcp, &lt_tcp, mtu)?;
+        read_others(&named, reader, &tcp, &lt_tcp, mtu)?;
         let copies = copies(reader)?;
-        let (transport, payload) = match transport {
-            TransportName::Udp => {
+        let (transport, payload) = match named {
+            NamedTransport::Ours(TransportName::Udp) => {
                 let headers = ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES);
                 let plan = DatagramPlan { copies };
                 (TransportPlan::Datagram(plan), mtu - headers)
             }
-            TransportName::Aerotp => {
+            NamedTransport::Ours(TransportName::Aerotp) => {
                 let plan = AerotpPlan::read(reader, mtu, Carrier::Bare)?;
                 let payload = plan.payload();
                 (TransportPlan::Aerotp(Box::new(plan)), payload)
             }
-            TransportName::Gateway => {
+            NamedTransport::Ours(TransportName::Gateway) => {
                 let plan = GatewayPlan::read(reader, mtu)?;
                 let payload = plan.aerotp.payload();
                 (TransportPlan::Gateway(Box::new(plan)), payload)
             }
-            TransportName::Tcp => {
+            NamedTransport::Ours(TransportName::Tcp) => {
                 let plan = TcpPlan::read(&tcp, mtu)?;
                 let payload = plan.payload();
                 (TransportPlan::Tcp(Box::new(plan)), payload)
             }
-            TransportName::LtTcp => {
+            NamedTransport::Ours(TransportName::LtTcp) => {
                 let plan = LtTcpPlan::read(reader, &lt_tcp, mtu)?;
                 let payload = plan.payload();
                 (TransportPlan::LtTcp(Box::new(plan)), payload)
+            }
+            NamedTransport::Own(transport) => {
+                let headers = ByteCount::from_usize(NETWORK_HEADER_BYTES + OWN_HEADER_BYTES);
+                (TransportPlan::Own(transport), mtu - headers)
             }
         };
         let send_rate = send_rate(reader, &transport)?;
@@ -270,6 +278,25 @@ impl FlowPlan {
     }
 }
 
+/// The transport, ours or one's own.
+fn named_transport(
+    reader: &TableReader<'_>,
+    own: &OwnParts,
+) -> Result<NamedTransport, SettingsError> {
+    let name = reader.text("transport")?;
+    if let Some(transport) = name.and_then(|name| own.transport(name)) {
+        return Ok(NamedTransport::Own(transport));
+    }
+    let ours = reader.choice("transport", &TRANSPORTS)?;
+    ours.map(NamedTransport::Ours).ok_or_else(|| {
+        reader.wrong(
+            "transport",
+            "is missing; write transport = \"aerotp\", \"gateway\", \"lt-tcp\", \"tcp\" or \
+             \"udp\"",
+        )
+    })
+}
+
 /// `send_rate = "found"`, with `share`, or a rate.
 fn send_rate(
     reader: &TableReader<'_>,
@@ -283,9 +310,13 @@ fn send_rate(
     let plan = match transport {
         TransportPlan::Aerotp(plan) => plan,
         TransportPlan::Gateway(plan) => &plan.aerotp,
-        TransportPlan::Datagram(_) | TransportPlan::Tcp(_) | TransportPlan::LtTcp(_) => {
+        TransportPlan::Datagram(_)
+        | TransportPlan::Tcp(_)
+        | TransportPlan::LtTcp(_)
+        | TransportPlan::Own(_) => {
             let problem = "`found` is for aerotp and gateway: a TCP finds its rate without being \
-                           asked, and nobody reports to udp; leave it out or write a rate";
+                           asked, nobody reports to udp, and a transport of your own finds it by itself; leave it out \
+                           or write a rate";
             return Err(reader.wrong("send_rate", problem));
         }
     };
@@ -304,26 +335,30 @@ fn send_rate(
 
 /// Reads the keys of transports other than `name`: they have no effect, but must be valid.
 fn read_others(
-    name: TransportName,
+    named: &NamedTransport,
     reader: &TableReader<'_>,
     tcp: &[&TableReader<'_>],
     lt_tcp: &[&TableReader<'_>],
     mtu: ByteCount,
 ) -> Result<(), SettingsError> {
     use TransportName::{Aerotp, Gateway, LtTcp, Tcp};
-    if name != Tcp && !tcp.is_empty() {
+    let name = match named {
+        NamedTransport::Ours(name) => Some(*name),
+        NamedTransport::Own(_) => None,
+    };
+    if name != Some(Tcp) && !tcp.is_empty() {
         TcpPlan::read(tcp, mtu.max(MTU))?;
     }
-    if name != LtTcp && !lt_tcp.is_empty() {
+    if name != Some(LtTcp) && !lt_tcp.is_empty() {
         LtTcpPlan::read(reader, lt_tcp, mtu.max(MTU))?;
     }
-    if !matches!(name, Aerotp | Gateway) {
+    if !matches!(name, Some(Aerotp | Gateway)) {
         AerotpPlan::values(reader, mtu, Carrier::Other)?;
     }
-    if name != Gateway {
+    if name != Some(Gateway) {
         gateway::values(reader)?;
     }
-    if matches!(name, Tcp | LtTcp) && copies(reader)? > NonZeroU8::MIN {
+    if matches!(name, Some(Tcp | LtTcp)) && copies(reader)? > NonZeroU8::MIN {
         let problem = "is for aerotp, gateway and udp: a TCP sends a segment again only when it \
                        seems lost; leave it out or write 1";
         return Err(reader.wrong("copies", problem));
@@ -347,7 +382,8 @@ fn controller(
         TransportPlan::Datagram(_)
         | TransportPlan::Gateway(_)
         | TransportPlan::Tcp(_)
-        | TransportPlan::LtTcp(_) => false,
+        | TransportPlan::LtTcp(_)
+        | TransportPlan::Own(_) => false,
     };
     if !has_goal {
         let problem = "chooses the repair for a goal of an aerotp flow; write transport = \"aerotp\", \

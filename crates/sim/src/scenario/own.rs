@@ -1,9 +1,10 @@
-//! The parts of one's own that a scenario names: channels, sources of traffic and controllers of repair.
+//! The parts of one's own that a scenario names: channels, sources of traffic, controllers of repair and transports.
 
-use crate::own::{OwnRepair, OwnTraffic};
+use crate::own::{OwnRepair, OwnTraffic, OwnTransport};
 use fulmar_channel::OwnChannel;
 
-/// Parts of one's own, by the names that scenarios give them in `hop.channel`, `flow.source` and `flow.controller`.
+/// Parts of one's own, by the names that scenarios give them in `hop.channel`, `flow.source`, `flow.controller` and
+/// `flow.transport`.
 #[derive(Clone, Debug, Default)]
 pub struct OwnParts {
     /// The channels.
@@ -12,6 +13,8 @@ pub struct OwnParts {
     pub sources: Vec<OwnTraffic>,
     /// The controllers of repair.
     pub controllers: Vec<OwnRepair>,
+    /// The transports.
+    pub transports: Vec<OwnTransport>,
 }
 
 impl OwnParts {
@@ -20,10 +23,17 @@ impl OwnParts {
         channels: Vec::new(),
         sources: Vec::new(),
         controllers: Vec::new(),
+        transports: Vec::new(),
     };
 
     pub(super) fn channel(&self, name: &str) -> Result<OwnChannel, String> {
         named(&self.channels, OwnChannel::name, name, "channel")
+    }
+
+    /// The transport of this name, if there is one.
+    pub(super) fn transport(&self, name: &str) -> Option<OwnTransport> {
+        let mut transports = self.transports.iter();
+        transports.find(|own| own.name() == name).cloned()
     }
 
     pub(super) fn source(&self, name: &str) -> Result<OwnTraffic, String> {

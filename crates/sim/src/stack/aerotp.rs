@@ -9,7 +9,7 @@ use super::{AdaptationCounts, Context, StackCounts, seal};
 use crate::app::Traffic;
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
-use crate::own::{ControllerView, RepairController};
+use crate::own::{ControllerView, FlowOutcome, RepairController};
 use crate::recording::is_decision;
 use crate::scenario::{SEAL_BYTES, TransportPlan};
 use crate::tap::EventLog;
@@ -24,7 +24,7 @@ use fulmar_proto::transport::aerotp::{
     AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, Counters, EndpointConfig, Event,
     Note,
 };
-use fulmar_proto::units::{BitErrorRate, Duration, Instant};
+use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NetworkProtocol, NodeAddress};
 use fulmar_proto::wire::{Mode, Port, TpduSeq};
 use std::collections::BTreeMap;
@@ -54,6 +54,21 @@ struct Controlled {
 
 /// The time between two questions to a controller: that between two choices of `auto`'s.
 const CONTROL_EVERY: Duration = Duration::from_millis(500);
+
+/// The success of a flow up to now: messages that are not due yet do not count.
+fn outcome(now: Instant, flow: &Flow, counters: Option<&Counters>) -> FlowOutcome {
+    let age = now.saturating_since(Instant::START);
+    let deadline = flow.plan.deadline.unwrap_or_default();
+    let due = Instant::START + age.saturating_sub(deadline);
+    FlowOutcome {
+        fates: flow
+            .meter
+            .punctuality(Instant::START, due)
+            .unwrap_or_default(),
+        written: flow.meter.submitted(),
+        sent: ByteCount(counters.map_or(0, |counters| counters.sent_bytes.iter().sum())),
+    }
+}
 
 /// The connections of a stack.
 #[derive(Debug, Default)]
@@ -129,14 +144,19 @@ impl AerotpStack {
             return;
         };
         controlled.next_at = now + CONTROL_EVERY;
+        let counters = self.machine.inner().counters(id);
+        let outcome = outcome(now, flow, counters);
         let chosen = controlled.controller.choose(&ControllerView {
             now,
             goal,
             overhead_percent: thin.overhead_percent,
             seen,
+            outcome,
         });
-        let machine = self.machine.app();
-        machine.allow_thin(now, id, thin.with_plan(chosen));
+        if let Some(chosen) = chosen {
+            let machine = self.machine.app();
+            machine.allow_thin(now, id, thin.with_plan(chosen));
+        }
     }
 
     /// Speaks to this path as sessions do: in the short form, under a seal, with repair symbols over windows.

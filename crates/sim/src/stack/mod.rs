@@ -7,6 +7,7 @@
 pub(crate) mod aerotp;
 pub(crate) mod datagram;
 pub(crate) mod gateway;
+pub(crate) mod own;
 mod seal;
 pub(crate) mod stream;
 
@@ -22,6 +23,7 @@ use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId};
 use fulmar_proto::units::{BitErrorRate, Instant};
 use fulmar_proto::wire::network::NodeAddress;
 use gateway::GatewayStack;
+use own::OwnStack;
 use serde::Serialize;
 use stream::StreamStack;
 
@@ -44,6 +46,7 @@ pub(crate) enum Stack {
     Gateway(Box<GatewayStack>),
     Tcp(Box<StreamStack<TcpEndpoint>>),
     LtTcp(Box<StreamStack<LtTcpEndpoint>>),
+    Own(Box<OwnStack>),
 }
 
 /// A transport's counts of lost pieces, summed over its connections.
@@ -98,6 +101,7 @@ impl Stack {
             Self::Tcp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::LtTcp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Gateway(stack) => stack.handle_datagram(now, datagram),
+            Self::Own(stack) => stack.machine.handle_datagram(now, datagram),
         }
     }
 
@@ -111,7 +115,9 @@ impl Stack {
     ) -> bool {
         match self {
             Self::Aerotp(stack) => stack.note_short_term_rate(now, path, rate),
-            Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) | Self::Gateway(_) => false,
+            Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) | Self::Gateway(_) | Self::Own(_) => {
+                false
+            }
         }
     }
 
@@ -122,6 +128,7 @@ impl Stack {
             Self::Tcp(stack) => stack.machine.handle_deadline(now),
             Self::LtTcp(stack) => stack.machine.handle_deadline(now),
             Self::Gateway(stack) => stack.handle_deadline(now),
+            Self::Own(stack) => stack.machine.handle_deadline(now),
         }
     }
 
@@ -132,14 +139,15 @@ impl Stack {
             Self::Tcp(stack) => stack.machine.next_deadline(),
             Self::LtTcp(stack) => stack.machine.next_deadline(),
             Self::Gateway(stack) => stack.next_deadline(),
+            Self::Own(stack) => stack.machine.next_deadline(),
         }
     }
 
     /// The sending application of flow `index` asks for its connection.
     pub(crate) fn connect(&mut self, now: Instant, index: usize, flow: &mut Flow) {
         match self {
-            // UDP has no connections.
-            Self::Datagram(_) => {}
+            // UDP has no connections, and a transport of one's own opens what it has with the first write.
+            Self::Datagram(_) | Self::Own(_) => {}
             Self::Aerotp(stack) => stack.connect(now, index, flow),
             Self::Tcp(stack) => stack.connect(index, flow),
             Self::LtTcp(stack) => stack.connect(index, flow),
@@ -155,6 +163,7 @@ impl Stack {
             Self::Tcp(stack) => stack.write(now, index, flow),
             Self::LtTcp(stack) => stack.write(now, index, flow),
             Self::Gateway(stack) => stack.write(now, index, flow),
+            Self::Own(stack) => stack.write(now, index, flow),
         }
     }
 
@@ -166,6 +175,7 @@ impl Stack {
             Self::Tcp(stack) => stack.drain(now, context),
             Self::LtTcp(stack) => stack.drain(now, context),
             Self::Gateway(stack) => stack.drain(now, context),
+            Self::Own(stack) => stack.drain(now, context),
         }
     }
 
@@ -180,7 +190,8 @@ impl Stack {
         match (self, events) {
             (Self::Aerotp(stack), events) => stack.take_notes(now, node, flows, events),
             (Self::Gateway(stack), Some(events)) => stack.show_events(now, node, events),
-            (Self::Gateway(_), None) | (Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_), _) => {}
+            (Self::Gateway(_), None)
+            | (Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) | Self::Own(_), _) => {}
         }
     }
 
@@ -188,7 +199,11 @@ impl Stack {
     pub(crate) fn memory(&self) -> Option<(usize, usize)> {
         match self {
             Self::Tcp(stack) => Some(stack.memory()),
-            Self::Datagram(_) | Self::Aerotp(_) | Self::LtTcp(_) | Self::Gateway(_) => None,
+            Self::Datagram(_)
+            | Self::Aerotp(_)
+            | Self::LtTcp(_)
+            | Self::Gateway(_)
+            | Self::Own(_) => None,
         }
     }
 
@@ -200,6 +215,7 @@ impl Stack {
             Self::Tcp(stack) => stack.counts(),
             Self::LtTcp(stack) => stack.counts(),
             Self::Gateway(stack) => stack.counts(),
+            Self::Own(_) => OwnStack::counts(),
         }
     }
 }

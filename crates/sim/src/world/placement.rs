@@ -6,6 +6,7 @@ use crate::flow::{FIRST_PORT, Flow, Positions, promise};
 use crate::measure::flow::FlowMeter;
 use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId};
+use crate::own::TransportSetup;
 use crate::pattern::Pattern;
 use crate::scenario::{
     AerotpPlan, AppDirection, FlowPlan, PointPlan, SEAL_BYTES, SendRate, TransportPlan,
@@ -14,6 +15,7 @@ use crate::stack::Stack;
 use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
 use crate::stack::gateway::GatewayStack;
+use crate::stack::own::OwnStack;
 use crate::stack::stream::StreamStack;
 use crate::topology::ChainEnds;
 use fulmar_baseline::datagram::DatagramConfig;
@@ -40,6 +42,7 @@ pub(super) struct Placement<'a> {
     gateway: Machines<GatewayStack>,
     tcp: Machines<StreamStack<TcpEndpoint>>,
     lt_tcp: Machines<StreamStack<LtTcpEndpoint>>,
+    own: Machines<OwnStack>,
 }
 
 /// The machines of one transport by node.
@@ -91,6 +94,7 @@ impl<'a> Placement<'a> {
             gateway: Machines::NONE,
             tcp: Machines::NONE,
             lt_tcp: Machines::NONE,
+            own: Machines::NONE,
         }
     }
 
@@ -117,6 +121,7 @@ impl<'a> Placement<'a> {
                 TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut node.aerotp,
                 TransportPlan::Tcp(_) => &mut node.tcp,
                 TransportPlan::LtTcp(_) => &mut node.lt_tcp,
+                TransportPlan::Own(_) => &mut node.own,
             };
             *known = Some(id);
         }
@@ -225,6 +230,25 @@ impl<'a> Placement<'a> {
                 stack.listen(port, own.config);
                 [sender, receiver]
             }
+            TransportPlan::Own(own) => {
+                let packet_max = flow.payload;
+                let end = |sends, name| {
+                    let setup = TransportSetup {
+                        sends,
+                        rate: told,
+                        packet_max,
+                    };
+                    own.end(&setup, &rng.child(&format!("flow-{index}/{name}")))
+                };
+                let max = usize::try_from(packet_max.0).unwrap_or(usize::MAX);
+                let mut add = |node, other, sends, name| {
+                    let (id, stack) = self.own.at(node, made, OwnStack::new);
+                    stack.add(index, end(sends, name), (path_of(other), port), max, sends);
+                    id
+                };
+                let sender = add(from, remote, true, "sending end");
+                [sender, add(to, local, false, "receiving end")]
+            }
         }
     }
 
@@ -235,6 +259,7 @@ impl<'a> Placement<'a> {
         let slots = slots.chain(self.gateway.into_slots(Stack::Gateway));
         let slots = slots.chain(self.tcp.into_slots(Stack::Tcp));
         let slots = slots.chain(self.lt_tcp.into_slots(Stack::LtTcp));
+        let slots = slots.chain(self.own.into_slots(Stack::Own));
         let by_id: BTreeMap<usize, Slot> = slots.collect();
         by_id.into_values().collect()
     }

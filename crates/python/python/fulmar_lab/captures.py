@@ -1,0 +1,57 @@
+"""Recordings of real links: captures of gateways, of ``tcpdump``, of the emulator, and of the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from . import _native
+from .scenario import Packet, Scenario, channel_of
+
+
+@dataclass(frozen=True)
+class LinkRecording:
+    """The packets of a link, there and back, from captures at its ends.
+
+    ``there`` and ``back`` have the second of sending, the octets, and the second of arrival or ``None`` of each packet; seconds
+    count from the first packet.
+    ``remarks`` says what was left out. ``clocks_apart`` has the seconds by which the clocks of two captures were brought
+    together.
+    """
+
+    there: Sequence[Packet]
+    back: Sequence[Packet]
+    remarks: Sequence[str] = ()
+    clocks_apart: float = 0.0
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], other: str | PathLike[str] | None = None, *, hop: int = 0) -> LinkRecording:
+        """Reads captures, as ``fulmar replay`` does: pcap or pcapng.
+
+        Args:
+            path: The capture at one end, from which forward leads; or one that shows both ends, of ``fulmar emulate`` or
+                ``fulmar sim``.
+            other: The capture at the other end.
+            hop: Of a capture of the simulator, the hop from 0.
+
+        Raises:
+            OSError: A file cannot be read.
+            ValueError: A file is no capture, or no link is seen; the message says what to give.
+        """
+        there, back, remarks, apart = _native.recorded_link(path, other, hop)
+        return cls(there, back, remarks, apart)
+
+    def channel(self) -> dict[str, Any]:
+        """What the link was like, as tables of a scenario (:func:`channel_of`)."""
+        return channel_of(self.there, self.back)
+
+    def replay(self, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:
+        """A scenario over the link with flows of yours: what would have happened. ``tables`` are ``flow``, ``run`` and so on."""
+        made: dict[str, Any] = {**self.channel(), **tables}
+        return Scenario.build(**made)
+
+    def __repr__(self) -> str:
+        lost = sum(arrived is None for _, _, arrived in [*self.there, *self.back])
+        return f"<fulmar_lab.LinkRecording of {len(self.there)} packets there and {len(self.back)} back, {lost} lost>"

@@ -1,0 +1,56 @@
+"""Recordings of links: captures at both ends."""
+
+import struct
+import tempfile
+import unittest
+from pathlib import Path
+
+import fulmar_lab as lab
+
+
+def capture(path, datagrams):
+    """A pcap file of UDP datagrams over IPv4: microseconds, ports, content."""
+    octets = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 101)
+    for micros, (source, target), content in datagrams:
+        udp = struct.pack("!HHHH", source, target, 8 + len(content), 0) + content
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])) + udp
+        octets += struct.pack("<IIII", 1_790_000_000 + micros // 1_000_000, micros % 1_000_000, len(ip), len(ip)) + ip
+    path.write_bytes(octets)
+    return path
+
+
+class Captures(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        # A datagram of 1000 octets each millisecond, through 8 Mbit/s of which one in ten is lost; an answer for each.
+        self.sent = [(number * 2000, (7, 4917), b"%5d" % number + bytes(967)) for number in range(2000)]
+        self.came = [(at + 21_000, ports, content) for number, (at, ports, content) in enumerate(self.sent) if number % 10 != 4]
+        answers = [(at + 10, (4917, 7), content[:5] + b"answer") for at, _, content in self.came]
+        back = [(at + 20_000, ports, content) for at, ports, content in answers]
+        self.here = capture(self.folder / "here.pcap", sorted(self.sent + back))
+        self.there = capture(self.folder / "there.pcap", sorted(self.came + answers))
+
+    def test_captures_of_both_ends_are_a_link(self):
+        link = lab.LinkRecording.open(self.here, self.there)
+        self.assertEqual((len(link.there), len(link.back)), (2000, 1800))
+        self.assertEqual(sum(arrived is None for *_, arrived in link.there), 200)
+        sent, octets, arrived = link.there[1]
+        self.assertEqual(octets, 1000)
+        self.assertAlmostEqual(arrived - sent, 0.021, places=9)
+        self.assertIn("2000 packets there and 1800 back, 200 lost", repr(link))
+        hop = link.channel()["hop"][0]
+        self.assertEqual(hop["forward"]["loss"], "10.0000%")
+        run = link.replay(run={"duration": "60s"}, flow={"transport": "aerotp", "traffic": "bulk", "bytes": "100kB"}).run()
+        self.assertTrue(run["completed"])
+
+    def test_files_that_show_no_link_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "shows one end of the link"):
+            lab.LinkRecording.open(self.here)
+        with self.assertRaises(OSError):
+            lab.LinkRecording.open(self.folder / "absent.pcap")
+
+
+if __name__ == "__main__":
+    unittest.main()
