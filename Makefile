@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links replay clusters clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,12 @@ tunnel: setup packages ## The kernel's programs and TCP through a tunnel, beside
 
 several-paths: setup packages ## A file over several paths at once, beside each path alone and kernel MPTCP (root, 20 min for each of RUNS), written to docs/measurements
 	scripts/several-paths --realtime --runs $(RUNS)
+
+replay: setup ## Predictions from recordings beside runs of fulmar perf over emulated links (15 min), written to docs/measurements
+	scripts/with-lab scripts/replay --realtime --page
+
+clusters: setup ## The cost of a sweep's tasks and rows, and the efficiency of two Dask workers (5 min on two idle cores)
+	scripts/with-lab scripts/clusters
 
 attack: setup ## 10,000,000 datagrams flipped, cut, spliced and replayed in front of genuine ones (10 min)
 	FULMAR_ATTACKED=10000000 $(CARGO) test --locked --release -p fulmar-net --test slow_session_attack -- --nocapture
