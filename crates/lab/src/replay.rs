@@ -6,8 +6,7 @@
 //! # How it works
 //! The recording is cut into spans of a quarter of a second, and like spans that follow one another are joined.
 //! - *Rate*: where packets arrive farther apart than they were sent, the link was busy between them, and a packet's length over that
-//!   gap is the rate. Where it was never busy, the rate is at least what came through. A direction that was never busy at all, as that of
-//!   answers, has at least the rate of the other.
+//!   gap is the rate. Where it was never busy, the rate is at least what came through.
 //! - *Delay*: where packets arrive farther apart than the rate explains, the link was idle between them, and the later one
 //!   has waited for nothing. Else the delay is at most the least that was seen.
 //! - *Outages*: rows of lost packets that the loss around them does not explain. An outage ends half way to the next packet that
@@ -48,8 +47,6 @@ pub struct ReplayedWay {
     pub outages: Vec<ReplayedOutage>,
     /// The octets that its queue holds, if a full queue was seen.
     pub queue_bytes: Option<f64>,
-    /// Whether the link was busy at some time: otherwise no more of its rate is known than what came through.
-    pub was_busy: bool,
 }
 
 /// Packets that show no link.
@@ -161,7 +158,7 @@ impl ReplayedWay {
         if seen.iter().all(|packet| packet.arrived.is_none()) {
             return Err(UnseenLink::NothingArrived);
         }
-        let (rates, was_busy) = rates(&seen);
+        let rates = rates(&seen);
         let rate_at = |packet: &Seen| rates.get(span_of(packet.sent)).copied().flatten();
         let delays = delays(&seen, &rate_at);
         let delay_at = |packet: &Seen| delays.get(span_of(packet.sent)).copied().unwrap_or(0.0);
@@ -210,7 +207,6 @@ impl ReplayedWay {
             outages,
             // Queues hold whole packets: the last one that was taken waited for a part of the one on the link.
             queue_bytes: refused.then_some((longest / largest).ceil() * largest),
-            was_busy,
         })
     }
 
@@ -235,25 +231,15 @@ impl ReplayedWay {
         &self.spans[begun.saturating_sub(1)]
     }
 
-    /// The rate at a time, beside the `other` way of the same link.
-    fn rate_at(&self, seconds: f64, other: &Self) -> Option<f64> {
-        let own = self.at(seconds).rate_bps;
-        let supposed = other.at(seconds).rate_bps.filter(|_| !self.was_busy);
-        match (own, supposed) {
-            (Some(own), Some(supposed)) => Some(own.max(supposed)),
-            (own, supposed) => own.or(supposed),
-        }
-    }
-
-    /// The keys of this way from a time on, beside the `other` way, as a TOML table in one line.
-    fn keys(&self, seconds: f64, other: &Self, first: bool) -> String {
+    /// The keys of this way from a time on, as a TOML table in one line.
+    fn keys(&self, seconds: f64, first: bool) -> String {
         let span = self.at(seconds);
         let mut keys = format!(
             "delay = \"{:.0}us\", loss = \"{:.4}%\"",
             span.delay_s * 1e6,
             span.loss * 100.0
         );
-        if let Some(rate) = self.rate_at(seconds, other) {
+        if let Some(rate) = span.rate_bps {
             // Writing to a text cannot fail.
             let _ = write!(keys, ", rate = \"{:.0}bit\"", rate.max(1.0));
         }
@@ -304,8 +290,8 @@ pub fn hop_tables(
     let rate = known(&there).ok_or(UnseenLink::NoRate)?;
     let mut text = format!(
         "[[hop]]\nrate = \"{rate:.0}bit\"\nforward = {}\nreverse = {}\n",
-        there.keys(0.0, &back, true),
-        back.keys(0.0, &there, true)
+        there.keys(0.0, true),
+        back.keys(0.0, true)
     );
     let starts = there
         .spans
@@ -316,10 +302,7 @@ pub fn hop_tables(
     starts.sort_by(f64::total_cmp);
     starts.dedup();
     for start in starts {
-        let (there, back) = (
-            there.keys(start, &back, false),
-            back.keys(start, &there, false),
-        );
+        let (there, back) = (there.keys(start, false), back.keys(start, false));
         let at = start * 1e3;
         let _ = write!(
             text,
@@ -400,8 +383,8 @@ fn outages(seen: &[Seen], left: TimeOf<'_>, begun: TimeOf<'_>) -> (Vec<ReplayedO
     (found, inside)
 }
 
-/// The rate in each span, and whether the link was busy in one.
-fn rates(seen: &[Seen]) -> (Vec<Option<f64>>, bool) {
+/// The rate in each span.
+fn rates(seen: &[Seen]) -> Vec<Option<f64>> {
     let last = seen.iter().map(|packet| span_of(packet.sent)).max();
     let count = last.unwrap_or_default() + 1;
     let mut busy: Vec<Vec<f64>> = vec![Vec::new(); count];
@@ -421,7 +404,6 @@ fn rates(seen: &[Seen]) -> (Vec<Option<f64>>, bool) {
         }
         least[span] = least[span].max(rate);
     }
-    let was_busy = busy.iter().any(|busy| busy.len() >= BUSY_MIN);
     let mut known: Option<f64> = None;
     let mut rates: Vec<Option<f64>> = Vec::with_capacity(count);
     for (mut busy, least) in busy.into_iter().zip(least) {
@@ -435,8 +417,7 @@ fn rates(seen: &[Seen]) -> (Vec<Option<f64>>, bool) {
     }
     // Before anything was known the link was as it is known first.
     let first = rates.iter().flatten().copied().next();
-    let rates = rates.into_iter().map(|rate| rate.or(first)).collect();
-    (rates, was_busy)
+    rates.into_iter().map(|rate| rate.or(first)).collect()
 }
 
 /// The delay in each span.

@@ -6,6 +6,7 @@ mod codes;
 mod links;
 mod own;
 mod own_transport;
+mod part;
 mod recording;
 mod study;
 mod table;

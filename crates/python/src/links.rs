@@ -1,7 +1,7 @@
 //! What a link can carry, and the model behind a recording, for Python: as the records of `fulmar plan --json` and
 //! `fulmar fit --json`, in text.
 
-use crate::own::PartFault;
+use crate::part::PartFault;
 use crate::waiting::wait_for;
 use fulmar_lab::fitting::{FittedRecording, FittingOptions, UnfitRecording, read_losses};
 use fulmar_lab::plan::{LinkErrors, PlanWish, PlannedLink};

@@ -1,6 +1,7 @@
 //! Studies for Python: a scenario with its sweep, and its runs in parts.
 
-use crate::own::{PartFault, PythonParts};
+use crate::own::PythonParts;
+use crate::part::PartFault;
 use crate::recording::NativeRecording;
 use crate::table::NativeTable;
 use crate::waiting::wait_for;

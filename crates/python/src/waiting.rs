@@ -1,6 +1,6 @@
 //! Long work without the interpreter's lock, which Ctrl-C ends and whose progress is told.
 
-use crate::own::PartFault;
+use crate::part::PartFault;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use fulmar_sim::ExperimentProgress;

@@ -99,7 +99,7 @@ impl Capture<'_> {
         self.exported += u64::from(packet.link == EXPORTED);
         let datagram = udp(packet.link, packet.data);
         let to_port = datagram.filter(|udp| udp.to.1 == self.options.port);
-        let Some(UdpDatagram { from, to, payload }) = to_port else {
+        let Some(CapturedUdp { from, to, payload }) = to_port else {
             return Ok(());
         };
         let to = to.0;
@@ -185,14 +185,14 @@ type Endpoint = (IpAddr, u16);
 
 /// A UDP datagram of a capture.
 #[derive(Clone, Copy)]
-pub(crate) struct UdpDatagram<'a> {
+pub(crate) struct CapturedUdp<'a> {
     pub(crate) from: Endpoint,
     pub(crate) to: Endpoint,
     pub(crate) payload: &'a [u8],
 }
 
 /// The UDP datagram in a captured packet, if there is one.
-pub(crate) fn udp(link: Linktype, data: &[u8]) -> Option<UdpDatagram<'_>> {
+pub(crate) fn udp(link: Linktype, data: &[u8]) -> Option<CapturedUdp<'_>> {
     /// Octets of the "cooked" headers of Linux, and of BSD's loopback.
     const COOKED: usize = 16;
     const COOKED_2: usize = 20;
@@ -225,7 +225,7 @@ pub(crate) fn udp(link: Linktype, data: &[u8]) -> Option<UdpDatagram<'_>> {
         }
         etherparse::LaxNetSlice::Arp(_) => return None,
     };
-    Some(UdpDatagram {
+    Some(CapturedUdp {
         from: (from, udp.source_port()),
         to: (to, udp.destination_port()),
         payload: udp.payload(),

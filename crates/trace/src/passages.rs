@@ -3,7 +3,7 @@
 //! A point is an interface, a direction and a pair of sockets, as far as the capture tells them. A datagram is known by a
 //! digest of its octets, so that it is found again at another point, behind whatever changed its addresses.
 
-use crate::capture::{EXPORTED, UdpDatagram, udp};
+use crate::capture::{CapturedUdp, EXPORTED, udp};
 use crate::error::TraceError;
 use crate::packets::{CaptureCut, CapturedPacket, PassedWay, read_packets};
 use core::hash::Hasher;
@@ -105,7 +105,7 @@ fn passage(packet: &CapturedPacket<'_>) -> Option<(CapturePoint, PassedDatagram)
         let headers = exported.sockets.map_or(0, |(from, _)| headers(from.ip()));
         return Some((point(exported.sockets), passage(exported.octets, headers)));
     }
-    let UdpDatagram { from, to, payload } = udp(packet.link, packet.data)?;
+    let CapturedUdp { from, to, payload } = udp(packet.link, packet.data)?;
     let sockets = (SocketAddr::from(from), SocketAddr::from(to));
     Some((point(Some(sockets)), passage(payload, headers(from.0))))
 }

@@ -26,8 +26,8 @@ Examples:
       --set flow.interval=20ms --set flow.deadline=150ms
       the same for messages that are due
   fulmar perf -s -1 --capture there.pcapng          at one end, and at the other:
-  fulmar perf -c HOST -u -b 10M --capture here.pcapng
-      a recording of any path, without gateways; -u goes on through outages, so their ends are known
+  fulmar perf -c HOST --capture here.pcapng
+      a recording of any path, without gateways
   fulmar replay link.pcapng --mode reliable
       the link of one capture that shows both ends: of `fulmar emulate --capture` or `fulmar sim --capture`
 

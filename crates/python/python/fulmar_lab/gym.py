@@ -111,7 +111,9 @@ class RepairEnv(gymnasium.Env[Observation, Any]):
         super().reset(seed=seed)
         self.close()
         number = int(self.np_random.integers(2**31)) if seed is None else seed
-        seen, actions = self._seen, self._actions = queue.SimpleQueue(), queue.SimpleQueue()
+        seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        actions: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._seen, self._actions = seen, actions
         parts = self._scenario._parts or Parts()
         parts = replace(parts, controllers={**parts.controllers, AGENT: lambda _: _Agent(seen, actions)})
         run = Scenario(self._scenario._text, self._scenario._path, [*self._scenario._sets, f"flow.controller={AGENT}"], parts)

@@ -131,7 +131,7 @@ class Table:
             raise ValueError("the rows are no grid of the swept values: paths that go together make no dimensions; take to_pandas()")
         measures = {}
         for name, column in self.columns.items():
-            if name in swept or not column.type.startswith(("Float", "UInt", "Int", "Bool")):
+            if name in axes or not column.type.startswith(("Float", "UInt", "Int", "Bool")):
                 continue
             numbers = numpy.array([numpy.nan if value is None else value for value in self.column(name)]).reshape(shape)
             measures[name] = (tuple(axes), numbers, {"unit": column.unit, "about": column.about})

@@ -6,7 +6,7 @@ use crate::flow::{FIRST_PORT, Flow, Positions, promise};
 use crate::measure::flow::FlowMeter;
 use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId};
-use crate::own::TransportSetup;
+use crate::own::{OwnTransport, TransportSetup};
 use crate::pattern::Pattern;
 use crate::scenario::{
     AerotpPlan, AppDirection, FlowPlan, PointPlan, SEAL_BYTES, SendRate, TransportPlan,
@@ -230,26 +230,38 @@ impl<'a> Placement<'a> {
                 stack.listen(port, own.config);
                 [sender, receiver]
             }
-            TransportPlan::Own(own) => {
-                let packet_max = flow.payload;
-                let end = |sends, name| {
-                    let setup = TransportSetup {
-                        sends,
-                        rate: told,
-                        packet_max,
-                    };
-                    own.end(&setup, &rng.child(&format!("flow-{index}/{name}")))
-                };
-                let max = usize::try_from(packet_max.0).unwrap_or(usize::MAX);
-                let mut add = |node, other, sends, name| {
-                    let (id, stack) = self.own.at(node, made, OwnStack::new);
-                    stack.add(index, end(sends, name), (path_of(other), port), max, sends);
-                    id
-                };
-                let sender = add(from, remote, true, "sending end");
-                [sender, add(to, local, false, "receiving end")]
-            }
+            TransportPlan::Own(own) => self.own_ends(
+                (index, flow, own),
+                port,
+                told,
+                [(from, local), (to, remote)],
+            ),
         }
+    }
+
+    /// The ends of a flow over a transport of one's own.
+    fn own_ends(
+        &mut self,
+        (index, flow, own): (usize, &FlowPlan, &OwnTransport),
+        port: Port,
+        rate: Bitrate,
+        [near, far]: [(NodeId, NodeAddress); 2],
+    ) -> [StackId; 2] {
+        let packet_max = flow.payload;
+        let max = usize::try_from(packet_max.0).unwrap_or(usize::MAX);
+        let mut add = |node, other, sends, name| {
+            let setup = TransportSetup {
+                sends,
+                rate,
+                packet_max,
+            };
+            let end = own.end(&setup, &self.rng.child(&format!("flow-{index}/{name}")));
+            let (id, stack) = self.own.at(node, &mut self.made, OwnStack::new);
+            stack.add(index, end, (path_of(other), port), max, sends);
+            id
+        };
+        let sender = add(near.0, far.1, true, "sending end");
+        [sender, add(far.0, near.1, false, "receiving end")]
     }
 
     /// The machines in the order in which they were made.
