@@ -126,7 +126,9 @@ impl Direction {
 
     /// Makes the changes whose time has come.
     fn change(&mut self, now: Instant) {
-        while let Some((_, config, rng)) = self.changes.pop_front_if(|(at, ..)| *at <= now) {
+        while self.changes.front().is_some_and(|(at, ..)| *at <= now)
+            && let Some((_, config, rng)) = self.changes.pop_front()
+        {
             self.channel
                 .change(&config, &rng)
                 .expect("they were checked when the direction was made");
