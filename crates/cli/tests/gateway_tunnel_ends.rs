@@ -60,8 +60,8 @@ fn ends(change: impl Fn(u8, String) -> String, told: &str) -> [Vec<Value>; 2] {
     for name in ["ground", "air"] {
         let trace = fs::read_to_string(place.path().join(format!("{name}.jsonl")));
         let trace = trace.expect("it was asked for");
-        let lines = trace.matches(&format!("\"event\":\"{event}\""));
-        assert_eq!(lines.count(), 1, "{trace}");
+        let lines = trace.matches(&format!("\"event\":\"{event}\"")).count();
+        assert_eq!(lines, 1, "{trace}");
     }
     logs
 }

@@ -20,7 +20,7 @@ use fulmar_proto::units::Instant;
 use fulmar_trace::{
     CapturePoint, CapturedPassages, PassedDatagram, TraceError, is_capture, read_passages,
 };
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -306,16 +306,18 @@ fn paired(ends: &[CapturedPassages; 2]) -> Vec<PairedPoints<'_>> {
     let mut pairs = Vec::new();
     for (point, passages) in &first.points {
         // Datagrams in common and the times between them, by the point of the second end.
-        let mut common = vec![(0_usize, 0.0_f64); others.len()];
+        let mut common: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
         for passage in passages {
             if let Some(&(index, at)) = of_digest.get(&passage.digest) {
                 let apart = at.as_secs_f64() - passage.at.as_secs_f64();
-                common[index].0 += 1;
-                common[index].1 += apart;
+                let (datagrams, times) = common.entry(index).or_default();
+                *datagrams += 1;
+                *times += apart;
             }
         }
-        let best = (0..others.len()).max_by_key(|&index| (common[index].0, usize::MAX - index));
-        let Some(best) = best.filter(|&best| common[best].0 > 0) else {
+        let found = common.into_iter();
+        let best = found.max_by_key(|(index, (datagrams, _))| (*datagrams, usize::MAX - index));
+        let Some((best, (common, times))) = best else {
             continue;
         };
         let (other, theirs) = others[best];
@@ -325,8 +327,8 @@ fn paired(ends: &[CapturedPassages; 2]) -> Vec<PairedPoints<'_>> {
         }
         pairs.push(PairedPoints {
             passages: [passages, theirs],
-            common: common[best].0,
-            apart: common[best].1 / common[best].0 as f64,
+            common,
+            apart: times / common as f64,
             told: point.leaves.or(other.leaves.map(|leaves| !leaves)),
         });
     }

@@ -190,12 +190,13 @@ fn flow_lines(plan: &PointPlan) -> Vec<String> {
 }
 
 fn flow_line(plan: &PointPlan, index: usize, flow: &FlowPlan) -> String {
-    let transport = match flow.transport {
+    let transport = match &flow.transport {
         TransportPlan::Datagram(_) => "udp",
         TransportPlan::Aerotp(_) => "aerotp",
         TransportPlan::Gateway(_) => "gateway",
         TransportPlan::Tcp(_) => "tcp",
         TransportPlan::LtTcp(_) => "lt-tcp",
+        TransportPlan::Own(own) => own.name(),
     };
     let [from, to] = flow.ends.nodes.map(|node| &plan.topology.nodes()[node]);
     let path = |steps: &[HopStep]| {

@@ -25,6 +25,9 @@ use std::thread;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 
+/// The most octets that one read takes room for before any have come.
+const READ_MAX: usize = 1 << 20;
+
 pub(crate) use calls::NativeCall;
 
 fn wrong(reason: impl Display) -> PyErr {
@@ -273,7 +276,7 @@ impl NativeStream {
     /// So many octets at most; none at the end.
     fn read(&self, most: usize) -> PyResult<NativeCall> {
         let stream = self.stream.get().map_err(raised)?;
-        let mut octets = vec![0; most];
+        let mut octets = vec![0; most.min(READ_MAX)];
         let call = poll_fn(move |task| {
             let mut room = ReadBuf::new(&mut octets);
             let read = Pin::new(&mut *locked(&stream)).poll_read(task, &mut room);

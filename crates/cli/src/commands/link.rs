@@ -221,7 +221,7 @@ impl LinkArgs {
         self.down.apply(&mut down);
         let traces = Traces::below(Path::new(""));
         for (direction, config) in [("up", &mut up), ("down", &mut down)] {
-            let failure = |problem: &dyn core::fmt::Display| Failure {
+            let failure = |problem: &dyn Display| Failure {
                 exit: Exit::Usage,
                 cause: anyhow::anyhow!("the {direction} link's {problem}"),
             };

@@ -60,7 +60,7 @@ pub(crate) struct ReplayArgs {
     /// The longest run; otherwise twice the recording and a minute.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// Change a value of the scenario before the run, such as flow.bytes=20MB or flow.fec_words=16.
+    /// Change a value of the scenario before the run, such as flow.bytes=20MB or flow.mtu=1200B.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     sets: Vec<String>,
     /// Runs for each mode.
@@ -180,7 +180,7 @@ fn scenario(args: &ReplayArgs, link: &RecordedLink) -> String {
     let recorded = length(&link.there).max(length(&link.back));
     let duration = args
         .duration
-        .unwrap_or(recorded * 2 + Duration::from_mins(1));
+        .unwrap_or(recorded * 2 + Duration::from_secs(60));
     let arrived = link
         .there
         .iter()

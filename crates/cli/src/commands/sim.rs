@@ -167,6 +167,7 @@ pub(crate) fn run_recorded(scenario: RecordedScenario) -> Result<Exit, Failure> 
         shard: None,
         capture: None,
         trace: None,
+        draw: None,
         text: Some(scenario.text),
     })
 }
@@ -365,6 +366,7 @@ fn read(args: &SimArgs) -> Result<Study, Failure> {
             ("--csv", &args.csv),
             ("--capture", &args.capture),
             ("--trace", &args.trace),
+            ("--draw", &args.draw),
         ];
         for (flag, output) in outputs {
             if let Some(output) = output {

@@ -119,7 +119,7 @@ fn values_that_nobody_would_take_are_mistakes() {
 #[test]
 fn copies_are_refused_for_transports_that_have_none() {
     let cases = ["tcp", "lt-tcp"].map(|name| format!("transport = \"{name}\"\ncopies = 2"));
-    let remedy = "is for aerotp, gateway and udp: a TCP sends a segment again only when it seems lost; leave it out or write 1";
+    let remedy = "is for aerotp, gateway and udp: another transport sends again what it chooses; leave it out or write 1";
     let cases = cases
         .each_ref()
         .map(|flow| (UDP, flow.as_str(), 29, "flow.1.copies", remedy));

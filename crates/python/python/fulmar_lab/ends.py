@@ -247,8 +247,10 @@ class _End:
         that are left."""
         if self._bound is not None:
             (endpoint, calls), self._bound = self._bound, None
-            await asyncio.get_running_loop().run_in_executor(None, endpoint.close)
-            calls.end()
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, endpoint.close)
+            finally:
+                calls.end()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()

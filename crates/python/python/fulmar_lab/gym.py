@@ -151,7 +151,7 @@ class RepairEnv(gymnasium.Env[Observation, Any]):
 
     def close(self) -> None:
         """Gives the run up that is under way."""
-        if self._worker is not None and self._worker.is_alive() and self._last is not None:
+        if self._worker is not None and self._worker.is_alive():
             self._actions.put(_Stopped)
             self._worker.join()
         self._worker, self._last = None, None

@@ -122,7 +122,7 @@ class Table:
         axes: dict[str, list[Value]] = {name: list(dict.fromkeys(column)) for name, column in values.items()}
         if "n" not in self.columns:
             points = math.prod(len(axis) for axis in axes.values())
-            axes["run"] = list(range(len(self) // points))
+            axes["run"] = list(range(len(self) // max(points, 1)))
         shape = tuple(len(axis) for axis in axes.values())
         order = list(itertools.product(*(axes[name] for name in swept)))
         each = math.prod(shape) // max(len(order), 1)

@@ -357,9 +357,9 @@ fn read_others(
     if name != Some(Gateway) {
         gateway::values(reader)?;
     }
-    if matches!(name, Some(Tcp | LtTcp)) && copies(reader)? > NonZeroU8::MIN {
-        let problem = "is for aerotp, gateway and udp: a TCP sends a segment again only when it \
-                       seems lost; leave it out or write 1";
+    if matches!(name, None | Some(Tcp | LtTcp)) && copies(reader)? > NonZeroU8::MIN {
+        let problem = "is for aerotp, gateway and udp: another transport sends again what it \
+                       chooses; leave it out or write 1";
         return Err(reader.wrong("copies", problem));
     }
     Ok(())

@@ -6,11 +6,11 @@ use crate::flow::{FIRST_PORT, Flow, Positions, promise};
 use crate::measure::flow::FlowMeter;
 use crate::network::{Network, NetworkEvent, path_of};
 use crate::node::{NodeId, StackId, with_alias, with_alias_of};
-use crate::own::TransportSetup;
+use crate::own::{OwnTransport, TransportSetup};
 use crate::pattern::Pattern;
 use crate::scenario::{
-    AerotpPlan, AppDirection, FlowPath, FlowPlan, GatewayPlan, HopStep, PointPlan, SEAL_BYTES,
-    SendRate, TransportPlan,
+    AerotpPlan, AppDirection, DatagramPlan, FlowPath, FlowPlan, GatewayPlan, HopStep, PointPlan,
+    SEAL_BYTES, SendRate, TransportPlan,
 };
 use crate::stack::Stack;
 use crate::stack::aerotp::AerotpStack;
@@ -215,16 +215,7 @@ impl<'a> Placement<'a> {
         let stream = |address: NodeAddress, name| rng.child(&format!("node-{}/{name}", address.0));
         match &flow.transport {
             TransportPlan::Datagram(own) => {
-                let make = |address| DatagramStack::new(datagram_config(flow, told, address));
-                let sending = MachinePlace {
-                    towards: is_graph.then_some(to),
-                    ..place(from)
-                };
-                let (sender, stack) = (self.datagram).at(sending, &mut self.made, || make(local));
-                stack.send_copies(index, own.copies);
-                // A UDP port is open as soon as there is a node, and so is a gateway.
-                let (receiver, _) = (self.datagram).at(place(to), &mut self.made, || make(remote));
-                [sender, receiver]
+                self.datagrams_for((index, flow, own), told, [(from, local), (to, remote)])
             }
             TransportPlan::Aerotp(own) => {
                 let config = endpoint_config(rate, own, self.notes);
@@ -274,26 +265,63 @@ impl<'a> Placement<'a> {
                 stack.listen(port, own.config);
                 [sender, receiver]
             }
-            TransportPlan::Own(own) => {
-                let packet_max = flow.payload;
-                let end = |sends, name| {
-                    let setup = TransportSetup {
-                        sends,
-                        rate: told,
-                        packet_max,
-                    };
-                    own.end(&setup, &rng.child(&format!("flow-{index}/{name}")))
-                };
-                let max = usize::try_from(packet_max.0).unwrap_or(usize::MAX);
-                let mut add = |node, other, sends, name| {
-                    let (id, stack) = self.own.at(place(node), &mut self.made, OwnStack::new);
-                    stack.add(index, end(sends, name), (path_of(other), port), max, sends);
-                    id
-                };
-                let sender = add(from, remote, true, "sending end");
-                [sender, add(to, local, false, "receiving end")]
-            }
+            TransportPlan::Own(own) => self.own_ends(
+                (index, flow, own),
+                port,
+                told,
+                [(place(from), local), (place(to), remote)],
+            ),
         }
+    }
+
+    /// The sender and the receiver of a flow of datagrams.
+    fn datagrams_for(
+        &mut self,
+        (index, flow, own): (usize, &FlowPlan, &DatagramPlan),
+        rate: Bitrate,
+        [(from, local), (to, remote)]: [(NodeId, NodeAddress); 2],
+    ) -> [StackId; 2] {
+        let aliases = self.aliases.get(index).cloned().unwrap_or_default();
+        let place = |node| MachinePlace {
+            node,
+            alias: aliases.first().copied().unwrap_or_default(),
+            towards: None,
+        };
+        let make = |address| DatagramStack::new(datagram_config(flow, rate, address));
+        let sending = MachinePlace {
+            towards: (!self.plan.topology.is_chain()).then_some(to),
+            ..place(from)
+        };
+        let (sender, stack) = (self.datagram).at(sending, &mut self.made, || make(local));
+        stack.send_copies(index, own.copies);
+        // A UDP port is open as soon as there is a node, and so is a gateway.
+        let (receiver, _) = (self.datagram).at(place(to), &mut self.made, || make(remote));
+        [sender, receiver]
+    }
+
+    /// The ends of a flow over a transport of one's own.
+    fn own_ends(
+        &mut self,
+        (index, flow, own): (usize, &FlowPlan, &OwnTransport),
+        port: Port,
+        rate: Bitrate,
+        [near, far]: [(MachinePlace, NodeAddress); 2],
+    ) -> [StackId; 2] {
+        let packet_max = flow.payload;
+        let max = usize::try_from(packet_max.0).unwrap_or(usize::MAX);
+        let mut add = |place, other, sends, name| {
+            let setup = TransportSetup {
+                sends,
+                rate,
+                packet_max,
+            };
+            let end = own.end(&setup, &self.rng.child(&format!("flow-{index}/{name}")));
+            let (id, stack) = self.own.at(place, &mut self.made, OwnStack::new);
+            stack.add(index, end, (path_of(other), port), max, sends);
+            id
+        };
+        let sender = add(near.0, far.1, true, "sending end");
+        [sender, add(far.0, near.1, false, "receiving end")]
     }
 
     /// The gateways at both ends of a flow. Each has all the addresses of its node.

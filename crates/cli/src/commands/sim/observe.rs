@@ -53,6 +53,7 @@ pub(super) fn check(args: &SimArgs) -> Result<(), Failure> {
         ("--csv", &args.csv),
         ("--capture", &args.capture),
         ("--trace", &args.trace),
+        ("--draw", &args.draw),
     ];
     for (flag, file) in &files[1..] {
         let Some(file) = file else { continue };

@@ -1,13 +1,16 @@
 //! The state of one of several paths between gateways, as seen from what was sent there and heard.
 //!
-//! The rules are those of a real session ([ADR 0037](../../../../../docs/adr/0037-several-paths.md)), without its keep-alives: who hears data and says nothing there sends a
-//! heartbeat; one and a half round trips after something that nothing answered a probe leaves; after a silence of 150 ms, of
-//! twelve times the usual silence and of one and a half round trips, or of three while no other path is up, it is down. Anything that arrives ends that.
+//! The rules are those of a real session ([ADR 0037](../../../../../docs/adr/0037-several-paths.md)), without its keep-alives and
+//! without its proofs that what was sent arrives: who hears data and says nothing there sends a heartbeat; one and a half round
+//! trips after something that nothing answered a probe leaves; after a silence of 150 ms, of twelve times the usual silence and of
+//! seven quarters of a round trip it is down, or after 300 ms and three round trips while no other path is up. Anything that arrives
+//! ends that.
 
 use fulmar_proto::units::{Duration, Instant};
 
-/// The shortest silence that is an outage.
-const DOWN_AFTER_MIN: Duration = Duration::from_millis(150);
+/// The shortest silence that is an outage, and that where other paths carry on.
+const DOWN_AFTER_MIN: Duration = Duration::from_millis(300);
+const BACKED_DOWN_AFTER_MIN: Duration = Duration::from_millis(150);
 /// The longest silence that is waited for, unless round trips are longer.
 const DOWN_AFTER_MAX: Duration = Duration::from_secs(3);
 /// The time between two probes of a path that is down.
@@ -15,6 +18,8 @@ const PROBE_EVERY: Duration = Duration::from_millis(250);
 /// The multiple of the usual silence that is an outage.
 const USUAL_SILENCES: u32 = 12;
 const ROUND_TRIPS: u32 = 3;
+/// Quarters of round trips before a path is down beside others.
+const BACKED_DOWN_QUARTERS: u32 = 7;
 /// Heartbeats in the shortest silence that is an outage.
 const BEATS: u32 = 4;
 /// Weight of the mean before a new sample, in so many.
@@ -99,7 +104,7 @@ impl PathSilence {
     }
 
     fn beat() -> Duration {
-        DOWN_AFTER_MIN / BEATS
+        BACKED_DOWN_AFTER_MIN / BEATS
     }
 
     fn probe_after(&self) -> Duration {
@@ -111,13 +116,13 @@ impl PathSilence {
         let Some(round_trip) = self.round_trip else {
             return DOWN_AFTER_MAX;
         };
-        let trips = if self.is_backed {
-            self.probe_after()
+        let (trips, least) = if self.is_backed {
+            (round_trip * BACKED_DOWN_QUARTERS / 4, BACKED_DOWN_AFTER_MIN)
         } else {
-            round_trip * ROUND_TRIPS
+            (round_trip * ROUND_TRIPS, DOWN_AFTER_MIN)
         };
         (self.usual * USUAL_SILENCES)
-            .max(DOWN_AFTER_MIN)
+            .max(least)
             .min(DOWN_AFTER_MAX)
             .max(trips)
     }
@@ -202,7 +207,8 @@ mod tests {
         let mut backed = path(true);
         backed.on_sent(at(1_000), true);
         let told = needs(&mut backed, at(1_400));
-        assert_eq!(told[0], (at(1_300), PathNeed::Down));
+        let expected = [(at(1_300), PathNeed::Probe), (at(1_350), PathNeed::Down)];
+        assert_eq!(told[..2], expected);
     }
 
     #[test]
