@@ -138,6 +138,11 @@ impl Liveness {
     /// Notes whether this is one of several paths to the peer.
     pub(super) const fn set_one_of_several(&mut self, is_one_of_several: bool) {
         self.is_one_of_several = is_one_of_several;
+        if !is_one_of_several {
+            // Whatever is heard ends an outage of the only path.
+            self.wants_proof = false;
+            self.unproved_since = None;
+        }
     }
 
     /// Notes whether other paths to the peer carry on, and the longest round trip of all.

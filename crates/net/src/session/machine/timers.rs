@@ -69,8 +69,12 @@ impl<M: Carried> Session<M> {
                     self.take_decision(index, decision);
                 }
                 Some(Due::Unproved(span)) => {
+                    // Perhaps the way there drops what has no checksum.
+                    let choice = state.checksum.as_mut();
+                    let decision = choice.and_then(|choice| choice.on_down(now));
                     let change = PathChange::Unproved(span);
                     self.leave_path(now, (index, PathSlot::FIRST), (change, span));
+                    self.take_decision(index, decision);
                 }
             }
         }

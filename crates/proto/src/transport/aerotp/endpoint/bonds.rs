@@ -190,13 +190,16 @@ impl AerotpEndpoint {
             return;
         };
         let was_held = self.is_held(home);
-        let place = self.bonds.get(&home).and_then(|bond| bond.place(path));
-        if let Some((bond, place)) = self.bonds.get_mut(&home).zip(place) {
-            bond.paths[place] = None;
-            if bond.paths.iter().flatten().count() == 1 {
-                self.bonds.remove(&home);
-            }
+        if let Some(place) = self.bonds.get(&home).and_then(|bond| bond.place(path)) {
+            // While it is one of the bond, so that its losses are counted there; nothing goes on by it.
+            self.held.entry(path).or_insert(now);
             self.lose_path(now, home, place);
+            if let Some(bond) = self.bonds.get_mut(&home) {
+                bond.paths[place] = None;
+                if bond.paths.iter().flatten().count() == 1 {
+                    self.bonds.remove(&home);
+                }
+            }
         }
         self.held.remove(&path);
         self.doubted.remove(&path);
