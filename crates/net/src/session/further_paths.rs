@@ -127,14 +127,13 @@ impl FurtherPath {
         self.pause = FIRST_PROBES;
     }
 
-    /// Probes it at once, whether it was never heard or is down.
+    /// Probes it at once, and again until it is answered: whether it was never heard, is down, or has gone without a word.
     const fn try_again(&mut self, now: Instant) {
         if self.is_bonded {
             self.liveness.try_again();
-        } else {
-            self.probe_at = Some(now);
-            self.pause = FIRST_PROBES;
         }
+        self.probe_at = Some(now);
+        self.pause = FIRST_PROBES;
     }
 
     /// The time at which something is due.
@@ -471,6 +470,12 @@ mod tests {
         let path = paths.get_mut(place).expect("it was named");
         assert!(path.wants_probe(at));
         assert_eq!(path.pause, FIRST_PROBES * 2);
+        // One that carried data may have lost its device without a word, and may have it back before anybody noticed.
+        path.is_bonded = true;
+        path.probe_at = None;
+        paths.try_again(at, PathId(8));
+        let path = paths.get_mut(place).expect("it was named");
+        assert!(path.wants_probe(at));
     }
 
     #[test]

@@ -192,8 +192,9 @@ pub(in crate::gateway) struct PathPorts {
     last_look: Option<Instant>,
     next_look: Option<Instant>,
     changes: VecDeque<PortChange>,
-    /// The places of paths with new sockets, which are tried once the driver has these.
-    opened: Vec<usize>,
+    /// The places of paths whose sockets changed, which are tried once the driver has these: so one that is back is up at once, and
+    /// one that has gone is down soon, though nothing else would leave there.
+    changed: Vec<usize>,
 }
 
 impl PathPorts {
@@ -251,7 +252,7 @@ impl PathPorts {
         config: &GatewayConfig,
         link: &mut Link,
     ) {
-        for place in core::mem::take(&mut self.opened) {
+        for place in core::mem::take(&mut self.changed) {
             let port = self.ports.get(place);
             if let Some((peer, path)) = port.and_then(|port| Some((port.peer, port.path?))) {
                 link.try_path(now, index_of(peer), path);
@@ -282,11 +283,11 @@ impl PathPorts {
             if let Some(beside) = port.follow(&up) {
                 let change = PortChange::Exchange(port.socket, Box::new(beside));
                 self.changes.push_back(change);
+                self.changed.push(place);
             }
             match &port.at {
                 Err(why) if was.as_ref().err() != Some(why) => say_wait(config, port, why),
                 Ok(_) if was != port.at => {
-                    self.opened.push(place);
                     let peer = config.peer_name(port.peer);
                     let path = port.settings.in_words();
                     tracing::info!(event = "path_has_device", peer, path);
