@@ -167,7 +167,7 @@ def _stacked(results: Results, parts: dict[str, str], label: str, factor: float,
     axes.grid(False, axis="y")
     axes.set_xlabel(label)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     return axes
 
 
@@ -223,7 +223,7 @@ def _axes(ax: Axes | None) -> Axes:
     _matplotlib()
     from matplotlib import pyplot
 
-    return pyplot.subplots()[1]
+    return pyplot.subplots(layout="constrained")[1]
 
 
 def _matplotlib() -> Any:
