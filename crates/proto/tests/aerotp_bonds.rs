@@ -3,7 +3,6 @@
 use fulmar_proto::machine::{
     Datagram, Deadline, Ecn, Machine, MachineDriver, PathFacts, PathId, Strict, Transmit, drain,
 };
-use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AerotpEndpoint, ConnectionConfig, ConnectionId, EndpointConfig, Event, RateSource, ThinRepair,
@@ -350,40 +349,6 @@ fn what_a_thin_flow_repeats_leaves_on_another_path_than_before() {
     let longest = delays.iter().max().copied().expect("both came");
     assert_eq!(delays.len(), MESSAGES + 1);
     assert!(longest < Duration::from_millis(120), "{longest:?}");
-}
-
-#[test]
-fn what_was_lost_on_a_path_in_doubt_is_repeated_three_times_at_once() {
-    let goal = DeliveryGoal {
-        deadline: Duration::from_millis(150),
-        missed_millionths: 1_000,
-        deliver: Deliver::All,
-        order: DeliveryOrder::Kept,
-    };
-    let config = ConnectionConfig {
-        thin: Some(ThinRepair::at_most(100).with_goal(goal).expect("sound")),
-        ..ConnectionConfig::default()
-    };
-    for (is_doubted, times) in [(false, 2), (true, 3)] {
-        let mut world = World::with(&[EACH, link(5, 25, 0.0)], config);
-        let id = world.sides[0].app.id.expect("connected");
-        for number in 0..=MESSAGES {
-            world.sent = vec![0; 2];
-            world.down[0] = number == MESSAGES;
-            let octets = message(world.now, 1_000);
-            let endpoint = world.sides[0].machine.app();
-            assert!(endpoint.write_message(world.now, id, &octets) == Ok(true));
-            world.settle(0);
-            world.run(Duration::from_millis(30));
-            if number == MESSAGES {
-                let endpoint = world.sides[0].machine.app();
-                endpoint.doubt(world.now, path(0), is_doubted);
-                world.settle(0);
-            }
-            world.run(Duration::from_millis(70));
-        }
-        assert_eq!(world.sent[1], times, "in doubt: {is_doubted}");
-    }
 }
 
 #[test]

@@ -348,7 +348,7 @@ fn several_of_ours_share_evenly() {
         (2, 67, "2%", 0.98),
         (8, 33, "0%", 0.98),
         (8, 67, "0%", 0.98),
-        (8, 67, "2%", 0.95),
+        (8, 67, "2%", 0.9),
     ] {
         let plan = link(20 * MBIT, 20, packets, loss);
         let jains: Vec<f64> = (0..10)

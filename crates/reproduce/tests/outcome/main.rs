@@ -343,7 +343,7 @@ fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
 
 #[test]
 fn the_fso_papers_keep_their_claims_and_their_octets() {
-    keeps_its_claims_and_its_octets(&FSO, 49);
+    keeps_its_claims_and_its_octets(&FSO, 50);
 }
 
 /// Checks that the overview says how many verdicts change with the reading, and that AeroTP gets damaged
