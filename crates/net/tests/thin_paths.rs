@@ -437,8 +437,8 @@ fn an_outage_counts_from_the_first_datagram_that_nothing_answered() {
         let world = stall_under_messages(seed);
         let outages = world.paths[0]
             .iter()
-            .filter_map(|(_, _, change)| match change {
-                PathChange::Up(outage) => Some(*outage),
+            .filter_map(|(_, place, change)| match (place, change) {
+                (0, PathChange::Up(outage)) => Some(*outage),
                 _ => None,
             });
         let outages: Vec<Duration> = outages.collect();
