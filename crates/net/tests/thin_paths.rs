@@ -435,12 +435,13 @@ fn an_end_with_little_to_send_learns_no_rate_from_a_path_that_stalls() {
 fn an_outage_counts_from_the_first_datagram_that_nothing_answered() {
     for seed in [104, 112] {
         let world = stall_under_messages(seed);
-        let outages = world.paths[0]
-            .iter()
-            .filter_map(|(_, place, change)| match (place, change) {
-                (0, PathChange::Up(outage)) => Some(*outage),
-                _ => None,
-            });
+        let outages =
+            world.paths[0]
+                .iter()
+                .filter_map(|(_, place, change)| match (place, change) {
+                    (0, PathChange::Up(outage)) => Some(*outage),
+                    _ => None,
+                });
         let outages: Vec<Duration> = outages.collect();
         assert!(
             matches!(outages[..], [outage] if outage > millis(3_900) && outage < millis(4_200)),
