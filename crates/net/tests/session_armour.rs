@@ -79,7 +79,7 @@ fn content(number: u32) -> Vec<u8> {
     octets
 }
 
-/// What is due at both ends happens; what leaves the called one arrives.
+/// Does all that is due at both ends; the datagrams of the called one arrive.
 fn go_on(now: Instant, caller: &mut ByHand, called: &mut ByHand) {
     for end in [&mut *caller, &mut *called] {
         if end.next_deadline().is_some_and(|due| due.at <= now) {

@@ -59,7 +59,7 @@ fn link_by(rates: [Bitrate; 2], loss: impl Fn(Instant) -> f64 + 'static, seed: u
     })
 }
 
-/// How messages are handed over.
+/// The way in which messages are handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// Octets of a stream.

@@ -43,7 +43,7 @@ pub(crate) struct ReplayArgs {
     recording: PathBuf,
     /// The capture at the other end.
     other: Option<PathBuf>,
-    /// Of a capture of `fulmar sim`: the hop, from 0.
+    /// The hop of a capture of `fulmar sim`, from 0.
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "other")]
     hop: usize,
     /// Run these modes over the link, sending in bulk as much as came through in the recording.

@@ -67,7 +67,7 @@ fn meet<M: Machine>(
     }
 }
 
-/// How long files took, of [`RUNS`].
+/// The times that files took, of [`RUNS`].
 #[derive(Debug)]
 struct Took {
     median: Duration,

@@ -133,7 +133,7 @@ impl Arrived {
     }
 }
 
-/// What is around each kind of datagram.
+/// The octets around each kind of datagram.
 pub(crate) type Around = BTreeMap<&'static str, BTreeSet<usize>>;
 
 pub(crate) type Application<M> = Box<dyn FnMut(usize, Instant, &mut M, <M as Machine>::Event)>;

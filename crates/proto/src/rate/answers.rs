@@ -59,9 +59,9 @@ pub struct AnswersReport {
 /// The limit while there is one, in octets a second.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
-    /// What the way back carries.
+    /// The rate that the way back carries.
     carried: f64,
-    /// What may be sent.
+    /// The rate that may be sent.
     rate: f64,
     /// The time since when a queue drains.
     draining: Option<Instant>,

@@ -44,7 +44,7 @@ class LinkRecording:
         return cls(there, back, remarks, apart)
 
     def channel(self) -> dict[str, Any]:
-        """What the link was like, as tables of a scenario (:func:`channel_of`)."""
+        """The link as it was, as tables of a scenario (:func:`channel_of`)."""
         return channel_of(self.there, self.back)
 
     def replay(self, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:

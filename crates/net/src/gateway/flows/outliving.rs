@@ -22,7 +22,7 @@ enum Begins {
 }
 
 /// The place that a reading of the kernel's counters gives. They do not stand still while a client sends all the time.
-/// Of a flow of no proxy nothing was read yet. A proxy's client is silenced by its full window, for nothing is read while it
+/// Nothing was read yet of a flow of no proxy. A proxy's client is silenced by its full window, for nothing is read while it
 /// waits for the reply.
 fn begins(read: io::Result<Baseline>, role: Role, proxied: bool) -> Begins {
     match read {

@@ -74,7 +74,7 @@ pub(in crate::session) enum Message<'a> {
     Fragment(Fragment<'a>),
     /// Datagrams sent and received so far. Wants no answer.
     Report(Report<'a>),
-    /// What arrived of a path's datagrams, in wire 2. Wants no answer.
+    /// The arrivals among a path's datagrams, in wire 2. Wants no answer.
     PathAck(PathAck),
     /// The fate of a path's armoured datagrams, in wire 2. Wants no answer.
     DamageReport(DamageReport<'a>),

@@ -85,7 +85,7 @@ pub(super) struct Others {
     free: f64,
     /// The sign of a full queue since the last report.
     signal: Signal,
-    /// What is held beside senders that never make way.
+    /// The part that is held beside senders that never make way.
     pub(super) holding: Holding,
 }
 

@@ -83,7 +83,7 @@ struct SessionPath {
     arrivals: Arrivals,
 }
 
-/// What arrived on a path, and when that is to be told.
+/// Arrivals on a path, and the time to tell of them.
 #[derive(Debug, Default)]
 struct Arrivals {
     newest: Option<(u64, Instant)>,

@@ -18,7 +18,7 @@ impl AerotpEndpoint {
 
     /// Sets the way in which the rate of `path` is known, instead of [`EndpointConfig::rate`]. A rate that is told anew
     /// counts at once. A search goes on under another bound, and begins anew, with what was found, for another sharing.
-    /// What was to be tried first before is still, unless `source` names another rate. The way is kept for every path that was named once.
+    /// The rate to try first stays, unless `source` names another one. The way is kept for every path that was named once.
     ///
     /// [`EndpointConfig::rate`]: crate::transport::aerotp::EndpointConfig::rate
     pub fn set_rate_source(&mut self, now: Instant, path: PathId, source: RateSource) {
