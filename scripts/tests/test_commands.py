@@ -97,7 +97,11 @@ ELSEWHERE = {
     "bench/ns3/more-runs ./ns337 short-timer > reference/ns3/s1_short_timer.csv": BY_HAND,
 }
 # Pages with a test of their own.
-PAGES_ELSEWHERE = {"docs/guide/wireshark.md": "scripts/tests/test_dissectors.py:test_the_guide_s_commands_do_what_they_say"}
+PAGES_ELSEWHERE = {
+    "docs/guide/wireshark.md": "scripts/tests/test_dissectors.py:test_the_guide_s_commands_do_what_they_say",
+    # Its captures come from two ends of a real link.
+    "docs/guide/replay.md": "crates/cli/tests/replay.rs:the_captures_of_a_test_of_perf_show_the_path_between_its_ends",
+}
 # Between backticks, but no command.
 NO_COMMANDS = {"fulmar session 1"}
 # A place of its own: nothing of the machine's network, no namespaces, no state of gateways but its own.
