@@ -50,9 +50,10 @@ fn a_transport_brings_all_over_a_lossy_link() {
         assert_eq!(metrics.flow.delivered_bytes, 3_000_000);
     }
     assert_eq!(clean.wire_bytes.retransmission, 0);
-    // Packets of 1500 octets carry 1468; one in ten of 2,044 is lost, and a tenth of those again.
+    // Packets of 1500 octets carry 1468. A round fails if the packet or its answer is lost, in 19 cases of 100: for 2,044 packets 479
+    // more are expected, 4 standard errors are 97.
     let again = lossy.wire_bytes.retransmission / 1500;
-    assert!((150..350).contains(&again), "{again}");
+    assert!((382..=576).contains(&again), "{again}");
 }
 
 #[test]
