@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links replay clusters clean
+.PHONY: help setup packages demo test test-quick lint docs site wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links replay clusters clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ lint: setup ## Formatting, lints, documentation and dependencies (deny.toml), al
 	scripts/public-names
 	$(CARGO) package --locked --no-verify --allow-dirty --quiet $(PUBLISHED:%=-p %)
 	scripts/deny
+
+site: setup ## Every page as a searchable site, in target/site/html; PAPERS=DIR adds what `fulmar reproduce all --out DIR` wrote, RUST=--rust the crates' interfaces
+	scripts/with-lab scripts/site $(RUST) $(if $(PAPERS),--papers "$(PAPERS)")
 
 wasm: setup ## Build the core for wasm32: proof that it touches no system
 	@scripts/wasm-check

@@ -51,6 +51,8 @@ enum Command {
     /// Hold a gateway's connections while it restarts; started by the gateway.
     #[command(hide = true)]
     GatewayKeeper(commands::gateway_keeper::GatewayKeeperArgs),
+    /// Write the files of two gateways, with their keys: a tunnel between two machines, or a proxy.
+    Init(commands::init::InitArgs),
     /// Make keys for gateways, or print the public half of one.
     Keygen(commands::keygen::KeygenArgs),
     /// Print or write the manual pages.
@@ -138,6 +140,7 @@ fn main() -> ExitCode {
         Command::Fit(args) => commands::fit::run(&args),
         Command::Gateway(args) => commands::gateway::run(&args, cli.verbose),
         Command::GatewayKeeper(args) => commands::gateway_keeper::run(&args),
+        Command::Init(args) => commands::init::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Man(args) => commands::man::run(&args, command()),
         Command::Merge(args) => commands::merge::run(&args),

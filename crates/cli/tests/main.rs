@@ -44,6 +44,7 @@ mod gateway_tunnel_honest;
 mod gateway_tunnel_split;
 mod gateway_wires;
 mod gateways;
+mod init;
 mod interrupted;
 mod interruptions;
 mod keygen;

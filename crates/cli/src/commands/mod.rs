@@ -9,6 +9,7 @@ pub(crate) mod emulate;
 pub(crate) mod fit;
 pub(crate) mod gateway;
 pub(crate) mod gateway_keeper;
+pub(crate) mod init;
 pub(crate) mod keygen;
 mod link;
 pub(crate) mod man;

@@ -62,6 +62,12 @@ impl InterfaceAddress {
         Self { ip, ..self }
     }
 
+    /// The same network around another of its hosts; another network's host has none.
+    #[must_use]
+    pub fn with_host(self, ip: IpAddr) -> Option<Self> {
+        self.has(ip).then_some(Self { ip, ..self })
+    }
+
     /// The address alone.
     pub const fn ip(self) -> IpAddr {
         self.ip
