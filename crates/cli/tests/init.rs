@@ -19,15 +19,22 @@ fn both_ends_know_each_other_and_the_first_is_called() {
     let asked = "--called 203.0.113.10 --behind-called 10.20.0.0/16 --names base,kite";
     let output = run(&format!("init {} {asked}", dir.display()));
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let (base, kite) = (config(&dir.join("base/fulmar.toml")), config(&dir.join("kite/fulmar.toml")));
+    let (base, kite) = (
+        config(&dir.join("base/fulmar.toml")),
+        config(&dir.join("kite/fulmar.toml")),
+    );
     for (own, other, name) in [(&base, &kite, "base"), (&kite, &base, "kite")] {
         let key = read_secret_key(&dir.join(name).join(format!("{name}.key"))).expect("a key");
         assert_eq!(other.peers[0].name, name);
         assert!(format!("{:?}", other.peers[0]).contains(&key.public().to_string()));
         assert_eq!(own.tunnels.len(), 1);
     }
-    let text = |name: &str| fs::read_to_string(dir.join(name).join("fulmar.toml")).expect("written");
-    assert!(text("kite").contains("address = \"203.0.113.10:4914\"") && text("kite").contains("routes = [\"10.20.0.0/16\"]"));
+    let text =
+        |name: &str| fs::read_to_string(dir.join(name).join("fulmar.toml")).expect("written");
+    assert!(
+        text("kite").contains("address = \"203.0.113.10:4914\"")
+            && text("kite").contains("routes = [\"10.20.0.0/16\"]")
+    );
     assert!(!text("base").contains("203.0.113.10"));
 
     let again = run(&format!("init {} {asked}", dir.display()));
@@ -44,7 +51,10 @@ fn what_no_gateway_would_take_is_refused_before_anything_is_written() {
         ("--called a --names ..,x", "letters"),
         ("--called a --network 10.0.0.1/32", "no room for two ends"),
         ("--called a --proxy --allow nonsense", "allow"),
-        ("--called a --network 10.0.0.0/24 --proxy", "cannot be used with"),
+        (
+            "--called a --network 10.0.0.0/24 --proxy",
+            "cannot be used with",
+        ),
     ] {
         let output = run(&format!("init {} {asked}", place.path().display()));
         assert_eq!(output.status.code(), Some(2), "{asked}: {}", said(&output));

@@ -5,8 +5,8 @@ use super::secure::failure;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use anyhow::{Context, anyhow};
-use fulmar_net::session::{Entropy, SecretKey, write_secret_key};
 use fulmar_net::GatewayConfig;
+use fulmar_net::session::{Entropy, SecretKey, write_secret_key};
 use fulmar_net::tun::InterfaceAddress;
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -45,10 +45,20 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "HOST[:PORT]")]
     called: Option<String>,
     /// The names of the first end, which is called, and of the second.
-    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', num_args = 2, default_value = "ground,air")]
+    #[arg(
+        long,
+        value_name = "NAME,NAME",
+        value_delimiter = ',',
+        default_value = "ground,air"
+    )]
     names: Vec<String>,
     /// The network of the tunnel; its first two addresses are the ends.
-    #[arg(long, value_name = "NET", default_value = "10.90.0.0/24", conflicts_with = "proxy")]
+    #[arg(
+        long,
+        value_name = "NET",
+        default_value = "10.90.0.0/24",
+        conflicts_with = "proxy"
+    )]
     network: InterfaceAddress,
     /// A network behind the first machine that the tunnel reaches; may be given several times.
     #[arg(long, value_name = "NET", conflicts_with = "proxy")]
@@ -120,7 +130,8 @@ pub(crate) fn run(args: &InitArgs) -> Result<Exit, Failure> {
     for (end, other) in ends {
         refuse_old(end)?;
         // What a gateway would refuse is refused before anything is written.
-        GatewayConfig::read("fulmar init", &text(end, other)).map_err(|error| wrong(error.into()))?;
+        GatewayConfig::read("fulmar init", &text(end, other))
+            .map_err(|error| wrong(error.into()))?;
     }
     for (end, other) in ends {
         write(end, other)?;
@@ -131,7 +142,11 @@ pub(crate) fn run(args: &InitArgs) -> Result<Exit, Failure> {
 
 /// Asks for the address, where a person can answer.
 fn ask(first: &str, second: &str) -> anyhow::Result<String> {
-    let missing = || anyhow!("--called is missing: the address at which `{second}` reaches `{first}`, such as 203.0.113.10");
+    let missing = || {
+        anyhow!(
+            "--called is missing: the address at which `{second}` reaches `{first}`, such as 203.0.113.10"
+        )
+    };
     if !io::stdin().is_terminal() {
         return Err(missing());
     }
@@ -154,10 +169,16 @@ fn carried(args: &InitArgs) -> anyhow::Result<(String, String)> {
             args.allow.clone()
         };
         let allow = listed(allow.iter());
-        return Ok((format!("egress = {{ allow = {allow} }}"), format!("socks = [{{ listen = \"{PROXY}\" }}]")));
+        return Ok((
+            format!("egress = {{ allow = {allow} }}"),
+            format!("socks = [{{ listen = \"{PROXY}\" }}]"),
+        ));
     }
     let (Some(here), Some(there)) = (host(args.network, 1), host(args.network, 2)) else {
-        return Err(anyhow!("--network {}: has no room for two ends", args.network));
+        return Err(anyhow!(
+            "--network {}: has no room for two ends",
+            args.network
+        ));
     };
     let line = |address, behind: &[InterfaceAddress]| {
         let routes = if behind.is_empty() {
@@ -167,7 +188,10 @@ fn carried(args: &InitArgs) -> anyhow::Result<(String, String)> {
         };
         format!("tunnel = [{{ address = \"{address}\"{routes} }}]")
     };
-    Ok((line(here, &args.behind_caller), line(there, &args.behind_called)))
+    Ok((
+        line(here, &args.behind_caller),
+        line(there, &args.behind_called),
+    ))
 }
 
 /// The host of this number in a network.
@@ -180,7 +204,9 @@ fn host(network: InterfaceAddress, number: u8) -> Option<InterfaceAddress> {
 }
 
 fn listed(values: impl Iterator<Item = impl ToString>) -> String {
-    let quoted: Vec<String> = values.map(|value| format!("{:?}", value.to_string())).collect();
+    let quoted: Vec<String> = values
+        .map(|value| format!("{:?}", value.to_string()))
+        .collect();
     format!("[{}]", quoted.join(", "))
 }
 
@@ -191,7 +217,10 @@ fn refuse_old(end: &GatewayEnd<'_>) -> Result<(), Failure> {
         if file.exists() {
             return Err(Failure {
                 exit: Exit::Usage,
-                cause: anyhow!("{}: exists already; name another DIR, or remove it", file.display()),
+                cause: anyhow!(
+                    "{}: exists already; name another DIR, or remove it",
+                    file.display()
+                ),
             });
         }
     }
@@ -216,7 +245,10 @@ fn write(end: &GatewayEnd<'_>, other: &GatewayEnd<'_>) -> Result<(), Failure> {
 /// The file of an end: what it is called, its key, its peer, and what it carries.
 fn text(end: &GatewayEnd<'_>, other: &GatewayEnd<'_>) -> String {
     let name = end.name;
-    let address = other.address.as_ref().map_or_else(String::new, |address| format!(", address = {address:?}"));
+    let address = other
+        .address
+        .as_ref()
+        .map_or_else(String::new, |address| format!(", address = {address:?}"));
     format!(
         "gateway = {{ name = \"{name}\" }}\n\
          security = {{ kind = \"noise\", private_key_file = \"{name}.key\" }}\n\
@@ -240,13 +272,22 @@ fn advise(first: &GatewayEnd<'_>, second: &GatewayEnd<'_>, args: &InitArgs) {
     let port = address.rsplit_once(':').map_or("", |(_, port)| port);
     eprintln!("fulmar: take each folder to its machine; whoever has a key file can be that end");
     for end in [first, second] {
-        eprintln!("  {:<16} cd {} && {command}", end.name, end.folder.display());
+        eprintln!(
+            "  {:<16} cd {} && {command}",
+            end.name,
+            end.folder.display()
+        );
     }
     let proof = if args.proxy {
-        format!("at {}: curl --socks5-hostname {PROXY} https://…", second.name)
+        format!(
+            "at {}: curl --socks5-hostname {PROXY} https://…",
+            second.name
+        )
     } else {
         let here = host(args.network, 1).map_or_else(String::new, |host| host.ip().to_string());
         format!("at {}: ping {here}", second.name)
     };
-    eprintln!("UDP port {port} must be open at {address}. Then, {proof}; http://{PAGE}/ shows the link at either end");
+    eprintln!(
+        "UDP port {port} must be open at {address}. Then, {proof}; http://{PAGE}/ shows the link at either end"
+    );
 }
