@@ -8,7 +8,7 @@ pub(crate) mod aerotp;
 pub(crate) mod datagram;
 pub(crate) mod gateway;
 pub(crate) mod own;
-mod seal;
+pub(crate) mod seal;
 pub(crate) mod stream;
 
 use crate::flow::Flow;
