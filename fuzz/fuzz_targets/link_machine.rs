@@ -175,12 +175,13 @@ fn chosen(plan: &Plan) -> Chosen {
             octets(3 * usize::from(window) + 1),
         )
     };
-    let (layer, in_order, memory) = match plan.layer % 7 {
+    let (layer, in_order, memory) = match plan.layer % 8 {
         0 => (LinkLayer::Plain, true, octets(1_025)),
         1 => arq(ArqConfig::STOP_AND_WAIT),
         2 => arq(ArqConfig::GO_BACK_N),
         3 => arq(ArqConfig::SELECTIVE_REPEAT),
         4 => arq(ArqConfig::LL_ARQ),
+        7 => arq(ArqConfig::NAK_ONLY),
         5 => {
             let config = HarqConfig {
                 window,
@@ -246,7 +247,7 @@ impl Lie {
             index,
         };
         let mut out = Vec::new();
-        match self.kind % 17 {
+        match self.kind % 18 {
             0 => ArqFrame::Data {
                 epoch,
                 number,
@@ -270,7 +271,7 @@ impl Lie {
             }
             .encode(&mut out),
             5 | 6 => {
-                let kind = if self.kind % 17 == 5 {
+                let kind = if self.kind % 18 == 5 {
                     UnitKind::Source { index }
                 } else {
                     UnitKind::Parity {
@@ -338,7 +339,11 @@ impl Lie {
                     &mut out,
                 );
             }
-            _ => slacp::encode_challenge(challenge, &mut out),
+            16 => slacp::encode_challenge(challenge, &mut out),
+            _ => {
+                let ranges = &short[..short.len() / 4 * 4];
+                ArqFrame::Request { epoch, ranges }.encode(&mut out);
+            }
         }
         out
     }

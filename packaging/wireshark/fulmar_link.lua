@@ -3,13 +3,13 @@
 local KINDS = {
     [0x10] = "plain data",
     [0x20] = "ARQ data", [0x21] = "ARQ again", [0x22] = "ARQ advance", [0x23] = "ARQ ack", [0x24] = "ARQ challenge",
-    [0x25] = "ARQ answer",
+    [0x25] = "ARQ answer", [0x26] = "ARQ request",
     [0x30] = "HARQ source", [0x31] = "HARQ parity", [0x32] = "HARQ feedback", [0x33] = "HARQ challenge", [0x34] = "HARQ answer",
     [0x35] = "HARQ second",
 }
 -- Units are short, and so is their check.
 local HEC_KINDS = { [0x30] = true, [0x31] = true, [0x35] = true }
-local BITS_BYTES_MAX, REPORTS_MAX = 128, 256
+local BITS_BYTES_MAX, REPORTS_MAX, RANGES_MAX = 128, 256, 64
 local STILL_COMING, LEFT_OPEN = 255, 255
 local FIRST_PART, LAST_PART = 0x80, 0x40
 local CRC_BYTES = 4
@@ -26,6 +26,8 @@ local function declare(shared)
     field("base", "uint16", "Base")
     field("next", "uint16", "Next")
     field("bits", "bytes", "Arrived behind the next")
+    field("range.first", "uint16", "First of a range")
+    field("range.count", "uint16", "Frames of a range")
     field("challenge", "uint32", "Challenge", base.HEX)
     field("serial", "uint8", "Serial")
     field("block", "uint16", "Block")
@@ -145,6 +147,22 @@ local function harq_feedback(cursor)
     return string.format(" next=%d loss=%.3f needs %s", next_block, loss / 65535, shown)
 end
 
+local function request(cursor)
+    cursor:number(f.epoch, 2)
+    if not cursor.failed and (cursor:left() % 4 ~= 0 or cursor:left() / 4 > RANGES_MAX) then
+        cursor:fail("malformed", "ranges that do not fill the frame")
+    end
+    local ranges = {}
+    while cursor:left() >= 4 and not cursor.failed do
+        local first, count = cursor:number(f["range.first"], 2), cursor:number(f["range.count"], 2)
+        if count == 0 then
+            cursor:fail("malformed", "an empty range")
+        end
+        ranges[#ranges + 1] = first .. "+" .. count
+    end
+    return " of " .. table.concat(ranges, " ", 1, math.min(#ranges, 8)) .. (#ranges > 8 and " .." or "")
+end
+
 local BODIES = {
     [0x10] = function(cursor) return "", packet(cursor) end,
     [0x20] = arq_data,
@@ -164,6 +182,7 @@ local BODIES = {
     end,
     [0x24] = challenge,
     [0x25] = answer,
+    [0x26] = request,
     [0x30] = source,
     [0x31] = parity,
     [0x32] = harq_feedback,

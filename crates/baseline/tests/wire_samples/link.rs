@@ -1,7 +1,7 @@
 //! Samples of the frames of plain, ARQ and LL-HARQ.
 
 use super::sample::{Sample, hold};
-use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch};
+use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch, push_range};
 use fulmar_baseline::wire::link::harq::{
     HarqBlockReport, HarqFeedback, HarqFrame, HarqUnit, LEFT_OPEN, UnitKind,
 };
@@ -48,6 +48,16 @@ fn arq_samples() -> Vec<(&'static str, Vec<u8>)> {
         next: FrameNumber(772),
         bits,
     };
+    let request = |runs: &[(u16, u16)]| {
+        let mut ranges = Vec::new();
+        for (first, count) in runs {
+            push_range(FrameNumber(*first), *count, &mut ranges);
+        }
+        arq(&ArqFrame::Request {
+            epoch: EPOCH,
+            ranges: &ranges,
+        })
+    };
     vec![
         ("arq data", arq(&data(false))),
         ("arq again", arq(&data(true))),
@@ -70,6 +80,8 @@ fn arq_samples() -> Vec<(&'static str, Vec<u8>)> {
                 challenge: CHALLENGE,
             }),
         ),
+        ("arq request", request(&[(772, 1)])),
+        ("arq request of two ranges", request(&[(65_535, 3), (9, 256)])),
     ]
 }
 

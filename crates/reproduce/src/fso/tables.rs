@@ -20,6 +20,7 @@ use super::ideal::{
     IDEAL_GBN_FASOLT, IDEAL_GBN_KIODO, IDEAL_GBN_TESTBED, IDEAL_SAW_FASOLT, IDEAL_SAW_TESTBED,
     IDEAL_SR_FASOLT, IDEAL_SR_TESTBED,
 };
+use super::asking::{self, ASKING, LIMITED};
 use super::{
     claims_adaptive, claims_channel, claims_features, claims_forms, claims_kiodo, claims_power,
     claims_table, curves, experiments,
@@ -74,6 +75,8 @@ pub static FSO: Paper = Paper {
         FASOLT_STAMPS,
         KIODO_STAMPS,
         SETTING_STAMPS,
+        ASKING,
+        LIMITED,
     ],
     sections: &[
         FigureSection {
@@ -128,6 +131,7 @@ pub static FSO: Paper = Paper {
         &claims_features::CLAIMS,
         &claims_adaptive::CLAIMS,
         &claims_power::CLAIMS,
+        &asking::CLAIMS,
     ],
     absent: super::absent::ABSENT,
     notes: &[

@@ -28,12 +28,13 @@ enum Preset {
     Slacp,
 }
 
-const LAYERS: [(&str, Preset); 8] = [
+const LAYERS: [(&str, Preset); 9] = [
     ("none", Preset::None),
     ("plain", Preset::Plain),
     ("stop-and-wait", Preset::Arq(ArqConfig::STOP_AND_WAIT)),
     ("go-back-n", Preset::Arq(ArqConfig::GO_BACK_N)),
     ("selective-repeat", Preset::Arq(ArqConfig::SELECTIVE_REPEAT)),
+    ("nak-only", Preset::Arq(ArqConfig::NAK_ONLY)),
     ("ll-arq", Preset::Arq(ArqConfig::LL_ARQ)),
     ("ll-harq", Preset::LlHarq),
     ("slacp", Preset::Slacp),

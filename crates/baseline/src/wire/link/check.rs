@@ -57,6 +57,8 @@ impl LinkKind {
     pub const ARQ_CHALLENGE: Self = Self(0x24);
     /// An ARQ sender's answer with its name.
     pub const ARQ_ANSWER: Self = Self(0x25);
+    /// An ARQ receiver's request for frames that are missing.
+    pub const ARQ_REQUEST: Self = Self(0x26);
     /// A source of LL-HARQ.
     pub const HARQ_SOURCE: Self = Self(0x30);
     /// A repair symbol of its first round.
