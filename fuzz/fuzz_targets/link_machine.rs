@@ -300,6 +300,7 @@ impl Lie {
                     epoch,
                     next: number,
                     loss: b,
+                    damage: (k % 2 == 1).then_some(c),
                     margin: k,
                     answer_margin: n,
                     reports,

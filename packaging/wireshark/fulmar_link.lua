@@ -5,7 +5,7 @@ local KINDS = {
     [0x20] = "ARQ data", [0x21] = "ARQ again", [0x22] = "ARQ advance", [0x23] = "ARQ ack", [0x24] = "ARQ challenge",
     [0x25] = "ARQ answer", [0x26] = "ARQ request",
     [0x30] = "HARQ source", [0x31] = "HARQ parity", [0x32] = "HARQ feedback", [0x33] = "HARQ challenge", [0x34] = "HARQ answer",
-    [0x35] = "HARQ second",
+    [0x35] = "HARQ second", [0x36] = "HARQ feedback with damage",
 }
 -- Units are short, and so is their check.
 local HEC_KINDS = { [0x30] = true, [0x31] = true, [0x35] = true }
@@ -42,6 +42,7 @@ local function declare(shared)
     field("part", "bytes", "Part of a packet")
     field("symbol", "bytes", "Repair symbol")
     field("loss", "uint16", "Loss, in 1/65535")
+    field("damage", "uint16", "Damage, in 1/65535")
     field("margin", "uint8", "Margin, in 1/16 deviation")
     field("answer_margin", "uint8", "Answer margin, in 1/16 deviation")
     field("report.span", "uint8", "Sources heard of")
@@ -127,11 +128,14 @@ local function parity(cursor)
     return string.format("%s row=%d over %d%s", text, row, span, left == LEFT_OPEN and "" or ", " .. left .. " to come")
 end
 
-local function harq_feedback(cursor)
+local function harq_feedback(cursor, tells_damage)
     cursor:number(f.epoch, 2)
     local next_block, loss = cursor:number(f.next, 2), cursor:number(f.loss, 2)
     cursor:number(f.margin, 1)
     cursor:number(f.answer_margin, 1)
+    if tells_damage then
+        cursor:number(f.damage, 2)
+    end
     if cursor.failed then
         return ""
     end
@@ -185,10 +189,11 @@ local BODIES = {
     [0x26] = request,
     [0x30] = source,
     [0x31] = parity,
-    [0x32] = harq_feedback,
+    [0x32] = function(cursor) return harq_feedback(cursor, false) end,
     [0x33] = challenge,
     [0x34] = answer,
     [0x35] = parity,
+    [0x36] = function(cursor) return harq_feedback(cursor, true) end,
 }
 
 local function dissect(shared, tvb, pinfo, tree)

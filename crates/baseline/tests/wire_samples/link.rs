@@ -97,11 +97,21 @@ fn harq_samples() -> Vec<(&'static str, Vec<u8>)> {
             epoch: EPOCH,
             next: FrameNumber(513),
             loss: 6_553,
+            damage: None,
             margin: 32,
             answer_margin: 48,
             reports,
         })
     };
+    let damaged = HarqFrame::Feedback(HarqFeedback {
+        epoch: EPOCH,
+        next: FrameNumber(513),
+        loss: 6_553,
+        damage: Some(6_000),
+        margin: 32,
+        answer_margin: 48,
+        reports: vec![HarqBlockReport::Coming],
+    });
     let packet = b"a packet";
     let whole = [&[0xC2], &packet[..], &crc32(packet).to_be_bytes()].concat();
     let reports = vec![
@@ -129,6 +139,7 @@ fn harq_samples() -> Vec<(&'static str, Vec<u8>)> {
         ("harq second", unit(parity(LEFT_OPEN, true), b"symbol")),
         ("harq feedback", harq(&feedback(Vec::new()))),
         ("harq feedback with reports", harq(&feedback(reports))),
+        ("harq feedback with damage", harq(&damaged)),
         ("harq challenge", harq(&HarqFrame::Challenge(CHALLENGE))),
         (
             "harq answer",
@@ -239,6 +250,7 @@ fn read_harq(sample: &mut Sample, frame: HarqFrame<'_>) {
             epoch,
             next,
             loss,
+            damage,
             margin,
             answer_margin,
             reports,
@@ -248,6 +260,9 @@ fn read_harq(sample: &mut Sample, frame: HarqFrame<'_>) {
             sample.field("fulmar.link.loss", loss);
             sample.field("fulmar.link.margin", margin);
             sample.field("fulmar.link.answer_margin", answer_margin);
+            if let Some(damage) = damage {
+                sample.field("fulmar.link.damage", damage);
+            }
             for report in reports {
                 let (span, need) = match report {
                     HarqBlockReport::Coming => (0, 255),

@@ -45,7 +45,7 @@ const LAYERS: [(&str, Preset); 9] = [
 const KEYS: Keys = &[
     &["layer", "window"],
     &["retries", "in_order", "retransmit_after"],
-    &["fragments", "units", "failure", "repair_failure", "memory"],
+    &["fragments", "adaptive", "units", "failure", "repair_failure", "memory"],
     &slacp::KEYS,
 ];
 
@@ -156,6 +156,7 @@ fn read_harq(window: Option<u16>, link: &TableReader<'_>) -> Result<HarqConfig, 
     let memory = link.whole("memory", 1..=MEMORY_MAX)?;
     Ok(HarqConfig {
         fragments: fragments.map_or(preset.fragments, narrow),
+        adaptive: link.value_or("adaptive", preset.adaptive)?,
         units: units.map_or(preset.units, narrow),
         failure: link.value_or("failure", preset.failure)?,
         repair_failure: link.value_or("repair_failure", preset.repair_failure)?,

@@ -300,6 +300,8 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     let window = narrow(1 + rng.below(64));
     let config = HarqConfig {
         fragments: u8::try_from(1 + rng.below(20)).unwrap_or(1),
+        // A stream of its own moves no other draw.
+        adaptive: rng.child("adaptive").chance(0.5),
         units: u8::try_from(1 + rng.below(192)).unwrap_or(1),
         memory: u32::from(narrow(10 + rng.below(2_000))),
         window,
@@ -307,8 +309,13 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     };
     // Both rounds of a window of blocks, each of as many units as the code has; the receiver's wait for the sender's
     // word about its life, and for a second round; and the way there.
-    let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(config.fragments);
-    let part = LONGEST / usize::from(config.fragments) + 54;
+    let least = if config.adaptive {
+        1
+    } else {
+        config.fragments
+    };
+    let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(least);
+    let part = LONGEST / usize::from(least) + 54;
     let blocks = unit * 255 * u32::from(window) * 2;
     let verdict = delay * 2 + unit * (3 * 255 + 10);
     let promise = Promise {

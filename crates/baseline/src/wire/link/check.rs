@@ -71,6 +71,8 @@ impl LinkKind {
     pub const HARQ_ANSWER: Self = Self(0x34);
     /// A repair symbol of LL-HARQ's second round.
     pub const HARQ_SECOND: Self = Self(0x35);
+    /// The needs of a receiver of LL-HARQ, and the share of units that arrived damaged.
+    pub const HARQ_FEEDBACK_DAMAGE: Self = Self(0x36);
 }
 
 /// Ends the frame that begins at `start` of `out` with its check.
