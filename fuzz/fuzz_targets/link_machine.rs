@@ -124,7 +124,10 @@ struct Port {
 }
 
 impl LinkDriver for Port {
-    fn next_packet(&mut self, _now: Instant) -> Option<LinkPacket<'_>> {
+    fn next_packet(&mut self, _now: Instant, least: Priority) -> Option<LinkPacket<'_>> {
+        if least > Priority(0) {
+            return None;
+        }
         self.taken = self.queue.pop_front()?;
         Some(LinkPacket {
             octets: &self.taken,

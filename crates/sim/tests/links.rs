@@ -163,3 +163,75 @@ bytes = "300kB"
     let max = link.latency_max_s.expect("packets were released");
     assert!((0.3..0.9 + 0.1 + 0.25 + 2.2).contains(&max), "{max}");
 }
+
+/// A hop whose lane for packets with precedence repairs nothing.
+fn with_precedence(transport: &str, priority: u8) -> RunRecord {
+    one_run(&format!(
+        r#"
+[run]
+duration = "60s"
+[[hop]]
+rate = "10mbit"
+delay = "10ms"
+loss = "5%"
+queue = "100 packets"
+link = {{ layer = "slacp", ack_delay = "5ms", urgent = {{ arq = false, fec = false }} }}
+[[flow]]
+transport = "{transport}"
+traffic = "constant-rate"
+rate = "2mbit"
+write = "1000B"
+bytes = "500kB"
+priority = {priority}
+"#
+    ))
+}
+
+#[test]
+fn packets_of_every_transport_have_their_flow_s_precedence_both_ways() {
+    for transport in ["udp", "tcp", "lt-tcp", "aerotp"] {
+        let repaired = |run: &RunRecord| {
+            let hops = run.hops.iter();
+            hops.map(|hop| hop.link.frames_again).collect::<Vec<u64>>()
+        };
+        let ordinary = repaired(&with_precedence(transport, 0));
+        assert!(ordinary[0] > 10, "{transport}: {ordinary:?}");
+        assert_eq!(repaired(&with_precedence(transport, 9)), [0, 0], "{transport}");
+    }
+}
+
+#[test]
+fn precedence_overtakes_in_the_queue_above_a_layer_if_that_is_its_order() {
+    let delay = |order: &str| {
+        let run = one_run(&format!(
+            r#"
+[run]
+duration = "20s"
+[[hop]]
+rate = "1mbit"
+delay = "10ms"
+queue = "50 packets"
+link = {{ layer = "plain", queue_order = "{order}" }}
+[[flow]]
+transport = "udp"
+traffic = "messages"
+size = "100B"
+interval = "100ms"
+bytes = "10kB"
+priority = 1
+[[flow]]
+transport = "udp"
+traffic = "constant-rate"
+rate = "2mbit"
+write = "1000B"
+bytes = "2MB"
+measured = false
+"#
+        ));
+        run.metrics.flow.delay_p99_s.expect("messages came")
+    };
+    // A full queue is 50 packets of 1033 octets, 413 ms; one on the link is 8.3 ms, and a message's own time 1 ms.
+    let (arrival, precedence) = (delay("arrival"), delay("precedence"));
+    assert!(arrival > 0.35, "{arrival}");
+    assert!(precedence < 0.010 + 0.0083 + 0.0012, "{precedence}");
+}

@@ -6,6 +6,7 @@ mod claims_slacp;
 mod claims_tcp;
 mod cures;
 mod experiments;
+mod lanes;
 mod tables;
 
 pub use tables::SLACP;

@@ -5,7 +5,7 @@ use super::aerotp::{self, AerotpPlan, Carrier, SEAL_BYTES};
 use super::gateway::{self, GatewayPlan};
 use super::lt_tcp::{self, LtTcpPlan};
 use super::own::OwnParts;
-use super::read::copies;
+use super::read::{copies, narrow};
 use super::tcp::{self, TcpPlan};
 use super::topology::{AppDirection, FLOW_KEYS, FlowEnds, TopologyPlan};
 use crate::app::{FirstWrite, Traffic};
@@ -13,6 +13,7 @@ use crate::own::transport::{OWN_HEADER_BYTES, OWN_PROTOCOL};
 use crate::own::{OwnRepair, OwnTransport};
 use core::num::NonZeroU8;
 use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
+use fulmar_proto::machine::Priority;
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::transport::aerotp::AckStyle;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
@@ -43,6 +44,8 @@ pub struct FlowPlan {
     pub deadline: Option<Duration>,
     /// The controller of its repair, if that is one's own.
     pub controller: Option<OwnRepair>,
+    /// The precedence of its packets.
+    pub priority: Priority,
     /// Whether its octets and times are in the measures. A flow that only prepares the ground for another
     /// is not measured.
     pub measured: bool,
@@ -271,10 +274,17 @@ impl FlowPlan {
             payload,
             mtu,
             send_rate,
+            priority: precedence(reader)?,
             measured: reader.value_or("measured", true)?,
         };
         Ok(plan)
     }
+}
+
+/// The precedence of a flow's packets.
+fn precedence(reader: &TableReader<'_>) -> Result<Priority, SettingsError> {
+    let priority = reader.whole("priority", 0..=63)?;
+    Ok(priority.map_or_else(Priority::default, |priority| Priority(narrow(priority))))
 }
 
 /// The transport, ours or one's own.
