@@ -18,7 +18,7 @@ use fulmar_baseline::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, Missing,
 };
 use fulmar_baseline::wire::link::{Challenge, FrameNumber};
-use fulmar_proto::machine::{TransmitKind, Priority};
+use fulmar_proto::machine::{Priority, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use libfuzzer_sys::fuzz_target;

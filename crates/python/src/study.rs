@@ -8,8 +8,8 @@ use crate::waiting::wait_for;
 use core::fmt;
 use fulmar_lab::{PartError, RecordingTables, RunTable, Study, SweepPart, flow_figure, parts};
 use fulmar_proto::units::Duration;
-use fulmar_sim::{FlowWindow, Observers, SettingsError};
 use fulmar_sim::scenario::{Document, NAMED_BY};
+use fulmar_sim::{FlowWindow, Observers, SettingsError};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -114,14 +114,19 @@ impl NativeStudy {
         &self,
         py: Python<'_>,
         flow: usize,
-        (start_s, span_s): (f64, Option<f64>),
+        times_s: (f64, Option<f64>),
         packets_max: usize,
     ) -> PyResult<String> {
+        let (start_s, span_s) = times_s;
         let time = |seconds: f64| {
             let time = Duration::try_from_secs_f64(seconds);
             time.map_err(|error| PyValueError::new_err(format!("{seconds} s: {error}")))
         };
-        let flows = self.study.points().first().map_or(0, |point| point.plan.flows.len());
+        let flows = self
+            .study
+            .points()
+            .first()
+            .map_or(0, |point| point.plan.flows.len());
         if flow >= flows {
             let last = flows.saturating_sub(1);
             let problem = format!("there is no flow {flow}; the last is {last}");

@@ -237,7 +237,11 @@ pub(crate) fn build(
                     .layer
                     .machine(medium(config, back), &mut stream.child("link"));
                 let queue = queue(config, layer, &stream);
-                ends.push(LinkEnd::new(machine, (queue, layer.by_precedence), (from, way, peer)));
+                ends.push(LinkEnd::new(
+                    machine,
+                    (queue, layer.by_precedence),
+                    (from, way, peer),
+                ));
                 own
             });
             ways.push(Way {

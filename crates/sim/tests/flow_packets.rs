@@ -91,7 +91,11 @@ fn each_packet_on_a_hop_belongs_to_one_flow_with_the_fate_that_the_run_counted()
         (WireLoss::Queue, lost.queue),
         (WireLoss::FrameCheck, lost.frame_check),
     ] {
-        assert_eq!(fates.get(cause.name()).copied().unwrap_or_default(), count, "{cause:?}");
+        assert_eq!(
+            fates.get(cause.name()).copied().unwrap_or_default(),
+            count,
+            "{cause:?}"
+        );
     }
     assert!(fates["damaged"] > 5, "{fates:?}");
 }
@@ -113,11 +117,15 @@ fn what_is_asked_for_goes_again_under_its_number() {
     let texts = |purpose: PacketPurpose| {
         let of = packets.iter().filter(first_hop);
         let of = of.filter(move |packet| packet.purpose == purpose);
-        of.map(|packet| packet.text.clone()).collect::<Vec<String>>()
+        of.map(|packet| packet.text.clone())
+            .collect::<Vec<String>>()
     };
     let data = texts(PacketPurpose::Data);
     let expected = (1..=data.len()).map(|number| format!("data {number}"));
-    let numbers: Vec<String> = data.iter().map(|text| text.replace("ASYN + ", "")).collect();
+    let numbers: Vec<String> = data
+        .iter()
+        .map(|text| text.replace("ASYN + ", ""))
+        .collect();
     assert_eq!(numbers, expected.collect::<Vec<_>>());
     let asked = texts(PacketPurpose::Request);
     let wanted: Vec<&str> = asked
@@ -128,7 +136,10 @@ fn what_is_asked_for_goes_again_under_its_number() {
     assert!(!wanted.is_empty(), "{asked:?}");
     let again = texts(PacketPurpose::Repetition);
     for number in wanted {
-        assert!(again.contains(&format!("again {number}")), "{number} {again:?}");
+        assert!(
+            again.contains(&format!("again {number}")),
+            "{number} {again:?}"
+        );
     }
     let answers = texts(PacketPurpose::Acknowledgement);
     assert!(answers.contains(&"ASYNACK".to_owned()), "{answers:?}");
@@ -137,17 +148,25 @@ fn what_is_asked_for_goes_again_under_its_number() {
 #[test]
 fn tcp_has_its_octets_and_what_cannot_be_read_its_purpose() {
     let packets = noted(TWO_HOPS, &[], FlowWindow { flow: 2, ..ALL }).packets;
-    let mut texts = packets.iter().map(|packet| packet.text.as_str());
-    assert_eq!(texts.next(), Some("SYN"));
-    assert!(texts.any(|text| text == "data 1 to 1460"));
-    assert!(texts.any(|text| text == "ACK to 1460"));
+    assert_eq!(packets[0].text, "SYN");
+    let mut data = packets.iter();
+    let data = data.find(|packet| packet.purpose == PacketPurpose::Data);
+    let last = data.and_then(|packet| packet.number).expect("data came");
+    let has = |wanted: &str| packets.iter().any(|packet| packet.text == wanted);
+    assert!(has(&format!("data 1 to {last}")), "{last}");
+    let heard = packets.iter().filter(|packet| {
+        packet.purpose == PacketPurpose::Acknowledgement && packet.number >= Some(last)
+    });
+    let heard: Vec<&FlowPacket> = heard.collect();
+    assert!(heard.len() > 5, "{heard:?}");
+    for answer in heard {
+        let number = answer.number.expect("at least the last");
+        assert_eq!(answer.text, format!("ACK to {number}"));
+    }
     let sealed = noted(TWO_HOPS, &["flow.0.sealed=true"], ALL).packets;
     let purposes = sealed.iter().map(|packet| packet.purpose);
     let purposes: std::collections::BTreeSet<PacketPurpose> = purposes.collect();
-    for purpose in [
-        PacketPurpose::Data,
-        PacketPurpose::Acknowledgement,
-    ] {
+    for purpose in [PacketPurpose::Data, PacketPurpose::Acknowledgement] {
         assert!(purposes.contains(&purpose), "{purposes:?}");
     }
     let framed = ["hop.0.link=selective-repeat", "hop.0.loss=10%"];

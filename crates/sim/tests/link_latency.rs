@@ -114,7 +114,10 @@ write = "1012B"
 bytes = "1GB"
 "#
         );
-        let run = fixture::run(&text, &["run.runs=1"]).remove(0).runs.remove(0);
+        let run = fixture::run(&text, &["run.runs=1"])
+            .remove(0)
+            .runs
+            .remove(0);
         let link = run.metrics.link.expect("the hop has a link layer");
         link.goodput_bps.expect("packets came")
     };

@@ -1,7 +1,7 @@
 //! Samples of the frames of plain, ARQ and LL-HARQ.
 
 use super::sample::{Sample, hold};
-use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch, push_range};
+use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch, push_range, ranges as arq_ranges};
 use fulmar_baseline::wire::link::harq::{
     HarqBlockReport, HarqFeedback, HarqFrame, HarqUnit, LEFT_OPEN, UnitKind,
 };
@@ -81,7 +81,10 @@ fn arq_samples() -> Vec<(&'static str, Vec<u8>)> {
             }),
         ),
         ("arq request", request(&[(772, 1)])),
-        ("arq request of two ranges", request(&[(65_535, 3), (9, 256)])),
+        (
+            "arq request of two ranges",
+            request(&[(65_535, 3), (9, 256)]),
+        ),
     ]
 }
 
@@ -191,6 +194,13 @@ fn read_arq(sample: &mut Sample, frame: &ArqFrame<'_>) {
             number("epoch", epoch.0.into());
             number("base", base.0.into());
             read_challenge(sample, challenge);
+        }
+        ArqFrame::Request { epoch, ranges } => {
+            number("epoch", epoch.0.into());
+            for (first, count) in arq_ranges(ranges) {
+                number("range.first", first.0.into());
+                number("range.count", count.into());
+            }
         }
     }
 }

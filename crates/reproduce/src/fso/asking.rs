@@ -86,7 +86,10 @@ pub(super) const LIMITED: Family = Family {
             "flow.bytes=25MB",
         ],
         &[
-            FamilyLine::of(TIMER, &["hop.link.layer=selective-repeat", "hop.link.in_order=true"]),
+            FamilyLine::of(
+                TIMER,
+                &["hop.link.layer=selective-repeat", "hop.link.in_order=true"],
+            ),
             FamilyLine::of(ASKED, &["hop.link.layer=nak-only"]),
         ],
     )
@@ -130,12 +133,23 @@ fn naks_repeat_less(data: &Data) -> Option<ClaimFinding> {
     let (timer, asked) = (shares(TIMER)?, shares(ASKED)?);
     let (short, short_asked) = (shares(SHORT_TIMER)?, shares(SHORT_ASKED)?);
     let less = short.iter().zip(&short_asked);
-    let less = less.filter(|(timer, asked)| **asked < **timer - 1e-4).count();
+    let less = less
+        .filter(|(timer, asked)| **asked < **timer - 1e-4)
+        .count();
     let pairs = timer.iter().zip(&asked);
-    let no_more = pairs.filter(|(timer, asked)| **asked < **timer + 1e-4).count();
-    let percent = |shares: &[f64]| list(&shares.iter().map(|share| share * 100.0).collect::<Vec<_>>(), 2);
+    let no_more = pairs
+        .filter(|(timer, asked)| **asked < **timer + 1e-4)
+        .count();
+    let percent = |shares: &[f64]| {
+        list(
+            &shares.iter().map(|share| share * 100.0).collect::<Vec<_>>(),
+            2,
+        )
+    };
     let released = |line| {
-        let each = RATES.iter().map(|rate| data.mean("asking", line, rate, "link.goodput_bps"));
+        let each = RATES
+            .iter()
+            .map(|rate| data.mean("asking", line, rate, "link.goodput_bps"));
         let shares = each.map(|bps| Some(bps? / super::forms::RATE_BPS));
         shares.collect::<Option<Vec<f64>>>()
     };
@@ -168,15 +182,20 @@ fn limited(data: &Data) -> Option<ClaimFinding> {
     let mut figures = Vec::new();
     for line in [TIMER, ASKED] {
         let each = |name: &str| {
-            let each = LIMITS.iter().map(|limit| data.mean("limited", line, limit, name));
+            let each = LIMITS
+                .iter()
+                .map(|limit| data.mean("limited", line, limit, name));
             each.collect::<Option<Vec<f64>>>()
         };
         let (delays, losses) = (each("delay_p99_s")?, each("link.residual_loss")?);
         let once = losses.first()?;
         falls.push(delays.get(1)? / delays.last()?);
-        off.extend((1..).zip(&losses).take(4).map(|(power, loss)| {
-            (loss / once.powi(power) - 1.0).abs()
-        }));
+        off.extend(
+            (1..)
+                .zip(&losses)
+                .take(4)
+                .map(|(power, loss)| (loss / once.powi(power) - 1.0).abs()),
+        );
         let milliseconds: Vec<f64> = delays.iter().map(|delay| delay * 1e3).collect();
         let percent: Vec<f64> = losses.iter().map(|loss| loss * 100.0).collect();
         figures.push(format!(

@@ -1,5 +1,6 @@
 //! The paper as a page: families, figures, tables, published values.
 
+use super::asking::{self, ASKING, LIMITED};
 use super::coded::{
     ATENAA_CODED, ATENAA_ROUGH, FASOLT_CODED, FASOLT_ROUGH, KIODO_CODED, KIODO_ROUGH,
     TESTBED_CODED, TESTBED_ROUGH,
@@ -20,7 +21,6 @@ use super::ideal::{
     IDEAL_GBN_FASOLT, IDEAL_GBN_KIODO, IDEAL_GBN_TESTBED, IDEAL_SAW_FASOLT, IDEAL_SAW_TESTBED,
     IDEAL_SR_FASOLT, IDEAL_SR_TESTBED,
 };
-use super::asking::{self, ASKING, LIMITED};
 use super::{
     claims_adaptive, claims_channel, claims_features, claims_forms, claims_kiodo, claims_power,
     claims_table, curves, experiments,

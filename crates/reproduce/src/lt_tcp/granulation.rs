@@ -20,11 +20,26 @@ const FIXED: [&str; 5] = [
 const RATES: [&str; 6] = ["0", "1e-6", "1e-5", "5e-5", "1e-4", "3e-4"];
 
 const LINES: &[FamilyLine] = &[
-    FamilyLine::of(FIXED[0], &["hop.link.layer=ll-harq", "hop.link.fragments=1"]),
-    FamilyLine::of(FIXED[1], &["hop.link.layer=ll-harq", "hop.link.fragments=2"]),
-    FamilyLine::of(FIXED[2], &["hop.link.layer=ll-harq", "hop.link.fragments=4"]),
-    FamilyLine::of(FIXED[3], &["hop.link.layer=ll-harq", "hop.link.fragments=8"]),
-    FamilyLine::of(FIXED[4], &["hop.link.layer=ll-harq", "hop.link.fragments=16"]),
+    FamilyLine::of(
+        FIXED[0],
+        &["hop.link.layer=ll-harq", "hop.link.fragments=1"],
+    ),
+    FamilyLine::of(
+        FIXED[1],
+        &["hop.link.layer=ll-harq", "hop.link.fragments=2"],
+    ),
+    FamilyLine::of(
+        FIXED[2],
+        &["hop.link.layer=ll-harq", "hop.link.fragments=4"],
+    ),
+    FamilyLine::of(
+        FIXED[3],
+        &["hop.link.layer=ll-harq", "hop.link.fragments=8"],
+    ),
+    FamilyLine::of(
+        FIXED[4],
+        &["hop.link.layer=ll-harq", "hop.link.fragments=16"],
+    ),
     FamilyLine::of(
         ADAPTIVE,
         &["hop.link.layer=ll-harq", "hop.link.adaptive=true"],
@@ -73,7 +88,9 @@ pub(super) const CLAIMS: [PaperClaim; 1] = [PaperClaim {
 fn at_the_link(data: &Data) -> Option<ClaimFinding> {
     const NAME: &str = "link.goodput_bps";
     let each = |line| {
-        let each = RATES.iter().map(|rate| data.mean("granulation", line, rate, NAME));
+        let each = RATES
+            .iter()
+            .map(|rate| data.mean("granulation", line, rate, NAME));
         each.collect::<Option<Vec<f64>>>()
     };
     let fixed = FIXED.map(each);
@@ -81,7 +98,9 @@ fn at_the_link(data: &Data) -> Option<ClaimFinding> {
     let best = |place: usize| fixed.iter().map(|line| line[place]).fold(0.0, f64::max);
     let of_best = |line: &[f64]| {
         let shares = line.iter().enumerate();
-        shares.map(|(place, bps)| bps / best(place)).collect::<Vec<f64>>()
+        shares
+            .map(|(place, bps)| bps / best(place))
+            .collect::<Vec<f64>>()
     };
     let least = |shares: &[f64]| shares.iter().copied().fold(f64::INFINITY, f64::min);
     let adaptive = each(ADAPTIVE)?;

@@ -1,8 +1,8 @@
 //! The page of the slides.
 
 use super::families::{BOTH_WAYS, CHAIN, HOP, LIGHT_CHAIN, SATURATED, SATURATED_100};
-use super::granulation::{self, GRANULATION, GRANULATION_LOST};
 use super::figures::{CHAIN_FIGURES, HOP_FIGURES, LINK_FIGURES, WHY_FIGURES};
+use super::granulation::{self, GRANULATION, GRANULATION_LOST};
 use super::published::TABLE_1;
 use super::{claims_link, claims_transport, matrix};
 use crate::figure::FigureSection;

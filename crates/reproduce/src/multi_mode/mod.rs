@@ -13,6 +13,7 @@ pub(crate) mod design;
 mod mack;
 mod overlays;
 mod readings;
+mod slots;
 mod strength;
 mod tables;
 mod variants;

@@ -120,7 +120,9 @@ impl Network {
     /// Puts a packet into the queue above a link.
     pub(crate) fn enqueue(&mut self, now: Instant, link: LinkId, packet: PacketId) {
         let octets = &self.pool.packet(packet).octets;
-        let header = NetworkHeader::parse(octets).ok().map(|parsed| parsed.header);
+        let header = NetworkHeader::parse(octets)
+            .ok()
+            .map(|parsed| parsed.header);
         let capable = header.is_some_and(|header| header.ecn != Ecn::NotCapable);
         let queued = QueuedAbove {
             packet,

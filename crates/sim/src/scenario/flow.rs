@@ -200,6 +200,8 @@ pub(super) const KEYS: Keys = &[
 const MTU: ByteCount = ByteCount(1500);
 /// The longest packet a 16-bit length allows.
 const MTU_MAX: u64 = 65_535;
+/// The value of `mtu` with which a packet fills a slot.
+const SLOT: &str = "slot";
 /// The shortest packet that has room for every header and one octet (RFC 791's minimum MTU).
 const MTU_MIN: u64 = 68;
 
@@ -209,14 +211,20 @@ impl FlowPlan {
     pub(super) fn read(
         reader: &TableReader<'_>,
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
-        (own, topology): (&OwnParts, &TopologyPlan),
+        (own, topology, slot): (&OwnParts, &TopologyPlan, Option<ByteCount>),
     ) -> Result<Self, SettingsError> {
         let direction = reader.choice("direction", &DIRECTIONS)?;
         let ends = FlowEnds::read(reader, direction, topology)?;
         let own_tcp = reader.table("tcp", tcp::KEYS)?;
         let own_lt_tcp = reader.table("lt_tcp", lt_tcp::KEYS)?;
         let named = named_transport(reader, own)?;
-        let mtu: ByteCount = reader.value_or("mtu", MTU)?;
+        let mtu = if reader.text("mtu")? == Some(SLOT) {
+            let problem = "`slot` is the longest packet that the slots on the way hold; give a hop tdma = \"2ms of 20ms\", or \
+                           write a length";
+            slot.ok_or_else(|| reader.wrong("mtu", problem))?
+        } else {
+            reader.value_or("mtu", MTU)?
+        };
         if !(MTU_MIN..=MTU_MAX).contains(&mtu.0) {
             let problem = format!("`{mtu}` must be {MTU_MIN}B to {MTU_MAX}B");
             return Err(reader.wrong("mtu", problem));

@@ -50,7 +50,14 @@ const LAYERS: [(&str, Preset); 9] = [
 const KEYS: Keys = &[
     &["layer", "window", "queue_order"],
     &["retries", "in_order", "retransmit_after"],
-    &["fragments", "adaptive", "units", "failure", "repair_failure", "memory"],
+    &[
+        "fragments",
+        "adaptive",
+        "units",
+        "failure",
+        "repair_failure",
+        "memory",
+    ],
     &slacp::KEYS,
 ];
 

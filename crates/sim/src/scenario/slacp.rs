@@ -50,7 +50,10 @@ pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, SettingsError>
     let mut classes = plain.classes;
     for (class, table) in classes.iter_mut().zip(&tables) {
         let priority = table.whole("priority", 2..=63)?.ok_or_else(|| {
-            table.wrong("priority", "is missing; write priority = 46, and the same in the flow")
+            table.wrong(
+                "priority",
+                "is missing; write priority = 46, and the same in the flow",
+            )
         })?;
         *class = Some(LaneClass {
             priority: Priority(narrow(priority)),

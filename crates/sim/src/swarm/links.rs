@@ -309,11 +309,7 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     };
     // Both rounds of a window of blocks, each of as many units as the code has; the receiver's wait for the sender's
     // word about its life, and for a second round; and the way there.
-    let least = if config.adaptive {
-        1
-    } else {
-        config.fragments
-    };
+    let least = if config.adaptive { 1 } else { config.fragments };
     let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(least);
     let part = LONGEST / usize::from(least) + 54;
     let blocks = unit * 255 * u32::from(window) * 2;

@@ -94,10 +94,7 @@ impl ArqConfig {
 
     /// Whether packets are released in order.
     pub const fn keeps_order(&self) -> bool {
-        let by_choice = matches!(
-            self.scheme,
-            ArqScheme::SelectiveRepeat | ArqScheme::NakOnly
-        );
+        let by_choice = matches!(self.scheme, ArqScheme::SelectiveRepeat | ArqScheme::NakOnly);
         self.in_order || !by_choice
     }
 

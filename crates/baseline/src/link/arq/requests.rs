@@ -55,7 +55,11 @@ impl ArqRequests {
 
     /// Asks for nothing before this number any more.
     pub(super) fn forget_before(&mut self, next: FrameNumber) {
-        while self.missing.front().is_some_and(|one| one.number.is_behind(next)) {
+        while self
+            .missing
+            .front()
+            .is_some_and(|one| one.number.is_behind(next))
+        {
             self.missing.pop_front();
         }
         if self.end.is_behind(next) {
@@ -119,9 +123,10 @@ impl ArqRequests {
             if one.state != RequestState::Due {
                 continue;
             }
+            let is_full = runs.len() == ARQ_RANGES_MAX;
             match runs.last_mut() {
                 Some((first, count)) if first.plus(*count) == one.number => *count += 1,
-                _ if runs.len() == ARQ_RANGES_MAX => break,
+                _ if is_full => break,
                 _ => runs.push((one.number, 1)),
             }
             one.left = one.left.saturating_sub(1);

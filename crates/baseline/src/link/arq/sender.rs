@@ -119,7 +119,10 @@ impl ArqSender {
         for (first, count) in ranges {
             let count = usize::from(count);
             let (skipped, named) = if first.is_behind(self.base) {
-                (0, count.saturating_sub(usize::from(self.base.ahead_of(first))))
+                (
+                    0,
+                    count.saturating_sub(usize::from(self.base.ahead_of(first))),
+                )
             } else {
                 (usize::from(first.ahead_of(self.base)), count)
             };

@@ -373,7 +373,10 @@ fn a_nak_only_receiver_asks_for_a_gap_at_once_and_again_until_it_is_filled() {
     let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
     let first = send(&mut sender, NOW, 0);
     assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
-    assert!(frames(&mut receiver, NOW).is_empty(), "nothing is acknowledged");
+    assert!(
+        frames(&mut receiver, NOW).is_empty(),
+        "nothing is acknowledged"
+    );
     let lost = send(&mut sender, NOW, 1);
     let behind = send(&mut sender, NOW, 2);
     assert_eq!(sender.next_deadline(), None, "the sender has no timer");

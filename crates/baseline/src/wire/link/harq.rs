@@ -286,7 +286,9 @@ impl<'a> HarqFrame<'a> {
     pub fn parse(octets: &'a [u8]) -> Result<Self, FrameReject> {
         match octets.first().copied().map(LinkKind) {
             None => Err(FrameReject::Truncated),
-            Some(LinkKind::HARQ_FEEDBACK | LinkKind::HARQ_FEEDBACK_DAMAGE) => Ok(Self::Feedback(HarqFeedback::parse(octets)?)),
+            Some(LinkKind::HARQ_FEEDBACK | LinkKind::HARQ_FEEDBACK_DAMAGE) => {
+                Ok(Self::Feedback(HarqFeedback::parse(octets)?))
+            }
             Some(
                 kind @ (LinkKind::HARQ_SOURCE | LinkKind::HARQ_PARITY | LinkKind::HARQ_SECOND),
             ) => HarqUnit::parse(octets, kind),

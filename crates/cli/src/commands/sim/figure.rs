@@ -35,7 +35,10 @@ pub(super) struct FigureArgs {
 impl FigureArgs {
     /// Refuses a flow that the scenario does not have.
     pub(super) fn check(&self, study: &Study) -> Result<(), Failure> {
-        let flows = study.points().first().map_or(0, |point| point.plan.flows.len());
+        let flows = study
+            .points()
+            .first()
+            .map_or(0, |point| point.plan.flows.len());
         match self.flow {
             Some(flow) if flow >= flows => {
                 let last = flows.saturating_sub(1);
@@ -78,7 +81,9 @@ impl FigureArgs {
             more if self.span.is_some() => {
                 eprintln!("fulmar: {more} more had no room; shorten --flow-for");
             }
-            more => eprintln!("fulmar: {more} more follow; --flow-from and --flow-for choose others"),
+            more => {
+                eprintln!("fulmar: {more} more follow; --flow-from and --flow-for choose others");
+            }
         }
         Ok(())
     }

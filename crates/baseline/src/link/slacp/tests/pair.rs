@@ -88,7 +88,9 @@ impl LinkDriver for Port<'_> {
         if highest < least.0 {
             return None;
         }
-        let place = queue.iter().position(|offered| offered.priority == highest)?;
+        let place = queue
+            .iter()
+            .position(|offered| offered.priority == highest)?;
         let offered = queue.remove(place)?;
         self.packet = offered.octets;
         Some(LinkPacket {
