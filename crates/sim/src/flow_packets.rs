@@ -13,7 +13,7 @@ use crate::scenario::{AppDirection, FlowPlan, HopStep, TransportPlan};
 use fulmar_channel::ChannelVerdict;
 use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::units::{Duration, Instant};
-use reading::PacketReader;
+use reading::{PacketReader, PacketReading};
 
 /// The part of a run that is noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,9 @@ pub struct FlowPacket {
     pub onward: bool,
     /// The purpose.
     pub purpose: PacketPurpose,
+    /// The number that its octets name, counted from the flow's first: of a TPDU, or of the last octet that it carries; of an
+    /// acknowledgement the last up to which all arrived.
+    pub number: Option<u64>,
     /// The purpose with the numbers that its octets name, in a few words.
     pub text: String,
     /// The fate.
@@ -185,7 +188,12 @@ impl FlowLog {
         } else {
             self.reader.read(octets, kind, onward)
         };
-        let Some((purpose, text)) = read else {
+        let Some(PacketReading {
+            purpose,
+            number,
+            text,
+        }) = read
+        else {
             return;
         };
         if !self.window.contains(now) {
@@ -200,6 +208,7 @@ impl FlowLog {
             step,
             onward,
             purpose,
+            number,
             text,
             fate,
         });

@@ -10,6 +10,7 @@ mod claims_saturation;
 mod claims_setup;
 mod claims_strength;
 pub(crate) mod design;
+mod features;
 mod mack;
 mod overlays;
 mod readings;

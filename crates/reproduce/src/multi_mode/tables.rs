@@ -2,7 +2,7 @@
 
 use super::{
     absent, causes, claims_ber, claims_design, claims_drawbacks, claims_saturation, claims_setup,
-    claims_strength, design, mack, overlays, slots, strength, variants,
+    claims_strength, design, features, mack, overlays, slots, strength, variants,
 };
 use crate::airborne::{BIT_ERROR_RATE, FIRST_ARRIVAL, SCENARIO, four_figures, overlaid};
 use crate::family::{Family, FamilyLine};
@@ -187,7 +187,7 @@ pub static MULTI_MODE: Paper = Paper {
             figures: &slots::FIGURES,
         },
     ],
-    exhibits: &[],
+    exhibits: &[features::TABLE_I],
     claims: &[
         &claims_drawbacks::CLAIMS,
         &claims_design::CLAIMS,

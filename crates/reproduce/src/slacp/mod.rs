@@ -7,6 +7,7 @@ mod claims_tcp;
 mod cures;
 mod experiments;
 mod lanes;
+mod single;
 mod tables;
 
 pub use tables::SLACP;

@@ -1,7 +1,7 @@
 //! The slides' transfers: three assignments of capacity, two TCPs, with SLACP and without, one flow
 //! and four.
 
-use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments, lanes};
+use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments, lanes, single};
 use crate::family::{Family, FamilyLine};
 use crate::figure::{Figure, FigureSection};
 use crate::measure::{Measure, Quantity, Statistic};
@@ -90,7 +90,7 @@ pub static SLACP: Paper = Paper {
         experiments::SENSITIVITY,
         lanes::SECTION,
     ],
-    exhibits: &[],
+    exhibits: &[single::OVERSHOOT, single::RECOVERY],
     claims: &[
         &claims_slacp::CLAIMS,
         &claims_dama::CLAIMS,
@@ -226,15 +226,8 @@ const RBDC_4: Family = transfer("rbdc-4", four!("rbdc"));
 const VBDC_4: Family = transfer("vbdc-4", four!("vbdc"));
 
 /// Things that the slides describe and that are not here.
-const ABSENT: &[Absent] = &[
-    Absent {
-        place: "slides \"Trace of Enhanced TCP\" and \"RBDC Interaction with TCP Error Recovery\"",
-        what: "Traces of single transfers",
-        instead: "Means over 32 runs stand for them; a single run's packets are what fulmar sim --capture writes.",
-    },
-    Absent {
-        place: "slides \"Test arrangements\" and \"Test results\"",
-        what: "The arrangement of the tests, and the charts' values",
-        instead: "They are lost with the pictures; what the slides conclude in words is judged.",
-    },
-];
+const ABSENT: &[Absent] = &[Absent {
+    place: "slides \"Test arrangements\" and \"Test results\"",
+    what: "The arrangement of the tests, and the charts' values",
+    instead: "They are lost with the pictures; what the slides conclude in words is judged.",
+}];

@@ -15,7 +15,30 @@ use fulmar_proto::wire::{Port, TpduSeq};
 const NAMED_MAX: usize = 4;
 
 /// A packet in a few words.
-pub(super) type Reading = (PacketPurpose, String);
+#[derive(Debug)]
+pub(super) struct PacketReading {
+    pub(super) purpose: PacketPurpose,
+    pub(super) number: Option<u64>,
+    pub(super) text: String,
+}
+
+impl PacketReading {
+    fn of(purpose: PacketPurpose, text: impl Into<String>) -> Self {
+        Self {
+            purpose,
+            number: None,
+            text: text.into(),
+        }
+    }
+
+    /// The same with its number, unless that lies before the flow's first.
+    fn numbered(self, number: i64) -> Self {
+        Self {
+            number: u64::try_from(number).ok(),
+            ..self
+        }
+    }
+}
 
 /// A reader of a flow's packets, which counts from the first that it was shown.
 #[derive(Debug)]
@@ -29,7 +52,7 @@ pub(super) struct PacketReader {
 }
 
 /// The purpose that the transport, or the link layer, gave for a packet.
-pub(super) fn of_kind(kind: TransmitKind, onward: bool) -> Reading {
+pub(super) fn of_kind(kind: TransmitKind, onward: bool) -> PacketReading {
     let purpose = match kind {
         TransmitKind::Source => PacketPurpose::Data,
         TransmitKind::Retransmission => PacketPurpose::Repetition,
@@ -37,7 +60,7 @@ pub(super) fn of_kind(kind: TransmitKind, onward: bool) -> Reading {
         TransmitKind::Control if onward => PacketPurpose::Control,
         TransmitKind::Control => PacketPurpose::Acknowledgement,
     };
-    (purpose, purpose.name().to_owned())
+    PacketReading::of(purpose, purpose.name())
 }
 
 /// Data for the first time or again.
@@ -65,7 +88,7 @@ impl PacketReader {
         octets: &[u8],
         kind: TransmitKind,
         onward: bool,
-    ) -> Option<Reading> {
+    ) -> Option<PacketReading> {
         let parsed = NetworkHeader::parse(octets).ok()?;
         let (header, payload) = (parsed.header, parsed.payload);
         if header.protocol != self.protocol || !(self.under_seal || self.owns(payload, onward)) {
@@ -82,7 +105,7 @@ impl PacketReader {
                 let segment = TcpHeader::parse(&ends, payload).ok();
                 segment.and_then(|segment| self.segment(&segment, kind, onward))
             }
-            NetworkProtocol::UDP => Some((data(kind), "datagram".to_owned())),
+            NetworkProtocol::UDP => Some(PacketReading::of(data(kind), "datagram")),
             _ => None,
         };
         Some(read.unwrap_or_else(|| of_kind(kind, onward)))
@@ -103,60 +126,65 @@ impl PacketReader {
             .saturating_add(1)
     }
 
-    fn tpdu(&mut self, tpdu: &Tpdu<'_>, kind: TransmitKind) -> Reading {
+    fn tpdu(&mut self, tpdu: &Tpdu<'_>, kind: TransmitKind) -> PacketReading {
         let seq = tpdu.header.seq;
         if matches!(tpdu.kind(), TpduKind::Asyn | TpduKind::Data { .. }) {
             self.first_tpdu.get_or_insert(seq);
         }
         let number = self.number(seq);
+        let control = |text: &str| PacketReading::of(PacketPurpose::Control, text);
         match tpdu.kind() {
             TpduKind::Data { asyn } => {
                 let purpose = data(kind);
                 let opens = if asyn { "ASYN + " } else { "" };
-                (purpose, format!("{opens}{} {number}", purpose.name()))
+                let text = format!("{opens}{} {number}", purpose.name());
+                PacketReading::of(purpose, text).numbered(number.into())
             }
             TpduKind::Repair | TpduKind::Window => {
                 let text = tpdu.block.map_or_else(
                     || "parity".to_owned(),
-                    |block| format!("parity of {number} to {}", number + i32::from(block.sources().cast_signed()) - 1),
+                    |block| {
+                        let last = i64::from(number) + i64::from(block.sources()) - 1;
+                        format!("parity of {number} to {last}")
+                    },
                 );
-                (PacketPurpose::Parity, text)
+                PacketReading::of(PacketPurpose::Parity, text)
             }
-            TpduKind::Mack { asyn, afin } => {
-                let text = match (asyn, afin) {
-                    (true, _) => "ASYNACK".to_owned(),
-                    (_, true) => "AFINACK".to_owned(),
-                    _ => self.acknowledged(tpdu),
-                };
-                (PacketPurpose::Acknowledgement, text)
-            }
-            TpduKind::Nack => (PacketPurpose::Request, self.requested(tpdu)),
-            TpduKind::Asyn => (PacketPurpose::Control, "ASYN".to_owned()),
-            TpduKind::Afin => (PacketPurpose::Control, "AFIN".to_owned()),
-            TpduKind::Reset => (PacketPurpose::Control, "RST".to_owned()),
-            TpduKind::Challenge => (PacketPurpose::Control, "challenge".to_owned()),
-            TpduKind::Response => (PacketPurpose::Control, "response".to_owned()),
+            TpduKind::Mack { asyn, afin } => match (asyn, afin) {
+                (true, _) => PacketReading::of(PacketPurpose::Acknowledgement, "ASYNACK"),
+                (_, true) => PacketReading::of(PacketPurpose::Acknowledgement, "AFINACK"),
+                _ => self.acknowledged(tpdu),
+            },
+            TpduKind::Nack => PacketReading::of(PacketPurpose::Request, self.requested(tpdu)),
+            TpduKind::Asyn => control("ASYN"),
+            TpduKind::Afin => control("AFIN"),
+            TpduKind::Reset => control("RST"),
+            TpduKind::Challenge => control("challenge"),
+            TpduKind::Response => control("response"),
         }
     }
 
-    fn acknowledged(&self, tpdu: &Tpdu<'_>) -> String {
-        let others = |text: String, count: usize| match count {
-            0 => text,
-            count => format!("{text} and {count} more"),
+    fn acknowledged(&self, tpdu: &Tpdu<'_>) -> PacketReading {
+        let answer = |text: String, others: usize| {
+            let text = match others {
+                0 => text,
+                others => format!("{text} and {others} more"),
+            };
+            PacketReading::of(PacketPurpose::Acknowledgement, text)
         };
         match Mack::of(tpdu).map(|mack| mack.acks) {
             Ok(Acks::Listed { first, further }) => {
-                others(format!("ACK {}", self.number(first)), further.len())
+                answer(format!("ACK {}", self.number(first)), further.len())
             }
             Ok(Acks::Cumulative {
                 next_expected,
                 above,
                 ..
-            }) => others(
-                format!("ACK to {}", self.number(next_expected) - 1),
-                above.count(),
-            ),
-            Err(_) => "ACK".to_owned(),
+            }) => {
+                let last = self.number(next_expected) - 1;
+                answer(format!("ACK to {last}"), above.count()).numbered(last.into())
+            }
+            Err(_) => answer("ACK".to_owned(), 0),
         }
     }
 
@@ -180,7 +208,7 @@ impl PacketReader {
         segment: &TcpSegment<'_>,
         kind: TransmitKind,
         onward: bool,
-    ) -> Option<Reading> {
+    ) -> Option<PacketReading> {
         let TcpHeader {
             seq, ack, flags, ..
         } = segment.header;
@@ -198,8 +226,9 @@ impl PacketReader {
         if onward && !segment.payload.is_empty() {
             let purpose = data(kind);
             let from = seq.distance_from(first);
-            let to = i64::from(from) + segment.payload.len() as i64 - 1;
-            return Some((purpose, format!("{} {from} to {to}", purpose.name())));
+            let to = i64::from(from) + i64::try_from(segment.payload.len()).ok()? - 1;
+            let text = format!("{} {from} to {to}", purpose.name());
+            return Some(PacketReading::of(purpose, text).numbered(to));
         }
         if let Some((_, name)) = flag {
             let answers = if flags.has(TcpFlags::ACK) && !onward {
@@ -207,15 +236,18 @@ impl PacketReader {
             } else {
                 ""
             };
-            return Some((PacketPurpose::Control, format!("{name}{answers}")));
+            let text = format!("{name}{answers}");
+            return Some(PacketReading::of(PacketPurpose::Control, text));
         }
         let known = i64::from(ack.distance_from(first)) - 1;
-        (!onward).then(|| (PacketPurpose::Acknowledgement, format!("ACK to {known}")))
+        let text = format!("ACK to {known}");
+        let answer = PacketReading::of(PacketPurpose::Acknowledgement, text).numbered(known);
+        (!onward).then_some(answer)
     }
 }
 
 /// A sealed datagram: its frames, of which the first that matters names the purpose.
-fn sealed(payload: &[u8], kind: TransmitKind) -> Option<Reading> {
+fn sealed(payload: &[u8], kind: TransmitKind) -> Option<PacketReading> {
     let (content, label) = seal::open(payload)?;
     let purposes = Content::of(content)
         .filter_map(Result::ok)
@@ -230,7 +262,7 @@ fn sealed(payload: &[u8], kind: TransmitKind) -> Option<Reading> {
         // Writing to a String cannot fail.
         let _ = write!(text, ", datagram {}", label.number);
     }
-    Some((purpose, text))
+    Some(PacketReading::of(purpose, text))
 }
 
 fn purpose_of(frame: &Frame<'_>, kind: TransmitKind) -> Option<PacketPurpose> {
