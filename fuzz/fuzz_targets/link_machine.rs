@@ -18,7 +18,7 @@ use fulmar_baseline::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, Missing,
 };
 use fulmar_baseline::wire::link::{Challenge, FrameNumber};
-use fulmar_proto::machine::{TransmitKind, Priority};
+use fulmar_proto::machine::{Priority, TransmitKind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use libfuzzer_sys::fuzz_target;
@@ -124,7 +124,10 @@ struct Port {
 }
 
 impl LinkDriver for Port {
-    fn next_packet(&mut self, _now: Instant) -> Option<LinkPacket<'_>> {
+    fn next_packet(&mut self, _now: Instant, least: Priority) -> Option<LinkPacket<'_>> {
+        if least > Priority(0) {
+            return None;
+        }
         self.taken = self.queue.pop_front()?;
         Some(LinkPacket {
             octets: &self.taken,
@@ -175,12 +178,13 @@ fn chosen(plan: &Plan) -> Chosen {
             octets(3 * usize::from(window) + 1),
         )
     };
-    let (layer, in_order, memory) = match plan.layer % 7 {
+    let (layer, in_order, memory) = match plan.layer % 8 {
         0 => (LinkLayer::Plain, true, octets(1_025)),
         1 => arq(ArqConfig::STOP_AND_WAIT),
         2 => arq(ArqConfig::GO_BACK_N),
         3 => arq(ArqConfig::SELECTIVE_REPEAT),
         4 => arq(ArqConfig::LL_ARQ),
+        7 => arq(ArqConfig::NAK_ONLY),
         5 => {
             let config = HarqConfig {
                 window,
@@ -246,7 +250,7 @@ impl Lie {
             index,
         };
         let mut out = Vec::new();
-        match self.kind % 17 {
+        match self.kind % 18 {
             0 => ArqFrame::Data {
                 epoch,
                 number,
@@ -270,7 +274,7 @@ impl Lie {
             }
             .encode(&mut out),
             5 | 6 => {
-                let kind = if self.kind % 17 == 5 {
+                let kind = if self.kind % 18 == 5 {
                     UnitKind::Source { index }
                 } else {
                     UnitKind::Parity {
@@ -299,6 +303,7 @@ impl Lie {
                     epoch,
                     next: number,
                     loss: b,
+                    damage: (k % 2 == 1).then_some(c),
                     margin: k,
                     answer_margin: n,
                     reports,
@@ -338,7 +343,11 @@ impl Lie {
                     &mut out,
                 );
             }
-            _ => slacp::encode_challenge(challenge, &mut out),
+            16 => slacp::encode_challenge(challenge, &mut out),
+            _ => {
+                let ranges = &short[..short.len() / 4 * 4];
+                ArqFrame::Request { epoch, ranges }.encode(&mut out);
+            }
         }
         out
     }

@@ -3,13 +3,13 @@
 local KINDS = {
     [0x10] = "plain data",
     [0x20] = "ARQ data", [0x21] = "ARQ again", [0x22] = "ARQ advance", [0x23] = "ARQ ack", [0x24] = "ARQ challenge",
-    [0x25] = "ARQ answer",
+    [0x25] = "ARQ answer", [0x26] = "ARQ request",
     [0x30] = "HARQ source", [0x31] = "HARQ parity", [0x32] = "HARQ feedback", [0x33] = "HARQ challenge", [0x34] = "HARQ answer",
-    [0x35] = "HARQ second",
+    [0x35] = "HARQ second", [0x36] = "HARQ feedback with damage",
 }
 -- Units are short, and so is their check.
 local HEC_KINDS = { [0x30] = true, [0x31] = true, [0x35] = true }
-local BITS_BYTES_MAX, REPORTS_MAX = 128, 256
+local BITS_BYTES_MAX, REPORTS_MAX, RANGES_MAX = 128, 256, 64
 local STILL_COMING, LEFT_OPEN = 255, 255
 local FIRST_PART, LAST_PART = 0x80, 0x40
 local CRC_BYTES = 4
@@ -26,6 +26,8 @@ local function declare(shared)
     field("base", "uint16", "Base")
     field("next", "uint16", "Next")
     field("bits", "bytes", "Arrived behind the next")
+    field("range.first", "uint16", "First of a range")
+    field("range.count", "uint16", "Frames of a range")
     field("challenge", "uint32", "Challenge", base.HEX)
     field("serial", "uint8", "Serial")
     field("block", "uint16", "Block")
@@ -40,6 +42,7 @@ local function declare(shared)
     field("part", "bytes", "Part of a packet")
     field("symbol", "bytes", "Repair symbol")
     field("loss", "uint16", "Loss, in 1/65535")
+    field("damage", "uint16", "Damage, in 1/65535")
     field("margin", "uint8", "Margin, in 1/16 deviation")
     field("answer_margin", "uint8", "Answer margin, in 1/16 deviation")
     field("report.span", "uint8", "Sources heard of")
@@ -125,11 +128,14 @@ local function parity(cursor)
     return string.format("%s row=%d over %d%s", text, row, span, left == LEFT_OPEN and "" or ", " .. left .. " to come")
 end
 
-local function harq_feedback(cursor)
+local function harq_feedback(cursor, tells_damage)
     cursor:number(f.epoch, 2)
     local next_block, loss = cursor:number(f.next, 2), cursor:number(f.loss, 2)
     cursor:number(f.margin, 1)
     cursor:number(f.answer_margin, 1)
+    if tells_damage then
+        cursor:number(f.damage, 2)
+    end
     if cursor.failed then
         return ""
     end
@@ -143,6 +149,22 @@ local function harq_feedback(cursor)
     end
     local shown = table.concat(needs, " ", 1, math.min(#needs, 8)) .. (#needs > 8 and " .." or "")
     return string.format(" next=%d loss=%.3f needs %s", next_block, loss / 65535, shown)
+end
+
+local function request(cursor)
+    cursor:number(f.epoch, 2)
+    if not cursor.failed and (cursor:left() % 4 ~= 0 or cursor:left() / 4 > RANGES_MAX) then
+        cursor:fail("malformed", "ranges that do not fill the frame")
+    end
+    local ranges = {}
+    while cursor:left() >= 4 and not cursor.failed do
+        local first, count = cursor:number(f["range.first"], 2), cursor:number(f["range.count"], 2)
+        if count == 0 then
+            cursor:fail("malformed", "an empty range")
+        end
+        ranges[#ranges + 1] = first .. "+" .. count
+    end
+    return " of " .. table.concat(ranges, " ", 1, math.min(#ranges, 8)) .. (#ranges > 8 and " .." or "")
 end
 
 local BODIES = {
@@ -164,12 +186,14 @@ local BODIES = {
     end,
     [0x24] = challenge,
     [0x25] = answer,
+    [0x26] = request,
     [0x30] = source,
     [0x31] = parity,
-    [0x32] = harq_feedback,
+    [0x32] = function(cursor) return harq_feedback(cursor, false) end,
     [0x33] = challenge,
     [0x34] = answer,
     [0x35] = parity,
+    [0x36] = function(cursor) return harq_feedback(cursor, true) end,
 }
 
 local function dissect(shared, tvb, pinfo, tree)

@@ -6,7 +6,7 @@
 //! | [`congestion`] | the rules for a TCP's window |
 //! | [`lt_tcp`] | loss-tolerant TCP |
 //! | [`datagram`] | UDP |
-//! | [`link`] | error control on one link: plain, stop-and-wait, go-back-N, selective repeat, LL-ARQ, LL-HARQ, SLACP |
+//! | [`link`] | error control on one link: plain, stop-and-wait, go-back-N, selective repeat, NAK-only, LL-ARQ, LL-HARQ, SLACP |
 //! | [`wire`] | their packets' octets |
 //!
 //! The laboratory runs them in its simulated networks. Nothing that is deployed depends on this

@@ -126,7 +126,7 @@ impl Channel {
             }
         });
         let (limit, threshold) = (config.queue, config.ecn_threshold);
-        let fixed = Transmitter::new(rate, limit, threshold);
+        let fixed = Transmitter::new(rate, limit, threshold).in_slots(config.tdma);
         let sender = match (config.dama, rate) {
             (Some(dama), Some(rate)) => {
                 let terminal = Terminal::new(dama, rate, limit, threshold, rng.child("dama"));

@@ -11,6 +11,7 @@ use crate::own::OwnChannel;
 use crate::path::{Jitter, Reorder};
 use crate::policer::Policer;
 use crate::rate::computed_rate;
+use crate::tdma::Tdma;
 use crate::transmitter::{QueueLimit, WAITING_PACKETS_MAX};
 use fulmar_proto::units::{
     Bitrate, ByteCount, Duration, PacketErrorRate, Probability, format_duration,
@@ -50,6 +51,8 @@ pub struct ChannelConfig {
     /// Capacity on demand. `rate` is then the most that is ever assigned, and `queue` bounds the
     /// terminal's buffer, which holds the rest of the packet being sent as well.
     pub dama: Option<Dama>,
+    /// The station's slots, outside of which nothing is sent.
+    pub tdma: Option<Tdma>,
     /// A law from outside of this workspace, beside the models above.
     pub own: Option<OwnChannel>,
 }
@@ -88,7 +91,7 @@ impl ChannelConfig {
 
     /// The longest time from handing over a packet of `len` octets, as soon as [`Channel::takes`](crate::Channel::takes)
     /// allows it, until its last bit has left. It contains the transmission, and for a terminal
-    /// also the buffer before the packet and the answer to its request. Outages come on top.
+    /// also the buffer before the packet and the answer to its request; with slots, a frame. Outages come on top.
     pub fn access_max(&self, len: ByteCount) -> Duration {
         let time_to_send = |len| {
             self.rate
@@ -97,7 +100,14 @@ impl ChannelConfig {
         let terminal = self.dama.map_or(Duration::ZERO, |dama| {
             dama.wait_max() + time_to_send(self.queue.bytes.unwrap_or_default())
         });
-        time_to_send(len) + terminal
+        let slot = self.tdma.map_or(Duration::ZERO, |tdma| tdma.frame);
+        time_to_send(len) + terminal + slot
+    }
+
+    /// The rate that packets can have over a long time: `rate`, or the slots' share of it.
+    pub fn mean_rate(&self) -> Option<Bitrate> {
+        let rate = self.rate?;
+        Some(self.tdma.map_or(rate, |tdma| tdma.mean_rate(rate)))
     }
 
     /// Checks the fields that no model checks itself.
@@ -171,6 +181,7 @@ impl ChannelConfig {
                 ));
             }
         }
+        self.check_slots()?;
         self.check_discipline()?;
         if self.ecn_threshold.is_some() && self.queue.is_unlimited() {
             let allowed = "set only together with a queue limit";
@@ -179,6 +190,27 @@ impl ChannelConfig {
                 "set",
                 allowed,
             ));
+        }
+        Ok(())
+    }
+
+    fn check_slots(&self) -> Result<(), ChannelConfigError> {
+        let Some(tdma) = self.tdma else {
+            return Ok(());
+        };
+        tdma.check()?;
+        let refused = |allowed: &str| {
+            Err(ChannelConfigError::new(
+                Setting::Tdma.whole(),
+                tdma,
+                allowed,
+            ))
+        };
+        if self.rate.is_none() {
+            return refused("set only together with a rate");
+        }
+        if self.dama.is_some() || self.aqm.is_some() {
+            return refused("not set together with dama or aqm");
         }
         Ok(())
     }

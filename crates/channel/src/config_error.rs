@@ -69,6 +69,8 @@ pub enum Setting {
     Policer,
     /// The law by which the queue signals early.
     Aqm,
+    /// The station's slots.
+    Tdma,
 }
 
 impl Setting {
@@ -88,6 +90,7 @@ impl Setting {
             Self::Red => "red",
             Self::Policer => "policer",
             Self::Aqm => "aqm",
+            Self::Tdma => "tdma",
         }
     }
 

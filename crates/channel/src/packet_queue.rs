@@ -78,7 +78,17 @@ impl<T> PacketQueue<T> {
 
     /// Takes the packet that waits longest.
     pub fn pop(&mut self, now: Instant) -> Option<T> {
-        let (packet, len) = self.waiting.pop_front()?;
+        self.take(now, 0)
+    }
+
+    /// The packets that wait, the one that waits longest first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.waiting.iter().map(|(packet, _)| packet)
+    }
+
+    /// Takes the packet at `place`, counted from 0 for the one that waits longest.
+    pub fn take(&mut self, now: Instant, place: usize) -> Option<T> {
+        let (packet, len) = self.waiting.remove(place)?;
         self.octets = self.octets.saturating_sub(len);
         if self.waiting.is_empty()
             && let Some(red) = &mut self.red
@@ -125,8 +135,11 @@ mod tests {
         assert_eq!((queue.len(), queue.bytes()), (2, ByteCount(2_000)));
         assert_eq!(queue.pop(Instant::START), Some(1));
         assert_eq!(push(&mut queue, 4, true), waits);
-        let rest: Vec<u32> = std::iter::from_fn(|| queue.pop(Instant::START)).collect();
-        assert_eq!(rest, [2, 4]);
+        assert_eq!(queue.take(Instant::START, 1), Some(4));
+        assert_eq!(queue.take(Instant::START, 1), None);
+        assert_eq!(queue.iter().collect::<Vec<_>>(), [&2]);
+        assert_eq!(queue.bytes(), LEN);
+        assert_eq!(queue.pop(Instant::START), Some(2));
         assert_eq!(queue.bytes(), ByteCount::ZERO);
     }
 

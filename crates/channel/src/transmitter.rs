@@ -3,14 +3,16 @@
 //! A packet is transmitted after those admitted before it. The queue holds the packets that wait,
 //! without the one in transmission (ns-3's `DropTailQueue` in a `PointToPointNetDevice` counts the
 //! same way). So a limit of 100 packets lets 101 be inside, and a limit of 0 admits a packet only
-//! to an idle link. A transmission that ends at `now` has left.
+//! to an idle link. A transmission that ends at `now` has left. A packet that waits for its slot counts as the one in transmission if
+//! it is the first.
 //!
 //! # Exactness
 //! The fraction of a nanosecond by which a transmission ends after a whole one is carried into the
 //! next, so N packets back to back take N × 8 × len / rate, rounded up once, not N times.
 
+use crate::tdma::Tdma;
 use core::num::NonZeroU64;
-use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -92,6 +94,8 @@ pub(crate) struct Transmitter {
     octets_inside: u64,
     /// Whether the queue's length is asked for, though nothing here is compared with it.
     is_watched: bool,
+    /// The slots in which it sends, if not always.
+    slots: Option<Tdma>,
     /// The end of the last transmission, in nanoseconds: `whole` + `carry` / `rate`.
     whole: u64,
     carry: u64,
@@ -116,6 +120,7 @@ impl Transmitter {
             inside: VecDeque::new(),
             octets_inside: 0,
             is_watched: false,
+            slots: None,
             whole: 0,
             carry: 0,
         }
@@ -124,6 +129,12 @@ impl Transmitter {
     /// The same, and it always knows how long its queue is.
     pub(crate) const fn watched(mut self) -> Self {
         self.is_watched = true;
+        self
+    }
+
+    /// The same, and it sends in its slots alone.
+    pub(crate) const fn in_slots(mut self, slots: Option<Tdma>) -> Self {
+        self.slots = slots;
         self
     }
 
@@ -171,8 +182,17 @@ impl Transmitter {
                     .is_some_and(|threshold| !threshold.allows(packets, waiting));
             }
         }
-        let start = now.max(self.free_at());
-        self.occupy(now, len, rate);
+        let ready = now.max(self.free_at());
+        let start = match self.slots {
+            None => ready,
+            Some(slots) => {
+                let bits = u128::from(octets) * 8 * u128::from(NANOS_PER_SECOND);
+                let takes = bits.div_ceil(u128::from(rate.get()));
+                let takes = Duration::from_nanos(u64::try_from(takes).unwrap_or(u64::MAX));
+                slots.start(ready, takes)?
+            }
+        };
+        self.occupy(if start > ready { start } else { now }, len, rate);
         let end = self.free_at();
         if tracked && end > now {
             self.inside.push_back(Inside { end, octets });

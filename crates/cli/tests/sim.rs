@@ -186,3 +186,83 @@ fn a_graph_has_a_table_of_flows_and_one_of_hops_and_a_picture() {
     assert_eq!(picture.matches("<path").count(), 4);
     assert_eq!(picture.matches("<rect").count(), 4);
 }
+
+#[test]
+fn a_flow_s_packets_are_drawn_with_their_numbers_and_fates() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let figure = directory.path().join("flow.svg");
+    let airborne = scenario("airborne.toml");
+    let lossy = [
+        "--runs",
+        "1",
+        "--set",
+        "hop.loss=10%",
+        "--set",
+        "hop.ber=2e-5",
+    ];
+    let assert = sim(&lossy)
+        .arg(&airborne)
+        .arg("--flow-figure")
+        .arg(&figure)
+        .assert();
+    let output = assert.success().get_output().clone();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("100 packets are drawn in"), "{told}");
+    assert!(
+        told.contains("--flow-from and --flow-for choose others"),
+        "{told}"
+    );
+    let picture = std::fs::read_to_string(&figure).expect("drawn");
+    for text in [
+        ">data 2 <tspan",
+        ">again 1 <tspan",
+        ">NACK 1 <tspan",
+        ">ASYNACK <tspan",
+        "lost (loss)",
+        "bits inverted",
+        "class=\"damaged\"",
+        "packets more</text>",
+    ] {
+        assert!(picture.contains(text), "{text}\n{picture}");
+    }
+    assert_eq!(picture.matches("<g><title>").count(), 100);
+
+    let part = ["--flow-from", "1s", "--flow-for", "50ms"];
+    let assert = sim(&lossy)
+        .args(part)
+        .arg(&airborne)
+        .arg("--flow-figure")
+        .arg(&figure)
+        .assert();
+    assert.success();
+    let part = std::fs::read_to_string(&figure).expect("drawn");
+    let drawn = part.matches("<g><title>").count();
+    assert!(
+        (20..60).contains(&drawn),
+        "19 writes and their answers: {drawn}"
+    );
+    assert!(!part.contains("more</text>"));
+
+    for (wrong, reason) in [
+        (
+            &["--flow", "1"][..],
+            "--flow 1: there is no such flow; the last is 0",
+        ),
+        (&["--runs", "2"], "--flow-figure show one run"),
+    ] {
+        let run = if wrong[0] == "--runs" {
+            &[][..]
+        } else {
+            &["--runs", "1"]
+        };
+        let assert = sim(run)
+            .args(wrong)
+            .arg(&airborne)
+            .arg("--flow-figure")
+            .arg(&figure)
+            .assert();
+        let output = assert.code(2).get_output().clone();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains(reason), "{told}");
+    }
+}

@@ -211,7 +211,8 @@ fn flow_line(plan: &PointPlan, index: usize, flow: &FlowPlan) -> String {
     )
 }
 
-fn escaped(text: &str) -> String {
+/// A text that is safe in SVG.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -5,11 +5,12 @@
 //! tables, each column with unit and meaning. [`parts`] cuts a study into parts that are made anywhere and in any
 //! order; put together they give the same octets as one process does. [`plan`] says what a link can carry, and
 //! [`fitting`] which loss model is behind a recording. [`RecordedLink`] and [`replay`] make a scenario of the link
-//! that a recording shows; [`drawing`] shows a scenario as a picture.
+//! that a recording shows; [`drawing`] shows a scenario as a picture, and [`flow_figure`] the packets of a flow.
 
 mod crossings;
 pub mod drawing;
 pub mod fitting;
+pub mod flow_figure;
 mod graph_columns;
 pub mod measure;
 mod parameter;

@@ -6,10 +6,10 @@ use crate::recording::NativeRecording;
 use crate::table::NativeTable;
 use crate::waiting::wait_for;
 use core::fmt;
-use fulmar_lab::parts;
-use fulmar_lab::{PartError, RecordingTables, RunTable, Study, SweepPart};
-use fulmar_sim::SettingsError;
+use fulmar_lab::{PartError, RecordingTables, RunTable, Study, SweepPart, flow_figure, parts};
+use fulmar_proto::units::Duration;
 use fulmar_sim::scenario::{Document, NAMED_BY};
+use fulmar_sim::{FlowWindow, Observers, SettingsError};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -107,6 +107,45 @@ impl NativeStudy {
     fn drawing(&self) -> Option<String> {
         let first = self.study.points().first()?;
         Some(fulmar_lab::drawing::draw(&first.plan))
+    }
+
+    /// The packets of a flow in the first run of the first point as a figure, SVG.
+    fn flow_figure(
+        &self,
+        py: Python<'_>,
+        flow: usize,
+        times_s: (f64, Option<f64>),
+        packets_max: usize,
+    ) -> PyResult<String> {
+        let (start_s, span_s) = times_s;
+        let time = |seconds: f64| {
+            let time = Duration::try_from_secs_f64(seconds);
+            time.map_err(|error| PyValueError::new_err(format!("{seconds} s: {error}")))
+        };
+        let flows = self
+            .study
+            .points()
+            .first()
+            .map_or(0, |point| point.plan.flows.len());
+        if flow >= flows {
+            let last = flows.saturating_sub(1);
+            let problem = format!("there is no flow {flow}; the last is {last}");
+            return Err(ScenarioError::new_err(problem));
+        }
+        let window = FlowWindow {
+            flow,
+            start: time(start_s)?,
+            span: span_s.map(time).transpose()?,
+            packets_max,
+        };
+        let (study, fault) = self.of_call(py)?;
+        let noted = wait_for(py, None, &fault, |progress| {
+            let observers = Observers::default().with_flow(Some(window));
+            let (_, observed) = study.experiment.run_observed(observers, progress);
+            observed.ok()?.flow
+        })?;
+        let noted = noted.ok_or_else(|| SweepError::new_err("the run was cancelled"))?;
+        Ok(flow_figure::draw(&study.experiment, window, &noted))
     }
 
     /// The number of points.

@@ -44,6 +44,15 @@ class Scenarios(unittest.TestCase):
         self.assertEqual(run["by_flow.0.delivered_bytes"], 10_000)
         self.assertEqual((run["by_way.lte/forward.packets"], run["by_way.satellite/forward.packets"]), (0, 7))
 
+    def test_the_packets_of_a_flow_are_a_figure(self):
+        lossy = link().with_({"hop.loss": "10%"})
+        figure = lossy.flow_figure(packets=30, seed=3)
+        self.assertEqual(figure.svg.count("<g><title>"), 30)
+        self.assertIn(">data 2 <tspan", figure.svg)
+        self.assertLess(lossy.flow_figure(start=0.0, span=0.01).svg.count("<g><title>"), 30)
+        with self.assertRaisesRegex(lab.ScenarioError, "there is no flow 7; the last is 0"):
+            lossy.flow_figure(7)
+
     def test_a_wrong_key_is_named_with_the_cure(self):
         for wrong in (lambda: link().with_({"hop.los": "5%"}), lambda: lab.sweep(link(), {"hop.los": ["5%", "6%"]})):
             with self.assertRaisesRegex(lab.ScenarioError, "did you mean `loss`"):

@@ -1,6 +1,7 @@
 //! Exhibits beside the figures: tables of values, next to published ones or coloured by value.
 
 use crate::data::{CurvePoint, Data, FamilyData, sample};
+use crate::facts::FactTable;
 use crate::graph::Graph;
 use crate::measure::Measure;
 use crate::output_file::OutputFile;
@@ -35,6 +36,8 @@ pub(crate) enum Cells {
         /// The columns; the published ones are rows of a table, by family.
         columns: &'static [ExhibitColumn],
     },
+    /// Features in words.
+    Facts(FactTable),
     /// Curves, drawn.
     Curves(Graph),
     /// One measure of many families and lines, by colour too: a row for each value of the
@@ -75,6 +78,7 @@ impl Exhibit {
                 @if let Cells::Heat { families, measure } = &self.cells {
                     (heat(data, families, measure))
                 }
+                @if let Cells::Facts(table) = &self.cells { (table.markup()) }
                 @if let Some(table) = self.table(data) { (table.markup()) }
             }
         }
@@ -84,7 +88,9 @@ impl Exhibit {
     pub(crate) const fn graph(&self) -> Option<&Graph> {
         match &self.cells {
             Cells::Curves(graph) => Some(graph),
-            Cells::Beside { .. } | Cells::Rows { .. } | Cells::Heat { .. } => None,
+            Cells::Facts(_) | Cells::Beside { .. } | Cells::Rows { .. } | Cells::Heat { .. } => {
+                None
+            }
         }
     }
 
@@ -92,6 +98,7 @@ impl Exhibit {
     pub(crate) fn table_file(&self, data: &Data) -> Option<OutputFile> {
         let text = match &self.cells {
             Cells::Curves(_) => return None,
+            Cells::Facts(table) => table.csv(),
             Cells::Heat { families, measure } => heat_csv(data, families, measure),
             Cells::Beside { .. } | Cells::Rows { .. } => {
                 let table = self.table(data);
@@ -113,7 +120,7 @@ impl Exhibit {
                 columns,
             } => Some(beside(data.family(family)?, line, columns)),
             Cells::Rows { families, columns } => rows(data, families, columns),
-            Cells::Curves(_) | Cells::Heat { .. } => None,
+            Cells::Facts(_) | Cells::Curves(_) | Cells::Heat { .. } => None,
         }
     }
 }

@@ -32,6 +32,7 @@ mod claims;
 mod csv;
 mod data;
 mod exhibit;
+mod facts;
 mod family;
 mod few_runs;
 mod figure;

@@ -96,7 +96,7 @@ impl Experiment {
         let plan = &self.points[point].plan;
         let octets = plan.flows.iter().map(|flow| flow.traffic.total().0);
         let octets = octets.fold(0, u64::saturating_add);
-        let rates = plan.hops.iter().filter_map(|hop| hop.forward.rate);
+        let rates = plan.hops.iter().filter_map(|hop| hop.forward.mean_rate());
         let carried = rates.map(|rate| rate.bytes_in(plan.run.duration).0).min();
         octets.min(carried.unwrap_or(COST_MAX)).clamp(1, COST_MAX)
     }
@@ -351,7 +351,7 @@ fn law(config: &ChannelConfig, packet: ByteCount) -> HopLaw {
         // One of eight bits of a hit octet is inverted.
         BitErrors::PerOctet(rate) => BitErrorRate::new(rate.value() / 8.0).unwrap_or_default(),
     };
-    let law = HopLaw::steady(config.rate, config.loss.mean_loss(), ber, packet);
+    let law = HopLaw::steady(config.mean_rate(), config.loss.mean_loss(), ber, packet);
     let Some(fading) = &config.fading else {
         return law;
     };
@@ -360,7 +360,7 @@ fn law(config: &ChannelConfig, packet: ByteCount) -> HopLaw {
     // Two symmetric channels in series: 1 - 2B multiplies.
     let unbiased = (1.0 - 2.0 * ber.value()) * (1.0 - 2.0 * fading.equivalent_rate().value());
     HopLaw {
-        rate: config.rate,
+        rate: config.mean_rate(),
         loss: PacketErrorRate::new(1.0 - arrives).unwrap_or_default(),
         ber: BitErrorRate::new((1.0 - unbiased) / 2.0).unwrap_or_default(),
         intact: Probability::new(law.intact.value() * (1.0 - hit)).unwrap_or_default(),

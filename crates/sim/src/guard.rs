@@ -1,7 +1,7 @@
 //! Contract checks around machines: debug builds drive them through the checker, release builds bare.
 
 use fulmar_baseline::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
-use fulmar_proto::machine::{Datagram, Deadline, Machine, Transmit};
+use fulmar_proto::machine::{Datagram, Deadline, Machine, Priority, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
 
 /// A machine as the simulator holds it.
@@ -69,6 +69,10 @@ impl<M: Machine> Machine for Bare<M> {
 impl<M: LinkMachine> LinkMachine for Bare<M> {
     fn ready(&self) -> bool {
         self.0.ready()
+    }
+
+    fn overtaken_by(&self) -> Option<Priority> {
+        self.0.overtaken_by()
     }
 
     fn offer(&mut self, now: Instant, packet: LinkPacket<'_>) {

@@ -33,6 +33,7 @@ pub mod bottleneck;
 pub mod event_queue;
 pub mod experiment;
 mod flow;
+pub mod flow_packets;
 mod guard;
 pub mod measure;
 mod network;
@@ -52,6 +53,7 @@ pub mod world;
 
 pub use beside::{AutoComparison, AutoScenario, FixedSetting};
 pub use experiment::{Experiment, ExperimentError, ExperimentProgress, PointResult};
+pub use flow_packets::{FlowPackets, FlowWindow};
 pub use recording::RunRecording;
 pub use report::aggregate::AggregateRecord;
 pub use report::record::RunRecord;

@@ -8,6 +8,7 @@
 pub(crate) mod link_end;
 
 use crate::event_queue::EventQueue;
+use crate::flow_packets::FlowLog;
 use crate::measure::wire::{WayMeter, WireLoss, WireMeter};
 use crate::node::{NetworkNode, NodeId, StackId, WayId, with_alias_of};
 use crate::own::transport::OWN_PROTOCOL;
@@ -94,6 +95,8 @@ pub(crate) struct Network {
     pub(crate) tap: Option<Box<Tap>>,
     /// The log of packets, if they are recorded.
     pub(crate) log: Option<Box<PacketLog>>,
+    /// The notes on the packets of one flow, if they are kept.
+    pub(crate) flow_log: Option<Box<FlowLog>>,
     /// Flows whose connection was established since the world last looked.
     pub(crate) connected: Vec<usize>,
     /// The buffer into which machines write datagrams: a hole for the network header, then their octets.
@@ -141,6 +144,7 @@ impl Network {
             sent: BTreeMap::new(),
             tap: None,
             log: None,
+            flow_log: None,
             connected: Vec::new(),
             scratch: vec![0; NETWORK_HEADER_BYTES],
             descending: Vec::new(),
@@ -290,6 +294,11 @@ impl Network {
             log.note((now, id), packet, queue, (&verdict, way.frame_check));
         }
         let way = &self.ways[id.0];
+        if let Some(log) = &mut self.flow_log {
+            let content = self.pool.packet(packet);
+            let handed = (&content.octets[..], content.kind, way.link.is_some());
+            log.note((now, id), handed, (&verdict, way.frame_check));
+        }
         let far = Far {
             node: way.to,
             end: id.opposite(),

@@ -12,6 +12,7 @@
 //! # Does not
 //! - Stop a run whose output cannot be written: [`crate::world::World::finish_observers`] says so at its end.
 
+use crate::flow_packets::{FlowPackets, FlowWindow};
 use crate::measure::wire::WireLoss;
 use crate::node::WayId;
 use core::fmt;
@@ -44,6 +45,8 @@ pub struct Observers {
     pub(crate) events: Option<Output>,
     /// Whether packets, pieces and decisions are kept.
     pub(crate) recording: bool,
+    /// The flow and the part of the run whose packets are kept for a figure.
+    pub(crate) window: Option<FlowWindow>,
 }
 
 impl Observers {
@@ -54,6 +57,12 @@ impl Observers {
             events,
             ..Self::default()
         }
+    }
+
+    /// The same observers, which also keep the packets of one flow in a part of the run ([`Observed::flow`]).
+    #[must_use]
+    pub fn with_flow(self, window: Option<FlowWindow>) -> Self {
+        Self { window, ..self }
     }
 
     /// Observers that keep packets, pieces and decisions ([`RunRecording`](crate::RunRecording)).
@@ -76,12 +85,14 @@ impl fmt::Debug for Observers {
 }
 
 /// The amounts that observers were shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Packets captured.
     pub packets: u64,
     /// Lines of events.
     pub lines: u64,
+    /// The packets of the flow that was asked for.
+    pub flow: Option<FlowPackets>,
 }
 
 /// One end of a hop, as its taps know it.

@@ -8,10 +8,9 @@
 //! the plan and random streams from the names of hops, and so results do not depend on it.
 
 use crate::measure::wire::WayMeter;
-use crate::network::link_end::{LinkEnd, LinkId};
+use crate::network::link_end::{LinkEnd, LinkId, QueuedAbove};
 use crate::network::{Network, Way, WayChange};
 use crate::node::{NetworkNode, NodeId, Routes, WayId, with_alias};
-use crate::pool::PacketId;
 use crate::scenario::{AppDirection, HopChange, LinkPlan, PointPlan};
 use crate::tap::TapEnd;
 use core::time::Duration;
@@ -97,7 +96,7 @@ fn below(config: &ChannelConfig, link: Option<LinkId>, course: u64) -> ChannelCo
 /// RED's typical packet (Floyd and Jacobson's simulations): it only scales idle time.
 const TYPICAL_PACKET: ByteCount = ByteCount(1_000);
 
-fn queue(config: &ChannelConfig, plan: &LinkPlan, rng: &Rng) -> PacketQueue<(PacketId, Instant)> {
+fn queue(config: &ChannelConfig, plan: &LinkPlan, rng: &Rng) -> PacketQueue<QueuedAbove> {
     let queue = PacketQueue::new(plan.queue.unwrap_or(config.queue), config.ecn_threshold);
     match plan.red {
         Some(red) => {
@@ -238,7 +237,11 @@ pub(crate) fn build(
                     .layer
                     .machine(medium(config, back), &mut stream.child("link"));
                 let queue = queue(config, layer, &stream);
-                ends.push(LinkEnd::new(machine, queue, (from, way, peer)));
+                ends.push(LinkEnd::new(
+                    machine,
+                    (queue, layer.by_precedence),
+                    (from, way, peer),
+                ));
                 own
             });
             ways.push(Way {

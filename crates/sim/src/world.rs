@@ -8,6 +8,7 @@
 mod placement;
 
 use crate::flow::{Flow, note_arrival};
+use crate::flow_packets::FlowLog;
 use crate::measure::flow::FlowMeter;
 use crate::measure::link::LinkMeter;
 use crate::measure::wire::{WayMeter, WireMeter};
@@ -183,13 +184,18 @@ impl World {
             events,
             unobserved,
         };
+        let first_way = world.network.ways.iter().position(|way| way.measured);
+        let first_way = first_way.unwrap_or_default();
         if observers.recording {
-            let first_way = world.network.ways.iter().position(|way| way.measured);
             world.network.log = Some(Box::new(PacketLog {
-                first_way: first_way.unwrap_or_default(),
+                first_way,
                 packets: Vec::new(),
             }));
         }
+        world.network.flow_log = observers.window.and_then(|window| {
+            let flow = plan.flows.get(window.flow)?;
+            Some(Box::new(FlowLog::new(window, flow, first_way)))
+        });
         let notes = world.events.is_some() || observers.recording;
         let mut placement = Placement::new(plan, &rng, notes);
         for (index, flow) in plan.flows.iter().enumerate() {
@@ -416,6 +422,7 @@ impl World {
         if let Some(events) = &mut self.events {
             observed.lines = events.finish(self.now, end.name())?;
         }
+        observed.flow = self.network.flow_log.take().map(|log| log.noted);
         Ok(observed)
     }
 

@@ -89,3 +89,49 @@ fn selective_repeat_uses_the_link_and_go_back_n_and_stop_and_wait_do_not() {
     // One packet for each round of 20.86 ms, and 26.05 ms for each that fails: 0.35 Mbit/s.
     assert!((stop / 0.350e6 - 1.0).abs() < 0.06, "{stop}");
 }
+
+#[test]
+fn adaptive_fragments_follow_the_damage_and_leave_alone_what_is_lost_as_a_whole() {
+    let goodput = |channel: &str, fragments: &str| {
+        let text = format!(
+            r#"
+[run]
+duration = "10s"
+[[hop]]
+rate = "10mbit"
+delay = "10ms"
+queue = "20 packets"
+[hop.link]
+layer = "ll-harq"
+{fragments}
+[hop.forward]
+{channel}
+[[flow]]
+transport = "udp"
+traffic = "constant-rate"
+rate = "9.9mbit"
+write = "1012B"
+bytes = "1GB"
+"#
+        );
+        let run = fixture::run(&text, &["run.runs=1"])
+            .remove(0)
+            .runs
+            .remove(0);
+        let link = run.metrics.link.expect("the hop has a link layer");
+        link.goodput_bps.expect("packets came")
+    };
+    let adaptive = "adaptive = true";
+    for (channel, best, other) in [
+        ("ber = 0", "fragments = 1", "fragments = 8"),
+        ("ber = \"1e-4\"", "fragments = 8", "fragments = 2"),
+        ("ber = \"3e-4\"", "fragments = 16", "fragments = 2"),
+    ] {
+        let [ours, best, other] = [adaptive, best, other].map(|set| goodput(channel, set));
+        assert!(ours > 0.97 * best, "{channel}: {ours} of {best}");
+        assert!(other < 0.95 * best, "{channel}: {other} of {best}");
+    }
+    let lost = "loss = \"on-off 30% period 20ms\"";
+    let [ours, set] = [adaptive, "fragments = 2"].map(|set| goodput(lost, set));
+    assert!(ours > 0.97 * set, "{ours} of {set}");
+}

@@ -163,3 +163,120 @@ bytes = "300kB"
     let max = link.latency_max_s.expect("packets were released");
     assert!((0.3..0.9 + 0.1 + 0.25 + 2.2).contains(&max), "{max}");
 }
+
+/// A hop whose lane for packets with precedence repairs nothing.
+fn with_precedence(transport: &str, priority: u8) -> RunRecord {
+    one_run(&format!(
+        r#"
+[run]
+duration = "60s"
+[[hop]]
+rate = "10mbit"
+delay = "10ms"
+loss = "5%"
+queue = "100 packets"
+link = {{ layer = "slacp", ack_delay = "5ms", urgent = {{ arq = false, fec = false }} }}
+[[flow]]
+transport = "{transport}"
+traffic = "constant-rate"
+rate = "2mbit"
+write = "1000B"
+bytes = "500kB"
+priority = {priority}
+"#
+    ))
+}
+
+#[test]
+fn packets_of_every_transport_have_their_flow_s_precedence_both_ways() {
+    for transport in ["udp", "tcp", "lt-tcp", "aerotp"] {
+        let repaired = |run: &RunRecord| {
+            let hops = run.hops.iter();
+            hops.map(|hop| hop.link.frames_again).collect::<Vec<u64>>()
+        };
+        let ordinary = repaired(&with_precedence(transport, 0));
+        assert!(ordinary[0] > 10, "{transport}: {ordinary:?}");
+        assert_eq!(
+            repaired(&with_precedence(transport, 9)),
+            [0, 0],
+            "{transport}"
+        );
+    }
+}
+
+#[test]
+fn precedence_overtakes_in_the_queue_above_a_layer_if_that_is_its_order() {
+    let delay = |order: &str| {
+        let run = one_run(&format!(
+            r#"
+[run]
+duration = "20s"
+[[hop]]
+rate = "1mbit"
+delay = "10ms"
+queue = "50 packets"
+link = {{ layer = "plain", queue_order = "{order}" }}
+[[flow]]
+transport = "udp"
+traffic = "messages"
+size = "100B"
+interval = "100ms"
+bytes = "10kB"
+priority = 1
+[[flow]]
+transport = "udp"
+traffic = "constant-rate"
+rate = "2mbit"
+write = "1000B"
+bytes = "2MB"
+measured = false
+"#
+        ));
+        run.metrics.flow.delay_p99_s.expect("messages came")
+    };
+    // A full queue is 50 packets of 1033 octets, 413 ms; one on the link is 8.3 ms, and a message's own time 1 ms.
+    let (arrival, precedence) = (delay("arrival"), delay("precedence"));
+    assert!(arrival > 0.35, "{arrival}");
+    assert!(precedence < 0.010 + 0.0083 + 0.0012, "{precedence}");
+}
+
+#[test]
+fn packets_as_long_as_a_slot_fill_it_and_longer_ones_are_refused_with_the_length_that_fits() {
+    let text = |mtu: &str| {
+        format!(
+            r#"
+[run]
+duration = "10s"
+[[hop]]
+rate = "8mbit"
+delay = "1ms"
+framing = "18B"
+tdma = "2ms of 10ms guard 500us"
+[[flow]]
+transport = "udp"
+traffic = "bulk"
+bytes = "1MB"
+mtu = "{mtu}"
+"#
+        )
+    };
+    // A slot holds 1500 octets: 1482 of packet and 18 around it, 1454 of payload.
+    let run = one_run(&text("slot"));
+    assert!(run.metrics.completed);
+    let packets = 1_000_000_u64.div_ceil(1_454);
+    assert_eq!(run.metrics.wire_packets, packets);
+    // One packet a frame: the last leaves its slot after so many frames.
+    let expected = (packets - 1) as f64 * 0.010;
+    let took = run.metrics.flow.last_delivery_s.expect("all came");
+    assert!((expected..expected + 0.0026).contains(&took), "{took}");
+    // Half as long, two fit; the rest of what does not fit stays empty.
+    let half = one_run(&text("732B")).metrics.flow.goodput_bps.expect("it came");
+    let whole = run.metrics.flow.goodput_bps.expect("it came");
+    assert!(half > 0.95 * whole, "{half} {whole}");
+    let odd = one_run(&text("900B")).metrics.flow.goodput_bps.expect("it came");
+    assert!(odd < 0.65 * whole, "{odd} {whole}");
+    let document = fulmar_sim::Document::parse("slots.toml", &text("1483B")).expect("TOML");
+    let refused = fulmar_sim::points(&document).expect_err("too long").to_string();
+    assert!(refused.contains("the forward slot holds 1500B"), "{refused}");
+    assert!(refused.contains("mtu = \"slot\""), "{refused}");
+}

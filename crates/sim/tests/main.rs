@@ -8,6 +8,7 @@ mod aerotp_modes;
 mod captures;
 mod dama;
 mod fixture;
+mod flow_packets;
 mod fso;
 mod gateway;
 mod goals;

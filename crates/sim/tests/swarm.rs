@@ -126,7 +126,7 @@ fn sessions_of_each_link_layer_keep_what_it_promises() {
     let totals =
         swarm::link_sessions(1_000_000..1_002_000, 0, &ExperimentProgress::default()).unwrap();
     assert_eq!(totals.failures, []);
-    assert_eq!(totals.layers.len(), 7);
+    assert_eq!(totals.layers.len(), 8);
     for layer in &totals.layers {
         assert_eq!(layer.sessions, 2_000, "{layer:?}");
         assert!(layer.restarts > 2_000, "{layer:?}");

@@ -1,14 +1,15 @@
 //! The only drain loop of link machines.
 
 use super::{FrameTransmit, LinkMachine, LinkPacket};
-use fulmar_proto::machine::Deadline;
+use fulmar_proto::machine::{Deadline, Priority};
 use fulmar_proto::units::Instant;
 
 /// The parts that a driver provides to a link machine: the queue above, the node above, and the
 /// medium.
 pub trait LinkDriver {
-    /// Takes the next packet off the queue above; `None` if it is empty.
-    fn next_packet(&mut self, now: Instant) -> Option<LinkPacket<'_>>;
+    /// Takes the next packet of at least this precedence off the queue above; `None` if there is none, or if it has to wait for
+    /// others there.
+    fn next_packet(&mut self, now: Instant, least: Priority) -> Option<LinkPacket<'_>>;
 
     /// The buffer that the next packet for the node above is appended to.
     fn packet_buffer(&mut self) -> &mut Vec<u8>;
@@ -33,7 +34,8 @@ const DRAIN_ROUNDS_MAX: usize = 100_000;
 /// Drains `machine` completely and returns the deadline to wait for.
 ///
 /// A packet is taken from the queue above only when the medium takes a frame and the machine has
-/// none of its own to send: repair goes first, and no new packet waits below the queue.
+/// none of its own to send: repair goes first, and no new packet waits below the queue. A packet that overtakes all of that
+/// ([`LinkMachine::overtaken_by`]) is taken at once.
 ///
 /// # Panics
 /// Panics when the machine does not settle, which is a bug in it.
@@ -49,10 +51,14 @@ pub fn drain<M: LinkMachine>(
             busy = true;
         }
         while driver.can_send() {
-            if let Some(frame) = machine.poll_frame(now, driver.frame_buffer()) {
+            if let Some(least) = machine.overtaken_by()
+                && let Some(packet) = driver.next_packet(now, least)
+            {
+                machine.offer(now, packet);
+            } else if let Some(frame) = machine.poll_frame(now, driver.frame_buffer()) {
                 driver.send(now, frame);
             } else if machine.ready()
-                && let Some(packet) = driver.next_packet(now)
+                && let Some(packet) = driver.next_packet(now, Priority::default())
             {
                 machine.offer(now, packet);
             } else {

@@ -5,7 +5,7 @@ use super::harq::{HarqConfig, LlHarq};
 use super::plain::Plain;
 use super::slacp::{Slacp, SlacpConfig};
 use super::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
-use fulmar_proto::machine::Deadline;
+use fulmar_proto::machine::{Deadline, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
 
@@ -63,6 +63,10 @@ macro_rules! of_each {
 impl LinkMachine for AnyLink {
     fn ready(&self) -> bool {
         of_each!(self, machine => machine.ready())
+    }
+
+    fn overtaken_by(&self) -> Option<Priority> {
+        of_each!(self, machine => machine.overtaken_by())
     }
 
     fn offer(&mut self, now: Instant, packet: LinkPacket<'_>) {

@@ -52,5 +52,5 @@ pub use layer::{AnyLink, LinkLayer};
 pub use medium::Medium;
 pub use packet::{FlowHash, FrameTransmit, LinkMachine, LinkPacket};
 pub use plain::Plain;
-pub use slacp::{LaneSettings, Slacp, SlacpConfig, SlacpConfigError};
+pub use slacp::{LaneClass, LaneSettings, Slacp, SlacpConfig, SlacpConfigError};
 pub use strict::StrictLink;

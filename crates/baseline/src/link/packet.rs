@@ -9,8 +9,14 @@ pub trait LinkMachine {
     /// Whether the machine may be offered a packet now.
     fn ready(&self) -> bool;
 
-    /// Takes a packet to send. It is allowed only when [`LinkMachine::ready`]; otherwise the packet
-    /// is dropped and counted.
+    /// The least precedence of packets that would go before all that the machine has to send, and that it takes for that reason
+    /// although it has; `None` if it takes none now.
+    fn overtaken_by(&self) -> Option<Priority> {
+        None
+    }
+
+    /// Takes a packet to send. It is allowed only when [`LinkMachine::ready`], or when the packet has the precedence that
+    /// [`LinkMachine::overtaken_by`] names; otherwise the packet is dropped and counted.
     fn offer(&mut self, now: Instant, packet: LinkPacket<'_>);
 
     /// A frame arrived, perhaps damaged. One that cannot be used is counted; it is never an error.

@@ -2,7 +2,7 @@
 
 use super::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use core::cell::Cell;
-use fulmar_proto::machine::Deadline;
+use fulmar_proto::machine::{Deadline, Priority};
 use fulmar_proto::units::{ByteCount, Instant};
 
 /// The number of times that a machine may name the same deadline at one instant before it counts as
@@ -68,10 +68,15 @@ impl<M: LinkMachine> LinkMachine for StrictLink<M> {
         self.machine.ready()
     }
 
+    fn overtaken_by(&self) -> Option<Priority> {
+        self.machine.overtaken_by()
+    }
+
     fn offer(&mut self, now: Instant, packet: LinkPacket<'_>) {
         self.advance(now);
+        let overtakes = self.machine.overtaken_by();
         assert!(
-            self.machine.ready(),
+            self.machine.ready() || overtakes.is_some_and(|least| packet.priority >= least),
             "offered a packet at {now} to a link that is not ready"
         );
         self.progress();
@@ -162,7 +167,7 @@ mod tests {
     use super::*;
     use crate::link::{FlowHash, Plain};
     use crate::wire::link::plain;
-    use fulmar_proto::machine::{Priority, TransmitKind};
+    use fulmar_proto::machine::TransmitKind;
 
     const LATER: Instant = Instant::from_nanos(1_000);
 

@@ -1,7 +1,7 @@
 //! Samples of the frames of plain, ARQ and LL-HARQ.
 
 use super::sample::{Sample, hold};
-use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch};
+use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch, push_range, ranges as arq_ranges};
 use fulmar_baseline::wire::link::harq::{
     HarqBlockReport, HarqFeedback, HarqFrame, HarqUnit, LEFT_OPEN, UnitKind,
 };
@@ -48,6 +48,16 @@ fn arq_samples() -> Vec<(&'static str, Vec<u8>)> {
         next: FrameNumber(772),
         bits,
     };
+    let request = |runs: &[(u16, u16)]| {
+        let mut ranges = Vec::new();
+        for (first, count) in runs {
+            push_range(FrameNumber(*first), *count, &mut ranges);
+        }
+        arq(&ArqFrame::Request {
+            epoch: EPOCH,
+            ranges: &ranges,
+        })
+    };
     vec![
         ("arq data", arq(&data(false))),
         ("arq again", arq(&data(true))),
@@ -70,6 +80,11 @@ fn arq_samples() -> Vec<(&'static str, Vec<u8>)> {
                 challenge: CHALLENGE,
             }),
         ),
+        ("arq request", request(&[(772, 1)])),
+        (
+            "arq request of two ranges",
+            request(&[(65_535, 3), (9, 256)]),
+        ),
     ]
 }
 
@@ -85,11 +100,21 @@ fn harq_samples() -> Vec<(&'static str, Vec<u8>)> {
             epoch: EPOCH,
             next: FrameNumber(513),
             loss: 6_553,
+            damage: None,
             margin: 32,
             answer_margin: 48,
             reports,
         })
     };
+    let damaged = HarqFrame::Feedback(HarqFeedback {
+        epoch: EPOCH,
+        next: FrameNumber(513),
+        loss: 6_553,
+        damage: Some(6_000),
+        margin: 32,
+        answer_margin: 48,
+        reports: vec![HarqBlockReport::Coming],
+    });
     let packet = b"a packet";
     let whole = [&[0xC2], &packet[..], &crc32(packet).to_be_bytes()].concat();
     let reports = vec![
@@ -117,6 +142,7 @@ fn harq_samples() -> Vec<(&'static str, Vec<u8>)> {
         ("harq second", unit(parity(LEFT_OPEN, true), b"symbol")),
         ("harq feedback", harq(&feedback(Vec::new()))),
         ("harq feedback with reports", harq(&feedback(reports))),
+        ("harq feedback with damage", harq(&damaged)),
         ("harq challenge", harq(&HarqFrame::Challenge(CHALLENGE))),
         (
             "harq answer",
@@ -168,6 +194,13 @@ fn read_arq(sample: &mut Sample, frame: &ArqFrame<'_>) {
             number("epoch", epoch.0.into());
             number("base", base.0.into());
             read_challenge(sample, challenge);
+        }
+        ArqFrame::Request { epoch, ranges } => {
+            number("epoch", epoch.0.into());
+            for (first, count) in arq_ranges(ranges) {
+                number("range.first", first.0.into());
+                number("range.count", count.into());
+            }
         }
     }
 }
@@ -227,6 +260,7 @@ fn read_harq(sample: &mut Sample, frame: HarqFrame<'_>) {
             epoch,
             next,
             loss,
+            damage,
             margin,
             answer_margin,
             reports,
@@ -236,6 +270,9 @@ fn read_harq(sample: &mut Sample, frame: HarqFrame<'_>) {
             sample.field("fulmar.link.loss", loss);
             sample.field("fulmar.link.margin", margin);
             sample.field("fulmar.link.answer_margin", answer_margin);
+            if let Some(damage) = damage {
+                sample.field("fulmar.link.damage", damage);
+            }
             for report in reports {
                 let (span, need) = match report {
                     HarqBlockReport::Coming => (0, 255),

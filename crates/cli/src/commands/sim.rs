@@ -1,6 +1,7 @@
 //! `fulmar sim SCENARIO`: a scenario in virtual time.
 
 mod beside;
+mod figure;
 mod graph;
 mod observe;
 pub(crate) mod parquet;
@@ -42,6 +43,8 @@ Examples:
       every packet of one run for Wireshark, with what became of it, and what AeroTP noted
   fulmar sim scenarios/two-paths.toml --draw two-paths.svg
       its nodes, hops and flows as a picture
+  fulmar sim scenarios/airborne.toml --runs 1 --set hop.loss=10% --flow-figure flow.svg
+      the packets of a flow between its ends as a figure, with what became of each
   fulmar sim --swarm 10000 --seed 1
       random sessions under random faults; one that breaks a promise is printed as a command
   fulmar sim --swarm 10000 --links
@@ -105,18 +108,20 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "DIR|FILE.parquet", conflicts_with_all = ["json", "csv", "swarm"])]
     out: Option<PathBuf>,
     /// Make only shard K of N, of 1 to N, into --out FILE.parquet; `fulmar merge` puts all N together.
-    #[arg(long, value_name = "K/N", requires = "out", conflicts_with_all = ["capture", "trace"])]
+    #[arg(long, value_name = "K/N", requires = "out", conflicts_with_all = ["capture", "trace", "flow_figure"])]
     shard: Option<parquet::Shard>,
     /// Write every packet of the one run there is to a pcapng file for Wireshark, with what became of
     /// it as a comment.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["swarm", "out"])]
     capture: Option<PathBuf>,
     /// Draw the nodes, hops and flows of the scenario's first point into an SVG file, and run nothing.
-    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["swarm", "out", "csv", "json", "capture", "trace", "auto_vs_fixed"])]
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["swarm", "out", "csv", "json", "capture", "trace", "flow_figure", "auto_vs_fixed"])]
     draw: Option<PathBuf>,
     /// Write the events of AeroTP's machines in the one run there is to a file, one JSON object a line.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["swarm", "out"])]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    figure: figure::FigureArgs,
     /// The scenario itself, of the recording that `scenario` names.
     #[arg(skip)]
     text: Option<String>,
@@ -168,6 +173,7 @@ pub(crate) fn run_recorded(scenario: RecordedScenario) -> Result<Exit, Failure> 
         capture: None,
         trace: None,
         draw: None,
+        figure: figure::FigureArgs::default(),
         text: Some(scenario.text),
     })
 }
@@ -197,6 +203,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if let Some(file) = &args.draw {
         return draw(file, &study);
     }
+    args.figure.check(&study)?;
     let (experiment, varied) = (&study.experiment, study.varied());
     print::check_columns(&varied, &args.columns)?;
     let signals = Signals::catch(&[])?;
@@ -367,6 +374,7 @@ fn read(args: &SimArgs) -> Result<Study, Failure> {
             ("--capture", &args.capture),
             ("--trace", &args.trace),
             ("--draw", &args.draw),
+            ("--flow-figure", &args.figure.file),
         ];
         for (flag, output) in outputs {
             if let Some(output) = output {

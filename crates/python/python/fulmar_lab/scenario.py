@@ -122,6 +122,23 @@ class Scenario:
         """The nodes, the hops and the flows of its first point as a picture, which notebooks show."""
         return Drawing(self._study().drawing() or "")
 
+    def flow_figure(
+        self, flow: int = 0, *, start: float = 0.0, span: float | None = None, packets: int = 100, seed: int | None = None
+    ) -> Drawing:
+        """The packets of a flow in one run as a figure: time goes down, the sender stands left, the receiver right.
+
+        Args:
+            flow: The flow, from 0.
+            start: The second of the run at which the figure begins.
+            span: The seconds that it shows; without it, until there are so many packets.
+            packets: Packets that are drawn, at most.
+            seed: The seed; without it the scenario's.
+
+        Raises:
+            ScenarioError: The scenario has more than one point, or no such flow.
+        """
+        return Drawing(self._one(seed).flow_figure(flow, (start, span), packets))
+
     @property
     def parameters(self) -> dict[str, str]:
         """Everything that the scenario says at its first point, by path, as written."""

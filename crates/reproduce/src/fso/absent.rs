@@ -15,19 +15,13 @@ pub(super) const ABSENT: &[Absent] = &[
     },
     Absent {
         place: "Section 3.2",
-        what: "ARQ by negative acknowledgements alone, without a timer at the sender",
-        instead: "AeroTP's SNACK mode asks for what is missing, and its sender has timers beside; the only sender here without any is SLACP's, which this \
-            page does not run and whose receiver acknowledges as well.",
-    },
-    Absent {
-        place: "Section 3.2",
         what: "The memory that reordering takes at a receiver of selective repeat, which on lossy channels may exceed what is en route",
         instead: "Receivers here are bounded, and what they hold is not measured.",
     },
     Absent {
         place: "Section 3.3.4",
-        what: "SCPS-TP itself: its segments, its options and its limit to retransmissions",
-        instead: "AeroTP's near-reliable mode stands for what it does (SNACK, a set rate, no answer to loss, copies); it does not speak to an SCPS-TP.",
+        what: "SCPS-TP itself: its segments and its options",
+        instead: "AeroTP's near-reliable mode stands for what it does (SNACK, a set rate, no answer to loss, copies), and link layers for its limit to retransmissions; nothing here speaks to an SCPS-TP.",
     },
     Absent {
         place: "Section 3.3.5",

@@ -1,6 +1,7 @@
 //! Performance optimization of free-space optical communication protocols (Epple).
 
 mod absent;
+mod asking;
 mod claims_adaptive;
 mod claims_channel;
 mod claims_features;

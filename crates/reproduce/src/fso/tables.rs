@@ -1,5 +1,6 @@
 //! The paper as a page: families, figures, tables, published values.
 
+use super::asking::{self, ASKING, LIMITED};
 use super::coded::{
     ATENAA_CODED, ATENAA_ROUGH, FASOLT_CODED, FASOLT_ROUGH, KIODO_CODED, KIODO_ROUGH,
     TESTBED_CODED, TESTBED_ROUGH,
@@ -74,6 +75,8 @@ pub static FSO: Paper = Paper {
         FASOLT_STAMPS,
         KIODO_STAMPS,
         SETTING_STAMPS,
+        ASKING,
+        LIMITED,
     ],
     sections: &[
         FigureSection {
@@ -128,6 +131,7 @@ pub static FSO: Paper = Paper {
         &claims_features::CLAIMS,
         &claims_adaptive::CLAIMS,
         &claims_power::CLAIMS,
+        &asking::CLAIMS,
     ],
     absent: super::absent::ABSENT,
     notes: &[

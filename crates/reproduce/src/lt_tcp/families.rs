@@ -7,11 +7,17 @@ use crate::parameter::{Axis, AxisUnit, SweptParameter};
 pub(super) const PERCENT: [u32; 6] = [0, 10, 20, 30, 40, 50];
 /// The same rates as text.
 const ERROR_RATES: &[&str] = &["0", "10", "20", "30", "40", "50"];
+/// Those above 0.
+pub(super) const LOSSY_PERCENT: &[&str] = ERROR_RATES.split_at(1).1;
 
 /// The error rates at `path`, which a scenario has in `form`.
-const fn error_rate(path: &'static str, form: &'static str) -> SweptParameter {
+pub(super) const fn error_rate(
+    path: &'static str,
+    rates: &'static [&'static str],
+    form: &'static str,
+) -> SweptParameter {
     let axis = Axis::linear("average packet error rate", AxisUnit::PERCENT);
-    SweptParameter::numbers(path, ERROR_RATES, form, axis)
+    SweptParameter::numbers(path, rates, form, axis)
 }
 
 pub(super) const TCP_ARQ: &str = "TCP-SACK over LL-ARQ";
@@ -32,7 +38,7 @@ pub(super) const BOTH_WAYS_LT: &str = "LT-TCP over LL-HARQ, errors both ways";
 const CONDITIONS: &str = "Ten bulk flows that start 0.1 s apart, 40 s over one hop and 100 s over four; hops of 10 Mbit/s and 10 ms, above each link layer a queue of 600 packets with RED (100 to \
     300 packets, marks). TCP-SACK: NewReno with RFC 6675 and ECN, packets of 1040 octets; LT-TCP: packets of 1350 octets.";
 
-const HOP_FILE: (&str, &str) = (
+pub(super) const HOP_FILE: (&str, &str) = (
     "scenarios/lt-tcp-hop.toml",
     include_str!("../../../../scenarios/lt-tcp-hop.toml"),
 );
@@ -52,7 +58,7 @@ const fn family(
         id,
         scenario,
         sets: &[],
-        x: error_rate(path, "on-off {}% period 20ms"),
+        x: error_rate(path, ERROR_RATES, "on-off {}% period 20ms"),
         lines,
         conditions: CONDITIONS,
     }
@@ -129,7 +135,7 @@ pub(super) const BOTH_WAYS: Family = Family {
     )
 };
 
-const SATURATION: &[&str] = &[
+pub(super) const SATURATION: &[&str] = &[
     "flow.transport=udp",
     "flow.traffic=constant-rate",
     "flow.rate=9.9mbit",
@@ -157,7 +163,7 @@ pub(super) const SATURATED: Family = Family {
 
 pub(super) const SATURATED_100: Family = Family {
     id: "saturated-100",
-    x: error_rate("hop.forward.loss", "on-off {}% period 100ms"),
+    x: error_rate("hop.forward.loss", ERROR_RATES, "on-off {}% period 100ms"),
     conditions: "The same with ON and OFF of 100 ms each.",
     ..SATURATED
 };

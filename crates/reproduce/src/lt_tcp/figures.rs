@@ -1,6 +1,7 @@
 //! The figures of the slides, and of our experiments on them.
 
 use super::families::{BOTH_WAYS, CHAIN, HOP, LIGHT_CHAIN, SATURATED, SATURATED_100};
+use super::granulation::GRANULATION;
 use super::published::{
     GOODPUT, LATENCY, LINK_GOODPUT, PUBLISHED_ARQ, PUBLISHED_GOODPUT, PUBLISHED_HARQ,
     PUBLISHED_LATENCY, PUBLISHED_LINK_GOODPUT, PUBLISHED_RESIDUAL, RESIDUAL, ROUND_TRIP,
@@ -28,7 +29,7 @@ const fn figure(
     }
 }
 
-pub(super) const LINK_FIGURES: [Figure; 4] = [
+pub(super) const LINK_FIGURES: [Figure; 5] = [
     figure(
         "saturated-latency",
         "Slide \"Link level goodput\", table",
@@ -58,6 +59,13 @@ pub(super) const LINK_FIGURES: [Figure; 4] = [
         "Residual loss of a saturated hop",
         &SATURATED,
         RESIDUAL,
+    ),
+    figure(
+        "granulation-goodput",
+        "Slide \"Building blocks\"",
+        "Goodput of a saturated hop by the parts of a packet",
+        &GRANULATION,
+        LINK_GOODPUT,
     ),
 ];
 

@@ -5,6 +5,7 @@ mod claims_link;
 mod claims_transport;
 mod families;
 mod figures;
+mod granulation;
 mod matrix;
 mod published;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::families::{BOTH_WAYS, CHAIN, HOP, LIGHT_CHAIN, SATURATED, SATURATED_100};
 use super::figures::{CHAIN_FIGURES, HOP_FIGURES, LINK_FIGURES, WHY_FIGURES};
+use super::granulation::{self, GRANULATION, GRANULATION_LOST};
 use super::published::TABLE_1;
 use super::{claims_link, claims_transport, matrix};
 use crate::figure::FigureSection;
@@ -15,6 +16,8 @@ pub static LT_TCP: Paper = Paper {
     families: &[
         SATURATED,
         SATURATED_100,
+        GRANULATION,
+        GRANULATION_LOST,
         HOP,
         CHAIN,
         LIGHT_CHAIN,
@@ -47,7 +50,11 @@ pub static LT_TCP: Paper = Paper {
         },
     ],
     exhibits: &[TABLE_1, matrix::HEAT],
-    claims: &[&claims_link::CLAIMS, &claims_transport::CLAIMS],
+    claims: &[
+        &claims_link::CLAIMS,
+        &granulation::CLAIMS,
+        &claims_transport::CLAIMS,
+    ],
     absent: ABSENT,
     notes: &[
         "The slides leave most parameters unsaid. Rate, propagation, packet lengths, LL-ARQ's retries and its order are decoded from their \
@@ -63,11 +70,6 @@ pub static LT_TCP: Paper = Paper {
 
 /// Things that the slides describe and that are not here.
 const ABSENT: &[Absent] = &[
-    Absent {
-        place: "slide \"Building blocks\"",
-        what: "Fragments of the link layer that follow its loss (adaptive granulation at the link)",
-        instead: "LL-HARQ cuts each packet into a set number of parts; LT-TCP's units follow its window.",
-    },
     Absent {
         place: "slide \"Multi-tier NLOS MANETs & meshes\"",
         what: "Losses of real meshes, such as Roofnet's",

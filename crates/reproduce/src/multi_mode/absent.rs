@@ -55,11 +55,6 @@ pub(super) const MULTI_MODE: &[Absent] = &[
             messages, cut anew into TPDUs.",
     },
     Absent {
-        place: "sections III.A and III.D",
-        what: "A TDMA MAC, its slots, and lengths of TPDUs that follow them",
-        instead: "The simulator has links of constant rate, and satellite return links with capacity on demand; lengths follow the path's MTU.",
-    },
-    Absent {
         place: MODES,
         what: "A link layer whose code the unreliable mode varies by cross-layering",
         instead: "Our link layers with parity follow the loss by themselves, and know of no mode above.",

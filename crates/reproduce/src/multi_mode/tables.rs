@@ -2,7 +2,7 @@
 
 use super::{
     absent, causes, claims_ber, claims_design, claims_drawbacks, claims_saturation, claims_setup,
-    claims_strength, design, mack, overlays, strength, variants,
+    claims_strength, design, features, mack, overlays, slots, strength, variants,
 };
 use crate::airborne::{BIT_ERROR_RATE, FIRST_ARRIVAL, SCENARIO, four_figures, overlaid};
 use crate::family::{Family, FamilyLine};
@@ -62,6 +62,8 @@ pub static MULTI_MODE: Paper = Paper {
         design::MOMENT_FAMILY,
         design::FEEDBACK_FAMILY,
         design::REPORTS_FAMILY,
+        slots::LENGTH_FAMILY,
+        slots::LOSS_FAMILY,
     ],
     sections: &[
         FigureSection {
@@ -179,8 +181,13 @@ pub static MULTI_MODE: Paper = Paper {
             intro: "What goes back to the sender.",
             figures: &design::FIGURES,
         },
+        FigureSection {
+            title: "A TDMA MAC below",
+            intro: "Packets go whole into slots: their length, and how full slots stay while packets are lost.",
+            figures: &slots::FIGURES,
+        },
     ],
-    exhibits: &[],
+    exhibits: &[features::TABLE_I],
     claims: &[
         &claims_drawbacks::CLAIMS,
         &claims_design::CLAIMS,
@@ -189,6 +196,7 @@ pub static MULTI_MODE: Paper = Paper {
         &claims_strength::CLAIMS,
         &claims_saturation::CLAIMS,
         &claims_ber::CLAIMS,
+        &slots::CLAIMS,
     ],
     absent: absent::MULTI_MODE,
     notes: &[

@@ -6,6 +6,8 @@ mod claims_slacp;
 mod claims_tcp;
 mod cures;
 mod experiments;
+mod lanes;
+mod single;
 mod tables;
 
 pub use tables::SLACP;

@@ -1,7 +1,7 @@
 //! The slides' transfers: three assignments of capacity, two TCPs, with SLACP and without, one flow
 //! and four.
 
-use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments};
+use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments, lanes, single};
 use crate::family::{Family, FamilyLine};
 use crate::figure::{Figure, FigureSection};
 use crate::measure::{Measure, Quantity, Statistic};
@@ -48,6 +48,8 @@ pub static SLACP: Paper = Paper {
         experiments::REDUNDANCY,
         experiments::ACK_DELAY,
         experiments::RTO_MIN,
+        lanes::MESSAGES,
+        lanes::FILE,
     ],
     sections: &[
         FigureSection {
@@ -86,12 +88,14 @@ pub static SLACP: Paper = Paper {
         experiments::WHY_RECOVERY,
         experiments::WHY_BUFFERS,
         experiments::SENSITIVITY,
+        lanes::SECTION,
     ],
-    exhibits: &[],
+    exhibits: &[single::OVERSHOOT, single::RECOVERY],
     claims: &[
         &claims_slacp::CLAIMS,
         &claims_dama::CLAIMS,
         &claims_tcp::CLAIMS,
+        &lanes::CLAIMS,
     ],
     absent: ABSENT,
     notes: &[
@@ -222,26 +226,8 @@ const RBDC_4: Family = transfer("rbdc-4", four!("rbdc"));
 const VBDC_4: Family = transfer("vbdc-4", four!("vbdc"));
 
 /// Things that the slides describe and that are not here.
-const ABSENT: &[Absent] = &[
-    Absent {
-        place: "slide 4, principles",
-        what: "Logical channels for flows of different needs: a lane of its own for each flow, with error control that suits it",
-        instead: "Our SLACP has up to seven lanes of one setting, over which flows are spread, and one for packets with precedence, with \
-            a setting of its own. This page's runs have one lane.",
-    },
-    Absent {
-        place: "slide 4, principles",
-        what: "Head-of-line blocking: what a flow that is sensitive to delay waits behind a bulk flow's repairs, with one channel and with several",
-        instead: "No run of this page has such a flow. That lanes do not wait for each other is tested (docs/models/slacp.md), not measured.",
-    },
-    Absent {
-        place: "slides \"Trace of Enhanced TCP\" and \"RBDC Interaction with TCP Error Recovery\"",
-        what: "Traces of single transfers",
-        instead: "Means over 32 runs stand for them; a single run's packets are what fulmar sim --capture writes.",
-    },
-    Absent {
-        place: "slides \"Test arrangements\" and \"Test results\"",
-        what: "The arrangement of the tests, and the charts' values",
-        instead: "They are lost with the pictures; what the slides conclude in words is judged.",
-    },
-];
+const ABSENT: &[Absent] = &[Absent {
+    place: "slides \"Test arrangements\" and \"Test results\"",
+    what: "The arrangement of the tests, and the charts' values",
+    instead: "They are lost with the pictures; what the slides conclude in words is judged.",
+}];

@@ -216,8 +216,8 @@ pub fn compare(
 fn slowest(plan: &PointPlan, flow: &FlowPlan) -> f64 {
     let steps = flow.ends.first_steps().iter();
     let rates = steps.filter_map(|step| match step.direction {
-        AppDirection::Forward => plan.hops[step.hop].forward.rate,
-        AppDirection::Reverse => plan.hops[step.hop].reverse.rate,
+        AppDirection::Forward => plan.hops[step.hop].forward.mean_rate(),
+        AppDirection::Reverse => plan.hops[step.hop].reverse.mean_rate(),
     });
     rates
         .map(|rate| rate.as_bits_per_second() as f64)

@@ -16,7 +16,7 @@ use fulmar_baseline::link::{
 };
 use fulmar_capture::Comment;
 use fulmar_channel::{PacketQueue, Queued};
-use fulmar_proto::machine::Ecn;
+use fulmar_proto::machine::{Ecn, Priority};
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::{NetworkHeader, mark_congested};
 
@@ -28,13 +28,23 @@ const FRAME_ROOM: ByteCount = ByteCount(1_540);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkId(pub(crate) usize);
 
+/// A packet in the queue above a link layer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueuedAbove {
+    packet: PacketId,
+    /// The time since which it waits.
+    since: Instant,
+    priority: Priority,
+}
+
 /// One end of a hop with a link layer.
 #[derive(Debug)]
 pub(crate) struct LinkEnd {
     /// Absent only while it is being drained.
     machine: Option<Box<GuardedLink<AnyLink>>>,
-    /// Each packet, and the time since which it waits.
-    queue: PacketQueue<(PacketId, Instant)>,
+    queue: PacketQueue<QueuedAbove>,
+    /// Whether packets of higher precedence leave the queue first.
+    by_precedence: bool,
     /// The node it stands at.
     node: NodeId,
     /// The way its frames take.
@@ -52,12 +62,13 @@ pub(crate) struct LinkEnd {
 impl LinkEnd {
     pub(crate) fn new(
         machine: AnyLink,
-        queue: PacketQueue<(PacketId, Instant)>,
+        (queue, by_precedence): (PacketQueue<QueuedAbove>, bool),
         (node, way, peer): (NodeId, WayId, LinkId),
     ) -> Self {
         Self {
             machine: Some(Box::new(GuardedLink::new(machine))),
             queue,
+            by_precedence,
             node,
             way,
             peer,
@@ -65,6 +76,19 @@ impl LinkEnd {
             free: None,
             meter: LinkMeter::default(),
         }
+    }
+
+    /// The place in the queue of the packet that leaves it next, if it has at least this precedence.
+    fn place_of_next(&self, least: Priority) -> Option<usize> {
+        let mut first = (0, self.queue.iter().next()?.priority);
+        if self.by_precedence {
+            for (place, queued) in self.queue.iter().enumerate() {
+                if queued.priority > first.1 {
+                    first = (place, queued.priority);
+                }
+            }
+        }
+        (first.1 >= least).then_some(first.0)
     }
 
     /// The machine's counters.
@@ -96,11 +120,19 @@ impl Network {
     /// Puts a packet into the queue above a link.
     pub(crate) fn enqueue(&mut self, now: Instant, link: LinkId, packet: PacketId) {
         let octets = &self.pool.packet(packet).octets;
-        let capable = NetworkHeader::parse(octets).is_ok_and(|p| p.header.ecn != Ecn::NotCapable);
+        let header = NetworkHeader::parse(octets)
+            .ok()
+            .map(|parsed| parsed.header);
+        let capable = header.is_some_and(|header| header.ecn != Ecn::NotCapable);
+        let queued = QueuedAbove {
+            packet,
+            since: now,
+            priority: header.map(|header| header.priority).unwrap_or_default(),
+        };
         let len = ByteCount::of(octets);
         let end = &mut self.links[link.0];
         let way = end.way;
-        let queued = end.queue.push(now, (packet, now), len, capable);
+        let queued = end.queue.push(now, queued, len, capable);
         let mut comment = Comment::NONE;
         if let Queued::Waits { marked: true } = queued
             && mark_congested(&mut self.pool.packet_mut(packet).octets)
@@ -209,7 +241,7 @@ struct Port<'a> {
 }
 
 impl LinkDriver for Port<'_> {
-    fn next_packet(&mut self, now: Instant) -> Option<LinkPacket<'_>> {
+    fn next_packet(&mut self, now: Instant, least: Priority) -> Option<LinkPacket<'_>> {
         let Network {
             links,
             pool,
@@ -217,7 +249,10 @@ impl LinkDriver for Port<'_> {
             ..
         } = &mut *self.network;
         let end = &mut links[self.link.0];
-        let (id, since) = end.queue.pop(now)?;
+        let place = end.place_of_next(least)?;
+        let QueuedAbove {
+            packet: id, since, ..
+        } = end.queue.take(now, place)?;
         end.meter.wait(now.saturating_since(since));
         let packet = pool.packet_mut(id);
         let (kind, tag) = (packet.kind, packet.tag);

@@ -5,7 +5,7 @@ use super::aerotp::{self, AerotpPlan, Carrier, SEAL_BYTES};
 use super::gateway::{self, GatewayPlan};
 use super::lt_tcp::{self, LtTcpPlan};
 use super::own::OwnParts;
-use super::read::copies;
+use super::read::{copies, narrow};
 use super::tcp::{self, TcpPlan};
 use super::topology::{AppDirection, FLOW_KEYS, FlowEnds, TopologyPlan};
 use crate::app::{FirstWrite, Traffic};
@@ -13,6 +13,7 @@ use crate::own::transport::{OWN_HEADER_BYTES, OWN_PROTOCOL};
 use crate::own::{OwnRepair, OwnTransport};
 use core::num::NonZeroU8;
 use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
+use fulmar_proto::machine::Priority;
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::transport::aerotp::AckStyle;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
@@ -43,6 +44,8 @@ pub struct FlowPlan {
     pub deadline: Option<Duration>,
     /// The controller of its repair, if that is one's own.
     pub controller: Option<OwnRepair>,
+    /// The precedence of its packets.
+    pub priority: Priority,
     /// Whether its octets and times are in the measures. A flow that only prepares the ground for another
     /// is not measured.
     pub measured: bool,
@@ -197,6 +200,8 @@ pub(super) const KEYS: Keys = &[
 const MTU: ByteCount = ByteCount(1500);
 /// The longest packet a 16-bit length allows.
 const MTU_MAX: u64 = 65_535;
+/// The value of `mtu` with which a packet fills a slot.
+const SLOT: &str = "slot";
 /// The shortest packet that has room for every header and one octet (RFC 791's minimum MTU).
 const MTU_MIN: u64 = 68;
 
@@ -206,14 +211,20 @@ impl FlowPlan {
     pub(super) fn read(
         reader: &TableReader<'_>,
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
-        (own, topology): (&OwnParts, &TopologyPlan),
+        (own, topology, slot): (&OwnParts, &TopologyPlan, Option<ByteCount>),
     ) -> Result<Self, SettingsError> {
         let direction = reader.choice("direction", &DIRECTIONS)?;
         let ends = FlowEnds::read(reader, direction, topology)?;
         let own_tcp = reader.table("tcp", tcp::KEYS)?;
         let own_lt_tcp = reader.table("lt_tcp", lt_tcp::KEYS)?;
         let named = named_transport(reader, own)?;
-        let mtu: ByteCount = reader.value_or("mtu", MTU)?;
+        let mtu = if reader.text("mtu")? == Some(SLOT) {
+            let problem = "`slot` is the longest packet that the slots on the way hold; give a hop tdma = \"2ms of 20ms\", or \
+                           write a length";
+            slot.ok_or_else(|| reader.wrong("mtu", problem))?
+        } else {
+            reader.value_or("mtu", MTU)?
+        };
         if !(MTU_MIN..=MTU_MAX).contains(&mtu.0) {
             let problem = format!("`{mtu}` must be {MTU_MIN}B to {MTU_MAX}B");
             return Err(reader.wrong("mtu", problem));
@@ -271,10 +282,17 @@ impl FlowPlan {
             payload,
             mtu,
             send_rate,
+            priority: precedence(reader)?,
             measured: reader.value_or("measured", true)?,
         };
         Ok(plan)
     }
+}
+
+/// The precedence of a flow's packets.
+fn precedence(reader: &TableReader<'_>) -> Result<Priority, SettingsError> {
+    let priority = reader.whole("priority", 0..=63)?;
+    Ok(priority.map_or_else(Priority::default, |priority| Priority(narrow(priority))))
 }
 
 /// The transport, ours or one's own.

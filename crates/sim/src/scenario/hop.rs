@@ -16,7 +16,7 @@ use fulmar_settings::{Keys, TableReader};
 const QUEUE_PACKETS: u32 = 100;
 
 /// The keys of one direction, by the names of [`ChannelConfig`]'s fields (`ber` is its `bits`).
-const DIRECTION_KEYS: [&str; 14] = [
+const DIRECTION_KEYS: [&str; 15] = [
     "rate",
     "delay",
     "queue",
@@ -30,11 +30,15 @@ const DIRECTION_KEYS: [&str; 14] = [
     "reorder",
     "duplicate",
     "jitter",
+    "tdma",
     "channel",
 ];
 
 /// The keys that only one direction can have: a terminal's capacity on demand.
 const TERMINAL_KEYS: [&str; 1] = ["dama"];
+
+/// Octets that a link layer puts around a packet, at most.
+const LAYER_BYTES: ByteCount = ByteCount(16);
 
 /// The keys of `[hop]`: those of a direction, and its own.
 pub(super) const KEYS: Keys = &[
@@ -202,6 +206,42 @@ impl HopPlan {
         })
     }
 
+    /// Checks that the slots hold the longest packet, which is never cut.
+    pub(super) fn check_slots(
+        &self,
+        longest: ByteCount,
+        reader: &TableReader<'_>,
+    ) -> Result<(), SettingsError> {
+        let around = self.around();
+        for (direction, config) in [("forward", &self.forward), ("reverse", &self.reverse)] {
+            let (Some(tdma), Some(rate)) = (config.tdma, config.rate) else {
+                continue;
+            };
+            let holds = tdma.octets(rate);
+            if longest + around > holds {
+                let problem = format!(
+                    "the {direction} slot holds {holds}, and a packet of {longest}, the flows' mtu, with {around} around it is longer; \
+                     write mtu = \"slot\" in the flows, or a longer slot"
+                );
+                return Err(reader.wrong("tdma", problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// The longest packet that fits into the slots of both directions, if there are any.
+    pub(super) fn slot(&self) -> Option<ByteCount> {
+        let ways = [&self.forward, &self.reverse].into_iter();
+        let holds = ways.filter_map(|config| Some(config.tdma?.octets(config.rate?)));
+        holds.min().map(|octets| octets - self.around())
+    }
+
+    /// Octets around a packet on the link.
+    fn around(&self) -> ByteCount {
+        let layer = self.link.as_ref().map_or(ByteCount::ZERO, |_| LAYER_BYTES);
+        self.framing + layer
+    }
+
     /// Checks the queue above a link layer. The layer takes its packets out of that queue, where all of
     /// them wait: a queue that holds none lets none through. (Without a link layer the packet on its way
     /// does not wait.)
@@ -341,6 +381,7 @@ fn direction(
         duplicate: reader.value_or("duplicate", base.duplicate)?,
         jitter: reader.value("jitter")?.or(base.jitter),
         dama: base.dama,
+        tdma: (reader.value("tdma")?).map_or(base.tdma, |Maybe(tdma)| tdma),
         own: own(base, reader, recordings)?,
     })
 }
@@ -387,6 +428,7 @@ fn check(config: &ChannelConfig, reader: &TableReader<'_>) -> Result<(), Setting
         Setting::Reorder => "reorder",
         Setting::Jitter => "jitter",
         Setting::Dama => "dama",
+        Setting::Tdma => "tdma",
     };
     Err(reader.wrong(key, error))
 }

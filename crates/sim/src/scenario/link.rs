@@ -15,7 +15,12 @@ pub struct LinkPlan {
     pub queue: Option<QueueLimit>,
     /// RED on the queue above it, in both directions.
     pub red: Option<RedConfig>,
+    /// Whether packets of higher precedence leave the queue above it first, in both directions.
+    pub by_precedence: bool,
 }
+
+/// The orders in which packets leave the queue above a layer: whether precedence decides.
+const ORDERS: [(&str, bool); 2] = [("arrival", false), ("precedence", true)];
 
 /// A layer's settings before any key changed them.
 #[derive(Clone, Copy)]
@@ -28,12 +33,13 @@ enum Preset {
     Slacp,
 }
 
-const LAYERS: [(&str, Preset); 8] = [
+const LAYERS: [(&str, Preset); 9] = [
     ("none", Preset::None),
     ("plain", Preset::Plain),
     ("stop-and-wait", Preset::Arq(ArqConfig::STOP_AND_WAIT)),
     ("go-back-n", Preset::Arq(ArqConfig::GO_BACK_N)),
     ("selective-repeat", Preset::Arq(ArqConfig::SELECTIVE_REPEAT)),
+    ("nak-only", Preset::Arq(ArqConfig::NAK_ONLY)),
     ("ll-arq", Preset::Arq(ArqConfig::LL_ARQ)),
     ("ll-harq", Preset::LlHarq),
     ("slacp", Preset::Slacp),
@@ -42,9 +48,16 @@ const LAYERS: [(&str, Preset); 8] = [
 /// The keys of `[hop.link]`. Those of another layer are accepted and have no effect, so that one file can
 /// compare several layers.
 const KEYS: Keys = &[
-    &["layer", "window"],
+    &["layer", "window", "queue_order"],
     &["retries", "in_order", "retransmit_after"],
-    &["fragments", "units", "failure", "repair_failure", "memory"],
+    &[
+        "fragments",
+        "adaptive",
+        "units",
+        "failure",
+        "repair_failure",
+        "memory",
+    ],
     &slacp::KEYS,
 ];
 
@@ -66,10 +79,12 @@ impl LinkPlan {
             Some(red) => Some(read_red(&red)?),
             None => None,
         };
+        let mut by_precedence = false;
         let layer = if hop.is_table("link") {
             let Some(link) = hop.table("link", KEYS)? else {
                 return Ok(None);
             };
+            by_precedence = link.choice("queue_order", &ORDERS)?.unwrap_or_default();
             let preset = link
                 .choice("layer", &LAYERS)?
                 .ok_or_else(|| link.wrong("layer", "is missing; write layer = \"ll-harq\""))?;
@@ -79,7 +94,12 @@ impl LinkPlan {
         };
         let queue = hop.value("ip_queue")?;
         match layer {
-            Some(layer) => Ok(Some(Self { layer, queue, red })),
+            Some(layer) => Ok(Some(Self {
+                layer,
+                queue,
+                red,
+                by_precedence,
+            })),
             None if red.is_some() => Err(hop.wrong(
                 "red",
                 "needs a link layer below its queue; write link = \"plain\"",
@@ -155,6 +175,7 @@ fn read_harq(window: Option<u16>, link: &TableReader<'_>) -> Result<HarqConfig, 
     let memory = link.whole("memory", 1..=MEMORY_MAX)?;
     Ok(HarqConfig {
         fragments: fragments.map_or(preset.fragments, narrow),
+        adaptive: link.value_or("adaptive", preset.adaptive)?,
         units: units.map_or(preset.units, narrow),
         failure: link.value_or("failure", preset.failure)?,
         repair_failure: link.value_or("repair_failure", preset.repair_failure)?,

@@ -8,7 +8,7 @@ use super::recordings::{NoRecordings, Recordings};
 use super::topology::TopologyPlan;
 use super::topology::aliases::AliasPlan;
 use super::{lt_tcp, tcp};
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_settings::Document;
 use fulmar_settings::{Keys, TableReader};
 
@@ -101,17 +101,19 @@ impl PointPlan {
             let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");
             return Err(root.wrong("flow", problem));
         }
+        let slot = hops.iter().filter_map(HopPlan::slot).min();
         let tcp = root.table("tcp", tcp::KEYS)?;
         let lt_tcp = root.table("lt_tcp", lt_tcp::KEYS)?;
         let flows = Self::read_flows(
             &root,
             &flows,
             (tcp.as_ref(), lt_tcp.as_ref()),
-            (recordings.own(), &topology),
+            (recordings.own(), &topology, slot),
         )?;
         let longest = flows.iter().map(|flow| flow.mtu).max().unwrap_or_default();
         for (hop, reader) in hops.iter().zip(&hop_tables) {
             hop.check_queue_above(longest, reader)?;
+            hop.check_slots(longest, reader)?;
         }
         if !flows.iter().any(|flow| flow.measured) {
             return Err(root.wrong("flow", "cannot all have measured = false"));
@@ -179,11 +181,11 @@ impl PointPlan {
         root: &TableReader<'_>,
         readers: &[TableReader<'_>],
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
-        (own, topology): (&OwnParts, &TopologyPlan),
+        (own, topology, slot): (&OwnParts, &TopologyPlan, Option<ByteCount>),
     ) -> Result<Vec<FlowPlan>, SettingsError> {
         let mut flows: Vec<FlowPlan> = Vec::new();
         for reader in readers {
-            let first = FlowPlan::read(reader, (tcp, lt_tcp), (own, topology))?;
+            let first = FlowPlan::read(reader, (tcp, lt_tcp), (own, topology, slot))?;
             let count = reader.whole("count", 1..=FLOWS_MAX as u64)?.unwrap_or(1);
             let spacing = reader.duration("spacing")?.unwrap_or_default();
             let count = u32::try_from(count).unwrap_or(u32::MAX);

@@ -2,16 +2,18 @@
 
 use super::SettingsError;
 use super::read::narrow;
-use fulmar_baseline::link::{LaneSettings, SlacpConfig};
+use fulmar_baseline::link::{LaneClass, LaneSettings, SlacpConfig};
+use fulmar_proto::machine::Priority;
 use fulmar_settings::{FieldKeys, Keys, TableReader, key_of};
 
 /// The keys of `[hop.link]`.
-pub(super) const KEYS: [&str; 7] = [
+pub(super) const KEYS: [&str; 8] = [
     "lanes",
     "persistence",
     "arq",
     "fec",
     "urgent",
+    "class",
     "redundancy",
     "ack_delay",
 ];
@@ -19,11 +21,16 @@ pub(super) const KEYS: [&str; 7] = [
 /// The keys of `[hop.link.urgent]`.
 const LANE_KEYS: Keys = &[&["persistence", "arq", "fec"]];
 
+/// The keys of `[[hop.link.class]]`.
+const CLASS_KEYS: Keys = &[&["priority", "persistence", "arq", "fec"]];
+
 /// The keys of the fields that [`SlacpConfig::check`] names.
 const FIELDS: &FieldKeys = &[
     ("lanes", "lanes"),
     ("ordinary.persistence", "persistence"),
     ("urgent.persistence", "urgent"),
+    ("classes.persistence", "class"),
+    ("classes.priority", "class"),
     ("ack_delay", "ack_delay"),
 ];
 
@@ -35,10 +42,29 @@ pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, SettingsError>
         None => plain.urgent,
     };
     let lanes = link.whole("lanes", 1..=7)?;
+    let tables = link.tables("class", CLASS_KEYS)?;
+    if tables.len() > SlacpConfig::CLASSES_MAX {
+        let problem = format!("there are at most {}", SlacpConfig::CLASSES_MAX);
+        return Err(link.wrong("class", problem));
+    }
+    let mut classes = plain.classes;
+    for (class, table) in classes.iter_mut().zip(&tables) {
+        let priority = table.whole("priority", 2..=63)?.ok_or_else(|| {
+            table.wrong(
+                "priority",
+                "is missing; write priority = 46, and the same in the flow",
+            )
+        })?;
+        *class = Some(LaneClass {
+            priority: Priority(narrow(priority)),
+            settings: lane(table, plain.urgent)?,
+        });
+    }
     let config = SlacpConfig {
         lanes: lanes.map_or(plain.lanes, narrow),
         ordinary: lane(link, plain.ordinary)?,
         urgent,
+        classes,
         redundancy: link.value_or("redundancy", plain.redundancy)?,
         ack_delay: link.duration("ack_delay")?.unwrap_or(plain.ack_delay),
     };

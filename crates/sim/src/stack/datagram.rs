@@ -114,9 +114,8 @@ impl MachineDriver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
 
     fn send(&mut self, now: Instant, transmit: Transmit) {
         let tag = self.writes.tags.pop_front().unwrap_or_default();
-        let node = self.context.node;
-        let network = &mut *self.context.network;
-        network.send(now, node, NetworkProtocol::UDP, transmit, tag);
+        self.context
+            .send_in_order(now, NetworkProtocol::UDP, transmit, tag);
     }
 
     fn deliver(

@@ -8,10 +8,10 @@ pub(crate) mod aerotp;
 pub(crate) mod datagram;
 pub(crate) mod gateway;
 pub(crate) mod own;
-mod seal;
+pub(crate) mod seal;
 pub(crate) mod stream;
 
-use crate::flow::Flow;
+use crate::flow::{Flow, flow_of};
 use crate::network::Network;
 use crate::node::NodeId;
 use crate::tap::EventLog;
@@ -19,9 +19,10 @@ use aerotp::AerotpStack;
 use datagram::DatagramStack;
 use fulmar_baseline::lt_tcp::LtTcpEndpoint;
 use fulmar_baseline::tcp::TcpEndpoint;
-use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId};
+use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use fulmar_proto::units::{BitErrorRate, Instant};
-use fulmar_proto::wire::network::NodeAddress;
+use fulmar_proto::wire::Port;
+use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NetworkProtocol, NodeAddress};
 use gateway::GatewayStack;
 use own::OwnStack;
 use serde::Serialize;
@@ -36,6 +37,30 @@ pub(crate) struct Context<'a> {
     pub(crate) node: NodeId,
     /// The tag of the packet that is being handled.
     pub(crate) tag: u64,
+}
+
+impl Context<'_> {
+    /// Sends what a machine wrote that knows no precedence: its packets have that of their flow, whose port is their destination.
+    fn send_in_order(
+        &mut self,
+        now: Instant,
+        protocol: NetworkProtocol,
+        transmit: Transmit,
+        tag: u64,
+    ) {
+        let ports = self.network.buffer().get(NETWORK_HEADER_BYTES..);
+        let flow = match ports.and_then(<[u8]>::first_chunk) {
+            Some(&[_, _, high, low]) => flow_of(Port(u16::from_be_bytes([high, low]))),
+            None => None,
+        };
+        let flow = flow.and_then(|index| self.flows.get(index));
+        let priority = flow.map_or(transmit.priority, |flow| flow.plan.priority);
+        let transmit = Transmit {
+            priority,
+            ..transmit
+        };
+        self.network.send(now, self.node, protocol, transmit, tag);
+    }
 }
 
 /// A machine of any transport.

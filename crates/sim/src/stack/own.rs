@@ -270,9 +270,7 @@ impl MachineDriver<Guarded<OwnEnds>> for StackDriver<'_, '_> {
     }
 
     fn send(&mut self, now: Instant, transmit: Transmit) {
-        let node = self.context.node;
-        let network = &mut *self.context.network;
-        network.send(now, node, OWN_PROTOCOL, transmit, 0);
+        self.context.send_in_order(now, OWN_PROTOCOL, transmit, 0);
     }
 
     fn deliver(&mut self, now: Instant, machine: &mut Guarded<OwnEnds>, event: OwnEvent) {

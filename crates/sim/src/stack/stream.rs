@@ -195,9 +195,7 @@ impl<E: SimulatedStream> MachineDriver<Guarded<E>> for StackDriver<'_, '_> {
     }
 
     fn send(&mut self, now: Instant, transmit: Transmit) {
-        let node = self.context.node;
-        let network = &mut *self.context.network;
-        network.send(now, node, E::PROTOCOL, transmit, 0);
+        self.context.send_in_order(now, E::PROTOCOL, transmit, 0);
     }
 
     fn deliver(&mut self, now: Instant, machine: &mut Guarded<E>, event: TcpEvent) {

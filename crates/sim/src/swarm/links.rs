@@ -128,11 +128,12 @@ pub fn link_sessions(
 }
 
 /// Every layer by name.
-const LAYERS: [&str; 7] = [
+const LAYERS: [&str; 8] = [
     "plain",
     "stop-and-wait",
     "go-back-n",
     "selective-repeat",
+    "nak-only",
     "ll-arq",
     "ll-harq",
     "slacp",
@@ -229,6 +230,7 @@ fn layer(name: &str, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLaye
         "stop-and-wait" => arq(ArqConfig::STOP_AND_WAIT, rng, rate, delay),
         "go-back-n" => arq(ArqConfig::GO_BACK_N, rng, rate, delay),
         "selective-repeat" => arq(ArqConfig::SELECTIVE_REPEAT, rng, rate, delay),
+        "nak-only" => arq(ArqConfig::NAK_ONLY, rng, rate, delay),
         "ll-arq" => arq(ArqConfig::LL_ARQ, rng, rate, delay),
         "ll-harq" => harq(rng, rate, delay),
         "slacp" => slacp(rng, rate, delay),
@@ -269,19 +271,21 @@ fn arq(preset: ArqConfig, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (Lin
     // Each try waits for its timer, and for a window of other frames that are sent again, each with an
     // acknowledgement or a frame about its life.
     let sending = (timeout + frame * 2 * u32::from(window)) * tries;
-    let sending = if preset.scheme == ArqScheme::GoBackN {
+    let sending = match preset.scheme {
         // Of the frames that are outstanding only the first's timer counts a try, and those after it
         // go again with it.
-        sending * u32::from(window)
-    } else {
-        sending
+        ArqScheme::GoBackN => sending * u32::from(window),
+        // It may be asked for as long as its receiver asks, and once more.
+        ArqScheme::NakOnly => sending + timeout,
+        ArqScheme::StopAndWait | ArqScheme::SelectiveRepeat => sending,
     };
     // The receiver holds what came behind a hole, and in every scheme what came from a life that is not
     // confirmed yet.
     let hold = timeout * (tries + tries / 2 + 1);
     let promise = Promise {
         in_order: config.keeps_order(),
-        repairs: true,
+        // A sender that hears of no arrival does not wait until its new life is known.
+        repairs: preset.scheme != ArqScheme::NakOnly,
         patience: sending + hold + delay + frame * 2,
         // A window to send and one more, one to release, and one of a life that is not confirmed yet.
         memory: packets(usize::from(window) * 3 + 1),
@@ -296,6 +300,8 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     let window = narrow(1 + rng.below(64));
     let config = HarqConfig {
         fragments: u8::try_from(1 + rng.below(20)).unwrap_or(1),
+        // A stream of its own moves no other draw.
+        adaptive: rng.child("adaptive").chance(0.5),
         units: u8::try_from(1 + rng.below(192)).unwrap_or(1),
         memory: u32::from(narrow(10 + rng.below(2_000))),
         window,
@@ -303,8 +309,9 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     };
     // Both rounds of a window of blocks, each of as many units as the code has; the receiver's wait for the sender's
     // word about its life, and for a second round; and the way there.
-    let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(config.fragments);
-    let part = LONGEST / usize::from(config.fragments) + 54;
+    let least = if config.adaptive { 1 } else { config.fragments };
+    let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(least);
+    let part = LONGEST / usize::from(least) + 54;
     let blocks = unit * 255 * u32::from(window) * 2;
     let verdict = delay * 2 + unit * (3 * 255 + 10);
     let promise = Promise {

@@ -434,8 +434,8 @@ fn lowest_rate(plan: &PointPlan, steps: &[HopStep]) -> Bitrate {
     let hops = steps.iter().map(|step| {
         let hop = &plan.hops[step.hop];
         match step.direction {
-            AppDirection::Forward => hop.forward.rate,
-            AppDirection::Reverse => hop.reverse.rate,
+            AppDirection::Forward => hop.forward.mean_rate(),
+            AppDirection::Reverse => hop.reverse.mean_rate(),
         }
     });
     let lan = plan.lan.iter().map(|lan| lan.config.rate);

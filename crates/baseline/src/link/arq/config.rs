@@ -13,6 +13,9 @@ pub enum ArqScheme {
     GoBackN,
     /// A window of frames; only lost frames are retransmitted.
     SelectiveRepeat,
+    /// The receiver asks for what is missing and repeats its requests by a timer of its own. The sender has no timer and hears of
+    /// no arrival: it keeps the last window of frames.
+    NakOnly,
 }
 
 /// The settings of one hop's ARQ, the same at both ends.
@@ -27,7 +30,7 @@ pub struct ArqConfig {
     /// Whether a packet waits for those before it. Go-back-N keeps order anyway.
     pub in_order: bool,
     /// The time from the start of a frame's transmission to its retransmission, if it is not
-    /// acknowledged. By default it is the way there and back and a quarter more, or three frames on a
+    /// acknowledged; with [`ArqScheme::NakOnly`] the time from a request to the next for the same frame. By default it is the way there and back and a quarter more, or three frames on a
     /// slow way back, and the time that both may wait for capacity.
     pub retransmit_after: Option<Duration>,
 }
@@ -71,11 +74,19 @@ impl ArqConfig {
         ..Self::LL_ARQ
     };
 
+    /// The receiver asks, as often as LL-ARQ's sender repeats, and keeps order. With this window a frame can be asked for while
+    /// some 430 ms of the slides' link were sent after it.
+    pub const NAK_ONLY: Self = Self {
+        scheme: ArqScheme::NakOnly,
+        window: 512,
+        ..Self::LL_ARQ
+    };
+
     /// The window in effect.
     pub(super) fn effective_window(&self) -> u16 {
         match self.scheme {
             ArqScheme::StopAndWait => 1,
-            ArqScheme::GoBackN | ArqScheme::SelectiveRepeat => {
+            ArqScheme::GoBackN | ArqScheme::SelectiveRepeat | ArqScheme::NakOnly => {
                 self.window.clamp(1, Self::WINDOW_MAX)
             }
         }
@@ -83,7 +94,8 @@ impl ArqConfig {
 
     /// Whether packets are released in order.
     pub const fn keeps_order(&self) -> bool {
-        self.in_order || !matches!(self.scheme, ArqScheme::SelectiveRepeat)
+        let by_choice = matches!(self.scheme, ArqScheme::SelectiveRepeat | ArqScheme::NakOnly);
+        self.in_order || !by_choice
     }
 
     /// The time after which a frame is retransmitted, where the hop's longest frame has `longest` octets.

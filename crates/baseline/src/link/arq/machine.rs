@@ -5,7 +5,7 @@ use super::receiver::{ArqArrival, ArqReceiver};
 use super::sender::ArqSender;
 use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
 use crate::wire::link::FrameNumber;
-use crate::wire::link::arq::{ARQ_OVERHEAD_BYTES, ArqFrame, Epoch};
+use crate::wire::link::arq::{self, ARQ_OVERHEAD_BYTES, ArqFrame, Epoch};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
@@ -56,6 +56,12 @@ impl Arq {
         }
         .encode(out);
         Some(FrameTransmit::control(out.len() - start))
+    }
+
+    /// The time from its first transmission in which a frame is repeated if it is asked for: as long as the receiver asks for one
+    /// that it missed at once. A gap that only a much later frame shows is none that repair would fill in time.
+    fn lifetime(&self) -> Duration {
+        self.timeout() * (u32::from(self.config.retries) + 2)
     }
 
     /// The longest time that a packet waits for one before it: the time in which the peer may send
@@ -118,6 +124,14 @@ impl LinkMachine for Arq {
                     self.counters.unexpected += 1;
                 }
             }
+            ArqFrame::Request { epoch, ranges } => {
+                if epoch == self.epoch {
+                    self.sender
+                        .request(now, arq::ranges(ranges), &mut self.counters);
+                } else {
+                    self.counters.unexpected += 1;
+                }
+            }
             ArqFrame::Challenge(challenge) => self.receiver.challenged(challenge),
             ArqFrame::Answer {
                 epoch,
@@ -139,11 +153,11 @@ impl LinkMachine for Arq {
     }
 
     fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+        let spans = (self.timeout(), self.lifetime());
         let frame = self.poll_answer(out);
-        let frame = frame.or_else(|| self.receiver.poll(out)).or_else(|| {
-            let timeout = self.timeout();
-            self.sender.poll(now, timeout, out)
-        })?;
+        let frame = frame
+            .or_else(|| self.receiver.poll(now, spans.0, out))
+            .or_else(|| self.sender.poll(now, spans, out))?;
         self.counters.frames.add(frame.class, 1);
         Some(frame)
     }

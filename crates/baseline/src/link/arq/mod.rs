@@ -1,15 +1,17 @@
-//! ARQ on one hop: stop-and-wait, go-back-N and selective repeat, with a limit to retransmissions.
+//! ARQ on one hop: stop-and-wait, go-back-N, selective repeat and NAK-only, with a limit to retransmissions.
 //!
 //! | part | work |
 //! |---|---|
 //! | `sender` | picks the frame to send, retransmits and gives up; one timer for each frame, from
 //! its start |
 //! | `receiver` | releases packets, and acknowledges |
+//! | `requests` | the receiver's requests, with a timer each, where the sender has none |
 //! | `machine` | routes frames between them; the [`super::LinkMachine`] |
 //!
 //! A loss is noticed by its timer alone: the frame's own time, the way there and back, and room for
 //! an acknowledgement that had to wait for a frame. Each acknowledgement tells everything the
-//! receiver knows, so the next one makes up for a lost one.
+//! receiver knows, so the next one makes up for a lost one. In NAK-only the receiver notices the gap and asks; nothing is
+//! acknowledged, so a loss that no later frame shows stays unnoticed until one comes.
 //!
 //! # Promises
 //! - Each packet is released once, or never: after `retries` retransmissions it is given up, and
@@ -28,6 +30,7 @@
 mod config;
 mod machine;
 mod receiver;
+mod requests;
 mod sender;
 #[cfg(test)]
 mod tests;

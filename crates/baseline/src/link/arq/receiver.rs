@@ -2,6 +2,7 @@
 
 use super::ArqConfig;
 use super::ArqScheme;
+use super::requests::ArqRequests;
 use crate::link::parts::{Acquaintance, Placed, ReleaseWindow};
 use crate::link::{FrameTransmit, LinkCounters};
 use crate::wire::link::arq::{ARQ_BITS_MAX, ArqFrame, Epoch};
@@ -37,6 +38,8 @@ pub(super) struct ArqReceiver {
     peer: Acquaintance<Waiting>,
     window: ReleaseWindow,
     ack_due: bool,
+    /// The frames that are asked for, if this end asks.
+    requests: Option<ArqRequests>,
     /// The time at which the first waiting packet is released in spite of the hole before it.
     release_at: Option<Instant>,
 }
@@ -50,6 +53,8 @@ impl ArqReceiver {
             peer: Acquaintance::new(rng, usize::from(size)),
             window: ReleaseWindow::new(config.keeps_order(), size, FrameNumber(0)),
             ack_due: false,
+            requests: (config.scheme == ArqScheme::NakOnly)
+                .then(|| ArqRequests::new(config.retries)),
             release_at: None,
         }
     }
@@ -67,10 +72,26 @@ impl ArqReceiver {
         match self.peer.known() {
             None => {
                 self.peer.follow(epoch);
-                self.window.restart_at(base);
+                self.restart_at(base);
                 true
             }
             Some(known) => known == epoch && self.is_near(base),
+        }
+    }
+
+    /// Follows another life, or another time of this one, from this number on.
+    fn restart_at(&mut self, base: FrameNumber) {
+        self.window.restart_at(base);
+        if let Some(requests) = &mut self.requests {
+            requests.restart_at(base);
+        }
+    }
+
+    /// Nothing can come any more for the numbers before `base`.
+    fn advance_to(&mut self, base: FrameNumber) {
+        self.window.advance_to(base);
+        if let Some(requests) = &mut self.requests {
+            requests.forget_before(self.window.next());
         }
     }
 
@@ -105,7 +126,7 @@ impl ArqReceiver {
             self.peer.doubt(now, next, epoch, Some(waiting));
             return;
         }
-        self.window.advance_to(base);
+        self.advance_to(base);
         self.place(now, (number, again), packet.to_vec(), counters);
         self.set_release(hold);
     }
@@ -124,6 +145,11 @@ impl ArqReceiver {
         } else {
             Placed::Known
         };
+        if let Some(requests) = &mut self.requests
+            && placed != Placed::Beyond
+        {
+            requests.arrived(number, self.window.next());
+        }
         match placed {
             Placed::Taken => counters.recovered_by_arq += u64::from(again),
             Placed::Known => counters.duplicates += 1,
@@ -139,7 +165,7 @@ impl ArqReceiver {
         counters: &mut LinkCounters,
     ) {
         if self.knows(epoch, base) {
-            self.window.advance_to(base);
+            self.advance_to(base);
             self.ack_due = true;
             self.set_release(hold);
         } else {
@@ -186,7 +212,7 @@ impl ArqReceiver {
                 if base.is_behind(first) { base } else { first }
             },
         );
-        self.window.restart_at(first);
+        self.restart_at(first);
         for (since, waiting) in waited {
             let Waiting {
                 number,
@@ -194,10 +220,10 @@ impl ArqReceiver {
                 again,
                 packet,
             } = waiting;
-            self.window.advance_to(base);
+            self.advance_to(base);
             self.place(since, (number, again), packet, counters);
         }
-        self.window.advance_to(base);
+        self.advance_to(base);
         self.ack_due = true;
         self.set_release(hold);
     }
@@ -218,26 +244,48 @@ impl ArqReceiver {
         self.window.held_octets() + waiting.sum::<usize>()
     }
 
+    /// Passes over first holes that nobody asks for any more, and sets the time for those that stay.
     fn set_release(&mut self, hold: Duration) {
+        while let Some(number) = self.requests.as_mut().and_then(ArqRequests::pop_hopeless) {
+            self.advance_to(number.plus(1));
+        }
         self.release_at = self.window.blocked_since().map(|since| since + hold);
     }
 
     pub(super) fn handle_deadline(&mut self, now: Instant, hold: Duration) {
+        if let Some(requests) = &mut self.requests {
+            requests.handle_deadline(now);
+            self.set_release(hold);
+        }
         while self.release_at.is_some_and(|at| at <= now) {
             self.window.pass_first_holes();
+            if let Some(requests) = &mut self.requests {
+                requests.forget_before(self.window.next());
+            }
             self.set_release(hold);
         }
     }
 
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        self.release_at.map(|at| Deadline { at, why: "release" })
+        let release = self.release_at.map(|at| Deadline { at, why: "release" });
+        let requests = self.requests.as_ref();
+        let request = requests.and_then(ArqRequests::next_deadline);
+        Deadline::earlier(release, request)
     }
 
-    /// Appends a challenge or an acknowledgement, if one is due.
-    pub(super) fn poll(&mut self, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+    /// Appends a challenge, a request or an acknowledgement, if one is due. A request is repeated after `timeout`.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        timeout: Duration,
+        out: &mut Vec<u8>,
+    ) -> Option<FrameTransmit> {
         let start = out.len();
         if let Some(challenge) = self.peer.poll_challenge() {
             ArqFrame::Challenge(challenge).encode(out);
+        } else if let Some(requests) = &mut self.requests {
+            let epoch = self.peer.known()?;
+            requests.poll(now, timeout, epoch, out)?;
         } else {
             self.acknowledge(out)?;
         }

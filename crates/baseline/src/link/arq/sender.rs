@@ -14,8 +14,10 @@ struct Outstanding {
     priority: Priority,
     /// The number of transmissions so far; it tells a timer of an earlier one from the current one.
     sent: u16,
-    /// The number of its timers that ran out.
+    /// The number of its timers that ran out, or of the requests for it.
     timeouts: u8,
+    /// The end of its first transmission's time in which it may be asked for.
+    wanted_until: Instant,
     state: State,
 }
 
@@ -94,7 +96,52 @@ impl ArqSender {
     }
 
     pub(super) fn ready(&self) -> bool {
-        self.fresh.is_none() && self.frames.len() < usize::from(self.config.effective_window())
+        self.fresh.is_none() && (self.is_asked() || !self.is_full())
+    }
+
+    fn is_full(&self) -> bool {
+        self.frames.len() >= usize::from(self.config.effective_window())
+    }
+
+    /// Whether the receiver asks, so that this end has no timers.
+    fn is_asked(&self) -> bool {
+        self.config.scheme == ArqScheme::NakOnly
+    }
+
+    /// Takes a request for frames. One that was asked for more than `retries` times, or too late, is given up.
+    pub(super) fn request(
+        &mut self,
+        now: Instant,
+        ranges: impl Iterator<Item = (FrameNumber, u16)>,
+        counters: &mut LinkCounters,
+    ) {
+        let retries = self.config.retries;
+        for (first, count) in ranges {
+            let count = usize::from(count);
+            let (skipped, named) = if first.is_behind(self.base) {
+                (
+                    0,
+                    count.saturating_sub(usize::from(self.base.ahead_of(first))),
+                )
+            } else {
+                (usize::from(first.ahead_of(self.base)), count)
+            };
+            let mut number = self.base.plus(u16::try_from(skipped).unwrap_or(u16::MAX));
+            for frame in self.frames.iter_mut().skip(skipped).take(named) {
+                if frame.state == State::InFlight {
+                    if frame.timeouts >= retries || now > frame.wanted_until {
+                        frame.state = State::Done;
+                        counters.given_up += 1;
+                    } else {
+                        frame.timeouts += 1;
+                        frame.state = State::Due;
+                        self.due.push_back(number);
+                    }
+                }
+                number = number.plus(1);
+            }
+        }
+        self.move_base();
     }
 
     pub(super) fn offer(&mut self, packet: LinkPacket<'_>) {
@@ -216,17 +263,17 @@ impl ArqSender {
     }
 
     /// Appends the next frame: a retransmission, else an announcement of frames given up, else a
-    /// new frame. `timeout` is the time to wait for its acknowledgement.
+    /// new frame. The first span is the time to wait for its acknowledgement, the second the time in which it may be asked for.
     pub(super) fn poll(
         &mut self,
         now: Instant,
-        timeout: Duration,
+        (timeout, lifetime): (Duration, Duration),
         out: &mut Vec<u8>,
     ) -> Option<FrameTransmit> {
         let start = out.len();
         let (class, kind, priority) = self
             .poll_again(now, timeout, out)
-            .or_else(|| self.poll_fresh(now, timeout, out))
+            .or_else(|| self.poll_fresh(now, (timeout, lifetime), out))
             .or_else(|| self.poll_announcement(now, timeout, out))?;
         Some(FrameTransmit {
             len: out.len() - start,
@@ -267,7 +314,7 @@ impl ArqSender {
     fn poll_fresh(
         &mut self,
         now: Instant,
-        timeout: Duration,
+        (timeout, lifetime): (Duration, Duration),
         out: &mut Vec<u8>,
     ) -> Option<(FrameClass, TransmitKind, Priority)> {
         let Fresh {
@@ -275,6 +322,12 @@ impl ArqSender {
             kind,
             priority,
         } = self.fresh.take()?;
+        if self.is_asked() && self.is_full() {
+            // Nobody says whether it arrived.
+            self.frames.pop_front();
+            self.base = self.base.plus(1);
+            self.move_base();
+        }
         let distance = u16::try_from(self.frames.len()).unwrap_or(u16::MAX);
         let number = self.base.plus(distance);
         ArqFrame::Data {
@@ -290,6 +343,7 @@ impl ArqSender {
             priority,
             sent: 1,
             timeouts: 0,
+            wanted_until: now + lifetime,
             state: State::InFlight,
         });
         self.start_timer(now + timeout, number, 1);
@@ -323,6 +377,9 @@ impl ArqSender {
     /// Starts a frame's timer. Every frame carries the base, so an announcement counts as made with
     /// each.
     fn start_timer(&mut self, at: Instant, number: FrameNumber, sent: u16) {
+        if self.is_asked() {
+            return;
+        }
         // Timers run out in the order of transmission even where a longer frame raised the timeout.
         let at = self.timers.back().map_or(at, |last| at.max(last.at));
         self.timers.push_back(Timer { at, number, sent });

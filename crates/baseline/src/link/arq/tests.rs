@@ -4,7 +4,7 @@ use super::{Arq, ArqConfig};
 use crate::link::by_hand::{self, arrive, offer, packet, packets};
 use crate::link::{LinkMachine, Medium, StrictLink};
 use crate::wire::link::FrameNumber;
-use crate::wire::link::arq::{ArqFrame, Epoch};
+use crate::wire::link::arq::{self as wire, ArqFrame, Epoch};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 
@@ -352,4 +352,122 @@ fn what_waited_for_an_answer_longer_than_a_packet_may_does_not_come_out() {
         let released = arrive(&mut receiver, NOW + waits, &answer);
         assert_eq!(released.len(), expected, "after {waits:?}");
     }
+}
+
+/// The numbers that a request names, one by one.
+fn requested(frame: &[u8]) -> Vec<u16> {
+    match ArqFrame::parse(frame) {
+        Ok(ArqFrame::Request { ranges, .. }) => wire::ranges(ranges)
+            .flat_map(|(first, count)| (0..count).map(move |n| first.plus(n).0))
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_nak_only_receiver_asks_for_a_gap_at_once_and_again_until_it_is_filled() {
+    let config = ArqConfig {
+        retransmit_after: Some(Duration::from_millis(30)),
+        ..ArqConfig::NAK_ONLY
+    };
+    let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+    let first = send(&mut sender, NOW, 0);
+    assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
+    assert!(
+        frames(&mut receiver, NOW).is_empty(),
+        "nothing is acknowledged"
+    );
+    let lost = send(&mut sender, NOW, 1);
+    let behind = send(&mut sender, NOW, 2);
+    assert_eq!(sender.next_deadline(), None, "the sender has no timer");
+    assert!(arrive(&mut receiver, NOW, &behind).is_empty());
+    let (_, number, _) = numbers(&lost);
+    let asked = frames(&mut receiver, NOW);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(requested(&asked[0]), [number.0]);
+    // The request is lost; the receiver's own timer repeats it.
+    let at = receiver.next_deadline().expect("it waits").at;
+    assert_eq!(at, NOW + Duration::from_millis(30));
+    receiver.handle_deadline(at);
+    assert!(packets(&mut receiver).is_empty());
+    let asked = frames(&mut receiver, at);
+    assert_eq!(requested(&asked[0]), [number.0]);
+    assert!(arrive(&mut sender, at, &asked[0]).is_empty());
+    let again = frames(&mut sender, at);
+    assert_eq!(again.len(), 1, "only what was asked for");
+    assert_eq!(arrive(&mut receiver, at, &again[0]), [packet(1), packet(2)]);
+    assert_eq!(receiver.next_deadline(), None);
+    assert_eq!(receiver.counters().recovered_by_arq, 1);
+}
+
+#[test]
+fn a_nak_only_sender_repeats_a_frame_so_often_and_its_receiver_then_goes_on() {
+    for retries in [0, 1, 3] {
+        let config = ArqConfig {
+            retries,
+            retransmit_after: Some(Duration::from_millis(30)),
+            ..ArqConfig::NAK_ONLY
+        };
+        let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+        let first = send(&mut sender, NOW, 0);
+        assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
+        let _lost = send(&mut sender, NOW, 1);
+        let behind = send(&mut sender, NOW, 2);
+        let mut released = arrive(&mut receiver, NOW, &behind);
+        let (mut now, mut repeated) = (NOW, 0);
+        while released.is_empty() {
+            for asked in frames(&mut receiver, now) {
+                assert!(arrive(&mut sender, now, &asked).is_empty());
+                // Each repetition is lost.
+                repeated += frames(&mut sender, now).len();
+            }
+            now = receiver.next_deadline().expect("it waits").at;
+            receiver.handle_deadline(now);
+            released = packets(&mut receiver);
+        }
+        assert_eq!(released, [packet(2)]);
+        assert_eq!(repeated, usize::from(retries));
+        let span = Duration::from_millis(30) * u32::from(retries);
+        assert_eq!(now.saturating_since(NOW), span, "{retries}");
+        assert_eq!(receiver.counters().skipped, 1);
+        // A request that comes all the same is not answered.
+        let mut late = Vec::new();
+        let (epoch, number, _) = numbers(&behind);
+        let mut ranges = Vec::new();
+        wire::push_range(number.plus(u16::MAX), 1, &mut ranges);
+        let ranges = &ranges;
+        ArqFrame::Request { epoch, ranges }.encode(&mut late);
+        assert!(arrive(&mut sender, now, &late).is_empty());
+        assert!(frames(&mut sender, now).is_empty());
+        assert_eq!(sender.counters().given_up, 1);
+    }
+}
+
+#[test]
+fn a_nak_only_sender_never_waits_and_keeps_a_window() {
+    let config = ArqConfig {
+        window: 8,
+        ..ArqConfig::NAK_ONLY
+    };
+    let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+    let first = send(&mut sender, NOW, 0);
+    assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
+    let mut last = first;
+    for number in 1..100 {
+        last = send(&mut sender, NOW, number);
+        assert!(sender.held() <= ByteCount(8 * 1_000));
+    }
+    // What has left the window is passed over, and what is in it is asked for.
+    assert!(arrive(&mut receiver, NOW, &last).is_empty());
+    let (_, number, base) = numbers(&last);
+    assert_eq!(number.ahead_of(base), 7);
+    let asked = frames(&mut receiver, NOW);
+    let expected = (0..7).map(|n| base.plus(n).0);
+    assert_eq!(requested(&asked[0]), expected.collect::<Vec<_>>());
+    assert!(arrive(&mut sender, NOW, &asked[0]).is_empty());
+    let mut released = Vec::new();
+    for again in frames(&mut sender, NOW) {
+        released.extend(arrive(&mut receiver, NOW, &again));
+    }
+    assert_eq!(released, (92..100).map(packet).collect::<Vec<_>>());
 }

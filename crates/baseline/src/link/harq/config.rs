@@ -8,6 +8,9 @@ use fulmar_proto::units::{PacketErrorRate, Probability};
 pub struct HarqConfig {
     /// The number of parts that a long packet is cut into, 1 to [`HarqConfig::FRAGMENTS_MAX`].
     pub fragments: u8,
+    /// Whether that number follows the hop: packets stay whole while nothing is lost, and are cut into more parts where bits are
+    /// inverted, as their rate asks.
+    pub adaptive: bool,
     /// Units of a block's first round, parity included. A block takes no packet that would make them
     /// more. It has at least one packet, and at most [`HarqConfig::FRAGMENTS_MAX`] parts.
     pub units: u8,
@@ -52,6 +55,7 @@ impl Default for HarqConfig {
     fn default() -> Self {
         Self {
             fragments: 2,
+            adaptive: false,
             units: 64,
             failure: Probability::new(0.15).unwrap_or_default(),
             repair_failure: Probability::new(0.01).unwrap_or_default(),

@@ -105,6 +105,7 @@ impl LinkMachine for LlHarq {
             Ok(frame) => frame,
             Err(reason) => {
                 self.counters.reject(reason);
+                self.receiver.note_damaged();
                 return;
             }
         };

@@ -70,6 +70,10 @@ pub(super) struct HarqReceiver {
     /// Whether that is certain, and the round was judged.
     judged: bool,
     estimate: LinkLossEstimate,
+    /// The part of the loss that arrived damaged.
+    damage: LinkLossEstimate,
+    /// Frames that failed their check since the last unit that came.
+    damaged: u32,
     margin: Margin,
     answer_margin: Margin,
     owed: Owed,
@@ -99,6 +103,8 @@ impl HarqReceiver {
             ended: true,
             judged: true,
             estimate: LinkLossEstimate::new(config.memory),
+            damage: LinkLossEstimate::new(config.memory),
+            damaged: 0,
             margin: Margin::new(config.failure),
             answer_margin: Margin::new(config.repair_failure),
             owed: Owed::Nothing,
@@ -187,6 +193,11 @@ impl HarqReceiver {
         self.forget_settled(now);
     }
 
+    /// A frame came that failed its check: one of the units that will be missing, or a frame of another kind.
+    pub(super) fn note_damaged(&mut self) {
+        self.damaged = self.damaged.saturating_add(1);
+    }
+
     /// Counts the units between this one and the newest before it as lost.
     fn measure(&mut self, serial: u8) {
         let ahead = match self.serial {
@@ -197,6 +208,8 @@ impl HarqReceiver {
             self.serial = Some(serial);
             let ahead = u32::from(ahead);
             self.estimate.observe(ahead, ahead - 1);
+            let damaged = core::mem::take(&mut self.damaged);
+            self.damage.observe(ahead, damaged.min(ahead - 1));
         }
     }
 

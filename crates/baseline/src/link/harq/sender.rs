@@ -17,6 +17,8 @@ use std::collections::VecDeque;
 /// The least octets of a part: a shorter packet is cut into fewer parts, because a unit's header
 /// has ten octets.
 const PART_BYTES_MIN: usize = 50;
+/// Octets of a unit around a part: header, place and check.
+const UNIT_AROUND_BYTES: usize = 11;
 /// The octets from which on a block takes no further packet, which bounds the memory of an end.
 const BLOCK_OCTETS_MAX: usize = 70_000;
 /// The bits that mark a packet's first part and its last part.
@@ -75,6 +77,10 @@ pub(super) struct HarqSender {
     /// The time by which each block's feedback should have arrived, in order.
     awaited: VecDeque<(Instant, FrameNumber)>,
     sizing: Sizing,
+    /// The number of parts of packets of the block that is being filled.
+    fragments: u8,
+    /// The mean length of units, over as many as the loss estimate remembers.
+    unit_octets: f64,
 }
 
 impl HarqSender {
@@ -95,6 +101,8 @@ impl HarqSender {
             answers: VecDeque::new(),
             awaited: VecDeque::new(),
             sizing: Sizing::default(),
+            fragments: config.effective_fragments(),
+            unit_octets: 0.0,
         }
     }
 
@@ -124,7 +132,12 @@ impl HarqSender {
     pub(super) fn offer(&mut self, packet: LinkPacket<'_>) {
         let mut octets = packet.octets.to_vec();
         octets.extend_from_slice(&crc32(packet.octets).to_be_bytes());
-        let most = usize::from(self.config.effective_fragments());
+        if self.filling.is_none() && self.config.adaptive {
+            let least = self.config.effective_fragments();
+            let lengths = (self.unit_octets, UNIT_AROUND_BYTES);
+            self.fragments = self.sizing.parts(octets.len(), lengths, least);
+        }
+        let most = usize::from(self.fragments);
         let count = octets.len().div_ceil(PART_BYTES_MIN).clamp(1, most);
         if self.filling.is_none() {
             self.filling = Some(Filling::default());
@@ -157,7 +170,7 @@ impl HarqSender {
         block.priority = packet.priority;
         block.packets += 1;
         block.octets += octets.len();
-        let parts = self.config.effective_fragments();
+        let parts = self.fragments;
         let span = block.sources.span();
         let is_full = span.saturating_add(parts) > self.sizing.sources(self.config.units, parts)
             || block.octets >= BLOCK_OCTETS_MAX;
@@ -194,6 +207,7 @@ impl HarqSender {
             loss: PacketErrorRate::new(loss).unwrap_or_default(),
             margin: heard(feedback.margin),
             answer_margin: heard(feedback.answer_margin),
+            damage: f64::from(feedback.damage.unwrap_or_default()) / f64::from(u16::MAX),
         };
         for block in self.blocks.iter_mut().take(arrived) {
             // For the receiver a block is not over before its first round was on its way.
@@ -373,11 +387,14 @@ impl HarqSender {
         let block = self.block(number)?;
         let start = out.len();
         unit.encode(block.sources.source(index)?, out);
+        let (kind, priority) = (block.kind, block.priority);
+        let len = out.len() - start;
+        self.note_length(len);
         Some(FrameTransmit {
-            len: out.len() - start,
+            len,
             class: FrameClass::Data,
-            kind: block.kind,
-            priority: block.priority,
+            kind,
+            priority,
         })
     }
 
@@ -403,12 +420,24 @@ impl HarqSender {
             answers,
         };
         self.unit(number, kind).encode(&symbol, out);
+        let len = out.len() - start;
+        self.note_length(len);
         Some(FrameTransmit {
-            len: out.len() - start,
+            len,
             class: FrameClass::Parity,
             kind: TransmitKind::Repair,
             priority,
         })
+    }
+
+    /// Takes the length of a unit that leaves.
+    fn note_length(&mut self, octets: usize) {
+        let memory = if self.unit_octets > 0.0 {
+            f64::from(self.config.memory.max(1))
+        } else {
+            1.0
+        };
+        self.unit_octets += (octets as f64 - self.unit_octets) / memory;
     }
 
     fn unit(&mut self, block: FrameNumber, kind: UnitKind) -> HarqUnit {

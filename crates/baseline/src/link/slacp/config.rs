@@ -1,6 +1,7 @@
 //! The settings of SLACP.
 
 use crate::link::Medium;
+use fulmar_proto::machine::Priority;
 use fulmar_proto::units::{Duration, Probability};
 
 /// The error control of a lane.
@@ -35,15 +36,26 @@ impl LaneSettings {
     }
 }
 
+/// A class of packets with a lane of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneClass {
+    /// The least precedence of its packets; those of a class above are not among them.
+    pub priority: Priority,
+    /// The error control of its lane.
+    pub settings: LaneSettings,
+}
+
 /// The settings of SLACP at both ends of a hop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlacpConfig {
-    /// Lanes for ordinary packets, 1 to 7; flows are spread over them.
+    /// Lanes for ordinary packets, 1 to 7, less one for each class; flows are spread over them.
     pub lanes: u8,
     /// The error control of these lanes.
     pub ordinary: LaneSettings,
-    /// The error control of packets with precedence, which have a lane of their own.
+    /// The error control of packets with precedence and without a class, which have a lane of their own.
     pub urgent: LaneSettings,
+    /// Classes with lanes of their own, by the precedence of their packets.
+    pub classes: [Option<LaneClass>; SlacpConfig::CLASSES_MAX],
     /// Parity symbols of a block's first round, as a share of its packets; at least one. Later
     /// rounds have as many symbols as packets.
     pub redundancy: Probability,
@@ -61,6 +73,7 @@ impl Default for SlacpConfig {
             lanes: 1,
             ordinary: LaneSettings::REPAIRED,
             urgent: LaneSettings::REPAIRED,
+            classes: [None; Self::CLASSES_MAX],
             redundancy: Probability::new(0.25).unwrap_or_default(),
             ack_delay: Duration::from_millis(190),
         }
@@ -81,7 +94,21 @@ pub struct SlacpConfigError {
 /// none.
 const SLACK: Duration = Duration::from_millis(50);
 
+/// The lane of packets with precedence and without a class; classes have those before it.
+const URGENT_LANE: u8 = 7;
+
 impl SlacpConfig {
+    /// The most classes.
+    pub const CLASSES_MAX: usize = 3;
+
+    /// The lanes of packets with precedence: the number of each, the least precedence of its packets, and its error control.
+    pub(super) fn urgent_lanes(&self) -> impl Iterator<Item = (u8, Priority, LaneSettings)> + '_ {
+        let urgent = (URGENT_LANE, Priority(1), self.urgent);
+        let classes = (0..URGENT_LANE).rev().zip(self.classes.iter().flatten());
+        let classes = classes.map(|(lane, class)| (lane, class.priority, class.settings));
+        core::iter::once(urgent).chain(classes)
+    }
+
     /// The longest time from the first transmission of an ordinary packet to its release, without
     /// the time that its frame is on the way. It contains the time in which the packet may be
     /// retransmitted, and the time for which a packet that came waits for those before it.
@@ -95,8 +122,14 @@ impl SlacpConfig {
     /// The first setting out of range.
     pub fn check(&self) -> Result<(), SlacpConfigError> {
         let refused = |field, allowed| Err(SlacpConfigError { field, allowed });
+        let mut classes: Vec<u8> = (self.classes.iter().flatten())
+            .map(|class| class.priority.0)
+            .collect();
         if !(1..=7).contains(&self.lanes) {
             return refused("lanes", "1 to 7");
+        }
+        if usize::from(self.lanes) + classes.len() > 7 {
+            return refused("lanes", "at most 7, less one for each class");
         }
         for (field, lane) in [
             ("ordinary.persistence", self.ordinary),
@@ -105,6 +138,16 @@ impl SlacpConfig {
             if lane.persistence > 4 {
                 return refused(field, "0 to 4");
             }
+        }
+        let persistent = |class: &LaneClass| class.settings.persistence > 4;
+        if self.classes.iter().flatten().any(persistent) {
+            return refused("classes.persistence", "0 to 4");
+        }
+        let count = classes.len();
+        classes.sort_unstable();
+        classes.dedup();
+        if classes.len() < count || classes.iter().any(|priority| !(2..=63).contains(priority)) {
+            return refused("classes.priority", "2 to 63, and another in each class");
         }
         let spans = Duration::from_millis(1)..=Duration::from_secs(60);
         if !spans.contains(&self.ack_delay) {

@@ -1,7 +1,8 @@
 //! One end of a hop: routes frames to lanes, and decides which frame is sent next.
 //!
 //! Control goes before retransmissions, and these before new packets: the slides call this the
-//! control channel of high priority.
+//! control channel of high priority. What lanes with precedence have to send goes before that of the others, and among these
+//! the lane of the higher precedence comes first.
 
 use super::collector::{Collector, Rebuilt};
 use super::config::{SlacpConfig, Timing};
@@ -18,8 +19,6 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::VecDeque;
 
-/// The lane of packets with precedence.
-const URGENT: u8 = 7;
 /// The longest packet: number and packet together are a symbol, whose length has 16 bits.
 const PACKET_MAX: usize = 65_533;
 
@@ -59,7 +58,8 @@ pub struct Slacp {
     pub(super) receivers: Vec<LaneReceiver>,
     collectors: Vec<Collector>,
     pub(super) retransmissions: Retransmissions,
-    waiting: Option<Waiting>,
+    /// Packets that were not sent yet: one, and one more for each lane of higher precedence that overtook it.
+    waiting: Vec<Waiting>,
     /// The time to answer a frame that failed its check: it may be of a life that is not known
     /// here.
     doubt: Option<Instant>,
@@ -92,7 +92,7 @@ impl Slacp {
                 .collect(),
             collectors: vec![Collector::default(); LANES],
             retransmissions: Retransmissions::new(config.redundancy),
-            waiting: None,
+            waiting: Vec::new(),
             doubt: None,
             inbox: VecDeque::new(),
             counters: LinkCounters::default(),
@@ -100,11 +100,26 @@ impl Slacp {
     }
 
     fn lane_of(&self, packet: &LinkPacket<'_>) -> Lane {
-        if packet.priority > Priority::default() {
-            return Lane::new(URGENT);
+        let urgent = self.config.urgent_lanes();
+        let fits = urgent.filter(|(_, least, _)| packet.priority >= *least);
+        if let Some((lane, ..)) = fits.max_by_key(|(_, least, _)| *least) {
+            return Lane::new(lane);
         }
         let lanes = u32::from(self.config.lanes.max(1));
         Lane::new(u8::try_from(packet.flow.0 % lanes).unwrap_or_default())
+    }
+
+    /// The least precedence of a lane's packets.
+    fn precedence(&self, lane: Lane) -> Priority {
+        let mut urgent = self.config.urgent_lanes();
+        let found = urgent.find(|(number, ..)| Lane::new(*number) == lane);
+        found.map_or(Priority(0), |(_, least, _)| least)
+    }
+
+    /// The highest precedence among packets that were not sent yet, if there are any.
+    fn waiting_precedence(&self) -> Option<Priority> {
+        let last = self.waiting.last();
+        last.map(|waiting| self.precedence(waiting.lane))
     }
 
     fn settle(&mut self, outcome: Outcome) {
@@ -189,7 +204,9 @@ impl Slacp {
         };
         self.counters.given_up += answer.given_up;
         let fec = sender.settings().fec;
-        self.retransmissions.extend(lane, &answer.wanted, fec);
+        let precedence = self.precedence(lane);
+        self.retransmissions
+            .extend((lane, precedence), &answer.wanted, fec);
     }
 
     /// Sends a hello, but not more often than an answer to it takes.
@@ -215,7 +232,7 @@ impl Slacp {
     fn something_to_send(&self) -> bool {
         self.introduction.asked
             || self.challenge_due
-            || self.waiting.is_some()
+            || !self.waiting.is_empty()
             || !self.retransmissions.is_empty()
             || self.receivers.iter().any(|receiver| receiver.ack_due)
             || self.senders.iter().any(|sender| sender.floor_due)
@@ -293,28 +310,35 @@ impl Slacp {
 }
 
 fn settings(config: &SlacpConfig, lane: Lane) -> super::LaneSettings {
-    if lane == Lane::new(URGENT) {
-        config.urgent
-    } else {
-        config.ordinary
-    }
+    let mut urgent = config.urgent_lanes();
+    let found = urgent.find(|(number, ..)| Lane::new(*number) == lane);
+    found.map_or(config.ordinary, |(.., settings)| settings)
 }
 
 impl LinkMachine for Slacp {
     fn ready(&self) -> bool {
-        self.waiting.is_none()
+        self.waiting.is_empty()
+    }
+
+    fn overtaken_by(&self) -> Option<Priority> {
+        let again = self.retransmissions.precedence();
+        let first = again.max(self.waiting_precedence())?;
+        let above = self.config.urgent_lanes().map(|(_, least, _)| least);
+        above.filter(|least| *least > first).min()
     }
 
     fn offer(&mut self, _now: Instant, packet: LinkPacket<'_>) {
         let octets = packet.octets;
-        if self.waiting.is_some() || octets.is_empty() || octets.len() > PACKET_MAX {
+        let lane = self.lane_of(&packet);
+        let overtakes = self.waiting_precedence() < Some(self.precedence(lane));
+        if !overtakes || octets.is_empty() || octets.len() > PACKET_MAX {
             self.counters.refused += 1;
             return;
         }
         self.counters.offered += 1;
-        self.waiting = Some(Waiting {
+        self.waiting.push(Waiting {
             octets: octets.to_vec(),
-            lane: self.lane_of(&packet),
+            lane,
             kind: packet.kind,
             priority: packet.priority,
         });
@@ -389,14 +413,16 @@ impl LinkMachine for Slacp {
             FrameClass::Control
         } else if self.write_control(out) {
             FrameClass::Control
-        } else if let Some(class) = self.write_again(now, out) {
+        } else if self.waiting_precedence() <= self.retransmissions.precedence()
+            && let Some(class) = self.write_again(now, out)
+        {
             kind = match class {
                 FrameClass::Parity => TransmitKind::Repair,
                 _ => TransmitKind::Retransmission,
             };
             class
         } else {
-            let waiting = self.waiting.take()?;
+            let waiting = self.waiting.pop()?;
             (kind, priority) = (waiting.kind, waiting.priority);
             let lane = waiting.lane;
             // The packet is framed before it is kept: its number is the lane's next one.
@@ -432,7 +458,7 @@ impl LinkMachine for Slacp {
     }
 
     fn held(&self) -> ByteCount {
-        let waiting = self.waiting.as_ref().map_or(0, |w| w.octets.len());
+        let waiting: usize = self.waiting.iter().map(|w| w.octets.len()).sum();
         let inbox: usize = self.inbox.iter().map(Vec::len).sum();
         let senders: usize = self.senders.iter().map(LaneSender::held_octets).sum();
         let receivers: usize = self.receivers.iter().map(LaneReceiver::held_octets).sum();

@@ -32,7 +32,7 @@ mod receiver;
 mod retransmissions;
 mod sender;
 
-pub use config::{LaneSettings, SlacpConfig, SlacpConfigError};
+pub use config::{LaneClass, LaneSettings, SlacpConfig, SlacpConfigError};
 pub use machine::Slacp;
 
 /// The furthest that a lane's numbers reach beyond the oldest packet awaited. It is larger than the

@@ -7,6 +7,7 @@
 use super::sender::Wanted;
 use crate::wire::link::slacp::{BlockPlace, FrameSeq, LANES, Lane};
 use fulmar_proto::fec::block::encode_repair;
+use fulmar_proto::machine::Priority;
 use fulmar_proto::units::{Instant, Probability};
 use std::collections::VecDeque;
 
@@ -18,6 +19,8 @@ const WAITING_MAX: usize = 512;
 #[derive(Clone, Debug)]
 struct Block {
     lane: Lane,
+    /// The precedence of the lane.
+    precedence: Priority,
     id: u8,
     /// The number and packet of each source.
     sources: Vec<Vec<u8>>,
@@ -45,7 +48,7 @@ pub(super) enum Outgoing {
     },
 }
 
-/// Blocks in the order in which they were asked for.
+/// Blocks by the precedence of their lanes, and in the order in which they were asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Retransmissions {
     redundancy: Probability,
@@ -79,8 +82,18 @@ impl Retransmissions {
         self.blocks.is_empty()
     }
 
+    /// The precedence of the block that is sent next.
+    pub(super) fn precedence(&self) -> Option<Priority> {
+        self.blocks.front().map(|block| block.precedence)
+    }
+
     /// Puts packets of a lane into blocks; packets of one round go together.
-    pub(super) fn extend(&mut self, lane: Lane, wanted: &[Wanted], with_parity: bool) {
+    pub(super) fn extend(
+        &mut self,
+        (lane, precedence): (Lane, Priority),
+        wanted: &[Wanted],
+        with_parity: bool,
+    ) {
         let mut rounds: Vec<u8> = wanted.iter().map(|wanted| wanted.round).collect();
         rounds.sort_unstable();
         rounds.dedup();
@@ -93,15 +106,20 @@ impl Retransmissions {
                     0
                 };
                 let id = &mut self.next_id[lane.index()];
-                self.blocks.push_back(Block {
+                let before = self
+                    .blocks
+                    .partition_point(|block| block.precedence >= precedence);
+                let block = Block {
                     lane,
+                    precedence,
                     id: *id,
                     sources: sources.iter().map(|wanted| symbol_of(wanted)).collect(),
                     until: sources.iter().map(|wanted| wanted.until).collect(),
                     next_source: 0,
                     parity,
                     next_parity: 0,
-                });
+                };
+                self.blocks.insert(before, block);
                 *id = id.wrapping_add(1);
                 self.waiting += sources.len();
             }

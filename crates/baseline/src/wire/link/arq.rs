@@ -6,12 +6,13 @@
 //! ack        0x23 | epoch 16 | next 16 | 0 to 128 octets of bits | CRC-32
 //! challenge  0x24 | challenge 32 | CRC-32
 //! answer     0x25 | epoch 16 | base 16 | challenge 32 | CRC-32
+//! request    0x26 | epoch 16 | 1 to 64 ranges: first 16, count 16 | CRC-32
 //! ```
 //!
 //! `epoch` is drawn by the sending end at its birth, and so is its first number: frames of a restarted end can be told
 //! from those of its former life. `base` is the lowest number that the sender may still send: lower ones are confirmed
 //! or given up. `next` is the lowest number the receiver still waits for; bit i of the bits (most significant first)
-//! says whether number `next` + 1 + i has arrived.
+//! says whether number `next` + 1 + i has arrived. A request names frames that are missing, in ranges of 1 frame or more.
 
 use super::{Challenge, FrameNumber, FrameReject, LinkKind, open, seal};
 
@@ -20,6 +21,29 @@ pub const ARQ_OVERHEAD_BYTES: usize = 11;
 
 /// The longest bit list, for a window of 1,024.
 pub const ARQ_BITS_MAX: usize = 128;
+
+/// The most ranges of a request.
+pub const ARQ_RANGES_MAX: usize = 64;
+
+/// Octets of a range: its first number and its count.
+const RANGE_BYTES: usize = 4;
+
+/// Appends a range of a request.
+pub fn push_range(first: FrameNumber, count: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(&first.to_octets());
+    out.extend_from_slice(&count.to_be_bytes());
+}
+
+/// The ranges of a request: the first number of each, and its count.
+pub fn ranges(octets: &[u8]) -> impl Iterator<Item = (FrameNumber, u16)> + '_ {
+    let (ranges, _) = octets.as_chunks::<RANGE_BYTES>();
+    ranges.iter().map(|&[f0, f1, c0, c1]| {
+        (
+            FrameNumber::from_octets([f0, f1]),
+            u16::from_be_bytes([c0, c1]),
+        )
+    })
+}
 
 /// The life of a sending end that a number belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -70,6 +94,13 @@ pub enum ArqFrame<'a> {
         /// The challenge that is answered.
         challenge: Challenge,
     },
+    /// A request for frames that are missing.
+    Request {
+        /// The life whose numbers these are.
+        epoch: Epoch,
+        /// The [`ranges`] that are missing, as [`push_range`] writes them.
+        ranges: &'a [u8],
+    },
 }
 
 impl<'a> ArqFrame<'a> {
@@ -115,6 +146,11 @@ impl<'a> ArqFrame<'a> {
             } => {
                 out.extend_from_slice(&head(LinkKind::ARQ_ANSWER, epoch, base));
                 out.extend_from_slice(&challenge.to_octets());
+            }
+            Self::Request { epoch, ranges } => {
+                out.push(LinkKind::ARQ_REQUEST.0);
+                out.extend_from_slice(&epoch.0.to_be_bytes());
+                out.extend_from_slice(ranges);
             }
         }
         seal(out, start);
@@ -167,6 +203,20 @@ impl<'a> ArqFrame<'a> {
                     challenge: Challenge::from_octets(challenge),
                 })
             }
+            LinkKind::ARQ_REQUEST => {
+                let named = content.get(3..).unwrap_or_default();
+                let bytes = named.len();
+                let sound = bytes.is_multiple_of(RANGE_BYTES)
+                    && bytes <= ARQ_RANGES_MAX * RANGE_BYTES
+                    && ranges(named).all(|(_, count)| count > 0);
+                if !sound {
+                    return Err(FrameReject::Shape);
+                }
+                Ok(Self::Request {
+                    epoch,
+                    ranges: named,
+                })
+            }
             LinkKind::ARQ_ADVANCE | LinkKind::ARQ_ACK | LinkKind::ARQ_CHALLENGE => {
                 Err(FrameReject::Shape)
             }
@@ -204,6 +254,33 @@ mod tests {
         }
         .encode(&mut frame);
         assert_eq!(frame[..9], [0x25, 1, 2, 3, 4, 5, 6, 7, 8]);
+        frame.clear();
+        let mut named = Vec::new();
+        push_range(FrameNumber(0x0304), 0x0506, &mut named);
+        ArqFrame::Request {
+            epoch: Epoch(0x0102),
+            ranges: &named,
+        }
+        .encode(&mut frame);
+        assert_eq!(frame[..7], [0x26, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_request_names_64_ranges_at_most_and_none_that_is_empty() {
+        let request = |counts: &[u16]| {
+            let mut named = Vec::new();
+            for count in counts {
+                push_range(FrameNumber(9), *count, &mut named);
+            }
+            let mut frame = Vec::new();
+            let epoch = Epoch(7);
+            let ranges = &named;
+            ArqFrame::Request { epoch, ranges }.encode(&mut frame);
+            ArqFrame::parse(&frame).map(|_| ())
+        };
+        assert_eq!(request(&[1; ARQ_RANGES_MAX]), Ok(()));
+        assert_eq!(request(&[1; ARQ_RANGES_MAX + 1]), Err(FrameReject::Shape));
+        assert_eq!(request(&[1, 0]), Err(FrameReject::Shape));
     }
 
     proptest! {

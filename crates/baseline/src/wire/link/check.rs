@@ -57,6 +57,8 @@ impl LinkKind {
     pub const ARQ_CHALLENGE: Self = Self(0x24);
     /// An ARQ sender's answer with its name.
     pub const ARQ_ANSWER: Self = Self(0x25);
+    /// An ARQ receiver's request for frames that are missing.
+    pub const ARQ_REQUEST: Self = Self(0x26);
     /// A source of LL-HARQ.
     pub const HARQ_SOURCE: Self = Self(0x30);
     /// A repair symbol of its first round.
@@ -69,6 +71,8 @@ impl LinkKind {
     pub const HARQ_ANSWER: Self = Self(0x34);
     /// A repair symbol of LL-HARQ's second round.
     pub const HARQ_SECOND: Self = Self(0x35);
+    /// The needs of a receiver of LL-HARQ, and the share of units that arrived damaged.
+    pub const HARQ_FEEDBACK_DAMAGE: Self = Self(0x36);
 }
 
 /// Ends the frame that begins at `start` of `out` with its check.

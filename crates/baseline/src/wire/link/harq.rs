@@ -6,6 +6,7 @@
 //!           0x35: the second round
 //! feedback  0x32 | epoch 16 | next 16 | loss 16 | margin 8 | answer margin 8 |
 //!           span 8, need 8 for each block from next on | CRC-32
+//!           0x36: damage 16 behind the answer margin
 //! challenge 0x33 | challenge 32 | CRC-32
 //! answer    0x34 | epoch 16 | base 16 | challenge 32 | CRC-32
 //! ```
@@ -15,7 +16,7 @@
 //! symbol is a row of parity over the block's first `span` sources. `serial` counts all units of a
 //! life. `before` is the number of sources in the block before, 0 if there is none. `left` is the
 //! number of units of the round that follow, 255 if that is open. `loss` is the receiver's estimate
-//! times 65,535; margins are in sixteenths of a deviation. A report has the number of the block's
+//! times 65,535, and `damage` the part of it that arrived and failed its check; margins are in sixteenths of a deviation. A report has the number of the block's
 //! sources that are known to exist, and the number of symbols that are needed for them; 255 for a
 //! block whose first round is not over.
 //!
@@ -118,6 +119,8 @@ pub struct HarqFeedback {
     pub next: FrameNumber,
     /// The estimated share of lost units, times 65,535.
     pub loss: u16,
+    /// The part of that share that arrived damaged, times 65,535, if it is told.
+    pub damage: Option<u16>,
     /// The margin of a first round, in sixteenths of a deviation.
     pub margin: u8,
     /// The margin of a second round, in the same units.
@@ -196,11 +199,18 @@ impl HarqFeedback {
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        out.push(LinkKind::HARQ_FEEDBACK.0);
+        out.push(if self.damage.is_some() {
+            LinkKind::HARQ_FEEDBACK_DAMAGE.0
+        } else {
+            LinkKind::HARQ_FEEDBACK.0
+        });
         out.extend_from_slice(&self.epoch.0.to_be_bytes());
         out.extend_from_slice(&self.next.to_octets());
         out.extend_from_slice(&self.loss.to_be_bytes());
         out.extend_from_slice(&[self.margin, self.answer_margin]);
+        if let Some(damage) = self.damage {
+            out.extend_from_slice(&damage.to_be_bytes());
+        }
         for report in &self.reports {
             out.extend_from_slice(&match *report {
                 HarqBlockReport::Coming => [0, STILL_COMING],
@@ -212,9 +222,17 @@ impl HarqFeedback {
 
     fn parse(octets: &[u8]) -> Result<Self, FrameReject> {
         let content = open(octets)?;
-        let (&[_, e0, e1, n0, n1, l0, l1, margin, answer_margin], rest) = content
+        let (&[kind, e0, e1, n0, n1, l0, l1, margin, answer_margin], rest) = content
             .split_first_chunk::<9>()
             .ok_or(FrameReject::Truncated)?;
+        let (damage, rest) = if LinkKind(kind) == LinkKind::HARQ_FEEDBACK_DAMAGE {
+            let (damage, rest) = rest
+                .split_first_chunk::<2>()
+                .ok_or(FrameReject::Truncated)?;
+            (Some(u16::from_be_bytes(*damage)), rest)
+        } else {
+            (None, rest)
+        };
         let (reports, odd) = rest.as_chunks::<2>();
         if reports.len() > HARQ_REPORTS_MAX || !odd.is_empty() {
             return Err(FrameReject::Shape);
@@ -227,6 +245,7 @@ impl HarqFeedback {
             epoch: Epoch(u16::from_be_bytes([e0, e1])),
             next: FrameNumber::from_octets([n0, n1]),
             loss: u16::from_be_bytes([l0, l1]),
+            damage,
             margin,
             answer_margin,
             reports: reports.collect(),
@@ -267,7 +286,9 @@ impl<'a> HarqFrame<'a> {
     pub fn parse(octets: &'a [u8]) -> Result<Self, FrameReject> {
         match octets.first().copied().map(LinkKind) {
             None => Err(FrameReject::Truncated),
-            Some(LinkKind::HARQ_FEEDBACK) => Ok(Self::Feedback(HarqFeedback::parse(octets)?)),
+            Some(LinkKind::HARQ_FEEDBACK | LinkKind::HARQ_FEEDBACK_DAMAGE) => {
+                Ok(Self::Feedback(HarqFeedback::parse(octets)?))
+            }
             Some(
                 kind @ (LinkKind::HARQ_SOURCE | LinkKind::HARQ_PARITY | LinkKind::HARQ_SECOND),
             ) => HarqUnit::parse(octets, kind),
@@ -316,6 +337,7 @@ mod tests {
                 epoch,
                 next: block,
                 loss: 77,
+                damage: parity.map(|(row, ..)| u16::from(row)),
                 margin: serial,
                 answer_margin: before,
                 reports: heard.chain([HarqBlockReport::Coming]).collect(),

@@ -1,4 +1,4 @@
-//! `fulmar sim --capture` and `--trace`: one run, shown to files.
+//! `fulmar sim --capture`, `--trace` and `--flow-figure`: one run, shown to files.
 
 use super::SimArgs;
 use crate::commands::overwrite;
@@ -39,9 +39,9 @@ impl Write for Named {
     }
 }
 
-/// Whether a capture or a trace is asked for.
+/// Whether a capture, a trace or a figure of a flow is asked for.
 pub(super) fn is_wanted(args: &SimArgs) -> bool {
-    args.capture.is_some() || args.trace.is_some()
+    args.capture.is_some() || args.trace.is_some() || args.figure.file.is_some()
 }
 
 /// Refuses recordings that cannot be made, before anything is read or overwritten.
@@ -54,6 +54,7 @@ pub(super) fn check(args: &SimArgs) -> Result<(), Failure> {
         ("--capture", &args.capture),
         ("--trace", &args.trace),
         ("--draw", &args.draw),
+        ("--flow-figure", &args.figure.file),
     ];
     for (flag, file) in &files[1..] {
         let Some(file) = file else { continue };
@@ -109,7 +110,7 @@ fn refuse_several(experiment: &Experiment) -> Result<(), Failure> {
         ));
     }
     let problem = format!(
-        "--capture and --trace show one run, and this scenario has {runs} ({points} points); \
+        "--capture, --trace and --flow-figure show one run, and this scenario has {runs} ({points} points); \
          choose one: {}",
         ways.join("; and ")
     );
@@ -156,18 +157,22 @@ pub(super) fn compute(
 ) -> Result<(Vec<PointResult>, Result<(), Failure>), Failure> {
     refuse_several(experiment)?;
     let observers = Observers::new(open(args.capture.as_ref())?, open(args.trace.as_ref())?);
+    let observers = observers.with_flow(args.figure.window());
     let progress = stoppable(signals);
     let total = Total::runs([experiment]);
     let (result, observed) = watch(&total, &progress, || {
         experiment.run_observed(observers, &progress)
     })?;
     let results = result.into_iter().collect();
-    Ok((results, tell(args, observed)))
+    let told = observed.or_exit(Exit::Device).and_then(|observed| {
+        tell(args, &observed);
+        args.figure.draw(experiment, observed.flow.as_ref())
+    });
+    Ok((results, told))
 }
 
 /// Reports the contents of the files.
-fn tell(args: &SimArgs, observed: io::Result<Observed>) -> Result<(), Failure> {
-    let observed = observed.or_exit(Exit::Device)?;
+fn tell(args: &SimArgs, observed: &Observed) {
     if let Some(file) = &args.capture {
         eprintln!(
             "fulmar: {} packets are in {}",
@@ -183,5 +188,4 @@ fn tell(args: &SimArgs, observed: io::Result<Observed>) -> Result<(), Failure> {
             eprintln!("fulmar: only flows with transport = \"aerotp\" tell of events");
         }
     }
-    Ok(())
 }

@@ -446,7 +446,10 @@ struct Port<'a> {
 }
 
 impl LinkDriver for Port<'_> {
-    fn next_packet(&mut self, now: Instant) -> Option<LinkPacket<'_>> {
+    fn next_packet(&mut self, now: Instant, least: Priority) -> Option<LinkPacket<'_>> {
+        if least > Priority(0) {
+            return None;
+        }
         let end = &mut self.hop.ends[self.index];
         let number = end.queue.pop_front()?;
         end.taken.insert(number, now);

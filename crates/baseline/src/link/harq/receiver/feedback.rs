@@ -31,6 +31,16 @@ pub(in crate::link::harq) fn repeats(loss: PacketErrorRate) -> u32 {
     repeats
 }
 
+/// A share as a frame tells it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of at most 1 times 65,535"
+)]
+fn told(share: PacketErrorRate) -> u16 {
+    (share.value() * f64::from(u16::MAX)).round() as u16
+}
+
 impl HarqReceiver {
     /// Appends a challenge or feedback, if one is due; `loss` is that of the way back.
     pub(in crate::link::harq) fn poll(
@@ -70,17 +80,11 @@ impl HarqReceiver {
         let again = wants && !self.verdicts.is_empty() || self.repeats > 0;
         self.repeats = self.repeats.saturating_sub(1);
         self.repeat_at = again.then(|| now + self.unit_time * REPEAT_UNITS + REPEAT_STEP);
-        let share = self.estimate.value().value() * f64::from(u16::MAX);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of at most 1 times 65,535"
-        )]
-        let loss = share.round() as u16;
         Some(HarqFeedback {
             epoch,
             next,
-            loss,
+            loss: told(self.estimate.value()),
+            damage: self.config.adaptive.then(|| told(self.damage.value())),
             margin: self.margin.told(),
             answer_margin: self.answer_margin.told(),
             reports,

@@ -10,6 +10,7 @@ use crate::link::slacp::retransmissions::Retransmissions;
 use crate::link::slacp::sender::Wanted;
 use crate::link::slacp::{LaneSettings, Slacp, SlacpConfig, WINDOW};
 use crate::wire::link::slacp::{BlockPlace, FrameSeq, Lane};
+use fulmar_proto::machine::Priority;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant, Probability};
 
@@ -135,7 +136,7 @@ fn what_waits_to_go_again_until_it_is_no_longer_worth_it_does_not_go() {
     });
     for (now, frames) in [(Instant::START, 3), (until, 0)] {
         let mut again = Retransmissions::new(Probability::new(0.25).unwrap());
-        again.extend(lane, &wanted, true);
+        again.extend((lane, Priority(0)), &wanted, true);
         let went = core::iter::from_fn(|| again.poll(now));
         assert_eq!(went.count(), frames, "two packets and a parity");
         assert!(again.is_empty());

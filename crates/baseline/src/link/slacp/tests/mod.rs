@@ -5,8 +5,9 @@ mod lives;
 mod pair;
 mod sessions;
 
-use super::{LaneSettings, SlacpConfig};
+use super::{LaneClass, LaneSettings, SlacpConfig};
 use crate::link::LinkMachine;
+use fulmar_proto::machine::Priority;
 use fulmar_proto::units::{Duration, Instant};
 use pair::{DELAY, Pair, intact, packets};
 use proptest::prelude::*;
@@ -174,6 +175,86 @@ fn a_lane_without_error_control_hands_up_what_comes_as_it_comes() {
     );
 }
 
+const fn class(priority: u8, settings: LaneSettings) -> LaneClass {
+    LaneClass {
+        priority: Priority(priority),
+        settings,
+    }
+}
+
+#[test]
+fn each_class_has_the_error_control_of_its_own_lane() {
+    let config = SlacpConfig {
+        classes: [
+            Some(class(46, LaneSettings::BARE)),
+            Some(class(10, LaneSettings::REPAIRED)),
+            None,
+        ],
+        ..SlacpConfig::default()
+    };
+    for (priority, repaired) in [
+        (0, true),
+        (9, true),
+        (10, true),
+        (45, true),
+        (46, false),
+        (63, false),
+    ] {
+        let mut pair = Pair::new(config, 1);
+        dropping(&mut pair, DATA, &[1]);
+        pair.offer(0, 0, priority, packets(0, 4));
+        pair.run_out();
+        assert_eq!(
+            pair.released(1).len(),
+            if repaired { 4 } else { 3 },
+            "{priority}"
+        );
+    }
+}
+
+/// A burst of 200 packets takes 400 ms to send again: a packet with precedence that comes then does not wait for it.
+#[test]
+fn what_has_precedence_goes_before_the_retransmissions_of_others_and_in_its_own_order() {
+    let config = SlacpConfig {
+        classes: [Some(class(46, LaneSettings::REPAIRED)), None, None],
+        ..SlacpConfig::default()
+    };
+    let mut pair = Pair::new(config, 1);
+    let mut seen = 0;
+    pair.fate = Box::new(move |from, _, frame| {
+        let is_data = from == 0 && frame[0] >> 5 == DATA;
+        seen += u32::from(is_data);
+        if is_data && (2..202).contains(&seen) {
+            Vec::new()
+        } else {
+            intact()
+        }
+    });
+    pair.offer(0, 0, 0, packets(0, 260));
+    let is_again = |pair: &Pair| pair.frames(0, AGAIN) > 2;
+    while !is_again(&pair) {
+        pair.run_for(Duration::from_millis(5));
+    }
+    let before = pair.released(1).len();
+    pair.offer(0, 0, 46, packets(1_000, 2));
+    pair.offer(0, 0, 3, packets(1_010, 1));
+    pair.run_for(DELAY + Duration::from_millis(40));
+    let released = pair.released(1)[before..].to_vec();
+    let place = |number: u32| {
+        let wanted = packets(number, 1).remove(0);
+        released.iter().position(|packet| *packet == wanted)
+    };
+    let places = [place(1_000), place(1_001), place(1_010)];
+    assert!(places.iter().all(Option::is_some), "{places:?}");
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(
+        pair.frames(0, AGAIN) < 200,
+        "the burst is still being sent again"
+    );
+    pair.run_out();
+    assert_eq!(pair.released(1).len(), 263);
+}
+
 #[test]
 fn retransmissions_go_before_anything_new() {
     let mut pair = pair();
@@ -261,6 +342,27 @@ fn settings_out_of_range_are_refused() {
         refused(SlacpConfig { urgent, ..plain }),
         Err("urgent.persistence")
     );
+    let classes = [
+        Some(class(46, LaneSettings::BARE)),
+        Some(class(46, LaneSettings::BARE)),
+        None,
+    ];
+    assert_eq!(
+        refused(SlacpConfig { classes, ..plain }),
+        Err("classes.priority")
+    );
+    let classes = [Some(class(1, LaneSettings::BARE)), None, None];
+    assert_eq!(
+        refused(SlacpConfig { classes, ..plain }),
+        Err("classes.priority")
+    );
+    let classes = [Some(class(46, LaneSettings::BARE)), None, None];
+    let crowded = SlacpConfig {
+        classes,
+        lanes: 7,
+        ..plain
+    };
+    assert_eq!(refused(crowded), Err("lanes"));
     let ack_delay = Duration::ZERO;
     assert_eq!(
         refused(SlacpConfig { ack_delay, ..plain }),

@@ -81,8 +81,17 @@ struct Port<'a> {
 }
 
 impl LinkDriver for Port<'_> {
-    fn next_packet(&mut self, _now: Instant) -> Option<LinkPacket<'_>> {
-        let offered = self.pair.ends[self.from].queue.pop_front()?;
+    /// Packets of higher precedence leave the queue first.
+    fn next_packet(&mut self, _now: Instant, least: Priority) -> Option<LinkPacket<'_>> {
+        let queue = &mut self.pair.ends[self.from].queue;
+        let highest = queue.iter().map(|offered| offered.priority).max()?;
+        if highest < least.0 {
+            return None;
+        }
+        let place = queue
+            .iter()
+            .position(|offered| offered.priority == highest)?;
+        let offered = queue.remove(place)?;
         self.packet = offered.octets;
         Some(LinkPacket {
             octets: &self.packet,
