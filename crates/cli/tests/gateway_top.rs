@@ -272,6 +272,57 @@ fn top_says_in_a_line_what_is_wrong() {
 }
 
 #[test]
+fn status_says_in_a_sentence_whether_a_gateway_is_fine_and_ends_with_1_if_not() {
+    let pair = Pair::start(CALM, &forward(nobody()));
+    until("the link to be up", || {
+        pair.status()["peers"][0]["link"] == "up"
+    });
+    let command = format!("status {}", pair.metrics);
+    let words = |octets: &[u8]| {
+        let text = str::from_utf8(octets).expect("text");
+        assert!(text.lines().count() <= 23, "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let output = run(&command);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = words(&output.stdout);
+    assert!(
+        text.starts_with("air is good") && text.contains("good ground") && text.ends_with("Fine."),
+        "{text}"
+    );
+    // Silence is only noticed by who has something to say.
+    pair.ground.signal(Signal::KILL);
+    let mut client = client(pair.entries[0]);
+    client.write_all(b"is anybody there?").expect("it reads");
+    until("the outage", || pair.status()["peers"][0]["link"] == "down");
+    let output = run(&command);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let text = words(&output.stdout);
+    assert!(text.starts_with("air is BAD"), "{text}");
+    assert!(
+        text.contains("sending is held, flows wait; wait for the link"),
+        "{text}"
+    );
+    assert!(
+        text.contains("ground, outage nothing has come back"),
+        "{text}"
+    );
+    let status = pair.status();
+    assert_eq!(status["peers"][0]["verdict"]["state"], "outage");
+    let alarm = &status["metrics"]["fulmar_alarm{peer=\"ground\",rule=\"outage\"}"];
+    assert_eq!(*alarm, 1, "{status}");
+    let output = run(&format!("{command} --json"));
+    assert_eq!(output.status.code(), Some(1));
+    let record: Value = serde_json::from_slice(&output.stdout).expect("one record");
+    assert_eq!(
+        (&record["grade"], &record["alarms"][0]["rule"]),
+        (&"bad".into(), &"outage".into())
+    );
+    let output = run(&format!("status {}", nobody()));
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+}
+
+#[test]
 fn what_is_not_reading_is_refused_and_what_is_not_there_is_said() {
     let pair = Pair::start(CALM, &forward(nobody()));
     for (path, status) in [

@@ -1,20 +1,23 @@
 //! `fulmar top`.
 
 mod keys;
+mod model;
 mod picture;
 
+use super::inquiry::{ask, shown};
+use super::lines::Paint;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output::{self, StdoutReader};
 use crate::signals::Signals;
 use anyhow::Context;
 use console::Term;
 use fulmar_net::clock::Clock;
-use fulmar_net::inquiry::{InquiryError, InquiryServer};
+use fulmar_net::inquiry::InquiryServer;
 use fulmar_net::wait::{Interest, WakeUp, wait, waker};
 use fulmar_proto::units::{Duration, Instant};
 use keys::{Keyboard, Pressed, is_in_background};
-use picture::{Paint, Scroll, Size, View};
-use std::env;
+use model::View;
+use picture::{Scroll, Size};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
@@ -52,50 +55,17 @@ pub(crate) struct TopArgs {
     sequence: Option<u64>,
 }
 
-fn failure(error: InquiryError) -> Failure {
-    let exit = match error {
-        InquiryError::Resolve { .. }
-        | InquiryError::Connect { .. }
-        | InquiryError::Broken { .. } => Exit::Unreachable,
-        InquiryError::Refused { .. } | InquiryError::Foreign { .. } => Exit::Failed,
-    };
-    Failure {
-        exit,
-        cause: error.into(),
-    }
-}
-
 /// The gateway's answer, as JSON that is an object.
 fn look(args: &TopArgs) -> Result<serde_json::Value, Failure> {
     let target = match args.sequence {
         Some(sequence) => format!("/view?sequence={sequence}"),
         None => "/view".to_owned(),
     };
-    let body = args.url.get(&target).map_err(failure)?;
-    let odd = || format!("{} answers with something else than a view", args.url);
-    let value: serde_json::Value = serde_json::from_str(&body).with_context(odd)?;
-    if !value.is_object() {
-        return Err(anyhow::anyhow!(odd()).into());
-    }
-    Ok(value)
+    ask(&args.url, &target)
 }
 
 fn view(value: serde_json::Value, args: &TopArgs) -> Result<View, Failure> {
-    let view = serde_json::from_value(value);
-    let view =
-        view.with_context(|| format!("{} is of a version that this one cannot show", args.url));
-    Ok(view?)
-}
-
-/// Colours, on a terminal whose user has not declined them (no-color.org).
-fn paint() -> Paint {
-    let declined = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if io::stdout().is_terminal() && !declined && !is_dumb {
-        Paint::Colours
-    } else {
-        Paint::Plain
-    }
+    shown(value, &args.url)
 }
 
 /// Shows a gateway.
@@ -110,7 +80,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<Exit, Failure> {
         } else {
             let size = Term::stdout().size_checked();
             let width = size.map_or(Size::DEFAULT_COLUMNS, |(_, columns)| usize::from(columns));
-            let lines = picture::lines(&view(value, args)?, width, paint());
+            let lines = picture::lines(&view(value, args)?, width, Paint::of_stdout());
             output::line(&lines.join("\n"))?;
         }
         return Ok(Exit::Done);
@@ -155,7 +125,7 @@ fn records(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
 fn pages(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, Failure> {
     loop {
         let view = view(look(args)?, args)?;
-        let lines = picture::lines(&view, Size::DEFAULT_COLUMNS, paint());
+        let lines = picture::lines(&view, Size::DEFAULT_COLUMNS, Paint::of_stdout());
         if output::watched_text(&(lines.join("\n") + "\n"))? == StdoutReader::Gone {
             return Ok(Exit::Done);
         }
@@ -278,7 +248,12 @@ fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
             columns: usize::from(columns),
             rows: usize::from(rows),
         };
-        let lines = picture::screen(&latest, problem.as_deref(), (size, &mut scroll), paint());
+        let lines = picture::screen(
+            &latest,
+            problem.as_deref(),
+            (size, &mut scroll),
+            Paint::of_stdout(),
+        );
         if is_shown && let Err(error) = Screen::show(&lines) {
             break Err(on_screen(error));
         }

@@ -4,8 +4,10 @@
 //! - Nothing that a gateway or a peer says reaches the terminal as a control sequence.
 //! - No line is longer than the terminal is wide, and no screen has more lines than it is high.
 
+use super::super::lines::{GAP, Line, Paint, Style, after, wrapped};
+use super::super::verdicts::{ShownVerdict, alarm, graded};
 use super::keys::{Direction, Pressed};
-use serde::Deserialize;
+use super::model::{Figure, Group, View};
 
 /// The size of a terminal.
 #[derive(Clone, Copy, Debug)]
@@ -19,170 +21,11 @@ impl Size {
     pub(super) const DEFAULT_COLUMNS: usize = 100;
 }
 
-/// Whether styles are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
-    Colours,
-    Plain,
-}
-
-/// The style of a piece of text (ECMA-48, SGR).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
-    Usual,
-    Strong,
-    Quiet,
-    Good,
-    Bad,
-    Doubtful,
-}
-
-impl Style {
-    const fn code(self) -> Option<&'static str> {
-        match self {
-            Self::Usual => None,
-            Self::Strong => Some("1"),
-            Self::Quiet => Some("2"),
-            Self::Good => Some("1;32"),
-            Self::Bad => Some("1;31"),
-            Self::Doubtful => Some("1;33"),
-        }
-    }
-}
-
-/// A figure: its label, and its value in words.
-#[derive(Clone, Debug, Deserialize)]
-struct Figure {
-    label: String,
-    text: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Group {
-    title: String,
-    figures: Vec<Figure>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Peer {
-    name: String,
-    link: String,
-    says: String,
-    groups: Vec<Group>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Class {
-    name: String,
-    figures: Vec<Figure>,
-}
-
-impl Group {
-    fn of_class(class: &Class) -> Self {
-        Self {
-            title: format!("class {}", class.name),
-            figures: class.figures.clone(),
-        }
-    }
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Flow {
-    protocol: String,
-    direction: String,
-    destination: String,
-    class: String,
-    peer: String,
-    sent_text: String,
-    received_text: String,
-    age_text: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Decision {
-    uptime_seconds: f64,
-    peer: Option<String>,
-    what: String,
-    why: String,
-}
-
-/// The part of `/view` that is shown; fields that a later version adds are ignored.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct View {
-    name: String,
-    version: String,
-    sequence: u64,
-    uptime_seconds: f64,
-    groups: Vec<Group>,
-    peers: Vec<Peer>,
-    classes: Vec<Class>,
-    flows: Vec<Flow>,
-    flows_left_out: u64,
-    decisions: Vec<Decision>,
-}
-
 /// The number of the latest decisions that are shown; the page has all.
 const DECISIONS_SHOWN: usize = 8;
 const FLOWS_SHOWN: usize = 20;
 /// The least width of a column of figures.
 const COLUMN: usize = 38;
-const GAP: usize = 2;
-
-/// A line in the making.
-struct Line {
-    text: String,
-    columns: usize,
-    width: usize,
-    paint: Paint,
-}
-
-impl Line {
-    fn new(width: usize, paint: Paint) -> Self {
-        Self {
-            text: String::new(),
-            columns: 0,
-            width,
-            paint,
-        }
-    }
-
-    /// Adds text, cut where the line ends.
-    fn add(mut self, style: Style, text: &str) -> Self {
-        let room = self.width - self.columns;
-        let readable = |c: char| if c.is_control() { '?' } else { c };
-        let mut cut: String = text.chars().map(readable).take(room).collect();
-        let len = cut.chars().count();
-        if len < text.chars().count() && len > 0 {
-            cut.pop();
-            cut.push('…');
-        }
-        self.columns += len;
-        match style.code().filter(|_| self.paint == Paint::Colours) {
-            Some(code) => {
-                self.text.push_str("\x1b[");
-                self.text.push_str(code);
-                self.text.push('m');
-                self.text.push_str(&cut);
-                self.text.push_str("\x1b[0m");
-            }
-            None => self.text.push_str(&cut),
-        }
-        self
-    }
-
-    /// Goes to a column.
-    fn to(mut self, column: usize) -> Self {
-        while self.columns < column.min(self.width) {
-            self.text.push(' ');
-            self.columns += 1;
-        }
-        self
-    }
-
-    fn done(self) -> String {
-        self.text.trim_end_matches(' ').to_owned()
-    }
-}
 
 /// A label at the left and a value at the right of `width` columns.
 fn figure(line: Line, begin: usize, width: usize, figure: &Figure) -> Line {
@@ -264,44 +107,6 @@ fn table(rows: &[Vec<String>], width: usize, paint: Paint, lines: &mut Vec<Strin
     }
 }
 
-/// A text as lines that are broken between words: so much of it as fits `room`, and the further lines, which begin at [`GAP`].
-/// A word that is longer than a line is left to be cut.
-fn wrapped(text: &str, room: usize, width: usize) -> (String, Vec<String>) {
-    let mut lines = vec![String::new()];
-    let (mut room, further) = (room, width.saturating_sub(GAP));
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let len = word.chars().count();
-        let gap = usize::from(used > 0);
-        let is_full = used + gap + len > room;
-        if is_full && (used > 0 || lines.len() == 1) && len <= further {
-            lines.push(String::new());
-            (room, used) = (further, 0);
-        }
-        if let Some(line) = lines.last_mut() {
-            if used > 0 {
-                line.push(' ');
-                used += 1;
-            }
-            line.push_str(word);
-            used += len;
-        }
-    }
-    let mut lines = lines.into_iter();
-    (lines.next().unwrap_or_default(), lines.collect())
-}
-
-/// A time since the gateway's start, so that no clock of ours is needed.
-fn after(seconds: f64) -> String {
-    let whole = seconds.clamp(0.0, 1e12).round();
-    let (hours, rest) = ((whole / 3_600.0).floor(), whole % 3_600.0);
-    format!(
-        "{hours:.0}:{:02.0}:{:02.0}",
-        (rest / 60.0).floor(),
-        rest % 60.0
-    )
-}
-
 fn flows(view: &View, width: usize, paint: Paint, lines: &mut Vec<String>) {
     if view.flows.is_empty() {
         lines.push(
@@ -360,6 +165,14 @@ pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
     );
     let title = line().add(Style::Strong, &view.name);
     lines.push(title.add(Style::Quiet, &about).done());
+    for peer in &view.peers {
+        let ShownVerdict { grade, text } = &peer.verdict;
+        graded(*grade, &peer.name, text, (width, paint), &mut lines);
+    }
+    for one in &view.alarms {
+        alarm(one, (width, paint), &mut lines);
+    }
+    lines.push(String::new());
     groups(&view.groups, width, paint, &mut lines);
     for peer in &view.peers {
         lines.push(String::new());
