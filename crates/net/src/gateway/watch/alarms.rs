@@ -48,8 +48,8 @@ pub struct Alarm {
     pub peer: Option<String>,
     /// The finding, in words.
     pub text: String,
-    /// What is usually behind it.
+    /// The usual cause.
     pub cause: &'static str,
-    /// What helps.
+    /// The cure.
     pub cure: &'static str,
 }

@@ -442,7 +442,7 @@ pub struct Status {
     pub uptime_seconds: f64,
     /// The worst grade of its links and alarms.
     pub grade: LinkGrade,
-    /// What is wrong, the worst first.
+    /// The alarms, the worst first.
     pub alarms: Vec<Alarm>,
     /// The present flows.
     pub flows: u64,

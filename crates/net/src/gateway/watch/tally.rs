@@ -40,9 +40,8 @@ struct PeerTally {
     rate: u64,
     payload_bytes: u64,
     confirmed_bytes: u64,
-    /// Payload octets sent by classes that no confirmation ever came for, and the TPDUs that carried them.
+    /// Payload octets sent by classes that no confirmation ever came for.
     unconfirmed_bytes: u64,
-    unconfirmed_tpdus: u64,
     confirmed_after: DelaySpread,
     accepted: u64,
     lost: u64,
@@ -66,7 +65,7 @@ impl PeerTally {
         let sent_bytes = transport.sent_bytes.values().sum();
         let unconfirmed = peer.classes.values().filter(|of| of.confirmed_tpdus == 0);
         let source = |of: &BTreeMap<&'static str, u64>| of.get("source").copied().unwrap_or(0);
-        let unconfirmed_tpdus = unconfirmed.clone().map(|of| source(&of.sent_tpdus)).sum();
+        let unconfirmed_tpdus: u64 = unconfirmed.clone().map(|of| source(&of.sent_tpdus)).sum();
         let unconfirmed_octets: u64 = unconfirmed.map(|of| source(&of.sent_bytes)).sum();
         let headers = (HEADER_BYTES as u64).saturating_mul(unconfirmed_tpdus);
         Self {
@@ -78,7 +77,6 @@ impl PeerTally {
             payload_bytes: transport.payload_bytes,
             confirmed_bytes: transport.confirmed_bytes,
             unconfirmed_bytes: unconfirmed_octets.saturating_sub(headers),
-            unconfirmed_tpdus,
             confirmed_after: transport.confirmed_after,
             accepted: transport.accepted_tpdus,
             lost: transport.wire_lost_tpdus,
@@ -141,7 +139,7 @@ pub(in crate::gateway) struct PeerWindow {
     pub(in crate::gateway) payload_rate: f64,
     /// Payload to it that it confirmed, as bits a second.
     pub(in crate::gateway) confirmed_rate: f64,
-    /// Payload to it of classes without confirmations that it did not give up, as bits a second.
+    /// Payload sent to it by classes that no confirmation ever came for, as bits a second: nobody knows what of it arrived.
     pub(in crate::gateway) unconfirmed_rate: f64,
     /// The times from first transmissions to their confirmations.
     pub(in crate::gateway) confirmed_after: DelaySpread,
@@ -171,7 +169,7 @@ pub(in crate::gateway) struct PeerWindow {
     pub(in crate::gateway) far_fec_rate: f64,
     /// TPDUs from here a second that it gave up.
     pub(in crate::gateway) far_residual_rate: f64,
-    /// The share of them in the datagrams from here.
+    /// The share of them in the TPDUs sent.
     pub(in crate::gateway) far_residual_share: Option<f64>,
     /// The round trip at the end, in seconds.
     pub(in crate::gateway) rtt: Option<f64>,
@@ -243,17 +241,11 @@ impl PeerWindow {
         let surrounds = of(|t| t.sent_tpdus).saturating_mul(last.overhead_bytes);
         let wire_rate = rate(surrounds.saturating_add(of(|t| t.sent_bytes))) * BITS;
         let settled = of(|t| t.accepted) + of(|t| t.residual);
-        let given_up = share(
-            of(|t| t.told.residual_lost_tpdus),
-            of(|t| t.unconfirmed_tpdus),
-        );
         Self {
             wire_rate,
             payload_rate: rate(of(|t| t.payload_bytes)) * BITS,
             confirmed_rate: rate(of(|t| t.confirmed_bytes)) * BITS,
-            unconfirmed_rate: rate(of(|t| t.unconfirmed_bytes))
-                * BITS
-                * (1.0 - given_up.unwrap_or_default()),
+            unconfirmed_rate: rate(of(|t| t.unconfirmed_bytes)) * BITS,
             confirmed_after: last.confirmed_after.since(&first.confirmed_after),
             repair_share: share(of(|t| t.repair_bytes), of(|t| t.sent_bytes)),
             capacity_share: (last.rate > 0).then(|| wire_rate / last.rate as f64),
@@ -272,10 +264,7 @@ impl PeerWindow {
             inward: Loss::between(first.inward, last.inward, seconds),
             far_fec_rate: rate(of(|t| t.told.recovered_fec_tpdus)),
             far_residual_rate: rate(of(|t| t.told.residual_lost_tpdus)),
-            far_residual_share: share(
-                of(|t| t.told.residual_lost_tpdus),
-                of(|t| t.outward.sent_datagrams),
-            ),
+            far_residual_share: share(of(|t| t.told.residual_lost_tpdus), of(|t| t.sent_tpdus)),
             rtt: last.rtt,
             is_up: last.is_up,
         }

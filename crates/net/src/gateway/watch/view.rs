@@ -44,7 +44,7 @@ struct PeerView {
     secure: bool,
     /// Further sentences on its state.
     says: String,
-    /// What became of the datagrams from here, and of those from the peer; none before the first window.
+    /// The fate of the datagrams from here, and of those from the peer; none before the first window.
     ways: Vec<Way>,
     /// The paths to it, if there are several.
     paths: Vec<PathView>,
@@ -78,7 +78,7 @@ pub(in crate::gateway) struct View {
     uptime_seconds: f64,
     /// The worst grade of links and alarms.
     grade: LinkGrade,
-    /// What is wrong, the worst first.
+    /// The alarms, the worst first.
     alarms: Vec<Alarm>,
     groups: Vec<Group>,
     peers: Vec<PeerView>,

@@ -260,7 +260,7 @@
         showKey(left, [["sent, datagrams a second", perSecond(way.sent), "arrived"],
           ...way.lost.map((part, n) => ["lost " + part.label, perSecond(part.per_second), "l" + Math.min(n, 3)])]);
         showKey(right, [...way.repaired.map((part, n) => ["repaired " + part.label, perSecond(part.per_second), "r" + Math.min(n, 3)]),
-          ["needed no repair", perSecond(way.needed_no_repair), "spared"], ["lost for good", perSecond(way.lost_for_good), "gone"]]);
+          ["not repaired yet, or not needed", perSecond(way.needed_no_repair), "spared"], ["lost for good", perSecond(way.lost_for_good), "gone"]]);
       });
     byId("paths-part").hidden = peer.paths.length === 0;
     sync(byId("paths").tBodies[0], peer.paths, (path) => String(path.path), () => make("tr"), (row, path) => cells(row, [
@@ -303,9 +303,12 @@
 
   // Each flow's rates since a look some seconds ago.
   function flowRates() {
-    looks.push({at: view.uptime_seconds, of: new Map(view.flows.map((flow) => [flow.id, flow]))});
     // A gateway that was started again has other flows.
-    if (looks.length > 1 && looks[0].at > view.uptime_seconds) looks = looks.slice(-1);
+    if (looks.length && looks.at(-1).at > view.uptime_seconds) looks = [];
+    // The same view is shown again whenever its reader sorts or finds.
+    if (!looks.length || looks.at(-1).at < view.uptime_seconds) {
+      looks.push({at: view.uptime_seconds, of: new Map(view.flows.map((flow) => [flow.id, flow]))});
+    }
     if (looks.length > LOOKS_KEPT) looks.shift();
     const first = looks[0], seconds = view.uptime_seconds - first.at;
     return (flow) => {

@@ -23,7 +23,7 @@ seconds. *One by one*, *in bursts*, *to wrong bits*, *to full queues* and *to ou
 *Such a link allows* the part of its rate that arrives, behind headers of IP and UDP: (1 - losses) x rate x (packet - 28) / packet. The rate is the configured one, unless the
 link has carried less for seconds; where it is found, what was found; where others share the queue, what the link showed with its first packets if that is more. Of several paths
 it is the sum of those that carry data. The percentage stands only where as much is sent as the rate allows (85 % of it or more).
-What classes without confirmations deliver is what was sent, without what the peer gave up.
+Where more than a twentieth is sent by classes that nobody confirms, there is no percentage either, and a link that carries mostly such says what it sends.
 
 A link is *good*, *poor* (it works, but less well than it could) or *bad* (it does not do what it is for). The first rule below that holds is the link's state and ends the
 sentence; all that hold are alarms. `fulmar status` prints them, `/status` has them in `alarms`, `/metrics` as `fulmar_alarm` with the rule's name.

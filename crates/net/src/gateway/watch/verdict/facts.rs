@@ -7,6 +7,8 @@ use super::super::tally::{Loss, PeerWindow, Window};
 const LEAST_DATAGRAMS: u64 = 20;
 /// The part of the rate in use that is sent on the wire by a link that has as much to send as it may.
 const BUSY: f64 = 0.85;
+/// The part of what is confirmed up to which what is not confirmed does not matter.
+const LITTLE: f64 = 0.05;
 /// Octets of the headers of IPv4 and UDP, which nobody can save.
 const HEADERS_BYTES: f64 = 28.0;
 /// The largest packet, where it is not known.
@@ -74,11 +76,9 @@ impl LinkFacts<'_> {
         self.window.and_then(|window| known(window.inward))
     }
 
-    /// Payload to the peer, in bits a second.
+    /// Payload to the peer that it confirmed, in bits a second.
     pub(super) fn delivered(&self) -> f64 {
-        self.window.map_or(0.0, |window| {
-            window.confirmed_rate + window.unconfirmed_rate
-        })
+        self.window.map_or(0.0, |window| window.confirmed_rate)
     }
 
     /// Payload from the peer, in bits a second.
@@ -146,9 +146,7 @@ impl LinkFacts<'_> {
         };
         let payload = (packet - HEADERS_BYTES).max(1.0) / packet;
         let arrives = 1.0 - self.lost_there().unwrap_or(0.0);
-        let allowed = self.link_rate()? * arrives * payload;
-        // A rate of now beside ten seconds of payload: what came through was allowed.
-        Some(allowed.max(self.delivered())).filter(|allowed| *allowed >= 1.0)
+        Some(self.link_rate()? * arrives * payload).filter(|allowed| *allowed >= 1.0)
     }
 
     /// Whether as much is sent as the rate allows.
@@ -157,9 +155,21 @@ impl LinkFacts<'_> {
         self.rate_in_use().is_some_and(|rate| wire >= BUSY * rate)
     }
 
-    /// The share that is delivered of what the link allows, of a link with enough to send.
+    /// Payload to the peer of which nobody knows whether it arrived, in bits a second.
+    pub(super) fn unconfirmed(&self) -> f64 {
+        self.window.map_or(0.0, |window| window.unconfirmed_rate)
+    }
+
+    /// Whether enough was sent in this direction to speak of shares.
+    pub(super) const fn is_enough(loss: Loss) -> bool {
+        loss.sent >= LEAST_DATAGRAMS
+    }
+
+    /// The share that is delivered of what the link allows, of a link with enough to send and with little that is not
+    /// confirmed.
     pub(super) fn efficiency(&self) -> Option<f64> {
-        let allowed = self.allowed().filter(|_| self.is_busy())?;
+        let is_known = self.unconfirmed() <= LITTLE * self.delivered();
+        let allowed = self.allowed().filter(|_| self.is_busy() && is_known)?;
         Some((self.delivered() / allowed).min(1.0))
     }
 

@@ -12,13 +12,13 @@ use super::facts::{GatewayFacts, LinkFacts};
 pub struct VerdictRule {
     /// Its name: the state of a link, the label `rule` of `fulmar_alarm`.
     pub name: &'static str,
-    /// How grave it is.
+    /// Its grade.
     pub grade: LinkGrade,
     /// The condition, for the guide.
     pub when: &'static str,
-    /// What is usually behind it.
+    /// The usual cause.
     pub cause: &'static str,
-    /// What helps.
+    /// The cure.
     pub cure: &'static str,
     /// The alert of Prometheus for it.
     pub alert: AlertRule,
@@ -205,8 +205,9 @@ fn lost_for_good(facts: &LinkFacts<'_>) -> Option<String> {
             percent(share)
         ))
     };
-    let there = told(window.far_residual_share, "there");
-    let here = told(window.residual_share, "here");
+    let enough = |share: Option<f64>, loss| share.filter(|_| LinkFacts::is_enough(loss));
+    let there = told(enough(window.far_residual_share, window.outward), "there");
+    let here = told(enough(window.residual_share, window.inward), "here");
     let both: Vec<String> = there.into_iter().chain(here).collect();
     (!both.is_empty()).then(|| both.join(", "))
 }
@@ -273,12 +274,7 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
         when: "the link is held for down: nothing came back for a while that there was something to send",
         cause: "The link, the peer or its address is gone",
         cure: "wait for the link, or ask with `fulmar doctor -c FILE`; flows are ended after [limits] outage",
-        alert: AlertRule {
-            name: "FulmarLinkDown",
-            expr: "fulmar_link_up == 0",
-            lasts: "2m",
-            severity: "critical",
-        },
+        alert: alarm_lasts("FulmarLinkDown", "2m", "critical"),
         check: Check::Link(outage),
     },
     VerdictRule {
@@ -374,12 +370,7 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
         when: "0.1 % of the packets or more were given up in the window, here or at the peer",
         cause: "The mode of a class gives up what is late or lost, or its parity is too little",
         cure: "nothing, if the class may lose; else another mode or more `overhead`",
-        alert: AlertRule {
-            name: "FulmarLossForGood",
-            expr: "sum by (instance, peer, class, cause) (increase(fulmar_residual_lost_packets_total[10m])) > 0",
-            lasts: "10m",
-            severity: "warning",
-        },
+        alert: alarm_lasts("FulmarLossForGood", "10m", "warning"),
         check: Check::Link(lost_for_good),
     },
     VerdictRule {
@@ -468,12 +459,7 @@ pub(super) static GATEWAY_RULES: &[VerdictRule] = &[
         when: "more than one flow a second is refused",
         cause: "A destination that [egress] does not allow, limits that are reached, or a service that does not run",
         cure: "look at the reasons under Classes, then at [egress] and [limits]",
-        alert: AlertRule {
-            name: "FulmarFlowsRefused",
-            expr: "sum by (instance, class, reason) (rate(fulmar_flows_refused_total[5m])) > 1",
-            lasts: "5m",
-            severity: "warning",
-        },
+        alert: alarm_lasts("FulmarFlowsRefused", "5m", "warning"),
         check: Check::Gateway(|facts| {
             let refused = facts.window?.refused_rate;
             (refused > 1.0).then(|| format!("{refused:.1} flows a second are refused"))
@@ -485,12 +471,7 @@ pub(super) static GATEWAY_RULES: &[VerdictRule] = &[
         when: "more than one message a second is dropped here",
         cause: "More comes than the link carries in time, or messages are longer than a packet",
         cure: "send less, give the class a later deadline or a higher priority",
-        alert: AlertRule {
-            name: "FulmarMessagesLost",
-            expr: "sum by (instance, class, reason) (rate(fulmar_messages_lost_total[5m])) > 1",
-            lasts: "10m",
-            severity: "warning",
-        },
+        alert: alarm_lasts("FulmarMessagesLost", "10m", "warning"),
         check: Check::Gateway(|facts| {
             let dropped = facts.window?.dropped_rate;
             (dropped > 1.0).then(|| format!("{dropped:.1} messages a second are dropped here"))

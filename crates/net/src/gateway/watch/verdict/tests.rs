@@ -302,18 +302,32 @@ fn a_link_with_little_to_do_is_not_judged_by_its_rate() {
 }
 
 #[test]
-fn classes_without_confirmations_deliver_too() {
-    let messages = busy().with(|it| {
+fn nothing_is_said_to_be_delivered_that_nobody_confirmed() {
+    let unconfirmed = busy().with(|it| {
         it.window.confirmed_rate = 0.0;
         it.window.unconfirmed_rate = 9.5 * MBIT;
     });
     check(
-        "messages",
-        &messages,
+        "nothing confirmed",
+        &unconfirmed,
         (
             "good",
             GOOD,
-            "Loses nothing; delivers 9.50 of the 9.81 Mbit/s that such a link allows (97 %). Fine.",
+            "Loses nothing; sends 9.50 Mbit/s without confirmations. Fine.",
+        ),
+    );
+    // Beside confirmed payload there is no share of what is allowed.
+    let mixed = busy().with(|it| {
+        it.window.confirmed_rate = 6.0 * MBIT;
+        it.window.unconfirmed_rate = 3.0 * MBIT;
+    });
+    check(
+        "a third not confirmed",
+        &mixed,
+        (
+            "good",
+            GOOD,
+            "Loses nothing; delivers 6.00 Mbit/s, and could deliver 9.81 Mbit/s. Fine.",
         ),
     );
 }
@@ -572,7 +586,7 @@ fn no_more_is_delivered_than_the_link_allows() {
     );
     let text = &held_down(8.5).judged().peers[0].verdict.text;
     assert!(
-        text.contains("delivers 8.50 of the 8.50 Mbit/s that such a link allows (100 %)"),
+        text.contains("delivers 8.50 Mbit/s, all that such a link allows. Fine."),
         "{text}"
     );
 }
@@ -592,6 +606,11 @@ fn what_is_lost_for_good_and_a_link_that_is_poor_itself_are_told() {
     );
     let here = lossy().with(|it| it.window.residual_share = Some(0.05));
     assert_eq!(here.judged().peers[0].verdict.state, "lost_for_good");
+    let of_few = lossy().with(|it| {
+        it.window.residual_share = Some(0.33);
+        it.window.inward.sent = 19;
+    });
+    assert_ne!(of_few.judged().peers[0].verdict.state, "lost_for_good");
     let hardly = lossy().with(|it| it.window.residual_share = Some(0.000_9));
     assert_eq!(hardly.judged().peers[0].verdict.state, "lossy");
     let heavy = lossy().with(|it| {

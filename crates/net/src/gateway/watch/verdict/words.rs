@@ -68,11 +68,22 @@ fn delivery(facts: &LinkFacts<'_>) -> Option<String> {
     let delivered = facts.delivered();
     let allowed = facts.allowed();
     if let (Some(share), Some(allowed)) = (facts.efficiency(), allowed) {
+        if delivered >= allowed {
+            // A rate of now beside the payload of ten seconds.
+            return Some(format!(
+                "delivers {}, all that such a link allows",
+                rate(delivered)
+            ));
+        }
         let (delivered, allowed) = beside(delivered, allowed);
         let share = (100.0 * share).round();
         return Some(format!(
             "delivers {delivered} of the {allowed} that such a link allows ({share:.0} %)"
         ));
+    }
+    if facts.unconfirmed() > delivered {
+        let sent = rate(facts.unconfirmed());
+        return Some(format!("sends {sent} without confirmations"));
     }
     let is_told = |rate: f64| rate >= HARDLY_ANYTHING;
     match (is_told(delivered), is_told(facts.received()), allowed) {

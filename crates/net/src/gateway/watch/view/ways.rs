@@ -18,7 +18,7 @@ pub(in crate::gateway) struct Way {
     lost: Vec<WayPart>,
     /// TPDUs a second that were put right, by what.
     repaired: Vec<WayPart>,
-    /// Datagrams a second that were lost and needed no repair, such as acknowledgements.
+    /// The rest of the lost datagrams a second: not repaired yet, or not worth it, such as acknowledgements.
     needed_no_repair: f64,
     /// TPDUs a second that are lost for good.
     lost_for_good: f64,
@@ -104,7 +104,10 @@ impl Way {
             clauses.push(format!("repaired are {}", listed(&repaired)));
         }
         if rest >= LEAST_TOLD {
-            clauses.push(format!("{} needed no repair", per_second(rest)));
+            clauses.push(format!(
+                "{} are not repaired yet, or need not be",
+                per_second(rest)
+            ));
         }
         if lost_for_good > 0.0 {
             clauses.push(format!("{} are lost for good", per_second(lost_for_good)));
@@ -146,7 +149,7 @@ pub(super) fn of(peer: &PeerReport, window: Option<(&PeerWindow, f64)>) -> Vec<W
             (sent(window.outward.sent), window.outward.rate),
             peer.losses.as_ref(),
             (outward, window.far_residual_rate),
-            window.confirmed_rate + window.unconfirmed_rate,
+            window.confirmed_rate,
         ),
         Way::of(
             format!("From {} to here", peer.name),
@@ -250,7 +253,7 @@ mod tests {
         assert_eq!(
             there.says,
             "800 datagrams a second are sent, 160 are lost (120 one by one, 40 in bursts); repaired are 20 by parity, 100 by the 1st \
-             repetition, 20 by the 2nd repetition, 5.0 by a later repetition; 12 needed no repair; 3.0 are lost for good; 7.55 Mbit/s \
+             repetition, 20 by the 2nd repetition, 5.0 by a later repetition; 12 are not repaired yet, or need not be; 3.0 are lost for good; 7.55 Mbit/s \
              of payload is delivered."
         );
         let repaired: f64 = there.repaired.iter().map(|part| part.per_second).sum();
