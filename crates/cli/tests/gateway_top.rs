@@ -150,13 +150,15 @@ fn pressed(url: &str, keys: &[&str]) -> (String, Option<i32>) {
             shown.push_str(&String::from_utf8_lossy(&buffer[..len]));
         }
     };
-    wait_for("lines 1 to 23 of", &mut shown);
+    wait_for("[1 links]", &mut shown);
     for key in keys {
         shown.clear();
         keyboard.write_all(key.as_bytes()).expect("it reads");
         match *key {
-            "\x1b[B" => wait_for("lines 2 to 24 of", &mut shown),
-            "g" => wait_for("lines 1 to 23 of", &mut shown),
+            "2" => wait_for("No flows now.", &mut shown),
+            "3" | "g" => wait_for("lines 1 to", &mut shown),
+            "\x1b[B" => wait_for("lines 2 to", &mut shown),
+            "?" => wait_for("sort by the next column", &mut shown),
             _ => {}
         }
     }
@@ -168,9 +170,10 @@ fn pressed(url: &str, keys: &[&str]) -> (String, Option<i32>) {
 }
 
 #[test]
-fn top_scrolls_by_keys_ends_with_q_and_puts_the_screen_back() {
+fn top_has_tables_that_keys_lead_to_scrolls_helps_ends_with_q_and_puts_the_screen_back() {
     let pair = Pair::start(CALM, &forward(nobody()));
-    let (shown, code) = pressed(&pair.metrics.to_string(), &["\x1b[B", "g", "q"]);
+    let keys = ["2", "3", "\x1b[B", "g", "?", "q"];
+    let (shown, code) = pressed(&pair.metrics.to_string(), &keys);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("\x1b[?1049l"), "{shown:?}");
 }

@@ -1,11 +1,13 @@
 //! The part of a gateway's view that is shown; fields that a later version adds are ignored.
 
-use super::super::verdicts::{ShownAlarm, ShownVerdict};
+use super::super::verdicts::{Grade, ShownAlarm, ShownVerdict};
 use serde::Deserialize;
 
 /// A figure: its label, and its value in words.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Figure {
+    #[serde(default)]
+    pub(super) series: String,
     pub(super) label: String,
     pub(super) text: String,
 }
@@ -16,6 +18,13 @@ pub(super) struct Group {
     pub(super) figures: Vec<Figure>,
 }
 
+/// What became of one direction's datagrams, in a sentence.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ShownWay {
+    pub(super) title: String,
+    pub(super) says: String,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Peer {
     pub(super) name: String,
@@ -23,6 +32,8 @@ pub(super) struct Peer {
     pub(super) verdict: ShownVerdict,
     pub(super) link: String,
     pub(super) says: String,
+    #[serde(default)]
+    pub(super) ways: Vec<ShownWay>,
     pub(super) groups: Vec<Group>,
 }
 
@@ -43,6 +54,14 @@ impl Group {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Flow {
+    #[serde(default)]
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) sent_bytes: u64,
+    #[serde(default)]
+    pub(super) received_bytes: u64,
+    #[serde(default)]
+    pub(super) seconds: f64,
     pub(super) protocol: String,
     pub(super) direction: String,
     pub(super) destination: String,
@@ -68,6 +87,8 @@ pub(super) struct View {
     pub(super) version: String,
     pub(super) sequence: u64,
     pub(super) uptime_seconds: f64,
+    #[serde(default)]
+    pub(super) grade: Grade,
     #[serde(default)]
     pub(super) alarms: Vec<ShownAlarm>,
     pub(super) groups: Vec<Group>,
