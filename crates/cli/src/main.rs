@@ -73,6 +73,8 @@ enum Command {
     Send(commands::send::SendArgs),
     /// Run a scenario in the simulator (virtual time).
     Sim(commands::sim::SimArgs),
+    /// Say whether a running gateway is fine: each link in one sentence, and the alarms.
+    Status(commands::status::StatusArgs),
     /// Watch a running gateway: rates, loss and repair, delay, flows, decisions.
     Top(commands::top::TopArgs),
     /// Bring a tunnel for any IP packet up, until Ctrl-C: a gateway whose file has one.
@@ -151,6 +153,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Send(args) => commands::send::run(&args, cli.verbose),
         Command::Sim(args) => commands::sim::run(&args),
+        Command::Status(args) => commands::status::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Up(args) => commands::up::run(&args, cli.verbose),
     };

@@ -150,13 +150,15 @@ fn pressed(url: &str, keys: &[&str]) -> (String, Option<i32>) {
             shown.push_str(&String::from_utf8_lossy(&buffer[..len]));
         }
     };
-    wait_for("lines 1 to 23 of", &mut shown);
+    wait_for("[1 links]", &mut shown);
     for key in keys {
         shown.clear();
         keyboard.write_all(key.as_bytes()).expect("it reads");
         match *key {
-            "\x1b[B" => wait_for("lines 2 to 24 of", &mut shown),
-            "g" => wait_for("lines 1 to 23 of", &mut shown),
+            "2" => wait_for("No flows now.", &mut shown),
+            "3" | "g" => wait_for("lines 1 to", &mut shown),
+            "\x1b[B" => wait_for("lines 2 to", &mut shown),
+            "?" => wait_for("sort by the next column", &mut shown),
             _ => {}
         }
     }
@@ -168,9 +170,10 @@ fn pressed(url: &str, keys: &[&str]) -> (String, Option<i32>) {
 }
 
 #[test]
-fn top_scrolls_by_keys_ends_with_q_and_puts_the_screen_back() {
+fn top_has_tables_that_keys_lead_to_scrolls_helps_ends_with_q_and_puts_the_screen_back() {
     let pair = Pair::start(CALM, &forward(nobody()));
-    let (shown, code) = pressed(&pair.metrics.to_string(), &["\x1b[B", "g", "q"]);
+    let keys = ["2", "3", "\x1b[B", "g", "?", "q"];
+    let (shown, code) = pressed(&pair.metrics.to_string(), &keys);
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("\x1b[?1049l"), "{shown:?}");
 }
@@ -269,6 +272,57 @@ fn top_says_in_a_line_what_is_wrong() {
         said(&output)
     );
     assert_eq!(said(&output).lines().count(), 1);
+}
+
+#[test]
+fn status_says_in_a_sentence_whether_a_gateway_is_fine_and_ends_with_1_if_not() {
+    let pair = Pair::start(CALM, &forward(nobody()));
+    until("the link to be up", || {
+        pair.status()["peers"][0]["link"] == "up"
+    });
+    let command = format!("status {}", pair.metrics);
+    let words = |octets: &[u8]| {
+        let text = str::from_utf8(octets).expect("text");
+        assert!(text.lines().count() <= 23, "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let output = run(&command);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = words(&output.stdout);
+    assert!(
+        text.starts_with("air is good") && text.contains("good ground") && text.ends_with("Fine."),
+        "{text}"
+    );
+    // Silence is only noticed by who has something to say.
+    pair.ground.signal(Signal::KILL);
+    let mut client = client(pair.entries[0]);
+    client.write_all(b"is anybody there?").expect("it reads");
+    until("the outage", || pair.status()["peers"][0]["link"] == "down");
+    let output = run(&command);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let text = words(&output.stdout);
+    assert!(text.starts_with("air is BAD"), "{text}");
+    assert!(
+        text.contains("sending is held, flows wait; wait for the link"),
+        "{text}"
+    );
+    assert!(
+        text.contains("ground, outage nothing has come back"),
+        "{text}"
+    );
+    let status = pair.status();
+    assert_eq!(status["peers"][0]["verdict"]["state"], "outage");
+    let alarm = &status["metrics"]["fulmar_alarm{peer=\"ground\",rule=\"outage\"}"];
+    assert_eq!(*alarm, 1, "{status}");
+    let output = run(&format!("{command} --json"));
+    assert_eq!(output.status.code(), Some(1));
+    let record: Value = serde_json::from_slice(&output.stdout).expect("one record");
+    assert_eq!(
+        (&record["grade"], &record["alarms"][0]["rule"]),
+        (&"bad".into(), &"outage".into())
+    );
+    let output = run(&format!("status {}", nobody()));
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
 }
 
 #[test]

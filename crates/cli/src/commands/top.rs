@@ -1,20 +1,27 @@
 //! `fulmar top`.
 
+mod columns;
+mod console;
+mod flows;
 mod keys;
+mod model;
 mod picture;
+mod tabs;
 
+use super::inquiry::{ask, shown};
+use super::lines::Paint;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output::{self, StdoutReader};
 use crate::signals::Signals;
+use ::console::Term;
 use anyhow::Context;
-use console::Term;
+use console::{Console, Size};
 use fulmar_net::clock::Clock;
-use fulmar_net::inquiry::{InquiryError, InquiryServer};
+use fulmar_net::inquiry::InquiryServer;
 use fulmar_net::wait::{Interest, WakeUp, wait, waker};
 use fulmar_proto::units::{Duration, Instant};
 use keys::{Keyboard, Pressed, is_in_background};
-use picture::{Paint, Scroll, Size, View};
-use std::env;
+use model::View;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
@@ -22,7 +29,7 @@ const EXAMPLES: &str = "\
 Examples:
   fulmar top
       the gateway whose [metrics] listen is 127.0.0.1:9490, once a second, until q or Ctrl-C;
-      arrows, space and b scroll
+      Tab and arrows move, s sorts flows, ? helps
   fulmar top http://192.0.2.7:9490 --interval 5s
       another one, less often
   fulmar top --once --json
@@ -52,18 +59,8 @@ pub(crate) struct TopArgs {
     sequence: Option<u64>,
 }
 
-fn failure(error: InquiryError) -> Failure {
-    let exit = match error {
-        InquiryError::Resolve { .. }
-        | InquiryError::Connect { .. }
-        | InquiryError::Broken { .. } => Exit::Unreachable,
-        InquiryError::Refused { .. } | InquiryError::Foreign { .. } => Exit::Failed,
-    };
-    Failure {
-        exit,
-        cause: error.into(),
-    }
-}
+/// The width where it is not known.
+const DEFAULT_COLUMNS: usize = 100;
 
 /// The gateway's answer, as JSON that is an object.
 fn look(args: &TopArgs) -> Result<serde_json::Value, Failure> {
@@ -71,31 +68,11 @@ fn look(args: &TopArgs) -> Result<serde_json::Value, Failure> {
         Some(sequence) => format!("/view?sequence={sequence}"),
         None => "/view".to_owned(),
     };
-    let body = args.url.get(&target).map_err(failure)?;
-    let odd = || format!("{} answers with something else than a view", args.url);
-    let value: serde_json::Value = serde_json::from_str(&body).with_context(odd)?;
-    if !value.is_object() {
-        return Err(anyhow::anyhow!(odd()).into());
-    }
-    Ok(value)
+    ask(&args.url, &target)
 }
 
 fn view(value: serde_json::Value, args: &TopArgs) -> Result<View, Failure> {
-    let view = serde_json::from_value(value);
-    let view =
-        view.with_context(|| format!("{} is of a version that this one cannot show", args.url));
-    Ok(view?)
-}
-
-/// Colours, on a terminal whose user has not declined them (no-color.org).
-fn paint() -> Paint {
-    let declined = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if io::stdout().is_terminal() && !declined && !is_dumb {
-        Paint::Colours
-    } else {
-        Paint::Plain
-    }
+    shown(value, &args.url)
 }
 
 /// Shows a gateway.
@@ -109,8 +86,8 @@ pub(crate) fn run(args: &TopArgs) -> Result<Exit, Failure> {
             output::record(&value)?;
         } else {
             let size = Term::stdout().size_checked();
-            let width = size.map_or(Size::DEFAULT_COLUMNS, |(_, columns)| usize::from(columns));
-            let lines = picture::lines(&view(value, args)?, width, paint());
+            let width = size.map_or(DEFAULT_COLUMNS, |(_, columns)| usize::from(columns));
+            let lines = picture::lines(&view(value, args)?, width, Paint::of_stdout());
             output::line(&lines.join("\n"))?;
         }
         return Ok(Exit::Done);
@@ -155,7 +132,7 @@ fn records(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
 fn pages(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, Failure> {
     loop {
         let view = view(look(args)?, args)?;
-        let lines = picture::lines(&view, Size::DEFAULT_COLUMNS, paint());
+        let lines = picture::lines(&view, DEFAULT_COLUMNS, Paint::of_stdout());
         if output::watched_text(&(lines.join("\n") + "\n"))? == StdoutReader::Gone {
             return Ok(Exit::Done);
         }
@@ -207,8 +184,8 @@ impl Drop for Screen {
 enum Again {
     /// Time for another look at the gateway.
     Look,
-    /// The user scrolled.
-    Scrolled,
+    /// The user pressed a key.
+    Pressed,
     End(Exit),
 }
 
@@ -217,7 +194,7 @@ fn rest_at_screen(
     (clock, next): (&Clock, Instant),
     (wake_up, signals): (&WakeUp, &Signals),
     mut keyboard: Option<&mut Keyboard>,
-    scroll: &mut Scroll,
+    shown: &mut Console,
 ) -> Result<Again, Failure> {
     let mut ready = Vec::new();
     if signals.exit().is_none() {
@@ -244,13 +221,13 @@ fn rest_at_screen(
             if pressed == Pressed::Quit {
                 return Ok(Again::End(Exit::Done));
             }
-            scroll.go(pressed);
+            shown.press(pressed);
         }
     }
     Ok(if clock.now() >= next {
         Again::Look
     } else {
-        Again::Scrolled
+        Again::Pressed
     })
 }
 
@@ -264,7 +241,8 @@ fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
     };
     let clock = Clock::start();
     let mut next = clock.now() + args.interval;
-    let mut scroll = Scroll::default();
+    let mut console = Console::default();
+    console.look(&latest);
     // In the background, where the shell's `&` puts it, the terminal is left alone until the shell gives it back (`fg`).
     let mut front = None;
     let ended = loop {
@@ -278,20 +256,21 @@ fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, 
             columns: usize::from(columns),
             rows: usize::from(rows),
         };
-        let lines = picture::screen(&latest, problem.as_deref(), (size, &mut scroll), paint());
+        let lines = console.screen(&latest, problem.as_deref(), size, Paint::of_stdout());
         if is_shown && let Err(error) = Screen::show(&lines) {
             break Err(on_screen(error));
         }
         let who = (wake_up, signals);
         let keyboard = front.as_mut().map(|(_, keyboard)| keyboard);
-        match rest_at_screen((&clock, next), who, keyboard, &mut scroll) {
+        match rest_at_screen((&clock, next), who, keyboard, &mut console) {
             Ok(Again::Look) => {}
-            Ok(Again::Scrolled) => continue,
+            Ok(Again::Pressed) => continue,
             Ok(Again::End(exit)) => break Ok(exit),
             Err(failure) => break Err(failure),
         }
         match look(args).and_then(|value| view(value, args)) {
             Ok(view) => {
+                console.look(&view);
                 latest = view;
                 problem = None;
             }

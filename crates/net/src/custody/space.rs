@@ -105,6 +105,11 @@ impl Space {
         }
     }
 
+    /// Whether there is no room, as the last notice says.
+    pub(super) fn is_full(&self) -> bool {
+        self.told().full.is_some()
+    }
+
     pub(super) fn sync_failed(&self, error: &io::Error) {
         self.told().push(StoreNotice::SyncFailed {
             directory: self.directory.clone(),

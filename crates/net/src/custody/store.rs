@@ -141,6 +141,11 @@ impl Store {
         self.shared.space.used()
     }
 
+    /// Whether it was told that there is no room, and not yet that there is some again.
+    pub fn is_full(&self) -> bool {
+        self.shared.space.is_full()
+    }
+
     /// Damaged files that are set aside, and their octets.
     pub fn set_aside(&self) -> (usize, ByteCount) {
         self.shared.aside.holds()

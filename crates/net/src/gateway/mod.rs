@@ -52,7 +52,7 @@ pub use privileges::give_up_privileges;
 pub use reload::{Asker, Reload};
 pub(crate) use sockets::listed as own_addresses;
 pub use start::{End, Gateway, check};
-pub use watch::{http, registry, status};
+pub use watch::{http, registry, status, verdict};
 
 /// The machine that a gateway runs.
 type Link = Session<Splicer>;

@@ -1,5 +1,6 @@
 //! The keys that a user presses while the screen is shown.
 
+use super::tabs::Tab;
 use rustix::io::{Errno, read};
 use rustix::process::getpgrp;
 use rustix::termios::{
@@ -17,6 +18,15 @@ pub(super) enum Pressed {
     Page(Direction),
     /// The first or the last lines.
     End(Direction),
+    /// This table.
+    Tab(Tab),
+    /// The table beside the one that is shown.
+    NextTab(Direction),
+    /// Another column to sort by.
+    Sort,
+    /// The other way round.
+    Reverse,
+    Help,
 }
 
 /// The direction in which the picture is read on.
@@ -98,7 +108,7 @@ impl Drop for Keyboard {
 
 /// The wishes behind octets of a keyboard (xterm's control sequences, `ctlseqs`).
 fn meant(mut input: &[u8]) -> Vec<Pressed> {
-    const KEYS: [(&[u8], Pressed); 21] = [
+    const KEYS: [(&[u8], Pressed); 35] = [
         (b"\x1b[A", Pressed::Line(Direction::Back)),
         (b"\x1bOA", Pressed::Line(Direction::Back)),
         (b"\x1b[B", Pressed::Line(Direction::On)),
@@ -118,6 +128,20 @@ fn meant(mut input: &[u8]) -> Vec<Pressed> {
         (b" ", Pressed::Page(Direction::On)),
         (b"g", Pressed::End(Direction::Back)),
         (b"G", Pressed::End(Direction::On)),
+        (b"\x1b[C", Pressed::NextTab(Direction::On)),
+        (b"\x1bOC", Pressed::NextTab(Direction::On)),
+        (b"\x1b[D", Pressed::NextTab(Direction::Back)),
+        (b"\x1bOD", Pressed::NextTab(Direction::Back)),
+        (b"\t", Pressed::NextTab(Direction::On)),
+        (b"\x1b[Z", Pressed::NextTab(Direction::Back)),
+        (b"1", Pressed::Tab(Tab::Links)),
+        (b"2", Pressed::Tab(Tab::Flows)),
+        (b"3", Pressed::Tab(Tab::Figures)),
+        (b"4", Pressed::Tab(Tab::Decisions)),
+        (b"s", Pressed::Sort),
+        (b"r", Pressed::Reverse),
+        (b"?", Pressed::Help),
+        (b"h", Pressed::Help),
         (b"q", Pressed::Quit),
         (b"Q", Pressed::Quit),
     ];
@@ -158,6 +182,20 @@ mod tests {
                 vec![Pressed::Line(On), Pressed::Line(On), Pressed::Line(Back)],
             ),
             (b" \x1b[5~", vec![Pressed::Page(On), Pressed::Page(Back)]),
+            (
+                b"\t3sr?",
+                vec![
+                    Pressed::NextTab(On),
+                    Pressed::Tab(Tab::Figures),
+                    Pressed::Sort,
+                    Pressed::Reverse,
+                    Pressed::Help,
+                ],
+            ),
+            (
+                b"\x1b[C\x1b[Z",
+                vec![Pressed::NextTab(On), Pressed::NextTab(Back)],
+            ),
             (b"Gg", vec![Pressed::End(On), Pressed::End(Back)]),
             // F5, Shift and an arrow; and a key cut short.
             (b"\x1b[15~\x1b[1;2Bx", vec![]),

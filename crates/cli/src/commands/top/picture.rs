@@ -1,188 +1,18 @@
-//! A view as lines of text, for a terminal of any size.
+//! A view as lines of text, of any width: all of it for a pipe or a single look, parts of it for the screen.
 //!
 //! # Promises
 //! - Nothing that a gateway or a peer says reaches the terminal as a control sequence.
-//! - No line is longer than the terminal is wide, and no screen has more lines than it is high.
+//! - No line is longer than wished.
 
-use super::keys::{Direction, Pressed};
-use serde::Deserialize;
-
-/// The size of a terminal.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    pub(super) columns: usize,
-    pub(super) rows: usize,
-}
-
-impl Size {
-    /// The width where it is not known.
-    pub(super) const DEFAULT_COLUMNS: usize = 100;
-}
-
-/// Whether styles are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
-    Colours,
-    Plain,
-}
-
-/// The style of a piece of text (ECMA-48, SGR).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
-    Usual,
-    Strong,
-    Quiet,
-    Good,
-    Bad,
-    Doubtful,
-}
-
-impl Style {
-    const fn code(self) -> Option<&'static str> {
-        match self {
-            Self::Usual => None,
-            Self::Strong => Some("1"),
-            Self::Quiet => Some("2"),
-            Self::Good => Some("1;32"),
-            Self::Bad => Some("1;31"),
-            Self::Doubtful => Some("1;33"),
-        }
-    }
-}
-
-/// A figure: its label, and its value in words.
-#[derive(Clone, Debug, Deserialize)]
-struct Figure {
-    label: String,
-    text: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Group {
-    title: String,
-    figures: Vec<Figure>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Peer {
-    name: String,
-    link: String,
-    says: String,
-    groups: Vec<Group>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Class {
-    name: String,
-    figures: Vec<Figure>,
-}
-
-impl Group {
-    fn of_class(class: &Class) -> Self {
-        Self {
-            title: format!("class {}", class.name),
-            figures: class.figures.clone(),
-        }
-    }
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Flow {
-    protocol: String,
-    direction: String,
-    destination: String,
-    class: String,
-    peer: String,
-    sent_text: String,
-    received_text: String,
-    age_text: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Decision {
-    uptime_seconds: f64,
-    peer: Option<String>,
-    what: String,
-    why: String,
-}
-
-/// The part of `/view` that is shown; fields that a later version adds are ignored.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct View {
-    name: String,
-    version: String,
-    sequence: u64,
-    uptime_seconds: f64,
-    groups: Vec<Group>,
-    peers: Vec<Peer>,
-    classes: Vec<Class>,
-    flows: Vec<Flow>,
-    flows_left_out: u64,
-    decisions: Vec<Decision>,
-}
+use super::super::lines::{GAP, Line, Paint, Style, after, wrapped};
+use super::super::verdicts::{ShownVerdict, alarm, graded};
+use super::model::{Decision, Figure, Group, Peer, View};
 
 /// The number of the latest decisions that are shown; the page has all.
 const DECISIONS_SHOWN: usize = 8;
 const FLOWS_SHOWN: usize = 20;
 /// The least width of a column of figures.
 const COLUMN: usize = 38;
-const GAP: usize = 2;
-
-/// A line in the making.
-struct Line {
-    text: String,
-    columns: usize,
-    width: usize,
-    paint: Paint,
-}
-
-impl Line {
-    fn new(width: usize, paint: Paint) -> Self {
-        Self {
-            text: String::new(),
-            columns: 0,
-            width,
-            paint,
-        }
-    }
-
-    /// Adds text, cut where the line ends.
-    fn add(mut self, style: Style, text: &str) -> Self {
-        let room = self.width - self.columns;
-        let readable = |c: char| if c.is_control() { '?' } else { c };
-        let mut cut: String = text.chars().map(readable).take(room).collect();
-        let len = cut.chars().count();
-        if len < text.chars().count() && len > 0 {
-            cut.pop();
-            cut.push('…');
-        }
-        self.columns += len;
-        match style.code().filter(|_| self.paint == Paint::Colours) {
-            Some(code) => {
-                self.text.push_str("\x1b[");
-                self.text.push_str(code);
-                self.text.push('m');
-                self.text.push_str(&cut);
-                self.text.push_str("\x1b[0m");
-            }
-            None => self.text.push_str(&cut),
-        }
-        self
-    }
-
-    /// Goes to a column.
-    fn to(mut self, column: usize) -> Self {
-        while self.columns < column.min(self.width) {
-            self.text.push(' ');
-            self.columns += 1;
-        }
-        self
-    }
-
-    fn done(self) -> String {
-        self.text.trim_end_matches(' ').to_owned()
-    }
-}
 
 /// A label at the left and a value at the right of `width` columns.
 fn figure(line: Line, begin: usize, width: usize, figure: &Figure) -> Line {
@@ -222,7 +52,7 @@ fn groups(groups: &[Group], width: usize, paint: Paint, lines: &mut Vec<String>)
     }
 }
 
-fn link_style(link: &str) -> Style {
+pub(super) fn link_style(link: &str) -> Style {
     match link {
         "up" => Style::Good,
         "down" => Style::Bad,
@@ -264,44 +94,6 @@ fn table(rows: &[Vec<String>], width: usize, paint: Paint, lines: &mut Vec<Strin
     }
 }
 
-/// A text as lines that are broken between words: so much of it as fits `room`, and the further lines, which begin at [`GAP`].
-/// A word that is longer than a line is left to be cut.
-fn wrapped(text: &str, room: usize, width: usize) -> (String, Vec<String>) {
-    let mut lines = vec![String::new()];
-    let (mut room, further) = (room, width.saturating_sub(GAP));
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let len = word.chars().count();
-        let gap = usize::from(used > 0);
-        let is_full = used + gap + len > room;
-        if is_full && (used > 0 || lines.len() == 1) && len <= further {
-            lines.push(String::new());
-            (room, used) = (further, 0);
-        }
-        if let Some(line) = lines.last_mut() {
-            if used > 0 {
-                line.push(' ');
-                used += 1;
-            }
-            line.push_str(word);
-            used += len;
-        }
-    }
-    let mut lines = lines.into_iter();
-    (lines.next().unwrap_or_default(), lines.collect())
-}
-
-/// A time since the gateway's start, so that no clock of ours is needed.
-fn after(seconds: f64) -> String {
-    let whole = seconds.clamp(0.0, 1e12).round();
-    let (hours, rest) = ((whole / 3_600.0).floor(), whole % 3_600.0);
-    format!(
-        "{hours:.0}:{:02.0}:{:02.0}",
-        (rest / 60.0).floor(),
-        rest % 60.0
-    )
-}
-
 fn flows(view: &View, width: usize, paint: Paint, lines: &mut Vec<String>) {
     if view.flows.is_empty() {
         lines.push(
@@ -315,8 +107,8 @@ fn flows(view: &View, width: usize, paint: Paint, lines: &mut Vec<String>) {
         "FROM",
         "",
         "AGE",
-        "TAKEN",
-        "GIVEN",
+        "SENT",
+        "RECEIVED",
         "CLASS",
         "PEER",
         "DESTINATION",
@@ -348,6 +140,78 @@ fn flows(view: &View, width: usize, paint: Paint, lines: &mut Vec<String>) {
     }
 }
 
+fn peer_figures(peer: &Peer, width: usize, paint: Paint, lines: &mut Vec<String>) {
+    let title = Line::new(width, paint).add(Style::Strong, &peer.name);
+    let title = title.add(Style::Usual, " ");
+    let title = title.add(link_style(&peer.link), &peer.link);
+    let title = title.add(Style::Usual, "  ");
+    let (first, further) = wrapped(&peer.says, width.saturating_sub(title.columns), width);
+    lines.push(title.add(Style::Quiet, &first).done());
+    for text in further {
+        let line = Line::new(width, paint).to(GAP);
+        lines.push(line.add(Style::Quiet, &text).done());
+    }
+    groups(&peer.groups, width, paint, lines);
+}
+
+fn classes(view: &View, width: usize, paint: Paint, lines: &mut Vec<String>) {
+    let Some(first) = view.classes.first() else {
+        return;
+    };
+    lines.push(String::new());
+    let labels = first.figures.iter().map(|one| one.label.to_uppercase());
+    let head = core::iter::once("CLASS".to_owned()).chain(labels);
+    let mut rows = vec![head.collect::<Vec<_>>()];
+    rows.extend(view.classes.iter().map(|class| {
+        let values = class.figures.iter().map(|one| one.text.clone());
+        core::iter::once(class.name.clone()).chain(values).collect()
+    }));
+    if natural_width(&rows) <= width {
+        table(&rows, width, paint, lines);
+    } else {
+        // No figure is cut off: where a row has no room, each class is a group.
+        let each: Vec<Group> = view.classes.iter().map(Group::of_class).collect();
+        groups(&each, width, paint, lines);
+    }
+}
+
+fn decision(one: &Decision, width: usize, paint: Paint, lines: &mut Vec<String>) {
+    let line = || Line::new(width, paint);
+    let peer = one.peer.as_deref().unwrap_or_default();
+    let what = format!(" {peer} {} ", one.what.replace('_', " "));
+    let told = line().add(Style::Quiet, &after(one.uptime_seconds));
+    let told = told.add(Style::Strong, &what);
+    let (first, further) = wrapped(&one.why, width.saturating_sub(told.columns), width);
+    lines.push(told.add(Style::Usual, &first).done());
+    for text in further {
+        lines.push(line().to(GAP).add(Style::Usual, &text).done());
+    }
+}
+
+/// All figures.
+pub(super) fn figures(view: &View, (width, paint): (usize, Paint)) -> Vec<String> {
+    let mut lines = Vec::new();
+    groups(&view.groups, width, paint, &mut lines);
+    for peer in &view.peers {
+        lines.push(String::new());
+        peer_figures(peer, width, paint, &mut lines);
+    }
+    classes(view, width, paint, &mut lines);
+    lines
+}
+
+/// All decisions.
+pub(super) fn decisions(view: &View, (width, paint): (usize, Paint)) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in &view.decisions {
+        decision(one, width, paint, &mut lines);
+    }
+    if lines.is_empty() {
+        lines.push("No decisions yet.".to_owned());
+    }
+    lines
+}
+
 /// The whole picture.
 pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
     let line = || Line::new(width, paint);
@@ -360,121 +224,30 @@ pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
     );
     let title = line().add(Style::Strong, &view.name);
     lines.push(title.add(Style::Quiet, &about).done());
+    for peer in &view.peers {
+        let ShownVerdict { grade, text } = &peer.verdict;
+        graded(*grade, &peer.name, text, (width, paint), &mut lines);
+    }
+    for one in &view.alarms {
+        alarm(one, (width, paint), &mut lines);
+    }
+    lines.push(String::new());
     groups(&view.groups, width, paint, &mut lines);
     for peer in &view.peers {
         lines.push(String::new());
-        let title = line().add(Style::Strong, &peer.name).add(Style::Usual, " ");
-        let title = title.add(link_style(&peer.link), &peer.link);
-        let title = title.add(Style::Usual, "  ");
-        let (first, further) = wrapped(&peer.says, width.saturating_sub(title.columns), width);
-        lines.push(title.add(Style::Quiet, &first).done());
-        for text in further {
-            lines.push(line().to(GAP).add(Style::Quiet, &text).done());
-        }
-        groups(&peer.groups, width, paint, &mut lines);
+        peer_figures(peer, width, paint, &mut lines);
     }
     lines.push(String::new());
     flows(view, width, paint, &mut lines);
-    if let Some(first) = view.classes.first() {
-        lines.push(String::new());
-        let labels = first.figures.iter().map(|one| one.label.to_uppercase());
-        let head = core::iter::once("CLASS".to_owned()).chain(labels);
-        let mut rows = vec![head.collect::<Vec<_>>()];
-        rows.extend(view.classes.iter().map(|class| {
-            let values = class.figures.iter().map(|one| one.text.clone());
-            core::iter::once(class.name.clone()).chain(values).collect()
-        }));
-        if natural_width(&rows) <= width {
-            table(&rows, width, paint, &mut lines);
-        } else {
-            // No figure is cut off: where a row has no room, each class is a group.
-            let each: Vec<Group> = view.classes.iter().map(Group::of_class).collect();
-            groups(&each, width, paint, &mut lines);
-        }
-    }
+    classes(view, width, paint, &mut lines);
     if !view.decisions.is_empty() {
         lines.push(String::new());
         lines.push(line().add(Style::Strong, "Decisions").done());
     }
     for one in view.decisions.iter().take(DECISIONS_SHOWN) {
-        let peer = one.peer.as_deref().unwrap_or_default();
-        let what = format!(" {peer} {} ", one.what.replace('_', " "));
-        let told = line().add(Style::Quiet, &after(one.uptime_seconds));
-        let told = told.add(Style::Strong, &what);
-        let (first, further) = wrapped(&one.why, width.saturating_sub(told.columns), width);
-        lines.push(told.add(Style::Usual, &first).done());
-        for text in further {
-            lines.push(line().to(GAP).add(Style::Usual, &text).done());
-        }
+        decision(one, width, paint, &mut lines);
     }
     lines
-}
-
-/// The lines of the picture that a screen begins with, and what the user wishes to see next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Scroll {
-    /// The first line shown.
-    first: usize,
-    /// The lines shown at once, and all lines, when it was shown last.
-    shown: usize,
-    all: usize,
-}
-
-impl Scroll {
-    /// Goes on or back, as far as there are lines.
-    pub(super) fn go(&mut self, pressed: Pressed) {
-        let last = self.all.saturating_sub(self.shown);
-        let page = self.shown.max(1);
-        let (step, direction) = match pressed {
-            Pressed::Quit => return,
-            Pressed::Line(direction) => (1, direction),
-            Pressed::Page(direction) => (page, direction),
-            Pressed::End(direction) => (last, direction),
-        };
-        self.first = match direction {
-            Direction::Back => self.first.saturating_sub(step),
-            Direction::On => self.first.saturating_add(step).min(last),
-        };
-    }
-}
-
-/// The part of the picture that fits a screen; `problem` says why it is old.
-pub(super) fn screen(
-    view: &View,
-    problem: Option<&str>,
-    (size, scroll): (Size, &mut Scroll),
-    paint: Paint,
-) -> Vec<String> {
-    let (columns, rows) = (size.columns.max(1), size.rows.max(1));
-    let mut shown = Vec::new();
-    if let Some(problem) = problem {
-        let text = format!("OLD: {problem}");
-        shown.push(Line::new(columns, paint).add(Style::Bad, &text).done());
-    }
-    let all = lines(view, columns, paint);
-    if shown.len() + all.len() <= rows {
-        *scroll = Scroll::default();
-        shown.extend(all);
-        return shown;
-    }
-    shown.truncate(rows.saturating_sub(1));
-    let room = rows - shown.len() - 1;
-    // There may be fewer lines than before.
-    let first = scroll.first.min(all.len() - room);
-    *scroll = Scroll {
-        first,
-        shown: room,
-        all: all.len(),
-    };
-    let count = all.len();
-    shown.extend(all.into_iter().skip(first).take(room));
-    let text = format!(
-        "lines {} to {} of {count}: arrows, space and b show the others, q ends",
-        first + 1,
-        first + room
-    );
-    shown.push(Line::new(columns, paint).add(Style::Quiet, &text).done());
-    shown
 }
 
 #[cfg(test)]
@@ -521,52 +294,6 @@ mod tests {
         }
         assert!(!text.chars().any(char::is_control), "{text:?}");
         text
-    }
-
-    #[test]
-    fn no_screen_is_larger_than_the_terminal_and_no_line_wider() {
-        let view = view("ground", "up");
-        for columns in [1, 2, 10, 37, 38, 40, 78, 80, 200] {
-            for rows in [1, 2, 5, 24, 100] {
-                for problem in [None, Some("nothing answers")] {
-                    let size = Size { columns, rows };
-                    let mut scroll = Scroll::default();
-                    let lines = screen(&view, problem, (size, &mut scroll), Paint::Colours);
-                    assert!(lines.len() <= rows);
-                    for line in lines {
-                        assert!(plain(&line).chars().count() <= columns, "{line:?}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_low_terminal_shows_every_line_by_and_by_and_stops_at_the_ends() {
-        let view = view("ground", "up");
-        let size = Size {
-            columns: 80,
-            rows: 10,
-        };
-        let whole = lines(&view, size.columns, Paint::Plain);
-        let mut scroll = Scroll::default();
-        let mut show = |pressed: Option<Pressed>| {
-            if let Some(pressed) = pressed {
-                scroll.go(pressed);
-            }
-            let mut lines = screen(&view, None, (size, &mut scroll), Paint::Plain);
-            let foot = lines.pop().unwrap();
-            assert!(foot.contains("q ends"), "{foot}");
-            lines
-        };
-        assert_eq!(show(None), whole[..9]);
-        assert_eq!(show(Some(Pressed::Line(Direction::On))), whole[1..10]);
-        assert_eq!(show(Some(Pressed::Page(Direction::On))), whole[10..19]);
-        let last = &whole[whole.len() - 9..];
-        assert_eq!(show(Some(Pressed::End(Direction::On))), last);
-        assert_eq!(show(Some(Pressed::Page(Direction::On))), last);
-        assert_eq!(show(Some(Pressed::End(Direction::Back))), whole[..9]);
-        assert_eq!(show(Some(Pressed::Line(Direction::Back))), whole[..9]);
     }
 
     #[test]

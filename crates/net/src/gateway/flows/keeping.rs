@@ -129,6 +129,11 @@ impl Keeping {
         store.map_or(0, |store| store.set_aside().1.0)
     }
 
+    /// Whether the store has no room: its limit is reached, or its disk is full.
+    pub(in crate::gateway) fn is_full(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.is_full())
+    }
+
     /// Whether flows are kept on disk at all.
     pub(in crate::gateway) const fn has_store(&self) -> bool {
         self.store.is_some()

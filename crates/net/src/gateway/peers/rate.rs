@@ -28,6 +28,8 @@ pub struct RateReport {
     pub declared_wrong: bool,
     /// The rate that the link seems to carry, where the configured one limits and is much less.
     pub declared_low_beside: Option<u64>,
+    /// Where the rate is found: the link's rate by the spacing in which the first packets arrived.
+    pub seen_bits_per_second: Option<u64>,
     /// Where the rate is found: `own` or `shared`, as the bottleneck is believed to be.
     pub bottleneck: Option<&'static str>,
     /// Where the rate is found: the delay in queues.
@@ -35,6 +37,9 @@ pub struct RateReport {
     /// Where the rate is found: the share that is lost whatever the rate.
     pub random_loss_ratio: Option<f64>,
 }
+
+/// The word for a bottleneck with others in its queue.
+const SHARED: &str = "shared";
 
 /// The name of a reason in reports, and the reason in words.
 const fn named(reason: RateReason) -> (&'static str, &'static str) {
@@ -79,16 +84,18 @@ impl RateReport {
             delivered_bits_per_second: rate.delivered.map(Bitrate::as_bits_per_second),
             declared_wrong: rate.declared_wrong,
             declared_low_beside: shown.filter(is_more).map(Bitrate::as_bits_per_second),
-            bottleneck: belief.map(|belief| {
-                if belief.beside_others {
-                    "shared"
-                } else {
-                    "own"
-                }
-            }),
+            seen_bits_per_second: belief
+                .and_then(|belief| belief.link)
+                .map(Bitrate::as_bits_per_second),
+            bottleneck: belief.map(|belief| if belief.beside_others { SHARED } else { "own" }),
             queue_seconds: belief.map(|belief| belief.queueing.as_secs_f64()),
             random_loss_ratio: belief.map(|belief| belief.lost.clamp(0.0, 1.0)),
         }
+    }
+
+    /// Whether others are believed to be in the queue ahead.
+    pub(in crate::gateway) fn is_shared(&self) -> bool {
+        self.bottleneck == Some(SHARED)
     }
 
     /// Whether the rate is found.
@@ -116,6 +123,7 @@ pub(in crate::gateway) mod tests {
             delivered_bits_per_second: None,
             declared_wrong,
             declared_low_beside: None,
+            seen_bits_per_second: None,
             bottleneck: None,
             queue_seconds: None,
             random_loss_ratio: None,

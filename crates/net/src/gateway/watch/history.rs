@@ -316,6 +316,7 @@ mod tests {
             inward: Loss {
                 share: Some(1.0),
                 rate: 1.0,
+                sent: 1,
             },
             ..PeerWindow::default()
         };
@@ -328,6 +329,7 @@ mod tests {
             outward: Loss {
                 share: Some(1.0),
                 rate: 1.0,
+                sent: 1,
             },
             ..PeerWindow::default()
         };

@@ -204,7 +204,7 @@ fn respond(request: &HttpRequest, snapshots: &Snapshots) -> Answer {
         Err(answer) => answer,
     };
     match request.path() {
-        "/" => page(),
+        "/" => page(snapshot(request, snapshots).ok().as_deref()),
         "/metrics" => of(|snapshot| answer(OPEN_METRICS, metrics::text(snapshot))),
         "/status" => of(status),
         "/view" => of(|snapshot| json(&View::of(snapshot))),
@@ -247,8 +247,9 @@ fn history(request: &HttpRequest, snapshots: &Snapshots) -> Answer {
     }
 }
 
-fn page() -> Answer {
-    match page::page() {
+/// The page, also while the gateway is silent: its script says so, and asks again.
+fn page(snapshot: Option<&Snapshot>) -> Answer {
+    match page::page(snapshot.map(|snapshot| &snapshot.status)) {
         Ok((body, policy)) => Answer {
             headers: policy,
             ..answer(HTML, body)

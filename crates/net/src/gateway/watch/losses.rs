@@ -178,6 +178,24 @@ impl LossFigures {
         (lost >= LEAST_LOST).then(|| format!("lost {lost} packets ({words} {share:.0} %)"))
     }
 
+    /// The cause of more than half of the losses, once enough was lost to tell.
+    pub(super) fn main_cause(&self) -> Option<&'static str> {
+        let (cause, figures) = self.by_share().into_iter().next()?;
+        let is_told = self.lost_packets >= LEAST_LOST && figures.ratio > 0.5;
+        is_told.then(|| way_of_loss(cause))
+    }
+
+    /// The share of each cause that is worth a word, the largest first, as a link picture names it.
+    pub(super) fn shares(&self) -> Vec<(&'static str, f64)> {
+        if self.lost_packets < LEAST_LOST {
+            return Vec::new();
+        }
+        let causes = self.by_share().into_iter();
+        causes
+            .map(|(cause, figures)| (way_of_loss(cause), figures.ratio))
+            .collect()
+    }
+
     /// One sentence on the causes of loss on the way to a peer, the largest first.
     pub(super) fn in_words(losses: Option<&Self>) -> String {
         Self::sentence(losses, "to it")
@@ -210,6 +228,19 @@ impl LossFigures {
             losses.lost_packets,
             parts.join(", ")
         )
+    }
+}
+
+/// A cause as it follows "lost".
+fn way_of_loss(cause: &str) -> &'static str {
+    match cause {
+        EITHER => "one by one or to wrong bits",
+        "bit-errors" => "to wrong bits",
+        "beyond-repair" => "to damage beyond repair",
+        "random" => "one by one",
+        "burst" => "in bursts",
+        "queue" => "to full queues",
+        _ => "to outages",
     }
 }
 

@@ -92,6 +92,7 @@ mod tests {
         PeerReport, Quantiles, Status, TransportReport,
     };
     use crate::gateway::watch::tally::{Tally, Window, tests::status};
+    use crate::gateway::watch::verdict::judge;
 
     fn snapshot(peer: &str) -> Snapshot {
         let class = ClassReport {
@@ -216,6 +217,7 @@ mod tests {
             delivered_bits_per_second: Some(1),
             declared_wrong: false,
             declared_low_beside: None,
+            seen_bits_per_second: None,
             bottleneck: Some("own"),
             queue_seconds: Some(0.001),
             random_loss_ratio: Some(0.1),
@@ -245,6 +247,8 @@ mod tests {
         of_class.held_lost_tpdus = BTreeMap::from([("timeout", 1)]);
         last.peers[0].classes = BTreeMap::from([("bulk".to_owned(), of_class)]);
         let window = Window::between(&Tally::of(&first), &Tally::of(&last));
+        // Its link is up without protection.
+        judge(&mut last, window.as_ref());
         let snapshot = Snapshot {
             sequence: 1,
             status: last,

@@ -1,6 +1,7 @@
 //! The gateway's account of itself, and to whom it is given: the status, its history, the figures with their names, the page, and
 //! the event trace.
 
+mod alarms;
 mod found_losses;
 mod history;
 pub mod http;
@@ -14,6 +15,7 @@ mod snapshots;
 pub mod status;
 mod tally;
 mod trace;
+pub mod verdict;
 mod view;
 
 pub(super) use recordings::Watch;

@@ -3,8 +3,8 @@
 use super::found_losses::FoundLosses;
 use super::losses::LossFigures;
 use super::status::{
-    self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, PathFigures, PeerReport, Quantiles, REMOVED,
-    Status,
+    self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, LinkGrade, LinkVerdict, PathFigures,
+    PeerReport, Quantiles, REMOVED, Status,
 };
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
@@ -67,9 +67,12 @@ impl Seen<'_> {
             schema: status::SCHEMA,
             name: self.config.name.clone(),
             uptime_seconds: now.as_secs_f64(),
+            grade: LinkGrade::Good,
+            alarms: Vec::new(),
             flows: self.traffic.flows.len() as u64,
             custody_bytes,
             custody_damaged_bytes: self.traffic.keeping.damaged_bytes(),
+            custody_full: self.traffic.keeping.is_full(),
             peers: peers.collect(),
             tunnels: self.tunnels.reports(self.config).collect(),
             classes: status::classes(counters, |id| {
@@ -99,6 +102,7 @@ impl Seen<'_> {
         };
         PeerReport {
             name: self.config.peer_name(index).to_owned(),
+            verdict: LinkVerdict::default(),
             link: link_word.to_owned(),
             down_seconds: lasts.map(|span| span.as_secs_f64()),
             rtt_seconds: state.and_then(|s| s.rtt).map(|rtt| rtt.as_secs_f64()),

@@ -9,6 +9,7 @@
 use super::history::{self, History};
 use super::status::Status;
 use super::tally::{Tally, Window};
+use super::verdict::judge;
 use crate::clock::Clock;
 use crate::wait::wait;
 use fulmar_proto::units::Instant;
@@ -89,8 +90,9 @@ pub(in crate::gateway) struct Snapshots {
 }
 
 impl Kept {
-    fn keep(&mut self, status: Status) -> Arc<Snapshot> {
+    fn keep(&mut self, mut status: Status) -> Arc<Snapshot> {
         let window = self.history.window(&Tally::of(&status));
+        judge(&mut status, window.as_ref());
         let snapshot = Arc::new(Snapshot {
             sequence: self.taken,
             status,

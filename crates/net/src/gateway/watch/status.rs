@@ -1,6 +1,7 @@
 //! The state of a gateway at one instant: the answer to `/status`, and the source of the
 //! [registry](super::registry)'s values.
 
+pub use super::alarms::{Alarm, LinkGrade, LinkVerdict};
 pub use super::losses::{CauseFigures, LossFigures};
 use crate::gateway::peers::Decision;
 pub use crate::gateway::peers::{OutageReport, RateReport, RepairReport, WaitingPath};
@@ -20,6 +21,8 @@ use std::collections::BTreeMap;
 pub struct PeerReport {
     /// Its name.
     pub name: String,
+    /// The link to it in one sentence, with a grade.
+    pub verdict: LinkVerdict,
     /// Whether datagrams pass: `up`, `down`, `connecting`.
     pub link: String,
     /// The seconds since anything came back, while the link is held for down.
@@ -437,12 +440,18 @@ pub struct Status {
     pub name: String,
     /// The seconds since its start.
     pub uptime_seconds: f64,
+    /// The worst grade of its links and alarms.
+    pub grade: LinkGrade,
+    /// The alarms, the worst first.
+    pub alarms: Vec<Alarm>,
     /// The present flows.
     pub flows: u64,
     /// Octets kept in custody now.
     pub custody_bytes: u64,
     /// Octets of damaged custody that are set aside in `damaged/` of its directory.
     pub custody_damaged_bytes: u64,
+    /// Whether custody on disk has no room, so that clients wait.
+    pub custody_full: bool,
     /// Peers.
     pub peers: Vec<PeerReport>,
     /// Tunnels.

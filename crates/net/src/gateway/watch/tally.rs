@@ -5,6 +5,8 @@
 
 use super::status::{DirectionStatus, PeerReport, Status, ToldReport};
 use fulmar_proto::transport::parts::DelaySpread;
+use fulmar_proto::wire::aerotp::HEADER_BYTES;
+use std::collections::BTreeMap;
 
 const BITS: f64 = 8.0;
 
@@ -15,8 +17,14 @@ pub(in crate::gateway) struct Tally {
     pub(in crate::gateway) at: f64,
     delivered_bytes: u64,
     received_bytes: u64,
+    refused_flows: u64,
+    dropped_messages: u64,
+    false_datagrams: u64,
     peers: Vec<PeerTally>,
 }
+
+/// The reasons for which a datagram is dropped because it is not genuine.
+const NOT_GENUINE: [&str; 5] = ["forged", "replayed", "wrong_mac", "unknown_peer", "flood"];
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct PeerTally {
@@ -32,11 +40,14 @@ struct PeerTally {
     rate: u64,
     payload_bytes: u64,
     confirmed_bytes: u64,
+    /// Payload octets sent by classes that no confirmation ever came for.
+    unconfirmed_bytes: u64,
     confirmed_after: DelaySpread,
     accepted: u64,
     lost: u64,
     recovered_fec: u64,
-    recovered_arq: u64,
+    /// Put right at the first, the second and any later repetition.
+    recovered_arq: [u64; 3],
     residual: u64,
     /// From here to the peer, and from the peer to here.
     outward: DirectionStatus,
@@ -52,6 +63,11 @@ impl PeerTally {
         let of = |kind: &str| transport.sent_bytes.get(kind).copied().unwrap_or(0);
         let by = |what: &str| transport.recovered_tpdus.get(what).copied().unwrap_or(0);
         let sent_bytes = transport.sent_bytes.values().sum();
+        let unconfirmed = peer.classes.values().filter(|of| of.confirmed_tpdus == 0);
+        let source = |of: &BTreeMap<&'static str, u64>| of.get("source").copied().unwrap_or(0);
+        let unconfirmed_tpdus: u64 = unconfirmed.clone().map(|of| source(&of.sent_tpdus)).sum();
+        let unconfirmed_octets: u64 = unconfirmed.map(|of| source(&of.sent_bytes)).sum();
+        let headers = (HEADER_BYTES as u64).saturating_mul(unconfirmed_tpdus);
         Self {
             sent_bytes,
             repair_bytes: of("repair") + of("retransmission"),
@@ -60,11 +76,12 @@ impl PeerTally {
             rate: peer.rate_bits_per_second.unwrap_or_default(),
             payload_bytes: transport.payload_bytes,
             confirmed_bytes: transport.confirmed_bytes,
+            unconfirmed_bytes: unconfirmed_octets.saturating_sub(headers),
             confirmed_after: transport.confirmed_after,
             accepted: transport.accepted_tpdus,
             lost: transport.wire_lost_tpdus,
             recovered_fec: by("fec_words") + by("fec_block"),
-            recovered_arq: by("arq_1") + by("arq_2") + by("arq_3_or_more"),
+            recovered_arq: ["arq_1", "arq_2", "arq_3_or_more"].map(by),
             residual: transport.residual_lost_tpdus.values().sum(),
             outward: peer.outward,
             inward: peer.inward,
@@ -78,10 +95,17 @@ impl PeerTally {
 impl Tally {
     pub(in crate::gateway) fn of(status: &Status) -> Self {
         let classes = status.classes.iter();
+        let dropped = |reason: &&str| status.carrier.dropped.get(reason).copied();
         Self {
             at: status.uptime_seconds,
             delivered_bytes: classes.clone().map(|class| class.delivered_bytes).sum(),
-            received_bytes: classes.map(|class| class.received_bytes).sum(),
+            received_bytes: classes.clone().map(|class| class.received_bytes).sum(),
+            refused_flows: classes
+                .clone()
+                .flat_map(|class| class.flows_refused.values())
+                .sum(),
+            dropped_messages: classes.flat_map(|class| class.messages_lost.values()).sum(),
+            false_datagrams: NOT_GENUINE.iter().filter_map(dropped).sum(),
             peers: status.peers.iter().map(PeerTally::of).collect(),
         }
     }
@@ -96,6 +120,12 @@ pub(in crate::gateway) struct Window {
     pub(in crate::gateway) delivered_rate: f64,
     /// Octets given to local sockets, as bits a second.
     pub(in crate::gateway) received_rate: f64,
+    /// Flows refused, a second.
+    pub(in crate::gateway) refused_rate: f64,
+    /// Messages dropped here, a second.
+    pub(in crate::gateway) dropped_rate: f64,
+    /// Datagrams that were not genuine, a second.
+    pub(in crate::gateway) false_rate: f64,
     /// The peers, in the order of the configuration.
     pub(in crate::gateway) peers: Vec<PeerWindow>,
 }
@@ -109,6 +139,8 @@ pub(in crate::gateway) struct PeerWindow {
     pub(in crate::gateway) payload_rate: f64,
     /// Payload to it that it confirmed, as bits a second.
     pub(in crate::gateway) confirmed_rate: f64,
+    /// Payload sent to it by classes that no confirmation ever came for, as bits a second: nobody knows what of it arrived.
+    pub(in crate::gateway) unconfirmed_rate: f64,
     /// The times from first transmissions to their confirmations.
     pub(in crate::gateway) confirmed_after: DelaySpread,
     /// The share of parity and retransmissions in the octets of TPDUs sent.
@@ -125,6 +157,8 @@ pub(in crate::gateway) struct PeerWindow {
     pub(in crate::gateway) fec_rate: f64,
     /// TPDUs put right by retransmission, a second, as the sender counts.
     pub(in crate::gateway) arq_rate: f64,
+    /// The same by repetition: the first, the second, any later one.
+    pub(in crate::gateway) arq_rates: [f64; 3],
     /// TPDUs given up, a second.
     pub(in crate::gateway) residual_rate: f64,
     /// Datagrams from here to it.
@@ -135,6 +169,8 @@ pub(in crate::gateway) struct PeerWindow {
     pub(in crate::gateway) far_fec_rate: f64,
     /// TPDUs from here a second that it gave up.
     pub(in crate::gateway) far_residual_rate: f64,
+    /// The share of them in the TPDUs sent.
+    pub(in crate::gateway) far_residual_share: Option<f64>,
     /// The round trip at the end, in seconds.
     pub(in crate::gateway) rtt: Option<f64>,
     /// Whether datagrams passed at the end.
@@ -148,6 +184,8 @@ pub(in crate::gateway) struct Loss {
     pub(in crate::gateway) share: Option<f64>,
     /// Datagrams a second.
     pub(in crate::gateway) rate: f64,
+    /// Datagrams that were sent in the span.
+    pub(in crate::gateway) sent: u64,
 }
 
 impl Loss {
@@ -161,6 +199,7 @@ impl Loss {
         Self {
             share: share(lost, sent),
             rate: lost as f64 / seconds,
+            sent,
         }
     }
 }
@@ -179,11 +218,15 @@ impl Window {
         }
         // Sums over connections may shrink when one of very many is forgotten.
         let bits = |first: u64, last: u64| last.saturating_sub(first) as f64 * BITS / seconds;
+        let rate = |first: u64, last: u64| last.saturating_sub(first) as f64 / seconds;
         let peers = first.peers.iter().zip(&last.peers);
         Some(Self {
             seconds,
             delivered_rate: bits(first.delivered_bytes, last.delivered_bytes),
             received_rate: bits(first.received_bytes, last.received_bytes),
+            refused_rate: rate(first.refused_flows, last.refused_flows),
+            dropped_rate: rate(first.dropped_messages, last.dropped_messages),
+            false_rate: rate(first.false_datagrams, last.false_datagrams),
             peers: peers
                 .map(|(first, last)| PeerWindow::between(first, last, seconds))
                 .collect(),
@@ -202,6 +245,7 @@ impl PeerWindow {
             wire_rate,
             payload_rate: rate(of(|t| t.payload_bytes)) * BITS,
             confirmed_rate: rate(of(|t| t.confirmed_bytes)) * BITS,
+            unconfirmed_rate: rate(of(|t| t.unconfirmed_bytes)) * BITS,
             confirmed_after: last.confirmed_after.since(&first.confirmed_after),
             repair_share: share(of(|t| t.repair_bytes), of(|t| t.sent_bytes)),
             capacity_share: (last.rate > 0).then(|| wire_rate / last.rate as f64),
@@ -209,12 +253,18 @@ impl PeerWindow {
             residual_share: share(of(|t| t.residual), settled),
             lost_rate: rate(of(|t| t.lost)),
             fec_rate: rate(of(|t| t.recovered_fec)),
-            arq_rate: rate(of(|t| t.recovered_arq)),
+            arq_rate: rate(of(|t| t.recovered_arq.iter().sum())),
+            arq_rates: [
+                rate(of(|t| t.recovered_arq[0])),
+                rate(of(|t| t.recovered_arq[1])),
+                rate(of(|t| t.recovered_arq[2])),
+            ],
             residual_rate: rate(of(|t| t.residual)),
             outward: Loss::between(first.outward, last.outward, seconds),
             inward: Loss::between(first.inward, last.inward, seconds),
             far_fec_rate: rate(of(|t| t.told.recovered_fec_tpdus)),
             far_residual_rate: rate(of(|t| t.told.residual_lost_tpdus)),
+            far_residual_share: share(of(|t| t.told.residual_lost_tpdus), of(|t| t.sent_tpdus)),
             rtt: last.rtt,
             is_up: last.is_up,
         }

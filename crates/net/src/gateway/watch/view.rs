@@ -1,16 +1,17 @@
 //! The figures of a snapshot that people are shown, their order and their words. The page and
 //! `fulmar top` draw it as it is, so that both say the same.
 
-use super::losses::LossFigures;
+mod sentences;
+mod ways;
+
 use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
-use super::status::REMOVED;
-use super::status::{
-    DamageFigures, FlowStatus, LengthFigures, PathFigures, PeerReport, TunnelReport, WaitingPath,
-};
+use super::status::{Alarm, FlowStatus, LinkGrade, LinkVerdict, TunnelReport};
 use crate::gateway::peers::Decision;
+use sentences::says;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use ways::{PathView, Way};
 
 /// The name of the record at `/view`.
 pub(in crate::gateway) const SCHEMA: &str = "fulmar.gateway.view.v1";
@@ -37,10 +38,16 @@ pub(in crate::gateway) struct Group {
 #[derive(Clone, Debug, Serialize)]
 struct PeerView {
     name: String,
+    /// The link in one sentence, with its grade.
+    verdict: LinkVerdict,
     link: String,
     secure: bool,
-    /// Its state, in a sentence.
+    /// Further sentences on its state.
     says: String,
+    /// The fate of the datagrams from here, and of those from the peer; none before the first window.
+    ways: Vec<Way>,
+    /// The paths to it, if there are several.
+    paths: Vec<PathView>,
     groups: Vec<Group>,
 }
 
@@ -69,6 +76,10 @@ pub(in crate::gateway) struct View {
     version: &'static str,
     sequence: u64,
     uptime_seconds: f64,
+    /// The worst grade of links and alarms.
+    grade: LinkGrade,
+    /// The alarms, the worst first.
+    alarms: Vec<Alarm>,
     groups: Vec<Group>,
     peers: Vec<PeerView>,
     classes: Vec<ClassView>,
@@ -366,129 +377,6 @@ fn tunnel(values: &Values, tunnel: &TunnelReport) -> Group {
     }
 }
 
-fn says(peer: &PeerReport) -> String {
-    let age = |seconds: f64| registry::Unit::Seconds.text(seconds);
-    let mut text = match (peer.link.as_str(), peer.down_seconds) {
-        ("up", _) => "Datagrams pass.".to_owned(),
-        (REMOVED, _) => "A reload took this peer out.".to_owned(),
-        (_, Some(seconds)) => format!(
-            "Nothing has come back for {}: sending is held, flows wait.",
-            age(seconds)
-        ),
-        ("down", None) => "Nothing comes back: sending is held, flows wait.".to_owned(),
-        _ => "There are no keys yet: the peer has not answered, or has not called.".to_owned(),
-    };
-    if !peer.secure && peer.link == "up" {
-        text.push_str(" Not protected: whoever is on the way can read and change it.");
-    }
-    if let Some(rate) = peer.rate.filter(|rate| rate.reason != "declared") {
-        let begins = match (rate.is_found(), rate.share) {
-            (false, _) => " The rate is held down: ",
-            (true, "own") => " The rate is found, for the link is ours alone: ",
-            (true, "background") => " The rate is found, and others come first: ",
-            (true, _) => " The rate is found, and shared fairly: ",
-        };
-        text.push_str(begins);
-        text.push_str(rate.why);
-        text.push('.');
-        if rate.declared_low_beside.is_some() {
-            text.push_str(" The link seems to carry more than configured.");
-        }
-    }
-    text.push_str(&paths_in_words(&peer.paths));
-    text.push_str(&waits_in_words(&peer.waiting_paths));
-    if let Some(damage) = peer.damage.as_ref().filter(|_| peer.carrier != "udp") {
-        text.push_str(&damage_in_words(damage));
-    }
-    text.push_str(&length_in_words(peer.length.as_ref()));
-    text.push_str(&LossFigures::in_words(peer.losses.as_ref()));
-    text.push_str(&LossFigures::told_in_words(peer.told_losses.as_ref()));
-    text
-}
-
-/// One sentence on the paths to a peer, if there are several.
-fn paths_in_words(paths: &[PathFigures]) -> String {
-    if paths.is_empty() {
-        return String::new();
-    }
-    let each: Vec<String> = paths.iter().map(path_in_words).collect();
-    format!(" Paths: {}.", each.join("; "))
-}
-
-/// A sentence on each path to a peer that waits.
-fn waits_in_words(waiting: &[WaitingPath]) -> String {
-    let mut text = String::new();
-    for WaitingPath { path, why } in waiting {
-        for word in [" The path ", path, " waits: ", why, "."] {
-            text.push_str(word);
-        }
-    }
-    text
-}
-
-/// A path in words: whether it carries data, at which rate, with which round trip and loss, and how often it was down.
-fn path_in_words(path: &PathFigures) -> String {
-    let mut text = format!("{} {}", path.path, path.state);
-    if path.cost > 0 {
-        text = format!("{text} at cost {}", path.cost);
-    }
-    if let Some(seconds) = path.down_seconds {
-        return format!("{text} for {}", registry::Unit::Seconds.text(seconds));
-    }
-    let rate = path.rate.map(|rate| rate.current_bits_per_second as f64);
-    let rate = rate.map(|rate| registry::Unit::BitsPerSecond.text(rate));
-    let round_trip = path
-        .rtt_seconds
-        .map(|rtt| registry::Unit::Seconds.text(rtt));
-    let round_trip = round_trip.map(|rtt| format!("round trip {rtt}"));
-    let lost = path.rate.and_then(|rate| rate.random_loss_ratio);
-    let lost = lost.map(|lost| format!("loses {}", registry::Unit::Ratio.text(lost)));
-    let cause = path.losses.as_ref().and_then(LossFigures::largest_in_words);
-    let outages = (path.outages > 0).then(|| {
-        let lasted = registry::Unit::Seconds.text(path.outage_seconds);
-        let times = match path.outages {
-            1 => "once".to_owned(),
-            2 => "twice".to_owned(),
-            times => format!("{times} times"),
-        };
-        format!("was down {times} for {lasted} in all")
-    });
-    for figure in [rate, round_trip, lost, cause, outages]
-        .into_iter()
-        .flatten()
-    {
-        text = format!("{text}, {figure}");
-    }
-    text
-}
-
-/// One sentence on shorter packets to a peer, if streams are cut for such.
-fn length_in_words(length: Option<&LengthFigures>) -> String {
-    let cut = length.and_then(|length| Some((length.packet_bytes?, length.bit_error_ratio)));
-    cut.map_or_else(String::new, |(octets, rate)| {
-        format!(" Streams are cut for packets of {octets} octets: {rate:.0e} of the bits to it seem to be wrong, and what is damaged is dropped.")
-    })
-}
-
-/// One sentence on the damage on the way to a peer.
-fn damage_in_words(damage: &DamageFigures) -> String {
-    let words = match damage.words {
-        0 => "no word of parity".to_owned(),
-        1 => "1 word of parity".to_owned(),
-        words => format!("{words} words of parity"),
-    };
-    let out = &damage.outward;
-    match (out.bit_error_ratio, out.residual_ratio) {
-        (Some(rate), Some(residual)) => format!(
-            " Damage is let in: {rate:.0e} of the bits to it are wrong, {words} behind each full packet leave {} of the packets beyond repair.",
-            registry::Unit::Ratio.text(residual)
-        ),
-        _ => format!(
-            " Damage is let in: {words} behind each full packet, until the peer tells of it."
-        ),
-    }
-}
-
 impl View {
     pub(in crate::gateway) fn of(snapshot: &Snapshot) -> Self {
         let status = &snapshot.status;
@@ -500,11 +388,18 @@ impl View {
             age_text: registry::Unit::Seconds.text(flow.seconds),
             flow: flow.clone(),
         });
-        let peers = status.peers.iter().map(|peer| PeerView {
+        let window = snapshot.window.as_ref();
+        let peers = status.peers.iter().enumerate().map(|(n, peer)| PeerView {
             name: peer.name.clone(),
+            verdict: peer.verdict.clone(),
             link: peer.link.clone(),
             secure: peer.secure,
             says: says(peer),
+            ways: ways::of(
+                peer,
+                window.and_then(|all| Some((all.peers.get(n)?, all.seconds))),
+            ),
+            paths: peer.paths.iter().map(PathView::of).collect(),
             groups: {
                 let mut groups = groups(&values, PEER, Some(("peer", &peer.name)));
                 let of_peer = status.tunnels.iter().filter(|it| it.peer == peer.name);
@@ -525,6 +420,8 @@ impl View {
             version: env!("CARGO_PKG_VERSION"),
             sequence: snapshot.sequence,
             uptime_seconds: status.uptime_seconds,
+            grade: status.grade,
+            alarms: status.alarms.clone(),
             groups: groups(&values, GATEWAY, None),
             peers: peers.collect(),
             classes: classes.collect(),

@@ -47,6 +47,8 @@ pub enum Unit {
     Ratio,
     /// 1 for true, 0 for false.
     Flag,
+    /// 0 good, 1 poor, 2 bad.
+    Grade,
 }
 
 fn scaled(value: f64, unit: &str, prefixes: &[&str]) -> String {
@@ -118,6 +120,7 @@ impl Unit {
             Self::Seconds => "s",
             Self::Ratio => "1",
             Self::Flag => "0 or 1",
+            Self::Grade => "0 to 2",
         }
     }
 
@@ -134,6 +137,8 @@ impl Unit {
             Self::Ratio if value > 0.0 && value < 1e-4 => format!("{value:.1e}"),
             Self::Ratio => format!("{:.2} %", value * 100.0),
             Self::Flag => if value > 0.0 { "yes" } else { "no" }.to_owned(),
+            Self::Grade if value < 1.0 => "good".to_owned(),
+            Self::Grade => if value < 2.0 { "poor" } else { "bad" }.to_owned(),
         }
     }
 }
@@ -324,6 +329,9 @@ mod tests {
             (Unit::Ratio, 0.000_02, "2.0e-5"),
             (Unit::Ratio, 0.0, "0.00 %"),
             (Unit::Flag, 1.0, "yes"),
+            (Unit::Grade, 0.0, "good"),
+            (Unit::Grade, 1.0, "poor"),
+            (Unit::Grade, 2.0, "bad"),
         ];
         for (unit, value, text) in cases {
             assert_eq!(unit.text(value), text, "{value} {unit:?}");

@@ -3,11 +3,33 @@
 use super::super::status::REMOVED;
 use super::entry::{Entry, MetricKind, Point, Unit, Value};
 use super::select::{
-    of_damaged, of_directions, of_loss_causes, of_losses, of_path_causes, of_paths, of_peer_delays,
-    of_peer_windows, of_peers, of_quantiles,
+    of_alarms, of_damaged, of_directions, of_loss_causes, of_losses, of_path_causes, of_paths,
+    of_peer_delays, of_peer_windows, of_peers, of_quantiles,
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "link_grade",
+        kind: MetricKind::Gauge,
+        unit: Unit::Grade,
+        labels: &["peer"],
+        point: Point::Computed,
+        label: "verdict",
+        help: "The link in one word: 0 good, 1 poor, 2 bad, by the rules of `docs/guide/verdicts.md`",
+        formula: "the worst grade of the peer's alarms",
+        read: |s| of_peers(s, |p| Some(Value::Count(p.verdict.grade as u64))),
+    },
+    Entry {
+        name: "alarm",
+        kind: MetricKind::Gauge,
+        unit: Unit::Flag,
+        labels: &["peer", "rule"],
+        point: Point::Computed,
+        label: "alarm",
+        help: "1 for each rule of `docs/guide/verdicts.md` that holds; the label `peer` is empty where the rule is about the gateway",
+        formula: "",
+        read: of_alarms,
+    },
     Entry {
         name: "link_up",
         kind: MetricKind::Gauge,

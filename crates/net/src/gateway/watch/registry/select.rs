@@ -91,6 +91,17 @@ pub(super) fn of_peers(
         .collect()
 }
 
+/// 1 for each rule that holds, with the peer that it is about.
+pub(super) fn of_alarms(snapshot: &Snapshot) -> Vec<Sample> {
+    let alarms = snapshot.status.alarms.iter();
+    alarms
+        .map(|alarm| {
+            let peer = alarm.peer.as_deref().unwrap_or_default();
+            sample([peer, alarm.rule], Value::Count(1))
+        })
+        .collect()
+}
+
 /// A value of each path to each peer that has several.
 pub(super) fn of_paths(
     snapshot: &Snapshot,

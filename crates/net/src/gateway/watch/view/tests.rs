@@ -1,6 +1,9 @@
 use super::*;
+use crate::gateway::watch::losses::LossFigures;
 use crate::gateway::watch::metrics;
-use crate::gateway::watch::status::{CauseFigures, DamagedDirection};
+use crate::gateway::watch::status::{
+    CauseFigures, DamageFigures, DamagedDirection, PathFigures, TunnelReport,
+};
 use crate::gateway::watch::tally::{Tally, Window, tests::status};
 
 fn figures(view: &View) -> Vec<&Figure> {

@@ -1,0 +1,607 @@
+//! The rules of verdicts: a table of those about links and a table of those about the gateway.
+//!
+//! Rules stand in the order in which they explain: the first that holds is the link's state, and its words and cure end
+//! the sentence. All that hold are alarms.
+
+use super::super::alarms::{Alarm, LinkGrade};
+use super::super::registry::Unit;
+use super::super::status::RateReport;
+use super::facts::{GatewayFacts, LinkFacts};
+
+/// One rule.
+pub struct VerdictRule {
+    /// Its name: the state of a link, the label `rule` of `fulmar_alarm`.
+    pub name: &'static str,
+    /// Its grade.
+    pub grade: LinkGrade,
+    /// The condition, for the guide.
+    pub when: &'static str,
+    /// The usual cause.
+    pub cause: &'static str,
+    /// The cure.
+    pub cure: &'static str,
+    /// The alert of Prometheus for it.
+    pub alert: AlertRule,
+    check: Check,
+}
+
+/// An alert of Prometheus.
+pub struct AlertRule {
+    /// Its name.
+    pub name: &'static str,
+    /// Its condition; empty for the alarm itself.
+    pub expr: &'static str,
+    /// The time for which the condition must hold, as Prometheus writes it.
+    pub lasts: &'static str,
+    /// Its severity.
+    pub severity: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Check {
+    Link(fn(&LinkFacts<'_>) -> Option<String>),
+    Gateway(fn(&GatewayFacts<'_>) -> Option<String>),
+    /// Prometheus alone sees it: it takes longer than a gateway looks back.
+    Prometheus,
+}
+
+/// A rule that holds, and its finding in words.
+pub(super) struct Holds {
+    pub(super) rule: &'static VerdictRule,
+    pub(super) words: String,
+}
+
+impl Holds {
+    pub(super) fn alarm(self, peer: Option<&String>) -> Alarm {
+        Alarm {
+            rule: self.rule.name,
+            grade: self.rule.grade,
+            peer: peer.cloned(),
+            text: self.words,
+            cause: self.rule.cause,
+            cure: self.rule.cure,
+        }
+    }
+}
+
+/// The share of what a link allows below which it is poor, where something is known that takes the rest.
+const MOST_OF_IT: f64 = 0.85;
+/// The share of what a link allows below which it is poor, whatever the reason.
+const ENOUGH: f64 = 0.8;
+/// A queue that stands: longer than any that a search for the rate leaves behind.
+const STANDING_QUEUE_SECONDS: f64 = 0.1;
+/// The share of datagrams from which on the link itself is poor, however well it is repaired.
+const HEAVY_LOSS: f64 = 0.3;
+/// The share of packets beyond repair from which on parity is too little.
+const MUCH_BEYOND_REPAIR: f64 = 0.1;
+/// The share of TPDUs that are given up from which on it is told.
+const GIVEN_UP: f64 = 0.001;
+/// The share of repair from which on it is dear, and the share by which it exceeds the losses.
+const MUCH_REPAIR: f64 = 0.5;
+const MUCH_MORE_REPAIR: f64 = 0.25;
+/// The share of losses from which on a link is called lossy.
+const LOSSY: f64 = 0.005;
+
+fn seconds(seconds: f64) -> String {
+    Unit::Seconds.text(seconds)
+}
+
+fn percent(ratio: f64) -> String {
+    Unit::Ratio.text(ratio)
+}
+
+fn rate(bits_per_second: u64) -> String {
+    Unit::BitsPerSecond.text(bits_per_second as f64)
+}
+
+fn refused(facts: &LinkFacts<'_>) -> Option<String> {
+    let why = facts.refusal.filter(|_| !facts.is_up())?;
+    Some(format!("a handshake was refused: {why}"))
+}
+
+fn unreachable(facts: &LinkFacts<'_>) -> Option<String> {
+    let is_met = facts.is_up() || facts.is_down() || facts.is_removed();
+    let words = "there are no keys yet: the peer has not answered, or has not called";
+    (!is_met && facts.refusal.is_none()).then(|| words.to_owned())
+}
+
+fn outage(facts: &LinkFacts<'_>) -> Option<String> {
+    if !facts.is_down() {
+        return None;
+    }
+    let lasts = facts.peer.down_seconds.map(seconds);
+    let lasts = lasts.map_or_else(String::new, |lasts| format!(" for {lasts}"));
+    Some(format!(
+        "nothing has come back{lasts}: sending is held, flows wait"
+    ))
+}
+
+fn security_off(facts: &LinkFacts<'_>) -> Option<String> {
+    let words = "it is not protected, and whoever is on the way can read and change it";
+    (facts.is_up() && !facts.peer.secure).then(|| words.to_owned())
+}
+
+fn path_down(facts: &LinkFacts<'_>) -> Option<String> {
+    let down = facts.peer.paths.iter().filter(|path| path.state == "down");
+    let each: Vec<String> = down
+        .map(|path| {
+            let lasts = path.down_seconds.map(seconds);
+            let lasts = lasts.map_or_else(String::new, |lasts| format!(" for {lasts}"));
+            format!("path {} is down{lasts}", path.path)
+        })
+        .collect();
+    (facts.is_up() && !each.is_empty()).then(|| each.join(", "))
+}
+
+fn path_waits(facts: &LinkFacts<'_>) -> Option<String> {
+    let waiting = facts.peer.waiting_paths.iter();
+    let each: Vec<String> = waiting
+        .map(|waiting| format!("the path {} waits: {}", waiting.path, waiting.why))
+        .collect();
+    (facts.is_up() && !each.is_empty()).then(|| each.join(", "))
+}
+
+fn rate_too_high(facts: &LinkFacts<'_>) -> Option<String> {
+    let found = facts.rate().filter(|of| of.declared_wrong)?;
+    let configured = facts.peer.rate_bits_per_second?;
+    let carries = found.link_bits_per_second.map(rate);
+    let carries = carries.map_or_else(String::new, |rate| format!(", which carries {rate}"));
+    let configured = rate(configured);
+    Some(format!(
+        "the configured rate, {configured}, is more than the link has{carries}"
+    ))
+}
+
+fn rate_too_low(facts: &LinkFacts<'_>) -> Option<String> {
+    let carries = facts.rate()?.declared_low_beside?;
+    let configured = rate(facts.peer.rate_bits_per_second?);
+    let carries = rate(carries);
+    Some(format!(
+        "the configured rate, {configured}, limits, and the link seems to carry {carries}"
+    ))
+}
+
+fn queue_shared(facts: &LinkFacts<'_>) -> Option<String> {
+    let is_shared = facts.rate().is_some_and(RateReport::is_shared);
+    let words = "the queue ahead is shared with others";
+    (is_shared && facts.efficiency()? < MOST_OF_IT).then(|| words.to_owned())
+}
+
+fn queue_standing(facts: &LinkFacts<'_>) -> Option<String> {
+    let rate = facts.rate()?;
+    if rate.reason == "draining" {
+        return Some("a standing queue ahead is being emptied".to_owned());
+    }
+    let waits = rate
+        .queue_seconds
+        .filter(|waits| *waits >= STANDING_QUEUE_SECONDS)?;
+    Some(format!(
+        "what is sent now waits {} in queues ahead",
+        seconds(waits)
+    ))
+}
+
+fn marked(facts: &LinkFacts<'_>) -> Option<String> {
+    let is_marked = facts.rate().is_some_and(|rate| rate.reason == "marks");
+    let words = "a queue ahead marks what is sent, and the rate is held down";
+    (is_marked && facts.efficiency()? < MOST_OF_IT).then(|| words.to_owned())
+}
+
+/// Little arrives, and no rule above says why.
+fn slow(facts: &LinkFacts<'_>) -> Option<String> {
+    let is_explained = [queue_shared, queue_standing, marked, rate_too_high]
+        .iter()
+        .any(|rule| rule(facts).is_some());
+    let words = "less is delivered than the losses explain";
+    (!is_explained && facts.efficiency()? < ENOUGH).then(|| words.to_owned())
+}
+
+fn lost_for_good(facts: &LinkFacts<'_>) -> Option<String> {
+    let window = facts.window.filter(|_| facts.is_up())?;
+    let told = |share: Option<f64>, place: &str| {
+        let share = share.filter(|share| *share >= GIVEN_UP)?;
+        Some(format!(
+            "{} of the packets are lost for good {place}",
+            percent(share)
+        ))
+    };
+    let enough = |share: Option<f64>, loss| share.filter(|_| LinkFacts::is_enough(loss));
+    let there = told(enough(window.far_residual_share, window.outward), "there");
+    let here = told(enough(window.residual_share, window.inward), "here");
+    let both: Vec<String> = there.into_iter().chain(here).collect();
+    (!both.is_empty()).then(|| both.join(", "))
+}
+
+fn beyond_repair(facts: &LinkFacts<'_>) -> Option<String> {
+    let damage = facts.peer.damage.filter(|_| facts.is_up())?;
+    let share = [damage.outward, damage.inward].into_iter();
+    let most = share
+        .filter_map(|way| way.residual_ratio)
+        .fold(0.0, f64::max);
+    (most >= MUCH_BEYOND_REPAIR)
+        .then(|| format!("{} of what arrives is damaged beyond repair", percent(most)))
+}
+
+fn loss_high(facts: &LinkFacts<'_>) -> Option<String> {
+    let ways = [facts.lost_there(), facts.lost_here()];
+    let most = ways.into_iter().flatten().fold(0.0, f64::max);
+    (facts.is_up() && most >= HEAVY_LOSS).then(|| "the link itself is poor".to_owned())
+}
+
+fn repair_dear(facts: &LinkFacts<'_>) -> Option<String> {
+    let share = facts.window?.repair_share.filter(|_| facts.is_busy())?;
+    let beyond = facts.lost_there().unwrap_or(0.0) + MUCH_MORE_REPAIR;
+    (share >= MUCH_REPAIR && share >= beyond).then(|| {
+        format!(
+            "parity and repetitions are {} of what is sent",
+            percent(share)
+        )
+    })
+}
+
+/// The alert of a rule whose condition is the alarm itself.
+const fn alarm_lasts(name: &'static str, lasts: &'static str, severity: &'static str) -> AlertRule {
+    AlertRule {
+        name,
+        expr: "",
+        lasts,
+        severity,
+    }
+}
+
+pub(super) static LINK_RULES: &[VerdictRule] = &[
+    VerdictRule {
+        name: "refused",
+        grade: LinkGrade::Bad,
+        when: "a handshake was refused within the last minute, here or at the peer, and the link is not up",
+        cause: "The ends do not agree on keys, on security or on a version; another gateway calls with the same key; or a state directory was lost while the clock was behind",
+        cure: "do what the reason says, at the end that it names",
+        alert: alarm_lasts("FulmarPeerRefused", "1m", "critical"),
+        check: Check::Link(refused),
+    },
+    VerdictRule {
+        name: "unreachable",
+        grade: LinkGrade::Bad,
+        when: "there are no keys with the peer",
+        cause: "The peer does not run, its address or port is wrong, or something on the way drops the datagrams",
+        cure: "ask it with `fulmar doctor -c FILE`",
+        alert: alarm_lasts("FulmarPeerUnreachable", "1m", "critical"),
+        check: Check::Link(unreachable),
+    },
+    VerdictRule {
+        name: "outage",
+        grade: LinkGrade::Bad,
+        when: "the link is held for down: nothing came back for a while that there was something to send",
+        cause: "The link, the peer or its address is gone",
+        cure: "wait for the link, or ask with `fulmar doctor -c FILE`; flows are ended after [limits] outage",
+        alert: alarm_lasts("FulmarLinkDown", "2m", "critical"),
+        check: Check::Link(outage),
+    },
+    VerdictRule {
+        name: "security_off",
+        grade: LinkGrade::Bad,
+        when: "the link is up and its datagrams are not authenticated",
+        cause: "[security] says kind = \"none\"",
+        cure: "give both ends keys with `fulmar keygen`",
+        alert: alarm_lasts("FulmarSecurityOff", "1m", "critical"),
+        check: Check::Link(security_off),
+    },
+    VerdictRule {
+        name: "path_down",
+        grade: LinkGrade::Poor,
+        when: "one of several paths to the peer is down, and the link is up",
+        cause: "An uplink, its device or its provider is gone; the other paths carry on",
+        cure: "look at the device of this path",
+        alert: alarm_lasts("FulmarPathDown", "2m", "warning"),
+        check: Check::Link(path_down),
+    },
+    VerdictRule {
+        name: "path_waits",
+        grade: LinkGrade::Poor,
+        when: "a path to the peer waits for a device or an address here",
+        cause: "A modem is unplugged, or has no address yet",
+        cure: "plug it in, or take the path out of the file",
+        alert: alarm_lasts("FulmarPathWaits", "5m", "warning"),
+        check: Check::Link(path_waits),
+    },
+    VerdictRule {
+        name: "rate_too_high",
+        grade: LinkGrade::Poor,
+        when: "the link has carried less than 0.8 of the configured rate for seconds",
+        cause: "The rate was told wrong, or the link has become slower",
+        cure: "lower `rate` of this [[peer]], or leave it out",
+        alert: AlertRule {
+            name: "FulmarRateTooHigh",
+            // Where a rate is found below a bound, others may have the rest.
+            expr: "fulmar_rate_used_bits_per_second < 0.8 * fulmar_rate_bound_bits_per_second unless on (instance, peer) fulmar_rate_queue_seconds",
+            lasts: "5m",
+            severity: "warning",
+        },
+        check: Check::Link(rate_too_high),
+    },
+    VerdictRule {
+        name: "rate_too_low",
+        grade: LinkGrade::Poor,
+        when: "the rate is found below a configured bound, the bound limits, and the link showed much more",
+        cause: "The rate was told too low, or the link has become faster",
+        cure: "raise `rate` of this [[peer]], or leave it out",
+        alert: alarm_lasts("FulmarRateTooLow", "5m", "warning"),
+        check: Check::Link(rate_too_low),
+    },
+    VerdictRule {
+        name: "queue_shared",
+        grade: LinkGrade::Poor,
+        when: "others are in the queue ahead, there is enough to send, and less than 85 % of what the link allows is delivered",
+        cause: "Other traffic of the same link has the rest",
+        cure: "set share = \"background\" if it comes first, or share = \"own\" if the link is yours",
+        alert: alarm_lasts("FulmarQueueShared", "15m", "info"),
+        check: Check::Link(queue_shared),
+    },
+    VerdictRule {
+        name: "queue_standing",
+        grade: LinkGrade::Poor,
+        when: "what is sent waits 0.1 s or longer in queues ahead, or a standing queue is being emptied",
+        cause: "The configured rate is a little too high, or others fill a deep queue",
+        cure: "where `rate` of this [[peer]] is configured, lower it or leave it out; where others fill the queue, they need a shorter one",
+        alert: alarm_lasts("FulmarQueueStanding", "5m", "warning"),
+        check: Check::Link(queue_standing),
+    },
+    VerdictRule {
+        name: "marked",
+        grade: LinkGrade::Poor,
+        when: "congestion marks hold the rate down, there is enough to send, and less than 85 % of what the link allows is delivered",
+        cause: "A router on the way has a queue with others' traffic, and says so",
+        cure: "nothing, if the others are to have their share; else give the link to this traffic alone",
+        alert: alarm_lasts("FulmarMarked", "15m", "info"),
+        check: Check::Link(marked),
+    },
+    VerdictRule {
+        name: "slow",
+        grade: LinkGrade::Poor,
+        when: "there is enough to send, less than 80 % of what the link allows is delivered, and no rule above says why",
+        cause: "The link changes faster than it is followed, the peer is short of processor time, or losses come in ways that cost much repair",
+        cure: "look at the decisions, and at the losses by cause",
+        alert: alarm_lasts("FulmarLinkSlow", "5m", "warning"),
+        check: Check::Link(slow),
+    },
+    VerdictRule {
+        name: "lost_for_good",
+        grade: LinkGrade::Poor,
+        when: "0.1 % of the packets or more were given up in the window, here or at the peer",
+        cause: "The mode of a class gives up what is late or lost, or its parity is too little",
+        cure: "nothing, if the class may lose; else another mode or more `overhead`",
+        alert: alarm_lasts("FulmarLossForGood", "10m", "warning"),
+        check: Check::Link(lost_for_good),
+    },
+    VerdictRule {
+        name: "beyond_repair",
+        grade: LinkGrade::Poor,
+        when: "damaged datagrams are let in, and 10 % or more of what arrives is beyond repair",
+        cause: "More bits are wrong than the parity behind each packet can put right",
+        cure: "wait until parity has followed; else a better link: antenna, power, interference",
+        alert: alarm_lasts("FulmarBeyondRepair", "10m", "warning"),
+        check: Check::Link(beyond_repair),
+    },
+    VerdictRule {
+        name: "loss_high",
+        grade: LinkGrade::Poor,
+        when: "30 % or more of the datagrams are lost in a direction",
+        cause: "Antenna, power, interference, or a queue that overflows",
+        cure: "look at the losses by cause, then at the link",
+        alert: AlertRule {
+            name: "FulmarLossHigh",
+            expr: "fulmar_link_loss_ratio > 0.3",
+            lasts: "10m",
+            severity: "warning",
+        },
+        check: Check::Link(loss_high),
+    },
+    VerdictRule {
+        name: "repair_dear",
+        grade: LinkGrade::Poor,
+        when: "there is enough to send, and parity and repetitions are half of what is sent and a quarter more than losses explain",
+        cause: "A class with a deadline buys punctuality with copies, or what was not lost is sent again",
+        cure: "lower `overhead` of the class, or look at the decisions",
+        alert: alarm_lasts("FulmarRepairDear", "10m", "warning"),
+        check: Check::Link(repair_dear),
+    },
+    VerdictRule {
+        name: "outages_often",
+        grade: LinkGrade::Poor,
+        when: "there were more than ten outages within an hour",
+        cause: "A link that comes and goes: a moving antenna, a loose plug, a modem that starts again",
+        cure: "look when they come, in the event trace or the history",
+        alert: AlertRule {
+            name: "FulmarOutagesOften",
+            expr: "increase(fulmar_link_outages_total[1h]) > 10",
+            lasts: "",
+            severity: "warning",
+        },
+        check: Check::Prometheus,
+    },
+];
+
+pub(super) static GATEWAY_RULES: &[VerdictRule] = &[
+    VerdictRule {
+        name: "custody_full",
+        grade: LinkGrade::Bad,
+        when: "custody has no room: its limit is reached, or its disk is full",
+        cause: "Destinations take less than clients bring, or something else fills the disk",
+        cure: "make room on the disk, or raise [custody] limit; clients wait, and nothing is lost",
+        alert: alarm_lasts("FulmarCustodyFull", "1m", "critical"),
+        check: Check::Gateway(|facts| {
+            let words =
+                "there is no room for custody: clients wait, new flows of peers are refused";
+            facts.status.custody_full.then(|| words.to_owned())
+        }),
+    },
+    VerdictRule {
+        name: "custody_damaged",
+        grade: LinkGrade::Poor,
+        when: "files of custody were damaged, and lie aside",
+        cause: "A disk that fails, or a machine that lost power",
+        cure: "look at the disk; remove `damaged/` of the custody directory",
+        alert: alarm_lasts("FulmarCustodyDamaged", "1m", "warning"),
+        check: Check::Gateway(|facts| {
+            let octets = facts.status.custody_damaged_bytes;
+            let words = || {
+                format!(
+                    "{} of damaged custody lie aside",
+                    Unit::Bytes.text(octets as f64)
+                )
+            };
+            (octets > 0).then(words)
+        }),
+    },
+    VerdictRule {
+        name: "flows_refused",
+        grade: LinkGrade::Poor,
+        when: "more than one flow a second is refused",
+        cause: "A destination that [egress] does not allow, limits that are reached, or a service that does not run",
+        cure: "look at the reasons under Classes, then at [egress] and [limits]",
+        alert: alarm_lasts("FulmarFlowsRefused", "5m", "warning"),
+        check: Check::Gateway(|facts| {
+            let refused = facts.window?.refused_rate;
+            (refused > 1.0).then(|| format!("{refused:.1} flows a second are refused"))
+        }),
+    },
+    VerdictRule {
+        name: "messages_dropped",
+        grade: LinkGrade::Poor,
+        when: "more than one message a second is dropped here",
+        cause: "More comes than the link carries in time, or messages are longer than a packet",
+        cure: "send less, give the class a later deadline or a higher priority",
+        alert: alarm_lasts("FulmarMessagesLost", "10m", "warning"),
+        check: Check::Gateway(|facts| {
+            let dropped = facts.window?.dropped_rate;
+            (dropped > 1.0).then(|| format!("{dropped:.1} messages a second are dropped here"))
+        }),
+    },
+    VerdictRule {
+        name: "forgeries",
+        grade: LinkGrade::Poor,
+        when: "more than ten datagrams a second are not genuine",
+        cause: "Somebody makes datagrams up or repeats old ones; or a peer has other keys",
+        cure: "look who sends them; drop them in the firewall",
+        alert: AlertRule {
+            name: "FulmarForgeries",
+            expr: "sum by (instance) (rate(fulmar_datagrams_dropped_total{reason=~\"forged|replayed|wrong_mac|unknown_peer|flood\"}[5m])) > 10",
+            lasts: "5m",
+            severity: "warning",
+        },
+        check: Check::Gateway(|facts| {
+            let forged = facts.window?.false_rate;
+            (forged > 10.0).then(|| format!("{forged:.0} datagrams a second are not genuine"))
+        }),
+    },
+    VerdictRule {
+        name: "recording_holes",
+        grade: LinkGrade::Poor,
+        when: "the capture or the event trace lacks something",
+        cause: "The disk does not keep up, or the recording has reached its largest size",
+        cure: "write to a faster disk, or allow a larger file",
+        alert: alarm_lasts("FulmarRecordingHoles", "1m", "info"),
+        check: Check::Gateway(|facts| {
+            let carrier = &facts.status.carrier;
+            let missed = carrier.capture_missed_packets + carrier.trace_missed_events;
+            (missed > 0).then(|| format!("the recordings lack {missed} packets and events"))
+        }),
+    },
+    VerdictRule {
+        name: "messages_missing",
+        grade: LinkGrade::Poor,
+        when: "more than one message a second stays undelivered, for ten minutes",
+        cause: "Messages are lost on the way, or late, in a class that gives them up",
+        cure: "give the class more `overhead`, or a later deadline",
+        alert: AlertRule {
+            name: "FulmarMessagesMissing",
+            expr: "sum by (instance, class) (deriv(fulmar_messages_undelivered[5m])) > 1",
+            lasts: "10m",
+            severity: "warning",
+        },
+        check: Check::Prometheus,
+    },
+    VerdictRule {
+        name: "gateway_gone",
+        grade: LinkGrade::Bad,
+        when: "the gateway does not answer Prometheus",
+        cause: "The gateway or its machine has stopped, or the way to it is cut",
+        cure: "look at its log (`journalctl -u fulmar-gateway@NAME`)",
+        alert: AlertRule {
+            name: "FulmarGatewayGone",
+            expr: "up{job=\"fulmar\"} == 0",
+            lasts: "1m",
+            severity: "critical",
+        },
+        check: Check::Prometheus,
+    },
+    VerdictRule {
+        name: "gateway_restarted",
+        grade: LinkGrade::Poor,
+        when: "the gateway was started again more than twice within an hour",
+        cause: "It crashes, or its loop hangs and systemd ends it",
+        cure: "look at its log (`journalctl -u fulmar-gateway@NAME`)",
+        alert: AlertRule {
+            name: "FulmarGatewayRestarted",
+            expr: "resets(fulmar_uptime_seconds[1h]) > 2",
+            lasts: "",
+            severity: "warning",
+        },
+        check: Check::Prometheus,
+    },
+];
+
+/// The states of a link for which no rule holds, each with its condition.
+pub(super) const CALM_STATES: [(&str, &str); 5] = [
+    ("removed", "a reload took the peer out"),
+    ("idle", "less than 2 kbit/s is carried in each direction"),
+    (
+        "unchecked",
+        "damaged datagrams are let in (`carrier` without checksum), and mended",
+    ),
+    (
+        "lossy",
+        "0.5 % of the datagrams or more are lost in a direction",
+    ),
+    ("good", "none of these"),
+];
+
+/// The state of a link for which no rule holds.
+pub(super) fn calm_state(facts: &LinkFacts<'_>) -> &'static str {
+    let lost = |share: Option<f64>| share.is_some_and(|share| share >= LOSSY);
+    if facts.is_removed() {
+        "removed"
+    } else if facts.is_idle() {
+        "idle"
+    } else if facts.peer.damage.is_some() {
+        "unchecked"
+    } else if lost(facts.lost_there()) || lost(facts.lost_here()) {
+        "lossy"
+    } else {
+        "good"
+    }
+}
+
+fn holding(rules: &'static [VerdictRule], words: impl Fn(Check) -> Option<String>) -> Vec<Holds> {
+    let holds = |rule: &'static VerdictRule| words(rule.check).map(|words| Holds { rule, words });
+    rules.iter().filter_map(holds).collect()
+}
+
+/// The rules that hold for a link, in order.
+pub(super) fn link_alarms(facts: &LinkFacts<'_>) -> Vec<Holds> {
+    if facts.is_removed() {
+        return Vec::new();
+    }
+    holding(LINK_RULES, |check| match check {
+        Check::Link(rule) => rule(facts),
+        Check::Gateway(_) | Check::Prometheus => None,
+    })
+}
+
+/// The rules that hold for the gateway, in order.
+pub(super) fn gateway_alarms(facts: &GatewayFacts<'_>) -> Vec<Holds> {
+    holding(GATEWAY_RULES, |check| match check {
+        Check::Gateway(rule) => rule(facts),
+        Check::Link(_) | Check::Prometheus => None,
+    })
+}
