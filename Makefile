@@ -28,7 +28,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links replay clusters clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel python-docs package static sbom strangers old-and-new swarm random-links replay clusters clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -146,6 +146,9 @@ fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 
 wheel: setup ## Build the Python package into target/wheels
 	@scripts/wheel
+
+python-docs: setup ## The reference of the Python package, from its docstrings, in target/python-docs
+	@scripts/python-docs
 
 package: setup ## The Debian package, in target/package
 	scripts/package

@@ -47,6 +47,18 @@ class Lab(unittest.TestCase):
         ended = self.run_in_room("-m", "mypy", "--strict", "--config-file", PACKAGE / "pyproject.toml", PACKAGE / "python/fulmar_lab")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
+    def test_its_docstrings_make_a_reference(self):
+        installed = subprocess.run([ROOT / "scripts/python-packages", ROOT / "scripts/tests/lab/pages.txt"], capture_output=True, text=True)
+        self.assertEqual(installed.returncode, 0, installed.stderr)
+        pages = pathlib.Path(self.folder.name, "pages")
+        environment = os.environ | {"PYTHONPATH": f"{self.folder.name}:{installed.stdout.strip()}"}
+        made = [PYTHON, "-W", "error", "-m", "pdoc", "--docformat", "google", "--output-directory", pages, "fulmar_lab"]
+        ended = subprocess.run(made, cwd=self.folder.name, env=environment, capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), ended.stdout)
+        text = pathlib.Path(pages, "fulmar_lab.html").read_text()
+        for shown in ("One scenario, one seed", "Raises", "View Source"):
+            self.assertIn(shown, text)
+
     def test_the_wheel_is_for_every_python_from_3_11_and_says_that_it_is_typed(self):
         self.assertIn("fulmar_lab/py.typed", self.names)
         self.assertIn("fulmar_lab/_native.pyi", self.names)
