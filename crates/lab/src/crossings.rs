@@ -1,9 +1,10 @@
-//! Captures at both ends of a link as packets that crossed it: each with the time at which it was handed over, and when it
+//! Captures or event traces at both ends of a link as packets that crossed it: each with the time at which it was handed over, and when it
 //! arrived, if it did.
 //!
 //! Two captures show a link from both ends: of two gateways, or of `tcpdump` at two hosts, whatever UDP they carry. One
 //! capture shows it if it was made where both ends are seen: by `fulmar emulate`, or by `fulmar sim`. A datagram is found
-//! again by its octets, so one that arrived with inverted bits counts as lost.
+//! again by its octets, so one that arrived with inverted bits counts as lost. In event traces it is a data TPDU, found again by
+//! its number.
 //!
 //! # The two clocks
 //! With two captures the delay in each direction is known only as well as the two clocks agree; both delays together are
@@ -15,11 +16,13 @@
 //! end that saw those that the other did not is the sender.
 
 use crate::replay::ObservedPacket;
+use crate::stoppable::StoppableReader;
+use crate::traced::{is_trace, read_traced};
+use crate::unread::UnreadRecording;
+use core::sync::atomic::AtomicBool;
 use core::time::Duration;
 use fulmar_proto::units::Instant;
-use fulmar_trace::{
-    CapturePoint, CapturedPassages, PassedDatagram, TraceError, is_capture, read_passages,
-};
+use fulmar_trace::{CapturePoint, CapturedPassages, PassedDatagram, is_capture, read_passages};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -38,44 +41,23 @@ pub struct RecordedLink {
     pub remarks: Vec<String>,
 }
 
-/// A recording that shows no link.
-#[derive(Debug, thiserror::Error)]
-pub enum UnreadRecording {
-    /// It cannot be read.
-    #[error("cannot read {name}: {error}")]
-    Unreadable {
-        /// The file as the user named it.
-        name: String,
-        /// The reason.
-        #[source]
-        error: std::io::Error,
-    },
-    /// It is none, or shows one end.
-    #[error("{name}: {problem}")]
-    Kind {
-        /// The file as the user named it.
-        name: String,
-        /// The problem, and what would be right.
-        problem: String,
-    },
-    /// Something in it is wrong.
-    #[error(transparent)]
-    Content(#[from] TraceError),
-}
-
 impl RecordedLink {
-    /// The link of one capture that shows both ends. Of a chain of the simulator it is the hop of this number.
+    /// The link of one capture that shows both ends. Of a chain of the simulator it is the hop of this number. Setting `stop` gives
+    /// the reading up.
     ///
     /// # Errors
     /// [`UnreadRecording`].
-    pub fn open(capture: &Path, hop: usize) -> Result<Self, UnreadRecording> {
+    pub fn open(capture: &Path, hop: usize, stop: &AtomicBool) -> Result<Self, UnreadRecording> {
         let name = capture.display().to_string();
-        let read = read(capture)?;
+        let (read, remarks) = read(capture, stop)?;
         let ways = one_file(&read, hop).ok_or_else(|| {
             let names = read.points.keys().filter_map(|point| point.interface.as_deref());
-            let has_hops = names.clone().any(|name| name.starts_with("hop-"));
-            let problem = if has_hops {
-                format!("has no hop {hop}; choose another with --hop")
+            let hops = names.filter_map(|name| {
+                let (number, _) = name.strip_prefix("hop-")?.split_once('/')?;
+                number.parse::<usize>().ok()
+            });
+            let problem = if let Some(last) = hops.max() {
+                format!("has no hop {hop}; its last is hop {last}")
             } else {
                 "shows one end of the link; give the other end's as well, such as that of the other gateway".to_owned()
             };
@@ -86,55 +68,56 @@ impl RecordedLink {
             there,
             back,
             clocks_apart: Duration::ZERO,
-            remarks: read
-                .cut
-                .iter()
-                .map(|cut| format!("{}: {cut}", capture.display()))
-                .collect(),
+            remarks,
         })
     }
 
-    /// The link between the ends of two captures; forward is from the first to the second.
+    /// The link between the ends of two captures; forward is from the first to the second. Setting `stop` gives the reading up.
     ///
     /// # Errors
     /// [`UnreadRecording`].
-    pub fn between(one: &Path, other: &Path) -> Result<Self, UnreadRecording> {
-        let ends = [read(one)?, read(other)?];
-        let mut remarks = Vec::new();
-        for (path, end) in [one, other].iter().zip(&ends) {
-            remarks.extend(
-                end.cut
-                    .iter()
-                    .map(|cut| format!("{}: {cut}", path.display())),
-            );
-        }
+    pub fn between(one: &Path, other: &Path, stop: &AtomicBool) -> Result<Self, UnreadRecording> {
+        let ((first, remarks), (second, others)) = (read(one, stop)?, read(other, stop)?);
+        let ends = [first, second];
         let mut recorded = between(&ends).ok_or_else(|| UnreadRecording::Kind {
             name: format!("{} and {}", one.display(), other.display()),
-            problem: "no datagram is in both; give the captures of the two ends of one link, of the same time, \
-                      made with whole packets (tcpdump -s 0)"
+            problem: "no datagram is in both; give two captures, or two event traces, of the two ends of one link, of \
+                      the same time; captures with whole packets (tcpdump -s 0)"
                 .to_owned(),
         })?;
-        recorded.remarks.extend(remarks);
+        recorded.remarks.extend(remarks.into_iter().chain(others));
         Ok(recorded)
     }
 }
 
-fn read(path: &Path) -> Result<CapturedPassages, UnreadRecording> {
+/// Reads a capture or an event trace, with remarks for the user.
+fn read(
+    path: &Path,
+    stop: &AtomicBool,
+) -> Result<(CapturedPassages, Vec<String>), UnreadRecording> {
     let name = path.display().to_string();
     let unreadable = |error| UnreadRecording::Unreadable {
         name: name.clone(),
         error,
     };
-    let mut source = BufReader::new(File::open(path).map_err(unreadable)?);
-    if !is_capture(source.fill_buf().map_err(unreadable)?) {
-        let problem = "is no capture, pcap or pcapng; take one at each end with `fulmar gateway --capture FILE` or \
-                       tcpdump -w FILE udp port PORT";
+    let file = File::open(path).map_err(unreadable)?;
+    let mut source = BufReader::new(StoppableReader::new(file, stop));
+    let head = source.fill_buf().map_err(unreadable)?;
+    if is_trace(head) {
+        return read_traced(&name, source);
+    }
+    if !is_capture(head) {
+        let problem = "is no capture, pcap or pcapng, and no event trace; take one at each end with `fulmar gateway \
+                       --capture FILE` or tcpdump -w FILE udp port PORT";
         return Err(UnreadRecording::Kind {
             name,
             problem: problem.to_owned(),
         });
     }
-    Ok(read_passages(&name, source)?)
+    let read = read_passages(&name, source)?;
+    let remarks = read.cut.iter().map(|cut| format!("{name}: {cut}"));
+    let remarks = remarks.collect();
+    Ok((read, remarks))
 }
 
 /// The datagrams of one direction as they went on the link, and as they came off it.
@@ -294,12 +277,13 @@ fn between(ends: &[CapturedPassages; 2]) -> Option<RecordedLink> {
 /// The points of the two ends that belong together: each of the first with that of the second that has most of its datagrams.
 fn paired(ends: &[CapturedPassages; 2]) -> Vec<PairedPoints<'_>> {
     let [first, second] = ends;
-    let mut of_digest: HashMap<u64, (usize, Duration)> = HashMap::new();
+    // The same number of a TPDU may go both ways, in traces.
+    let mut of_digest: HashMap<(u64, Option<bool>), (usize, Duration)> = HashMap::new();
     let others: Vec<(&CapturePoint, &Vec<PassedDatagram>)> = second.points.iter().collect();
-    for (index, (_, passages)) in others.iter().enumerate() {
+    for (index, (point, passages)) in others.iter().enumerate() {
         for passage in *passages {
             of_digest
-                .entry(passage.digest)
+                .entry((passage.digest, point.leaves))
                 .or_insert((index, passage.at));
         }
     }
@@ -307,8 +291,14 @@ fn paired(ends: &[CapturedPassages; 2]) -> Vec<PairedPoints<'_>> {
     for (point, passages) in &first.points {
         // Datagrams in common and the times between them, by the point of the second end.
         let mut common: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
+        // Where both send, or both receive, the same datagrams came to both from elsewhere.
+        let mut opposite = vec![Some(true), Some(false), None];
+        opposite.retain(|leaves| leaves.is_none() || *leaves != point.leaves);
         for passage in passages {
-            if let Some(&(index, at)) = of_digest.get(&passage.digest) {
+            let there = opposite
+                .iter()
+                .find_map(|leaves| of_digest.get(&(passage.digest, *leaves)));
+            if let Some(&(index, at)) = there {
                 let apart = at.as_secs_f64() - passage.at.as_secs_f64();
                 let (datagrams, times) = common.entry(index).or_default();
                 *datagrams += 1;
@@ -321,10 +311,6 @@ fn paired(ends: &[CapturedPassages; 2]) -> Vec<PairedPoints<'_>> {
             continue;
         };
         let (other, theirs) = others[best];
-        if point.leaves.is_some() && point.leaves == other.leaves {
-            // Both send, or both receive: the same datagrams came to both from elsewhere.
-            continue;
-        }
         pairs.push(PairedPoints {
             passages: [passages, theirs],
             common,

@@ -1,9 +1,11 @@
 //! The loss model behind a recording: a table of packets, or a capture of a flow.
 
+use crate::parts::PARQUET;
+use crate::unread::UnreadRecording;
 use fulmar_trace::fit::{Fit, fit};
 use fulmar_trace::{
-    CaptureCut, CaptureOptions, Losses, SequenceOptions, TableContent, TraceError, is_capture,
-    read_capture, read_table,
+    CaptureCut, CaptureOptions, Losses, SequenceOptions, TableContent, is_capture, read_capture,
+    read_table,
 };
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Read};
@@ -31,52 +33,31 @@ pub struct RecordedLosses {
     pub cut: Option<CaptureCut>,
 }
 
-/// A recording that nothing can be fitted to.
-#[derive(Debug, thiserror::Error)]
-pub enum UnfitRecording {
-    /// It cannot be read.
-    #[error("cannot read {name}: {error}")]
-    Unreadable {
-        /// The file as the user named it.
-        name: String,
-        /// The reason.
-        #[source]
-        error: std::io::Error,
-    },
-    /// It is of another kind than was said.
-    #[error("{name}: {problem}")]
-    Kind {
-        /// The file as the user named it.
-        name: String,
-        /// The problem, and what would be right.
-        problem: String,
-    },
-    /// Something in it is wrong.
-    #[error(transparent)]
-    Content(#[from] TraceError),
-}
-
 /// Reads a recording, which is told to be a table or a capture by its first octets.
 ///
 /// # Errors
-/// [`UnfitRecording`].
+/// [`UnreadRecording`].
 pub fn read_losses(
     name: &str,
     source: impl Read + Send,
     options: &FittingOptions,
-) -> Result<RecordedLosses, UnfitRecording> {
+) -> Result<RecordedLosses, UnreadRecording> {
     let mut source = BufReader::new(source);
     let head = source
         .fill_buf()
-        .map_err(|error| UnfitRecording::Unreadable {
+        .map_err(|error| UnreadRecording::Unreadable {
             name: name.to_owned(),
             error,
         })?;
     let port = options.port_option;
-    let of_kind = |problem| UnfitRecording::Kind {
+    let of_kind = |problem| UnreadRecording::Kind {
         name: name.to_owned(),
         problem,
     };
+    if head.starts_with(PARQUET) {
+        let problem = "is a Parquet file, such as results of a sweep; a recording is a table of text (CSV), or a capture";
+        return Err(of_kind(problem.to_owned()));
+    }
     match (is_capture(head), options.capture) {
         (true, None) => Err(of_kind(format!(
             "is a capture; say which flow: {port}, the UDP port it was sent to"

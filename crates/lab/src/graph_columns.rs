@@ -5,7 +5,7 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, UInt64Builder};
 use arrow_schema::{DataType, Field};
 use fulmar_sim::SweepPoint;
-use fulmar_sim::report::graph::FLOWS_MAX;
+use fulmar_sim::report::graph::{FLOWS_MAX, WAYS_MAX};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -77,6 +77,10 @@ const OF_WAY: [Measure; 7] = [
     ),
 ];
 
+/// The groups in the records.
+const BY_FLOW: &str = "by_flow";
+const BY_WAY: &str = "by_way";
+
 /// A measure of one flow or one direction of a hop.
 #[derive(Clone, Debug)]
 pub(crate) struct GraphColumn {
@@ -87,9 +91,10 @@ pub(crate) struct GraphColumn {
 }
 
 impl GraphColumn {
-    /// The columns of these points; none of chains.
+    /// The columns of these points, those of the first flows and directions if a sweep has too many names; none of chains.
     pub(crate) fn all(points: &[SweepPoint]) -> Vec<Self> {
         let mut known = BTreeSet::new();
+        let mut known_ways = 0;
         let mut columns = Vec::new();
         for plan in points.iter().map(|point| &point.plan) {
             if plan.topology.is_chain() {
@@ -99,16 +104,19 @@ impl GraphColumn {
             let hops = (0..plan.hops.len()).map(|hop| plan.topology.hop_name(hop));
             let ways =
                 hops.flat_map(|hop| ["forward", "reverse"].map(|way| format!("{hop}/{way}")));
-            let flows = flows.map(|flow| ("by_flow", flow, OF_FLOW.as_slice()));
-            let ways = ways.map(|way| ("by_way", way, OF_WAY.as_slice()));
+            let flows = flows.map(|flow| (BY_FLOW, flow, OF_FLOW.as_slice()));
+            let ways = ways.map(|way| (BY_WAY, way, OF_WAY.as_slice()));
             for (group, of, measures) in flows.chain(ways) {
-                if known.insert((group, of.clone())) {
-                    columns.extend(measures.iter().map(|measure| Self {
-                        group,
-                        of: of.clone(),
-                        measure: *measure,
-                    }));
+                let is_full = group == BY_WAY && known_ways == WAYS_MAX;
+                if is_full || !known.insert((group, of.clone())) {
+                    continue;
                 }
+                known_ways += usize::from(group == BY_WAY);
+                columns.extend(measures.iter().map(|measure| Self {
+                    group,
+                    of: of.clone(),
+                    measure: *measure,
+                }));
             }
         }
         columns

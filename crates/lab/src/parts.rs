@@ -6,6 +6,8 @@
 //! alone. A part is written beside its place and moved there, so a killed process leaves no half of one. It says
 //! which sweep and which build of the program it is of: parts of others are refused.
 
+mod file;
+
 use crate::points::PointTable;
 use crate::points::{ERROR, POINT, SEED};
 use crate::runs::RunTable;
@@ -13,29 +15,16 @@ use crate::study::Study;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
-use arrow_schema::{Schema, SchemaRef};
-use arrow_select::coalesce::BatchCoalescer;
+use arrow_schema::SchemaRef;
 use core::ops::Range;
+pub(crate) use file::PARQUET;
+use file::{
+    About, BATCH_ROWS, Part, batches_of, cannot_read, cannot_write, plain, schema_of, written,
+};
 use fulmar_sim::{ExperimentError, ExperimentProgress, RunRecord};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::Compression;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{WriterProperties, WriterVersion};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The rows that are encoded at once, and the rows of a group: fixed, so that the octets do not depend on how
-/// the runs came.
-const BATCH_ROWS: usize = 4_096;
-const GROUP_ROWS: usize = 16 * BATCH_ROWS;
-/// The key of a file's own description in its metadata.
-const ABOUT: &str = "fulmar";
 
 /// The version of the tables. A change of meaning or a removed column raises it.
 pub const TABLE_SCHEMA: u32 = 1;
@@ -62,7 +51,7 @@ pub enum PartError {
         cause: ParquetError,
     },
     /// A file could not be read as runs.
-    #[error("cannot read {} as runs of a sweep: {cause}", path.display())]
+    #[error("cannot read {} as runs of a sweep: {}", path.display(), plain(cause))]
     Read {
         /// The file.
         path: PathBuf,
@@ -101,50 +90,6 @@ pub enum PartError {
     /// It was cancelled.
     #[error("cancelled; nothing was written")]
     Cancelled,
-}
-
-/// The description that a file has of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct About {
-    table_schema: u32,
-    version: String,
-    scenario: String,
-    digest: String,
-    /// The first seed of the first point, and the number of runs in all.
-    seed: u64,
-    runs: usize,
-    points: usize,
-    /// The parameters of the first point; where others differ, a column says in what.
-    parameters: BTreeMap<String, String>,
-    /// The runs that it has and the build that made it, if it is a part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    part: Option<Part>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Part {
-    first: usize,
-    count: usize,
-    build: String,
-}
-
-impl About {
-    fn of(study: &Study) -> Self {
-        let first = study.points().first();
-        Self {
-            table_schema: TABLE_SCHEMA,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            scenario: study.experiment.scenario.clone(),
-            digest: study.digest.clone(),
-            seed: first.map_or(0, |point| point.plan.run.seed),
-            runs: study.experiment.run_count(),
-            points: study.points().len(),
-            parameters: first
-                .map(|point| point.parameters.clone())
-                .unwrap_or_default(),
-            part: None,
-        }
-    }
 }
 
 impl SweepPart {
@@ -358,31 +303,6 @@ pub fn merge(
     Ok(failed)
 }
 
-/// The rows of a file.
-fn batches_of(
-    path: &Path,
-    schema: &SchemaRef,
-) -> Result<impl Iterator<Item = Result<RecordBatch, ParquetError>>, ParquetError> {
-    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
-    let batches = reader.with_batch_size(BATCH_ROWS).build()?;
-    let schema = Arc::clone(schema);
-    Ok(batches.map(move |batch| Ok(batch?.with_schema(Arc::clone(&schema))?)))
-}
-
-fn cannot_read(path: &Path, cause: ParquetError) -> PartError {
-    PartError::Read {
-        path: path.to_owned(),
-        cause,
-    }
-}
-
-fn cannot_write(path: &Path, cause: ParquetError) -> PartError {
-    PartError::Write {
-        path: path.to_owned(),
-        cause,
-    }
-}
-
 /// Reads a file of runs or of points that Fulmar wrote.
 ///
 /// # Errors
@@ -413,98 +333,4 @@ fn check_spans<'a>(parts: impl Iterator<Item = &'a Part>, of: usize) -> Result<(
         return wrong(next..of, false);
     }
     Ok(())
-}
-
-impl About {
-    fn read(path: &Path) -> Result<Self, ParquetError> {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
-        let metadata = builder.metadata().file_metadata().key_value_metadata();
-        let own = metadata.and_then(|all| all.iter().find(|entry| entry.key == ABOUT));
-        let foreign = || ParquetError::General("it was not written by Fulmar".to_owned());
-        let text = own.and_then(|entry| entry.value.as_deref());
-        let about: Self = serde_json::from_str(text.ok_or_else(foreign)?)
-            .map_err(|error| ParquetError::General(format!("its description: {error}")))?;
-        if about.table_schema == TABLE_SCHEMA {
-            return Ok(about);
-        }
-        let other = about.table_schema;
-        Err(ParquetError::General(format!(
-            "its tables are of version {other}, ours of {TABLE_SCHEMA}"
-        )))
-    }
-}
-
-/// A file that is being written, beside its place.
-struct Rows<'a> {
-    place: &'a Path,
-    writer: ArrowWriter<File>,
-    even: BatchCoalescer,
-}
-
-impl Rows<'_> {
-    fn take(&mut self, rows: &RecordBatch) -> Result<(), PartError> {
-        let pushed = self.even.push_batch(rows.clone());
-        pushed.map_err(|cause| cannot_write(self.place, cause.into()))?;
-        self.flush()
-            .map_err(|cause| cannot_write(self.place, cause))
-    }
-
-    fn flush(&mut self) -> Result<(), ParquetError> {
-        while let Some(batch) = self.even.next_completed_batch() {
-            self.writer.write(&batch)?;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(), ParquetError> {
-        self.even.finish_buffered_batch()?;
-        self.flush()?;
-        self.writer.into_inner()?.sync_all()?;
-        Ok(())
-    }
-}
-
-/// The columns of a file, without the file's own description.
-fn schema_of(path: &Path) -> Result<SchemaRef, ParquetError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
-    Ok(Arc::new(Schema::new(builder.schema().fields().clone())))
-}
-
-/// Writes a file beside its place, under a name that is the same each time, and moves it there.
-fn written(
-    path: &Path,
-    about: &About,
-    schema: SchemaRef,
-    rows: impl FnOnce(&mut Rows<'_>) -> Result<(), PartError>,
-) -> Result<(), PartError> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let open = || -> Result<Rows<'_>, ParquetError> {
-        let text = serde_json::to_string(about).map_err(io::Error::from)?;
-        let properties = WriterProperties::builder()
-            .set_writer_version(WriterVersion::PARQUET_2_0)
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(format!("fulmar version {}", env!("CARGO_PKG_VERSION")))
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
-            .set_key_value_metadata(Some(vec![KeyValue::new(ABOUT.to_owned(), text)]))
-            .build();
-        let file = File::create(&beside)?;
-        Ok(Rows {
-            place: path,
-            writer: ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))?,
-            even: BatchCoalescer::new(schema, BATCH_ROWS),
-        })
-    };
-    let write = || {
-        let mut file = open().map_err(|cause| cannot_write(path, cause))?;
-        rows(&mut file)?;
-        let whole = file.finish();
-        let moved = whole.and_then(|()| Ok(fs::rename(&beside, path)?));
-        moved.map_err(|cause| cannot_write(path, cause))
-    };
-    write().inspect_err(|_| {
-        // What is left of it helps nobody.
-        let _ = fs::remove_file(&beside);
-    })
 }

@@ -7,7 +7,7 @@ use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::{concat, concat_batches};
-use fulmar_sim::measure::statistics::{Summary, summarise};
+use fulmar_sim::measure::statistics::{RunningSummary, Summary};
 use std::sync::Arc;
 
 /// The table of a sweep's points, which takes in batches of runs in their order: `scenario`, `point`, `seed` (of
@@ -18,9 +18,21 @@ pub struct PointTable {
     schema: SchemaRef,
     /// The number of columns of runs before their measures.
     before_measures: usize,
-    /// Runs of the last point, whose end has not been seen.
-    open: Vec<RecordBatch>,
+    /// The last point, whose end has not been seen.
+    open: Option<OpenPoint>,
     rows: Vec<RecordBatch>,
+}
+
+/// A point whose runs are coming in. Of the runs nothing is kept: a million of them are half a gigabyte.
+#[derive(Debug)]
+struct OpenPoint {
+    point: u64,
+    /// Scenario, point, seed, and the swept paths, of its first run.
+    named: [ArrayRef; 3],
+    swept: Vec<ArrayRef>,
+    runs: u64,
+    failed: u64,
+    measures: Vec<RunningSummary>,
 }
 
 const COUNTED: [&str; 2] = ["n", "failed"];
@@ -49,7 +61,7 @@ impl PointTable {
         Self {
             schema: Arc::new(Schema::new(fields)),
             before_measures,
-            open: Vec::new(),
+            open: None,
             rows: Vec::new(),
         }
     }
@@ -70,10 +82,15 @@ impl PointTable {
             let point = points.value(from);
             let same = (from..runs.num_rows()).take_while(|&row| points.value(row) == point);
             let len = same.count();
-            if self.open_point()?.is_some_and(|open| open != point) {
+            if self.open.as_ref().is_some_and(|open| open.point != point) {
                 self.close()?;
             }
-            self.open.push(runs.slice(from, len));
+            let runs = runs.slice(from, len);
+            let open = match &mut self.open {
+                Some(open) => open,
+                none => none.insert(OpenPoint::of(&runs, point, self.before_measures)?),
+            };
+            open.take(&runs, self.before_measures)?;
             from += len;
         }
         Ok(())
@@ -88,42 +105,52 @@ impl PointTable {
         concat_batches(&self.schema, &self.rows)
     }
 
-    fn open_point(&self) -> Result<Option<u64>, ArrowError> {
-        let first = self.open.first();
-        first
-            .map(|runs| Ok(column::<UInt64Type>(runs, POINT)?.value(0)))
-            .transpose()
-    }
-
     fn close(&mut self) -> Result<(), ArrowError> {
-        let Some(first) = self.open.first() else {
+        let Some(open) = self.open.take() else {
             return Ok(());
         };
-        let count_in = |of: fn(&RecordBatch) -> usize| self.open.iter().map(of).sum::<usize>();
-        let runs = count_in(RecordBatch::num_rows);
-        let failed = runs - count_in(|runs| runs.column(ERROR).null_count());
-        let count = |value: usize| -> ArrayRef { Arc::new(UInt64Array::from(vec![value as u64])) };
-        // Copied, for a slice would keep the runs.
-        let first_of = |index: usize| concat(&[&first.column(index).slice(0, 1)]);
-        let mut columns = vec![first_of(0)?, first_of(POINT)?, first_of(SEED)?];
-        columns.extend([count(runs), count(failed)]);
-        for index in NAMES.len()..self.before_measures {
-            columns.push(first_of(index)?);
-        }
-        for index in self.before_measures..first.num_columns() {
-            // One column at a time: a point of a million runs is half a gigabyte as it is.
-            let pieces = self.open.iter().map(|runs| runs.column(index).as_ref());
-            let Summary { mean, ci95, .. } = summary(&concat(&pieces.collect::<Vec<_>>())?)?;
-            let real =
-                |value: Option<f64>| -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
+        let count = |value: u64| -> ArrayRef { Arc::new(UInt64Array::from(vec![value])) };
+        let real = |value: Option<f64>| -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
+        let mut columns = open.named.to_vec();
+        columns.extend([count(open.runs), count(open.failed)]);
+        columns.extend(open.swept);
+        for measure in &open.measures {
+            let Summary { mean, ci95, .. } = measure.summary();
             columns.extend([real(mean), real(ci95)]);
         }
         self.rows
             .push(RecordBatch::try_new(self.schema(), columns)?);
-        self.open.clear();
         if self.rows.len() == ROWS_APART_MAX {
             let together = concat_batches(&self.schema, &self.rows)?;
             self.rows = vec![together];
+        }
+        Ok(())
+    }
+}
+
+impl OpenPoint {
+    fn of(runs: &RecordBatch, point: u64, before_measures: usize) -> Result<Self, ArrowError> {
+        // Copied, for a slice would keep the runs.
+        let first_of = |index: usize| concat(&[&runs.column(index).slice(0, 1)]);
+        let swept = NAMES.len()..before_measures;
+        let measures = runs.num_columns().saturating_sub(before_measures);
+        Ok(Self {
+            point,
+            named: [first_of(0)?, first_of(POINT)?, first_of(SEED)?],
+            swept: swept.map(first_of).collect::<Result<_, _>>()?,
+            runs: 0,
+            failed: 0,
+            measures: vec![RunningSummary::default(); measures],
+        })
+    }
+
+    fn take(&mut self, runs: &RecordBatch, before_measures: usize) -> Result<(), ArrowError> {
+        let failed = runs.num_rows() - runs.column(ERROR).null_count();
+        self.runs += runs.num_rows() as u64;
+        self.failed += failed as u64;
+        let columns = runs.columns().iter().skip(before_measures);
+        for (measure, column) in self.measures.iter_mut().zip(columns) {
+            take_column(measure, column)?;
         }
         Ok(())
     }
@@ -140,24 +167,29 @@ fn column<T: arrow_array::ArrowPrimitiveType>(
     column.ok_or_else(|| ArrowError::SchemaError(format!("column {index} is none of a run")))
 }
 
-fn summary(column: &ArrayRef) -> Result<Summary, ArrowError> {
-    Ok(match column.data_type() {
+fn take_column(measure: &mut RunningSummary, column: &ArrayRef) -> Result<(), ArrowError> {
+    match column.data_type() {
         DataType::Boolean => {
             let truths = column.as_boolean().iter();
-            summarise(truths.map(|truth| truth.map(|t| f64::from(u8::from(t)))))
+            let shares = truths.map(|truth| truth.map(|t| f64::from(u8::from(t))));
+            shares.for_each(|share| measure.take(share));
         }
         DataType::UInt64 => {
             let counts = column.as_primitive::<UInt64Type>().iter();
-            summarise(counts.map(|count| count.map(|c| c as f64)))
+            counts.for_each(|count| measure.take(count.map(|c| c as f64)));
         }
         DataType::Int64 => {
             let differences = column.as_primitive::<Int64Type>().iter();
-            summarise(differences.map(|difference| difference.map(|d| d as f64)))
+            differences.for_each(|difference| measure.take(difference.map(|d| d as f64)));
         }
-        DataType::Float64 => summarise(column.as_primitive::<Float64Type>().iter()),
+        DataType::Float64 => {
+            let reals = column.as_primitive::<Float64Type>().iter();
+            reals.for_each(|real| measure.take(real));
+        }
         other => {
             let problem = format!("a measure of type {other}");
             return Err(ArrowError::SchemaError(problem));
         }
-    })
+    }
+    Ok(())
 }

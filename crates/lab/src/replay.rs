@@ -5,12 +5,12 @@
 //!
 //! # How it works
 //! The recording is cut into spans of a quarter of a second, and like spans that follow one another are joined.
-//! - *Rate*: where packets arrive farther apart than they were sent, the link was busy between them, and a packet's length over that
-//!   gap is the rate. Where it was never busy, the rate is at least what came through.
+//! - *Rate*: where sixteen gaps between packets take longer to arrive than they took to send, the link was busy, and their
+//!   octets over that time are the rate (`rates`). Where it was never busy, the rate is at least what came through.
 //! - *Delay*: where packets arrive farther apart than the rate explains, the link was idle between them, and the later one
-//!   has waited for nothing. Else the delay is at most the least that was seen.
-//! - *Outages*: rows of lost packets that the loss around them does not explain. An outage ends half way to the next packet that
-//!   arrives.
+//!   has waited for nothing (`delays`). Else the delay is at most the least that was seen.
+//! - *Outages*: rows of lost packets that the loss around them does not explain (`outages`). An outage ends half way to the
+//!   next packet that arrives.
 //! - *Queue*: packets that are lost while their neighbours waited as long as any did were refused by a full queue.
 //! - *Loss*: the share of the others that did not arrive.
 //!
@@ -21,11 +21,22 @@
 //!   that share.
 //! - Know a rate that the recorded sender never asked for.
 
+mod delays;
+mod outages;
+mod rates;
+mod seen;
+mod spans;
+
 use core::fmt::Write;
 use core::time::Duration;
+use delays::delays;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_sim::RunRecording;
 use fulmar_sim::scenario::AppDirection;
+use outages::outages;
+use rates::SeenRates;
+use seen::{SPAN_S, Seen};
+use spans::joined;
 
 /// A packet as the two ends of a link know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,41 +110,15 @@ pub struct ReplayedSpan {
     pub counted: f64,
 }
 
-/// The length of the spans that a recording is cut into.
-const SPAN_S: f64 = 0.25;
 /// The longest recording: each span of it takes memory.
 const RECORDED_DAYS_MAX: u64 = 10;
 const DAY_S: u64 = 24 * 60 * 60;
 const RECORDED_MAX: Duration = Duration::from_secs(RECORDED_DAYS_MAX * DAY_S);
-/// The part by which one gap must exceed another to be longer.
-const LONGER: f64 = 1.01;
-/// Gaps of a busy link from which its rate is known.
-const BUSY_MIN: usize = 3;
-/// The chance below which a row of losses is an outage, and the packets of the shortest such row.
-const OUTAGE_CHANCE: f64 = 1e-6;
-const OUTAGE_PACKETS: usize = 5;
-/// The chance above which losses at the end of such a row may be single ones.
-const SINGLE_CHANCE: f64 = 0.01;
-/// The loss that is thought possible anywhere.
-const LOSS_MIN: f64 = 0.02;
-/// The time from which a packet has waited for others.
-const WAITED_S: f64 = 0.001;
 /// The part of the longest wait from which the queue counts as full, and the packets that such a queue holds at least.
 const FULL: f64 = 0.9;
 const QUEUE_MIN: f64 = 15.0 * 1_500.0;
-/// The parts by which rates, and the spans by which delays, may differ in one span.
-const SAME_RATE: f64 = 0.02;
-const SAME_DELAY_S: f64 = 0.001;
-/// Standard errors by which losses may differ in one span.
-const SAME_LOSS: f64 = 3.0;
-
-/// A packet in seconds and octets.
-#[derive(Clone, Copy)]
-struct Seen {
-    sent: f64,
-    octets: f64,
-    arrived: Option<f64>,
-}
+/// The packets that wait as long as the queue lasts where it is full; a few others were passed on late.
+const WAITING: usize = 16;
 
 impl ReplayedWay {
     /// The way of these packets, which are in the order in which they were handed over, its time counted from `start`.
@@ -141,39 +126,30 @@ impl ReplayedWay {
     /// # Errors
     /// None arrived, or the last was sent too long after the start.
     pub fn of(packets: &[ObservedPacket], start: Instant) -> Result<Self, UnseenLink> {
-        let last = packets.iter().map(|packet| packet.sent_at).max();
-        let after = last.map_or(Duration::ZERO, |last| last.saturating_since(start));
-        if after > RECORDED_MAX {
-            return Err(UnseenLink::TooLong { after });
-        }
-        let seconds = |at: Instant| at.saturating_since(start).as_secs_f64();
-        let seen: Vec<Seen> = packets
-            .iter()
-            .map(|packet| Seen {
-                sent: seconds(packet.sent_at),
-                octets: packet.len.0 as f64,
-                arrived: packet.arrived_at.map(seconds),
-            })
-            .collect();
-        if seen.iter().all(|packet| packet.arrived.is_none()) {
-            return Err(UnseenLink::NothingArrived);
-        }
-        let rates = rates(&seen);
-        let rate_at = |packet: &Seen| rates.get(span_of(packet.sent)).copied().flatten();
-        let delays = delays(&seen, &rate_at);
-        let delay_at = |packet: &Seen| delays.get(span_of(packet.sent)).copied().unwrap_or(0.0);
+        let seen = seen_since(packets, start)?;
+        let rates = SeenRates::of(&seen);
+        Ok(Self::at_rates(&seen, rates))
+    }
+
+    /// The way of these packets, with the rates that are known of it.
+    fn at_rates(seen: &[Seen], rates: SeenRates) -> Self {
+        let SeenRates {
+            bps: rates, late_s, ..
+        } = rates;
+        let rate_at = |packet: &Seen| rates.get(packet.span()).copied().flatten();
+        let delays = delays(seen, &rate_at, late_s);
+        let delay_at = |packet: &Seen| delays.get(packet.span()).copied().unwrap_or(0.0);
         let left = |packet: &Seen| Some(packet.arrived? - delay_at(packet));
-        let begun = |packet: &Seen| Some(left(packet)? - packet.octets * 8.0 / rate_at(packet)?);
-        let (outages, row_of) = outages(&seen, &left, &begun);
+        let begun = |packet: &Seen| Some(left(packet)? - packet.time_at(rate_at(packet)?));
+        let (outages, row_of) = outages(seen, &left, &begun);
         // The octets before each packet that arrived.
         let before = |packet: &Seen| {
             let rate = rate_at(packet)?;
-            let waited =
-                packet.arrived? - packet.sent - delay_at(packet) - packet.octets * 8.0 / rate;
+            let waited = packet.arrived? - packet.sent - delay_at(packet) - packet.time_at(rate);
             Some((waited * rate / 8.0).max(0.0))
         };
         let waits: Vec<Option<f64>> = seen.iter().map(before).collect();
-        let longest = waits.iter().flatten().copied().fold(0.0, f64::max);
+        let longest = longest(&waits);
         let largest = seen.iter().map(|packet| packet.octets).fold(1.0, f64::max);
         let mut counted = vec![(0.0, 0.0); rates.len()];
         let mut neighbour = 0.0;
@@ -181,7 +157,7 @@ impl ReplayedWay {
         for ((packet, wait), in_outage) in seen.iter().zip(&waits).zip(&row_of) {
             neighbour = wait.unwrap_or(neighbour);
             let is_full = longest >= QUEUE_MIN && neighbour >= FULL * longest;
-            let span = &mut counted[span_of(packet.sent)];
+            let span = &mut counted[packet.span()];
             match packet.arrived {
                 Some(_) => span.1 += 1.0,
                 None if *in_outage => {}
@@ -202,12 +178,12 @@ impl ReplayedWay {
                 loss: if all > 0.0 { lost / all } else { 0.0 },
                 counted: all,
             });
-        Ok(Self {
+        Self {
             spans: joined(spans),
             outages,
             // Queues hold whole packets: the last one that was taken waited for a part of the one on the link.
             queue_bytes: refused.then_some((longest / largest).ceil() * largest),
-        })
+        }
     }
 
     /// The same way, which carries answers, where an outage ends no later than that of the way `other` of what is answered,
@@ -275,16 +251,23 @@ pub fn hop_tables(
 ) -> Result<String, UnseenLink> {
     let first = || there.iter().chain(back).map(|packet| packet.sent_at).min();
     let start = start.or_else(first).unwrap_or(Instant::START);
-    let seen_there = ReplayedWay::of(there, start)?;
-    let seen_back = match ReplayedWay::of(back, start) {
-        // A way back on which nothing came is as good as the way there.
-        Err(UnseenLink::NothingArrived) => ReplayedWay {
-            outages: Vec::new(),
-            queue_bytes: None,
-            ..seen_there.clone()
-        },
-        seen => seen?,
+    let there = seen_since(there, start)?;
+    let rates = SeenRates::of(&there);
+    let seen_back = match seen_since(back, start) {
+        Err(UnseenLink::NothingArrived) => None,
+        // Answers are few. A way back that they never filled is as fast as the way there, or as they were.
+        seen => Some(seen.map(|back| {
+            let own = SeenRates::of(&back).raised_to(&rates);
+            ReplayedWay::at_rates(&back, own)
+        })?),
     };
+    let seen_there = ReplayedWay::at_rates(&there, rates);
+    // A way back on which nothing came is as good as the way there.
+    let seen_back = seen_back.unwrap_or_else(|| ReplayedWay {
+        outages: Vec::new(),
+        queue_bytes: None,
+        ..seen_there.clone()
+    });
     let (back, there) = (seen_back.ended_with(&seen_there), seen_there);
     let known = |way: &ReplayedWay| way.spans.iter().find_map(|span| span.rate_bps);
     let rate = known(&there).ok_or(UnseenLink::NoRate)?;
@@ -312,6 +295,27 @@ pub fn hop_tables(
     Ok(text)
 }
 
+/// These packets in seconds since `start`.
+fn seen_since(packets: &[ObservedPacket], start: Instant) -> Result<Vec<Seen>, UnseenLink> {
+    let last = packets.iter().map(|packet| packet.sent_at).max();
+    let after = last.map_or(Duration::ZERO, |last| last.saturating_since(start));
+    if after > RECORDED_MAX {
+        return Err(UnseenLink::TooLong { after });
+    }
+    if packets.iter().all(|packet| packet.arrived_at.is_none()) {
+        return Err(UnseenLink::NothingArrived);
+    }
+    Ok(Seen::all(packets, start))
+}
+
+/// The longest of these waits that is no lone packet's.
+fn longest(waits: &[Option<f64>]) -> f64 {
+    let mut longest: Vec<f64> = waits.iter().flatten().copied().collect();
+    longest.sort_by(|one, other| other.total_cmp(one));
+    let supported = longest.get(WAITING - 1).or(longest.last());
+    supported.copied().unwrap_or_default()
+}
+
 /// The packets of one direction of a recorded hop.
 pub fn observed(recording: &RunRecording, hop: usize, way: AppDirection) -> Vec<ObservedPacket> {
     let packets = recording.packets.iter();
@@ -323,171 +327,4 @@ pub fn observed(recording: &RunRecording, hop: usize, way: AppDirection) -> Vec<
             arrived_at: packet.arrived_at.filter(|_| packet.inverted_bits == 0),
         })
         .collect()
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a time of a run in seconds"
-)]
-fn span_of(at: f64) -> usize {
-    (at / SPAN_S) as usize
-}
-
-/// A time of a packet's transmission, if it is known.
-type TimeOf<'a> = &'a dyn Fn(&Seen) -> Option<f64>;
-
-/// The outages, and whether each packet was lost in one. `left` and `begun` are the times at which a packet that arrived had
-/// left the link, and at which it began to.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a few packets: the loss is bounded on both sides"
-)]
-fn outages(seen: &[Seen], left: TimeOf<'_>, begun: TimeOf<'_>) -> (Vec<ReplayedOutage>, Vec<bool>) {
-    let arrived = seen
-        .iter()
-        .filter(|packet| packet.arrived.is_some())
-        .count();
-    let loss = (1.0 - arrived as f64 / seen.len() as f64).clamp(LOSS_MIN, 0.9);
-    let row_min = OUTAGE_CHANCE.ln() / loss.ln();
-    let single = (SINGLE_CHANCE.ln() / loss.ln()).ceil() as usize;
-    let mut found = Vec::new();
-    let mut inside = vec![false; seen.len()];
-    let mut index = 0;
-    while index < seen.len() {
-        let lost = seen[index..]
-            .iter()
-            .take_while(|packet| packet.arrived.is_none());
-        let row = lost.count();
-        let end = index + row;
-        if row >= OUTAGE_PACKETS && row as f64 >= row_min {
-            let (first, last) = (seen[index].sent, seen[end - 1].sent);
-            let sure = seen[end.saturating_sub(single + 1).max(index)].sent;
-            // Those before may still have been on the link when the first of the row was handed over.
-            let before = index.checked_sub(1).and_then(|before| left(&seen[before]));
-            let start = before.map_or(first, |before| before.max(first));
-            let over = seen.get(end).map_or(last, |next| {
-                let waited = begun(next).filter(|begun| *begun > next.sent + WAITED_S);
-                waited.unwrap_or_else(|| f64::midpoint(last, next.sent))
-            });
-            found.push(ReplayedOutage {
-                start_s: start,
-                sure_until_s: sure.max(start),
-                end_s: over.max(start),
-            });
-            inside[index..end].fill(true);
-        }
-        index = end.max(index + 1);
-    }
-    (found, inside)
-}
-
-/// The rate in each span.
-fn rates(seen: &[Seen]) -> Vec<Option<f64>> {
-    let last = seen.iter().map(|packet| span_of(packet.sent)).max();
-    let count = last.unwrap_or_default() + 1;
-    let mut busy: Vec<Vec<f64>> = vec![Vec::new(); count];
-    let mut least: Vec<f64> = vec![0.0; count];
-    for pair in seen.windows(2) {
-        let (Some(before), Some(after)) = (pair[0].arrived, pair[1].arrived) else {
-            continue;
-        };
-        let (gap, sent_gap) = (after - before, pair[1].sent - pair[0].sent);
-        if gap <= 0.0 {
-            continue;
-        }
-        let rate = pair[1].octets * 8.0 / gap;
-        let span = span_of(pair[1].sent);
-        if sent_gap * LONGER < gap {
-            busy[span].push(rate);
-        }
-        least[span] = least[span].max(rate);
-    }
-    let mut known: Option<f64> = None;
-    let mut rates: Vec<Option<f64>> = Vec::with_capacity(count);
-    for (mut busy, least) in busy.into_iter().zip(least) {
-        if busy.len() >= BUSY_MIN {
-            busy.sort_by(f64::total_cmp);
-            known = Some(busy[busy.len() / 2]);
-        } else if least > 0.0 {
-            known = Some(known.map_or(least, |known| known.max(least)));
-        }
-        rates.push(known);
-    }
-    // Before anything was known the link was as it is known first.
-    let first = rates.iter().flatten().copied().next();
-    rates.into_iter().map(|rate| rate.or(first)).collect()
-}
-
-/// The delay in each span.
-fn delays(seen: &[Seen], rate_at: &dyn Fn(&Seen) -> Option<f64>) -> Vec<f64> {
-    let last = seen.iter().map(|packet| span_of(packet.sent)).max();
-    let count = last.unwrap_or_default() + 1;
-    let mut idle: Vec<Vec<f64>> = vec![Vec::new(); count];
-    let mut least: Vec<f64> = vec![f64::INFINITY; count];
-    let mut before: Option<f64> = None;
-    let mut between = 0.0;
-    for packet in seen {
-        let time = rate_at(packet).map_or(0.0, |rate| packet.octets * 8.0 / rate);
-        let Some(arrived) = packet.arrived else {
-            between += time;
-            continue;
-        };
-        let delay = (arrived - packet.sent - time).max(0.0);
-        let span = span_of(packet.sent);
-        least[span] = least[span].min(delay);
-        let explained = (time + core::mem::take(&mut between)) * LONGER;
-        if before.is_none_or(|before| arrived - before > explained) {
-            idle[span].push(delay);
-        }
-        before = Some(arrived);
-    }
-    let mut known = least.iter().copied().find(|least| least.is_finite());
-    let spans = idle.into_iter().zip(least);
-    spans
-        .map(|(mut idle, least)| {
-            if idle.is_empty() {
-                known = known.map(|known| known.min(least));
-            } else {
-                idle.sort_by(f64::total_cmp);
-                known = Some(idle[idle.len() / 2]);
-            }
-            known.unwrap_or_default()
-        })
-        .collect()
-}
-
-/// The spans with those that are alike joined.
-fn joined(spans: impl Iterator<Item = ReplayedSpan>) -> Vec<ReplayedSpan> {
-    let mut joined: Vec<ReplayedSpan> = Vec::new();
-    for span in spans {
-        match joined.last_mut() {
-            Some(last) if is_like(last, &span) => {
-                let counted = last.counted + span.counted;
-                if counted > 0.0 {
-                    last.loss = (last.loss * last.counted + span.loss * span.counted) / counted;
-                }
-                last.counted = counted;
-            }
-            _ => joined.push(span),
-        }
-    }
-    joined
-}
-
-fn is_like(one: &ReplayedSpan, other: &ReplayedSpan) -> bool {
-    let same_rate = match (one.rate_bps, other.rate_bps) {
-        (Some(one), Some(other)) => (one - other).abs() <= SAME_RATE * one,
-        (one, other) => one == other,
-    };
-    let same_delay =
-        (one.delay_s - other.delay_s).abs() <= SAME_DELAY_S.max(SAME_RATE * one.delay_s);
-    let (least, all) = (one.counted.min(other.counted), one.counted + other.counted);
-    let same_loss = least == 0.0 || {
-        let both = (one.loss * one.counted + other.loss * other.counted) / all;
-        let error = (both * (1.0 - both) * (1.0 / one.counted + 1.0 / other.counted)).sqrt();
-        (one.loss - other.loss).abs() <= SAME_LOSS * error
-    };
-    same_rate && same_delay && same_loss
 }

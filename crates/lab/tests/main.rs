@@ -2,4 +2,5 @@
 
 mod crossings;
 mod parts;
+mod replay;
 mod tables;

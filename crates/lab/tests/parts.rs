@@ -85,7 +85,7 @@ fn parts_that_are_missing_doubled_or_of_another_sweep_are_refused() {
     fs::write(&parts[0], "no table").expect("written");
     let torn = refused(&parts);
     assert!(
-        torn.contains("0-of-3-b.parquet as runs of a sweep"),
+        torn.ends_with("0-of-3-b.parquet as runs of a sweep: it is no Parquet file; name files that `fulmar sim --out FILE.parquet` made"),
         "{torn}"
     );
 }

@@ -115,3 +115,20 @@ fn a_graph_has_columns_for_each_flow_and_each_way_of_a_hop() {
             .is_ok()
     );
 }
+
+#[test]
+fn a_sweep_over_names_of_hops_has_columns_for_as_many_as_the_largest_graph_has() {
+    let names: Vec<String> = (0..300).map(|name| format!("'up{name}'")).collect();
+    let study = study(&format!(
+        "[run]\nruns = 1\n[[hop]]\nname = 'up'\nfrom = 'air'\nto = 'ground'\nrate = '2mbit'\n\
+         [[flow]]\nfrom = 'air'\nto = 'ground'\ntransport = 'udp'\nbytes = '50kB'\n[sweep]\n'hop.0.name' = [{}]\n",
+        names.join(", ")
+    ));
+    assert_eq!(study.points().len(), 300);
+    let schema = RunTable::of(study.points()).schema();
+    let ways = schema.fields().iter();
+    let ways = ways
+        .filter(|field| field.name().starts_with("by_way.") && field.name().ends_with(".packets"));
+    assert_eq!(ways.count(), 500);
+    assert!(schema.field_with_name("by_flow.0.goodput_bps").is_ok());
+}

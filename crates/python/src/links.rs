@@ -3,8 +3,9 @@
 
 use crate::part::PartFault;
 use crate::waiting::wait_for;
-use fulmar_lab::fitting::{FittedRecording, FittingOptions, UnfitRecording, read_losses};
+use fulmar_lab::fitting::{FittedRecording, FittingOptions, read_losses};
 use fulmar_lab::plan::{LinkErrors, PlanWish, PlannedLink};
+use fulmar_lab::{StoppableReader, UnreadRecording};
 use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, OpticalPower, PacketErrorRate, Probability,
     parse_duration,
@@ -135,10 +136,11 @@ pub(crate) fn fit(
         sequence: SequenceOptions { bits: wrap, window },
         port_option: "port=",
     };
-    wait_for(py, None, &PartFault::default(), |_| {
+    wait_for(py, None, &PartFault::default(), |progress| {
+        let file = StoppableReader::new(file, &progress.cancel);
         let recorded = read_losses(&name, file, &options).map_err(|error| match &error {
-            UnfitRecording::Unreadable { error, .. }
-            | UnfitRecording::Content(TraceError::Io { source: error, .. }) => {
+            UnreadRecording::Unreadable { error, .. }
+            | UnreadRecording::Content(TraceError::Io { source: error, .. }) => {
                 unreadable(&path, error)
             }
             _ => wrong(error),

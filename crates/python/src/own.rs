@@ -6,10 +6,11 @@
 use crate::own_transport::PythonEnd;
 use crate::part::{Part, PartFault, seconds, span};
 use fulmar_sim::OwnParts;
+use fulmar_sim::beside::score::{Achieved, ScoredGoal};
 use fulmar_sim::own::{
-    Bitrate, ByteCount, ChannelLaw, ControllerView, Deliver, FlightFate, Flips, Instant,
-    OwnChannel, OwnRepair, OwnTraffic, OwnTransport, PacketFlight, PlannedWrite, RepairController,
-    RepairPlan, SourceView, TrafficSource,
+    Bitrate, ByteCount, ChannelLaw, ControllerView, Deliver, FlightFate, Flips, FlowPunctuality,
+    Instant, OwnChannel, OwnRepair, OwnTraffic, OwnTransport, PacketFlight, PlannedWrite,
+    RepairController, RepairPlan, SourceView, TrafficSource,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -296,6 +297,32 @@ impl RepairSeen {
     #[getter]
     fn sent_bytes(&self) -> u64 {
         self.0.outcome.sent.0
+    }
+
+    /// The score of the messages whose deadline passed since ``before``, by which ``fulmar sim --auto-vs-fixed`` compares.
+    fn score_since(&self, before: &Self) -> f64 {
+        let (now, then) = (self.0.outcome, before.0.outcome);
+        let fates = FlowPunctuality {
+            in_time: now.fates.in_time.saturating_sub(then.fates.in_time),
+            late: now.fates.late.saturating_sub(then.fates.late),
+            lost: now.fates.lost.saturating_sub(then.fates.lost),
+        };
+        let written = now.written.0.saturating_sub(then.written.0);
+        let sent = now.sent.0.saturating_sub(then.sent.0);
+        let achieved = Achieved {
+            fates,
+            // What is sent while nothing is written is for messages of before.
+            sent: if written == 0 { 0 } else { sent },
+            written,
+            ..Achieved::default()
+        };
+        // Where no message became due, none was missed.
+        let may_miss = if fates.total() == 0 {
+            1.0
+        } else {
+            self.may_miss()
+        };
+        achieved.score(ScoredGoal::Messages { may_miss })
     }
 
     /// The plan in use: repair symbols ahead for four messages, and the transmissions in each round of repetition.

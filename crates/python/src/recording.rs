@@ -1,6 +1,8 @@
 //! Recordings of runs for Python, and recordings of any link as a hop of a scenario.
 
+use crate::part::PartFault;
 use crate::table::NativeTable;
+use crate::waiting::wait_for;
 use arrow_array::RecordBatch;
 use core::time::Duration;
 use fulmar_lab::replay;
@@ -70,7 +72,7 @@ fn told(packets: &[ObservedPacket], first: Instant) -> Vec<Packet> {
 /// The packets of captures at both ends of a link: there, back, remarks, and the seconds by which the clocks were apart.
 type NativeLink = (Vec<Packet>, Vec<Packet>, Vec<String>, f64);
 
-/// Reads a capture that shows both ends of a link, or one of each end.
+/// Reads a capture that shows both ends of a link, or one of each end. Ctrl-C gives it up.
 #[pyfunction]
 #[expect(
     clippy::needless_pass_by_value,
@@ -82,10 +84,10 @@ pub(crate) fn recorded_link(
     other: Option<PathBuf>,
     hop: usize,
 ) -> PyResult<NativeLink> {
-    let read = py.detach(|| match &other {
-        Some(other) => RecordedLink::between(&path, other),
-        None => RecordedLink::open(&path, hop),
-    });
+    let read = wait_for(py, None, &PartFault::default(), |progress| match &other {
+        Some(other) => RecordedLink::between(&path, other, &progress.cancel),
+        None => RecordedLink::open(&path, hop, &progress.cancel),
+    })?;
     let link = read.map_err(|error| {
         let text = error.to_string();
         match error {

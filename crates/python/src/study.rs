@@ -297,7 +297,10 @@ impl NativeStudy {
     reason = "it maps errors, which are values"
 )]
 fn wrong(error: SettingsError) -> PyErr {
-    ScenarioError::new_err(error.to_string())
+    let text = error.to_string();
+    // A changed value is no flag here.
+    let text = text.strip_prefix("--set ").unwrap_or(&text);
+    ScenarioError::new_err(text.to_owned())
 }
 
 fn part(first: usize, count: usize) -> SweepPart {

@@ -1,5 +1,7 @@
 """Pictures: what they show is what the tables have."""
 
+import pathlib
+import tempfile
 import unittest
 
 import matplotlib
@@ -55,6 +57,47 @@ class Pictures(unittest.TestCase):
         self.assertEqual([text.get_text() for text in axes.get_yticklabels()], names)
         mended = lab.plot.repair(self.results)
         self.assertIn("first repetition", mended.get_legend_handles_labels()[1])
+
+    def test_engines_stand_side_by_side_over_the_same_values(self) -> None:
+        panels = lab.plot.engines(self.results, "hop.loss", measures=("goodput_bps", "delay_p99_s"))
+        self.assertEqual([panel.get_ylabel() for panel in panels], ["goodput, Mbit/s", "delay p99, ms"])
+        self.assertEqual([panel.get_legend() is None for panel in panels], [False, True])
+        for panel in panels:
+            self.assertEqual(panel.get_legend_handles_labels()[1], ["reliable", "nack-mack"])
+        with self.assertRaisesRegex(ValueError, "2 axes for 3 measures"):
+            lab.plot.engines(self.results, "hop.loss", axes=panels)
+
+    def test_delays_of_recordings_end_at_all_pieces(self) -> None:
+        recording = link().record(seed=2)
+        line = lab.plot.delays({"reliable": recording}).lines[0]
+        self.assertEqual(line.get_ydata()[-1], 1.0)
+        self.assertAlmostEqual(line.get_xdata()[-1], 1e3 * max(recording.pieces.column("delay_s")))
+
+    def test_a_timeline_has_each_decision_and_says_each_plan(self) -> None:
+        flow = {"transport": "aerotp", "mode": "auto", "traffic": "messages", "size": "200B", "interval": "20ms", "deadline": "80ms"}
+        flow |= {"overhead": "90%", "deliver": "all", "bytes": "100kB"}
+        hop = {"rate": "8mbit", "delay": "20ms", "loss": "20%"}
+        recording = lab.Scenario.build(run={"duration": "60s"}, hop=hop, flow=flow).record(1)
+        axes = lab.plot.timeline(recording)
+        made = recording.decisions.column("decision")
+        drawn = sum(len(events.get_positions()) for events in axes.collections if hasattr(events, "get_positions"))
+        self.assertEqual(drawn, sum(name not in ("stalled", "resumed") for name in made))
+        plans = [text.get_text() for text in axes.texts]
+        self.assertEqual(len(plans), made.count("repair_planned"))
+        self.assertRegex(plans[0], r"^[\d.]+ ahead, \d-\d-\d$")
+
+    def test_a_papers_figure_is_drawn_from_its_table(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "figure.csv")
+            path.write_text(
+                "line,hop_ber,n,mean_Mbit_per_s,ci95_low_Mbit_per_s,ci95_high_Mbit_per_s\r\n"
+                "TCP,0,25,4.5,4,5\r\nTCP,0.0001,25,1,0.5,2\r\nthe paper,0.0001,1,0.8,,\r\n"
+            )
+            axes = lab.plot.reproduced(path)
+            self.assertEqual(axes.get_legend_handles_labels()[1], ["the paper", "TCP"])
+            self.assertEqual((axes.get_xlabel(), axes.get_ylabel()), ("hop ber", "mean, Mbit/s"))
+            path.write_text("point,goodput_bps\n0,1\n")
+            self.assertRaisesRegex(ValueError, "is no table of a figure", lab.plot.reproduced, path)
 
     def test_looks_differ_and_end_with_their_block(self) -> None:
         before = matplotlib.rcParams["axes.facecolor"]

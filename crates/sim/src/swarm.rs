@@ -331,6 +331,17 @@ impl Draw {
         }
     }
 
+    /// Draws the run: its seed, its longest duration, and whether wake-ups come late.
+    fn run(&mut self, seed: u64) {
+        self.line(format_args!("[run]"));
+        self.line(format_args!("seed = {seed}"));
+        self.line(format_args!("duration = \"{DURATION}\""));
+        if self.rng.chance(0.5) {
+            let late = self.between(1, 50);
+            self.line(format_args!("lateness = \"{late}ms\""));
+        }
+    }
+
     fn line(&mut self, line: core::fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "{line}");

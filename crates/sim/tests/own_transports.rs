@@ -6,6 +6,8 @@ use fulmar_sim::own::{
 };
 use fulmar_sim::scenario::{Document, points_with};
 use fulmar_sim::{Experiment, ExperimentProgress, OwnParts, RunRecord, WorldOptions};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 const SCENARIO: &str = "[run]\nduration = \"60s\"\n[hop]\nrate = \"8mbit\"\ndelay = \"20ms\"\n\
     [flow]\ntransport = \"own\"\ntraffic = \"bulk\"\nbytes = \"147500B\"\n";
@@ -150,4 +152,67 @@ fn an_end_that_is_never_at_rest_holds_no_time_still_and_sends_nothing_too_long()
     let record = run(OwnTransport::new("own", make), "run.duration=5ms");
     assert_eq!(record.metrics.wire_packets, 0);
     assert_eq!(record.metrics.flow.delivered_bytes, 0);
+}
+
+/// Takes whatever there is, and sends it at once.
+#[derive(Debug)]
+struct Insatiable {
+    most: usize,
+    taken: Arc<Mutex<BTreeMap<Instant, usize>>>,
+}
+
+impl TransportEnd for Insatiable {
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+
+    fn write(&mut self, now: Instant, octets: &[u8], turn: &mut TransportTurn) {
+        *self.taken.lock().expect("sound").entry(now).or_default() += octets.len();
+        for packet in octets.chunks(self.most) {
+            turn.send(TransmitKind::Source, packet.to_vec());
+        }
+    }
+
+    fn finish(&mut self, _: Instant, _: &mut TransportTurn) {}
+
+    fn receive(&mut self, _: Instant, packet: &[u8], turn: &mut TransportTurn) {
+        turn.deliver(packet.to_vec());
+    }
+
+    fn wake(&mut self, _: Instant, _: &mut TransportTurn) {}
+
+    fn next_wake(&self) -> Option<Instant> {
+        None
+    }
+}
+
+#[test]
+fn an_end_with_endless_room_takes_a_little_at_a_time_until_it_has_all() {
+    let taken = Arc::new(Mutex::new(BTreeMap::new()));
+    let of_ends = Arc::clone(&taken);
+    let make = move |setup: &TransportSetup, _: &Rng| Insatiable {
+        most: usize::try_from(setup.packet_max.0).expect("short"),
+        taken: Arc::clone(&of_ends),
+    };
+    let record = run(OwnTransport::new("own", make), "flow.bytes=20MB");
+    assert_eq!(record.error, None);
+    let taken = taken.lock().expect("sound");
+    assert_eq!(taken.values().sum::<usize>(), 20_000_000);
+    let most = taken.values().copied().max().expect("writes");
+    assert!(most <= 1024 * 1024 + 64 * 1024, "{most} at one time");
+}
+
+#[test]
+fn a_transport_of_ones_own_may_not_have_the_name_of_one_of_ours() {
+    let mut document = Document::parse("own.toml", SCENARIO).expect("TOML");
+    document.set("flow.transport=udp").expect("a value");
+    let own = OwnParts {
+        transports: vec![OwnTransport::new("udp", StopAndWait::new)],
+        ..OwnParts::default()
+    };
+    let refused = points_with(&document, &own)
+        .expect_err("refused")
+        .to_string();
+    let expected = "`flow.transport`: `udp` is a transport of Fulmar's; give yours another name";
+    assert!(refused.contains(expected), "{refused}");
 }

@@ -471,7 +471,11 @@ fn hops_that_make_no_graph_say_which_key_and_what_to_write() {
         (with("[lan]\nrate = \"1gbit\""), "`lan`: is for a chain"),
         (
             with("[[change]]\nat = \"1s\"\nhop = \"bean\"\nloss = \"1%\""),
-            "`change.0.hop`: `bean` must be a whole number from 0 to 2",
+            "`change.0.hop`: `bean` is no hop; did you mean `beam`?",
+        ),
+        (
+            with("[[change]]\nat = \"1s\"\nhop = 3\nloss = \"1%\""),
+            "`change.0.hop`: `3` must be a whole number from 0 to 2",
         ),
         (
             GOOD.replace("[flow]", "[flow]\nto = \"ground\""),

@@ -7,6 +7,7 @@ use crate::output;
 use crate::table::Columns;
 use crate::workers::Workers;
 use anyhow::anyhow;
+use core::sync::atomic::AtomicBool;
 use core::time::Duration;
 use fulmar_lab::replay::hop_tables;
 use fulmar_lab::{ObservedPacket, RecordedLink};
@@ -31,7 +32,7 @@ Examples:
   fulmar replay link.pcapng --mode reliable
       the link of one capture that shows both ends: of `fulmar emulate --capture` or `fulmar sim --capture`
 
-A recording is a capture: of `fulmar gateway --capture`, of `fulmar perf --capture`, or of tcpdump at both hosts. Forward is from the first file's end to the second's. What is read out of a recording, and what is
+A recording is a capture: of `fulmar gateway --capture`, of `fulmar perf --capture`, or of tcpdump at both hosts; or an event trace of `fulmar gateway --trace`. Forward is from the first file's end to the second's. What is read out of a recording, and what is
 not: docs/guide/replay.md.
 ";
 
@@ -91,9 +92,11 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
             overwrite::refuse("--csv", file, input)?;
         }
     }
+    // A signal ends the program.
+    let unstopped = AtomicBool::new(false);
     let link = match &args.other {
-        Some(other) => RecordedLink::between(&args.recording, other),
-        None => RecordedLink::open(&args.recording, args.hop),
+        Some(other) => RecordedLink::between(&args.recording, other, &unstopped),
+        None => RecordedLink::open(&args.recording, args.hop, &unstopped),
     };
     let link = link.or_exit(Exit::Usage)?;
     tell(&link);

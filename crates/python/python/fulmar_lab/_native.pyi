@@ -52,6 +52,8 @@ class RepairSeen:
     @property
     def messages(self) -> tuple[int, int, int]:
         """Messages so far whose deadline is over: in time, late, and not arrived. No sender knows it; it is for rewards."""
+    def score_since(self, before: RepairSeen) -> float:
+        """The score of the messages whose deadline passed since ``before``, by which ``fulmar sim --auto-vs-fixed`` compares."""
     @property
     def written_bytes(self) -> int:
         """Octets of the messages written so far."""

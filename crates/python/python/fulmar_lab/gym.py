@@ -147,7 +147,7 @@ class RepairEnv(gymnasium.Env[Observation, Any]):
             return self._observed, 0.0, True, False, {"run": now}
         self._last = now
         self._observed = _observation(now)
-        return self._observed, _reward(before, now), False, False, {}
+        return self._observed, now.score_since(before), False, False, {}
 
     def close(self) -> None:
         """Gives the run up that is under way."""
@@ -176,16 +176,6 @@ def _observation(seen: RepairSeen) -> Observation:
     spans = (span / seen.deadline for span in (seen.one_way, seen.round, seen.gap))
     numbers = (seen.loss, seen.loss_error, seen.behind_a_loss, *spans, seen.may_miss, seen.overhead, ahead / 4, *times)
     return np.array(numbers, np.float32)
-
-
-def _reward(before: RepairSeen, now: RepairSeen) -> float:
-    """The score of the messages that became due since."""
-    due = sum(now.messages) - sum(before.messages)
-    in_time = now.messages[0] - before.messages[0]
-    written = now.written_bytes - before.written_bytes
-    missed = max(0.0, 1 - in_time / due - now.may_miss) if due > 0 else 0.0
-    octets = (now.sent_bytes - before.sent_bytes) / written if written > 0 else 1.0
-    return 1 / (1 + 5 * missed + max(0.0, octets - 1) / 10)
 
 
 def random_policy(env: RepairEnv, seed: int) -> Policy:

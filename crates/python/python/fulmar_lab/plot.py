@@ -1,6 +1,7 @@
 """Pictures of results, with matplotlib (``pip install 'fulmar-lab[plot]'``).
 
-Every function takes the results of a sweep, draws into the axes that it is given or into new ones, and returns them.
+Every function takes the results of a sweep or the recording of a run, draws into the axes that it is given or into new ones,
+and returns them.
 Axes say what they show and in which unit. Nothing is shown or saved: a notebook does the one, ``ax.figure.savefig`` the
 other.
 
@@ -13,10 +14,13 @@ other.
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
+from .scenario import Recording
 from .sweeps import Results
 from .table import Column, Table, Value
 
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["distribution", "octets", "points", "repair", "style"]
+__all__ = ["delays", "distribution", "engines", "octets", "points", "repair", "reproduced", "style", "timeline"]
 
 _INK = {"light": ("#1d1f23", "#d9dbdf", "#ffffff"), "dark": ("#e8e9ec", "#3a3f48", "#16181c"), "print": ("#000000", "#cccccc", "#ffffff")}
 _SERIES = {
@@ -150,6 +154,147 @@ def octets(results: Results, *, ax: Axes | None = None) -> Axes:
     """
     parts = {f"wire_bytes.{name}": name for name in ("source", "repair", "retransmission", "control")}
     return _stacked(results, parts, "on the wire, MB", 1e-6, ax)
+
+
+def engines(
+    results: Results, x: str, *, by: str = "flow.mode", measures: Sequence[str] = ("goodput_bps", "delay_p99_s", "sent_per_byte"), axes: Sequence[Axes] | None = None
+) -> list[Axes]:
+    """Engines of repair side by side: a panel for each measure, in which each engine has a line over a swept value.
+
+    Args:
+        results: The results of a sweep.
+        x: A swept path, such as ``"hop.loss"``.
+        by: The swept path that tells the engines apart: ``"flow.mode"``, or ``"flow.transport"``.
+        measures: A measure for each panel.
+        axes: The axes to draw into, as many as there are measures.
+
+    Raises:
+        KeyError: There is no such column.
+        ValueError: There are more or fewer axes than measures.
+    """
+    if axes is None:
+        matplotlib = _matplotlib()
+        from matplotlib import pyplot
+
+        width, height = matplotlib.rcParams["figure.figsize"]
+        size = (width * (1 + 0.6 * (len(measures) - 1)), height)
+        axes = list(pyplot.subplots(1, len(measures), squeeze=False, figsize=size, layout="constrained")[1][0])
+    if len(axes) != len(measures):
+        raise ValueError(f"there are {len(axes)} axes for {len(measures)} measures: give one for each")
+    for panel, measure in zip(axes, measures, strict=True):
+        points(results, x, measure, by=by, ax=panel)
+    for panel in axes[1:]:
+        # The lines are the same in each panel.
+        if legend := panel.get_legend():
+            legend.remove()
+    return list(axes)
+
+
+def delays(recordings: Mapping[str, Recording], *, ax: Axes | None = None) -> Axes:
+    """The share of delivered pieces that took at most so long, a line for each recorded run.
+
+    Args:
+        recordings: Recordings by the names of their lines, such as ``{"reliable": link.record(seed=1)}``.
+        ax: The axes to draw into.
+    """
+    axes = _axes(ax)
+    for label, recording in recordings.items():
+        took = sorted(value for value in _scaled(recording.pieces, "delay_s") if value is not None)
+        axes.step([took[0], *took] if took else [], [number / len(took) for number in range(len(took) + 1)] if took else [], where="post", label=label)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("delay, ms")
+    axes.set_ylabel("share of the pieces")
+    axes.legend()
+    return axes
+
+
+def timeline(recording: Recording, *, flow: int = 0, ax: Axes | None = None) -> Axes:
+    """The decisions of a flow's sender over time, a row for each kind: packets held for lost by each sign, other shapes of
+    packets, and plans of repair. A plan says its repair symbols ahead for each message, and the transmissions in the first,
+    second and later rounds. The ground is darker where the sender was stalled: nothing was acknowledged for a whole timeout.
+
+    Args:
+        recording: A recorded run (:meth:`Scenario.record`).
+        flow: The flow, from 0.
+        ax: The axes to draw into.
+    """
+    axes = _axes(ax)
+    rows = [row for row in recording.decisions.rows() if row["flow"] == flow]
+    kinds: dict[str, list[float]] = {}
+    stalled: float | None = None
+    for row in rows:
+        at, decision = _number(row["at_s"]), str(row["decision"])
+        if decision == "stalled" and stalled is None:
+            stalled = at
+        elif decision == "resumed" and stalled is not None:
+            axes.axvspan(stalled, at, alpha=0.25, color="C5", linewidth=0)
+            stalled = None
+        elif decision not in ("stalled", "resumed"):
+            sign = f", {row['sign']}" if row["sign"] else ""
+            kinds.setdefault(decision.replace("_", " ") + sign, []).append(at)
+    for place, times in enumerate(kinds.values()):
+        axes.eventplot(times, lineoffsets=place, linelengths=0.6, color=f"C{place % 6}")
+    if "repair planned" in kinds:
+        place = list(kinds).index("repair planned")
+        for row in rows:
+            if row["decision"] == "repair_planned":
+                rounds = "-".join(f"{_number(row[name]):g}" for name in ("times_first", "times_second", "times_later"))
+                plan = f"{_number(row['ahead']):g} ahead, {rounds}"
+                axes.annotate(plan, (_number(row["at_s"]), place + 0.35), rotation=45, fontsize="x-small")
+    axes.set_yticks(range(len(kinds)), list(kinds))
+    axes.set_ylim(-0.6, len(kinds) + 0.4)
+    axes.grid(False, axis="y")
+    axes.set_xlabel("time, s")
+    return axes
+
+
+def reproduced(path: str | PathLike[str], *, ax: Axes | None = None) -> Axes:
+    """A figure of a paper, from the table that ``fulmar reproduce PAPER --figure NAME --out DIRECTORY`` writes beside its
+    picture: each curve with its 95 % intervals, medians where the figure has those.
+
+    Args:
+        path: The table, ``NAME.csv``.
+        ax: The axes to draw into.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no table of a figure.
+    """
+    with open(path, encoding="utf-8", newline="") as file:
+        head, *rows = list(csv.reader(file)) or [[]]
+    if head[:1] != ["line"] or head[2:3] != ["n"] or len(head) < 6:
+        raise ValueError(f"{path} is no table of a figure; give one that `fulmar reproduce` wrote")
+    axes = _axes(ax)
+    places = list(dict.fromkeys(row[1] for row in rows))
+    in_a_row = not all(_is_number(place) for place in places)
+    for index, label in enumerate(dict.fromkeys(row[0] for row in rows)):
+        drawn = [(places.index(row[1]) if in_a_row else float(row[1]), *map(float, row[-3:])) for row in rows if row[0] == label and all(row[-3:])]
+        single = [(float(places.index(row[1])) if in_a_row else float(row[1]), float(row[-3])) for row in rows if row[0] == label and row[-3] and not all(row[-3:])]
+        mark = _MARKS[index % len(_MARKS)]
+        if drawn:
+            xs, values, low, high = zip(*drawn, strict=True)
+            half = [[value - end for value, end in zip(values, low, strict=True)], [end - value for value, end in zip(values, high, strict=True)]]
+            axes.errorbar(xs, values, yerr=half, label=label, marker=mark, markersize=4, capsize=3)
+        if single:
+            # Points of the paper itself have no interval.
+            axes.plot(*zip(*single, strict=True), label=None if drawn else label, marker=mark, markersize=4, linestyle="none")
+    if in_a_row:
+        axes.set_xticks(range(len(places)), places)
+    elif (numbers := sorted(float(place) for place in places if float(place) > 0)) and numbers[-1] >= 100 * numbers[0]:
+        axes.set_xscale("symlog", linthresh=numbers[0])
+    statistic, unit = head[-3].split("_", 1)
+    axes.set_xlabel(head[1].replace("_", " "))
+    axes.set_ylabel(f"{statistic}, {unit.replace('_per_', '/').replace('_', ' ')}")
+    axes.legend()
+    return axes
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _stacked(results: Results, parts: dict[str, str], label: str, factor: float, ax: Axes | None) -> Axes:

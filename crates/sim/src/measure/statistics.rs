@@ -16,24 +16,45 @@ pub struct Summary {
 
 /// Summarises the values that exist.
 pub fn summarise(values: impl Iterator<Item = Option<f64>>) -> Summary {
-    let values: Vec<f64> = values.flatten().filter(|v| v.is_finite()).collect();
-    let n = values.len();
-    if n == 0 {
-        return Summary {
-            mean: None,
-            ci95: None,
-            n,
+    let mut running = RunningSummary::default();
+    values.for_each(|value| running.take(value));
+    running.summary()
+}
+
+/// The summary of values that come one by one, of which none is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunningSummary {
+    n: usize,
+    sum: f64,
+    /// The mean so far, and the squares of the deviations from it (Welford 1962).
+    centre: f64,
+    squares: f64,
+}
+
+impl RunningSummary {
+    /// Takes the next value. One that is absent or not finite does not count.
+    pub fn take(&mut self, value: Option<f64>) {
+        let Some(value) = value.filter(|value| value.is_finite()) else {
+            return;
         };
+        self.n += 1;
+        self.sum += value;
+        let off = value - self.centre;
+        self.centre += off / self.n as f64;
+        self.squares += off * (value - self.centre);
     }
-    let mean = values.iter().sum::<f64>() / n as f64;
-    let ci95 = (n >= 2).then(|| {
-        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-        student_975(n - 1) * (variance / n as f64).sqrt()
-    });
-    Summary {
-        mean: Some(mean),
-        ci95,
-        n,
+
+    /// The summary of the values so far.
+    pub fn summary(&self) -> Summary {
+        let n = self.n;
+        Summary {
+            mean: (n > 0).then(|| self.sum / n as f64),
+            ci95: (n >= 2).then(|| {
+                let variance = self.squares / (n - 1) as f64;
+                student_975(n - 1) * (variance / n as f64).sqrt()
+            }),
+            n,
+        }
     }
 }
 
@@ -84,6 +105,16 @@ mod tests {
             (1, Some(4.0), None)
         );
         assert_eq!(summarise(std::iter::empty()).mean, None);
+    }
+
+    #[test]
+    fn a_small_spread_around_a_large_mean_is_not_lost() {
+        let summary = summarise([1e9, 1e9 + 1.0, 1e9 + 2.0].map(Some).into_iter());
+        // s = 1; t(0.975, 2) = 4.302653.
+        let expected = 4.302_653 / 3.0_f64.sqrt();
+        assert!((summary.ci95.unwrap() - expected).abs() < 1e-5);
+        let equal = summarise([0.1; 7].map(Some).into_iter());
+        assert_eq!(equal.ci95, Some(0.0));
     }
 
     #[test]

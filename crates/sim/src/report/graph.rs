@@ -1,6 +1,7 @@
 //! The measures of a graph's flows and hops, each by itself.
 
 use crate::measure::wire::WayMeter;
+use crate::scenario::HOPS_MAX;
 use crate::world::World;
 use fulmar_proto::units::ByteCount;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,9 @@ use std::collections::BTreeMap;
 
 /// The flows of a graph that are told apart, at most.
 pub const FLOWS_MAX: usize = 100;
+/// The directions of hops that the columns of a sweep tell apart, at most: both of each hop of the largest graph. Only a sweep
+/// over the names of hops has more.
+pub const WAYS_MAX: usize = 2 * HOPS_MAX;
 
 /// The measures of each flow and each direction of each hop of a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -302,6 +302,11 @@ fn named_transport(
 ) -> Result<NamedTransport, SettingsError> {
     let name = reader.text("transport")?;
     if let Some(transport) = name.and_then(|name| own.transport(name)) {
+        let name = transport.name();
+        if TRANSPORTS.iter().any(|(ours, _)| *ours == name) {
+            let problem = format!("`{name}` is a transport of Fulmar's; give yours another name");
+            return Err(reader.wrong("transport", problem));
+        }
         return Ok(NamedTransport::Own(transport));
     }
     let ours = reader.choice("transport", &TRANSPORTS)?;

@@ -10,7 +10,7 @@ use fulmar_channel::fading::Fading;
 use fulmar_channel::{ChannelConfig, LossModel, OwnChannel, QueueLimit, Setting};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
-use fulmar_settings::{Keys, TableReader};
+use fulmar_settings::{Keys, TableReader, suggestion};
 
 /// The default length of ns-3's `DropTailQueue`, with which the papers' scenarios were run.
 const QUEUE_PACKETS: u32 = 100;
@@ -154,14 +154,7 @@ impl HopPlan {
                 return Err(reader.wrong("at", problem));
             }
             before = at;
-            let named = reader.text("hop")?.and_then(|name| topology.hop(name));
-            let last = hops.len() as u64 - 1;
-            let only = match named {
-                Some(hop) => Some(hop),
-                None => reader
-                    .whole("hop", 0..=last)?
-                    .and_then(|hop| usize::try_from(hop).ok()),
-            };
+            let only = changed_hop(reader, topology)?;
             if !CHANGE_KEYS
                 .concat()
                 .iter()
@@ -314,6 +307,27 @@ impl<T: FromStr> FromStr for Maybe<T> {
             text => text.parse().map(|value| Self(Some(value))),
         }
     }
+}
+
+/// The hop that a change is of, by its number or by its name in a graph; all hops if none is told.
+fn changed_hop(
+    reader: &TableReader<'_>,
+    topology: &TopologyPlan,
+) -> Result<Option<usize>, SettingsError> {
+    let Some(told) = reader.text("hop")? else {
+        return Ok(None);
+    };
+    if let Some(hop) = topology.hop(told) {
+        return Ok(Some(hop));
+    }
+    if !topology.is_chain() && told.parse::<u64>().is_err() {
+        let names = (0..topology.hop_count()).map(|hop| topology.hop_name(hop));
+        let problem = format!("`{told}` is no hop; {}", suggestion(told, names));
+        return Err(reader.wrong("hop", problem));
+    }
+    let last = topology.hop_count() as u64 - 1;
+    let number = reader.whole("hop", 0..=last)?;
+    Ok(number.and_then(|hop| usize::try_from(hop).ok()))
 }
 
 /// The channel of one direction with the rate, the delay and the loss that `reader` gives.

@@ -32,6 +32,7 @@ pub use hop::{HopChange, HopPlan, LanPlan};
 pub use link::LinkPlan;
 pub use lt_tcp::LtTcpPlan;
 pub use own::OwnParts;
+pub(crate) use plan::HOPS_MAX;
 pub use plan::{PointPlan, RUNS_MAX, RunPlan};
 pub use recordings::{NoRecordings, Recordings};
 pub use sweep::{SweepPoint, points, points_with};

@@ -50,7 +50,7 @@ const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
 const DURATION: Duration = Duration::from_secs(300);
 /// The most runs of a point.
 pub const RUNS_MAX: u64 = 1_000_000;
-const HOPS_MAX: usize = 250;
+pub(crate) const HOPS_MAX: usize = 250;
 const FLOWS_MAX: usize = 10_000;
 
 impl PointPlan {

@@ -17,6 +17,9 @@ use std::collections::{BTreeMap, VecDeque};
 const WAIT_MIN: Duration = Duration::from_micros(1);
 /// The most octets that are offered to an end at once.
 const WRITE_MAX: usize = 64 * 1024;
+/// The most octets that an end takes at one time. One with room for more is asked again a little later, when the packets that
+/// it made of them are gone.
+const TAKEN_MAX: usize = 1024 * 1024;
 /// The reason of a flow's end whose transport sent a packet that is longer than the path carries.
 const TOO_LONG: &str = "packet_too_long";
 
@@ -47,6 +50,8 @@ struct OwnEnd {
     /// Octets that were delivered one behind the other.
     delivered: u64,
     wake: Option<Instant>,
+    /// The time at which it is offered more octets of those that it has room for.
+    offered: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -102,6 +107,7 @@ impl OwnStack {
                 finished: false,
                 delivered: 0,
                 wake,
+                offered: None,
             },
         );
     }
@@ -125,13 +131,19 @@ impl OwnStack {
 
 /// Hands the application's octets to the sending end of a flow, as many as it has room for.
 fn write(now: Instant, ends: &mut OwnEnds, index: usize, flow: &mut Flow, buffer: &mut Vec<u8>) {
+    let mut taken = 0;
     while !flow.source.is_finished() {
         flow.fill(ends.room(index).min(WRITE_MAX) as u64, buffer);
         if buffer.is_empty() {
             return;
         }
+        if taken >= TAKEN_MAX {
+            ends.offer_later(now, index);
+            return;
+        }
         ends.turn(now, index, |end, turn| end.write(now, buffer, turn));
         flow.accept(now, buffer.len() as u64);
+        taken += buffer.len();
     }
     ends.finish(now, index);
 }
@@ -144,6 +156,12 @@ impl OwnEnds {
             .get(&index)
             .filter(|end| end.sends && !end.finished);
         end.map_or(0, |end| end.end.room())
+    }
+
+    fn offer_later(&mut self, now: Instant, index: usize) {
+        if let Some(end) = self.ends.get_mut(&index) {
+            end.offered = Some(now + WAIT_MIN);
+        }
     }
 
     fn finish(&mut self, now: Instant, index: usize) {
@@ -224,6 +242,12 @@ impl Machine for OwnEnds {
         for index in due {
             self.turn_and_room(now, index, |end, turn| end.wake(now, turn));
         }
+        for (index, end) in &mut self.ends {
+            if end.offered.is_some_and(|at| at <= now) {
+                end.offered = None;
+                self.events.push_back(OwnEvent::Writable { flow: *index });
+            }
+        }
     }
 
     fn poll_transmit(&mut self, _: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -251,7 +275,8 @@ impl Machine for OwnEnds {
     }
 
     fn next_deadline(&self) -> Option<Deadline> {
-        let wakes = self.ends.values().filter_map(|end| end.wake);
+        let ends = self.ends.values();
+        let wakes = ends.flat_map(|end| end.wake.into_iter().chain(end.offered));
         wakes.min().map(|at| Deadline {
             at,
             why: "transport of one's own",

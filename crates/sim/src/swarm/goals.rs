@@ -4,37 +4,29 @@
 //! The faults are those of the other sessions of AeroTP. What is kept in order or wanted whole arrives whole. Nothing comes twice
 //! or altered, and every connection ends. That nothing is read after its deadline is for gateways to hold (`splice`).
 
-use super::streams::Session;
-use super::{DURATION, Draw, broken_for};
-use crate::report::record::Metrics;
-use crate::scenario::{Document, FlowPlan, PointPlan, SettingsError, TransportPlan};
-use crate::world::{World, WorldOptions};
+use super::streams::{self, Session};
+use super::{Draw, broken_for};
+use crate::scenario::{FlowPlan, PointPlan, SettingsError, TransportPlan};
+use crate::world::{EndReason, World};
 use core::sync::atomic::AtomicBool;
 use fulmar_proto::repair::DeliveryGoal;
 
 /// Draws, runs and checks the session of `seed`.
 pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, SettingsError> {
-    let document = Document::parse(&format!("swarm seed {seed}"), &scenario(seed))?;
-    let plan = PointPlan::read(&document)?;
-    let mut world = World::new(&plan, seed, &WorldOptions::default())
-        .expect("reading a plan checks every channel's settings");
-    let end = world.run(cancel);
-    let metrics = Metrics::of(&world, end, None);
+    streams::run(&scenario(seed), seed, cancel, check)
+}
+
+fn check(plan: &PointPlan, world: &World, end: EndReason) -> Vec<String> {
     let goals: Vec<Option<DeliveryGoal>> = plan.flows.iter().map(goal).collect();
     let may_miss = |index: usize| goals[index].is_some_and(|goal| goal.takes_back());
-    let mut broken = broken_for(&world, end, &may_miss, &|_| false);
+    let mut broken = broken_for(world, end, &may_miss, &|_| false);
     for (index, meter) in world.meters().enumerate() {
         let count = meter.repeated_pieces();
         if count > 0 {
             broken.push(format!("flow {index}: {count} messages came twice"));
         }
     }
-    Ok(Session {
-        broken,
-        delivered_bytes: metrics.flow.delivered_bytes,
-        packet_hops: world.wire().packet_hops,
-        packets_lost: metrics.wire_loss.total(),
-    })
+    broken
 }
 
 /// The goal of a flow.
@@ -48,13 +40,7 @@ fn goal(flow: &FlowPlan) -> Option<DeliveryGoal> {
 /// Draws the scenario of `seed` as TOML.
 fn scenario(seed: u64) -> String {
     let mut draw = Draw::new(seed, "swarm-goals");
-    draw.line(format_args!("[run]"));
-    draw.line(format_args!("seed = {seed}"));
-    draw.line(format_args!("duration = \"{DURATION}\""));
-    if draw.rng.chance(0.5) {
-        let late = draw.between(1, 50);
-        draw.line(format_args!("lateness = \"{late}ms\""));
-    }
+    draw.run(seed);
     let hops = 1 + draw.rng.below(3);
     for index in 0..hops {
         let delay = draw.hop_head();
@@ -113,7 +99,7 @@ mod tests {
 
     #[test]
     fn every_drawn_scenario_can_be_read() {
-        super::super::streams::assert_readable(scenario);
+        streams::assert_readable(scenario);
     }
 
     #[test]

@@ -4,11 +4,9 @@
 //! them. AeroTP's flows, or gateways with one to three paths, go between nodes at random. The faults are those of the other
 //! sessions of AeroTP; one direction of one hop has outages. Everything arrives once and unaltered, and every connection ends.
 
-use super::streams::Session;
-use super::{DURATION, Draw, broken};
-use crate::report::record::Metrics;
-use crate::scenario::{Document, PointPlan, SettingsError};
-use crate::world::{World, WorldOptions};
+use super::streams::{self, Session};
+use super::{Draw, broken};
+use crate::scenario::SettingsError;
 use core::sync::atomic::AtomicBool;
 
 /// The hops that errors are spread over: a path has up to four.
@@ -16,30 +14,15 @@ const HOPS: u64 = 4;
 
 /// Draws, runs and checks the session of `seed`.
 pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, SettingsError> {
-    let document = Document::parse(&format!("swarm seed {seed}"), &scenario(seed))?;
-    let plan = PointPlan::read(&document)?;
-    let mut world = World::new(&plan, seed, &WorldOptions::default())
-        .expect("reading a plan checks every channel's settings");
-    let end = world.run(cancel);
-    let metrics = Metrics::of(&world, end, None);
-    Ok(Session {
-        broken: broken(&world, end),
-        delivered_bytes: metrics.flow.delivered_bytes,
-        packet_hops: world.wire().packet_hops,
-        packets_lost: metrics.wire_loss.total(),
+    streams::run(&scenario(seed), seed, cancel, |_, world, end| {
+        broken(world, end)
     })
 }
 
 /// Draws the scenario of `seed` as TOML.
 fn scenario(seed: u64) -> String {
     let mut draw = Draw::new(seed, "swarm-graphs");
-    draw.line(format_args!("[run]"));
-    draw.line(format_args!("seed = {seed}"));
-    draw.line(format_args!("duration = \"{DURATION}\""));
-    if draw.rng.chance(0.5) {
-        let late = draw.between(1, 50);
-        draw.line(format_args!("lateness = \"{late}ms\""));
-    }
+    draw.run(seed);
     // The names by which the ways round are told.
     let mut ways = Vec::new();
     let mut hops = 0;
@@ -130,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_drawn_scenario_can_be_read() {
-        super::super::streams::assert_readable(scenario);
+        streams::assert_readable(scenario);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod lt_tcp;
 mod tcp;
 
-use super::{DURATION, Draw};
+use super::Draw;
 use crate::report::record::Metrics;
 use crate::scenario::{Document, PointPlan, SettingsError};
 use crate::world::{EndReason, World, WorldOptions};
@@ -44,7 +44,8 @@ pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, Setting
     Ok(both)
 }
 
-fn run(
+/// Runs a drawn scenario, and reports the promises that `check` finds broken.
+pub(super) fn run(
     text: &str,
     seed: u64,
     cancel: &AtomicBool,
@@ -72,13 +73,7 @@ fn run(
 
 /// Draws the run and its hops, each behind a queue that `queue` draws.
 fn draw_path(draw: &mut Draw, seed: u64, queue: impl Fn(&mut Draw)) {
-    draw.line(format_args!("[run]"));
-    draw.line(format_args!("seed = {seed}"));
-    draw.line(format_args!("duration = \"{DURATION}\""));
-    if draw.rng.chance(0.5) {
-        let late = draw.between(1, 50);
-        draw.line(format_args!("lateness = \"{late}ms\""));
-    }
+    draw.run(seed);
     let hops = 1 + draw.rng.below(3);
     for index in 0..hops {
         let delay = draw.hop_head();

@@ -1,0 +1,124 @@
+//! The delay of a link over time, from packets that waited for no other.
+//!
+//! Where a train of packets takes longer to arrive than the rate and their lateness explain, the link was idle for a while, so
+//! some packet has waited for nothing. A single packet says less: one that was passed on late looks as if the link had been
+//! idle before, but those behind it make up for it. The delay is then the least that was seen for some while: a delay that
+//! falls again sooner was a queue, or a machine that stood still. Where the link was never idle, the delay is at most the least
+//! that was seen.
+
+use super::seen::{Seen, span_count};
+
+/// The part by which a train must take longer than the rate explains.
+const LONGER: f64 = 1.01;
+/// Times late that a train may be longer without an idle link: at both its ends, and as much again.
+const LATE_TIMES: f64 = 4.0;
+/// The packets that arrive in a train at least, and its time at least.
+const PACKETS: usize = 16;
+const TRAIN_S: f64 = 0.05;
+/// The spans for which a delay lasts.
+const LASTING: usize = 6;
+
+/// A packet that arrived.
+#[derive(Clone, Copy)]
+struct Arrival {
+    span: usize,
+    arrived: f64,
+    /// The time from sending to arrival without its own time on the link.
+    delay: f64,
+    /// The time on the link of the packets since the arrival before, with this one.
+    explained: f64,
+}
+
+/// The delay in each span, in seconds. Packets are late by `late_s`, but for one in ten.
+pub(super) fn delays(
+    seen: &[Seen],
+    rate_at: &dyn Fn(&Seen) -> Option<f64>,
+    late_s: f64,
+) -> Vec<f64> {
+    let spans = span_count(seen);
+    let mut was_idle = vec![false; spans];
+    let mut least: Vec<f64> = vec![f64::INFINITY; spans];
+    let arrivals = arrivals(seen, rate_at);
+    for (index, first) in arrivals.iter().enumerate() {
+        least[first.span] = least[first.span].min(first.delay);
+        was_idle[first.span] |= index == 0 || is_idle(&arrivals[index - 1..], late_s);
+    }
+    let lasting = lasting(&least);
+    let mut known = least.iter().copied().find(|least| least.is_finite());
+    let spans = was_idle.into_iter().zip(least).zip(lasting);
+    spans
+        .map(|((was_idle, least), lasting)| {
+            known = if was_idle && lasting.is_finite() {
+                Some(lasting)
+            } else {
+                known.map(|known| known.min(least))
+            };
+            known.unwrap_or_default()
+        })
+        .collect()
+}
+
+/// Whether the link was idle for a while in the train behind the first of these arrivals, as each of its last ends has it: one
+/// of them is in time.
+fn is_idle(arrivals: &[Arrival], late_s: f64) -> bool {
+    let Some((before, following)) = arrivals.split_first() else {
+        return false;
+    };
+    let mut explained = 0.0;
+    let mut ends = 0;
+    for (place, arrival) in following.iter().enumerate() {
+        explained += arrival.explained;
+        let time = arrival.arrived - before.arrived;
+        if place < PACKETS / 2 || time < TRAIN_S {
+            continue;
+        }
+        // The rate is known as well as trains of packets that are late tell it.
+        let trains = (place + 1) as f64 / PACKETS as f64;
+        if time <= explained * LONGER + late_s * (LATE_TIMES + trains) {
+            return false;
+        }
+        ends += 1;
+        if ends == PACKETS / 2 {
+            return true;
+        }
+    }
+    // Few packets are left.
+    ends > 0
+}
+
+/// The delay that lasts, of the least in each span: the highest of which all spans of some while around it have as much.
+fn lasting(least: &[f64]) -> Vec<f64> {
+    let len = LASTING.min(least.len());
+    let of_windows = least
+        .windows(len)
+        .map(|window| window.iter().copied().fold(f64::INFINITY, f64::min));
+    let of_windows: Vec<f64> = of_windows.collect();
+    let lasting = (0..least.len()).map(|span| {
+        let first = span.saturating_sub(len - 1);
+        let last = span.min(of_windows.len() - 1);
+        of_windows[first..=last]
+            .iter()
+            .copied()
+            .filter(|delay| delay.is_finite())
+            .fold(f64::NEG_INFINITY, f64::max)
+    });
+    lasting.collect()
+}
+
+fn arrivals(seen: &[Seen], rate_at: &dyn Fn(&Seen) -> Option<f64>) -> Vec<Arrival> {
+    let mut arrivals = Vec::with_capacity(seen.len());
+    let mut explained = 0.0;
+    for packet in seen {
+        let time = rate_at(packet).map_or(0.0, |rate| packet.time_at(rate));
+        explained += time;
+        if let Some(arrived) = packet.arrived {
+            arrivals.push(Arrival {
+                span: packet.span(),
+                arrived,
+                delay: (arrived - packet.sent - time).max(0.0),
+                explained: core::mem::take(&mut explained),
+            });
+        }
+    }
+    arrivals
+}

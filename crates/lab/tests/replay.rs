@@ -1,0 +1,163 @@
+//! Links read out of packets that were passed on late, as on any real machine.
+
+use fulmar_lab::ObservedPacket;
+use fulmar_lab::replay::hop_tables;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use toml::Value;
+
+/// A link with a queue without end, and the lateness of what passes packets on.
+struct LateLink {
+    /// The times in seconds from which each rate in Mbit/s holds.
+    rates: &'static [(f64, f64)],
+    /// The times in seconds from which each delay in milliseconds holds.
+    delays: &'static [(f64, f64)],
+    loss: f64,
+    /// The mean time in microseconds by which a packet is passed on late, one in 200 by thirty times as much.
+    late_us: f64,
+}
+
+fn at(steps: &[(f64, f64)], time: f64) -> f64 {
+    let begun = steps.iter().rev().find(|(from, _)| *from <= time);
+    begun.expect("a step from 0 on").1
+}
+
+impl LateLink {
+    /// The packets of 1,500 octets that are handed over at these times.
+    fn pass(&self, sent: impl Iterator<Item = f64>, octets: u64, seed: u64) -> Vec<ObservedPacket> {
+        let mut rng = Rng::from_seed(seed);
+        let instant = |seconds: f64| Instant::START + Duration::from_secs_f64(seconds);
+        let (mut free, mut passed) = (0.0_f64, 0.0_f64);
+        let packets = sent.map(|sent| {
+            let begun = free.max(sent);
+            free = begun + octets as f64 * 8e-6 / at(self.rates, begun);
+            let arrived = free + at(self.delays, sent) / 1e3;
+            let late = -(1.0 - rng.unit_f64()).ln() * self.late_us / 1e6;
+            let late = if rng.chance(0.005) { 30.0 * late } else { late };
+            // What is passed on later holds up what is behind it.
+            passed = passed.max(arrived + late);
+            ObservedPacket {
+                sent_at: instant(sent),
+                len: ByteCount(octets),
+                arrived_at: (!rng.chance(self.loss)).then(|| instant(passed)),
+            }
+        });
+        packets.collect()
+    }
+
+    /// Packets at this pace in Mbit/s for eight seconds, handed over late as well: now and then several at once.
+    fn paced(&self, mbit: f64, seed: u64) -> Vec<ObservedPacket> {
+        let mut rng = Rng::from_seed(seed).child("pace");
+        let gap = 1_500.0 * 8e-6 / mbit;
+        let mut woken = 0.0_f64;
+        let mut due = 0.0;
+        let times = core::iter::from_fn(move || {
+            due += gap;
+            let late = -(1.0 - rng.unit_f64()).ln() * 1e-4;
+            let late = if rng.chance(0.01) { 50.0 * late } else { late };
+            woken = woken.max(due + late);
+            Some(woken)
+        });
+        self.pass(times.take_while(|sent| *sent < 8.0), 1_500, seed)
+    }
+}
+
+/// Rate in Mbit/s and delay in milliseconds of a way at a time in seconds.
+fn seen(tables: &str, way: &str, time: f64) -> (f64, f64) {
+    let document: toml::Table = tables.parse().expect("TOML");
+    let number = |text: &Value, unit: &str| {
+        let text = text.as_str().expect("a text").strip_suffix(unit);
+        text.and_then(|text| text.parse::<f64>().ok())
+            .expect("a number")
+    };
+    let mut now = &document["hop"][0][way];
+    let none = Vec::new();
+    let changes = document.get("change").and_then(Value::as_array);
+    for change in changes.unwrap_or(&none) {
+        if number(&change["at"], "ms") / 1e3 <= time {
+            now = &change[way];
+        }
+    }
+    (
+        number(&now["rate"], "bit") / 1e6,
+        number(&now["delay"], "us") / 1e3,
+    )
+}
+
+fn near(what: &str, value: f64, expected: f64, part: f64) {
+    let off = (value / expected - 1.0).abs();
+    assert!(off <= part, "{what}: {value} for {expected}");
+}
+
+#[test]
+fn a_link_at_its_rate_is_read_though_packets_are_passed_on_late() {
+    for (mbit, late_us) in [(5.0, 300.0), (8.0, 100.0), (20.0, 100.0), (20.0, 0.0)] {
+        let link = LateLink {
+            rates: &[(0.0, 0.0)],
+            delays: &[(0.0, 20.0)],
+            loss: 0.05,
+            late_us,
+        };
+        let rates = [(0.0, mbit)].to_vec().leak();
+        let link = LateLink { rates, ..link };
+        let tables = hop_tables(&link.paced(0.98 * mbit, 901), &[], None).expect("a link");
+        for time in [0.5, 2.0, 4.0, 7.0] {
+            let (rate, delay) = seen(&tables, "forward", time);
+            near(&format!("rate at {time} s"), rate, mbit, 0.03);
+            near(&format!("delay at {time} s"), delay, 20.0, 0.05);
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_halves_under_a_sender_that_goes_on_is_no_delay() {
+    let link = LateLink {
+        rates: &[(0.0, 8.0), (3.0, 4.0)],
+        delays: &[(0.0, 20.0)],
+        loss: 0.02,
+        late_us: 200.0,
+    };
+    let tables = hop_tables(&link.paced(7.8, 902), &[], None).expect("a link");
+    for (time, mbit) in [(1.0, 8.0), (2.7, 8.0), (3.3, 4.0), (5.0, 4.0), (7.0, 4.0)] {
+        let (rate, delay) = seen(&tables, "forward", time);
+        near(&format!("rate at {time} s"), rate, mbit, 0.03);
+        near(&format!("delay at {time} s"), delay, 20.0, 0.05);
+    }
+}
+
+#[test]
+fn a_delay_that_changes_is_seen_though_packets_are_passed_on_late() {
+    let link = LateLink {
+        rates: &[(0.0, 8.0)],
+        delays: &[(0.0, 20.0), (3.0, 60.0), (6.0, 30.0)],
+        loss: 0.1,
+        late_us: 200.0,
+    };
+    let tables = hop_tables(&link.paced(7.8, 903), &[], None).expect("a link");
+    for (time, delay) in [
+        (1.0, 20.0),
+        (3.4, 60.0),
+        (5.5, 60.0),
+        (6.4, 30.0),
+        (7.5, 30.0),
+    ] {
+        let (rate, seen) = seen(&tables, "forward", time);
+        near(&format!("rate at {time} s"), rate, 8.0, 0.03);
+        near(&format!("delay at {time} s"), seen, delay, 0.05);
+    }
+}
+
+#[test]
+fn a_way_back_with_few_answers_is_as_fast_as_the_way_there() {
+    let link = LateLink {
+        rates: &[(0.0, 8.0)],
+        delays: &[(0.0, 20.0)],
+        loss: 0.0,
+        late_us: 100.0,
+    };
+    let answers = link.pass((1..80).map(|number| f64::from(number) / 10.0), 60, 904);
+    let tables = hop_tables(&link.paced(7.8, 904), &answers, None).expect("a link");
+    let (rate, delay) = seen(&tables, "reverse", 4.0);
+    near("rate", rate, 8.0, 0.03);
+    near("delay", delay, 20.0, 0.05);
+}
