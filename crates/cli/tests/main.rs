@@ -47,6 +47,7 @@ mod gateways;
 mod interrupted;
 mod interruptions;
 mod keygen;
+mod one_way;
 mod overwritten;
 mod perf;
 mod perf_streams;
