@@ -15,7 +15,7 @@ use std::thread;
 const DISK: &str = "size=3m";
 const OCTETS: usize = 24_000_000;
 
-fn can_mount() -> bool {
+pub(crate) fn can_mount() -> bool {
     let works = std::process::Command::new("unshare")
         .args(["--mount", "true"])
         .status()

@@ -48,6 +48,7 @@ mod init;
 mod interrupted;
 mod interruptions;
 mod keygen;
+mod one_way;
 mod overwritten;
 mod perf;
 mod perf_streams;

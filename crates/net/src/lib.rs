@@ -30,6 +30,7 @@ pub mod event_trace;
 pub mod gateway;
 pub mod inquiry;
 pub mod keeper;
+pub mod one_way;
 mod ownership;
 pub mod perf;
 mod places;

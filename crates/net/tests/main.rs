@@ -13,6 +13,8 @@ mod corpora;
 mod emulator;
 mod forged_sources;
 mod gateway_isolation;
+mod one_way;
+mod one_way_thin;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;
 mod second_wire;

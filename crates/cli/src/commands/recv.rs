@@ -23,6 +23,8 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+mod one_way;
+
 const EXAMPLES: &str = "\
 Examples:
   fulmar recv incoming/
@@ -33,6 +35,8 @@ Examples:
       into a pipe
   fulmar recv incoming/ --key here.key --peer IUs...=
       only from who has the secret half of that key, encrypted; `fulmar keygen here.key` makes ours
+  fulmar recv incoming/ --return none --preset link.preset
+      over a link without a way back: nothing is ever sent from here
 
 An unfinished file is NAME.fulmar-part; a sender that starts again continues it. A file with missing
 octets, in modes that permit them, is kept as NAME.incomplete, with zeros in the holes.
@@ -80,6 +84,8 @@ pub(crate) struct RecvArgs {
     json: bool,
     #[command(flatten)]
     security: SecurityArgs,
+    #[command(flatten)]
+    one_way: one_way::OneWayRecvArgs,
 }
 
 #[derive(Serialize)]
@@ -320,6 +326,14 @@ fn destination(args: &RecvArgs, waker: Waker) -> Result<FileDestination, Failure
     if is_stdout(args) {
         return Ok(FileDestination::Stdout(waker));
     }
+    Ok(FileDestination::Directory {
+        path: make_directory(args)?,
+        replace: args.force,
+    })
+}
+
+/// The directory, made if its parent exists.
+fn make_directory(args: &RecvArgs) -> Result<PathBuf, Failure> {
     let dir = args.dir.display();
     match std::fs::metadata(&args.dir) {
         Ok(metadata) if metadata.is_dir() => {
@@ -349,10 +363,7 @@ fn destination(args: &RecvArgs, waker: Waker) -> Result<FileDestination, Failure
             });
         }
     }
-    Ok(FileDestination::Directory {
-        path: args.dir.clone(),
-        replace: args.force,
-    })
+    Ok(args.dir.clone())
 }
 
 /// Receives files until a signal comes, or one file with `--once` or into stdout.
@@ -360,6 +371,9 @@ fn destination(args: &RecvArgs, waker: Waker) -> Result<FileDestination, Failure
 /// # Errors
 /// An argument is wrong, the port is in use, or the last file failed.
 pub(crate) fn run(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
+    if args.one_way.is_given() {
+        return one_way::run(args);
+    }
     let outcome = receive(args, verbose);
     if args.json && !is_stdout(args) {
         let (error, exit) = match &outcome {

@@ -72,6 +72,18 @@ impl SecurityArgs {
         files.try_for_each(|file| overwrite::refuse_recording(flag, output, file))
     }
 
+    /// Reads the preset key, which must be given.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be used.
+    pub(crate) fn preset(&self) -> Result<PresetKey, Failure> {
+        let Some(preset) = &self.preset else {
+            let problem = "--return none needs --preset: a key that all ends have, made with `fulmar keygen --preset link.preset`";
+            return Err(anyhow!(problem)).or_exit(Exit::Usage);
+        };
+        read_preset_key(preset).map_err(failure)
+    }
+
     /// Reads the keys. An end that `calls` another has one peer.
     ///
     /// # Errors

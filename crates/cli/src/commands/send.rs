@@ -24,6 +24,8 @@ use serde::Serialize;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+mod one_way;
+
 const EXAMPLES: &str = "\
 Examples:
   fulmar send big.iso 10.0.0.2:4914
@@ -42,6 +44,8 @@ Examples:
       the same with one key of both ends (fulmar keygen --preset), over a link that damages packets and delivers them
   fulmar send big.iso ground.example:4914 --wait
       at every boot, say: however long the name, the network or the receiver is not there yet
+  fulmar send big.iso 10.0.0.255 --return none --preset link.preset --rate 5mbit
+      to all hosts of a network, none of which answers: whole at each one that loses up to 20 %
 
 Without --rate the link's rate is found and shared fairly with others. With it at most that is sent, whatever
 others need: for a link of your own. Mode datagram without keys, whose receiver tells nothing, sends 5 Mbit/s.
@@ -106,6 +110,8 @@ pub(crate) struct SendArgs {
     json: bool,
     #[command(flatten)]
     security: SecurityArgs,
+    #[command(flatten)]
+    one_way: one_way::OneWaySendArgs,
 }
 
 #[derive(Serialize)]
@@ -262,6 +268,9 @@ fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Fa
 /// # Errors
 /// An argument is wrong, the file cannot be read, or the receiver cannot be reached or refuses.
 pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
+    if args.one_way.is_given() {
+        return one_way::run(args);
+    }
     let mut so_far = None;
     let outcome = refuse_directory(args)
         .and_then(|()| name(args))

@@ -167,7 +167,7 @@ impl PresetKey {
         Self(octets)
     }
 
-    pub(super) const fn octets(&self) -> &[u8; KEY_BYTES] {
+    pub(crate) const fn octets(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 

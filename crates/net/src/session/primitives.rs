@@ -33,13 +33,13 @@ pub fn performed() -> Performed {
 }
 
 /// A key from `material`, for the purpose that `context` names.
-pub(super) fn derive_key(context: &str, material: &[u8]) -> [u8; 32] {
+pub(crate) fn derive_key(context: &str, material: &[u8]) -> [u8; 32] {
     HASHES.set(HASHES.get() + 1);
     blake3::derive_key(context, material)
 }
 
 /// The hash of `octets` under `key`.
-pub(super) fn keyed_hash(key: &[u8; 32], octets: &[u8]) -> [u8; 32] {
+pub(crate) fn keyed_hash(key: &[u8; 32], octets: &[u8]) -> [u8; 32] {
     HASHES.set(HASHES.get() + 1);
     *blake3::keyed_hash(key, octets).as_bytes()
 }

@@ -13,7 +13,7 @@ const _: () = assert!(WORDS as u64 == WINDOW / WORD_BITS + 1);
 
 /// The counters of one key that have arrived.
 #[derive(Clone, Debug)]
-pub(super) struct ReplayWindow {
+pub(crate) struct ReplayWindow {
     /// One past the newest counter.
     next: u64,
     words: Box<[u64; WORDS as usize]>,
@@ -44,7 +44,7 @@ impl ReplayWindow {
     }
 
     /// Whether `counter` is new.
-    pub(super) fn is_new(&self, counter: u64) -> bool {
+    pub(crate) fn is_new(&self, counter: u64) -> bool {
         if counter >= self.next {
             return true;
         }
@@ -52,7 +52,7 @@ impl ReplayWindow {
     }
 
     /// One past the newest counter.
-    pub(super) const fn newest(&self) -> u64 {
+    pub(crate) const fn newest(&self) -> u64 {
         self.next
     }
 
@@ -67,7 +67,7 @@ impl ReplayWindow {
     }
 
     /// Notes an authenticated `counter`.
-    pub(super) fn mark(&mut self, counter: u64) {
+    pub(crate) fn mark(&mut self, counter: u64) {
         if counter >= self.next {
             let first = self.next / WORD_BITS;
             let last = counter / WORD_BITS;

@@ -8,6 +8,7 @@ mod batch;
 mod beside;
 mod carrier;
 mod driver;
+mod group;
 mod outbox;
 mod paths;
 mod port;

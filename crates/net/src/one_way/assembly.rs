@@ -1,0 +1,132 @@
+//! The file out of its symbols: rebuilt block by block, verified, synced, and given its name in one step.
+
+use super::symbol_log::{LoggedSymbol, read_log};
+use super::wire::Announcement;
+use fulmar_proto::fec::long_block::LongBlockDecoder;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The end of the name of a file that is being put together.
+const WHOLE_SUFFIX: &str = "whole";
+/// Octets hashed at once.
+const STEP: usize = 1 << 20;
+
+/// What became of a file that had all its symbols.
+#[derive(Debug)]
+pub(super) enum Assembled {
+    /// It is there, verified, under this name.
+    Done(PathBuf),
+    /// Another file of its name is there, and stays.
+    OtherThere,
+    /// Its octets have another digest than the sender said.
+    Corrupt,
+    /// The disk is full, or failed; the symbols stay.
+    Failed(io::Error),
+}
+
+/// The file at `path` compared with the announced one; `None`: there is none.
+pub(super) fn is_there(path: &Path, announcement: &Announcement) -> Option<bool> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    if !metadata.is_file() || metadata.len() != announcement.size {
+        return Some(false);
+    }
+    Some(digest_of(path).is_ok_and(|digest| digest == announcement.digest))
+}
+
+fn digest_of(path: &Path) -> io::Result<[u8; 32]> {
+    let mut file = File::open(path)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; STEP];
+    loop {
+        let read = file.read(&mut piece)?;
+        if read == 0 {
+            return Ok(*hasher.finalize().as_bytes());
+        }
+        hasher.update(piece.get(..read).unwrap_or_default());
+    }
+}
+
+/// Puts the file at `target` together from the log at `log`.
+pub(super) fn assemble(log: &Path, target: &Path, replace: bool) -> Assembled {
+    let beside = log.with_extension(WHOLE_SUFFIX);
+    let outcome = put_together(log, &beside, target, replace);
+    if !matches!(outcome, Ok(Assembled::Done(_))) {
+        drop(fs::remove_file(&beside));
+    }
+    outcome.unwrap_or_else(Assembled::Failed)
+}
+
+fn put_together(log: &Path, beside: &Path, target: &Path, replace: bool) -> io::Result<Assembled> {
+    let log = File::open(log)?;
+    let Some(content) = read_log(&log)? else {
+        return Ok(Assembled::Corrupt);
+    };
+    match fs::remove_file(beside) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut out = File::create_new(beside)?;
+    let announcement = content.announcement;
+    let Some(layout) = announcement.layout() else {
+        return Ok(Assembled::Corrupt);
+    };
+    let mut symbols = content.symbols;
+    // Stable, so that within a block symbols are read in the order in which they stand.
+    symbols.sort_by_key(|symbol| symbol.block);
+    let mut hasher = blake3::Hasher::new();
+    for number in layout.numbers() {
+        let from = symbols.partition_point(|symbol| symbol.block < number);
+        let to = symbols.partition_point(|symbol| symbol.block <= number);
+        let Some(octets) = rebuild(&log, &layout, number, &symbols[from..to])? else {
+            return Ok(Assembled::Corrupt);
+        };
+        let place = layout.octets(number);
+        let len = usize::try_from(place.end - place.start).unwrap_or(usize::MAX);
+        let octets = octets.get(..len).unwrap_or(&octets);
+        hasher.update(octets);
+        out.write_all(octets)?;
+    }
+    if *hasher.finalize().as_bytes() != announcement.digest {
+        return Ok(Assembled::Corrupt);
+    }
+    out.sync_all()?;
+    if replace {
+        fs::rename(beside, target)?;
+    } else {
+        match fs::hard_link(beside, target) {
+            Ok(()) => fs::remove_file(beside)?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                return Ok(Assembled::OtherThere);
+            }
+            // A file system without hard links.
+            Err(_) if fs::exists(target)? => return Ok(Assembled::OtherThere),
+            Err(_) => fs::rename(beside, target)?,
+        }
+    }
+    if let Some(directory) = target.parent() {
+        File::open(directory).and_then(|directory| directory.sync_all())?;
+    }
+    Ok(Assembled::Done(target.to_owned()))
+}
+
+/// The sources of one block; `None`: the log lacks some.
+fn rebuild(
+    log: &File,
+    layout: &super::FileLayout,
+    number: u16,
+    symbols: &[LoggedSymbol],
+) -> io::Result<Option<Vec<u8>>> {
+    let Some(block) = layout.block(number) else {
+        return Ok(None);
+    };
+    let mut decoder = LongBlockDecoder::new(block);
+    let mut octets = vec![0; block.symbol_bytes().into()];
+    for symbol in symbols {
+        log.read_exact_at(&mut octets, symbol.offset)?;
+        // What is here twice, or one too many, is not needed.
+        let _ = decoder.add(symbol.unit.into(), &octets);
+    }
+    Ok(decoder.rebuild())
+}

@@ -1,0 +1,66 @@
+//! The settings of a receiving directory, and the news about its files.
+
+use super::report::OneWayReport;
+use super::wire::Announcement;
+use crate::session::PresetKey;
+use fulmar_proto::units::Duration;
+use std::io;
+use std::path::PathBuf;
+
+/// The settings of a receiving directory.
+#[derive(Debug)]
+pub struct OneWayReceivePlan {
+    /// The directory for the files.
+    pub directory: PathBuf,
+    /// The key.
+    pub preset: PresetKey,
+    /// Whether existing files are replaced.
+    pub replace: bool,
+    /// Whether the first file is the last.
+    pub once: bool,
+    /// The interval at which symbols are synced.
+    pub checkpoint_every: Duration,
+    /// The silence after which a file's sender counts as gone.
+    pub give_up: Duration,
+}
+
+/// How the reception of a file stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OneWayVerdict {
+    /// The file is here, verified.
+    Whole,
+    /// The file was here before.
+    Present,
+    /// Its sender is done, and symbols are missing.
+    Missing,
+    /// Its sender was not heard for long, and symbols are missing.
+    Silent,
+    /// The receiver was stopped, and symbols are missing.
+    Stopped,
+    /// Another file of that name is here, or the name cannot be used.
+    Refused,
+    /// The symbols gave other octets than the sender said.
+    Corrupt,
+}
+
+/// News for whoever watches a receiver.
+#[derive(Debug)]
+pub enum OneWayNews {
+    /// A file is announced.
+    Announced(Announcement),
+    /// A file of an earlier start is gone on with: its name, and the symbols that it needs.
+    Resumed(Announcement, u64),
+    /// The reception of a file stands so; it may go on.
+    File {
+        /// The verdict.
+        verdict: OneWayVerdict,
+        /// The report.
+        report: Box<OneWayReport>,
+        /// The file, if it is here.
+        path: Option<PathBuf>,
+        /// The report's file, if it could be written.
+        report_path: Option<PathBuf>,
+    },
+    /// Symbols could not be kept.
+    Storage(PathBuf, io::Error),
+}

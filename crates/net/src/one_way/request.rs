@@ -1,0 +1,125 @@
+//! Requests of receivers that share a thin way back.
+//!
+//! After a round the sender invites requests. Each receiver that lacks something waits for a time that it draws, and asks only if
+//! nobody was heard meanwhile who lacks as much of every block. A request says how many units of each block are missing and not which:
+//! any do, so one repair symbol mends different losses. The idea is NORM's (RFC 5740, section 5.3).
+
+use super::seal::StreamId;
+use super::wire::FileTag;
+use fulmar_proto::units::Instant;
+use std::collections::BTreeMap;
+
+/// The blocks that one request names at most.
+const BLOCKS_MAX: usize = 256;
+
+/// The units that a receiver lacks of each block.
+pub(super) type Needs = BTreeMap<u16, u16>;
+
+/// Raises `needs` to what `others` lack.
+pub(super) fn join(needs: &mut Needs, others: &Needs) {
+    for (&block, &missing) in others {
+        let known = needs.entry(block).or_default();
+        *known = (*known).max(missing);
+    }
+}
+
+/// Whether whoever sends for `heard` sends enough for `needs`.
+pub(super) fn covers(heard: &Needs, needs: &Needs) -> bool {
+    let is_covered = |(block, missing)| heard.get(block).is_some_and(|heard| heard >= missing);
+    needs.iter().all(is_covered)
+}
+
+/// A receiver's request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) file: FileTag,
+    /// The start and the number of the invitation that it answers: an old request counts for nothing.
+    pub(super) stream: StreamId,
+    pub(super) number: u16,
+    pub(super) needs: Needs,
+}
+
+impl Request {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.file.0.to_be_bytes());
+        out.extend_from_slice(&self.stream.sender.to_be_bytes());
+        out.extend_from_slice(&self.stream.start.to_be_bytes());
+        out.extend_from_slice(&self.number.to_be_bytes());
+        for (block, missing) in self.needs.iter().take(BLOCKS_MAX) {
+            out.extend_from_slice(&block.to_be_bytes());
+            out.extend_from_slice(&missing.to_be_bytes());
+        }
+    }
+
+    pub(super) fn read(content: &[u8]) -> Option<Self> {
+        let (file, rest) = content.split_first_chunk()?;
+        let (sender, rest) = rest.split_first_chunk()?;
+        let (start, rest) = rest.split_first_chunk()?;
+        let (number, rest) = rest.split_first_chunk()?;
+        let (pairs, over) = rest.as_chunks::<4>();
+        if !over.is_empty() || pairs.is_empty() || pairs.len() > BLOCKS_MAX {
+            return None;
+        }
+        let needs = pairs
+            .iter()
+            .map(|&[a, b, c, d]| (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])));
+        Some(Self {
+            file: FileTag(u32::from_be_bytes(*file)),
+            stream: StreamId {
+                sender: u32::from_be_bytes(*sender),
+                start: u32::from_be_bytes(*start),
+            },
+            number: u16::from_be_bytes(*number),
+            needs: needs.collect(),
+        })
+    }
+}
+
+/// A receiver's part in one invitation.
+#[derive(Clone, Debug)]
+pub(super) struct Asking {
+    pub(super) stream: StreamId,
+    pub(super) number: u16,
+    /// The time of the request; `None`: it was made, or others made it.
+    pub(super) at: Option<Instant>,
+    /// Requests of others, joined.
+    pub(super) heard: Needs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(pairs: &[(u16, u16)]) -> Needs {
+        pairs.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_request_comes_back_from_its_octets_and_from_no_others() {
+        let request = Request {
+            file: FileTag(9),
+            stream: StreamId {
+                sender: 1,
+                start: 2,
+            },
+            number: 3,
+            needs: needs(&[(0, 7), (5, 16_384)]),
+        };
+        let mut octets = Vec::new();
+        request.write(&mut octets);
+        assert_eq!(Request::read(&octets), Some(request));
+        for cut in 0..octets.len() {
+            let read = Request::read(&octets[..cut]);
+            assert_eq!(read.is_some(), cut == octets.len() - 4, "{cut}");
+        }
+    }
+
+    #[test]
+    fn needs_are_covered_by_as_much_of_every_block() {
+        let mut heard = needs(&[(0, 5)]);
+        assert!(covers(&heard, &needs(&[(0, 5)])) && covers(&heard, &needs(&[])));
+        assert!(!covers(&heard, &needs(&[(0, 6)])) && !covers(&heard, &needs(&[(1, 1)])));
+        join(&mut heard, &needs(&[(0, 3), (1, 2)]));
+        assert_eq!(heard, needs(&[(0, 5), (1, 2)]));
+    }
+}
