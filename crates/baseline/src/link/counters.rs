@@ -43,6 +43,8 @@ pub struct LinkCounters {
     pub refused: u64,
     /// Packets that this end gave up, because all tries were used up.
     pub given_up: u64,
+    /// Frames named by requests that this end no longer keeps: the window moved on, or it gave them up. Each request counts.
+    pub asked_too_late: u64,
     /// Packets handed up.
     pub released: u64,
     /// Released packets that a first loss hit and that parity sent along recovered.

@@ -74,8 +74,8 @@ impl ArqConfig {
         ..Self::LL_ARQ
     };
 
-    /// The receiver asks, as often as LL-ARQ's sender repeats, and keeps order. With this window a frame can be asked for while
-    /// some 430 ms of the slides' link were sent after it.
+    /// The receiver asks, as often as LL-ARQ's sender repeats, and keeps order. The window of 512 frames is 430 ms of the slides' link.
+    /// A frame is too old to repair before that, after nine timeouts or 234 ms.
     pub const NAK_ONLY: Self = Self {
         scheme: ArqScheme::NakOnly,
         window: 512,

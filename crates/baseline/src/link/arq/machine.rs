@@ -59,7 +59,7 @@ impl Arq {
     }
 
     /// The time from its first transmission in which a frame is repeated if it is asked for: as long as the receiver asks for one
-    /// that it missed at once. A gap that only a much later frame shows is none that repair would fill in time.
+    /// that it missed at once. A gap that shows only later is too old to repair.
     fn lifetime(&self) -> Duration {
         self.timeout() * (u32::from(self.config.retries) + 2)
     }

@@ -108,7 +108,8 @@ impl ArqSender {
         self.config.scheme == ArqScheme::NakOnly
     }
 
-    /// Takes a request for frames. One that was asked for more than `retries` times, or too late, is given up.
+    /// Takes a request for frames. One that was asked for more than `retries` times, or too late, is given up. One that is not kept
+    /// any more is counted.
     pub(super) fn request(
         &mut self,
         now: Instant,
@@ -119,10 +120,9 @@ impl ArqSender {
         for (first, count) in ranges {
             let count = usize::from(count);
             let (skipped, named) = if first.is_behind(self.base) {
-                (
-                    0,
-                    count.saturating_sub(usize::from(self.base.ahead_of(first))),
-                )
+                let gone = count.min(usize::from(self.base.ahead_of(first)));
+                counters.asked_too_late += gone as u64;
+                (0, count - gone)
             } else {
                 (usize::from(first.ahead_of(self.base)), count)
             };

@@ -431,16 +431,46 @@ fn a_nak_only_sender_repeats_a_frame_so_often_and_its_receiver_then_goes_on() {
         assert_eq!(now.saturating_since(NOW), span, "{retries}");
         assert_eq!(receiver.counters().skipped, 1);
         // A request that comes all the same is not answered.
-        let mut late = Vec::new();
-        let (epoch, number, _) = numbers(&behind);
-        let mut ranges = Vec::new();
-        wire::push_range(number.plus(u16::MAX), 1, &mut ranges);
-        let ranges = &ranges;
-        ArqFrame::Request { epoch, ranges }.encode(&mut late);
+        let (_, number, _) = numbers(&behind);
+        let late = request(&behind, number.plus(u16::MAX), 1);
         assert!(arrive(&mut sender, now, &late).is_empty());
         assert!(frames(&mut sender, now).is_empty());
         assert_eq!(sender.counters().given_up, 1);
     }
+}
+
+/// A request for frames from `first` on, of the life that sent `frame`.
+fn request(frame: &[u8], first: FrameNumber, count: u16) -> Vec<u8> {
+    let (epoch, _, _) = numbers(frame);
+    let mut ranges = Vec::new();
+    wire::push_range(first, count, &mut ranges);
+    let ranges = &ranges;
+    let mut request = Vec::new();
+    ArqFrame::Request { epoch, ranges }.encode(&mut request);
+    request
+}
+
+#[test]
+fn a_request_for_frames_that_have_left_the_window_is_counted_and_repeats_the_rest() {
+    let config = ArqConfig {
+        window: 8,
+        ..ArqConfig::NAK_ONLY
+    };
+    let mut sender = end(config, "sender");
+    let first = send(&mut sender, NOW, 0);
+    let (_, first, _) = numbers(&first);
+    let mut last = Vec::new();
+    for number in 1..20 {
+        last = send(&mut sender, NOW, number);
+    }
+    // 12 to 19 are kept.
+    assert!(arrive(&mut sender, NOW, &request(&last, first.plus(9), 5)).is_empty());
+    assert_eq!(frames(&mut sender, NOW).len(), 2);
+    let counters = *sender.counters();
+    assert_eq!((counters.asked_too_late, counters.given_up), (3, 0));
+    assert!(arrive(&mut sender, NOW, &request(&last, first.plus(2), 1)).is_empty());
+    assert!(frames(&mut sender, NOW).is_empty());
+    assert_eq!(sender.counters().asked_too_late, 4);
 }
 
 #[test]
