@@ -94,7 +94,7 @@ impl ChannelConfig {
     /// also the buffer before the packet and the answer to its request; with slots, a frame. Outages come on top.
     pub fn access_max(&self, len: ByteCount) -> Duration {
         let time_to_send = |len| {
-            self.rate
+            self.mean_rate()
                 .map_or(Duration::ZERO, |rate| rate.time_to_send(len))
         };
         let terminal = self.dama.map_or(Duration::ZERO, |dama| {

@@ -73,11 +73,12 @@ fn links(plan: &PointPlan) -> Vec<Link<'_>> {
         .collect()
 }
 
-/// The knowledge of an end about its hop: it sends by `config`, and hears by `back`.
+/// The knowledge of an end about its hop: it sends by `config`, and hears by `back`. Where a station has slots, many frames take as
+/// long as at the mean rate.
 fn medium(config: &ChannelConfig, back: &ChannelConfig) -> Medium {
     Medium {
-        rate: config.rate,
-        back_rate: back.rate,
+        rate: config.mean_rate(),
+        back_rate: back.mean_rate(),
         round_trip: config.delay + back.delay,
         access: config.access_max(Medium::FRAME) + back.access_max(Medium::FRAME),
     }

@@ -270,13 +270,154 @@ mtu = "{mtu}"
     let took = run.metrics.flow.last_delivery_s.expect("all came");
     assert!((expected..expected + 0.0026).contains(&took), "{took}");
     // Half as long, two fit; the rest of what does not fit stays empty.
-    let half = one_run(&text("732B")).metrics.flow.goodput_bps.expect("it came");
+    let half = one_run(&text("732B"))
+        .metrics
+        .flow
+        .goodput_bps
+        .expect("it came");
     let whole = run.metrics.flow.goodput_bps.expect("it came");
     assert!(half > 0.95 * whole, "{half} {whole}");
-    let odd = one_run(&text("900B")).metrics.flow.goodput_bps.expect("it came");
+    let odd = one_run(&text("900B"))
+        .metrics
+        .flow
+        .goodput_bps
+        .expect("it came");
     assert!(odd < 0.65 * whole, "{odd} {whole}");
     let document = fulmar_sim::Document::parse("slots.toml", &text("1483B")).expect("TOML");
-    let refused = fulmar_sim::points(&document).expect_err("too long").to_string();
-    assert!(refused.contains("the forward slot holds 1500B"), "{refused}");
+    let refused = fulmar_sim::points(&document)
+        .expect_err("too long")
+        .to_string();
+    assert!(
+        refused.contains("the forward slot holds 1500B"),
+        "{refused}"
+    );
     assert!(refused.contains("mtu = \"slot\""), "{refused}");
+}
+
+/// A hop of 8 Mbit/s whose forward slots of 1 ms hold 1000 octets, with the layer, the flow's `mtu` and further tables.
+fn slotted(layer: &str, mtu: &str, loss: &str, more: &str) -> String {
+    format!(
+        r#"
+[run]
+duration = "60s"
+[[hop]]
+rate = "8mbit"
+delay = "1ms"
+queue = "unlimited"
+[hop.link]
+{layer}
+[hop.forward]
+tdma = "1ms of 4ms"
+loss = "{loss}"
+[[flow]]
+transport = "udp"
+traffic = "bulk"
+bytes = "300kB"
+mtu = "{mtu}"
+{more}
+"#
+    )
+}
+
+#[test]
+fn what_a_layer_repairs_fits_into_the_slot_that_the_packet_filled() {
+    for layer in [
+        "layer = \"selective-repeat\"",
+        "layer = \"slacp\"",
+        "layer = \"ll-harq\"\nfragments = 1",
+    ] {
+        let run = one_run(&slotted(layer, "slot", "10%", ""));
+        let link = run.metrics.link.expect("the hop has a link layer");
+        assert!(
+            link.recovered_by_parity + link.recovered_by_arq > 5,
+            "{layer}: {link:?}"
+        );
+    }
+}
+
+#[test]
+fn ll_harq_over_slots_sends_no_parity_while_nothing_is_lost() {
+    let run = one_run(&slotted("layer = \"ll-harq\"", "slot", "none", ""));
+    let link = run.metrics.link.expect("the hop has a link layer");
+    assert!(run.metrics.completed);
+    assert_eq!((link.frames_parity, link.lost_packets), (0, 0), "{link:?}");
+}
+
+#[test]
+fn link_layers_over_slots_wait_as_long_as_the_slots_make_many_frames_take() {
+    // Feedback on a block that is asked for before its units have left finds them all missing.
+    let run = one_run(&slotted("layer = \"ll-harq\"", "slot", "5%", ""));
+    let link = run.metrics.link.expect("the hop has a link layer");
+    assert!(
+        link.residual_loss.is_some_and(|loss| loss < 0.01),
+        "{link:?}"
+    );
+    // A timer that leaves out a slot's wait repeats what is on its way.
+    for layer in ["ll-arq", "selective-repeat"] {
+        let run = one_run(&slotted(
+            &format!("layer = \"{layer}\""),
+            "200B",
+            "none",
+            "",
+        ));
+        let link = run.metrics.link.expect("the hop has a link layer");
+        assert_eq!(link.frames_again, 0, "{layer}: {link:?}");
+    }
+}
+
+#[test]
+fn slots_are_checked_at_every_rate_and_against_the_packets_that_cross_them() {
+    let refusal = |text: &str| {
+        let document = fulmar_sim::Document::parse("slots.toml", text).expect("TOML");
+        fulmar_sim::points(&document)
+            .map(|_| ())
+            .expect_err("refused")
+            .to_string()
+    };
+    let slower = "[[change]]\nat = \"5s\"\nrate = \"4mbit\"\n";
+    // At 4 Mbit/s a slot holds 500 octets, 19 of them around the packet.
+    let refused = refusal(&slotted("layer = \"plain\"", "482B", "none", slower));
+    assert!(refused.contains("the forward slot holds 500B"), "{refused}");
+    let fits = slotted("layer = \"plain\"", "481B", "none", slower);
+    let run = one_run(&fits);
+    assert_eq!(run.metrics.wire_packets, 300_000_u64.div_ceil(481 - 28));
+    // Ten octets are less than what stands around a packet: no packet fits.
+    let tiny =
+        slotted("layer = \"plain\"", "slot", "none", "").replace("1ms of 4ms", "10us of 4ms");
+    let refused = refusal(&tiny);
+    assert!(refused.contains("`0B` must be 68B"), "{refused}");
+    // A graph whose other hop has slots: a flow that does not cross it keeps its length.
+    let graph = |first: &str| {
+        format!(
+            r#"
+[[hop]]
+from = "a"
+to = "b"
+rate = "8mbit"
+[[hop]]
+from = "b"
+to = "c"
+rate = "8mbit"
+tdma = "1ms of 4ms"
+[[flow]]
+from = "a"
+to = "b"
+transport = "udp"
+bytes = "10kB"
+mtu = "{first}"
+[[flow]]
+from = "b"
+to = "c"
+transport = "udp"
+bytes = "10kB"
+mtu = "slot"
+"#
+        )
+    };
+    let document = fulmar_sim::Document::parse("slots.toml", &graph("1500B")).expect("TOML");
+    let points = fulmar_sim::points(&document).expect("a scenario");
+    let lengths: Vec<u64> = points[0].plan.flows.iter().map(|flow| flow.mtu.0).collect();
+    assert_eq!(lengths, [1_500, 1_000]);
+    let refused = refusal(&graph("slot"));
+    assert!(refused.contains("give a hop tdma"), "{refused}");
 }

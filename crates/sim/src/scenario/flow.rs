@@ -211,7 +211,7 @@ impl FlowPlan {
     pub(super) fn read(
         reader: &TableReader<'_>,
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
-        (own, topology, slot): (&OwnParts, &TopologyPlan, Option<ByteCount>),
+        (own, topology, slots): (&OwnParts, &TopologyPlan, &[Option<ByteCount>]),
     ) -> Result<Self, SettingsError> {
         let direction = reader.choice("direction", &DIRECTIONS)?;
         let ends = FlowEnds::read(reader, direction, topology)?;
@@ -221,7 +221,9 @@ impl FlowPlan {
         let mtu = if reader.text("mtu")? == Some(SLOT) {
             let problem = "`slot` is the longest packet that the slots on the way hold; give a hop tdma = \"2ms of 20ms\", or \
                            write a length";
-            slot.ok_or_else(|| reader.wrong("mtu", problem))?
+            let slot = (slots.iter().enumerate())
+                .filter_map(|(hop, slot)| slot.filter(|_| ends.crosses(hop)));
+            slot.min().ok_or_else(|| reader.wrong("mtu", problem))?
         } else {
             reader.value_or("mtu", MTU)?
         };

@@ -5,7 +5,9 @@ use super::link::LinkPlan;
 use super::recordings::Recordings;
 use super::topology::{self, TopologyPlan};
 use core::fmt::Display;
+use core::iter;
 use core::str::FromStr;
+use fulmar_baseline::wire::link::harq::HARQ_OVERHEAD_BYTES;
 use fulmar_channel::fading::Fading;
 use fulmar_channel::{ChannelConfig, LossModel, OwnChannel, QueueLimit, Setting};
 use fulmar_proto::rng::Rng;
@@ -37,8 +39,8 @@ const DIRECTION_KEYS: [&str; 15] = [
 /// The keys that only one direction can have: a terminal's capacity on demand.
 const TERMINAL_KEYS: [&str; 1] = ["dama"];
 
-/// Octets that a link layer puts around a packet, at most.
-const LAYER_BYTES: ByteCount = ByteCount(16);
+/// Octets that a link layer puts around a packet, at most: a repair symbol of LL-HARQ over whole packets has the most.
+const LAYER_BYTES: ByteCount = ByteCount(HARQ_OVERHEAD_BYTES as u64);
 
 /// The keys of `[hop]`: those of a direction, and its own.
 pub(super) const KEYS: Keys = &[
@@ -199,22 +201,21 @@ impl HopPlan {
         })
     }
 
-    /// Checks that the slots hold the longest packet, which is never cut.
+    /// Checks that the slots hold the longest packet that crosses the hop, at every rate it has in the run. A packet is never cut.
     pub(super) fn check_slots(
         &self,
         longest: ByteCount,
         reader: &TableReader<'_>,
     ) -> Result<(), SettingsError> {
         let around = self.around();
-        for (direction, config) in [("forward", &self.forward), ("reverse", &self.reverse)] {
-            let (Some(tdma), Some(rate)) = (config.tdma, config.rate) else {
+        for (direction, configs) in ["forward", "reverse"].into_iter().zip(self.ways()) {
+            let Some(holds) = slot_octets(configs) else {
                 continue;
             };
-            let holds = tdma.octets(rate);
             if longest + around > holds {
                 let problem = format!(
-                    "the {direction} slot holds {holds}, and a packet of {longest}, the flows' mtu, with {around} around it is longer; \
-                     write mtu = \"slot\" in the flows, or a longer slot"
+                    "the {direction} slot holds {holds} at the lowest rate, and a packet of {longest}, the flows' mtu, with {around} \
+                     around it is longer; write mtu = \"slot\" in the flows, or a longer slot"
                 );
                 return Err(reader.wrong("tdma", problem));
             }
@@ -222,11 +223,26 @@ impl HopPlan {
         Ok(())
     }
 
-    /// The longest packet that fits into the slots of both directions, if there are any.
+    /// The longest packet that fits into the slots of both directions, if there are any; none if they do not even hold what
+    /// stands around it.
     pub(super) fn slot(&self) -> Option<ByteCount> {
-        let ways = [&self.forward, &self.reverse].into_iter();
-        let holds = ways.filter_map(|config| Some(config.tdma?.octets(config.rate?)));
-        holds.min().map(|octets| octets - self.around())
+        let holds = self.ways().into_iter().filter_map(slot_octets);
+        holds
+            .min()
+            .map(|octets| octets.saturating_sub(self.around()))
+    }
+
+    /// The channels of each direction, one after another.
+    fn ways(&self) -> [Vec<&ChannelConfig>; 2] {
+        let later = |way: fn(&HopChange) -> &ChannelConfig| self.changes.iter().map(way);
+        [
+            iter::once(&self.forward)
+                .chain(later(|change| &change.forward))
+                .collect(),
+            iter::once(&self.reverse)
+                .chain(later(|change| &change.reverse))
+                .collect(),
+        ]
     }
 
     /// Octets around a packet on the link.
@@ -282,6 +298,14 @@ impl LanPlan {
         let framing = framing(reader)?;
         Ok(Self { config, framing })
     }
+}
+
+/// Octets that a slot holds at the lowest of a direction's rates, if it has slots.
+fn slot_octets(configs: Vec<&ChannelConfig>) -> Option<ByteCount> {
+    let holds = configs.into_iter();
+    holds
+        .filter_map(|config| Some(config.tdma?.octets(config.rate?)))
+        .min()
 }
 
 /// More framing than any link has.

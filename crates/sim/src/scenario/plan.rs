@@ -101,18 +101,20 @@ impl PointPlan {
             let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");
             return Err(root.wrong("flow", problem));
         }
-        let slot = hops.iter().filter_map(HopPlan::slot).min();
+        let slots: Vec<_> = hops.iter().map(HopPlan::slot).collect();
         let tcp = root.table("tcp", tcp::KEYS)?;
         let lt_tcp = root.table("lt_tcp", lt_tcp::KEYS)?;
         let flows = Self::read_flows(
             &root,
             &flows,
             (tcp.as_ref(), lt_tcp.as_ref()),
-            (recordings.own(), &topology, slot),
+            (recordings.own(), &topology, &slots),
         )?;
         let longest = flows.iter().map(|flow| flow.mtu).max().unwrap_or_default();
-        for (hop, reader) in hops.iter().zip(&hop_tables) {
+        for (index, (hop, reader)) in hops.iter().zip(&hop_tables).enumerate() {
             hop.check_queue_above(longest, reader)?;
+            let crossing = flows.iter().filter(|flow| flow.ends.crosses(index));
+            let longest = crossing.map(|flow| flow.mtu).max().unwrap_or_default();
             hop.check_slots(longest, reader)?;
         }
         if !flows.iter().any(|flow| flow.measured) {
@@ -181,11 +183,11 @@ impl PointPlan {
         root: &TableReader<'_>,
         readers: &[TableReader<'_>],
         (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
-        (own, topology, slot): (&OwnParts, &TopologyPlan, Option<ByteCount>),
+        (own, topology, slots): (&OwnParts, &TopologyPlan, &[Option<ByteCount>]),
     ) -> Result<Vec<FlowPlan>, SettingsError> {
         let mut flows: Vec<FlowPlan> = Vec::new();
         for reader in readers {
-            let first = FlowPlan::read(reader, (tcp, lt_tcp), (own, topology, slot))?;
+            let first = FlowPlan::read(reader, (tcp, lt_tcp), (own, topology, slots))?;
             let count = reader.whole("count", 1..=FLOWS_MAX as u64)?.unwrap_or(1);
             let spacing = reader.duration("spacing")?.unwrap_or_default();
             let count = u32::try_from(count).unwrap_or(u32::MAX);

@@ -115,7 +115,7 @@ impl MachineDriver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
     fn send(&mut self, now: Instant, transmit: Transmit) {
         let tag = self.writes.tags.pop_front().unwrap_or_default();
         self.context
-            .send_in_order(now, NetworkProtocol::UDP, transmit, tag);
+            .send_with_precedence(now, NetworkProtocol::UDP, transmit, tag);
     }
 
     fn deliver(

@@ -40,8 +40,8 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Sends what a machine wrote that knows no precedence: its packets have that of their flow, whose port is their destination.
-    fn send_in_order(
+    /// Sends a datagram of a machine that sets no precedence: the flow's is put in. The flow is found by the destination port.
+    fn send_with_precedence(
         &mut self,
         now: Instant,
         protocol: NetworkProtocol,

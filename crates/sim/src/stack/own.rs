@@ -295,7 +295,8 @@ impl MachineDriver<Guarded<OwnEnds>> for StackDriver<'_, '_> {
     }
 
     fn send(&mut self, now: Instant, transmit: Transmit) {
-        self.context.send_in_order(now, OWN_PROTOCOL, transmit, 0);
+        self.context
+            .send_with_precedence(now, OWN_PROTOCOL, transmit, 0);
     }
 
     fn deliver(&mut self, now: Instant, machine: &mut Guarded<OwnEnds>, event: OwnEvent) {

@@ -195,7 +195,8 @@ impl<E: SimulatedStream> MachineDriver<Guarded<E>> for StackDriver<'_, '_> {
     }
 
     fn send(&mut self, now: Instant, transmit: Transmit) {
-        self.context.send_in_order(now, E::PROTOCOL, transmit, 0);
+        self.context
+            .send_with_precedence(now, E::PROTOCOL, transmit, 0);
     }
 
     fn deliver(&mut self, now: Instant, machine: &mut Guarded<E>, event: TcpEvent) {

@@ -220,7 +220,11 @@ fn drawn(name: &str, mut rng: Rng) -> Hop {
         outages: rng.below(3),
         restarts: rng.below(4),
     };
-    let (layer, promise) = layer(name, &mut rng, rate, delay);
+    let (layer, mut promise) = layer(name, &mut rng, rate, delay);
+    if name == "nak-only" {
+        // A sender that hears of no arrival does not wait until its new life is known.
+        promise.repairs = faults.restarts == 0;
+    }
     Hop::new(layer, promise, (rate, delay), faults, rng)
 }
 
@@ -284,8 +288,7 @@ fn arq(preset: ArqConfig, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (Lin
     let hold = timeout * (tries + tries / 2 + 1);
     let promise = Promise {
         in_order: config.keeps_order(),
-        // A sender that hears of no arrival does not wait until its new life is known.
-        repairs: preset.scheme != ArqScheme::NakOnly,
+        repairs: true,
         patience: sending + hold + delay + frame * 2,
         // A window to send and one more, one to release, and one of a life that is not confirmed yet.
         memory: packets(usize::from(window) * 3 + 1),

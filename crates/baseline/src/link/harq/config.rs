@@ -8,8 +8,8 @@ use fulmar_proto::units::{PacketErrorRate, Probability};
 pub struct HarqConfig {
     /// The number of parts that a long packet is cut into, 1 to [`HarqConfig::FRAGMENTS_MAX`].
     pub fragments: u8,
-    /// Whether that number follows the hop: packets stay whole while nothing is lost, and are cut into more parts where bits are
-    /// inverted, as their rate asks.
+    /// Whether that number follows the hop: packets stay whole while nothing is lost, and are cut into more parts the more
+    /// bits are inverted.
     pub adaptive: bool,
     /// Units of a block's first round, parity included. A block takes no packet that would make them
     /// more. It has at least one packet, and at most [`HarqConfig::FRAGMENTS_MAX`] parts.

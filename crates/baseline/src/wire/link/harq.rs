@@ -28,10 +28,15 @@
 
 use super::arq::Epoch;
 use super::{Challenge, FrameNumber, FrameReject, LinkKind, open, seal};
+use fulmar_proto::fec::block::LENGTH_PREFIX;
 use fulmar_proto::wire::checksum::hec;
 
 /// The most blocks on which one feedback reports.
 pub const HARQ_REPORTS_MAX: usize = 256;
+
+/// Octets that a repair symbol over packets that are not cut has more than the longest of them: the unit's header, the length that the
+/// code puts in front, the packet's place and CRC-32, and the unit's check. A source has four less.
+pub const HARQ_OVERHEAD_BYTES: usize = 10 + LENGTH_PREFIX + 1 + 4 + 2;
 
 /// The value of `left` while the number of units that follow is open.
 pub const LEFT_OPEN: u8 = u8::MAX;

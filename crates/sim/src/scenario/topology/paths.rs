@@ -80,6 +80,12 @@ pub struct FlowEnds {
 }
 
 impl FlowEnds {
+    /// Whether a path leads over this hop, either way.
+    pub(in crate::scenario) fn crosses(&self, hop: usize) -> bool {
+        let mut steps = self.paths.iter().flat_map(|path| &path.steps);
+        steps.any(|step| step.hop == hop)
+    }
+
     /// From end to end of the chain, or as the flow says it.
     pub(in crate::scenario) fn read(
         reader: &TableReader<'_>,
