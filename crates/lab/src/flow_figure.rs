@@ -12,6 +12,9 @@ use fulmar_sim::measure::wire::WireLoss;
 use fulmar_sim::scenario::{AppDirection, HopStep};
 use fulmar_sim::{FlowWindow, PointPlan};
 
+/// Packets of a figure, at most: a browser still draws them, and nobody reads more.
+pub const ARROWS_MAX: usize = 2_000;
+
 /// The room for the texts beside the ends, and the distance of two nodes.
 const SIDE: f64 = 230.0;
 const COLUMN: f64 = 300.0;

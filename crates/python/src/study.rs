@@ -138,12 +138,20 @@ impl NativeStudy {
             span: span_s.map(time).transpose()?,
             packets_max,
         };
+        if packets_max > flow_figure::ARROWS_MAX {
+            let problem = format!(
+                "a figure has at most {} packets, not {packets_max}",
+                flow_figure::ARROWS_MAX
+            );
+            return Err(PyValueError::new_err(problem));
+        }
         let (study, fault) = self.of_call(py)?;
         let noted = wait_for(py, None, &fault, |progress| {
             let observers = Observers::default().with_flow(Some(window));
             let (_, observed) = study.experiment.run_observed(observers, progress);
-            observed.ok()?.flow
+            observed.map(|observed| observed.flow)
         })?;
+        let noted = noted.map_err(|error| SweepError::new_err(error.to_string()))?;
         let noted = noted.ok_or_else(|| SweepError::new_err("the run was cancelled"))?;
         Ok(flow_figure::draw(&study.experiment, window, &noted))
     }

@@ -131,7 +131,7 @@ class Scenario:
             flow: The flow, from 0.
             start: The second of the run at which the figure begins.
             span: The seconds that it shows; without it, until there are so many packets.
-            packets: Packets that are drawn, at most.
+            packets: Packets that are drawn, at most; 2000 or fewer.
             seed: The seed; without it the scenario's.
 
         Raises:

@@ -10,8 +10,6 @@ use std::path::PathBuf;
 
 /// Packets of a figure without `--flow-for`: two screens.
 const FIRST_PACKETS: usize = 100;
-/// Packets of a figure, at most: a browser still draws them, and nobody reads more.
-const PACKETS_MAX: usize = 2_000;
 
 /// The figure, and the part of the run that it shows.
 #[derive(clap::Args, Debug, Default)]
@@ -55,7 +53,7 @@ impl FigureArgs {
             flow: self.flow.unwrap_or_default(),
             start: self.start.unwrap_or_default(),
             span: self.span,
-            packets_max: self.span.map_or(FIRST_PACKETS, |_| PACKETS_MAX),
+            packets_max: self.span.map_or(FIRST_PACKETS, |_| flow_figure::ARROWS_MAX),
         })
     }
 
