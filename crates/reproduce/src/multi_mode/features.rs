@@ -73,7 +73,7 @@ pub(super) const TABLE_I: Exhibit = Exhibit {
                 "partial-path support",
                 &[
                     "yes",
-                    "gateways answer for the rest of a path; a chain is one of sessions",
+                    "gateways answer for the rest of a path; a chain of gateways is a chain of sessions",
                     "no",
                     "no",
                     "yes",

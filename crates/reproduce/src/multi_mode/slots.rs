@@ -24,7 +24,7 @@ const fn length(id: &'static str, written: &'static str) -> ValueName {
     }
 }
 
-/// Lengths of packets: of the 1218 octets of a slot two or more of a length leave a rest, or one does.
+/// Lengths of packets. Only 609 and `slot` fill a slot of 1218 octets.
 const LENGTHS: &[ValueName] = &[
     length("300", "300B"),
     length("400", "400B"),
@@ -145,7 +145,7 @@ fn mtu_of_the_slot(data: &Data) -> Option<ClaimFinding> {
     ))
 }
 
-/// What a slot's packets may carry over the run, in octets.
+/// Octets that the slots of one direction hold over the run.
 const SLOT_OCTETS: f64 = 1_218.0 * 20.0 / 0.008;
 
 fn slots_stay_filled(data: &Data) -> Option<ClaimFinding> {

@@ -127,8 +127,8 @@ fn head_of_line(data: &Data) -> Option<ClaimFinding> {
             seconds(data, FIRST)?
         ),
         format!(
-            "From low to huge (calibrated). A lane of their own behind the file in one queue has {} s: what waits for repairs is one part, what waits for transmissions another, and only the queue's \
-             order ends that.",
+            "From low to huge (calibrated). Behind the file in one queue a lane of their own has {} s. A lane of its own ends the wait for the file's repairs; only the queue's order ends the wait for its \
+             transmissions.",
             seconds(data, OWN)?
         ),
     ))
