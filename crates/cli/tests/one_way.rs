@@ -150,6 +150,13 @@ fn a_killed_receiver_goes_on_with_what_it_had_and_a_report_brings_the_rest() {
     ));
     assert_eq!(output.status.code(), Some(0));
     assert!(said(&output).contains("miss nothing"), "{}", said(&output));
+    let sent = send(
+        &place,
+        "127.0.0.1:9",
+        &preset,
+        &format!("--report {report}"),
+    );
+    assert_eq!(sent["sent_datagrams"], 0, "{sent}");
 }
 
 /// A receiver whose directory is a disk of its own of one megabyte; `None` where nothing may be mounted.
@@ -234,6 +241,15 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
             "--loss and --residual",
         ),
         (
+            format!("send {file} 127.0.0.1:9 {preset} --rate 5mbit --residual 0%"),
+            "--residual",
+        ),
+        (
+            format!("send {file} 127.0.0.1:9 {preset} --rate 5mbit --residual 1e-10"),
+            "--residual",
+        ),
+        (format!("recv - {preset} --json"), "\"exit_code\":2"),
+        (
             format!("send {file} 127.0.0.1:9 {preset} --rate 5mbit --report {file}"),
             "no report",
         ),
@@ -258,4 +274,18 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
             said(&output)
         );
     }
+}
+
+#[test]
+fn a_receiver_says_that_a_sender_has_another_key() {
+    let place = Place::with(30_000);
+    let ours = preset(&place);
+    let mut receiver = receiver(&place, &ours, "");
+    let to = receiver.address();
+    let theirs = place.path("other.preset").display().to_string();
+    let made = run(&format!("keygen --preset {theirs}"));
+    assert_eq!(made.status.code(), Some(0), "{}", said(&made));
+    send(&place, &to, &format!("--return none --preset {theirs}"), "");
+    let told = next(&mut receiver, "other_key");
+    assert!(told["datagrams"].as_u64() >= Some(10), "{told}");
 }

@@ -244,6 +244,7 @@ impl Receiving {
                 }
                 OneWayEvent::Whole(_) => self.events.push("whole"),
                 OneWayEvent::Ended(_) => self.events.push("ended"),
+                OneWayEvent::SetAside(_) => self.events.push("set aside"),
                 OneWayEvent::NeedsCounters => panic!("it has nothing to say"),
             }
         }
@@ -556,4 +557,83 @@ fn no_two_datagrams_of_any_two_starts_have_the_same_number() {
             );
         }
     }
+}
+
+/// The announcement of one of many small files, sealed.
+fn announced(number: usize, place: &Path) -> (Sent, Vec<u8>) {
+    let mut sent = Sent::new(1_000, 100);
+    sent.announcement.name = format!("file-{number}");
+    let mut sending = sent.promised(place, number as u32);
+    let (_, octets) = sending.next().expect("an announcement");
+    (sent, octets)
+}
+
+#[test]
+fn the_file_that_was_heard_longest_ago_makes_room_and_is_taken_up_again() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut receiver = Receiving::new(5, 0.0);
+    let mut now = Instant::START;
+    let mut first = None;
+    for number in 0..65 {
+        let (sent, octets) = announced(number, place.path());
+        assert_eq!(
+            receiver
+                .events
+                .iter()
+                .filter(|&&event| event == "set aside")
+                .count(),
+            0
+        );
+        now = now + fulmar_proto::units::Duration::from_secs(1);
+        receiver.take(now, &octets);
+        first.get_or_insert(sent);
+    }
+    let first = first.expect("there were some");
+    assert_eq!(receiver.events.last(), Some(&"announced"));
+    assert_eq!(
+        receiver
+            .events
+            .iter()
+            .filter(|&&event| event == "set aside")
+            .count(),
+        1
+    );
+    assert_eq!(receiver.refused(OneWayRefusal::Full), 0);
+    assert!(receiver.machine.inner().file(first.tag()).is_none());
+    // Announced once more, it goes on with what was kept of it.
+    let mut again = first.promised(place.path(), 0);
+    let (_, octets) = again.next().expect("an announcement");
+    receiver.take(now, &octets);
+    let kept = (0..9).map(|unit| (0, unit));
+    receiver.machine.app().hold(first.tag(), kept);
+    receiver.drain(now);
+    let file = receiver
+        .machine
+        .inner()
+        .file(first.tag())
+        .expect("it is known");
+    assert_eq!(file.missing(), 1);
+    receiver
+        .machine
+        .app()
+        .hold(first.tag(), [(0, 9)].into_iter());
+    receiver.drain(now);
+    assert_eq!(receiver.events.last(), Some(&"whole"));
+}
+
+#[test]
+fn reports_after_the_units_wrapped_have_all_units_sent_once() {
+    let place = tempfile::tempdir().expect("a directory");
+    let sent = Sent::new(2_000, 100);
+    let mut sending = sent.promised(place.path(), 1);
+    let mut receiver = Receiving::new(5, 0.7);
+    run(&mut sending, &mut [&mut receiver]);
+    let mut report = receiver.report(&sent);
+    assert_eq!(report.blocks.len(), 1);
+    report.blocks[0].next = u32::MAX / 2;
+    let goal = (share(0.2), share(1e-6));
+    let sends =
+        sends_for_reports(&sent.announcement, &sent.layout, &[report], goal).expect("possible");
+    assert_eq!(sends[0].first, 0);
+    assert!(sends[0].units >= 4 * 20, "{sends:?}");
 }

@@ -166,7 +166,9 @@ impl World {
                         member.symbols.insert((block, unit), octets);
                     }
                     OneWayEvent::Whole(_) => member.is_whole = true,
-                    OneWayEvent::Announced(_) | OneWayEvent::Ended(_) => {}
+                    OneWayEvent::Announced(_)
+                    | OneWayEvent::Ended(_)
+                    | OneWayEvent::SetAside(_) => {}
                 }
             }
             let mut octets = Vec::new();

@@ -13,13 +13,15 @@ const WHOLE_SUFFIX: &str = "whole";
 /// Octets hashed at once.
 const STEP: usize = 1 << 20;
 
-/// What became of a file that had all its symbols.
+/// The outcome for a file that had all its symbols.
 #[derive(Debug)]
 pub(super) enum Assembled {
     /// It is there, verified, under this name.
     Done(PathBuf),
     /// Another file of its name is there, and stays.
     OtherThere,
+    /// The log lacks symbols that were kept: they cannot be read any more.
+    Short,
     /// Its octets have another digest than the sender said.
     Corrupt,
     /// The disk is full, or failed; the symbols stay.
@@ -61,7 +63,7 @@ pub(super) fn assemble(log: &Path, target: &Path, replace: bool) -> Assembled {
 fn put_together(log: &Path, beside: &Path, target: &Path, replace: bool) -> io::Result<Assembled> {
     let log = File::open(log)?;
     let Some(content) = read_log(&log)? else {
-        return Ok(Assembled::Corrupt);
+        return Ok(Assembled::Short);
     };
     match fs::remove_file(beside) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -70,7 +72,7 @@ fn put_together(log: &Path, beside: &Path, target: &Path, replace: bool) -> io::
     let mut out = File::create_new(beside)?;
     let announcement = content.announcement;
     let Some(layout) = announcement.layout() else {
-        return Ok(Assembled::Corrupt);
+        return Ok(Assembled::Short);
     };
     let mut symbols = content.symbols;
     // Stable, so that within a block symbols are read in the order in which they stand.
@@ -80,7 +82,7 @@ fn put_together(log: &Path, beside: &Path, target: &Path, replace: bool) -> io::
         let from = symbols.partition_point(|symbol| symbol.block < number);
         let to = symbols.partition_point(|symbol| symbol.block <= number);
         let Some(octets) = rebuild(&log, &layout, number, &symbols[from..to])? else {
-            return Ok(Assembled::Corrupt);
+            return Ok(Assembled::Short);
         };
         let place = layout.octets(number);
         let len = usize::try_from(place.end - place.start).unwrap_or(usize::MAX);
@@ -97,11 +99,14 @@ fn put_together(log: &Path, beside: &Path, target: &Path, replace: bool) -> io::
     } else {
         match fs::hard_link(beside, target) {
             Ok(()) => fs::remove_file(beside)?,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Ok(Assembled::OtherThere);
+            // Without hard links a file system gives another error.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists || fs::exists(target)? => {
+                // A start that was killed after this step has put it there.
+                if is_there(target, &announcement) != Some(true) {
+                    return Ok(Assembled::OtherThere);
+                }
+                fs::remove_file(beside)?;
             }
-            // A file system without hard links.
-            Err(_) if fs::exists(target)? => return Ok(Assembled::OtherThere),
             Err(_) => fs::rename(beside, target)?,
         }
     }
@@ -129,4 +134,87 @@ fn rebuild(
         let _ = decoder.add(symbol.unit.into(), &octets);
     }
     Ok(decoder.rebuild())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::symbol_log::SymbolLog;
+    use super::super::wire::OneWayPromise;
+    use super::*;
+    use fulmar_proto::units::Probability;
+    use std::io::Seek;
+
+    const OCTETS: &[u8; 10] = b"0123456789";
+
+    fn announcement() -> Announcement {
+        Announcement {
+            name: "file".to_owned(),
+            size: OCTETS.len() as u64,
+            digest: *blake3::hash(OCTETS).as_bytes(),
+            symbol_bytes: 2,
+            promise: OneWayPromise {
+                loss: Probability::ZERO,
+                residual: Probability::ZERO,
+                units: 0,
+            },
+            is_last: false,
+            asks: None,
+        }
+    }
+
+    /// A log of all sources.
+    fn log(path: &Path, announcement: &Announcement) {
+        let mut log = SymbolLog::create(path, announcement).expect("it is made");
+        for (unit, octets) in (0..).zip(OCTETS.chunks(2)) {
+            log.append(0, unit, octets).expect("there is room");
+        }
+        log.checkpoint().expect("there is room");
+    }
+
+    #[test]
+    fn a_file_that_has_its_name_already_is_done() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (path, target) = (place.path().join("1.symbols"), place.path().join("file"));
+        log(&path, &announcement());
+        // As after a kill between the name and the removal of the log.
+        fs::write(&target, OCTETS).expect("it is ours");
+        assert!(matches!(
+            assemble(&path, &target, false),
+            Assembled::Done(_)
+        ));
+        assert!(!path.with_extension(WHOLE_SUFFIX).exists());
+        fs::write(&target, "012345678_").expect("it is ours");
+        assert!(matches!(
+            assemble(&path, &target, false),
+            Assembled::OtherThere
+        ));
+        assert_eq!(fs::read(&target).expect("it is there"), b"012345678_");
+        assert!(matches!(assemble(&path, &target, true), Assembled::Done(_)));
+        assert_eq!(fs::read(&target).expect("it is there"), OCTETS);
+    }
+
+    #[test]
+    fn a_log_that_lacks_symbols_is_told_from_one_whose_digest_is_wrong() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (path, target) = (place.path().join("1.symbols"), place.path().join("file"));
+        log(&path, &announcement());
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .expect("it is ours");
+        // A bad sector in the last record.
+        file.seek(io::SeekFrom::End(-1)).expect("it is a file");
+        file.write_all(b"x").expect("there is room");
+        assert!(matches!(assemble(&path, &target, false), Assembled::Short));
+        let other = Announcement {
+            digest: [7; 32],
+            ..announcement()
+        };
+        log(&path, &other);
+        assert!(matches!(
+            assemble(&path, &target, false),
+            Assembled::Corrupt
+        ));
+        assert!(!target.exists());
+    }
 }

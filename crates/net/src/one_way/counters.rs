@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The counters of a stretch: 94 MB of the usual datagrams.
 const STRETCH: u64 = 1 << 16;
+/// The file's name.
+const COUNTERS: &str = "counters";
 
 /// The directory in which a sender's counters are kept, where none is named. `None`: the environment names no place for state.
 pub fn counters_directory() -> Option<PathBuf> {
@@ -25,6 +27,9 @@ pub enum CounterFileError {
     /// The file cannot be read, written or trusted.
     #[error(transparent)]
     File(#[from] StateFileError),
+    /// Another process sends with this key and these counters.
+    #[error("another process sends with this key and has its numbers in {}; wait until it is done, or send from another --state directory", .0.display())]
+    Busy(PathBuf),
     /// All 2^48 counters are used.
     #[error("{} has no counters left; move it away, and another sender's number is drawn", .0.display())]
     UsedUp(PathBuf),
@@ -34,7 +39,6 @@ pub enum CounterFileError {
 #[derive(Debug)]
 pub struct CounterFile {
     directory: StateDirectory,
-    name: String,
     sender: u32,
     next: u64,
     is_new: bool,
@@ -65,13 +69,20 @@ impl CounterFile {
         preset: &PresetKey,
         entropy: &mut Entropy,
     ) -> Result<Self, CounterFileError> {
-        let directory = StateDirectory::open(directory)?;
-        let mut name = "one-way-".to_owned();
+        let mut name = String::new();
         for octet in preset.fingerprint().iter().take(8) {
             // Writing to a string does not fail.
             let _ = write!(name, "{octet:02x}");
         }
-        let stored = match directory.read(&name) {
+        // Each key has a directory of its own, so that senders with other keys are not held up.
+        let directory = directory.join(name);
+        let directory = StateDirectory::open(&directory).map_err(|error| match error {
+            StateFileError::Write { source, .. } if source.kind() == ErrorKind::ResourceBusy => {
+                CounterFileError::Busy(directory)
+            }
+            error => error.into(),
+        })?;
+        let stored = match directory.read(COUNTERS) {
             Ok(text) => text.as_deref().and_then(numbers),
             // No text.
             Err(StateFileError::Read { source, .. }) if source.kind() == ErrorKind::InvalidData => {
@@ -82,7 +93,6 @@ impl CounterFile {
         let (sender, next) = stored.unwrap_or_else(|| (u32::from_be_bytes(entropy.array()), 0));
         Ok(Self {
             directory,
-            name,
             sender,
             next,
             is_new: stored.is_none(),
@@ -101,7 +111,7 @@ impl CounterFile {
 
     /// The file.
     pub fn path(&self) -> PathBuf {
-        self.directory.path_of(&self.name)
+        self.directory.path_of(COUNTERS)
     }
 
     /// Reserves the next stretch. It is on the disk when this returns.
@@ -114,8 +124,7 @@ impl CounterFile {
         if end > COUNTERS_END {
             return Err(CounterFileError::UsedUp(self.path()));
         }
-        self.directory
-            .replace(&self.name, &line(self.sender, end))?;
+        self.directory.replace(COUNTERS, &line(self.sender, end))?;
         self.next = end;
         Ok(OneWayCounters(start..end))
     }
@@ -175,6 +184,16 @@ mod tests {
             let file = open(place.path(), 2);
             assert!(file.is_new() && file.sender() != first);
         }
+    }
+
+    #[test]
+    fn senders_with_two_keys_share_a_directory() {
+        let place = tempfile::tempdir().expect("a directory");
+        let _one = open(place.path(), 1);
+        let other = PresetKey::generate(&mut Entropy::from_seed([2; 32]));
+        let mut entropy = Entropy::from_seed([3; 32]);
+        let two = CounterFile::open(place.path(), &other, &mut entropy).expect("it opens at once");
+        assert!(two.is_new());
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl HeldBlock {
     }
 }
 
-/// What became of a unit.
+/// The fate of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeldOutcome {
     /// It is new, and was needed.

@@ -1,7 +1,7 @@
 //! Files over links without a way back: a diode, a broadcast, radio silence.
 //!
 //! [`OneWaySender`] sends sources and repair symbols of long blocks ([`fulmar_proto::fec::long_block`]) at a told rate, as many as
-//! a promise takes ([`units_to_send`]), once, in rounds or for ever. [`OneWayReceiver`] collects them and never sends. Both are
+//! a promise takes ([`units_to_send`]), once, in rounds or for ever. [`OneWayReceiver`] collects them and sends nothing. Both are
 //! machines without sockets or files. [`OneWaySending`] and [`OneWayReceiving`] are the applications around them, for
 //! [`crate::udp::UdpDriver`].
 //!
@@ -11,8 +11,10 @@
 //! # Promises
 //! - Without a way back the receiver's machine has nothing to transmit, whatever arrives.
 //! - No two datagrams are sealed under one key and nonce, over all starts, crashes and losses of the state ([`CounterFile`]).
-//! - A datagram that is forged, cut, damaged or heard before changes nothing but a counter.
-//! - Everything is bounded: senders, files, symbols of files that were not announced yet.
+//! - A datagram that is forged, cut, damaged or heard before changes nothing but a counter. After a kill "before" ends with the last
+//!   checkpoint.
+//! - Everything in memory is bounded: senders, files, symbols of files that were not announced yet. The sender or file that was heard
+//!   longest ago makes room. Logs of files that never came whole stay on the disk.
 //! - A file gets its name complete and verified by BLAKE3 only. After a kill, a power loss or a full disk its symbols are gone on with.
 //!
 //! # Does not

@@ -16,7 +16,7 @@ pub struct OneWayReceivePlan {
     pub preset: PresetKey,
     /// Whether existing files are replaced.
     pub replace: bool,
-    /// Whether the first file is the last.
+    /// Whether to stop after one file.
     pub once: bool,
     /// The interval at which symbols are synced.
     pub checkpoint_every: Duration,
@@ -24,7 +24,7 @@ pub struct OneWayReceivePlan {
     pub give_up: Duration,
 }
 
-/// How the reception of a file stands.
+/// The state of a file's reception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OneWayVerdict {
     /// The file is here, verified.
@@ -63,4 +63,12 @@ pub enum OneWayNews {
     },
     /// Symbols could not be kept.
     Storage(PathBuf, io::Error),
+    /// Symbols of a file that were kept cannot be read any more. So many are needed again.
+    Damaged(Announcement, u64),
+    /// A file made room for another one. Its symbols stay on the disk until it is announced again.
+    SetAside(Announcement),
+    /// Datagrams came that no key of ours opens, so many by now.
+    OtherKey(u64),
+    /// A start of a sender that was never heard uses numbers that were heard before: a recording, or a sender whose numbers went back.
+    WentBack,
 }

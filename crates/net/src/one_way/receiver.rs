@@ -1,4 +1,4 @@
-//! The receiver's machine: proves datagrams, says which symbols are new and needed, and never transmits.
+//! The receiver's machine: proves datagrams, says which symbols are new and needed, and never transmits without a thin way back.
 
 use super::announced_file::AnnouncedFile;
 use super::heard::{HeardSenders, STREAMS_MAX};
@@ -33,6 +33,8 @@ pub enum OneWayEvent {
     Whole(FileTag),
     /// The sender of a file says that it is done. It comes once for each start of a sender.
     Ended(FileTag),
+    /// A file made room for another one. What was kept of it is taken up with [`OneWayReceiver::hold`] when it is announced again.
+    SetAside(Box<Announcement>),
     /// Counters for requests are used up: [`OneWayReceiver::grant`] is due.
     NeedsCounters,
 }
@@ -68,7 +70,7 @@ pub struct OneWayReceiver {
     came: u64,
     content: Vec<u8>,
     returns: Option<OneWayReturn>,
-    /// The path on which the last invitation came.
+    /// The path on which the last proved invitation came.
     invited_from: PathId,
     requests: u64,
 }
@@ -142,16 +144,20 @@ impl OneWayReceiver {
         self.settled.iter().copied()
     }
 
-    /// Takes up a file of which units are kept from an earlier start. No event comes of it, unless it is whole.
+    /// Takes up a file of which units are kept from an earlier start. No event comes of it, unless it is whole. `false`: as many files
+    /// are there as can be received at once.
     pub fn restore_file(
         &mut self,
         now: Instant,
         announcement: Announcement,
         units: impl Iterator<Item = (u16, u16)>,
-    ) {
+    ) -> bool {
         let Some(layout) = announcement.layout() else {
-            return;
+            return false;
         };
+        if self.files.len() >= FILES_MAX {
+            return false;
+        }
         let (tag, symbol_bytes) = (announcement.tag(), usize::from(layout.symbol_bytes()));
         let mut held = HeldUnits::new(&layout);
         for (block, unit) in units {
@@ -173,6 +179,18 @@ impl OneWayReceiver {
                 asking: None,
             },
         );
+        true
+    }
+
+    /// Takes up units that are kept of a file that is being received.
+    pub fn hold(&mut self, tag: FileTag, units: impl Iterator<Item = (u16, u16)>) {
+        if let Some(file) = self.files.get_mut(&tag) {
+            let symbol_bytes = usize::from(file.announcement.symbol_bytes);
+            for (block, unit) in units {
+                file.held.take(block, unit, symbol_bytes);
+            }
+            self.note_whole(tag);
+        }
     }
 
     /// A file that is being received.
@@ -217,6 +235,11 @@ impl OneWayReceiver {
         self.refused.get(&why).copied().unwrap_or(0)
     }
 
+    /// Datagrams of starts that are not known, with counters that were heard before: recordings, or a sender whose numbers went back.
+    pub const fn went_back(&self) -> u64 {
+        self.heard.went_back()
+    }
+
     /// Datagrams that came, whatever they were.
     pub const fn came(&self) -> u64 {
         self.came
@@ -253,10 +276,25 @@ impl OneWayReceiver {
         self.settled.contains(&(tag, stream))
     }
 
+    /// Makes room for another file: the one that was heard longest ago goes. One that has all its symbols stays.
+    fn make_room(&mut self) -> Result<(), OneWayRefusal> {
+        if self.files.len() < FILES_MAX {
+            return Ok(());
+        }
+        let short = self.files.iter().filter(|(_, file)| !file.is_whole);
+        let oldest = short.min_by_key(|(_, file)| file.heard_at);
+        let oldest = oldest.map(|(&tag, _)| tag).ok_or(OneWayRefusal::Full)?;
+        if let Some(file) = self.files.remove(&oldest) {
+            let event = OneWayEvent::SetAside(Box::new(file.announcement));
+            self.events.push_back(event);
+        }
+        Ok(())
+    }
+
     fn on_announcement(
         &mut self,
         now: Instant,
-        stream: StreamId,
+        (stream, path): (StreamId, PathId),
         announcement: Announcement,
     ) -> Result<(), OneWayRefusal> {
         let tag = announcement.tag();
@@ -274,9 +312,7 @@ impl OneWayReceiver {
             file.note(now, stream);
         } else {
             let layout = announcement.layout().ok_or(OneWayRefusal::Content)?;
-            if self.files.len() >= FILES_MAX {
-                return Err(OneWayRefusal::Full);
-            }
+            self.make_room()?;
             let held = HeldUnits::new(&layout);
             let file = AnnouncedFile {
                 is_whole: false,
@@ -293,7 +329,7 @@ impl OneWayReceiver {
             self.note_whole(tag);
         }
         if let Some(invitation) = asks {
-            self.on_invitation(now, tag, stream, invitation);
+            self.on_invitation(now, tag, (stream, path), invitation);
         }
         if is_last
             && let Some(file) = self.files.get_mut(&tag)
@@ -310,7 +346,7 @@ impl OneWayReceiver {
         &mut self,
         now: Instant,
         tag: FileTag,
-        stream: StreamId,
+        (stream, path): (StreamId, PathId),
         invitation: Invitation,
     ) {
         let Some((returns, file)) = self.returns.as_mut().zip(self.files.get_mut(&tag)) else {
@@ -319,6 +355,7 @@ impl OneWayReceiver {
         if file.held.missing() == 0 {
             return;
         }
+        self.invited_from = path;
         let spread = u64::try_from(invitation.spread().as_nanos()).unwrap_or(u64::MAX);
         let after = Duration::from_nanos(returns.rng.below(spread.max(1)));
         file.asking = Some(Asking {
@@ -334,6 +371,13 @@ impl OneWayReceiver {
         let Some(file) = self.files.get_mut(&request.file) else {
             return;
         };
+        let is_asking = file
+            .asking
+            .as_ref()
+            .is_some_and(|asking| asking.at.is_some());
+        if !is_asking {
+            return;
+        }
         let needs = file.needs();
         if let Some(asking) = &mut file.asking
             && (asking.stream, asking.number) == (request.stream, request.number)
@@ -349,13 +393,14 @@ impl OneWayReceiver {
     fn ask(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<usize> {
         let returns = self.returns.as_mut()?;
         for (&tag, file) in &mut self.files {
+            let at = file.asking.as_ref().and_then(|asking| asking.at);
+            if at.is_none_or(|at| at > now) {
+                continue;
+            }
             let needs = file.needs();
             let Some(asking) = &mut file.asking else {
                 continue;
             };
-            if asking.at.is_none_or(|at| at > now) {
-                continue;
-            }
             asking.at = None;
             if needs.is_empty() {
                 continue;
@@ -448,7 +493,7 @@ impl OneWayReceiver {
     fn take(
         &mut self,
         now: Instant,
-        datagram: &[u8],
+        (path, datagram): (PathId, &[u8]),
         content: &mut Vec<u8>,
     ) -> Result<(), OneWayRefusal> {
         let opened = self.opener.open(datagram, content)?;
@@ -456,7 +501,7 @@ impl OneWayReceiver {
         match opened.form {
             Form::Announcement => {
                 let announcement = Announcement::read(content).ok_or(OneWayRefusal::Content)?;
-                self.on_announcement(now, opened.stream, announcement)
+                self.on_announcement(now, (opened.stream, path), announcement)
             }
             Form::Request => {
                 let request = Request::read(content).ok_or(OneWayRefusal::Content)?;
@@ -484,9 +529,8 @@ impl Machine for OneWayReceiver {
 
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         self.came += 1;
-        self.invited_from = datagram.path;
         let mut content = core::mem::take(&mut self.content);
-        if let Err(why) = self.take(now, datagram.octets, &mut content) {
+        if let Err(why) = self.take(now, (datagram.path, datagram.octets), &mut content) {
             self.refuse(why);
         }
         self.content = content;

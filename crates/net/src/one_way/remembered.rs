@@ -5,6 +5,7 @@ use super::seal::StreamId;
 use super::wire::FileTag;
 use crate::session::{StateDirectory, StateFileError};
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 
 const STATE: &str = "state";
 
@@ -18,7 +19,13 @@ pub(super) struct Remembered {
 impl Remembered {
     /// The facts in `directory`. A damaged file is as good as none: at most a recording is taken once more.
     pub(super) fn read(directory: &StateDirectory) -> Result<Self, StateFileError> {
-        let text = directory.read(STATE)?;
+        let text = match directory.read(STATE) {
+            // No text.
+            Err(StateFileError::Read { source, .. }) if source.kind() == ErrorKind::InvalidData => {
+                None
+            }
+            read => read?,
+        };
         let read = text.and_then(|text| serde_json::from_str(&text).ok());
         Ok(read.unwrap_or_default())
     }
@@ -47,5 +54,44 @@ impl Remembered {
         {
             *self = now;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{Entropy, PresetKey};
+
+    #[test]
+    fn a_file_that_is_damaged_or_no_text_is_as_good_as_none() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = StateDirectory::open(&place.path().join("state")).expect("it opens");
+        for damage in [&b"\xFF\xFE\xFF"[..], b"[1, 2", b""] {
+            directory.replace(STATE, "").expect("there is room");
+            std::fs::write(directory.path_of(STATE), damage).expect("it is ours");
+            let read = Remembered::read(&directory).expect("it is as good as none");
+            assert_eq!(read, Remembered::default());
+        }
+    }
+
+    #[test]
+    fn as_much_as_is_ever_remembered_is_read_again() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = StateDirectory::open(&place.path().join("state")).expect("it opens");
+        let mut receiver =
+            OneWayReceiver::new(PresetKey::generate(&mut Entropy::from_seed([1; 32])));
+        for number in 0..20_000 {
+            receiver.restore_sender(u32::MAX - number, (1 << 48) - 1);
+            let stream = StreamId {
+                sender: u32::MAX,
+                start: u32::MAX,
+            };
+            receiver.restore_settled(FileTag(u32::MAX - number), stream);
+        }
+        let mut written = Remembered::default();
+        written.update(&receiver, &directory);
+        assert!(written.senders.len() > 500 && written.settled.len() > 500);
+        let read = Remembered::read(&directory).expect("it is text");
+        assert_eq!(read, written);
     }
 }

@@ -168,7 +168,7 @@ impl OneWayReport {
 }
 
 /// The units that mend what several receivers miss: for each block as many as the one that misses most needs, none of which
-/// anybody has heard.
+/// anybody has heard. Where the units are used up, all of them are sent once: some were heard, and `residual` is not promised.
 ///
 /// # Errors
 /// [`OneWayReportError`]: a report is of another file, or misses more than can be sent.
@@ -199,9 +199,16 @@ pub fn sends_for_reports(
         let used = units_used(layout, number);
         let units = units_to_send(missing, loss, residual, used)
             .ok_or(OneWayReportError::TooMuch(number))?;
-        Ok(BlockSends {
-            first: first % used,
-            units,
+        Ok(if units > 0 && first.saturating_add(units) > used {
+            BlockSends {
+                first: 0,
+                units: used,
+            }
+        } else {
+            BlockSends {
+                first: first % used,
+                units,
+            }
         })
     });
     sends.collect()

@@ -1,7 +1,7 @@
 //! Requests of receivers that share a thin way back.
 //!
-//! After a round the sender invites requests. Each receiver that lacks something waits for a time that it draws, and asks only if
-//! nobody was heard meanwhile who lacks as much of every block. A request says how many units of each block are missing and not which:
+//! After a round the sender invites requests. Each receiver that lacks something waits for a time that it draws, and stays silent
+//! if it has heard a request for at least as much of every block. A request says how many units of each block are missing and not which:
 //! any do, so one repair symbol mends different losses. The idea is NORM's (RFC 5740, section 5.3).
 
 use super::seal::StreamId;
@@ -23,10 +23,10 @@ pub(super) fn join(needs: &mut Needs, others: &Needs) {
     }
 }
 
-/// Whether whoever sends for `heard` sends enough for `needs`.
+/// Whether whoever sends for `heard` sends enough for `needs`, of which a request has the first blocks only.
 pub(super) fn covers(heard: &Needs, needs: &Needs) -> bool {
     let is_covered = |(block, missing)| heard.get(block).is_some_and(|heard| heard >= missing);
-    needs.iter().all(is_covered)
+    needs.iter().take(BLOCKS_MAX).all(is_covered)
 }
 
 /// A receiver's request.
@@ -63,6 +63,10 @@ impl Request {
         let needs = pairs
             .iter()
             .map(|&[a, b, c, d]| (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])));
+        let needs: Needs = needs.collect();
+        if needs.values().any(|&missing| missing == 0) {
+            return None;
+        }
         Some(Self {
             file: FileTag(u32::from_be_bytes(*file)),
             stream: StreamId {
@@ -70,7 +74,7 @@ impl Request {
                 start: u32::from_be_bytes(*start),
             },
             number: u16::from_be_bytes(*number),
-            needs: needs.collect(),
+            needs,
         })
     }
 }
@@ -108,6 +112,10 @@ mod tests {
         let mut octets = Vec::new();
         request.write(&mut octets);
         assert_eq!(Request::read(&octets), Some(request));
+        let mut nothing = octets.clone();
+        let end = nothing.len();
+        nothing[end - 2..].fill(0);
+        assert_eq!(Request::read(&nothing), None, "it asks for nothing");
         for cut in 0..octets.len() {
             let read = Request::read(&octets[..cut]);
             assert_eq!(read.is_some(), cut == octets.len() - 4, "{cut}");
@@ -121,5 +129,9 @@ mod tests {
         assert!(!covers(&heard, &needs(&[(0, 6)])) && !covers(&heard, &needs(&[(1, 1)])));
         join(&mut heard, &needs(&[(0, 3), (1, 2)]));
         assert_eq!(heard, needs(&[(0, 5), (1, 2)]));
+        // A request has no room for more blocks than this.
+        let many: Needs = (0..300).map(|block| (block, 1)).collect();
+        let told: Needs = (0..256).map(|block| (block, 1)).collect();
+        assert!(covers(&told, &many));
     }
 }

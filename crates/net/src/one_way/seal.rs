@@ -13,6 +13,8 @@ use zeroize::Zeroizing;
 const CONTEXT: &str = "fulmar 2026-11-27 one-way datagrams";
 /// Counters on the wire have 48 bits.
 pub(super) const COUNTERS_END: u64 = 1 << 48;
+/// The preset key, the sender's number and the start's.
+const MATERIAL_BYTES: usize = 40;
 /// The keys that are kept, so that they need not be derived again.
 const KEYS_KEPT: usize = 64;
 
@@ -26,7 +28,9 @@ pub struct StreamId {
 }
 
 fn key_of(preset: &PresetKey, stream: StreamId) -> Option<LessSafeKey> {
-    let mut material = Zeroizing::new(preset.octets().to_vec());
+    // With room for all of it: octets that grow elsewhere would leave the key behind.
+    let mut material = Zeroizing::new(Vec::with_capacity(MATERIAL_BYTES));
+    material.extend_from_slice(&preset.octets()[..]);
     material.extend_from_slice(&stream.sender.to_be_bytes());
     material.extend_from_slice(&stream.start.to_be_bytes());
     let key = Zeroizing::new(derive_key(CONTEXT, &material));
@@ -58,7 +62,7 @@ impl core::fmt::Debug for OneWaySeal {
 }
 
 impl OneWaySeal {
-    /// A seal without counters. `None`: ring refuses keys of its own length, which it does not.
+    /// A seal without counters. `None` cannot happen: the key has ring's length.
     pub fn new(preset: &PresetKey, stream: StreamId) -> Option<Self> {
         Some(Self {
             key: key_of(preset, stream)?,
@@ -121,7 +125,7 @@ pub enum OneWayRefusal {
     Repeated,
     /// It is genuine, and its content makes no sense here.
     Content,
-    /// As many senders or files are known as are remembered.
+    /// As many files are being put together as can be received at once.
     Full,
 }
 

@@ -78,12 +78,21 @@ fn fill(reader: &mut impl Read, octets: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// What a log holds.
+/// The content of a log.
 #[derive(Debug)]
 pub(super) struct LogContent {
     pub(super) announcement: Announcement,
     pub(super) symbols: Vec<LoggedSymbol>,
     end: u64,
+}
+
+impl LogContent {
+    /// The block and unit of each symbol.
+    pub(super) fn places(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
+        self.symbols
+            .iter()
+            .map(|symbol| (symbol.block, symbol.unit))
+    }
 }
 
 /// Reads a log up to its last whole record; `None`: it has not even an announcement.

@@ -22,7 +22,7 @@ pub trait SymbolSource {
 struct Parity {
     first: u32,
     octets: Vec<u8>,
-    /// The number of the request that used it last.
+    /// The number of the append that used it last.
     used: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct FileSymbols {
     /// The repair symbols that are made at once.
     stretch: u32,
     parity: BTreeMap<u16, Parity>,
-    requests: u64,
+    appends: u64,
 }
 
 impl FileSymbols {
@@ -45,7 +45,7 @@ impl FileSymbols {
             layout,
             stretch: units.max(1),
             parity: BTreeMap::new(),
-            requests: 0,
+            appends: 0,
         }
     }
 
@@ -70,15 +70,15 @@ impl FileSymbols {
         Ok(Parity {
             first: unit,
             octets: encoder.repairs(unit, self.stretch),
-            used: self.requests,
+            used: self.appends,
         })
     }
 
     fn append_repair(&mut self, block: u16, unit: u32, out: &mut Vec<u8>) -> io::Result<()> {
         let symbol_bytes = usize::from(self.layout.symbol_bytes());
-        self.requests += 1;
+        self.appends += 1;
         let kept = self.parity.get_mut(&block).and_then(|parity| {
-            parity.used = self.requests;
+            parity.used = self.appends;
             let place = unit.checked_sub(parity.first)? as usize * symbol_bytes;
             parity.octets.get(place..place + symbol_bytes)
         });

@@ -154,6 +154,18 @@ fn tell(news: OneWayNews, json: bool) {
         (OneWayNews::Storage(path, error), true) => output::record(&serde_json::json!({
             "schema": SCHEMA, "kind": "storage", "path": path, "error": error.to_string(),
         })),
+        (OneWayNews::Damaged(announcement, missing), true) => output::record(&serde_json::json!({
+            "schema": SCHEMA, "kind": "damaged", "name": announcement.name, "missing_symbols": missing,
+        })),
+        (OneWayNews::SetAside(announcement), true) => output::record(&serde_json::json!({
+            "schema": SCHEMA, "kind": "set_aside", "name": announcement.name,
+        })),
+        (OneWayNews::OtherKey(datagrams), true) => output::record(&serde_json::json!({
+            "schema": SCHEMA, "kind": "other_key", "datagrams": datagrams,
+        })),
+        (OneWayNews::WentBack, true) => output::record(&serde_json::json!({
+            "schema": SCHEMA, "kind": "went_back",
+        })),
         (news, false) => {
             eprintln!("fulmar: {}", line(news));
             Ok(())
@@ -185,6 +197,20 @@ fn line(news: OneWayNews) -> String {
             "writing {}: {error}; what comes meanwhile is lost here",
             path.display()
         ),
+        OneWayNews::Damaged(announcement, missing) => format!(
+            "{}: some of its symbols can no longer be read from the disk; {missing} are missing",
+            announcement.name
+        ),
+        OneWayNews::SetAside(announcement) => format!(
+            "{}: it makes room for another file; its symbols stay until it is announced again",
+            announcement.name
+        ),
+        OneWayNews::OtherKey(datagrams) => {
+            format!("{datagrams} datagrams of another key, or damaged; compare --preset at both ends")
+        }
+        OneWayNews::WentBack => "a sender's numbers were heard before: a recording, or a sender whose file of numbers was copied or \
+            put back; such a sender must remove it (send --state)"
+            .to_owned(),
     }
 }
 
@@ -217,6 +243,19 @@ fn port(args: &RecvArgs) -> Result<UdpPort, Failure> {
 /// # Errors
 /// An argument is wrong, the port is in use, or the directory cannot be used.
 pub(super) fn run(args: &RecvArgs) -> Result<Exit, Failure> {
+    let outcome = receive(args);
+    match outcome {
+        Err(failure) if args.json => {
+            output::record(&serde_json::json!({
+                "schema": SCHEMA, "kind": "end", "error": format!("{:#}", failure.cause), "exit_code": failure.exit.code(),
+            }))?;
+            Ok(failure.exit)
+        }
+        outcome => outcome,
+    }
+}
+
+fn receive(args: &RecvArgs) -> Result<Exit, Failure> {
     if args.dir.as_os_str() == "-" {
         let problem = "without a way back files go to a directory: their symbols are collected there in any order";
         return Err(anyhow!(problem)).or_exit(Exit::Usage);
@@ -242,6 +281,14 @@ pub(super) fn run(args: &RecvArgs) -> Result<Exit, Failure> {
         )?;
     } else {
         eprintln!("fulmar: listening on {listening}; nothing is ever sent from here");
+        let buffers = port.buffers();
+        if buffers.is_limited() {
+            eprintln!(
+                "fulmar: the kernel granted a receive buffer of {} instead of {}: a pause of the disk may lose datagrams; raise \
+                 net.core.rmem_max",
+                buffers.receive, buffers.asked
+            );
+        }
     }
     let told = Box::new(move |news| tell(news, json));
     let opened = OneWayReceiving::open(Instant::START, plan, (signals.stop(), waker), told);
@@ -288,6 +335,10 @@ fn ended(
             "refused_repeated": refused(OneWayRefusal::Repeated), "refused_content": refused(OneWayRefusal::Content),
             "refused_full": refused(OneWayRefusal::Full), "exit_code": exit.code(),
         }))?;
+    }
+    let unopened = refused(OneWayRefusal::Seal);
+    if !args.json && unopened > 0 {
+        eprintln!("fulmar: {unopened} datagrams of another key, or damaged");
     }
     Ok(exit)
 }

@@ -21,9 +21,9 @@ use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Probability};
 use serde::Serialize;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const SCHEMA: &str = "fulmar.send-one-way/1";
 /// Octets hashed at once.
@@ -57,7 +57,8 @@ pub(super) struct OneWaySendArgs {
         long,
         value_name = "SHARE",
         default_value = "1e-6",
-        requires = "way_back"
+        requires = "way_back",
+        value_parser = residual
     )]
     residual: Probability,
     /// Repair ahead, as a share of the file, such as 35% or 150%: instead of --loss and --residual.
@@ -94,6 +95,18 @@ impl OneWaySendArgs {
     /// Whether the link has no way back.
     pub(super) const fn is_given(&self) -> bool {
         self.way_back.is_some()
+    }
+}
+
+/// A residual that an announcement can tell: it counts in billionths.
+fn residual(text: &str) -> Result<Probability, String> {
+    let share = text
+        .parse::<Probability>()
+        .map_err(|error| error.to_string())?;
+    if share.value() >= 1e-9 && share.value() < 1.0 {
+        Ok(share)
+    } else {
+        Err("write a probability from 1e-9 to below 1".to_owned())
     }
 }
 
@@ -181,13 +194,17 @@ fn send(args: &SendArgs) -> Result<Exit, Failure> {
         if !args.json {
             eprintln!("fulmar: {name}: the receivers miss nothing; nothing was sent");
         }
+        if args.json {
+            let nothing = (OneWaySent::default(), Duration::ZERO);
+            return conclude(args, &work, nothing, None, false);
+        }
         return Ok(Exit::Done);
     }
     if !args.json {
         eprintln!("fulmar: {}", beginning(args, &work, symbols));
     }
     let (sent, elapsed, stopped) = transmit(args, &work, &file, (peer, lower_overhead), &preset)?;
-    let changed = has_changed(&args.file, &work.announcement);
+    let changed = has_changed(&file, &work.announcement);
     conclude(args, &work, (sent, elapsed), stopped, changed)
 }
 
@@ -216,9 +233,9 @@ fn digest_of(mut file: &File) -> std::io::Result<(u64, [u8; 32])> {
     }
 }
 
-/// Whether the file at `path` is another one by now, by its length and its time.
-fn has_changed(path: &Path, announcement: &Announcement) -> bool {
-    let digest = File::open(path).and_then(|file| digest_of(&file));
+/// Whether the file that was sent has other octets by now, by its digest. One that took its name meanwhile is none of our business.
+fn has_changed(mut file: &File, announcement: &Announcement) -> bool {
+    let digest = file.rewind().and_then(|()| digest_of(file));
     !digest.is_ok_and(|(size, digest)| size == announcement.size && digest == announcement.digest)
 }
 
