@@ -268,11 +268,12 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
             "{arguments}: {}",
             said(&output)
         );
-        assert!(
-            said(&output).contains(part),
-            "{arguments}: {}",
-            said(&output)
+        let told = format!(
+            "{}{}",
+            said(&output),
+            String::from_utf8_lossy(&output.stdout)
         );
+        assert!(told.contains(part), "{arguments}: {told}");
     }
 }
 

@@ -173,7 +173,8 @@ impl World {
             }
             let mut octets = Vec::new();
             match member.machine.poll_transmit(self.now, &mut octets) {
-                Some(_) => {
+                Some(transmit) => {
+                    assert_eq!(transmit.path, PathId(0), "a stranger steered a request");
                     self.request_octets += octets.len() as u64 + 28;
                     self.spread(index + 1, octets);
                 }
@@ -211,6 +212,15 @@ impl World {
                     self.members[member]
                         .machine
                         .handle_datagram(self.now, datagram);
+                    self.drain_member(member);
+                    let stranger = Datagram {
+                        path: PathId(9),
+                        octets: &[0x72],
+                        ecn: Ecn::NotCapable,
+                    };
+                    self.members[member]
+                        .machine
+                        .handle_datagram(self.now, stranger);
                     self.drain_member(member);
                 } else {
                     self.sender.handle_datagram(self.now, datagram);
