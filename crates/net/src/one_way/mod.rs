@@ -26,6 +26,7 @@
 mod announced_file;
 mod assembly;
 mod counters;
+mod disk_worker;
 mod heard;
 mod held;
 mod layout;

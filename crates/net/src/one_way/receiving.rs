@@ -2,9 +2,10 @@
 
 use super::announced_file::AnnouncedFile;
 use super::assembly::{Assembled, assemble, is_there};
+use super::disk_worker::DiskWorker;
 use super::news::{OneWayNews, OneWayReceivePlan, OneWayVerdict};
 use super::receiver::{OneWayEvent, OneWayReceiver};
-use super::remembered::Remembered;
+use super::remembered::{self, Remembered};
 use super::report::{OneWayReport, REPORT_SUFFIX};
 use super::seal::OneWayRefusal;
 use super::symbol_log::SymbolLog;
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The directory for symbols and what is remembered, within that of the files.
@@ -34,14 +36,24 @@ const OTHER_KEY_FROM: u64 = 10;
 const WENT_BACK_FROM: u64 = 10;
 
 /// The result of a thread's work on a file.
+#[derive(Debug)]
 enum FileWorkResult {
     Compared(FileTag, Option<bool>),
     Assembled(FileTag, Assembled),
+    Synced(FileTag, io::Result<()>),
+    /// Whether the facts that outlive a start could be written.
+    Remembered(bool),
 }
 
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says a thing of its own"
+)]
 struct FileWork {
     log: Option<SymbolLog>,
+    /// Whether a thread syncs its log.
+    is_syncing: bool,
     /// Whether a thread puts it together.
     is_assembling: bool,
     /// The time at which another try is made.
@@ -55,12 +67,16 @@ struct FileWork {
 /// The application that receives files into a directory.
 pub struct OneWayReceiving {
     plan: OneWayReceivePlan,
-    state: StateDirectory,
+    state: Arc<StateDirectory>,
     remembered: Remembered,
+    is_remembering: bool,
     work: BTreeMap<FileTag, FileWork>,
     tell: Box<dyn FnMut(OneWayNews)>,
     stop: Stop,
-    waker: Waker,
+    /// Compares files and puts them together, one at a time, since each may take some 100 MB of memory.
+    assembler: DiskWorker<FileWorkResult>,
+    /// Syncs. The socket's buffer holds less than a busy disk's pause.
+    syncer: DiskWorker<FileWorkResult>,
     done: (Sender<FileWorkResult>, Receiver<FileWorkResult>),
     /// Whether it was said that a sender has another key, or that one's numbers went back.
     is_other_key_told: bool,
@@ -92,14 +108,19 @@ impl OneWayReceiving {
         let remembered = Remembered::read(&state)?;
         let mut receiver = OneWayReceiver::new(plan.preset.clone());
         remembered.restore(&mut receiver);
+        let done = channel();
+        let worker = || DiskWorker::start(done.0.clone(), &waker);
+        let (assembler, syncer) = (worker(), worker());
         let mut receiving = Self {
-            state,
+            state: Arc::new(state),
             remembered,
+            is_remembering: false,
             work: BTreeMap::new(),
             tell,
             stop,
-            waker,
-            done: channel(),
+            assembler,
+            syncer,
+            done,
             is_other_key_told: false,
             is_going_back_told: false,
             checkpoint_at: None,
@@ -177,7 +198,8 @@ impl OneWayReceiving {
         self.take_up(receiver, &announcement);
         let path = self.target(&announcement);
         if fs::symlink_metadata(&path).is_ok() {
-            self.in_thread(move || FileWorkResult::Compared(tag, is_there(&path, &announcement)));
+            self.assembler
+                .run(move || FileWorkResult::Compared(tag, is_there(&path, &announcement)));
         }
     }
 
@@ -201,22 +223,9 @@ impl OneWayReceiving {
     fn set_aside(&mut self, receiver: &mut OneWayReceiver, announcement: Announcement) {
         let tag = announcement.tag();
         // Whatever cannot be written comes again, or does not.
-        self.sync(receiver, tag);
+        self.write(receiver, tag);
         self.work.remove(&tag);
         (self.tell)(OneWayNews::SetAside(announcement));
-    }
-
-    /// Runs `work` in a thread, whose result wakes the loop.
-    fn in_thread(&self, work: impl FnOnce() -> FileWorkResult + Send + 'static) {
-        let sender = self.done.0.clone();
-        let waker = self.waker.try_clone();
-        std::thread::spawn(move || {
-            // Where nobody listens any more, the work was for nothing.
-            drop(sender.send(work()));
-            if let Ok(waker) = waker {
-                drop(waker.wake());
-            }
-        });
     }
 
     fn keep(
@@ -268,21 +277,45 @@ impl OneWayReceiving {
         self.storage_failed(tag, error);
     }
 
-    /// Syncs the symbols of a file. `false`: some could not be kept.
-    fn sync(&mut self, receiver: &mut OneWayReceiver, tag: FileTag) -> bool {
-        let Some(log) = self.work.get_mut(&tag).and_then(|work| work.log.as_mut()) else {
-            return true;
-        };
-        match log.checkpoint() {
-            Ok(()) => {
-                if let Some(work) = self.work.get_mut(&tag) {
-                    work.is_full = false;
-                }
-                true
-            }
+    /// Writes the symbols of a file. `false`: some could not be kept.
+    fn write(&mut self, receiver: &mut OneWayReceiver, tag: FileTag) -> bool {
+        let log = self.work.get_mut(&tag).and_then(|work| work.log.as_mut());
+        match log.map_or(Ok(()), SymbolLog::write) {
+            Ok(()) => true,
             Err(error) => {
                 self.not_kept(receiver, tag, error);
                 false
+            }
+        }
+    }
+
+    /// Has the symbols of a file synced that were written.
+    fn sync(&mut self, tag: FileTag) {
+        let Some(work) = self.work.get_mut(&tag).filter(|work| !work.is_syncing) else {
+            return;
+        };
+        match work.log.as_mut().and_then(SymbolLog::take_unsynced) {
+            Some(Ok(file)) => {
+                work.is_syncing = true;
+                self.syncer
+                    .run(move || FileWorkResult::Synced(tag, file.sync_data()));
+            }
+            Some(Err(error)) => self.storage_failed(tag, error),
+            None => {}
+        }
+    }
+
+    fn synced(&mut self, tag: FileTag, outcome: io::Result<()>) {
+        if let Some(work) = self.work.get_mut(&tag) {
+            work.is_syncing = false;
+            match outcome {
+                Ok(()) => work.is_full = false,
+                Err(error) => {
+                    if let Some(log) = &mut work.log {
+                        log.note_unsynced();
+                    }
+                    self.storage_failed(tag, error);
+                }
             }
         }
     }
@@ -310,11 +343,11 @@ impl OneWayReceiving {
                 }
             }
         }
-        let is_synced = self.sync(receiver, tag);
+        let is_written = self.write(receiver, tag);
         let Some(work) = self.work.get_mut(&tag) else {
             return;
         };
-        if !is_synced {
+        if !is_written {
             work.again_at = Some(now + RETRY_AFTER);
             return;
         }
@@ -322,7 +355,8 @@ impl OneWayReceiving {
             return;
         }
         let (target, replace) = (self.target(&announcement), self.plan.replace);
-        self.in_thread(move || FileWorkResult::Assembled(tag, assemble(&path, &target, replace)));
+        self.assembler
+            .run(move || FileWorkResult::Assembled(tag, assemble(&path, &target, replace)));
     }
 
     /// Writes the report beside the files, and says how the file stands.
@@ -379,7 +413,16 @@ impl OneWayReceiving {
                 }
                 FileWorkResult::Compared(..) => {}
                 FileWorkResult::Assembled(tag, outcome) => {
-                    self.assembled(now, receiver, tag, outcome)
+                    self.assembled(now, receiver, tag, outcome);
+                }
+                FileWorkResult::Synced(tag, outcome) => self.synced(tag, outcome),
+                FileWorkResult::Remembered(is_written) => {
+                    self.is_remembering = false;
+                    if !is_written {
+                        self.remembered = Remembered::default();
+                        let again = now + self.plan.checkpoint_every;
+                        self.checkpoint_at.get_or_insert(again);
+                    }
                 }
             }
         }
@@ -459,9 +502,39 @@ impl OneWayReceiving {
     fn checkpoint(&mut self, receiver: &mut OneWayReceiver) {
         let tags: Vec<FileTag> = self.work.keys().copied().collect();
         for tag in tags {
-            self.sync(receiver, tag);
+            self.write(receiver, tag);
+            self.sync(tag);
         }
-        self.remembered.update(receiver, &self.state);
+        if !self.is_remembering
+            && let Some(text) = self.remembered.update(receiver)
+        {
+            self.is_remembering = true;
+            let state = Arc::clone(&self.state);
+            self.syncer.run(move || {
+                FileWorkResult::Remembered(state.replace(remembered::STATE, &text).is_ok())
+            });
+        }
+    }
+
+    /// Makes everything survive, before the end.
+    fn save(&mut self, receiver: &mut OneWayReceiver) {
+        self.checkpoint(receiver);
+        self.syncer.finish();
+        let tags: Vec<FileTag> = self.work.keys().copied().collect();
+        for tag in tags {
+            let log = self.work.get_mut(&tag).and_then(|work| work.log.as_mut());
+            if let Err(error) = log.map_or(Ok(()), SymbolLog::checkpoint) {
+                self.not_kept(receiver, tag, error);
+            }
+        }
+        // Once more for what came while the last text was written.
+        self.remembered = Remembered::default();
+        if let Some(text) = self.remembered.update(receiver)
+            && let Err(error) = self.state.replace(remembered::STATE, &text)
+        {
+            let path = self.state.path_of(remembered::STATE);
+            (self.tell)(OneWayNews::Storage(path, io::Error::other(error)));
+        }
     }
 
     /// Files whose senders were not heard for long.
@@ -497,7 +570,7 @@ impl OneWayReceiving {
     }
 
     fn leave(&mut self, receiver: &mut OneWayReceiver) {
-        self.checkpoint(receiver);
+        self.save(receiver);
         let tags: Vec<FileTag> = receiver.files().map(|(tag, _)| tag).collect();
         for tag in tags {
             self.tell_file(receiver, tag, OneWayVerdict::Stopped, None);
@@ -542,7 +615,7 @@ impl Application<OneWayReceiver> for OneWayReceiving {
             OneWayEvent::Ended(tag) => {
                 let is_short = machine.file(tag).is_some_and(|file| file.missing() > 0);
                 if is_short {
-                    self.sync(machine, tag);
+                    self.write(machine, tag);
                     self.work.entry(tag).or_default().is_told = true;
                     self.tell_file(machine, tag, OneWayVerdict::Missing, None);
                 }
@@ -558,7 +631,7 @@ impl Application<OneWayReceiver> for OneWayReceiving {
         if self.checkpoint_at.is_some_and(|at| at <= now) {
             // The first of a while comes at once and sets the pace.
             self.checkpoint(machine);
-            let is_busy = machine.files().next().is_some();
+            let is_busy = self.is_remembering || machine.files().next().is_some();
             self.checkpoint_at = is_busy.then(|| now + self.plan.checkpoint_every);
         }
         if self.stop.is_requested() {
@@ -567,7 +640,7 @@ impl Application<OneWayReceiver> for OneWayReceiving {
         }
         let is_over = matches!(self.last, Some(verdict) if self.plan.once && verdict != OneWayVerdict::Corrupt);
         if is_over {
-            self.checkpoint(machine);
+            self.save(machine);
             return Step::Stop;
         }
         Step::Wait
@@ -586,147 +659,4 @@ impl Application<OneWayReceiver> for OneWayReceiving {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::wire::OneWayPromise;
-    use super::*;
-    use crate::session::{Entropy, PresetKey};
-    use fulmar_proto::units::Probability;
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
-    const OCTETS: &[u8; 10] = b"0123456789";
-
-    fn announcement() -> Announcement {
-        Announcement {
-            name: "file".to_owned(),
-            size: OCTETS.len() as u64,
-            digest: *blake3::hash(OCTETS).as_bytes(),
-            symbol_bytes: 2,
-            promise: OneWayPromise {
-                loss: Probability::ZERO,
-                residual: Probability::ZERO,
-                units: 0,
-            },
-            is_last: false,
-            asks: None,
-        }
-    }
-
-    /// Makes a log of so many units in the directory of the files.
-    fn log(directory: &Path, announcement: &Announcement, units: usize) -> PathBuf {
-        let work = directory.join(WORK_DIRECTORY);
-        if !work.exists() {
-            drop(StateDirectory::open(&work).expect("it is made"));
-        }
-        let path = work.join(format!("{}.{LOG_SUFFIX}", announcement.tag()));
-        let mut log = SymbolLog::create(&path, announcement).expect("it is made");
-        for (unit, octets) in (0..).zip(OCTETS.chunks(2)).take(units) {
-            log.append(0, unit, octets).expect("there is room");
-        }
-        log.checkpoint().expect("there is room");
-        path
-    }
-
-    type Told = Rc<RefCell<Vec<String>>>;
-
-    fn open(directory: &Path) -> (OneWayReceiver, OneWayReceiving, Told) {
-        let told = Told::default();
-        let heard = Rc::clone(&told);
-        let plan = OneWayReceivePlan {
-            directory: directory.to_owned(),
-            preset: PresetKey::generate(&mut Entropy::from_seed([1; 32])),
-            replace: false,
-            once: true,
-            checkpoint_every: Duration::from_secs(1),
-            give_up: Duration::from_secs(30),
-        };
-        let (waker, _) = crate::wait::waker().expect("a waker");
-        let tell = move |news| heard.borrow_mut().push(format!("{news:?}"));
-        let opened = OneWayReceiving::open(
-            Instant::START,
-            plan,
-            (Stop::default(), waker),
-            Box::new(tell),
-        );
-        let (receiver, receiving) = opened.expect("it opens");
-        (receiver, receiving, told)
-    }
-
-    #[test]
-    fn a_file_whose_last_symbols_could_not_be_kept_is_not_put_together() {
-        let place = tempfile::tempdir().expect("a directory");
-        let path = log(place.path(), &announcement(), 5);
-        let tag = announcement().tag();
-        let (mut receiver, mut receiving, _) = open(place.path());
-        receiver.forget_unit(tag, 0, 4);
-        receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Whole(tag));
-        assert!(!receiving.work[&tag].is_assembling);
-        assert!(path.exists());
-        assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(1));
-    }
-
-    #[test]
-    fn a_file_whose_log_cannot_be_made_is_tried_again() {
-        let place = tempfile::tempdir().expect("a directory");
-        let (mut receiver, mut receiving, told) = open(place.path());
-        let empty = Announcement {
-            size: 0,
-            digest: *blake3::hash(b"").as_bytes(),
-            ..announcement()
-        };
-        let tag = empty.tag();
-        receiver.restore_file(Instant::START, empty, [].into_iter());
-        let path = receiving.log_path(tag);
-        fs::create_dir(&path).expect("it is ours");
-        receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Whole(tag));
-        assert!(told.borrow()[0].contains("Storage"), "{told:?}");
-        assert_eq!(
-            receiving.work[&tag].again_at,
-            Some(Instant::START + RETRY_AFTER)
-        );
-        fs::remove_dir(&path).expect("it is ours");
-        receiving.put_together_again(Instant::START + RETRY_AFTER, &mut receiver);
-        assert!(receiving.work[&tag].is_assembling);
-    }
-
-    #[test]
-    fn a_log_that_became_shorter_keeps_what_it_has() {
-        let place = tempfile::tempdir().expect("a directory");
-        let path = log(place.path(), &announcement(), 5);
-        let tag = announcement().tag();
-        let (mut receiver, mut receiving, told) = open(place.path());
-        let mut octets = fs::read(&path).expect("it is there");
-        *octets.last_mut().expect("it has some") ^= 1;
-        fs::write(&path, octets).expect("it is ours");
-        receiving.assembled(Instant::START, &mut receiver, tag, Assembled::Short);
-        assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(1));
-        assert!(
-            path.exists() && told.borrow()[1].contains("Damaged"),
-            "{told:?}"
-        );
-        // The one that is missing makes it whole.
-        receiver.hold(tag, [(0, 4)].into_iter());
-        receiving.keep(&mut receiver, (tag, 0, 4), b"89");
-        receiving.whole(Instant::START, &mut receiver, tag);
-        let result = receiving.done.1.recv().expect("a thread works on it");
-        assert!(matches!(
-            result,
-            FileWorkResult::Assembled(_, Assembled::Done(_))
-        ));
-    }
-
-    #[test]
-    fn a_file_that_made_room_goes_on_with_its_log_when_it_is_announced_again() {
-        let place = tempfile::tempdir().expect("a directory");
-        let (mut receiver, mut receiving, told) = open(place.path());
-        let path = log(place.path(), &announcement(), 3);
-        let tag = announcement().tag();
-        receiver.restore_file(Instant::START, announcement(), [].into_iter());
-        receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Announced(tag));
-        assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(2));
-        let event = OneWayEvent::SetAside(Box::new(announcement()));
-        receiving.deliver(Instant::START, &mut receiver, event);
-        assert!(path.exists() && !receiving.work.contains_key(&tag));
-        assert!(told.borrow()[1].contains("SetAside"), "{told:?}");
-    }
-}
+mod tests;

@@ -7,7 +7,8 @@ use crate::session::{StateDirectory, StateFileError};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 
-const STATE: &str = "state";
+/// The file's name.
+pub(super) const STATE: &str = "state";
 
 /// For each sender the counter below which nothing is taken, and files that are settled, each for one start of its sender.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,20 +41,19 @@ impl Remembered {
         }
     }
 
-    /// Writes what `receiver` knows by now, if that is something else. A failure is made up for by the next time.
-    pub(super) fn update(&mut self, receiver: &OneWayReceiver, directory: &StateDirectory) {
+    /// Takes over what `receiver` knows by now. If that is something else, returns the text that is to be written.
+    pub(super) fn update(&mut self, receiver: &OneWayReceiver) -> Option<String> {
         let settled = receiver.settled();
         let settled = settled.map(|(tag, stream)| (tag.0, stream.sender, stream.start));
         let now = Self {
             senders: receiver.floors().collect(),
             settled: settled.collect(),
         };
-        if now != *self
-            && let Ok(text) = serde_json::to_string(&now)
-            && directory.replace(STATE, &text).is_ok()
-        {
-            *self = now;
+        if now == *self {
+            return None;
         }
+        *self = now;
+        serde_json::to_string(self).ok()
     }
 }
 
@@ -89,7 +89,8 @@ mod tests {
             receiver.restore_settled(FileTag(u32::MAX - number), stream);
         }
         let mut written = Remembered::default();
-        written.update(&receiver, &directory);
+        let text = written.update(&receiver).expect("it is something else");
+        directory.replace(STATE, &text).expect("there is room");
         assert!(written.senders.len() > 500 && written.settled.len() > 500);
         let read = Remembered::read(&directory).expect("it is text");
         assert_eq!(read, written);

@@ -206,7 +206,11 @@ impl SymbolLog {
         }
     }
 
-    fn write(&mut self) -> io::Result<()> {
+    /// Writes what is collected, so that everybody can read it. Only [`SymbolLog::checkpoint`] makes it survive a crash.
+    ///
+    /// # Errors
+    /// As [`SymbolLog::append`].
+    pub(super) fn write(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -216,6 +220,17 @@ impl SymbolLog {
         self.unwritten.clear();
         self.is_synced = false;
         Ok(())
+    }
+
+    /// The file, if it was written to since this was asked last, so that somebody syncs it.
+    pub(super) fn take_unsynced(&mut self) -> Option<io::Result<File>> {
+        let was_synced = core::mem::replace(&mut self.is_synced, true);
+        (!was_synced).then(|| self.file.try_clone())
+    }
+
+    /// Notes that a sync failed.
+    pub(super) const fn note_unsynced(&mut self) {
+        self.is_synced = false;
     }
 
     /// Makes everything so far survive a crash.

@@ -1,0 +1,174 @@
+//! Files whose disk fails, and files that make room.
+
+use super::super::wire::OneWayPromise;
+use super::*;
+use crate::session::{Entropy, PresetKey};
+use fulmar_proto::units::Probability;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const OCTETS: &[u8; 10] = b"0123456789";
+
+fn announcement() -> Announcement {
+    Announcement {
+        name: "file".to_owned(),
+        size: OCTETS.len() as u64,
+        digest: *blake3::hash(OCTETS).as_bytes(),
+        symbol_bytes: 2,
+        promise: OneWayPromise {
+            loss: Probability::ZERO,
+            residual: Probability::ZERO,
+            units: 0,
+        },
+        is_last: false,
+        asks: None,
+    }
+}
+
+/// Makes a log of so many units in the directory of the files.
+fn log(directory: &Path, announcement: &Announcement, units: usize) -> PathBuf {
+    let work = directory.join(WORK_DIRECTORY);
+    if !work.exists() {
+        drop(StateDirectory::open(&work).expect("it is made"));
+    }
+    let path = work.join(format!("{}.{LOG_SUFFIX}", announcement.tag()));
+    let mut log = SymbolLog::create(&path, announcement).expect("it is made");
+    for (unit, octets) in (0..).zip(OCTETS.chunks(2)).take(units) {
+        log.append(0, unit, octets).expect("there is room");
+    }
+    log.checkpoint().expect("there is room");
+    path
+}
+
+type Told = Rc<RefCell<Vec<String>>>;
+
+fn open(directory: &Path) -> (OneWayReceiver, OneWayReceiving, Told) {
+    let told = Told::default();
+    let heard = Rc::clone(&told);
+    let plan = OneWayReceivePlan {
+        directory: directory.to_owned(),
+        preset: PresetKey::generate(&mut Entropy::from_seed([1; 32])),
+        replace: false,
+        once: true,
+        checkpoint_every: Duration::from_secs(1),
+        give_up: Duration::from_secs(30),
+    };
+    let (waker, _) = crate::wait::waker().expect("a waker");
+    let tell = move |news| heard.borrow_mut().push(format!("{news:?}"));
+    let opened = OneWayReceiving::open(
+        Instant::START,
+        plan,
+        (Stop::default(), waker),
+        Box::new(tell),
+    );
+    let (receiver, receiving) = opened.expect("it opens");
+    (receiver, receiving, told)
+}
+
+#[test]
+fn a_file_whose_last_symbols_could_not_be_kept_is_not_put_together() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = log(place.path(), &announcement(), 5);
+    let tag = announcement().tag();
+    let (mut receiver, mut receiving, _) = open(place.path());
+    receiver.forget_unit(tag, 0, 4);
+    receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Whole(tag));
+    assert!(!receiving.work[&tag].is_assembling);
+    assert!(path.exists());
+    assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(1));
+}
+
+#[test]
+fn a_file_whose_log_cannot_be_made_is_tried_again() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut receiver, mut receiving, told) = open(place.path());
+    let empty = Announcement {
+        size: 0,
+        digest: *blake3::hash(b"").as_bytes(),
+        ..announcement()
+    };
+    let tag = empty.tag();
+    receiver.restore_file(Instant::START, empty, [].into_iter());
+    let path = receiving.log_path(tag);
+    fs::create_dir(&path).expect("it is ours");
+    receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Whole(tag));
+    assert!(told.borrow()[0].contains("Storage"), "{told:?}");
+    assert_eq!(
+        receiving.work[&tag].again_at,
+        Some(Instant::START + RETRY_AFTER)
+    );
+    fs::remove_dir(&path).expect("it is ours");
+    receiving.put_together_again(Instant::START + RETRY_AFTER, &mut receiver);
+    assert!(receiving.work[&tag].is_assembling);
+}
+
+#[test]
+fn a_log_that_became_shorter_keeps_what_it_has() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = log(place.path(), &announcement(), 5);
+    let tag = announcement().tag();
+    let (mut receiver, mut receiving, told) = open(place.path());
+    let mut octets = fs::read(&path).expect("it is there");
+    *octets.last_mut().expect("it has some") ^= 1;
+    fs::write(&path, octets).expect("it is ours");
+    receiving.assembled(Instant::START, &mut receiver, tag, Assembled::Short);
+    assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(1));
+    assert!(
+        path.exists() && told.borrow()[1].contains("Damaged"),
+        "{told:?}"
+    );
+    // The one that is missing makes it whole.
+    receiver.hold(tag, [(0, 4)].into_iter());
+    receiving.keep(&mut receiver, (tag, 0, 4), b"89");
+    receiving.whole(Instant::START, &mut receiver, tag);
+    let result = receiving.done.1.recv().expect("a thread works on it");
+    assert!(matches!(
+        result,
+        FileWorkResult::Assembled(_, Assembled::Done(_))
+    ));
+}
+
+#[test]
+fn a_file_that_made_room_goes_on_with_its_log_when_it_is_announced_again() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut receiver, mut receiving, told) = open(place.path());
+    let path = log(place.path(), &announcement(), 3);
+    let tag = announcement().tag();
+    receiver.restore_file(Instant::START, announcement(), [].into_iter());
+    receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Announced(tag));
+    assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(2));
+    let event = OneWayEvent::SetAside(Box::new(announcement()));
+    receiving.deliver(Instant::START, &mut receiver, event);
+    assert!(path.exists() && !receiving.work.contains_key(&tag));
+    assert!(told.borrow()[1].contains("SetAside"), "{told:?}");
+}
+
+#[test]
+fn symbols_are_synced_beside_the_loop_and_what_is_remembered_is_there_at_the_end() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut receiver, mut receiving, _) = open(place.path());
+    let tag = announcement().tag();
+    receiver.restore_file(Instant::START, announcement(), [].into_iter());
+    receiver.restore_sender(7, 9);
+    receiver.hold(tag, [(0, 0)].into_iter());
+    receiving.keep(&mut receiver, (tag, 0, 0), b"01");
+    receiving.checkpoint(&mut receiver);
+    let results = [(); 2].map(|()| receiving.done.1.recv().expect("a thread works on it"));
+    assert!(
+        matches!(
+            results,
+            [
+                FileWorkResult::Synced(_, Ok(())),
+                FileWorkResult::Remembered(true)
+            ]
+        ),
+        "{results:?}"
+    );
+    receiver.restore_sender(8, 10);
+    receiving.save(&mut receiver);
+    drop(receiving);
+    let (receiver, _, _) = open(place.path());
+    let floors: Vec<_> = receiver.floors().collect();
+    assert_eq!(floors, [(7, 9), (8, 10)]);
+    assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(4));
+}
