@@ -584,7 +584,7 @@ fn the_file_that_was_heard_longest_ago_makes_room_and_is_taken_up_again() {
                 .count(),
             0
         );
-        now = now + fulmar_proto::units::Duration::from_secs(1);
+        now += fulmar_proto::units::Duration::from_secs(1);
         receiver.take(now, &octets);
         first.get_or_insert(sent);
     }
