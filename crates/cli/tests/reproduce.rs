@@ -23,7 +23,7 @@ fn a_paper_becomes_a_directory_and_few_runs_are_told() {
         .clone();
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(
-        told.contains("warning: 1 run a point instead of 10 to 2000: verdicts are not"),
+        told.contains("warning: 1 run a point instead of 8 to 2000: verdicts are not"),
         "{told}"
     );
     let page = String::from_utf8(output.stdout).expect("text");
