@@ -106,7 +106,12 @@ PAGES_ELSEWHERE = {
     "docs/guide/replay.md": "crates/cli/tests/replay.rs:the_captures_of_a_test_of_perf_show_the_path_between_its_ends",
 }
 # Between backticks, but no command.
-NO_COMMANDS = {"fulmar session 1"}
+NO_COMMANDS = {
+    "fulmar session 1",
+    "fulmar 2026-11-27 one-way datagrams",
+    "fulmar 2026-11-27 one-way file",
+    "fulmar 2026-11-27 one-way report",
+}
 # A place of its own: nothing of the machine's network, no namespaces, no state of gateways but its own.
 ENTER = ["unshare", "--mount", "--net"] + (["--map-root-user"] if os.geteuid() else [])
 FURNISH = """mount --make-rprivate /
