@@ -78,7 +78,7 @@ fn beside(tab: Tab, direction: Direction) -> Tab {
 /// The part of the screen that the verdicts have at most.
 const VERDICTS_PART: usize = 3;
 
-/// What the user looks at.
+/// The screen as its user has set it: tab, order, place, help.
 #[derive(Debug, Default)]
 pub(super) struct Console {
     tab: Tab,

@@ -18,7 +18,7 @@ pub(super) struct Group {
     pub(super) figures: Vec<Figure>,
 }
 
-/// What became of one direction's datagrams, in a sentence.
+/// The fate of one direction's datagrams, in a sentence.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ShownWay {
     pub(super) title: String,
