@@ -12,7 +12,7 @@ use serde::Deserialize;
 use std::sync::OnceLock;
 
 /// The number of claims: none may vanish unnoticed.
-const CLAIMS: usize = 63;
+const CLAIMS: usize = 65;
 
 fn results() -> Vec<PointResult> {
     short(&MULTI_MODE).results.clone()
@@ -122,8 +122,10 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
     let data: Vec<_> = files()
         .iter()
         .filter_map(|file| Some((file, file.name.strip_suffix(".csv")?)))
+        // A table of features: words without runs, so neither intervals nor a picture.
+        .filter(|(_, name)| *name != "table-i")
         .collect();
-    assert_eq!(data.len(), 87);
+    assert_eq!(data.len(), 89);
     for (file, name) in data {
         let mut rows = file
             .text
@@ -325,12 +327,12 @@ fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
 
 #[test]
 fn the_slacp_slides_keep_their_claims_and_their_octets() {
-    keeps_its_claims_and_its_octets(&SLACP, 19);
+    keeps_its_claims_and_its_octets(&SLACP, 21);
 }
 
 #[test]
 fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
-    let (files, _) = keeps_its_claims_and_its_octets(&LT_TCP, 17);
+    let (files, _) = keeps_its_claims_and_its_octets(&LT_TCP, 18);
     // LL-ARQ's latencies were fitted to; whether these runs have them or not, they reproduce nothing.
     let claims = claims(&files);
     let fitted = claims.iter().find(|claim| claim.id == "latency-order");
@@ -343,7 +345,7 @@ fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
 
 #[test]
 fn the_fso_papers_keep_their_claims_and_their_octets() {
-    keeps_its_claims_and_its_octets(&FSO, 50);
+    keeps_its_claims_and_its_octets(&FSO, 52);
 }
 
 /// Checks that the overview says how many verdicts change with the reading, and that AeroTP gets damaged
