@@ -24,7 +24,7 @@ class Pages(unittest.TestCase):
     def test_the_guide_runs_from_top_to_bottom(self):
         page = pathlib.Path(ROOT, "docs/guide/python.md").read_text()
         blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), 14)
+        self.assertEqual(len(blocks), 15)
         # A cluster of the test's own, and fewer runs than anybody would wait for.
         own = "n_workers=1, threads_per_worker=1, dashboard_address=None"
         program = "\n".join(blocks).replace('"scheduler:8786"', own).replace("runs=1000", "runs=4")
