@@ -18,6 +18,7 @@ LINKS ?= 1000
 RATE_MAX ?= 1gbit
 FIRST ?= 0
 RUNS ?= 5
+VERSION ?=
 JOBS ?= 2
 # What is built once, as CI does, is built faster without what would make a second time faster, or what runs of seconds do not need.
 ifeq ($(CI),true)
@@ -28,7 +29,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs site wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static sbom strangers old-and-new swarm random-links replay clusters clean
+.PHONY: help setup packages demo test test-quick lint docs site wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static release release-twice cut published sbom verdicts league strangers old-and-new swarm random-links replay clusters clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +53,8 @@ test: setup packages wasm ## Every test; as root it installs Debian packages fir
 test-quick: setup ## The fast tests: units, properties and short sessions
 	$(CARGO) test --locked --workspace --lib --bins
 
+# What a release is built with and tried on.
+RELEASE_PACKAGES = musl-tools gcc-aarch64-linux-gnu libc6-dev-arm64-cross dpkg-dev fakeroot rpm buildah mmdebstrap qemu-user-static
 # The library for programs, and what it stands on.
 PUBLISHED = fulmar fulmar-proto fulmar-channel fulmar-settings fulmar-capture fulmar-baseline fulmar-net
 
@@ -152,6 +155,22 @@ wheel: setup ## Build the Python package into target/wheels
 
 package: setup ## The Debian package, in target/package
 	scripts/package
+
+release: setup ## All that is published, with checksums, in target/dist, of the tag that HEAD has or of VERSION; then each is installed (as root it installs what builds and tries it)
+	@scripts/setup-debian $(RELEASE_PACKAGES)
+	scripts/release $(VERSION)
+	python3 -m unittest discover -s scripts/tests/release -v
+
+release-twice: setup ## Proof that a release is reproducible: HEAD built twice in two folders, every file compared
+	@scripts/setup-debian $(RELEASE_PACKAGES)
+	scripts/release-twice
+
+cut: setup ## Give the unreleased changes of CHANGELOG.md the title VERSION and today's date
+	scripts/changelog --cut "$(VERSION)"
+
+# Read by scripts/release.
+published:
+	@echo $(PUBLISHED:%=-p %)
 
 static: setup ## The binary without libraries, in target/static, tried on its own and in the container image (as root installs musl-tools and buildah)
 	@scripts/setup-debian musl-tools buildah

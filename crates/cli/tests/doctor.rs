@@ -153,12 +153,13 @@ fn each_command_has_a_manual_page_with_its_flags_and_exit_codes() {
     let output = run(&format!("man --out {}", place.path().display()));
     assert!(output.status.success(), "{}", said(&output));
     for verb in verbs() {
-        let page = place.path().join(format!("fulmar-{verb}.1"));
+        let page = place.path().join(format!("man1/fulmar-{verb}.1"));
         let page = fs::read_to_string(page).unwrap_or_else(|error| panic!("{verb}: {error}"));
         assert!(page.contains("Exit codes"), "{verb}");
         assert!(page.contains(".SH OPTIONS"), "{verb}");
     }
-    let whole = fs::read_to_string(place.path().join("fulmar.1")).expect("the whole command's");
+    let read = |file: &str| fs::read_to_string(place.path().join(file)).expect(file);
+    let whole = read("man1/fulmar.1");
     assert_eq!(
         String::from_utf8(run("man").stdout)
             .expect("text")
@@ -166,9 +167,16 @@ fn each_command_has_a_manual_page_with_its_flags_and_exit_codes() {
         whole.trim_end()
     );
     assert!(
-        !place.path().join("fulmar-gateway-keeper.1").exists(),
+        !place.path().join("man1/fulmar-gateway-keeper.1").exists(),
         "it is started by gateways only"
     );
+    let configuration = read("man5/fulmar.toml.5");
+    assert!(configuration.contains(".SH [egress]"), "{configuration}");
+    let printed = String::from_utf8(run("man fulmar.toml").stdout).expect("text");
+    assert_eq!(printed.trim_end(), configuration.trim_end());
+    let unknown = run("man fulmar.tom");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(said(&unknown).contains("fulmar.toml"), "{}", said(&unknown));
 }
 
 #[test]

@@ -147,3 +147,20 @@ pub(super) fn after(seconds: f64) -> String {
         rest % 60.0
     )
 }
+
+/// A line's text without its styles. Panics at any other control character.
+#[cfg(test)]
+pub(super) fn visible_text(line: &str) -> String {
+    let mut pieces = line.split("\x1b[");
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (code, rest) = piece.split_once('m').expect("only SGR");
+        assert!(
+            code.chars().all(|c| c.is_ascii_digit() || c == ';'),
+            "{code}"
+        );
+        text.push_str(rest);
+    }
+    assert!(!text.chars().any(char::is_control), "{text:?}");
+    text
+}

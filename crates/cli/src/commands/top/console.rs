@@ -402,6 +402,7 @@ fn link_row(peer: &Peer) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::lines::visible_text;
     use serde_json::json;
 
     fn view(peers: usize, flows: usize) -> View {
@@ -445,22 +446,6 @@ mod tests {
         console.screen(view, None, USUAL, Paint::Plain).join("\n")
     }
 
-    /// The visible text of a line.
-    fn plain(line: &str) -> String {
-        let mut pieces = line.split("\x1b[");
-        let mut text = pieces.next().unwrap_or_default().to_owned();
-        for piece in pieces {
-            let (code, rest) = piece.split_once('m').expect("only SGR");
-            assert!(
-                code.chars().all(|c| c.is_ascii_digit() || c == ';'),
-                "{code}"
-            );
-            text.push_str(rest);
-        }
-        assert!(!text.chars().any(char::is_control), "{text:?}");
-        text
-    }
-
     #[test]
     fn no_screen_is_larger_than_the_terminal_and_no_line_wider() {
         let view = view(5, 40);
@@ -477,7 +462,7 @@ mod tests {
                         let lines = console.screen(&view, problem, size, Paint::Colours);
                         assert!(lines.len() <= rows);
                         for line in lines {
-                            assert!(plain(&line).chars().count() <= columns, "{line:?}");
+                            assert!(visible_text(&line).chars().count() <= columns, "{line:?}");
                         }
                     }
                 }
@@ -606,7 +591,7 @@ mod tests {
                 ..Console::default()
             };
             for line in console.screen(&view, Some(hostile), USUAL, Paint::Colours) {
-                plain(&line);
+                visible_text(&line);
             }
         }
     }

@@ -253,6 +253,7 @@ pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::lines::visible_text;
     use serde_json::json;
 
     fn view(name: &str, link: &str) -> View {
@@ -277,23 +278,6 @@ mod tests {
             "a later version's": {}
         });
         serde_json::from_value(value).unwrap()
-    }
-
-    /// The visible text of a line.
-    fn plain(line: &str) -> String {
-        let mut text = String::new();
-        let mut pieces = line.split("\x1b[");
-        text.push_str(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let (code, rest) = piece.split_once('m').expect("only SGR");
-            assert!(
-                code.chars().all(|c| c.is_ascii_digit() || c == ';'),
-                "{code}"
-            );
-            text.push_str(rest);
-        }
-        assert!(!text.chars().any(char::is_control), "{text:?}");
-        text
     }
 
     #[test]
@@ -353,7 +337,7 @@ mod tests {
     fn names_cannot_steer_the_terminal() {
         let view = view("a\x1b[2J\x07\u{9b}b", "up");
         for line in lines(&view, 120, Paint::Colours) {
-            plain(&line);
+            visible_text(&line);
         }
     }
 

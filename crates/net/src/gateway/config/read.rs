@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 type Read<T> = Result<T, SettingsError>;
 
-const ROOT: Keys = &[&[
+pub(super) const ROOT: Keys = &[&[
     "gateway",
     "security",
     "peer",
@@ -38,7 +38,7 @@ const ROOT: Keys = &[&[
     "capture",
     "trace",
 ]];
-const GATEWAY: Keys = &[&[
+pub(super) const GATEWAY: Keys = &[&[
     "name",
     "listen",
     "state_dir",
@@ -46,13 +46,13 @@ const GATEWAY: Keys = &[&[
     "fec_words",
     "overhead",
 ]];
-const SECURITY: Keys = &[&[
+pub(super) const SECURITY: Keys = &[&[
     "kind",
     "private_key_file",
     "former_private_key_file",
     "preset_key_file",
 ]];
-const PEER: Keys = &[&[
+pub(super) const PEER: Keys = &[&[
     "name",
     "address",
     "carrier",
@@ -63,9 +63,9 @@ const PEER: Keys = &[&[
     "mtu_discovery",
     "path",
 ]];
-const EGRESS: Keys = &[&["allow", "connect_timeout"]];
-const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
-const LIMITS: Keys = &[&[
+pub(super) const EGRESS: Keys = &[&["allow", "connect_timeout"]];
+pub(super) const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
+pub(super) const LIMITS: Keys = &[&[
     "flows",
     "flows_per_client",
     "memory",
@@ -74,8 +74,8 @@ const LIMITS: Keys = &[&[
     "udp_idle",
     "outage",
 ]];
-const METRICS: Keys = &[&["listen"]];
-const RECORDING: Keys = &[&["file", "max_size"]];
+pub(super) const METRICS: Keys = &[&["listen"]];
+pub(super) const RECORDING: Keys = &[&["file", "max_size"]];
 
 /// Class identifiers are octets, and 0 is the default's.
 // Class 255 is a row of reports that is none.

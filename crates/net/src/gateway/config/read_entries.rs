@@ -17,10 +17,10 @@ use std::path::PathBuf;
 type Read<T> = Result<T, SettingsError>;
 
 const ROUTE: &[&str] = &["listen", "peer", "class", "class_by_port", "class_by_dscp"];
-const FORWARD: Keys = &[ROUTE, &["protocol", "to"]];
-const SOCKS: Keys = &[ROUTE, &["udp_class", "user", "password_file"]];
-const TRANSPARENT: Keys = &[ROUTE, &["protocol", "only_dscp"]];
-const TUNNEL: Keys = &[&[
+pub(super) const FORWARD: Keys = &[ROUTE, &["protocol", "to"]];
+pub(super) const SOCKS: Keys = &[ROUTE, &["udp_class", "user", "password_file"]];
+pub(super) const TRANSPARENT: Keys = &[ROUTE, &["protocol", "only_dscp"]];
+pub(super) const TUNNEL: Keys = &[&[
     "name",
     "peer",
     "device",

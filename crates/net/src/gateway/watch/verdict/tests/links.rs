@@ -1,0 +1,233 @@
+//! A link that is up, idle, silent, down or open, and what is confirmed of its traffic.
+
+use super::*;
+
+#[test]
+fn a_link_that_is_up_and_does_its_work_is_fine() {
+    check(
+        "busy",
+        &busy(),
+        (
+            "good",
+            GOOD,
+            "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %). Fine.",
+        ),
+    );
+    check(
+        "a fifth lost",
+        &lossy(),
+        (
+            "lossy",
+            GOOD,
+            "Loses 20.1 % there, 19.8 % here, mostly one by one; delivers 7.55 of the 7.84 Mbit/s that such a link allows (96 %). Fine.",
+        ),
+    );
+    let bursts =
+        lossy().with(|it| it.peer.losses = Some(causes(&[("burst", 0.8), ("random", 0.2)])));
+    check(
+        "bursts",
+        &bursts,
+        (
+            "lossy",
+            GOOD,
+            "Loses 20.1 % there, 19.8 % here, mostly in bursts; delivers 7.55 of the 7.84 Mbit/s that such a link allows (96 %). Fine.",
+        ),
+    );
+    let mixed =
+        lossy().with(|it| it.peer.losses = Some(causes(&[("burst", 0.5), ("random", 0.5)])));
+    check(
+        "no main cause",
+        &mixed,
+        (
+            "lossy",
+            GOOD,
+            "Loses 20.1 % there, 19.8 % here; delivers 7.55 of the 7.84 Mbit/s that such a link allows (96 %). Fine.",
+        ),
+    );
+    let one_way = lossy().with(|it| it.window.inward = loss(0.0));
+    check(
+        "one way",
+        &one_way,
+        (
+            "lossy",
+            GOOD,
+            "Loses 20.1 % there, nothing here, mostly one by one; delivers 7.55 of the 7.84 Mbit/s that such a link allows (96 %). Fine.",
+        ),
+    );
+    let back = busy().with(|it| it.window.inward = loss(0.006));
+    check(
+        "the way back",
+        &back,
+        (
+            "lossy",
+            GOOD,
+            "Loses nothing there, 0.60 % here; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %). Fine.",
+        ),
+    );
+}
+
+#[test]
+fn a_link_with_little_to_do_is_not_judged_by_its_rate() {
+    let idle = busy().with(|it| {
+        it.window = PeerWindow {
+            is_up: true,
+            ..PeerWindow::default()
+        }
+    });
+    check("idle", &idle, ("idle", GOOD, "Nothing to carry. Fine."));
+    let little = lossy().with(|it| {
+        it.window.wire_rate = MBIT;
+        it.window.confirmed_rate = 0.8 * MBIT;
+    });
+    check(
+        "little to send",
+        &little,
+        (
+            "lossy",
+            GOOD,
+            "Loses 20.1 % there, 19.8 % here, mostly one by one; delivers 800 kbit/s, and could deliver 7.84 Mbit/s. Fine.",
+        ),
+    );
+    let receives = busy().with(|it| {
+        it.window.wire_rate = 5_000.0;
+        it.window.confirmed_rate = 0.0;
+        it.window.payload_rate = 3.0 * MBIT;
+    });
+    check(
+        "only receives",
+        &receives,
+        ("good", GOOD, "Loses nothing; receives 3.00 Mbit/s. Fine."),
+    );
+    let few = busy().with(|it| {
+        it.window = PeerWindow {
+            outward: Loss {
+                share: Some(0.5),
+                rate: 0.5,
+                sent: 10,
+            },
+            is_up: true,
+            ..PeerWindow::default()
+        };
+    });
+    check(
+        "few datagrams",
+        &few,
+        ("idle", GOOD, "Nothing to carry. Fine."),
+    );
+    let unknown = busy().with(|it| {
+        it.peer.rate = None;
+        it.peer.rate_bits_per_second = None;
+    });
+    check(
+        "no rate yet",
+        &unknown,
+        ("good", GOOD, "Loses nothing; delivers 9.62 Mbit/s. Fine."),
+    );
+}
+
+#[test]
+fn nothing_is_said_to_be_delivered_that_nobody_confirmed() {
+    let unconfirmed = busy().with(|it| {
+        it.window.confirmed_rate = 0.0;
+        it.window.unconfirmed_rate = 9.5 * MBIT;
+    });
+    check(
+        "nothing confirmed",
+        &unconfirmed,
+        (
+            "good",
+            GOOD,
+            "Loses nothing; sends 9.50 Mbit/s without confirmations. Fine.",
+        ),
+    );
+    // Beside confirmed payload there is no share of what is allowed.
+    let mixed = busy().with(|it| {
+        it.window.confirmed_rate = 6.0 * MBIT;
+        it.window.unconfirmed_rate = 3.0 * MBIT;
+    });
+    check(
+        "a third not confirmed",
+        &mixed,
+        (
+            "good",
+            GOOD,
+            "Loses nothing; delivers 6.00 Mbit/s, and could deliver 9.81 Mbit/s. Fine.",
+        ),
+    );
+}
+
+#[test]
+fn a_link_that_is_not_up_says_so_and_what_to_do() {
+    let down = busy().with(|it| {
+        it.peer.link = "down".to_owned();
+        it.peer.down_seconds = Some(12.0);
+    });
+    check(
+        "outage",
+        &down,
+        (
+            "outage",
+            BAD,
+            "Nothing has come back for 12.00 s: sending is held, flows wait; wait for the link, or ask with `fulmar doctor -c FILE`; \
+         flows are ended after [limits] outage.",
+        ),
+    );
+    let silent = busy().with(|it| {
+        it.peer.link = "connecting".to_owned();
+        it.peer.secure = false;
+    });
+    check(
+        "unreachable",
+        &silent,
+        (
+            "unreachable",
+            BAD,
+            "There are no keys yet: the peer has not answered, or has not called; ask it with `fulmar doctor -c FILE`.",
+        ),
+    );
+    let refused = silent.clone().with(|it| {
+        it.status.decisions = vec![decided(
+            "refused_by_peer",
+            "the ends do not agree on the label",
+            60.0,
+        )];
+    });
+    check(
+        "refused",
+        &refused,
+        (
+            "refused",
+            BAD,
+            "A handshake was refused: the ends do not agree on the label; do what the reason says, at the end that it names.",
+        ),
+    );
+    let long_ago = silent.with(|it| {
+        it.status.decisions = vec![decided(
+            "refused_by_peer",
+            "the ends do not agree on the label",
+            39.0,
+        )];
+    });
+    assert_eq!(long_ago.judged().peers[0].verdict.state, "unreachable");
+    let removed = busy().with(|it| it.peer.link = REMOVED.to_owned());
+    check(
+        "removed",
+        &removed,
+        ("removed", GOOD, "A reload took this peer out."),
+    );
+}
+
+#[test]
+fn a_link_without_protection_is_bad_however_well_it_delivers() {
+    let open = busy().with(|it| it.peer.secure = false);
+    check(
+        "security off",
+        &open,
+        (
+            "security_off",
+            BAD,
+            "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %): it is not protected, and whoever is on the way \
+         can read and change it; give both ends keys with `fulmar keygen`.",
+        ),
+    );
+}
