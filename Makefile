@@ -19,6 +19,7 @@ RATE_MAX ?= 1gbit
 FIRST ?= 0
 RUNS ?= 5
 VERSION ?=
+ONLY ?=
 JOBS ?= 2
 # What is built once, as CI does, is built faster without what would make a second time faster, or what runs of seconds do not need.
 ifeq ($(CI),true)
@@ -171,6 +172,12 @@ cut: setup ## Give the unreleased changes of CHANGELOG.md the title VERSION and 
 # Read by scripts/release.
 published:
 	@echo $(PUBLISHED:%=-p %)
+
+verdicts: setup ## What `fulmar status` says in thirty situations of real processes, and whether it is right (6 min), written to docs/measurements
+	scripts/verdicts --jobs $(JOBS)
+
+league: setup packages ## The league table: kernel TCP, MPTCP, quinn, kcptun, SRT, UFTP, NORM and ours on a grid of links (root, hours; what is there stays), written to docs/measurements
+	scripts/league --runs $(RUNS) --jobs $(JOBS) $(foreach one,$(ONLY),--only "$(one)")
 
 static: setup ## The binary without libraries, in target/static, tried on its own and in the container image (as root installs musl-tools and buildah)
 	@scripts/setup-debian musl-tools buildah

@@ -58,6 +58,7 @@ ELSEWHERE = {
     "pip install target/wheels/fulmar_lab-*.whl": "scripts/tests/test_lab.py:test_its_own_tests_pass",
     "make package": PACKAGE,
     "make static": "make static",
+    "make release VERSION=0.1.0": "make release",
     "buildah build --format docker --tag fulmar --file packaging/container/Containerfile target/static": STATIC,
     "podman run --name ground --volume /etc/fulmar:/etc/fulmar:ro --volume fulmar:/var/lib/fulmar"
     " --publish 4914:4914/udp --publish 127.0.0.1:9490:9490 fulmar": BY_HAND,

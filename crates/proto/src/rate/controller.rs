@@ -357,7 +357,10 @@ impl RateController {
     /// Sends at most at this rate from now on.
     pub fn set_bound(&mut self, bound: Option<Bitrate>) {
         self.bound = octets_of(bound);
-        self.capacity = self.capacity.min(self.bound);
+        if self.bound < self.capacity {
+            self.capacity = self.bound;
+            self.cause = RateCause::Bound;
+        }
     }
 
     /// Takes a receiver's report.

@@ -407,6 +407,23 @@ fn a_bound_is_never_passed_and_is_named_as_the_reason() {
 }
 
 #[test]
+fn a_bound_that_is_lowered_below_the_rate_is_the_reason_at_once() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    pipe.run(at(3_000), spacing, delay);
+    let found = pipe.controller.belief();
+    assert!(found.rate > Bitrate::from_bits_per_second(8_000_000));
+    let wider = Bitrate::from_bits_per_second(50_000_000);
+    pipe.controller.set_bound(Some(wider));
+    assert_eq!(pipe.controller.belief().cause, found.cause);
+    let bound = Bitrate::from_bits_per_second(2_000_000);
+    pipe.controller.set_bound(Some(bound));
+    let lowered = pipe.controller.belief();
+    assert_eq!((lowered.cause, lowered.rate), (RateCause::Bound, bound));
+    assert_eq!(lowered.link, found.link, "what the link showed is kept");
+}
+
+#[test]
 fn what_is_old_or_was_never_sent_is_not_believed() {
     let mut pipe = Pipe::new(RateConfig::default());
     pipe.run(
