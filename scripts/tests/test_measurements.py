@@ -204,6 +204,15 @@ class Readme(unittest.TestCase):
         self.assertGreaterEqual(len(quoted), 7)
 
 
+    def test_it_fits_eighty_lines_and_its_pictures_are_there(self):
+        text = (ROOT / "README.md").read_text()
+        self.assertLessEqual(text.count("\n"), 80)
+        pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
+        self.assertEqual(len(pictures), 2)
+        for picture in pictures:
+            self.assertTrue((ROOT / picture).is_file(), picture)
+
+
 class Commits(unittest.TestCase):
     """A measured page names the commit at which it was measured."""
 
