@@ -55,7 +55,7 @@ test-quick: setup ## The fast tests: units, properties and short sessions
 	$(CARGO) test --locked --workspace --lib --bins
 
 # What a release is built with and tried on.
-RELEASE_PACKAGES = musl-tools gcc-aarch64-linux-gnu libc6-dev-arm64-cross dpkg-dev fakeroot rpm buildah mmdebstrap qemu-user-static
+RELEASE_PACKAGES = musl-tools gcc-aarch64-linux-gnu libc6-dev-arm64-cross dpkg-dev fakeroot rpm cpio file buildah mmdebstrap qemu-user-static
 # The library for programs, and what it stands on.
 PUBLISHED = fulmar fulmar-proto fulmar-channel fulmar-settings fulmar-capture fulmar-baseline fulmar-net
 

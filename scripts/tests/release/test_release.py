@@ -69,7 +69,7 @@ class Whole(unittest.TestCase):
                 bare_root.run("sh", "-c", f"cd {room}/rpm && rpm2cpio {only(f'*.{machine}.rpm')} | cpio -id --quiet")
                 programs = [room / "fulmar", room / "deb/usr/bin/fulmar", room / "rpm/usr/bin/fulmar"]
                 self.assertEqual(len({path.read_bytes() for path in programs}), 1)
-                self.assertIn("statically linked", bare_root.run("file", programs[0]).stdout)
+                self.assertRegex(bare_root.run("file", programs[0]).stdout, "statically linked|static-pie linked")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_the_program_of_each_machine_runs_in_an_empty_root(self):
