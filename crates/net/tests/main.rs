@@ -46,6 +46,7 @@ mod session_refusals;
 mod session_reports;
 mod session_strength;
 mod session_strength_fades;
+mod session_told;
 mod session_versions;
 mod session_work;
 mod tcp_kernel;
