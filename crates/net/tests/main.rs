@@ -12,7 +12,9 @@ mod configuration_texts;
 mod corpora;
 mod emulator;
 mod forged_sources;
+mod gateway_dlep;
 mod gateway_isolation;
+mod gateway_told;
 mod one_way;
 mod one_way_thin;
 #[path = "../../capture/tests/reader/mod.rs"]

@@ -228,6 +228,13 @@ mod tests {
             losses: last.peers[0].losses.clone(),
             ..PathFigures::default()
         }];
+        last.peers[0].links = vec![crate::gateway::watch::status::ToldLinkReport {
+            name: "satellite".to_owned(),
+            up: Some(true),
+            rate_out_bits_per_second: Some(1),
+            age_seconds: Some(1.0),
+            ..Default::default()
+        }];
         last.peers[0].transport = counted.clone();
         last.peers[0].rate_bits_per_second = Some(1_000);
         last.carrier.dropped = BTreeMap::from([("forged", 1)]);

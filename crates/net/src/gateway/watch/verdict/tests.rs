@@ -2,7 +2,7 @@
 
 use super::super::status::{
     CauseFigures, DamageFigures, DamagedDirection, LossFigures, PathFigures, PeerReport, REMOVED,
-    RateReport, WaitingPath,
+    RateReport, ToldLinkReport, WaitingPath,
 };
 use super::super::tally::{Loss, PeerWindow};
 use super::*;
@@ -346,6 +346,23 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
             BAD,
             "Nothing has come back for 12.00 s: sending is held, flows wait; wait for the link, or ask with `fulmar doctor -c FILE`; \
          flows are ended after [limits] outage.",
+        ),
+    );
+    let told = down.with(|it| {
+        it.peer.links = vec![ToldLinkReport {
+            name: "satellite".to_owned(),
+            up: Some(false),
+            is_trusted: true,
+            ..ToldLinkReport::default()
+        }];
+    });
+    check(
+        "told down",
+        &told,
+        (
+            "outage",
+            BAD,
+            "The link satellite tells that it is down for 12.00 s: sending is held, flows wait; wait for the link, or ask with `fulmar doctor -c FILE`; flows are ended after [limits] outage.",
         ),
     );
     let silent = busy().with(|it| {
@@ -728,6 +745,28 @@ fn of_several_paths_those_that_carry_are_summed_and_one_that_is_down_is_told() {
             POOR,
             "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %): the path usb0 waits: there is no such device; \
          plug it in, or take the path out of the file.",
+        ),
+    );
+}
+
+#[test]
+fn a_link_whose_words_are_wrong_is_poor_however_well_it_delivers() {
+    let wrong = busy().with(|it| {
+        it.peer.links = vec![ToldLinkReport {
+            name: "satellite".to_owned(),
+            up: Some(true),
+            fault: Some("nothing comes back, while the link tells that it is up"),
+            ..ToldLinkReport::default()
+        }];
+    });
+    check(
+        "told wrong",
+        &wrong,
+        (
+            "link_told_wrong",
+            POOR,
+            "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %): the link satellite is not believed: nothing \
+         comes back, while the link tells that it is up; look at what the link tells (`fulmar status`) and at its source, [[link]].",
         ),
     );
 }
