@@ -71,7 +71,7 @@ impl Modem {
             if stream.is_some() {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::park_timeout(Duration::from_millis(50));
         }
         let (stream, _) = stream.expect("it connects");
         stream.set_nonblocking(false).expect("it is open");

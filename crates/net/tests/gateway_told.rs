@@ -87,7 +87,7 @@ impl Running {
             if holds(&peer) {
                 return peer;
             }
-            thread::sleep(Duration::from_millis(50));
+            thread::park_timeout(Duration::from_millis(50));
         }
         panic!("{what}: {}", self.peer());
     }
@@ -145,7 +145,7 @@ fn what_a_link_tells_over_its_socket_is_used_and_said_and_what_is_wrong_is_count
     modem
         .write_all(b"{\"v\":1,\"up\":true,\"rate\":7}\nnothing\n{\"v\":2}\n")
         .expect("it reads");
-    modem.write_all(&[b'x'; 100_000]).expect("it reads");
+    modem.write_all(&vec![b'x'; 100_000]).expect("it reads");
     modem.write_all(b"\n").expect("it reads");
     let peer = air.until("the wrong lines", |peer| {
         peer["links"][0]["wrong_messages"] == 4
