@@ -76,7 +76,8 @@ class Layout(unittest.TestCase):
             "exits": {"config", "flows", "sockets", "tunnels"},
             "tunnels": {"config", "GatewayError", "flows", "privileges", "sockets"},
             "peers": {"config", "Link", "sockets"},
-            "watch": {"config", "GatewayError", "Link", "flows", "peers", "tunnels"},
+            "links": {"config", "GatewayError", "Link", "peers", "sockets"},
+            "watch": {"config", "GatewayError", "Link", "flows", "links", "peers", "tunnels"},
         }
         rooms = {path.parent.name for path in gateway.glob("*/mod.rs")}
         self.assertEqual(rooms, may.keys(), "each room has its arrows here and in the ADR")

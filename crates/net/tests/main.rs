@@ -12,7 +12,9 @@ mod configuration_texts;
 mod corpora;
 mod emulator;
 mod forged_sources;
+mod gateway_dlep;
 mod gateway_isolation;
+mod gateway_told;
 mod one_way;
 mod one_way_thin;
 #[path = "../../capture/tests/reader/mod.rs"]
@@ -46,6 +48,7 @@ mod session_refusals;
 mod session_reports;
 mod session_strength;
 mod session_strength_fades;
+mod session_told;
 mod session_versions;
 mod session_work;
 mod tcp_kernel;

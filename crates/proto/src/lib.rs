@@ -26,6 +26,7 @@
 
 pub mod bytes;
 pub mod damage;
+pub mod dlep;
 pub mod fec;
 pub mod machine;
 pub mod rate;
@@ -34,6 +35,7 @@ pub mod rng;
 pub mod shares;
 pub mod splice;
 pub mod timer;
+pub mod told;
 pub mod trace;
 pub mod transport;
 pub mod tunnel;

@@ -24,6 +24,8 @@ pub(crate) struct Flow {
     pub(crate) receiver: StackId,
     /// The path under which the sender knows the receiving node.
     pub(crate) path: PathId,
+    /// The path under which the receiver knows the sending node.
+    pub(crate) path_back: PathId,
     /// The receiver's port, which identifies the flow at both ends.
     pub(crate) port: Port,
     /// The places of TPDUs in the stream, where the transport may leave holes.

@@ -18,6 +18,7 @@ use crate::tap::{Came, Tap, verdict_of};
 use fulmar_channel::{Channel, ChannelConfig, ChannelVerdict, Flips, UsedUp, apply_flips};
 use fulmar_proto::machine::{PathId, Transmit};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::told::ToldFacts;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::{
     NETWORK_HEADER_BYTES, NetworkHeader, NetworkProtocol, NetworkReject, NodeAddress, count_hop,
@@ -47,6 +48,8 @@ pub(crate) enum NetworkEvent {
     Depart(WayId),
     /// Hops change.
     Change,
+    /// Radios tell what their hops are.
+    News,
     /// Somebody wants to know what was sent and delivered by now.
     Mark,
 }
@@ -58,6 +61,14 @@ pub(crate) struct WayChange {
     pub(crate) way: WayId,
     pub(crate) config: ChannelConfig,
     pub(crate) rng: Rng,
+}
+
+/// The word of a radio on the way that it sends on, from a time on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WayNews {
+    pub(crate) at: Instant,
+    pub(crate) way: WayId,
+    pub(crate) told: ToldFacts,
 }
 
 /// One direction of one hop.
@@ -89,6 +100,8 @@ pub(crate) struct Network {
     pub(crate) meter: WireMeter,
     /// The changes that are still to come, the next one first.
     pub(crate) changes: VecDeque<WayChange>,
+    /// The words of radios that are still to come, the next one first.
+    pub(crate) news: VecDeque<WayNews>,
     /// Octets that each node's machines handed to the network, headers included, by protocol.
     sent: BTreeMap<(usize, u8), u64>,
     /// The tap that captures packets, if they are captured.
@@ -141,6 +154,7 @@ impl Network {
             links,
             meter: WireMeter::default(),
             changes: VecDeque::new(),
+            news: VecDeque::new(),
             sent: BTreeMap::new(),
             tap: None,
             log: None,
@@ -199,6 +213,29 @@ impl Network {
         if let Some(next) = self.changes.front() {
             self.queue.push(next.at, NetworkEvent::Change);
         }
+    }
+
+    /// Puts the next words of radios on the calendar.
+    pub(crate) fn await_news(&mut self) {
+        if let Some(next) = self.news.front() {
+            self.queue.push(next.at, NetworkEvent::News);
+        }
+    }
+
+    /// The ways from a node to an address, in order.
+    pub(crate) fn route(&self, from: NodeId, to: NodeAddress) -> Vec<WayId> {
+        let mut route = Vec::new();
+        let mut at = from;
+        while route.len() < self.nodes.len()
+            && let Some(way) = self.nodes[at.0].way_towards(to)
+        {
+            route.push(way);
+            at = self.ways[way.0].to;
+            if self.nodes[at.0].address == to {
+                break;
+            }
+        }
+        route
     }
 
     /// Makes the changes that are due.

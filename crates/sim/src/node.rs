@@ -7,7 +7,7 @@ use fulmar_proto::wire::network::NodeAddress;
 pub(crate) struct NodeId(pub(crate) usize);
 
 /// One direction of one hop, by order of creation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WayId(pub(crate) usize);
 
 impl WayId {

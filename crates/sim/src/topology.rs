@@ -9,15 +9,16 @@
 
 use crate::measure::wire::WayMeter;
 use crate::network::link_end::{LinkEnd, LinkId, QueuedAbove};
-use crate::network::{Network, Way, WayChange};
+use crate::network::{Network, Way, WayChange, WayNews};
 use crate::node::{NetworkNode, NodeId, Routes, WayId, with_alias};
 use crate::scenario::{AppDirection, HopChange, LinkPlan, PointPlan};
 use crate::tap::TapEnd;
 use core::time::Duration;
 use fulmar_baseline::link::{LinkLayer, Medium};
 use fulmar_capture::Dissector;
-use fulmar_channel::{Channel, ChannelConfig, ChannelConfigError, PacketQueue};
+use fulmar_channel::{BitErrors, Channel, ChannelConfig, ChannelConfigError, PacketQueue};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::told::ToldFacts;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::NodeAddress;
 use std::collections::VecDeque;
@@ -37,6 +38,7 @@ struct Link<'a> {
     framing: ByteCount,
     layer: Option<&'a LinkPlan>,
     changes: &'a [HopChange],
+    told_after: Option<Duration>,
 }
 
 fn links(plan: &PointPlan) -> Vec<Link<'_>> {
@@ -53,6 +55,7 @@ fn links(plan: &PointPlan) -> Vec<Link<'_>> {
             framing: lan.framing,
             layer: None,
             changes: &[],
+            told_after: None,
         })
     };
     let hops = plan.hops.iter().enumerate().map(|(index, planned)| Link {
@@ -65,6 +68,7 @@ fn links(plan: &PointPlan) -> Vec<Link<'_>> {
         framing: planned.framing,
         layer: planned.link.as_ref(),
         changes: &planned.changes,
+        told_after: planned.told_after,
     });
     lan("lan-source", [0, 1])
         .into_iter()
@@ -82,6 +86,50 @@ fn medium(config: &ChannelConfig, back: &ChannelConfig) -> Medium {
         round_trip: config.delay + back.delay,
         access: config.access_max(Medium::FRAME) + back.access_max(Medium::FRAME),
     }
+}
+
+/// The words of the radio that sends on a way like this: what damages packets matters to lengths where damage is dropped.
+fn told_of(config: &ChannelConfig, frame_check: bool) -> ToldFacts {
+    let bit_errors = match config.bits {
+        BitErrors::Independent(rate) if frame_check => Some(rate),
+        _ => None,
+    };
+    ToldFacts {
+        is_up: Some(config.loss.mean_loss().value() < 1.0),
+        rate: config.mean_rate(),
+        bit_errors,
+        ..ToldFacts::default()
+    }
+}
+
+/// The words of the radio on one way of a link, with their times; none if it says nothing.
+fn news_of<'a>(
+    link: &'a Link<'_>,
+    is_forward: bool,
+) -> impl Iterator<Item = (Instant, ToldFacts)> + 'a {
+    let first = if is_forward {
+        link.forward
+    } else {
+        link.reverse
+    };
+    let later = link.changes.iter().map(move |change| {
+        let side = if is_forward {
+            &change.forward
+        } else {
+            &change.reverse
+        };
+        (change.at, side)
+    });
+    let all = core::iter::once((Duration::ZERO, first)).chain(later);
+    link.told_after.into_iter().flat_map(move |after| {
+        let told = |(at, config): (Duration, &ChannelConfig)| {
+            (
+                Instant::START + at + after,
+                told_of(config, link.frame_check),
+            )
+        };
+        all.clone().map(told).collect::<Vec<_>>()
+    })
 }
 
 /// The channel below a link layer: marks are made in the queue above, where packets are. `course` is the
@@ -209,6 +257,7 @@ pub(crate) fn build(
     let node = |&position: &usize| NetworkNode::new(address_at(position), routes[position].clone());
     let nodes = order.iter().map(node).collect();
     let (mut ways, mut ends, mut changes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut news = Vec::new();
     for link in links(plan) {
         let [left, right] = link.ends.map(|position| id_at[position]);
         let course = rng.child(&link.name).child("course").next_u64();
@@ -232,6 +281,7 @@ pub(crate) fn build(
                     rng: stream.child(&format!("change-{number}")),
                 }
             }));
+            news.extend(news_of(&link, is_forward).map(|(at, told)| WayNews { at, way, told }));
             let own = link.layer.map(|layer| {
                 let (own, peer) = (LinkId(ends.len()), LinkId(ends.len() ^ 1));
                 let machine = layer
@@ -264,5 +314,7 @@ pub(crate) fn build(
     let mut network = Network::new(nodes, ways, links);
     changes.sort_by_key(|change| change.at);
     network.changes = changes.into();
+    news.sort_by_key(|one: &WayNews| one.at);
+    network.news = news.into();
     Ok((network, places))
 }

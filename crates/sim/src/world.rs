@@ -13,7 +13,7 @@ use crate::measure::flow::FlowMeter;
 use crate::measure::link::LinkMeter;
 use crate::measure::wire::{WayMeter, WireMeter};
 use crate::network::{Network, NetworkEvent, path_of};
-use crate::node::{NodeId, StackId};
+use crate::node::{NodeId, StackId, WayId};
 use crate::pool::PacketId;
 use crate::recording::{PacketLog, RecordedDecision, RunRecording, pieces};
 use crate::scenario::{HopStep, PointPlan};
@@ -26,11 +26,13 @@ use core::time::Duration;
 use fulmar_baseline::link::LinkCounters;
 use fulmar_capture::About;
 use fulmar_channel::ChannelConfigError;
-use fulmar_proto::machine::{Datagram, Deadline, TransmitKind};
+use fulmar_proto::machine::{Datagram, Deadline, PathId, TransmitKind};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::told::ToldFacts;
 use fulmar_proto::units::Instant;
-use fulmar_proto::wire::network::NetworkProtocol;
+use fulmar_proto::wire::network::{NetworkProtocol, NodeAddress};
 use placement::Placement;
+use std::collections::BTreeMap;
 use std::io;
 
 /// The reason why a run ended.
@@ -109,6 +111,8 @@ pub struct World {
     /// The times at which hops changed, with the octets that the measured flows' machines had sent, and those
     /// that had been delivered.
     marks: Vec<(Instant, u64, u64)>,
+    /// The last word of each way's radio.
+    told: BTreeMap<WayId, ToldFacts>,
     /// The log of machines' events, if they are observed.
     events: Option<Box<EventLog>>,
     /// The reason why observers see nothing.
@@ -181,6 +185,7 @@ impl World {
             hop_names: topology::graph_hops(plan),
             watch_memory: options.watch_memory,
             marks: Vec::new(),
+            told: BTreeMap::new(),
             events,
             unobserved,
         };
@@ -208,6 +213,7 @@ impl World {
         }
         world.stacks = placement.into_slots();
         world.network.await_change();
+        world.network.await_news();
         // Listening is an application call, and every call is followed by a drain.
         for id in 0..world.stacks.len() {
             world.drain(StackId(id), 0);
@@ -223,7 +229,9 @@ impl World {
                 self.now = self.ends_at;
                 return EndReason::TimeLimit;
             }
-            if matches!(event, NetworkEvent::Change) && self.network.queue.is_empty() {
+            if matches!(event, NetworkEvent::Change | NetworkEvent::News)
+                && self.network.queue.is_empty()
+            {
                 // Nobody is there to notice.
                 break;
             }
@@ -280,6 +288,7 @@ impl World {
                 self.network.make_changes(self.now);
                 self.network.await_change();
             }
+            NetworkEvent::News => self.hear_news(),
             NetworkEvent::Start(index) => {
                 let sender = self.flows[index].sender;
                 let stack = &mut self.stacks[sender.0].stack;
@@ -314,6 +323,43 @@ impl World {
                 flow.source.start_at(self.now);
                 self.schedule_write(index);
             }
+        }
+    }
+
+    /// Hands the words of radios that are due to the machines whose packets cross their hops.
+    fn hear_news(&mut self) {
+        while let Some(news) = self.network.news.pop_front() {
+            if news.at > self.now {
+                self.network.news.push_front(news);
+                break;
+            }
+            self.told.insert(news.way, news.told);
+            for index in 0..self.flows.len() {
+                let flow = &self.flows[index];
+                for (id, path) in [(flow.sender, flow.path), (flow.receiver, flow.path_back)] {
+                    self.tell(news.way, (id, path));
+                }
+            }
+        }
+        self.network.await_news();
+    }
+
+    /// Tells a machine what the ways of its path are said to be, if this one is among them: the least of all.
+    fn tell(&mut self, way: WayId, (id, path): (StackId, PathId)) {
+        let slot = &mut self.stacks[id.0];
+        let route = self.network.route(slot.node, NodeAddress(path.0));
+        if !route.contains(&way) {
+            return;
+        }
+        let told = route.iter().filter_map(|way| self.told.get(way));
+        let told = told.fold(ToldFacts::default(), |least, one| ToldFacts {
+            is_up: [least.is_up, one.is_up].into_iter().flatten().min(),
+            rate: [least.rate, one.rate].into_iter().flatten().min(),
+            bit_errors: one.bit_errors.or(least.bit_errors),
+            ..ToldFacts::default()
+        });
+        if slot.stack.take_told(self.now, path, told) {
+            self.drain(id, 0);
         }
     }
 

@@ -32,5 +32,6 @@ mod slow_tcp_setup;
 mod swarm;
 mod tcp_presets;
 mod theory;
+mod told;
 mod twice;
 mod udp_law;

@@ -88,6 +88,8 @@ pub(super) fn of_strangers(config: &GatewayConfig) -> Carrier {
 pub(super) struct OpenedPath {
     /// The peer's place in the configuration.
     pub(super) peer: usize,
+    /// Its place among the further paths of the peer, from 1 on.
+    pub(super) number: usize,
     pub(super) path: PathId,
     pub(super) terms: PathTerms,
 }
@@ -101,7 +103,7 @@ pub(super) fn open_paths(
     let mut ports = Vec::new();
     let up = interfaces_up().map_err(system("listing the network interfaces"))?;
     for (index, peer) in config.peers.iter().enumerate() {
-        for path in &peer.paths {
+        for (number, path) in (1..).zip(&peer.paths) {
             let refused = |source| GatewayError::Path {
                 peer: peer.name.clone(),
                 path: path.in_words(),
@@ -133,6 +135,7 @@ pub(super) fn open_paths(
                 };
                 opened.push(OpenedPath {
                     peer: index,
+                    number,
                     path: made,
                     terms,
                 });

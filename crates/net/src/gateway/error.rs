@@ -1,5 +1,6 @@
 //! Why a gateway does not start or cannot go on.
 
+use super::links::ScheduleError;
 use crate::custody::StoreError;
 use crate::keeper::KeeperError;
 use crate::recording::RecordingError;
@@ -46,6 +47,29 @@ pub enum GatewayError {
         peer: String,
         /// The path in words.
         path: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A link's schedule cannot be used.
+    #[error("cannot use the schedule {at} of link `{link}` ([[link]] schedule)", at = .file.display())]
+    Schedule {
+        /// The link's name.
+        link: String,
+        /// The file.
+        file: PathBuf,
+        /// The line and the cure.
+        source: ScheduleError,
+    },
+    /// The source of a link's words cannot be had.
+    #[error(
+        "cannot hear link `{link}` ([[link]] {field}): {}",
+        told_link_remedy(.source)
+    )]
+    ToldLink {
+        /// The link's name.
+        link: String,
+        /// The key of its source.
+        field: &'static str,
         /// The system's reason.
         source: io::Error,
     },
@@ -174,6 +198,19 @@ pub enum GatewayError {
     /// The loop broke.
     #[error(transparent)]
     Driver(#[from] DriverError),
+}
+
+fn told_link_remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            "something is there already: another process listens, or it is no socket; name another place, or remove it"
+        }
+        io::ErrorKind::NotFound => "its directory is missing; make it, or name another place",
+        io::ErrorKind::PermissionDenied => {
+            "this user may not; give the user the right, or name another place"
+        }
+        _ => "see the system's reason",
+    }
 }
 
 fn listen_remedy(error: &io::Error) -> String {

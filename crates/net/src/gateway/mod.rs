@@ -17,7 +17,8 @@
 //!         -> exits   -> flows
 //!         -> tunnels -> flows
 //!         -> peers            -> sockets
-//!         -> watch   -> flows, peers, tunnels
+//!         -> links   -> peers, sockets
+//!         -> watch   -> flows, peers, tunnels, links
 //! ```
 
 mod carriers;
@@ -28,6 +29,7 @@ mod error;
 mod exits;
 mod flows;
 mod link;
+mod links;
 mod peers;
 mod privileges;
 mod reload;
@@ -48,6 +50,7 @@ pub use entries::socks;
 pub use error::GatewayError;
 pub use flows::custody;
 pub(crate) use link::{key_question, peer_address};
+pub use links::ScheduleError;
 pub use privileges::give_up_privileges;
 pub use reload::{Asker, Reload};
 pub(crate) use sockets::listed as own_addresses;

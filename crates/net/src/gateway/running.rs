@@ -6,6 +6,7 @@ use super::config::GatewayConfig;
 use super::entries::{Entries, connected, refused};
 use super::exits::{Asked, Exits};
 use super::flows::{Floor, Flow, Keeping, Stream, Traffic};
+use super::links::Links;
 use super::peers::{PeerNames, Peers, TRY_AGAIN};
 use super::repeats::Repeats;
 use super::sockets::{Came, Poller, Resolver, Sockets, Target};
@@ -67,6 +68,7 @@ pub(super) struct Running {
     pub(super) tunnels: Tunnels,
     pub(super) traffic: Traffic,
     pub(super) peers: Peers,
+    pub(super) links: Links,
     pub(super) watch: Watch,
     /// Flows that were cut off at the end.
     pub(super) cut: usize,
@@ -86,6 +88,7 @@ pub(super) struct Parts {
     pub(super) inbox: Receiver<Command>,
     pub(super) keeping: Keeping,
     pub(super) tunnels: Tunnels,
+    pub(super) links: Links,
 }
 
 impl Running {
@@ -96,6 +99,7 @@ impl Running {
             tunnels: parts.tunnels,
             traffic: Traffic::new(&parts.config, parts.keeping),
             peers: Peers::new(parts.peer_names),
+            links: parts.links,
             watch: Watch::default(),
             ground: Ground {
                 config: parts.config,
@@ -140,6 +144,7 @@ impl Running {
             traffic: &self.traffic,
             tunnels: &self.tunnels,
             peers: &self.peers,
+            links: &self.links,
             captured: self.watch.captured(),
             traced: self.watch.traced(),
             losses: self.watch.losses(),
@@ -221,6 +226,7 @@ impl Running {
                 Some(Target::Flow(id)) => traffic.socket_ready(id, *one),
                 Some(Target::Tunnel(place)) => self.tunnels.ready(floor, traffic, place),
                 Some(Target::Interfaces) => self.peers.ports.rang(now),
+                Some(Target::ToldLink(place)) => self.links.rang(place),
                 Some(Target::Keeper) => traffic.keeping.look_now(now),
                 // It was closed in this very turn.
                 None => {}
@@ -369,6 +375,8 @@ impl Application<Link> for Running {
         self.exits.look(floor, &mut self.traffic);
         self.peers.look(now, floor.config);
         self.peers.ports.look(now, floor.config, floor.link);
+        let poller = &floor.sockets.poller;
+        self.links.turn(now, (floor.config, poller), floor.link);
         self.entries.end_rest(floor);
         self.entries.expire_applicants(floor, &mut self.traffic);
         self.traffic.expire_silent(floor);
@@ -449,6 +457,8 @@ impl Application<Link> for Running {
         let names = names.and_then(|t| at(t, "peer's name"));
         let interfaces = self.peers.ports.next_look();
         let interfaces = interfaces.and_then(|t| at(t, "interfaces"));
+        let told = self.links.next_turn();
+        let told = told.and_then(|t| at(t, "link that tells"));
         let silent = flows.next_patience().and_then(|t| at(t, "silent client"));
         let keeper = self.traffic.keeping.next_deadline();
         let keeper = keeper.and_then(|t| at(t, "keeper"));
@@ -457,7 +467,7 @@ impl Application<Link> for Running {
             Ending::Finishing(t) | Ending::Leaving(t) => at(t, "end"),
         };
         [
-            timer, rest, applicants, found, names, interfaces, silent, keeper, ending,
+            timer, rest, applicants, found, names, interfaces, told, silent, keeper, ending,
         ]
         .into_iter()
         .fold(None, Deadline::earlier)

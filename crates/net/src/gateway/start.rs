@@ -8,6 +8,7 @@ use super::entries::{Entry, Rule, entry, open_entry};
 use super::error::GatewayError;
 use super::flows::{Keeping, kept_ports};
 use super::link::{first_sizes, inner_paths, known_address, security_of, session_settings, system};
+use super::links::Links;
 use super::peers::{KeptRates, PathPorts, PeerNames, index_of};
 use super::running::{Parts, Running};
 use super::sockets::{Poller, Resolver, Target};
@@ -25,7 +26,7 @@ use fulmar_proto::transport::aerotp::{
 };
 use fulmar_proto::units::Instant;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
 /// TPDUs in flight: 47 MB of the usual size.
 const WINDOW_TPDUS: u16 = 32_768;
@@ -65,6 +66,7 @@ pub struct Gateway {
 pub fn check(config: &GatewayConfig) -> Result<(), GatewayError> {
     let keys = read_keys(config)?;
     entry::rules(config)?;
+    Links::check(config)?;
     session_settings(config, &keys, Vec::new(), 0).check()?;
     Ok(())
 }
@@ -120,6 +122,7 @@ fn session(
     keys: &Keys,
     driver: &mut UdpDriver,
     (epoch, rates): (u64, &KeptRates),
+    links: &mut Links,
 ) -> Result<(Link, PathPorts), GatewayError> {
     let mut endpoints = Vec::new();
     for (index, peer) in config.peers.iter().enumerate() {
@@ -154,7 +157,14 @@ fn session(
         }
     }
     let (paths, ports) = carriers::open_paths(config, driver)?;
-    for OpenedPath { peer, path, terms } in paths {
+    for OpenedPath {
+        peer,
+        number,
+        path,
+        terms,
+    } in paths
+    {
+        links.serve((peer, number), path);
         session.add_path(Instant::START, (index_of(peer), path), terms);
     }
     Ok((session, ports))
@@ -181,11 +191,19 @@ fn early(rule: Rule, has_keeper: bool) -> Result<(Rule, Option<Entry>), GatewayE
     }
 }
 
+/// Serves metrics and status, as `control` can be asked for them.
+fn serve(listener: TcpListener, control: &Control) -> Result<SocketAddr, GatewayError> {
+    let control = control.try_clone().map_err(system("copying the waker"))?;
+    http::serve(listener, Box::new(control))
+}
+
 /// Waits for the devices of tunnels, and for the kernel's word of changes at interfaces.
 fn watch_devices(now: Instant, running: &mut Running, link: &mut Link) -> Result<(), GatewayError> {
     let floor = &mut running.ground.floor(now, link);
     let watched = running.tunnels.watch(floor);
     watched.map_err(system("watching the devices of tunnels"))?;
+    let watched = running.links.watch(&mut running.ground.sockets);
+    watched.map_err(system("watching the sources of links' words"))?;
     if let Some(bell) = running.peers.ports.bell() {
         let sockets = &mut running.ground.sockets;
         let token = sockets.token(Target::Interfaces);
@@ -228,15 +246,15 @@ impl Gateway {
         let rules = entry::rules(&config)?;
         let (waker, wake_up): (_, WakeUp) = waker().map_err(system("making a waker"))?;
         let (port, beside) = carriers::open(&config)?;
-        let carrier = port
-            .local()
-            .map_err(system("reading the carrier's address"))?;
+        let carrier = port.local();
+        let carrier = carrier.map_err(system("reading the carrier's address"))?;
         let has_keeper = config.custody.directory.is_some();
         let entries = rules.into_iter().map(|rule| early(rule, has_keeper));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         let metrics = config.metrics.map(http::bind).transpose()?;
         let mut tunnels = Tunnels::open(&config)?;
         tunnels.divert(&config, &diverted(&entries))?;
+        let mut links = Links::open(&config)?;
         ports_are_open(&config)?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
         for port in beside {
@@ -245,7 +263,8 @@ impl Gateway {
         driver.set_carrier_of_strangers(carriers::of_strangers(&config));
         let epoch = boot_epoch(&config, &keys)?;
         let rates = KeptRates::read(state_place::directory(&config, &keys)?, &config);
-        let (mut link, path_ports) = session(&config, &keys, &mut driver, (epoch, &rates))?;
+        let (mut link, path_ports) =
+            session(&config, &keys, &mut driver, (epoch, &rates), &mut links)?;
         let poller = Poller::new().map_err(system("making a poller"))?;
         let resolver = Resolver::new(&waker).map_err(system("starting the resolver"))?;
         let resolver_of_peers = Resolver::new(&waker).map_err(system("starting the resolver"))?;
@@ -254,13 +273,8 @@ impl Gateway {
         let waker_of_store = waker.try_clone().map_err(system("copying the waker"))?;
         let (keeping, found) = Keeping::open(&config, waker_of_store)?;
         let (control, inbox) = Control::new(waker);
-        let metrics = match metrics {
-            Some(listener) => {
-                let control = control.try_clone().map_err(system("copying the waker"))?;
-                Some(http::serve(listener, Box::new(control))?)
-            }
-            None => None,
-        };
+        let metrics = metrics.map(|listener| serve(listener, &control));
+        let metrics = metrics.transpose()?;
         let mut running = Running::new(Parts {
             config,
             poller,
@@ -269,6 +283,7 @@ impl Gateway {
             inbox,
             keeping,
             tunnels,
+            links,
         });
         let kept = kept_ports::each(entries.iter().filter_map(|(rule, _)| rule.port_name()));
         running.traffic.keeping.forget_other_ports(&kept);

@@ -8,6 +8,8 @@
 //!   loses at random, one in 160,000 such silences is an accident), the link is held for down. Then only
 //!   probes go out. Where other paths to the peer carry on, one and three quarters are enough, and 150 ms: a mistake costs little.
 //! - Anything genuine that arrives ends the outage.
+//! - A link may tell itself that it is down, or up again: that is believed at once. While it is told to be down, one probe leaves in
+//!   a [keep-alive](LivenessConfig::keep_alive): its answer shows that the word is wrong.
 //! - What is heard proves nothing about what is sent: one direction may die alone. A path ack, a heartbeat and the answer to a
 //!   probe are *proofs*: something that left here has just arrived. While other paths carry on, a link without a proof for long,
 //!   of what wants an answer, is held for down, and is up again with the next proof.
@@ -56,6 +58,16 @@ pub(super) enum Due {
 pub(super) enum Wants {
     Answer,
     Nothing,
+}
+
+/// The change that a link's own word makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToldChange {
+    Nothing,
+    /// The link is now held for down.
+    Down,
+    /// It is up again after so long an outage.
+    Up(Duration),
 }
 
 /// The outages of a link.
@@ -108,6 +120,8 @@ pub(super) struct Liveness {
     outages: Outages,
     /// Whether the silence since the last word was noted as longer than usual.
     is_doubted: bool,
+    /// Whether the link itself tells that it is up, or down.
+    told_up: Option<bool>,
 }
 
 impl Liveness {
@@ -132,7 +146,51 @@ impl Liveness {
             out_since: now,
             outages: Outages::NONE,
             is_doubted: false,
+            told_up: None,
         }
+    }
+
+    /// Takes the link's own word. While it is down by that, nothing that is heard ends the outage: it was under way. A word that
+    /// it is up ends an outage, whatever it began with.
+    pub(super) fn on_told(&mut self, now: Instant, is_up: Option<bool>) -> ToldChange {
+        let before = core::mem::replace(&mut self.told_up, is_up);
+        if before == is_up {
+            return ToldChange::Nothing;
+        }
+        match is_up {
+            Some(false) if self.is_down() => {}
+            Some(false) => {
+                self.fall(now, None);
+                self.waiting_since = None;
+                self.wants_proof = false;
+                // Nothing leaves now, not even a probe.
+                self.last_probe = Some(now);
+                return ToldChange::Down;
+            }
+            Some(true) => {
+                self.wants_proof = false;
+                self.waiting_since = None;
+                if let Some(outage) = self.end_outage(now) {
+                    return ToldChange::Up(outage);
+                }
+            }
+            // Probes find out.
+            None => self.try_again(),
+        }
+        ToldChange::Nothing
+    }
+
+    pub(super) fn is_told_down(&self) -> bool {
+        self.told_up == Some(false)
+    }
+
+    pub(super) const fn last_heard(&self) -> Option<Instant> {
+        self.last_heard
+    }
+
+    /// The time since when it is down though nobody told so.
+    pub(super) fn silent_since(&self) -> Option<Instant> {
+        self.down_since.filter(|_| !self.is_told_down())
     }
 
     /// Notes whether this is one of several paths to the peer.
@@ -234,7 +292,7 @@ impl Liveness {
     /// Notes that something genuine arrived. Returns the length of the outage that this ends, if there was one.
     pub(super) fn on_heard(&mut self, now: Instant, wants: Wants) -> Option<Duration> {
         self.last_heard = Some(now);
-        let outage = if self.wants_proof {
+        let outage = if self.wants_proof || self.is_told_down() {
             None
         } else {
             self.end_outage(now)
@@ -271,7 +329,8 @@ impl Liveness {
             self.usual_unproved = (self.usual_unproved * (GAIN - 1) + unproved) / GAIN;
         }
         let wanted = core::mem::replace(&mut self.wants_proof, false);
-        let outage = if wanted { self.end_outage(now) } else { None };
+        let ends = wanted && !self.is_told_down();
+        let outage = if ends { self.end_outage(now) } else { None };
         self.is_proved = true;
         outage
     }
@@ -330,7 +389,11 @@ impl Liveness {
         let deadline = |at, why| Some(Deadline { at, why });
         let after_probe = |span| self.last_probe.map_or(Instant::START, |at| at + span);
         if let Some(since) = self.down_since {
-            let interval = self.config.probe_interval;
+            let interval = if self.is_told_down() {
+                self.config.keep_alive
+            } else {
+                self.config.probe_interval
+            };
             let at = since.max(after_probe(interval));
             return [
                 deadline(at, "probe of a link that is down"),

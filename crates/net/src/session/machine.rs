@@ -16,8 +16,10 @@ mod notices;
 mod paths;
 mod responses;
 mod timers;
+mod told;
 
 pub use arrivals::{DatagramArrival, source_octets};
+pub use told::PathSeen;
 
 use super::arrival_maps::tell_arrivals;
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};

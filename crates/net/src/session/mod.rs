@@ -92,7 +92,7 @@ pub use key_question::{KeyAnswer, KeyQuestion};
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use kinds::SecurityKinds;
 pub use later_repair::parity_follows;
-pub use machine::{DatagramArrival, Session, source_octets};
+pub use machine::{DatagramArrival, PathSeen, Session, source_octets};
 pub use path_acks::path_acks;
 pub use peer_status::{DamageStatus, LinkState, PathStatus, PathUse, PeerStatus};
 pub use primitives::{Performed, performed};

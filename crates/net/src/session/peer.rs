@@ -646,6 +646,9 @@ impl Peer {
     }
 
     fn initiation_at(&self) -> Option<Instant> {
+        if self.liveness.is_told_down() && !self.further.is_any_up() {
+            return None;
+        }
         match &self.pending {
             Some(pending) => Some(pending.next_at),
             None => self.handshake_at(),

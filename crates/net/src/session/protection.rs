@@ -6,7 +6,7 @@ use super::unchecked::HANDSHAKE_WORDS;
 use super::wire::ARMOURED_HEADER_BYTES;
 use fulmar_proto::damage::{ProtectedLayout, StrengthFollower};
 use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, FecStrength, Instant};
-use fulmar_proto::wire::aerotp::ChannelWord;
+use fulmar_proto::wire::aerotp::{ChannelWord, RateCode};
 
 /// The parity of data to a peer by a carrier that lets damage through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub(super) struct Protection {
     follower: Option<Box<StrengthFollower>>,
     /// Whether the peer keeps what is beyond repair until further parity comes.
     mends_later: bool,
+    /// The rate of wrong bits that the link told last.
+    told: Option<BitErrorRate>,
 }
 
 impl Protection {
@@ -71,6 +73,7 @@ impl Protection {
             cut_at: None,
             follower: None,
             mends_later: false,
+            told: None,
         }
     }
 
@@ -200,6 +203,26 @@ impl Protection {
         true
     }
 
+    /// Takes the rate of wrong bits that the link tells of itself, as the first guess until the peer's next word. Returns as
+    /// [`Protection::on_word`] does.
+    pub(super) fn on_told(
+        &mut self,
+        now: Instant,
+        bits: Option<BitErrorRate>,
+        round_trip: Duration,
+    ) -> bool {
+        let is_other = core::mem::replace(&mut self.told, bits) != bits;
+        let Some(bits) = bits.filter(|_| is_other) else {
+            return false;
+        };
+        let code = RateCode::of(bits);
+        let word = ChannelWord {
+            recent: code,
+            lasting: code,
+        };
+        self.on_word(now, word, round_trip)
+    }
+
     /// The rate of wrong bits on the way to the peer, as it told.
     pub(super) fn rate(&self) -> Option<BitErrorRate> {
         self.following()?.rate()
@@ -229,7 +252,6 @@ impl Protection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulmar_proto::wire::aerotp::RateCode;
 
     fn words(words: u16) -> FecStrength {
         FecStrength::from_words(words).expect("a strength")

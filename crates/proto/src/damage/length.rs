@@ -12,9 +12,11 @@
 //! Lengths vary only while it could pay to know: where another length would carry at least
 //! [`WORTH_KNOWING`] more at an end of the interval of `c`. Then one new packet in [`SOMETIMES`] or [`OFTEN`] is clearly shorter.
 //! They vary, too, while somebody [asks](LengthFollower::ask) for the causes of loss.
+//! A rate of wrong bits that the link tells is a [guess](LengthFollower::guess): lengths follow it until losses say otherwise.
 //! Without loss none is, and once the cause is known, none is either, until memory of it fades.
 
 use super::loss_by_length::{LengthLoss, LossByLength};
+use crate::units::BitErrorRate;
 use core::cmp::Ordering;
 
 /// Packets between two looks.
@@ -102,6 +104,8 @@ pub struct LengthFollower {
     since_look: u32,
     loss: LengthLoss,
     octets: Option<usize>,
+    /// -ln of the share of octets that arrive whole, as the link tells, until losses refute it.
+    guessed: Option<f64>,
     /// One new packet in so many is shorter.
     varies: Option<u32>,
     is_asked: bool,
@@ -117,6 +121,7 @@ impl Default for LengthFollower {
             since_look: 0,
             loss: LengthLoss::default(),
             octets: None,
+            guessed: None,
             varies: None,
             is_asked: false,
             until_shorter: 0,
@@ -135,9 +140,46 @@ impl LengthFollower {
         })
     }
 
+    /// Takes the rate of wrong bits that the link tells, or that it tells none any more: the length follows it until losses
+    /// say otherwise.
+    pub fn guess(&mut self, bits: Option<BitErrorRate>) {
+        let octet = bits.map(|bits| -8.0 * libm::log1p(-bits.value().min(0.5)));
+        let before = core::mem::replace(&mut self.guessed, octet);
+        if before != octet {
+            self.follow_guess();
+        }
+    }
+
+    /// Takes the length that follows from the guess, unless losses have told one.
+    fn follow_guess(&mut self) {
+        let is_found = self.loss.octet > BELIEVED * self.loss.octet_error;
+        let Some(shape) = self.shape.filter(|_| !is_found) else {
+            return;
+        };
+        let best = self
+            .guessed
+            .map(|octet| shape.best(octet.max(f64::MIN_POSITIVE)));
+        self.octets = best.filter(|best| *best < shape.full);
+    }
+
+    /// Whether the losses seen leave room for the guess.
+    fn allows_guess(&self) -> bool {
+        let LengthLoss {
+            octet,
+            octet_error,
+            octet_most,
+            ..
+        } = self.loss;
+        let most = (octet + 2.0 * octet_error).min(2.0 * octet_most);
+        self.guessed.is_some_and(|guessed| guessed <= most)
+    }
+
     /// Counts a packet of so many octets that arrived or was lost, in the order of sending. Returns whether the length changed.
     pub fn note(&mut self, shape: PacketShape, octets: usize, is_lost: bool) -> bool {
-        self.shape = Some(shape);
+        let is_other = self.shape.replace(shape) != Some(shape);
+        if is_other && self.guessed.is_some() {
+            self.follow_guess();
+        }
         if self.memory.is_none() && !is_lost {
             return false;
         }
@@ -190,6 +232,10 @@ impl LengthFollower {
             let best = shape.best(octet);
             if shape.gain(now, octet) > WORTH_CHANGING {
                 self.octets = (best < shape.full).then_some(best);
+            }
+        } else if self.guessed.is_some() {
+            if !self.allows_guess() {
+                (self.octets, self.guessed) = (None, None);
             }
         } else if octet_error.is_finite() || octet_most <= 0.0 {
             self.octets = None;

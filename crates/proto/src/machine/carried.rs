@@ -1,6 +1,7 @@
 //! The contract between a session and the machine that it carries.
 
 use super::{Datagram, Machine, PathId};
+use crate::told::ToldFacts;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 
 /// The form in which the machine's packets travel on a path.
@@ -206,6 +207,10 @@ pub trait Carried: Machine {
     /// Something is due on one of several paths to a peer for longer than answers take there (`is_doubted`), or was heard
     /// there again. It may be down: what has another way goes by that.
     fn doubt(&mut self, _now: Instant, _path: PathId, _is_doubted: bool) {}
+
+    /// The link below `path` tells this of itself, in place of all before: rate, length and cost follow at once. Whether it is
+    /// up is the session's to use, which holds the path.
+    fn take_told(&mut self, _now: Instant, _path: PathId, _told: ToldFacts) {}
 
     /// Undoes [`Carried::bond`].
     fn part(&mut self, _now: Instant, _path: PathId) {}

@@ -4,6 +4,7 @@ use super::{
     AckedWays, ArrivalMap, Carried, Datagram, Deadline, Machine, PathAck, PathFacts, PathId,
     PathSizes, Sealed, TpduForm, Transmit,
 };
+use crate::told::ToldFacts;
 use crate::units::{Bitrate, ByteCount, Instant};
 use core::cell::Cell;
 
@@ -239,6 +240,10 @@ impl<M: Carried> Carried for Strict<M> {
 
     fn doubt(&mut self, now: Instant, path: PathId, is_doubted: bool) {
         self.told(now).doubt(now, path, is_doubted);
+    }
+
+    fn take_told(&mut self, now: Instant, path: PathId, told: ToldFacts) {
+        self.told(now).take_told(now, path, told);
     }
 
     fn part(&mut self, now: Instant, path: PathId) {

@@ -8,6 +8,7 @@ mod others;
 mod pace;
 mod queues;
 mod reported;
+mod told;
 mod trials;
 mod yielding;
 

@@ -163,6 +163,11 @@ impl Start {
         }
     }
 
+    /// Tries this rate right behind the train, as one that was found before.
+    pub(super) const fn try_first(&mut self, rate: f64) {
+        self.first = Some(rate);
+    }
+
     /// Notes a datagram that leaves while so many octets are under way; `more` says whether another one waits. What
     /// leaves alone is no train: its sender spaced it, not the link.
     pub(super) fn on_sent(&mut self, now: Instant, number: u64, under_way: u64, more: bool) {

@@ -54,6 +54,7 @@ pub(super) const KEYS: Keys = &[
         "link",
         "red",
         "ip_queue",
+        "told_after",
     ],
 ];
 
@@ -74,6 +75,9 @@ pub struct HopPlan {
     pub framing: ByteCount,
     /// The link layer at its ends, if it has one.
     pub link: Option<LinkPlan>,
+    /// The time after which the radios at its ends tell what it is from a time on: rate, wrong bits, whether it passes anything.
+    /// `None`: they say nothing.
+    pub told_after: Option<Duration>,
     /// The hop as it is from given times on, in the order of the times.
     pub changes: Vec<HopChange>,
 }
@@ -131,6 +135,7 @@ impl HopPlan {
             frame_check: reader.value_or("frame_check", false)?,
             framing: framing(reader)?,
             link: LinkPlan::read(reader)?,
+            told_after: reader.duration("told_after")?,
             changes: Vec::new(),
         };
         if plan.link.is_some() && (plan.forward.aqm.is_some() || plan.reverse.aqm.is_some()) {

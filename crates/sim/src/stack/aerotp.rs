@@ -20,6 +20,7 @@ use fulmar_proto::machine::{
     Datagram, Deadline, Machine, MachineDriver, PathId, TpduForm, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
+use fulmar_proto::told::ToldFacts;
 use fulmar_proto::trace::TraceRecord;
 use fulmar_proto::transport::aerotp::{
     AerotpEndpoint, CloseReason, ConnectionConfig, ConnectionId, Counters, EndpointConfig, Event,
@@ -204,6 +205,13 @@ impl AerotpStack {
             self.machine.app().note_short_term_rate(now, path, rate);
         }
         self.hears_power
+    }
+
+    /// Takes what the radios on a path tell of it. Nothing is sent while one of them passes nothing.
+    pub(super) fn take_told(&mut self, now: Instant, path: PathId, told: ToldFacts) {
+        let machine = self.machine.app();
+        machine.take_told(now, path, told);
+        machine.hold(now, path, told.is_up == Some(false));
     }
 
     /// Flow `index` will be sent from here, with these settings.

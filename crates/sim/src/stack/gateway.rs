@@ -15,11 +15,12 @@ use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use crate::tap::EventLog;
 use fulmar_capture::{EventPlace, FlowEnd};
-use fulmar_proto::machine::{Datagram, Deadline, Machine, MachineDriver, Transmit, drain};
+use fulmar_proto::machine::{Datagram, Deadline, Machine, MachineDriver, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig,
 };
+use fulmar_proto::told::ToldFacts;
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::Port;
@@ -68,6 +69,11 @@ const WRITE_MAX: u64 = 64 * 1024;
 const READ_MAX: usize = 4096;
 
 impl GatewayStack {
+    /// Takes what the radios on a path tell of it. Of several paths to a peer, each is held by its own silence.
+    pub(super) fn take_told(&mut self, now: Instant, path: PathId, told: ToldFacts) {
+        self.machine.app().take_told(now, path, told);
+    }
+
     /// # Panics
     /// The settings cannot work; reading a plan checks those that can be written.
     pub(crate) fn new(config: &SplicerConfig, endpoint: EndpointConfig, rng: &Rng) -> Self {

@@ -20,6 +20,7 @@ use datagram::DatagramStack;
 use fulmar_baseline::lt_tcp::LtTcpEndpoint;
 use fulmar_baseline::tcp::TcpEndpoint;
 use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
+use fulmar_proto::told::ToldFacts;
 use fulmar_proto::units::{BitErrorRate, Instant};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::{NETWORK_HEADER_BYTES, NetworkProtocol, NodeAddress};
@@ -144,6 +145,16 @@ impl Stack {
                 false
             }
         }
+    }
+
+    /// The radios on a path tell what it is. Returns whether the stack listens to that.
+    pub(crate) fn take_told(&mut self, now: Instant, path: PathId, told: ToldFacts) -> bool {
+        match self {
+            Self::Aerotp(stack) => stack.take_told(now, path, told),
+            Self::Gateway(stack) => stack.take_told(now, path, told),
+            Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) | Self::Own(_) => return false,
+        }
+        true
     }
 
     pub(crate) fn handle_deadline(&mut self, now: Instant) {

@@ -162,6 +162,7 @@ impl<'a> Placement<'a> {
             sender,
             receiver,
             path: path_of(addresses[1]),
+            path_back: path_of(addresses[0]),
             port,
             positions: Positions::needed(&flow.transport),
             decisions: None,

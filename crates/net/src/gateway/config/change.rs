@@ -2,7 +2,7 @@
 
 use super::carrier::CarrierChoice;
 use super::class::{ClassRules, CustodyPlace};
-use super::settings::{GatewayConfig, PeerSettings, TunnelSettings};
+use super::settings::{GatewayConfig, PeerSettings, ToldLinkSettings, TunnelSettings};
 
 /// Whether a class keeps octets on disk, for which the store is opened at the start.
 fn keeps_on_disk(config: &GatewayConfig) -> bool {
@@ -31,6 +31,7 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
         "class (the first with custody = \"disk\")",
     );
     check(tunnels_differ(running, new), "tunnel");
+    check(links_differ(running, new), "link");
     check(running.limits != new.limits, "limits");
     check(running.metrics != new.metrics, "metrics.listen");
     check(running.capture != new.capture, "capture");
@@ -68,6 +69,20 @@ fn tunnels_differ(running: &GatewayConfig, new: &GatewayConfig) -> bool {
     };
     let was = running.tunnels.iter().map(|tunnel| device(running, tunnel));
     !was.eq(new.tunnels.iter().map(|tunnel| device(new, tunnel)))
+}
+
+/// Whether links differ: their peers by name, since places may.
+fn links_differ(running: &GatewayConfig, new: &GatewayConfig) -> bool {
+    let named = |config: &GatewayConfig, link: &ToldLinkSettings| {
+        let peer = config.peer_name(link.peer).to_owned();
+        let same = ToldLinkSettings {
+            peer: 0,
+            ..link.clone()
+        };
+        (same, peer)
+    };
+    let was = running.links.iter().map(|link| named(running, link));
+    !was.eq(new.links.iter().map(|link| named(new, link)))
 }
 
 /// Whether peers are recognised by keys of the same kind.

@@ -62,6 +62,20 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             )?;
         }
     }
+    for link in &config.links {
+        let path = match link.path {
+            0 => "the path to its address".to_owned(),
+            number => format!("its further path {number}"),
+        };
+        writeln!(
+            out,
+            "link `{}`, below {path} to peer `{}`, is told of by {}; a message holds for {} unless it says how long",
+            link.name,
+            config.peer_name(link.peer),
+            link.source.in_words(),
+            span(link.valid_for)
+        )?;
+    }
     for class in &config.classes {
         writeln!(out, "class `{}`: {}", class.name, describe_class(class))?;
     }

@@ -10,6 +10,7 @@ mod class;
 pub mod commands;
 pub mod explain;
 mod keys;
+mod link;
 mod notation;
 mod path;
 mod read;
@@ -29,6 +30,6 @@ pub use read::RECORDING_MAX;
 #[cfg(test)]
 pub(super) use settings::PEER_NAME_BYTES_MAX;
 pub use settings::{
-    CustodySettings, Egress, EntryProtocol, Forward, GatewayConfig, Limits, LogLevel, PeerSettings,
-    SecurityKind, Socks, SocksLogin, Transparent, TunnelSettings,
+    CustodySettings, Egress, EntryProtocol, Forward, GatewayConfig, Limits, LinkSource, LogLevel,
+    PeerSettings, SecurityKind, Socks, SocksLogin, ToldLinkSettings, Transparent, TunnelSettings,
 };

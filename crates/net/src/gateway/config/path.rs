@@ -45,7 +45,7 @@ impl PathSettings {
 }
 
 /// A name that a network device can have.
-struct Device(String);
+pub(super) struct Device(pub(super) String);
 
 impl FromStr for Device {
     type Err = NotationError;

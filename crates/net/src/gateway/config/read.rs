@@ -2,6 +2,7 @@
 
 use super::carrier::CarrierChoice;
 use super::class::{self, ClassSettings, CustodyPlace, DEFAULT_CLASS};
+use super::link;
 use super::notation::{Allow, Listen, Place};
 use super::path;
 use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent, tunnels};
@@ -31,6 +32,7 @@ pub(super) const ROOT: Keys = &[&[
     "socks",
     "transparent",
     "tunnel",
+    "link",
     "egress",
     "custody",
     "limits",
@@ -121,9 +123,9 @@ impl GatewayConfig {
         let socks = socks(&root, &names)?;
         let transparent = transparent(&root, &names)?;
         let tunnels = tunnels(&root, &names)?;
+        let links = link::links(&root, &names)?;
         let egress = egress(&root)?;
         let custody = custody(&root, &classes)?;
-        let limits = limits(&root)?;
         let metrics = match root.table("metrics", METRICS)? {
             Some(metrics) => Some(
                 metrics
@@ -177,9 +179,10 @@ impl GatewayConfig {
             socks,
             transparent,
             tunnels,
+            links,
             egress,
             custody,
-            limits,
+            limits: limits(&root)?,
             metrics,
             capture,
             trace,

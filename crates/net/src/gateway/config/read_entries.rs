@@ -51,7 +51,7 @@ fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) ->
 }
 
 impl Names<'_> {
-    fn peer(&self, reader: &TableReader<'_>) -> Read<usize> {
+    pub(super) fn peer(&self, reader: &TableReader<'_>) -> Read<usize> {
         let Some(given) = reader.text("peer")? else {
             return match self.peers {
                 [_] => Ok(0),

@@ -8,6 +8,7 @@ use crate::custody::SyncPolicy;
 use crate::recording::RecordingConfig;
 use crate::tun::InterfaceAddress;
 use core::time::Duration;
+use fulmar_proto::dlep::wire::MacAddress;
 use fulmar_proto::splice::{Destination, HostName};
 use fulmar_proto::transport::aerotp::{RateSource, ThinRepair};
 use fulmar_proto::units::{ByteCount, FecStrength};
@@ -204,6 +205,64 @@ impl TunnelSettings {
     }
 }
 
+/// The source of a link's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkSource {
+    /// A Unix socket here, to which a modem's program writes a JSON object a line.
+    Socket(PathBuf),
+    /// A file that says what the link will be and when.
+    Schedule(PathBuf),
+    /// A modem on a device that speaks DLEP (RFC 8175), and the destination behind it that is the peer.
+    Dlep {
+        /// The device.
+        device: String,
+        /// The destination; without one the only one that is up.
+        destination: Option<MacAddress>,
+    },
+}
+
+impl LinkSource {
+    /// Its key in the file.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Socket(_) => "socket",
+            Self::Schedule(_) => "schedule",
+            Self::Dlep { .. } => "dlep",
+        }
+    }
+
+    /// The source in words.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Socket(path) => format!("whoever writes to the socket {}", path.display()),
+            Self::Schedule(path) => format!("the schedule {}", path.display()),
+            Self::Dlep {
+                device,
+                destination,
+            } => {
+                let to = destination
+                    .map_or_else(String::new, |to| format!(", about its destination {to}"));
+                format!("a modem on {device} that speaks DLEP{to}")
+            }
+        }
+    }
+}
+
+/// `[[link]]`: a link below a path to a peer, and who tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToldLinkSettings {
+    /// Its name, for logs and figures.
+    pub name: String,
+    /// Index of the peer.
+    pub peer: usize,
+    /// The path to the peer that it serves: 0 is the peer's own address, n the n-th of its `[[peer.path]]`.
+    pub path: usize,
+    /// The source of its words.
+    pub source: LinkSource,
+    /// The time for which a message holds that does not say how long.
+    pub valid_for: Duration,
+}
+
 /// `[egress]`: what the peer's clients may reach from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
@@ -327,6 +386,8 @@ pub struct GatewayConfig {
     pub tunnels: Vec<TunnelSettings>,
     /// Transparent entries.
     pub transparent: Vec<Transparent>,
+    /// Links that tell of themselves.
+    pub links: Vec<ToldLinkSettings>,
     /// The destinations that may be reached from here.
     pub egress: Egress,
     /// The settings of custody.

@@ -180,6 +180,17 @@ mod tests {
         }
     }
 
+    /// A link that tells of itself.
+    fn told_link() -> crate::gateway::watch::status::ToldLinkReport {
+        crate::gateway::watch::status::ToldLinkReport {
+            name: "satellite".to_owned(),
+            up: Some(true),
+            rate_out_bits_per_second: Some(1),
+            age_seconds: Some(1.0),
+            ..Default::default()
+        }
+    }
+
     #[test]
     fn every_entry_has_a_value_once_something_was_counted() {
         let (first, mut last) = (status(1.0, 10), status(11.0, 20));
@@ -228,6 +239,7 @@ mod tests {
             losses: last.peers[0].losses.clone(),
             ..PathFigures::default()
         }];
+        last.peers[0].links = vec![told_link()];
         last.peers[0].transport = counted.clone();
         last.peers[0].rate_bits_per_second = Some(1_000);
         last.carrier.dropped = BTreeMap::from([("forged", 1)]);

@@ -9,6 +9,7 @@ use super::status::{
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Body, Flow, Traffic};
+use crate::gateway::links::Links;
 use crate::gateway::peers::{Peers, RateReport, carrier_in_use, index_of};
 use crate::gateway::tunnels::Tunnels;
 use crate::recording::RecordingCounters;
@@ -41,6 +42,7 @@ pub(in crate::gateway) struct Seen<'a> {
     pub(in crate::gateway) traffic: &'a Traffic,
     pub(in crate::gateway) tunnels: &'a Tunnels,
     pub(in crate::gateway) peers: &'a Peers,
+    pub(in crate::gateway) links: &'a Links,
     pub(in crate::gateway) captured: RecordingCounters,
     pub(in crate::gateway) traced: RecordingCounters,
     pub(in crate::gateway) losses: &'a FoundLosses,
@@ -120,6 +122,7 @@ impl Seen<'_> {
                 .and_then(|peer| Some(RateReport::of(endpoint.path_rate(path)?, peer.rate))),
             paths: self.paths(index),
             waiting_paths: self.peers.ports.waiting(index),
+            links: self.links.of_peer(now, index),
             outward: state.map_or_else(Default::default, |s| s.outward.into()),
             inward: state.map_or_else(Default::default, |s| s.inward.into()),
             damage: state.and_then(|s| s.damage).map(Into::into),

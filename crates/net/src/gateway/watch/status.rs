@@ -3,6 +3,7 @@
 
 pub use super::alarms::{Alarm, LinkGrade, LinkVerdict};
 pub use super::losses::{CauseFigures, LossFigures};
+pub use crate::gateway::links::ToldLinkReport;
 use crate::gateway::peers::Decision;
 pub use crate::gateway::peers::{OutageReport, RateReport, RepairReport, WaitingPath};
 pub use crate::gateway::tunnels::TunnelReport;
@@ -49,6 +50,8 @@ pub struct PeerReport {
     pub paths: Vec<PathFigures>,
     /// The further paths to it that wait for a device or an address here.
     pub waiting_paths: Vec<WaitingPath>,
+    /// The links below paths to it that tell of themselves.
+    pub links: Vec<ToldLinkReport>,
     /// Datagrams from here to it, as it told.
     pub outward: DirectionStatus,
     /// Datagrams from it to here.

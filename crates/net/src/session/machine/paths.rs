@@ -287,7 +287,7 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    fn end_outage(
+    pub(super) fn end_outage(
         &mut self,
         now: Instant,
         (index, place): (usize, PathSlot),

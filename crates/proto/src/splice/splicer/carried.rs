@@ -5,6 +5,7 @@ use crate::machine::{
     AckedWays, ArrivalMap, Carried, Datagram, PathAck, PathFacts, PathId, PathSizes, Sealed,
     TpduForm,
 };
+use crate::told::ToldFacts;
 use crate::units::{Bitrate, ByteCount, Instant};
 
 impl Carried for Splicer {
@@ -89,6 +90,12 @@ impl Carried for Splicer {
 
     fn doubt(&mut self, now: Instant, path: PathId, is_doubted: bool) {
         self.endpoint_mut().doubt(now, path, is_doubted);
+    }
+
+    fn take_told(&mut self, now: Instant, path: PathId, told: ToldFacts) {
+        self.now = now;
+        self.endpoint_mut().take_told(now, path, told);
+        self.pump(now);
     }
 
     fn part(&mut self, now: Instant, path: PathId) {

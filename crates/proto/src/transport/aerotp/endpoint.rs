@@ -43,6 +43,7 @@ use crate::machine::{AckedWays, Deadline, PathId, PathSizes};
 use crate::repair::RepairView;
 use crate::rng::Rng;
 use crate::shares::Shares;
+use crate::told::ToldFacts;
 use crate::trace::Trace;
 use crate::transport::parts::Pacer;
 use crate::units::{ByteCount, Duration, Instant};
@@ -155,6 +156,8 @@ pub struct AerotpEndpoint {
     last_may_change_path: bool,
     /// Paths whose rate is known in another way than the settings say.
     rate_sources: BTreeMap<PathId, RateSource>,
+    /// The words of links about themselves, by the path that each serves.
+    told: BTreeMap<PathId, ToldFacts>,
     /// Paths that are down, each with the time since when.
     held: BTreeMap<PathId, Instant>,
     /// Paths among several that may be down.
@@ -211,6 +214,7 @@ impl AerotpEndpoint {
             last_tpdu: None,
             last_may_change_path: false,
             rate_sources: BTreeMap::new(),
+            told: BTreeMap::new(),
             held: BTreeMap::new(),
             doubted: BTreeSet::new(),
             stale: BTreeMap::new(),
@@ -319,6 +323,9 @@ impl AerotpEndpoint {
             let mut control = PathControl::new(*source, packet_of(sizes));
             let pacer = Pacer::new(control.pace(now), config.burst, overhead);
             let mut schedule = PathSchedule::new(pacer, control, config.reports_often);
+            if let Some(told) = self.told.get(&path) {
+                schedule.take_told(now, told, None);
+            }
             schedule.set_acked(self.acked_ways.get(&path).copied().unwrap_or_default());
             schedule
         })

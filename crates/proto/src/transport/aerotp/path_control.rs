@@ -88,6 +88,27 @@ impl PathControl {
         }
     }
 
+    /// Takes the rate that the link tells, and the time that a datagram would wait in its queue.
+    pub(super) fn take_told(
+        &mut self,
+        now: Instant,
+        (rate, queue): (Option<Bitrate>, Option<Duration>),
+        rtt: Option<Duration>,
+    ) {
+        match self {
+            Self::Told(told) => {
+                told.take_told(now, rate, rtt);
+                let report = LinkReport {
+                    queue,
+                    ..LinkReport::default()
+                };
+                told.on_link_report(now, report, rtt);
+            }
+            // It sees queues itself.
+            Self::Found(found) => found.take_told(now, rate),
+        }
+    }
+
     /// The parts of the rate.
     pub(super) fn path_rate(&self, now: Instant) -> PathRate {
         match self {

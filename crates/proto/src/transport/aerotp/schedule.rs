@@ -13,6 +13,7 @@ use super::path_control::PathControl;
 use super::rate_source::RateSource;
 use crate::damage::{LengthFollower, LossCauses};
 use crate::machine::{AckedWays, Deadline, PathAck, Priority, Sealed};
+use crate::told::ToldFacts;
 use crate::transport::parts::{LinkReport, Pacer};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::aerotp::{FecStrength, PathReport};
@@ -156,7 +157,7 @@ impl PathSchedule {
         &mut self,
         now: Instant,
         source: RateSource,
-        (packet, ways): (ByteCount, AckedWays),
+        (packet, ways, told): (ByteCount, AckedWays, ToldFacts),
         rtt: Option<Duration>,
     ) {
         match (&mut self.control_of_rate, source) {
@@ -173,8 +174,17 @@ impl PathSchedule {
             (control, source) => {
                 *control = PathControl::new(source, packet);
                 self.set_acked(ways);
+                self.control_of_rate.take_told(now, (told.rate, None), rtt);
             }
         }
+        self.update_rate(now);
+    }
+
+    /// Takes what the link tells of itself.
+    pub(super) fn take_told(&mut self, now: Instant, told: &ToldFacts, rtt: Option<Duration>) {
+        let rate = (told.rate, told.queue);
+        self.control_of_rate.take_told(now, rate, rtt);
+        self.lengths.guess(told.bit_errors);
         self.update_rate(now);
     }
 

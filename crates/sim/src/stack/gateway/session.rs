@@ -19,6 +19,7 @@ use fulmar_proto::machine::{
     Priority, Sealed, SealedContent, TpduForm, Transmit, TransmitKind,
 };
 use fulmar_proto::splice::{FlowEvent, Splicer};
+use fulmar_proto::told::ToldFacts;
 use fulmar_proto::transport::aerotp::RateSource;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
@@ -153,6 +154,14 @@ impl BondedSplicer {
             debug_assert_eq!(set, Ok(()), "there are no connections yet");
         }
         self.peers.push(paths);
+    }
+
+    /// Takes what the radios on a path tell of it. The only path to a peer is held while one of them passes nothing.
+    pub(super) fn take_told(&mut self, now: Instant, path: PathId, told: ToldFacts) {
+        self.splicer.take_told(now, path, told);
+        if self.place_of(path).is_none() {
+            self.splicer.hold(now, path, told.is_up == Some(false));
+        }
     }
 
     fn place_of(&self, path: PathId) -> Option<(usize, usize)> {

@@ -135,6 +135,36 @@ pub const KEY_TABLES: &[KeyTable] = &[
         ],
     },
     KeyTable {
+        name: "[[link]]",
+        rows: &[
+            KeyRow {
+                keys: &["name"],
+                meaning: "a link that tells of itself; see [links.md](links.md)",
+                default: "",
+            },
+            KeyRow {
+                keys: &["peer", "path"],
+                meaning: "the path to the peer that it is below: 0 is the peer's `address`, n the n-th of its `[[peer.path]]`",
+                default: "the only peer, 0",
+            },
+            KeyRow {
+                keys: &["socket", "schedule", "dlep"],
+                meaning: "who tells: a Unix socket to which lines are written, a file of spans, or the device of a modem that speaks DLEP; one of them",
+                default: "",
+            },
+            KeyRow {
+                keys: &["destination"],
+                meaning: "with `dlep`: the address of the peer's modem",
+                default: "the only destination that is up",
+            },
+            KeyRow {
+                keys: &["valid_for"],
+                meaning: "how long a message holds that does not say so, 1s or more",
+                default: "30s",
+            },
+        ],
+    },
+    KeyTable {
         name: "[class.NAME]",
         rows: &[
             KeyRow {

@@ -7,6 +7,7 @@ mod carrier;
 mod document;
 mod entry;
 mod flows;
+mod links;
 mod peers;
 mod select;
 mod transport;
@@ -21,10 +22,11 @@ pub(in crate::gateway) use entry::{Sample, Value};
 pub const PREFIX: &str = "fulmar";
 
 /// The groups in report order, each with its heading.
-static GROUPS: [(&str, &[Entry]); 5] = [
+static GROUPS: [(&str, &[Entry]); 6] = [
     ("Flows and classes", flows::ENTRIES),
     ("Tunnels", tunnels::ENTRIES),
     ("Peers and links", peers::ENTRIES),
+    ("Links that tell of themselves", links::ENTRIES),
     ("AeroTP", transport::ENTRIES),
     ("Carrier and gateway", carrier::ENTRIES),
 ];

@@ -2,8 +2,8 @@
 
 use super::super::snapshots::Snapshot;
 use super::super::status::{
-    ClassReport, DamagedDirection, DirectionStatus, PathFigures, PeerReport, TransportReport,
-    TunnelReport,
+    ClassReport, DamagedDirection, DirectionStatus, PathFigures, PeerReport, ToldLinkReport,
+    TransportReport, TunnelReport,
 };
 use super::super::tally::{Loss, PeerWindow, Window};
 use super::entry::{Sample, Value};
@@ -112,6 +112,20 @@ pub(super) fn of_paths(
         for path in &peer.paths {
             let number = path.path.to_string();
             samples.extend(value(path).map(|value| sample([&peer.name, &number], value)));
+        }
+    }
+    samples
+}
+
+/// A value of each link that tells of itself.
+pub(super) fn of_links(
+    snapshot: &Snapshot,
+    value: impl Fn(&ToldLinkReport) -> Option<Value>,
+) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for peer in &snapshot.status.peers {
+        for link in &peer.links {
+            samples.extend(value(link).map(|value| sample([&peer.name, &link.name], value)));
         }
     }
     samples

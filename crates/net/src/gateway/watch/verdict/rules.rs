@@ -111,6 +111,13 @@ fn outage(facts: &LinkFacts<'_>) -> Option<String> {
     }
     let lasts = facts.peer.down_seconds.map(seconds);
     let lasts = lasts.map_or_else(String::new, |lasts| format!(" for {lasts}"));
+    let mut links = facts.peer.links.iter();
+    if let Some(link) = links.find(|link| link.is_trusted && link.up == Some(false)) {
+        return Some(format!(
+            "the link {} tells that it is down{lasts}: sending is held, flows wait",
+            link.name
+        ));
+    }
     Some(format!(
         "nothing has come back{lasts}: sending is held, flows wait"
     ))
@@ -139,6 +146,19 @@ fn path_waits(facts: &LinkFacts<'_>) -> Option<String> {
         .map(|waiting| format!("the path {} waits: {}", waiting.path, waiting.why))
         .collect();
     (facts.is_up() && !each.is_empty()).then(|| each.join(", "))
+}
+
+fn link_told_wrong(facts: &LinkFacts<'_>) -> Option<String> {
+    let links = facts.peer.links.iter();
+    let each: Vec<String> = links
+        .filter_map(|link| {
+            Some(format!(
+                "the link {} is not believed: {}",
+                link.name, link.fault?
+            ))
+        })
+        .collect();
+    (!each.is_empty()).then(|| each.join(", "))
 }
 
 fn rate_too_high(facts: &LinkFacts<'_>) -> Option<String> {
@@ -303,6 +323,15 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
         cure: "plug it in, or take the path out of the file",
         alert: alarm_lasts("FulmarPathWaits", "5m", "warning"),
         check: Check::Link(path_waits),
+    },
+    VerdictRule {
+        name: "link_told_wrong",
+        grade: LinkGrade::Poor,
+        when: "a link's words about itself were found wrong, and are not believed for a while",
+        cause: "The modem or its program tells another link's figures, or old ones; or the trouble lies beyond the link that tells",
+        cure: "look at what the link tells (`fulmar status`) and at its source, [[link]]",
+        alert: alarm_lasts("FulmarLinkToldWrong", "1m", "warning"),
+        check: Check::Link(link_told_wrong),
     },
     VerdictRule {
         name: "rate_too_high",

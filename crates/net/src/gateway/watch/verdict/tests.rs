@@ -7,7 +7,7 @@ mod repair;
 
 use super::super::status::{
     CauseFigures, DamageFigures, DamagedDirection, LossFigures, PathFigures, PeerReport, REMOVED,
-    RateReport, WaitingPath,
+    RateReport, ToldLinkReport, WaitingPath,
 };
 use super::super::tally::{Loss, PeerWindow};
 use super::*;

@@ -3,7 +3,7 @@
 use super::super::losses::LossFigures;
 use super::super::registry;
 use super::super::status::{
-    DamageFigures, LengthFigures, PathFigures, PeerReport, REMOVED, WaitingPath,
+    DamageFigures, LengthFigures, PathFigures, PeerReport, REMOVED, ToldLinkReport, WaitingPath,
 };
 
 /// Further sentences on the state of a peer.
@@ -38,6 +38,9 @@ pub(super) fn says(peer: &PeerReport) -> String {
     }
     text.push_str(&paths_in_words(&peer.paths));
     text.push_str(&waits_in_words(&peer.waiting_paths));
+    for link in &peer.links {
+        text.push_str(&link_in_words(link));
+    }
     if let Some(damage) = peer.damage.as_ref().filter(|_| peer.carrier != "udp") {
         text.push_str(&damage_in_words(damage));
     }
@@ -61,6 +64,48 @@ fn waits_in_words(waiting: &[WaitingPath]) -> String {
     let mut text = String::new();
     for WaitingPath { path, why } in waiting {
         for word in [" The path ", path, " waits: ", why, "."] {
+            text.push_str(word);
+        }
+    }
+    text
+}
+
+/// One sentence on a link that tells of itself.
+fn link_in_words(link: &ToldLinkReport) -> String {
+    let seconds = |seconds: f64| registry::Unit::Seconds.text(seconds);
+    let Some(age) = link.age_seconds else {
+        return format!(" Link {} tells nothing.", link.name);
+    };
+    let up = link.up.map(|up| if up { "up" } else { "down" }.to_owned());
+    let rate = link.rate_out_bits_per_second;
+    let rate = rate.map(|rate| registry::Unit::BitsPerSecond.text(rate as f64));
+    let signal = link.signal_to_noise_decibels;
+    let signal = signal.map(|decibels| format!("{decibels:.1} dB above the noise"));
+    let bits = link.bit_error_ratio_out;
+    let bits = bits.map(|ratio| format!("{ratio:.0e} of the bits wrong"));
+    let queue = link
+        .queue_seconds
+        .map(|queue| format!("a queue of {}", seconds(queue)));
+    let outage = link.next_outage_in_seconds.zip(link.next_outage_seconds);
+    let outage = outage.map(|(begins, lasts)| {
+        if begins > 0.0 {
+            format!("an outage of {} in {}", seconds(lasts), seconds(begins))
+        } else {
+            format!("back in {}", seconds(lasts))
+        }
+    });
+    let told: Vec<String> = [up, rate, signal, bits, queue, outage]
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut text = format!(
+        " Link {} told {} ago: {}.",
+        link.name,
+        seconds(age),
+        told.join(", ")
+    );
+    if let Some(fault) = link.fault {
+        for word in [" It is not believed: ", fault, "."] {
             text.push_str(word);
         }
     }

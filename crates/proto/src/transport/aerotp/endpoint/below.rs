@@ -2,6 +2,7 @@
 
 use super::{AerotpEndpoint, Entry, packet_of};
 use crate::machine::PathId;
+use crate::told::ToldFacts;
 use crate::transport::aerotp::{ConnectionId, RateSource};
 use crate::transport::parts::{LinkReport, RtoLimits};
 use crate::units::{BitErrorRate, Duration, Instant};
@@ -37,8 +38,38 @@ impl AerotpEndpoint {
         if let Some(schedule) = self.paths.get_mut(&path) {
             let packet = packet_of(self.path_sizes.get(&path));
             let ways = self.acked_ways.get(&path).copied().unwrap_or_default();
-            schedule.set_source(now, source, (packet, ways), rtt);
+            let told = self.told.get(&path).copied().unwrap_or_default();
+            schedule.set_source(now, source, (packet, ways, told), rtt);
         }
+    }
+
+    /// Takes what the link below `path` tells of itself now, in place of all before. A told rate bounds what is sent at once, and
+    /// is tried where more is sent than was; a told rate of wrong bits is the first guess of the length of packets; a told cost
+    /// takes the place of the path's own. Whether the link is up is for [`AerotpEndpoint::hold`].
+    pub fn take_told(&mut self, now: Instant, path: PathId, told: ToldFacts) {
+        self.now = now;
+        let before = if told.is_empty() {
+            self.told.remove(&path)
+        } else {
+            self.told.insert(path, told)
+        };
+        let before = before.unwrap_or_default();
+        if before == told {
+            return;
+        }
+        let rtt = self.path_rtt(path);
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            schedule.take_told(now, &told, rtt);
+        }
+        let back = told.bit_errors_back;
+        if let Some(rate) = back.filter(|_| back != before.bit_errors_back) {
+            self.note_short_term_rate(now, path, rate);
+        }
+    }
+
+    /// The facts that the link below `path` tells.
+    pub fn told(&self, path: PathId) -> Option<&ToldFacts> {
+        self.told.get(&path)
     }
 
     /// Undoes [`AerotpEndpoint::set_rate_source`]: the rate of `path` is known as [`EndpointConfig::rate`] has it, and

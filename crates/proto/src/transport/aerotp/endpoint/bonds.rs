@@ -276,7 +276,10 @@ impl AerotpEndpoint {
             let path = path.filter(|path| !self.held.contains_key(path))?;
             Some((place, path))
         };
-        let cost = |(place, _): &(usize, PathId)| bond.costs[*place];
+        let cost = |(place, path): &(usize, PathId)| {
+            let told = self.told.get(path).and_then(|told| told.cost);
+            told.unwrap_or(bond.costs[*place])
+        };
         let least = bond.paths.iter().enumerate().filter_map(up);
         let least = least.map(|one| cost(&one)).min();
         let up = bond.paths.iter().enumerate().filter_map(up);

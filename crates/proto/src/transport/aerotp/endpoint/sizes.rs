@@ -5,6 +5,7 @@ use crate::machine::{
     AckedWays, ArrivalMap, Carried, Datagram, PathAck, PathFacts, PathId, PathSizes, Sealed,
     TpduForm,
 };
+use crate::told::ToldFacts;
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{Bitrate, ByteCount, Instant};
 
@@ -142,6 +143,10 @@ impl Carried for AerotpEndpoint {
 
     fn doubt(&mut self, now: Instant, path: PathId, is_doubted: bool) {
         Self::doubt(self, now, path, is_doubted);
+    }
+
+    fn take_told(&mut self, now: Instant, path: PathId, told: ToldFacts) {
+        Self::take_told(self, now, path, told);
     }
 
     fn part(&mut self, now: Instant, path: PathId) {

@@ -28,6 +28,8 @@ const DELIVERY_SPAN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(in super::super) struct FoundPath {
     config: RateConfig,
+    /// The rate that the link tells.
+    told: Option<Bitrate>,
     controller: RateController,
     /// Whether a session numbers the datagrams, and the peer tells of them; otherwise they are numbered here, and reports
     /// name them by their times.
@@ -56,6 +58,7 @@ impl FoundPath {
     pub(super) fn new(config: RateConfig) -> Self {
         Self {
             config,
+            told: None,
             controller: RateController::new(config),
             is_numbered: false,
             next_number: 0,
@@ -74,9 +77,30 @@ impl FoundPath {
 
     pub(super) fn set_bound(&mut self, bound: Option<Bitrate>) {
         self.config.bound = bound;
-        self.controller.set_bound(bound);
+        self.bound_anew();
+    }
+
+    fn bound_anew(&mut self) {
+        self.controller.set_bound(self.bound());
         self.paced_until = Instant::START;
         self.below_bound_since = None;
+    }
+
+    /// The most that may be sent, as anybody said.
+    fn bound(&self) -> Option<Bitrate> {
+        [self.config.bound, self.told].into_iter().flatten().min()
+    }
+
+    /// Takes the rate that the link tells: no more is sent from now on, and as much is tried. `None`: it tells none any more.
+    pub(in super::super) fn take_told(&mut self, now: Instant, told: Option<Bitrate>) {
+        if told == self.told {
+            return;
+        }
+        self.told = told;
+        self.bound_anew();
+        if let Some(told) = told {
+            self.controller.try_told(now, told);
+        }
     }
 
     /// Takes another bound at once. Another way with others is another search, which begins with what was found.
@@ -229,7 +253,7 @@ impl FoundPath {
         let hoped = self
             .rate()?
             .max(self.controller.belief().link.unwrap_or_default());
-        Some(self.config.bound.map_or(hoped, |bound| hoped.min(bound)))
+        Some(self.bound().map_or(hoped, |bound| hoped.min(bound)))
     }
 
     /// Takes what the peer tells of a numbered path.
@@ -301,7 +325,7 @@ impl FoundPath {
         let belief = self.controller.belief();
         let is_links = matches!(belief.cause, RateCause::Queue | RateCause::Cut);
         let is_below = |bound: Bitrate| belief.rate < bound.scaled(MUCH_LESS);
-        if is_links && !belief.beside_others && self.config.bound.is_some_and(is_below) {
+        if is_links && !belief.beside_others && self.bound().is_some_and(is_below) {
             self.below_bound_since.get_or_insert(now);
         } else {
             self.below_bound_since = None;
@@ -332,7 +356,11 @@ impl FoundPath {
         let found = self.heard.filter(|_| self.has_sent && self.is_found());
         self.config.first =
             found.map_or(self.config.first, |_| Some(self.controller.belief().rate));
-        self.controller = RateController::new(self.config);
+        self.controller = RateController::new(RateConfig {
+            bound: self.bound(),
+            first: self.told.or(self.config.first),
+            ..self.config
+        });
         self.next_number = 0;
         self.has_sent = false;
         self.untold = ByteCount::ZERO;
@@ -345,7 +373,7 @@ impl FoundPath {
 
     pub(super) fn path_rate(&self, now: Instant) -> PathRate {
         let belief = self.controller.belief();
-        let declared = self.config.bound.unwrap_or(belief.rate);
+        let declared = self.bound().unwrap_or(belief.rate);
         PathRate {
             declared,
             marked: declared,

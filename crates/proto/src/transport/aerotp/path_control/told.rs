@@ -20,6 +20,9 @@ struct Left {
 /// A rate that the layer below tells. Marks lower it, and so does a link that carries less; loss never does.
 #[derive(Debug)]
 pub(in super::super) struct ToldPath {
+    /// The rate of the settings, and the one that the link tells.
+    set: Bitrate,
+    told: Option<Bitrate>,
     rate: RateControl,
     link: LinkFollower,
     /// Whether a session numbers the datagrams, and the peer tells of them: it may have been asked to while the rate was
@@ -34,6 +37,8 @@ pub(in super::super) struct ToldPath {
 impl ToldPath {
     pub(super) fn new(rate: Bitrate) -> Self {
         Self {
+            set: rate,
+            told: None,
             rate: RateControl::new(rate),
             link: LinkFollower::default(),
             is_numbered: false,
@@ -124,12 +129,33 @@ impl ToldPath {
         core::mem::replace(&mut self.declared_wrong, wrong) != wrong && wrong
     }
 
+    /// Takes the rate that the link tells: no more is sent from now on. `None`: it tells none any more.
+    pub(in super::super) fn take_told(
+        &mut self,
+        now: Instant,
+        told: Option<Bitrate>,
+        rtt: Option<Duration>,
+    ) {
+        if told != self.told {
+            self.told = told;
+            let report = LinkReport {
+                available: Some(self.set),
+                ..LinkReport::default()
+            };
+            self.on_link_report(now, report, rtt);
+        }
+    }
+
     pub(in super::super) fn on_link_report(
         &mut self,
         now: Instant,
-        report: LinkReport,
+        mut report: LinkReport,
         rtt: Option<Duration>,
     ) {
+        if let Some(available) = &mut report.available {
+            self.set = *available;
+            *available = self.told.map_or(self.set, |told| told.min(self.set));
+        }
         if report
             .available
             .is_some_and(|rate| rate != self.rate.bound())

@@ -172,6 +172,23 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
          flows are ended after [limits] outage.",
         ),
     );
+    let told = down.with(|it| {
+        it.peer.links = vec![ToldLinkReport {
+            name: "satellite".to_owned(),
+            up: Some(false),
+            is_trusted: true,
+            ..ToldLinkReport::default()
+        }];
+    });
+    check(
+        "told down",
+        &told,
+        (
+            "outage",
+            BAD,
+            "The link satellite tells that it is down for 12.00 s: sending is held, flows wait; wait for the link, or ask with `fulmar doctor -c FILE`; flows are ended after [limits] outage.",
+        ),
+    );
     let silent = busy().with(|it| {
         it.peer.link = "connecting".to_owned();
         it.peer.secure = false;
@@ -228,6 +245,28 @@ fn a_link_without_protection_is_bad_however_well_it_delivers() {
             BAD,
             "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %): it is not protected, and whoever is on the way \
          can read and change it; give both ends keys with `fulmar keygen`.",
+        ),
+    );
+}
+
+#[test]
+fn a_link_whose_words_are_wrong_is_poor_however_well_it_delivers() {
+    let wrong = busy().with(|it| {
+        it.peer.links = vec![ToldLinkReport {
+            name: "satellite".to_owned(),
+            up: Some(true),
+            fault: Some("nothing comes back, while the link tells that it is up"),
+            ..ToldLinkReport::default()
+        }];
+    });
+    check(
+        "told wrong",
+        &wrong,
+        (
+            "link_told_wrong",
+            POOR,
+            "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %): the link satellite is not believed: nothing \
+         comes back, while the link tells that it is up; look at what the link tells (`fulmar status`) and at its source, [[link]].",
         ),
     );
 }

@@ -1,0 +1,272 @@
+//! A link that tells of itself is believed at once: its rate, its outages; and what is told is used without a packet lost.
+//!
+//! Method: two sessions without encryption, with AeroTP inside, in virtual time. The medium has a rate and a queue each way, which
+//! the test changes, and the test tells the sending session.
+
+use super::session_pair::{
+    Copies, Inner, Medium, PEER, Pair, Way, endpoint_config, octets, unprotected,
+};
+use fulmar_net::session::{SessionConfig, SessionEvent, path_acks, wire_2};
+use fulmar_proto::rate::RateSharing;
+use fulmar_proto::told::ToldFacts;
+use fulmar_proto::transport::aerotp::{EndpointConfig, RateSource};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+const MBIT: u64 = 1_000_000;
+/// Headers of IPv6 and UDP, which the sessions count around each datagram.
+const HEADERS: usize = 48;
+const DELAY: Duration = Duration::from_millis(20);
+const ROUND_TRIP: Duration = Duration::from_millis(40);
+
+/// The modem in the forward direction: a rate, a queue, and whether it is on the air.
+struct Modem {
+    rate: Bitrate,
+    queue: usize,
+    is_up: bool,
+    leaving: VecDeque<Instant>,
+    dropped: usize,
+    /// The longest time that a datagram has waited.
+    longest: Duration,
+    passed: Vec<(Instant, usize)>,
+}
+
+type Air = Rc<RefCell<Modem>>;
+
+fn modem(mbit: u64, queue: usize) -> (Air, Medium) {
+    let air = Rc::new(RefCell::new(Modem {
+        rate: bits(mbit),
+        queue,
+        is_up: true,
+        leaving: VecDeque::new(),
+        dropped: 0,
+        longest: Duration::ZERO,
+        passed: Vec::new(),
+    }));
+    let seen = Rc::clone(&air);
+    let medium: Medium = Box::new(move |way, now, path, octets| -> Copies {
+        let mut air = air.borrow_mut();
+        if way == Way::Back {
+            let copies = air.is_up.then(|| (DELAY, path, octets.to_vec()));
+            return copies.into_iter().collect();
+        }
+        while air.leaving.front().is_some_and(|at| *at <= now) {
+            air.leaving.pop_front();
+        }
+        if !air.is_up || air.leaving.len() > air.queue {
+            air.dropped += 1;
+            return Vec::new();
+        }
+        let free = air.leaving.back().copied().unwrap_or(now);
+        let leaves = free
+            + air
+                .rate
+                .time_to_send(ByteCount::from_usize(octets.len() + HEADERS));
+        air.longest = air.longest.max(free.saturating_since(now));
+        air.leaving.push_back(leaves);
+        air.passed.push((now, octets.len() + HEADERS));
+        vec![(leaves.saturating_since(now) + DELAY, path, octets.to_vec())]
+    });
+    (seen, medium)
+}
+
+fn bits(mbit: u64) -> Bitrate {
+    Bitrate::from_bits_per_second(mbit * MBIT)
+}
+
+fn telling() -> [SessionConfig; 2] {
+    unprotected().map(|mut config| {
+        config.capabilities = vec![wire_2(), path_acks()];
+        config
+    })
+}
+
+fn finding() -> EndpointConfig {
+    EndpointConfig {
+        rate: RateSource::Found {
+            bound: None,
+            first: None,
+            sharing: RateSharing::Own,
+        },
+        ..endpoint_config()
+    }
+}
+
+fn tell(pair: &mut Pair, told: ToldFacts) {
+    pair.call(Way::Forward, |session: &mut Inner, now| {
+        assert!(session.take_told(now, (PEER, None), told));
+    });
+}
+
+fn rate(mbit: u64) -> ToldFacts {
+    ToldFacts {
+        is_up: Some(true),
+        rate: Some(bits(mbit)),
+        ..ToldFacts::default()
+    }
+}
+
+fn down() -> ToldFacts {
+    ToldFacts {
+        is_up: Some(false),
+        ..ToldFacts::default()
+    }
+}
+
+/// Bits a second that passed the modem in a span.
+fn passed(air: &Air, from: Instant, until: Instant) -> f64 {
+    let air = air.borrow();
+    let within = air
+        .passed
+        .iter()
+        .filter(|(at, _)| (from..until).contains(at));
+    let octets: usize = within.map(|(_, octets)| octets).sum();
+    octets as f64 * 8.0 / until.saturating_since(from).as_secs_f64()
+}
+
+#[test]
+fn a_rate_told_lower_is_kept_within_one_round_trip_and_the_modem_loses_nothing() {
+    for (kind, endpoint) in [("found", finding()), ("told", endpoint_config())] {
+        // A queue of 20 packets: at 2 mbit after 10, an end that finds out by itself loses some.
+        for (is_told, loses) in [(true, false), (false, true)] {
+            let (air, medium) = modem(10, 20);
+            let told = RateSource::Told(bits(10));
+            let endpoint = match endpoint.rate {
+                RateSource::Told(_) => EndpointConfig {
+                    rate: told,
+                    ..endpoint
+                },
+                RateSource::Found { .. } => endpoint,
+            };
+            let mut pair = Pair::with_endpoints(telling(), endpoint, medium);
+            tell(&mut pair, rate(10));
+            pair.run(Duration::from_millis(100));
+            pair.send(&octets(20_000_000));
+            pair.run(Duration::from_secs(4));
+            let fell = pair.now;
+            assert_eq!(air.borrow().dropped, 0, "{kind}");
+            air.borrow_mut().rate = bits(2);
+            if is_told {
+                tell(&mut pair, rate(2));
+            }
+            pair.run(Duration::from_secs(3));
+            let first = passed(&air, fell + ROUND_TRIP, fell + 12 * ROUND_TRIP);
+            let dropped = air.borrow().dropped;
+            println!(
+                "{kind}, told: {is_told}: {first:.0} bit/s in the first round trips, {dropped} dropped"
+            );
+            assert_eq!(dropped > 0, loses, "{kind}, told: {is_told}");
+            if is_told {
+                assert!(first <= 2.1e6, "{kind}: {first}");
+                let rest = passed(&air, fell + ROUND_TRIP, pair.now);
+                assert!(rest >= 1.8e6, "{kind}: {rest}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rate_told_higher_is_tried_at_once_and_given_up_where_it_is_not_carried() {
+    let (air, medium) = modem(2, 100);
+    let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+    tell(&mut pair, rate(2));
+    pair.run(Duration::from_millis(100));
+    pair.send(&octets(50_000_000));
+    pair.run(Duration::from_secs(3));
+    let rose = pair.now;
+    air.borrow_mut().rate = bits(20);
+    tell(&mut pair, rate(20));
+    pair.run(Duration::from_secs(1));
+    let first = passed(&air, rose + ROUND_TRIP, rose + Duration::from_secs(1));
+    assert!(first >= 0.9 * 20e6, "in the first second: {first}");
+    assert_eq!(air.borrow().dropped, 0);
+    // And a word that is wrong: twice of what the link carries.
+    let lied = pair.now;
+    tell(&mut pair, rate(40));
+    pair.run(Duration::from_secs(4));
+    let later = passed(&air, lied + Duration::from_secs(2), pair.now);
+    println!("{first:.0} in the first second; {later:.0} after a wrong word");
+    assert!((0.85 * 20e6..1.1 * 20e6).contains(&later), "{later}");
+    let found = pair
+        .session(Way::Forward)
+        .inner()
+        .path_rate(PEER.inner_path());
+    assert!(found.expect("a path").current <= bits(24), "{found:?}");
+}
+
+#[test]
+fn down_stops_sending_at_once_and_up_goes_on_at_the_old_rate_with_nothing_lost() {
+    let (air, medium) = modem(10, 100);
+    let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+    tell(&mut pair, rate(10));
+    pair.run(Duration::from_millis(100));
+    let sent = octets(20_000_000);
+    pair.send(&sent);
+    pair.run(Duration::from_secs(3));
+    // The modem goes off once what it has is through.
+    tell(&mut pair, down());
+    pair.run(Duration::from_millis(100));
+    air.borrow_mut().is_up = false;
+    let before = air.borrow().passed.len();
+    pair.run(Duration::from_secs(8));
+    assert_eq!(air.borrow().passed.len(), before, "nothing is sent");
+    assert_eq!(air.borrow().dropped, 0, "and nothing lost");
+    air.borrow_mut().is_up = true;
+    let back = pair.now;
+    tell(&mut pair, rate(10));
+    pair.run(Duration::from_secs(1));
+    let first = passed(&air, back, pair.now);
+    assert!(first >= 0.9 * 10e6, "in the first second: {first}");
+    pair.run_to_end(Duration::from_secs(60));
+    assert!(pair.app(Way::Back).received == sent);
+    assert_eq!(air.borrow().dropped, 0);
+    let events = &pair.app(Way::Forward).events;
+    let is_down = |event: &SessionEvent<()>| matches!(event, SessionEvent::LinkDown { .. });
+    let is_up = |event: &SessionEvent<()>| matches!(event, SessionEvent::LinkUp { .. });
+    assert_eq!(events.iter().filter(|(_, event)| is_down(event)).count(), 1);
+    assert_eq!(events.iter().filter(|(_, event)| is_up(event)).count(), 1);
+}
+
+#[test]
+fn what_arrives_while_the_link_is_told_down_is_seen_and_ends_nothing() {
+    let (_, medium) = modem(10, 100);
+    let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+    pair.run(Duration::from_millis(500));
+    tell(&mut pair, down());
+    let told_at = pair.now;
+    // One probe in ten seconds leaves, and its answer shows that the word is wrong.
+    pair.run(Duration::from_secs(11));
+    let seen = pair
+        .session(Way::Forward)
+        .path_seen(PEER, None)
+        .expect("a path");
+    assert!(
+        seen.last_heard
+            .is_some_and(|at| at > told_at + Duration::from_secs(2)),
+        "{seen:?}"
+    );
+    assert_eq!(seen.silent_since, None, "it was told");
+    let status = pair.session(Way::Forward).status(PEER).expect("a peer");
+    assert_eq!(status.link, fulmar_net::session::LinkState::Down);
+    // Nobody tells any more: the next answer ends it.
+    tell(&mut pair, ToldFacts::default());
+    pair.run(Duration::from_millis(200));
+    let status = pair.session(Way::Forward).status(PEER).expect("a peer");
+    assert_eq!(status.link, fulmar_net::session::LinkState::Up);
+}
+
+#[test]
+fn a_session_below_a_link_that_is_told_down_wakes_for_probes_alone() {
+    let (_, medium) = modem(10, 100);
+    let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+    pair.run(Duration::from_millis(100));
+    pair.send(&octets(5_000_000));
+    pair.run(Duration::from_millis(500));
+    tell(&mut pair, down());
+    let before = pair.app(Way::Forward).sent.len();
+    pair.run(Duration::from_secs(35));
+    let sent = pair.app(Way::Forward).sent.len() - before;
+    assert!((3..=4).contains(&sent), "a probe each ten seconds: {sent}");
+}

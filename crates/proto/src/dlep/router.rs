@@ -1,0 +1,443 @@
+//! A router's session with one modem.
+//!
+//! ```text
+//! discover --offer--> connect --> initialize --response--> in session --termination, silence, fault--> discover
+//! ```
+
+use super::destinations::{Destinations, DlepLink};
+use super::wire::{
+    DLEP_PORT, DataItem, DlepWriter, MacAddress, first_message, item, message, read_items,
+    read_signal, signal, status,
+};
+use crate::machine::Deadline;
+use crate::told::LinkNews;
+use crate::units::{Duration, Instant};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// The time between two discoveries, and after a session that ended.
+const DISCOVER_EVERY: Duration = Duration::from_secs(5);
+/// The time that a connection, and the answer to what begins or ends a session, may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// The time between our heartbeats, as the modem is told.
+const HEARTBEAT_MILLIS: u32 = 2_000;
+/// The bounds of the modem's heartbeats, whatever it says: below, silence would be a matter of chance.
+const HEARTBEAT_LEAST: Duration = Duration::from_millis(500);
+const HEARTBEAT_MOST: Duration = Duration::from_secs(60);
+/// The heartbeats of the modem that may be missing (RFC 8175, section 7.3.1: two intervals).
+const HEARTBEATS_MISSED: u32 = 2;
+/// The octets of one message, at most, header and all.
+const MESSAGE_BYTES_MAX: usize = 4 + 65_535;
+/// Actions that wait for the driver, at most; a modem that asks for more without reading is left.
+const ACTIONS_MAX: usize = 256;
+/// The description of this end, behind the flags of its item.
+const PEER_TYPE: &[u8] = b"\0fulmar";
+
+/// The settings of a router's side.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DlepConfig {
+    /// The destination whose link counts; without one the only one that is up.
+    pub destination: Option<MacAddress>,
+}
+
+/// The work of the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DlepAction {
+    /// Send this datagram to the group on the device.
+    Discover(Vec<u8>),
+    /// Open a TCP connection there.
+    Connect(SocketAddr),
+    /// Write these octets.
+    Send(Vec<u8>),
+    /// Close the connection once what was written has left.
+    Close,
+}
+
+/// Counters of a router's side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DlepCounters {
+    /// Messages and signals that were used.
+    pub messages: u64,
+    /// Those that could not be read, or had no place.
+    pub wrong: u64,
+    /// Sessions that began.
+    pub sessions: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Discover,
+    /// A connection is being made.
+    Connect,
+    /// The session's first message was sent.
+    Initialize,
+    InSession,
+    /// The end was told, and is not answered yet.
+    Terminate,
+}
+
+/// The router's side of DLEP towards one modem.
+#[derive(Clone, Debug)]
+pub struct DlepRouter {
+    config: DlepConfig,
+    stage: Stage,
+    /// The time of the next discovery, or the end of patience.
+    at: Instant,
+    heartbeat_at: Instant,
+    heard_at: Instant,
+    /// The time between heartbeats of the modem.
+    their_every: Duration,
+    received: Vec<u8>,
+    destinations: Destinations,
+    actions: VecDeque<DlepAction>,
+    counters: DlepCounters,
+    /// Whether the link may be another since [`DlepRouter::poll_news`].
+    is_news: bool,
+}
+
+impl DlepRouter {
+    /// A router that looks for its modem at once.
+    pub fn new(config: DlepConfig) -> Self {
+        Self {
+            config,
+            stage: Stage::Discover,
+            at: Instant::START,
+            heartbeat_at: Instant::START,
+            heard_at: Instant::START,
+            their_every: HEARTBEAT_MOST,
+            received: Vec::new(),
+            destinations: Destinations::default(),
+            actions: VecDeque::new(),
+            counters: DlepCounters::default(),
+            is_news: false,
+        }
+    }
+
+    /// The next thing for the driver to do.
+    pub fn poll_action(&mut self) -> Option<DlepAction> {
+        self.actions.pop_front()
+    }
+
+    /// The link as it is told now, if that has changed: `None` within if the modem or the destination is gone.
+    pub fn poll_news(&mut self) -> Option<Option<LinkNews>> {
+        core::mem::take(&mut self.is_news).then(|| self.news())
+    }
+
+    fn news(&self) -> Option<LinkNews> {
+        if self.stage != Stage::InSession {
+            return None;
+        }
+        match (self.link(), self.config.destination) {
+            (Some(link), _) => Some(link.news()),
+            // The modem is there and says that it does not reach it.
+            (None, Some(_)) => Some(down()),
+            (None, None) if self.destinations.len() == 0 => Some(down()),
+            (None, None) => None,
+        }
+    }
+
+    /// The link to the destination that counts.
+    pub fn link(&self) -> Option<&DlepLink> {
+        self.destinations.link(self.config.destination)
+    }
+
+    /// The counters.
+    pub const fn counters(&self) -> DlepCounters {
+        self.counters
+    }
+
+    /// Whether there is a session.
+    pub fn is_in_session(&self) -> bool {
+        self.stage == Stage::InSession
+    }
+
+    /// The next time at which something is due.
+    pub fn next_deadline(&self) -> Option<Deadline> {
+        let deadline = |at, why| Some(Deadline { at, why });
+        match self.stage {
+            Stage::Discover => deadline(self.at, "discovery of a modem"),
+            Stage::Connect | Stage::Initialize | Stage::Terminate => {
+                deadline(self.at, "answer of a modem")
+            }
+            Stage::InSession => Deadline::earlier(
+                deadline(self.heartbeat_at, "heartbeat to a modem"),
+                deadline(self.silent_at(), "silence of a modem"),
+            ),
+        }
+    }
+
+    fn silent_at(&self) -> Instant {
+        self.heard_at + self.their_every * HEARTBEATS_MISSED
+    }
+
+    /// Does what is due.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        match self.stage {
+            Stage::Discover if self.at <= now => {
+                self.at = now + DISCOVER_EVERY;
+                let signal = DlepWriter::signal(signal::PEER_DISCOVERY);
+                let signal = signal.item(item::PEER_TYPE, PEER_TYPE).finish();
+                self.act(DlepAction::Discover(signal));
+            }
+            Stage::Connect | Stage::Initialize | Stage::Terminate if self.at <= now => {
+                self.leave(now);
+            }
+            Stage::InSession if self.silent_at() <= now => self.terminate(now, status::TIMED_OUT),
+            Stage::InSession if self.heartbeat_at <= now => {
+                self.heartbeat_at = now + Duration::from_millis(u64::from(HEARTBEAT_MILLIS));
+                self.send(DlepWriter::message(message::HEARTBEAT));
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a datagram that came from `from`.
+    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, octets: &[u8]) {
+        let read = read_signal(octets);
+        let Ok((signal::PEER_OFFER, items)) = read else {
+            self.counters.wrong += 1;
+            return;
+        };
+        if self.stage != Stage::Discover {
+            return;
+        }
+        let points: Vec<(SocketAddr, bool)> = items.iter().filter_map(connection_point).collect();
+        // TLS is not spoken here; without a point the modem listens where the offer came from.
+        let found = points.iter().find(|(_, is_tls)| !is_tls).map(|(at, _)| *at);
+        let usual = points
+            .is_empty()
+            .then(|| SocketAddr::new(from.ip(), DLEP_PORT));
+        let Some(to) = found.or(usual) else {
+            self.counters.wrong += 1;
+            return;
+        };
+        self.counters.messages += 1;
+        self.stage = Stage::Connect;
+        self.at = now + ANSWER_WITHIN;
+        self.act(DlepAction::Connect(to));
+    }
+
+    /// The connection is there.
+    pub fn handle_connected(&mut self, now: Instant) {
+        if self.stage != Stage::Connect {
+            return;
+        }
+        self.stage = Stage::Initialize;
+        self.at = now + ANSWER_WITHIN;
+        self.heard_at = now;
+        let begin = DlepWriter::message(message::SESSION_INITIALIZATION)
+            .item(item::HEARTBEAT_INTERVAL, &HEARTBEAT_MILLIS.to_be_bytes())
+            .item(item::PEER_TYPE, PEER_TYPE);
+        self.send(begin);
+    }
+
+    /// The connection is gone, or was refused.
+    pub fn handle_closed(&mut self, now: Instant) {
+        if self.stage != Stage::Discover {
+            self.leave(now);
+        }
+    }
+
+    /// Takes octets of the connection.
+    pub fn handle_octets(&mut self, now: Instant, octets: &[u8]) {
+        // Taken in pieces, so that no more than a message waits, whatever comes at once.
+        for piece in octets.chunks(MESSAGE_BYTES_MAX) {
+            self.received.extend_from_slice(piece);
+            self.take_messages(now);
+        }
+    }
+
+    fn take_messages(&mut self, now: Instant) {
+        let received = core::mem::take(&mut self.received);
+        let mut rest = received.as_slice();
+        while let Some((kind, items, len)) = first_message(rest) {
+            if matches!(self.stage, Stage::Discover | Stage::Connect) {
+                // What comes behind the end is of nobody.
+                return;
+            }
+            self.heard_at = now;
+            match read_items(items) {
+                Ok(items) => self.take_message(now, kind, &items),
+                Err(_) => self.refuse(now, status::INVALID_DATA),
+            }
+            rest = rest.get(len..).unwrap_or_default();
+        }
+        if !matches!(self.stage, Stage::Discover | Stage::Connect) {
+            self.received = rest.to_vec();
+        }
+    }
+
+    fn take_message(&mut self, now: Instant, kind: u16, items: &[DataItem]) {
+        let mac = items.iter().find_map(|item| match item {
+            DataItem::Mac(mac) => Some(*mac),
+            _ => None,
+        });
+        match (self.stage, kind) {
+            (Stage::Terminate, message::SESSION_TERMINATION_RESPONSE) => {
+                self.counters.messages += 1;
+                self.leave(now);
+            }
+            // Whatever was under way when the end was told.
+            (Stage::Terminate, _) => {}
+            (Stage::Initialize | Stage::InSession, message::SESSION_TERMINATION) => {
+                self.counters.messages += 1;
+                self.send(DlepWriter::message(message::SESSION_TERMINATION_RESPONSE));
+                self.leave(now);
+            }
+            (Stage::Initialize, message::SESSION_INITIALIZATION_RESPONSE) => {
+                self.initialized(now, items);
+            }
+            (Stage::InSession, message::HEARTBEAT) => self.counters.messages += 1,
+            (Stage::InSession, message::SESSION_UPDATE) => {
+                self.used();
+                self.destinations.update_all(items);
+                let answer = DlepWriter::message(message::SESSION_UPDATE_RESPONSE);
+                self.send(answer.status(status::SUCCESS));
+            }
+            (Stage::InSession, message::DESTINATION_UP) => self.with(now, mac, |own, mac| {
+                let has_room = own.destinations.up(mac, items);
+                let code = if has_room {
+                    status::SUCCESS
+                } else {
+                    status::REQUEST_DENIED
+                };
+                own.answer(message::DESTINATION_UP_RESPONSE, mac, code);
+            }),
+            (Stage::InSession, message::DESTINATION_DOWN) => self.with(now, mac, |own, mac| {
+                let is_known = own.destinations.down(mac);
+                let code = if is_known {
+                    status::SUCCESS
+                } else {
+                    status::INVALID_DESTINATION
+                };
+                own.answer(message::DESTINATION_DOWN_RESPONSE, mac, code);
+                own.counters.wrong += u64::from(!is_known);
+            }),
+            (Stage::InSession, message::DESTINATION_UPDATE) => self.with(now, mac, |own, mac| {
+                // One that was refused may go on telling.
+                let is_known = own.destinations.update(mac, items);
+                own.counters.wrong += u64::from(!is_known);
+            }),
+            (_, 1..=message::HEARTBEAT) => self.refuse(now, status::UNEXPECTED_MESSAGE),
+            _ => self.refuse(now, status::UNKNOWN_MESSAGE),
+        }
+    }
+
+    /// Does this with the destination that a message must name.
+    fn with(
+        &mut self,
+        now: Instant,
+        mac: Option<MacAddress>,
+        work: impl FnOnce(&mut Self, MacAddress),
+    ) {
+        match mac {
+            Some(mac) => {
+                self.used();
+                work(self, mac);
+            }
+            None => self.refuse(now, status::INVALID_DATA),
+        }
+    }
+
+    const fn used(&mut self) {
+        self.counters.messages += 1;
+        self.is_news = true;
+    }
+
+    fn answer(&mut self, kind: u16, mac: MacAddress, code: u8) {
+        let answer = DlepWriter::message(kind).item(item::MAC_ADDRESS, mac.octets());
+        self.send(answer.status(code));
+    }
+
+    fn initialized(&mut self, now: Instant, items: &[DataItem]) {
+        let code = items.iter().find_map(|item| match item {
+            DataItem::Status(code) => Some(*code),
+            _ => None,
+        });
+        let every = items.iter().find_map(|item| match item {
+            DataItem::HeartbeatInterval(millis) => Some(Duration::from_millis(u64::from(*millis))),
+            _ => None,
+        });
+        // An answer without a status is success (RFC 8175, section 12.6 names it mandatory; some modems leave it out).
+        let (Some(every), status::SUCCESS) = (every, code.unwrap_or(status::SUCCESS)) else {
+            self.refuse(now, status::INVALID_DATA);
+            return;
+        };
+        self.stage = Stage::InSession;
+        self.their_every = every.clamp(HEARTBEAT_LEAST, HEARTBEAT_MOST);
+        self.heartbeat_at = now + Duration::from_millis(u64::from(HEARTBEAT_MILLIS));
+        self.counters.sessions += 1;
+        self.used();
+        self.destinations.clear();
+        self.destinations.update_all(items);
+    }
+
+    /// Counts a message that breaks the protocol, and tells the modem the end (RFC 8175, section 7.4).
+    fn refuse(&mut self, now: Instant, code: u8) {
+        self.counters.wrong += 1;
+        self.terminate(now, code);
+    }
+
+    /// Tells the modem the end, with a reason, and waits for its answer. Nothing of it counts any more.
+    pub fn terminate(&mut self, now: Instant, code: u8) {
+        if !matches!(self.stage, Stage::Initialize | Stage::InSession) {
+            return;
+        }
+        self.send(DlepWriter::message(message::SESSION_TERMINATION).status(code));
+        self.stage = Stage::Terminate;
+        self.at = now + ANSWER_WITHIN;
+        self.forget();
+    }
+
+    /// Closes the connection and looks for the modem again, after a while.
+    fn leave(&mut self, now: Instant) {
+        self.act(DlepAction::Close);
+        self.stage = Stage::Discover;
+        self.at = now + DISCOVER_EVERY;
+        self.received = Vec::new();
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.destinations.clear();
+        self.is_news = true;
+    }
+
+    fn send(&mut self, message: DlepWriter) {
+        self.act(DlepAction::Send(message.finish()));
+    }
+
+    fn act(&mut self, action: DlepAction) {
+        if self.actions.len() < ACTIONS_MAX {
+            self.actions.push_back(action);
+        }
+    }
+}
+
+const fn down() -> LinkNews {
+    LinkNews {
+        is_up: Some(false),
+        rate_out: None,
+        rate_back: None,
+        signal_to_noise_decibels: None,
+        bit_errors_out: None,
+        bit_errors_back: None,
+        queue: None,
+        outage: None,
+        cost: None,
+    }
+}
+
+fn connection_point(item: &DataItem) -> Option<(SocketAddr, bool)> {
+    match *item {
+        DataItem::ConnectionPoint {
+            address,
+            port,
+            is_tls,
+        } => Some((SocketAddr::new(address, port.unwrap_or(DLEP_PORT)), is_tls)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
