@@ -9,6 +9,7 @@ pub mod change;
 mod class;
 pub mod commands;
 pub mod explain;
+mod far_peer;
 mod keys;
 mod notation;
 mod path;
@@ -28,6 +29,6 @@ pub use read::RECORDING_MAX;
 #[cfg(test)]
 pub(super) use settings::PEER_NAME_BYTES_MAX;
 pub use settings::{
-    CustodySettings, Egress, EntryProtocol, Forward, GatewayConfig, Limits, LogLevel, PeerSettings,
-    SecurityKind, Socks, SocksLogin, Transparent, TunnelSettings,
+    CustodySettings, Egress, EntryProtocol, FarPeer, Forward, GatewayConfig, GatewayRoute, Limits,
+    LogLevel, PeerSettings, SecurityKind, Socks, SocksLogin, Transparent, TunnelSettings,
 };
