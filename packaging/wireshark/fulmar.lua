@@ -62,7 +62,7 @@ function shared.call(name, tvb, pinfo, tree)
 end
 
 for _, name in ipairs {
-    "splice", "transfer", "perf", "aerotp", "short", "lt_tcp", "network", "link", "slacp", "inner", "session", "datagram",
+    "splice", "transfer", "perf", "aerotp", "short", "lt_tcp", "network", "link", "slacp", "inner", "session", "one_way", "datagram",
 } do
     load(name).register(shared)
 end

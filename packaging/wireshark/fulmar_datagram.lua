@@ -38,6 +38,10 @@ local function dissect(shared, tvb, pinfo, tree)
         found[pinfo.number] = { format = format or conversations[key] or is_likely }
     end
     format = format or found[pinfo.number].format
+    -- A one-way datagram has no check that others could know: one of Fulmar's ports that begins like one, and like nothing else.
+    if not format and shared.is_one_way(tvb) then
+        format = "fulmar.one_way"
+    end
     if format then
         return shared.call(format, tvb, pinfo, tree)
     end

@@ -6,7 +6,7 @@ local TYPES = {
     [128] = "GOAL",
 }
 local OPTIONAL = 128
-local HOSTS = { [1] = "name", [2] = "tunnel", [4] = "IPv4", [6] = "IPv6" }
+local HOSTS = { [1] = "name", [2] = "tunnel", [3] = "behind gateways", [4] = "IPv4", [6] = "IPv6" }
 local HEARERS = { [0] = "this start", [1] = "an earlier start", [2] = "not known", [3] = "answered" }
 local REFUSED = {
     "refused", "unreachable", "timeout", "not_allowed", "name_unknown", "too_many", "forgotten", "invalid",
@@ -49,6 +49,11 @@ local function declare(shared)
     field("host.ipv4", "ipv4", "Host")
     field("host.ipv6", "ipv6", "Host")
     field("host.name", "string", "Host")
+    field("passed", "uint8", "Gateways passed")
+    field("left", "uint32", "Left of the deadline (us)")
+    field("gateways", "uint8", "Gateways to come")
+    field("gateway_length", "uint8", "Length of the name")
+    field("gateway", "string", "Gateway")
     field("refused", "uint8", "Code", base.DEC, REFUSED)
     field("reset", "uint8", "Code", base.DEC, RESET)
     field("data", "bytes", "Octets of the stream")
@@ -69,8 +74,47 @@ local function declare(shared)
     proto.fields = f
 end
 
-local function host(cursor)
+local function is_no_name(text)
+    return #text < 1 or #text > 253 or text:find("[^%w%-_%.]")
+end
+
+local host
+
+-- The host behind further gateways, whose names come first.
+local function beyond(cursor)
+    cursor:number(f.passed, 1)
+    cursor:number(f.left, 4)
+    local count = cursor:number(f.gateways, 1)
+    local octets = 0
+    for _ = 1, count or 0 do
+        local length = cursor:number(f.gateway_length, 1)
+        if not length then
+            return "?"
+        end
+        local item, range = cursor:add(f.gateway, length)
+        if not item then
+            return "?"
+        elseif is_no_name(range:raw()) then
+            cursor:fail("malformed", "name of a gateway")
+            return "?"
+        end
+        octets = octets + length
+    end
+    local end_at, end_length = host(cursor, true)
+    if count and not cursor.failed and (count < 1 or count > 7 or octets + end_length > 253) then
+        cursor:fail("malformed", string.format("%d gateways", count))
+    end
+    return end_at
+end
+
+function host(cursor, is_behind)
     local kind = cursor:number(f.host_type, 1)
+    if kind == 3 and not is_behind then
+        return beyond(cursor)
+    elseif is_behind and kind == 2 then
+        cursor:fail("malformed", "a tunnel behind gateways")
+        return "?", 0
+    end
     local port = cursor:number(f.port, 2)
     if not port then
         return "?"
@@ -97,8 +141,9 @@ local function host(cursor)
         return "?"
     end
     local is_name = kind == 1 or kind == 2
+    local name_length = is_name and length or 0
     local text = is_name and range:raw() or kind == 4 and tostring(range:ipv4()) or "[" .. tostring(range:ipv6()) .. "]"
-    return text .. ":" .. port
+    return text .. ":" .. port, name_length
 end
 
 local function open(cursor)
@@ -131,7 +176,7 @@ local function open(cursor)
     for _, name in ipairs { "received", "limit", "kept_from" } do
         cursor:number64(f[name])
     end
-    return string.format(" flow=%s to %s", flow:range(0, 4):bytes():tohex(true), host(cursor))
+    return string.format(" flow=%s to %s", flow:range(0, 4):bytes():tohex(true), (host(cursor)))
 end
 
 local function message(cursor)
@@ -189,7 +234,7 @@ local BODIES = {
     ACCEPTED = function(cursor)
         cursor:number64(f.received)
         cursor:number64(f.limit)
-        return " from " .. host(cursor)
+        return " from " .. (host(cursor))
     end,
     REFUSED = function(cursor)
         local code = cursor:number(f.refused, 1)

@@ -84,6 +84,7 @@ ELSEWHERE = {
         (f"cargo run -p fulmar --example {words}" for words in (
             "chat key", "chat listen 127.0.0.1:4920 SECRET PUBLIC", "chat call 127.0.0.1:4920 SECRET PUBLIC",
             "sensor collect 127.0.0.1:4921 SECRET PUBLIC", "sensor measure 127.0.0.1:4921 SECRET PUBLIC",
+            "through 127.0.0.1:4914 SECRET PUBLIC 10.0.0.2:80 /",
         )),
         "make test",
     ),

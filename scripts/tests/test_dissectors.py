@@ -30,7 +30,7 @@ SEED = 20_261_122
 BESIDE = {"fulmar.aerotp.hec", "fulmar.aerotp.crc", "fulmar.aerotp.fec.code", "fulmar.link.check", "fulmar.slacp.check",
           "fulmar.slacp.zero", "fulmar.lt_tcp.offset", "fulmar.lt_tcp.flags", "fulmar.lt_tcp.checksum", "fulmar.network.shape",
           "fulmar.network.zero", "fulmar.network.checksum", "fulmar.splice.goal", "fulmar.splice.flags", "fulmar.splice.flags.reserved",
-          "fulmar.splice.ignored", "fulmar.session.hec", "fulmar.session.crc", "fulmar.session.hello.padding",
+          "fulmar.splice.gateway_length", "fulmar.splice.ignored", "fulmar.session.hec", "fulmar.session.crc", "fulmar.session.hello.padding",
           "fulmar.session.zero", "fulmar.transfer.flags"}
 NOTES = ("fulmar.header_check_failed", "fulmar.payload_check_failed", "fulmar.truncated", "fulmar.malformed", "fulmar.unknown",
          "fulmar.unknown_version")

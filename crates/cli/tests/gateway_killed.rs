@@ -120,7 +120,7 @@ impl Pair {
 }
 
 /// Writes `sent` and ends its direction, while reading everything from the other side.
-fn talk(
+pub(crate) fn talk(
     mut stream: TcpStream,
     sent: Vec<u8>,
     count: Arc<AtomicUsize>,

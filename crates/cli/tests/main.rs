@@ -13,6 +13,7 @@ mod fit;
 mod gateway_applicants;
 mod gateway_carrier_paths;
 mod gateway_carriers;
+mod gateway_chains;
 mod gateway_config;
 mod gateway_deadlines;
 mod gateway_directions;

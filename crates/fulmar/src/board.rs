@@ -95,6 +95,8 @@ pub(crate) struct Line {
     pub(crate) unwanted: bool,
     pub(crate) failure: Option<LineFailure>,
     pub(crate) post: Option<Post>,
+    /// It leads to a gateway, and carries a flow of it.
+    pub(crate) to_gateway: bool,
 }
 
 impl Line {
@@ -115,6 +117,7 @@ impl Line {
             unwanted: false,
             failure: None,
             post,
+            to_gateway: false,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::board::{BACKLOG_MAX, Board, Group, Line, LineFailure, LineId, Order, Patience, Shared};
 use crate::config::Config;
 use crate::driver::{Driver, new_driver};
+use crate::gateway_stream::GatewayStream;
 use crate::messages::{Messages, open_line};
 use crate::signal::Signal;
 use crate::stream::Stream;
@@ -129,10 +130,43 @@ impl Endpoint {
         address: impl ToSocketAddrs,
         key: impl Into<Option<&'k PublicKey>>,
     ) -> io::Result<Stream> {
-        let (remote, peer) = self.callee(address, key.into())?;
+        self.open_stream(self.callee(address, key.into())?, false)
+    }
+
+    /// Opens a TCP connection from the gateway at `address` that has `key` to the server at `to`: `host:port`, whose name
+    /// the gateway resolves. The gateway's file has this end as a `[[peer]]`, and its `allow` permits the server.
+    ///
+    /// The call does not wait. The first octets travel with the opening; whether the server is there, the first read or
+    /// [`GatewayStream::finish`] says. It waits in its calls also where the endpoint has no thread, so it needs one.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`]; `InvalidInput` if `to` is no destination, `Unsupported` where the endpoint has no thread.
+    pub fn connect_through<'k>(
+        &self,
+        address: impl ToSocketAddrs,
+        key: impl Into<Option<&'k PublicKey>>,
+        to: &str,
+    ) -> io::Result<GatewayStream> {
+        if self.nonblocking {
+            let text = "a flow through a gateway waits, and this endpoint has no thread; use Endpoint::bind";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+        let stream = self.open_stream(self.callee(address, key.into())?, true)?;
+        let mut entropy = self.entropy.lock().unwrap_or_else(PoisonError::into_inner);
+        GatewayStream::open(stream, to, &mut entropy)
+    }
+
+    fn open_stream(
+        &self,
+        (remote, peer): (SocketAddr, Option<PublicKey>),
+        to_gateway: bool,
+    ) -> io::Result<Stream> {
         let mut board = self.shared.lock();
         Self::check_room(&board)?;
-        let line = board.add_line(Line::new(peer, None));
+        let line = board.add_line(Line {
+            to_gateway,
+            ..Line::new(peer, None)
+        });
         let priority = FIRST_PRIORITY;
         board.orders.push_back(Order {
             line,

@@ -24,6 +24,8 @@ mod turns;
 
 const STREAMS: Port = Port(7);
 const MESSAGES: Port = Port(8);
+/// The first of a gateway's service ports.
+const GATEWAY: Port = Port(7_070);
 /// Sizes that fit the smallest packet with the salt of early data, until the session has found out more.
 const FIRST_PACKET: ByteCount = ByteCount(1280 - 32);
 /// IPv6 and UDP headers.

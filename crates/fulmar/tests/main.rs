@@ -5,6 +5,7 @@
 
 mod examples;
 mod found_rate;
+mod gateways;
 mod link;
 mod messages;
 mod setup;

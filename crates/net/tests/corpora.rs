@@ -7,6 +7,8 @@ use std::path::Path;
 mod gateway_http;
 #[path = "../../../fuzz/laws/gateway_socks.rs"]
 mod gateway_socks;
+#[path = "../../../fuzz/laws/one_way.rs"]
+mod one_way;
 
 /// Checks every input of a target, and every beginning of each.
 fn replay(target: &str, law: fn(&[u8])) {
@@ -35,4 +37,9 @@ fn requests_of_the_http_corpus_keep_its_laws() {
 #[test]
 fn messages_of_the_socks_corpus_keep_its_laws() {
     replay("gateway_socks", gateway_socks::holds);
+}
+
+#[test]
+fn datagrams_of_the_one_way_corpus_keep_its_laws() {
+    replay("one_way", one_way::holds);
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 /// The text to replace, its replacement, and what the error must say: the line, the field, a part of the
 /// remedy.
-const MUTATIONS: [(&str, &str, usize, &str, &str); 45] = [
+const MUTATIONS: [(&str, &str, usize, &str, &str); 52] = [
     ("[gateway]", "[gateway", 1, "", "expected `]`"),
     ("name = \"here\"", "name = \"here", 2, "", "basic string"),
     (
@@ -308,6 +308,56 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 45] = [
         2,
         "trace.file",
         "name another",
+    ),
+    (
+        "[class.bulk]",
+        "[[peer]]\nname = \"far\"\nvia = \"ther\"\n[class.bulk]",
+        16,
+        "peer.1.via",
+        "did you mean `there`",
+    ),
+    (
+        "[class.bulk]",
+        "[[peer]]\nname = \"a\"\nvia = \"b\"\n[[peer]]\nname = \"b\"\nvia = \"a\"\n[class.bulk]",
+        16,
+        "peer.1.via",
+        "leads in a circle",
+    ),
+    (
+        "[class.bulk]",
+        "[[peer]]\nname = \"far\"\nvia = \"there\"\nrate = \"1mbit\"\n[class.bulk]",
+        17,
+        "peer.1.rate",
+        "not used beside via",
+    ),
+    (
+        "[class.bulk]",
+        "[[peer]]\nname = \"there\"\nvia = \"there\"\n[class.bulk]",
+        15,
+        "peer.1.name",
+        "give each its own",
+    ),
+    (
+        "[class.bulk]",
+        "[[peer]]\nname = \"a b\"\nvia = \"there\"\n[class.bulk]",
+        15,
+        "peer.1.name",
+        "in letters, digits",
+    ),
+    (
+        "connect_timeout = \"5s\"",
+        "relay = [\"far\"]",
+        39,
+        "egress.relay",
+        "no [[peer]] here",
+    ),
+    (
+        "[[socks]]\nlisten = \"127.0.0.1:0\"",
+        "[[peer]]\nname = \"far\"\nvia = \"there\"\n[[tunnel]]\npeer = \"far\"\naddress = \"10.9.0.1/24\"\n\
+         [[socks]]\nlisten = \"127.0.0.1:0\"\npeer = \"there\"",
+        36,
+        "tunnel.0.peer",
+        "a tunnel ends at the next",
     ),
 ];
 

@@ -89,7 +89,36 @@ fn each_example_is_right_and_explained() {
         assert!(words.contains("peer `"), "{words}");
         seen += 1;
     }
-    assert_eq!(seen, 8);
+    assert_eq!(seen, 11);
+}
+
+#[test]
+fn a_gateway_behind_others_is_explained_with_the_way_to_it() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    let far = "[[peer]]\nname = \"far\"\nvia = \"middle\"\n[[peer]]\nname = \"middle\"\nvia = \"there\"\n[class.bulk]";
+    let text = BASE.replacen("[class.bulk]", far, 1);
+    let text = text.replacen("peer = \"there\"", "peer = \"far\"", 1);
+    let text = text.replacen(
+        "listen = \"127.0.0.1:0\"\nclass_by",
+        "listen = \"127.0.0.1:0\"\npeer = \"there\"\nclass_by",
+        1,
+    );
+    let text = text.replacen(
+        "connect_timeout",
+        "relay = [\"far\", \"there\"]\nconnect_timeout",
+        1,
+    );
+    fs::write(&file, text).unwrap();
+    let (code, words, said) = check(&file);
+    assert_eq!(code, Some(0), "{said}");
+    for told in [
+        "peer `far` is reached through `there` and `middle`, which carry on what is for it",
+        "go on from `far` to 10.0.0.2:80",
+        "flows of one peer are carried on to `far`, `there`",
+    ] {
+        assert!(words.contains(told), "{told} in {words}");
+    }
 }
 
 #[test]

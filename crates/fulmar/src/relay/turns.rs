@@ -1,6 +1,6 @@
 //! The relay's part in each turn of the driver: events, orders, new paths, deadlines.
 
-use super::{Link, MESSAGES, Relay, STREAMS, connection};
+use super::{GATEWAY, Link, MESSAGES, Relay, STREAMS, connection};
 use crate::board::LineFailure;
 use crate::sorting;
 use fulmar_net::session::{DatagramArrival, SessionEvent, source_octets};
@@ -140,15 +140,18 @@ impl Application<Link> for Relay {
             return;
         };
         link.set_endpoints(peer, vec![path]);
-        let messages = board
-            .lines
-            .get(&line)
-            .is_some_and(|line| line.post.is_some());
+        let opened = board.lines.get(&line);
+        let messages = opened.is_some_and(|line| line.post.is_some());
+        let to_gateway = opened.is_some_and(|line| line.to_gateway);
         let config = ConnectionConfig {
             priority: Priority(priority),
             ..connection(&self.config, messages)
         };
-        let port = if messages { MESSAGES } else { STREAMS };
+        let port = match (to_gateway, messages) {
+            (true, _) => GATEWAY,
+            (false, true) => MESSAGES,
+            (false, false) => STREAMS,
+        };
         match link
             .inner_mut()
             .connect(now, peer.inner_path(), port, config)

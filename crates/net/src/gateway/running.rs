@@ -238,6 +238,9 @@ impl Running {
     fn flow_event(&mut self, now: Instant, link: &mut Link, event: FlowEvent) {
         let floor = &mut self.ground.floor(now, link);
         let traffic = &mut self.traffic;
+        if traffic.relay_event(floor, &event) {
+            return;
+        }
         match event {
             FlowEvent::Requested {
                 flow,

@@ -1,17 +1,16 @@
 //! The file out of its symbols: rebuilt block by block, verified, synced, and given its name in one step.
 
+use super::digest::file_digest;
 use super::symbol_log::{LoggedSymbol, read_log};
 use super::wire::Announcement;
 use fulmar_proto::fec::long_block::LongBlockDecoder;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The end of the name of a file that is being put together.
 const WHOLE_SUFFIX: &str = "whole";
-/// Octets hashed at once.
-const STEP: usize = 1 << 20;
 
 /// The outcome for a file that had all its symbols.
 #[derive(Debug)]
@@ -34,20 +33,8 @@ pub(super) fn is_there(path: &Path, announcement: &Announcement) -> Option<bool>
     if !metadata.is_file() || metadata.len() != announcement.size {
         return Some(false);
     }
-    Some(digest_of(path).is_ok_and(|digest| digest == announcement.digest))
-}
-
-fn digest_of(path: &Path) -> io::Result<[u8; 32]> {
-    let mut file = File::open(path)?;
-    let mut hasher = blake3::Hasher::new();
-    let mut piece = vec![0; STEP];
-    loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
-            return Ok(*hasher.finalize().as_bytes());
-        }
-        hasher.update(piece.get(..read).unwrap_or_default());
-    }
+    let found = File::open(path).and_then(|file| file_digest(&file));
+    Some(found.is_ok_and(|(_, digest)| digest == announcement.digest))
 }
 
 /// Puts the file at `target` together from the log at `log`.
@@ -139,28 +126,9 @@ fn rebuild(
 #[cfg(test)]
 mod tests {
     use super::super::symbol_log::SymbolLog;
-    use super::super::wire::OneWayPromise;
+    use super::super::test_file::{OCTETS, announcement};
     use super::*;
-    use fulmar_proto::units::Probability;
     use std::io::Seek;
-
-    const OCTETS: &[u8; 10] = b"0123456789";
-
-    fn announcement() -> Announcement {
-        Announcement {
-            name: "file".to_owned(),
-            size: OCTETS.len() as u64,
-            digest: *blake3::hash(OCTETS).as_bytes(),
-            symbol_bytes: 2,
-            promise: OneWayPromise {
-                loss: Probability::ZERO,
-                residual: Probability::ZERO,
-                units: 0,
-            },
-            is_last: false,
-            asks: None,
-        }
-    }
 
     /// A log of all sources.
     fn log(path: &Path, announcement: &Announcement) {

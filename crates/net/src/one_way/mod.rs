@@ -26,6 +26,7 @@
 mod announced_file;
 mod assembly;
 mod counters;
+mod digest;
 mod disk_worker;
 mod heard;
 mod held;
@@ -37,24 +38,30 @@ mod receiving;
 mod remembered;
 mod report;
 mod request;
+#[cfg(test)]
+mod samples;
 mod schedule;
 mod seal;
 mod sender;
 mod sending;
 mod symbol_log;
 mod symbols;
+#[cfg(test)]
+mod test_file;
 mod wire;
 
 pub use announced_file::AnnouncedFile;
 pub use counters::{CounterFile, CounterFileError, counters_directory};
+pub use digest::file_digest;
 pub use layout::{FileLayout, LayoutError};
-pub use news::{OneWayNews, OneWayReceivePlan, OneWayVerdict};
+pub use news::{OneWayNews, OneWayReceivePlan, OneWayVerdict, ThinReturnPlan};
 pub use promise::{sends_for_overhead, sends_for_promise, units_to_send};
 pub use receiver::{OneWayEvent, OneWayReceiver, OneWayReturn};
 pub use receiving::OneWayReceiving;
 pub use report::{
     BlockReport, OneWayReport, OneWayReportError, REPORT_SUFFIX, sends_for_reports, symbol_bytes_in,
 };
+pub use request::rewrite_content;
 pub use schedule::BlockSends;
 pub use seal::{OneWayCounters, OneWayOpener, OneWayRefusal, OneWaySeal, StreamId};
 pub use sender::{OneWayPlan, OneWaySendEvent, OneWaySender, OneWaySent, ThinReturn};

@@ -1,5 +1,7 @@
 //! The settings of a receiving directory, and the news about its files.
 
+use super::counters::{CounterFile, CounterFileError};
+use super::receiver::OneWayReturn;
 use super::report::OneWayReport;
 use super::wire::Announcement;
 use crate::session::PresetKey;
@@ -22,6 +24,17 @@ pub struct OneWayReceivePlan {
     pub checkpoint_every: Duration,
     /// The silence after which a file's sender counts as gone.
     pub give_up: Duration,
+    /// The thin way back, if there is one.
+    pub returns: Option<ThinReturnPlan>,
+}
+
+/// A receiver's thin way back, with the numbers of the datagrams that it sends there.
+#[derive(Debug)]
+pub struct ThinReturnPlan {
+    /// The way.
+    pub way: OneWayReturn,
+    /// The numbers.
+    pub counters: CounterFile,
 }
 
 /// The state of a file's reception.
@@ -69,6 +82,8 @@ pub enum OneWayNews {
     SetAside(Announcement),
     /// Datagrams came that no key of ours opens, so many by now.
     OtherKey(u64),
+    /// No numbers for requests can be had: nothing is asked for.
+    NoRequests(CounterFileError),
     /// A start of a sender that was never heard uses numbers that were heard before: a recording, or a sender whose numbers went back.
     WentBack,
 }

@@ -2,8 +2,9 @@
 
 use super::announced_file::AnnouncedFile;
 use super::assembly::{Assembled, assemble, is_there};
+use super::counters::CounterFile;
 use super::disk_worker::DiskWorker;
-use super::news::{OneWayNews, OneWayReceivePlan, OneWayVerdict};
+use super::news::{OneWayNews, OneWayReceivePlan, OneWayVerdict, ThinReturnPlan};
 use super::receiver::{OneWayEvent, OneWayReceiver};
 use super::remembered::{self, Remembered};
 use super::report::{OneWayReport, REPORT_SUFFIX};
@@ -85,6 +86,8 @@ pub struct OneWayReceiving {
     /// The time at which some sender's silence will have been long.
     silence_at: Option<Instant>,
     last: Option<OneWayVerdict>,
+    /// Numbers of requests, over a thin way back.
+    counters: Option<CounterFile>,
 }
 
 impl core::fmt::Debug for OneWayReceiving {
@@ -100,13 +103,19 @@ impl OneWayReceiving {
     /// The directory cannot be used, or another process has it.
     pub fn open(
         now: Instant,
-        plan: OneWayReceivePlan,
+        mut plan: OneWayReceivePlan,
         (stop, waker): (Stop, Waker),
         tell: Box<dyn FnMut(OneWayNews)>,
     ) -> Result<(OneWayReceiver, Self), StateFileError> {
         let state = StateDirectory::open(&plan.directory.join(WORK_DIRECTORY))?;
         let remembered = Remembered::read(&state)?;
-        let mut receiver = OneWayReceiver::new(plan.preset.clone());
+        let key = plan.preset.clone();
+        let (mut receiver, counters) = match plan.returns.take() {
+            Some(ThinReturnPlan { way, counters }) => {
+                (OneWayReceiver::with_return(key, way), Some(counters))
+            }
+            None => (OneWayReceiver::new(key), None),
+        };
         remembered.restore(&mut receiver);
         let done = channel();
         let worker = || DiskWorker::start(done.0.clone(), &waker);
@@ -126,6 +135,7 @@ impl OneWayReceiving {
             checkpoint_at: None,
             silence_at: None,
             last: None,
+            counters,
             plan,
         };
         receiving.resume(now, &mut receiver);
@@ -172,6 +182,15 @@ impl OneWayReceiving {
             };
             self.work.insert(tag, work);
             (self.tell)(OneWayNews::Resumed(announcement, missing));
+        }
+    }
+
+    /// Takes numbers for requests from the disk. Nothing is said without a way back.
+    fn grant(&mut self, receiver: &mut OneWayReceiver) {
+        match self.counters.as_mut().map(CounterFile::reserve) {
+            Some(Ok(counters)) => receiver.grant(counters),
+            Some(Err(error)) => (self.tell)(OneWayNews::NoRequests(error)),
+            None => {}
         }
     }
 
@@ -610,8 +629,7 @@ impl Application<OneWayReceiver> for OneWayReceiving {
             }
             OneWayEvent::Whole(tag) => self.whole(now, machine, tag),
             OneWayEvent::SetAside(announcement) => self.set_aside(machine, *announcement),
-            // Nothing is said without a way back.
-            OneWayEvent::NeedsCounters => {}
+            OneWayEvent::NeedsCounters => self.grant(machine),
             OneWayEvent::Ended(tag) => {
                 let is_short = machine.file(tag).is_some_and(|file| file.missing() > 0);
                 if is_short {

@@ -5,7 +5,7 @@
 //! any do, so one repair symbol mends different losses. The idea is NORM's (RFC 5740, section 5.3).
 
 use super::seal::StreamId;
-use super::wire::FileTag;
+use super::wire::{Announcement, FileTag, Form, Symbol};
 use fulmar_proto::units::Instant;
 use std::collections::BTreeMap;
 
@@ -88,6 +88,21 @@ pub(super) struct Asking {
     pub(super) at: Option<Instant>,
     /// Requests of others, joined.
     pub(super) heard: Needs,
+}
+
+/// The content of a datagram of `form`, read and written again; `None` if it is none. For tests of the formats.
+pub fn rewrite_content(form: u8, content: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    match Form::of(form)? {
+        Form::Symbol => {
+            let symbol = Symbol::read(content)?;
+            Symbol::write_id(symbol.file, symbol.block, symbol.unit, &mut out);
+            out.extend_from_slice(symbol.octets);
+        }
+        Form::Announcement => Announcement::read(content)?.write(&mut out),
+        Form::Request => Request::read(content)?.write(&mut out),
+    }
+    Some(out)
 }
 
 #[cfg(test)]

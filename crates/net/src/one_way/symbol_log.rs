@@ -257,24 +257,15 @@ impl SymbolLog {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::OneWayPromise;
+    use super::super::test_file;
     use super::*;
-    use fulmar_proto::units::Probability;
     use std::fs;
 
     fn announcement() -> Announcement {
         Announcement {
-            name: "file".to_owned(),
             size: 100,
-            digest: [1; 32],
             symbol_bytes: 4,
-            promise: OneWayPromise {
-                loss: Probability::new(0.0).expect("a share"),
-                residual: Probability::new(0.0).expect("a share"),
-                units: 25,
-            },
-            is_last: false,
-            asks: None,
+            ..test_file::announcement()
         }
     }
 

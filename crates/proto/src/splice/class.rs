@@ -80,6 +80,39 @@ impl FlowClass {
         self.thin_messages.or(general).map(in_order)
     }
 
+    /// The time that a message has from its writing to its reading, if it has a limit.
+    pub fn message_deadline(&self) -> Option<Duration> {
+        let goals = [self.thin_messages, self.thin].into_iter().flatten();
+        let mut goals = goals.filter_map(|thin| thin.goal());
+        self.deadline.or_else(|| Some(goals.next()?.deadline))
+    }
+
+    /// The class of one of `hops` hops that a message crosses one after the other within `total`: each hop has an equal part.
+    /// Returns what is left for the others, too. A class without deadlines stays as it is.
+    #[must_use]
+    pub fn for_one_hop(self, total: Option<Duration>, hops: u32) -> (Self, Option<Duration>) {
+        let Some(total) = total.filter(|_| hops > 1 || self.message_deadline().is_some()) else {
+            return (self, None);
+        };
+        let part = total / hops.max(1);
+        let shorter = |thin: ThinRepair| {
+            let goal = thin.goal().map(|goal| DeliveryGoal {
+                deadline: part,
+                ..goal
+            });
+            // A part too short to be a goal leaves the whole one.
+            goal.and_then(|goal| thin.with_goal(goal).ok())
+                .unwrap_or(thin)
+        };
+        let one = Self {
+            deadline: self.deadline.map(|_| part),
+            thin: self.thin.map(shorter),
+            thin_messages: self.thin_messages.map(shorter),
+            ..self
+        };
+        (one, (hops > 1).then(|| total.saturating_sub(part)))
+    }
+
     /// The connection's share, as the scheduler sees it.
     pub(super) const fn share(&self) -> Share {
         Share {
@@ -117,5 +150,55 @@ impl Default for FlowClass {
             resume: false,
             durable: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_shared_out_among_the_hops_and_nothing_of_it_is_lost() {
+        let class = FlowClass {
+            deadline: Some(Duration::from_millis(300)),
+            ..FlowClass::default()
+        };
+        let (first, left) = class.for_one_hop(class.message_deadline(), 3);
+        assert_eq!(first.deadline, Some(Duration::from_millis(100)));
+        assert_eq!(left, Some(Duration::from_millis(200)));
+        let (second, left) = first.for_one_hop(left, 2);
+        assert_eq!(second.deadline, Some(Duration::from_millis(100)));
+        let (third, left) = second.for_one_hop(left, 1);
+        assert_eq!(
+            (third.deadline, left),
+            (Some(Duration::from_millis(100)), None)
+        );
+        let plain = FlowClass::default();
+        assert_eq!(
+            plain.for_one_hop(plain.message_deadline(), 3),
+            (plain, None)
+        );
+    }
+
+    #[test]
+    fn a_goal_s_deadline_is_shared_out_too() {
+        let goal = DeliveryGoal {
+            deadline: Duration::from_millis(200),
+            missed_millionths: 1_000,
+            deliver: Deliver::ByDeadline,
+            order: DeliveryOrder::Any,
+        };
+        let thin = ThinRepair::at_most(40).with_goal(goal).expect("in range");
+        let class = FlowClass {
+            thin_messages: Some(thin),
+            ..FlowClass::default()
+        };
+        let (one, left) = class.for_one_hop(class.message_deadline(), 2);
+        let part = one.thin_messages.and_then(|thin| thin.goal());
+        assert_eq!(
+            part.map(|goal| goal.deadline),
+            Some(Duration::from_millis(100))
+        );
+        assert_eq!(left, Some(Duration::from_millis(100)));
     }
 }

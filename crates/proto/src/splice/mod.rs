@@ -37,6 +37,7 @@ mod flow;
 mod graves;
 mod link;
 pub mod records;
+mod relay;
 mod report;
 mod restored;
 mod retention;
@@ -46,12 +47,15 @@ mod splicer;
 mod stream;
 mod told_losses;
 
-pub use address::{Destination, FlowId, FlowKind, Host, HostName, HostNameError};
+pub use address::{
+    Beyond, BeyondError, Destination, FlowId, FlowKind, Host, HostName, HostNameError,
+};
 pub use class::{ClassId, FlowClass};
 pub use codes::{RefuseCode, ResetCode};
 pub use config::{SplicerConfig, SplicerConfigError};
 pub use counters::{ClassCounters, SplicerCounters};
 pub use event::{FlowEvent, OpenError};
+pub use relay::{Acknowledge, RelayStore, RelayTurn, StreamRelay};
 pub use report::{MessageTotals, RepairTotals, SpliceReport};
 pub use restored::{Restored, Role};
 pub use retention::Retention;

@@ -41,7 +41,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(super) fn pump(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
+    pub(crate) fn pump(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
         if self.last.is_some() {
             return;
         }

@@ -10,7 +10,9 @@ use fulmar_proto::splice::records::{
     Accepted, Delivered, HEADER_BYTES, Hearer, MalformedRecord, MessageRecord, Open, Question,
     SpliceRecord,
 };
-use fulmar_proto::splice::{ClassId, Destination, FlowId, FlowKind, Host, RefuseCode, ResetCode};
+use fulmar_proto::splice::{
+    Beyond, ClassId, Destination, FlowId, FlowKind, Host, RefuseCode, ResetCode,
+};
 use fulmar_proto::transport::aerotp::ThinRepair;
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::aerotp::FecStrength;
@@ -78,6 +80,17 @@ fn opens() -> Vec<(String, SpliceRecord<'static>)> {
         kind: FlowKind::Datagrams,
         ..open(tunnel)
     };
+    let way = Beyond::new(
+        ["relay", "far"]
+            .map(|name| name.parse().expect("samples are valid"))
+            .to_vec(),
+        destination("10.20.0.5:5000").host,
+    );
+    let way = way.expect("samples are valid").after(1);
+    let beyond = Destination {
+        host: Host::Beyond(Box::new(way.with_left(Some(Duration::from_millis(100))))),
+        port: 5_000,
+    };
     let plain = |at| SpliceRecord::Open(Box::new(open(destination(at))));
     vec![
         ("open, IPv4".to_owned(), plain("10.20.0.5:5000")),
@@ -89,6 +102,10 @@ fn opens() -> Vec<(String, SpliceRecord<'static>)> {
         (
             "open, a tunnel".to_owned(),
             SpliceRecord::Open(Box::new(tunnel)),
+        ),
+        (
+            "open, behind two gateways".to_owned(),
+            SpliceRecord::Open(Box::new(open(beyond))),
         ),
     ]
 }
@@ -184,6 +201,17 @@ fn read_host(sample: &mut Sample, host: &Host, port: u16) {
         Host::Address(IpAddr::V6(ip)) => (6, "host.ipv6", ip.to_string()),
         Host::Name(name) => (1, "host.name", name.to_string()),
         Host::Tunnel(name) => (2, "host.name", name.to_string()),
+        Host::Beyond(beyond) => {
+            sample.field("fulmar.splice.host_type", 3);
+            sample.field("fulmar.splice.passed", beyond.passed());
+            let left = beyond.left().map_or(0, |left| left.as_micros());
+            sample.field("fulmar.splice.left", left);
+            sample.field("fulmar.splice.gateways", beyond.gateways().len());
+            for name in beyond.gateways() {
+                sample.field("fulmar.splice.gateway", name);
+            }
+            return read_host(sample, beyond.host(), port);
+        }
     };
     sample.field("fulmar.splice.host_type", kind);
     sample.field("fulmar.splice.port", port);

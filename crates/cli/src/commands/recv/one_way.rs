@@ -1,7 +1,7 @@
 //! `fulmar recv DIR --return none`: files from senders that are never answered.
 
 use super::{RecvArgs, make_directory};
-use crate::commands::address::resolve;
+use crate::commands::address::{resolve, resolve_remote};
 use crate::commands::connection::cure_of_bind;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -9,11 +9,14 @@ use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use fulmar_net::clock::Clock;
 use fulmar_net::one_way::{
-    OneWayNews, OneWayReceivePlan, OneWayReceiver, OneWayReceiving, OneWayRefusal, OneWayReport,
-    OneWayVerdict,
+    CounterFile, OneWayNews, OneWayReceivePlan, OneWayReceiver, OneWayReceiving, OneWayRefusal,
+    OneWayReport, OneWayReturn, OneWaySeal, OneWayVerdict, StreamId, ThinReturnPlan,
+    counters_directory,
 };
+use fulmar_net::session::{Entropy, PresetKey};
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
+use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use serde::Serialize;
 use std::net::IpAddr;
@@ -25,9 +28,9 @@ const SCHEMA: &str = "fulmar.recv-one-way/1";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Without a way back (--return none)")]
 pub(super) struct OneWayRecvArgs {
-    /// The way back of the link: none (a diode, a broadcast, radio silence). Nothing is ever sent from here. Senders run with
-    /// --return none as well, and have the same --preset.
-    #[arg(long = "return", value_name = "WAY", value_parser = ["none"], requires = "preset")]
+    /// The way back of the link: none (a diode, a broadcast, radio silence), and nothing is ever sent from here; or thin, which all
+    /// receivers share, and few of them ask for what is missing. Senders run with the same --return, and have the same --preset.
+    #[arg(long = "return", value_name = "WAY", value_parser = ["none", "thin"], requires = "preset")]
     #[arg(conflicts_with_all = ["mack", "mtu", "trace", "key", "peers", "carrier"])]
     way_back: Option<String>,
     /// Listen to a group as well. The kernel tells the network's routers so (IGMP, MLD).
@@ -36,12 +39,24 @@ pub(super) struct OneWayRecvArgs {
     /// Receive by this network device alone.
     #[arg(long, value_name = "DEVICE", requires = "way_back")]
     device: Option<String>,
+    /// Over a thin way back: where requests go, so that other receivers hear them and need not ask: a broadcast address or a group
+    /// [default: the sender alone].
+    #[arg(long, value_name = "HOST:PORT", requires = "way_back")]
+    ask: Option<String>,
+    /// The directory in which the numbers of requests are kept [default: in the user's place for state]. Never copy it.
+    #[arg(long = "state", value_name = "DIR", requires = "way_back")]
+    state: Option<PathBuf>,
 }
 
 impl OneWayRecvArgs {
-    /// Whether the link has no way back.
+    /// Whether the link has no way back, or a thin one.
     pub(super) const fn is_given(&self) -> bool {
         self.way_back.is_some()
+    }
+
+    /// Whether something may be asked for.
+    fn is_thin(&self) -> bool {
+        self.way_back.as_deref() == Some("thin")
     }
 }
 
@@ -163,6 +178,9 @@ fn tell(news: OneWayNews, json: bool) {
         (OneWayNews::OtherKey(datagrams), true) => output::record(&serde_json::json!({
             "schema": SCHEMA, "kind": "other_key", "datagrams": datagrams,
         })),
+        (OneWayNews::NoRequests(error), true) => output::record(&serde_json::json!({
+            "schema": SCHEMA, "kind": "no_requests", "error": error.to_string(),
+        })),
         (OneWayNews::WentBack, true) => output::record(&serde_json::json!({
             "schema": SCHEMA, "kind": "went_back",
         })),
@@ -208,6 +226,9 @@ fn line(news: OneWayNews) -> String {
         OneWayNews::OtherKey(datagrams) => {
             format!("{datagrams} datagrams of another key, or damaged; compare --preset at both ends")
         }
+        OneWayNews::NoRequests(error) => {
+            format!("nothing can be asked for any more: {error}")
+        }
         OneWayNews::WentBack => "a sender's numbers were heard before: a recording, or a sender whose file of numbers was copied or \
             put back; such a sender must remove it (send --state)"
             .to_owned(),
@@ -238,6 +259,48 @@ fn port(args: &RecvArgs) -> Result<UdpPort, Failure> {
     Ok(port)
 }
 
+/// The thin way back, over which this end asks under numbers of its own.
+fn returns(
+    args: &RecvArgs,
+    preset: &PresetKey,
+    driver: &mut UdpDriver,
+) -> Result<ThinReturnPlan, Failure> {
+    let options = &args.one_way;
+    let directory = options.state.clone().or_else(counters_directory);
+    let directory = directory
+        .context("no place for state is known; name one with --state")
+        .or_exit(Exit::Usage)?;
+    let mut entropy = Entropy::from_system()
+        .context("asking for entropy")
+        .or_exit(Exit::Device)?;
+    let counters = CounterFile::open(&directory, preset, &mut entropy)
+        .context("the numbers of requests")
+        .or_exit(Exit::Device)?;
+    let path = match &options.ask {
+        None => None,
+        Some(text) => {
+            let ask = resolve_remote("--ask", text)?;
+            (driver.port().permit_many(ask, 1))
+                .with_context(|| format!("--ask {ask}"))
+                .or_exit(Exit::Device)?;
+            let path = driver.path_to(ask).context("the path table is full");
+            Some(path.or_exit(Exit::Failed)?)
+        }
+    };
+    let stream = StreamId {
+        sender: counters.sender(),
+        start: u32::from_be_bytes(entropy.array()),
+    };
+    let seal = OneWaySeal::new(preset, stream)
+        .context("the key")
+        .or_exit(Exit::Failed)?;
+    let rng = Rng::from_seed(u64::from_be_bytes(entropy.array()));
+    Ok(ThinReturnPlan {
+        way: OneWayReturn { seal, path, rng },
+        counters,
+    })
+}
+
 /// Receives files until a signal comes, or one file with `--once`.
 ///
 /// # Errors
@@ -265,7 +328,15 @@ fn receive(args: &RecvArgs) -> Result<Exit, Failure> {
     let signals = Signals::catch(&[&waker])?;
     let port = port(args)?;
     let listening = port.local().context("the socket").or_exit(Exit::Device)?;
+    let buffers = port.buffers();
+    let mut driver = UdpDriver::new(Clock::start(), port, wake_up, PathTableConfig::default());
     let directory: PathBuf = make_directory(args)?;
+    let is_thin = args.one_way.is_thin();
+    let returns = if is_thin {
+        Some(returns(args, &preset, &mut driver)?)
+    } else {
+        None
+    };
     let plan = OneWayReceivePlan {
         directory,
         preset,
@@ -273,6 +344,7 @@ fn receive(args: &RecvArgs) -> Result<Exit, Failure> {
         once: args.once,
         checkpoint_every: args.checkpoint,
         give_up: args.give_up,
+        returns,
     };
     let json = args.json;
     if json {
@@ -280,8 +352,12 @@ fn receive(args: &RecvArgs) -> Result<Exit, Failure> {
             &serde_json::json!({ "schema": SCHEMA, "kind": "listening", "listening": listening }),
         )?;
     } else {
-        eprintln!("fulmar: listening on {listening}; nothing is ever sent from here");
-        let buffers = port.buffers();
+        let sends = if is_thin {
+            "what is missing is asked for"
+        } else {
+            "nothing is ever sent from here"
+        };
+        eprintln!("fulmar: listening on {listening}; {sends}");
         if buffers.is_limited() {
             eprintln!(
                 "fulmar: the kernel granted a receive buffer of {} instead of {}: a pause of the disk may lose datagrams; raise \
@@ -293,7 +369,6 @@ fn receive(args: &RecvArgs) -> Result<Exit, Failure> {
     let told = Box::new(move |news| tell(news, json));
     let opened = OneWayReceiving::open(Instant::START, plan, (signals.stop(), waker), told);
     let (mut receiver, mut receiving) = opened.context("the directory").or_exit(Exit::Device)?;
-    let mut driver = UdpDriver::new(Clock::start(), port, wake_up, PathTableConfig::default());
     driver
         .run(&mut receiver, &mut receiving)
         .context("the socket")
@@ -330,7 +405,7 @@ fn ended(
     let refused = |why| receiver.refused(why);
     if args.json {
         output::record(&serde_json::json!({
-            "schema": SCHEMA, "kind": "end", "datagrams": receiver.came(), "datagrams_sent": sent,
+            "schema": SCHEMA, "kind": "end", "datagrams": receiver.came(), "datagrams_sent": sent, "requests": receiver.requests(),
             "refused_form": refused(OneWayRefusal::Form), "refused_seal": refused(OneWayRefusal::Seal),
             "refused_repeated": refused(OneWayRefusal::Repeated), "refused_content": refused(OneWayRefusal::Content),
             "refused_full": refused(OneWayRefusal::Full), "exit_code": exit.code(),

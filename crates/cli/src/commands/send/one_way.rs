@@ -1,7 +1,7 @@
 //! `fulmar send FILE HOST[:PORT] --return none`: a file over a link without a way back.
 
 use super::{SendArgs, USUAL_PORT, name, refuse_directory};
-use crate::commands::address::{resolve_remote, with_port};
+use crate::commands::address::{resolve, resolve_remote, with_port};
 use crate::commands::connection;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -9,16 +9,16 @@ use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use fulmar_net::clock::Clock;
 use fulmar_net::one_way::{
-    Announcement, BlockSends, CounterFile, FileLayout, FileSymbols, OneWayPlan, OneWayPromise,
-    OneWayReport, OneWaySeal, OneWaySendError, OneWaySender, OneWaySending, OneWaySent, StreamId,
-    counters_directory, sends_for_overhead, sends_for_promise, sends_for_reports, symbol_bytes_in,
-    units_to_send,
+    Announcement, BlockSends, CounterFile, FileLayout, FileSymbols, OneWayOpener, OneWayPlan,
+    OneWayPromise, OneWayReport, OneWaySeal, OneWaySendError, OneWaySender, OneWaySending,
+    OneWaySent, StreamId, ThinReturn, counters_directory, file_digest, sends_for_overhead,
+    sends_for_promise, sends_for_reports, symbol_bytes_in, units_to_send,
 };
 use fulmar_net::session::{Entropy, PresetKey};
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::units::{Bitrate, ByteCount, Duration, Probability};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Probability, parse_duration};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -26,11 +26,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 const SCHEMA: &str = "fulmar.send-one-way/1";
-/// Octets hashed at once.
-const STEP: usize = 1 << 20;
 /// Announcements at the start of a round and at the end, where no loss is told.
 const ANNOUNCEMENTS: u32 = 16;
 const ANNOUNCEMENTS_MAX: u32 = 1_000;
+/// The time that a request may take, beyond the spread: two ways of a geostationary link.
+const REQUEST_PATIENCE: Duration = Duration::from_millis(600);
+/// Invitations that nobody answers before all receivers are held to have the file.
+const INVITATIONS_MAX: u32 = 9;
 /// The longest report: a few hundred octets, and a line for each block.
 const REPORT_BYTES_MAX: u64 = 16 << 20;
 
@@ -38,9 +40,10 @@ const REPORT_BYTES_MAX: u64 = 16 << 20;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Without a way back (--return none)")]
 pub(super) struct OneWaySendArgs {
-    /// The way back of the link: none (a diode, a broadcast, radio silence). Everything that repairs is sent ahead, at --rate, under
-    /// --preset. HOST may be a broadcast address or a group. Nobody confirms anything; receivers run with --return none as well.
-    #[arg(long = "return", value_name = "WAY", value_parser = ["none"], requires = "preset", requires = "rate")]
+    /// The way back of the link: none (a diode, a broadcast, radio silence), or thin, which all receivers share. What repairs is sent
+    /// ahead, at --rate, under --preset; over a thin way back more is sent when receivers ask. HOST may be a broadcast address or a
+    /// group. Receivers run with the same --return.
+    #[arg(long = "return", value_name = "WAY", value_parser = ["none", "thin"], requires = "preset", requires = "rate")]
     #[arg(conflicts_with_all = ["mode", "share", "fec_words", "block", "mack", "give_up", "connect_timeout", "wait", "burst",
         "trace", "key", "peers", "carrier"])]
     way_back: Option<String>,
@@ -86,15 +89,26 @@ pub(super) struct OneWaySendArgs {
     /// Send by this network device, whatever the routes say.
     #[arg(long, value_name = "DEVICE", requires = "way_back")]
     device: Option<String>,
+    /// Over a thin way back: where requests are heard [default: any port; receivers answer to it].
+    #[arg(long, value_name = "ADDRESS", requires = "way_back")]
+    requests: Option<String>,
+    /// Over a thin way back: the time over which receivers spread their requests.
+    #[arg(long, value_name = "DURATION", default_value = "500ms", requires = "way_back", value_parser = spread)]
+    spread: Duration,
     /// Hops that what goes to a group may take.
     #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "way_back")]
     hops: u8,
 }
 
 impl OneWaySendArgs {
-    /// Whether the link has no way back.
+    /// Whether the link has no way back, or a thin one.
     pub(super) const fn is_given(&self) -> bool {
         self.way_back.is_some()
+    }
+
+    /// Whether receivers may ask.
+    fn is_thin(&self) -> bool {
+        self.way_back.as_deref() == Some("thin")
     }
 }
 
@@ -107,6 +121,21 @@ fn residual(text: &str) -> Result<Probability, String> {
         Ok(share)
     } else {
         Err("write a probability from 1e-9 to below 1".to_owned())
+    }
+}
+
+/// The share of receivers that the first round leaves short, over a thin way back: requests mend that.
+fn half() -> Probability {
+    Probability::new(0.5).unwrap_or(Probability::ZERO)
+}
+
+/// A time that an invitation can tell: it counts milliseconds in 16 bits.
+fn spread(text: &str) -> Result<Duration, String> {
+    let span = parse_duration(text).map_err(|error| error.to_string())?;
+    if (1..=u128::from(u16::MAX)).contains(&span.as_millis()) {
+        Ok(span)
+    } else {
+        Err("write a time from 1ms to 65s".to_owned())
     }
 }
 
@@ -139,6 +168,7 @@ struct SentOneWay<'a> {
     sent_source_datagrams: u64,
     sent_repair_datagrams: u64,
     sent_announcements: u64,
+    requests: u64,
     sent_per_byte: f64,
     elapsed_s: f64,
     error: Option<String>,
@@ -221,21 +251,9 @@ fn read_reports(paths: &[PathBuf], preset: &PresetKey) -> Result<Vec<OneWayRepor
     reports.or_exit(Exit::Usage)
 }
 
-fn digest_of(mut file: &File) -> std::io::Result<(u64, [u8; 32])> {
-    let mut hasher = blake3::Hasher::new();
-    let mut piece = vec![0; STEP];
-    loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
-            return Ok((hasher.count(), *hasher.finalize().as_bytes()));
-        }
-        hasher.update(piece.get(..read).unwrap_or_default());
-    }
-}
-
 /// Whether the file that was sent has other octets by now, by its digest. One that took its name meanwhile is none of our business.
 fn has_changed(mut file: &File, announcement: &Announcement) -> bool {
-    let digest = file.rewind().and_then(|()| digest_of(file));
+    let digest = file.rewind().and_then(|()| file_digest(file));
     !digest.is_ok_and(|(size, digest)| size == announcement.size && digest == announcement.digest)
 }
 
@@ -247,7 +265,7 @@ fn work(
     reports: &[OneWayReport],
 ) -> Result<Work, Failure> {
     let options = &args.one_way;
-    let (size, digest) = digest_of(file)
+    let (size, digest) = file_digest(file)
         .with_context(|| format!("reading {}", args.file.display()))
         .or_exit(Exit::Usage)?;
     let room = symbol_bytes_in(args.mtu.saturating_sub(lower_overhead).as_usize());
@@ -286,6 +304,8 @@ fn work(
     let sends = if reports.is_empty() {
         let sends = match options.overhead {
             Some(overhead) => sends_for_overhead(&layout, overhead),
+            // Whoever lacks something asks.
+            None if options.is_thin() => sends_for_promise(&layout, options.loss, half()),
             None => sends_for_promise(&layout, options.loss, options.residual),
         };
         let option = if is_promised {
@@ -332,6 +352,10 @@ fn beginning(args: &SendArgs, work: &Work, symbols: u64) -> String {
     let all = size.div_ceil((*symbol_bytes).into());
     let goal = match options.overhead {
         Some(_) => String::new(),
+        None if options.is_thin() => format!(
+            ": at {} % loss half of the receivers need no more, and the others ask",
+            options.loss.value() * 100.0
+        ),
         None => format!(
             ": at {} % loss a receiver misses it with probability {:e}",
             options.loss.value() * 100.0,
@@ -413,15 +437,26 @@ fn port(args: &SendArgs, peer: SocketAddr, rate: Bitrate) -> Result<UdpPort, Fai
         SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
     };
     // The port is not connected: what the network says of the receiver is not heard.
+    let any = match &args.one_way.requests {
+        Some(text) => resolve("--requests", text)?,
+        None => any,
+    };
     let port = UdpPort::bind(any, PortConfig::for_rate(rate))
         .context("opening a socket")
         .or_exit(Exit::Device)?;
     port.permit_many(peer, args.one_way.hops)
         .with_context(|| format!("sending to {peer}"))
         .or_exit(Exit::Device)?;
-    if let Some(device) = &args.one_way.device {
+    let device = args.one_way.device.as_deref();
+    if let Some(device) = device {
         port.bind_device(device)
             .with_context(|| format!("--device {device}"))
+            .or_exit(Exit::Device)?;
+    }
+    // Requests that go to the group are heard by its members.
+    if args.one_way.requests.is_some() && peer.ip().is_multicast() {
+        port.join(peer.ip(), device)
+            .with_context(|| format!("hearing requests to {peer}"))
             .or_exit(Exit::Device)?;
     }
     Ok(port)
@@ -484,7 +519,14 @@ fn sender(
         path,
         rate,
         lower_overhead,
-        returns: None,
+        returns: options.is_thin().then(|| ThinReturn {
+            opener: OneWayOpener::new(preset.clone()),
+            stream,
+            spread_ms: u16::try_from(options.spread.as_millis()).unwrap_or(u16::MAX),
+            patience: REQUEST_PATIENCE,
+            loss: options.loss,
+            silent_max: INVITATIONS_MAX,
+        }),
     };
     let symbols = FileSymbols::new(file, work.layout, most);
     Ok(OneWaySender::new(
@@ -527,6 +569,7 @@ fn conclude(
             sent_source_datagrams: sent.sources,
             sent_repair_datagrams: sent.repairs,
             sent_announcements: sent.announcements,
+            requests: sent.requests,
             sent_per_byte: per_byte,
             elapsed_s: elapsed.as_secs_f64(),
             error: complaint,
@@ -535,10 +578,16 @@ fn conclude(
         return Ok(exit);
     }
     eprintln!(
-        "fulmar: {name}: {} datagrams with {} bytes in {:.2} s, {per_byte:.3} for each byte; nobody confirms it: receivers have reports",
+        "fulmar: {name}: {} datagrams with {} bytes in {:.2} s, {per_byte:.3} for each byte; {}",
         sent.datagrams,
         sent.octets.0,
-        elapsed.as_secs_f64()
+        elapsed.as_secs_f64(),
+        if args.one_way.is_thin() {
+            let requests = counted(sent.requests, "request");
+            format!("{requests} for more, and then nobody asked")
+        } else {
+            "nobody confirms it: receivers have reports".to_owned()
+        }
     );
     match complaint {
         Some(complaint) => Err(anyhow!(complaint)).or_exit(exit),

@@ -111,6 +111,7 @@ pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
         let place = |peer: &mut usize| *peer = places.get(*peer).copied().unwrap_or(usize::MAX);
         merged.forwards = new.forwards;
         merged.socks = new.socks;
+        merged.far_peers = new.far_peers;
         merged.transparent = new.transparent;
         merged.classes = new.classes;
         for tunnel in &mut merged.tunnels {
@@ -118,17 +119,18 @@ pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
             let same = others.find(|other| other.device == tunnel.device);
             tunnel.classes = same.map_or_else(ClassRules::default, |same| same.classes.clone());
         }
-        merged.forwards.iter_mut().for_each(|e| place(&mut e.peer));
-        merged.socks.iter_mut().for_each(|e| place(&mut e.peer));
-        merged
-            .transparent
-            .iter_mut()
-            .for_each(|e| place(&mut e.peer));
+        let forwards = merged.forwards.iter_mut().map(|e| &mut e.route);
+        let socks = merged.socks.iter_mut().map(|e| &mut e.route);
+        let transparent = merged.transparent.iter_mut().map(|e| &mut e.route);
+        let far = merged.far_peers.iter_mut().map(|far| &mut far.route);
+        let routes = forwards.chain(socks).chain(transparent).chain(far);
+        routes.for_each(|route| place(&mut route.peer));
     }
     // Entries to a peer that is gone lead nowhere.
-    merged.forwards.retain(|entry| is_there(entry.peer));
-    merged.socks.retain(|entry| is_there(entry.peer));
-    merged.transparent.retain(|entry| is_there(entry.peer));
+    merged.forwards.retain(|e| is_there(e.route.peer));
+    merged.socks.retain(|e| is_there(e.route.peer));
+    merged.transparent.retain(|e| is_there(e.route.peer));
+    merged.far_peers.retain(|far| is_there(far.route.peer));
     if changes_peers {
         merged.security = new.security;
     }
@@ -258,13 +260,13 @@ mod tests {
             names(&merged),
             known(&[("b", true), ("c", false), ("d", false)])
         );
-        assert_eq!(merged.forwards[0].peer, 2, "the place of d");
+        assert_eq!(merged.forwards[0].route.peer, 2, "the place of d");
         let again = merge(&merged, with(&["c", "b"], "b"));
         assert_eq!(
             names(&again),
             known(&[("b", false), ("c", false), ("d", true)])
         );
-        assert_eq!(again.forwards[0].peer, 0, "b has its place again");
+        assert_eq!(again.forwards[0].route.peer, 0, "b has its place again");
         // Reserves are for those that are there.
         assert_eq!(merged.live_places().collect::<Vec<_>>(), [1, 2]);
     }

@@ -2,13 +2,15 @@
 
 use super::carrier::CarrierChoice;
 use super::class::{ClassRules, ClassSettings, CustodyPlace};
-use super::settings::{EntryProtocol, GatewayConfig, MTU_MIN, PeerSettings, SecurityKind};
+use super::settings::{
+    EntryProtocol, GatewayConfig, GatewayRoute, MTU_MIN, PeerSettings, SecurityKind,
+};
 use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
 use core::fmt::Write;
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::repair::DeliveryGoal;
-use fulmar_proto::splice::FlowClass;
+use fulmar_proto::splice::{FlowClass, HostName};
 use fulmar_proto::transport::aerotp::{ModeRules, RateSource};
 use fulmar_proto::units::{ByteCount, Duration, format_duration};
 use fulmar_proto::wire::Mode;
@@ -76,6 +78,19 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             span(link.valid_for)
         )?;
     }
+    for far in &config.far_peers {
+        let route = &far.route;
+        let between = &route.beyond[..route.beyond.len().saturating_sub(1)];
+        let first = config.peer_name(route.peer);
+        let between = between.iter().fold(format!("`{first}`"), |text, name| {
+            format!("{text} and `{name}`")
+        });
+        writeln!(
+            out,
+            "peer `{}` is reached through {between}, which carry on what is for it",
+            far.name
+        )?;
+    }
     for class in &config.classes {
         writeln!(out, "class `{}`: {}", class.name, describe_class(class))?;
     }
@@ -98,6 +113,10 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             allowed.join(", "),
             span(config.egress.connect_timeout)
         )?;
+    }
+    if !config.egress.relay.is_empty() {
+        let names = config.egress.relay.join("`, `");
+        writeln!(out, "flows of one peer are carried on to `{names}`")?;
     }
     limits(config, out)
 }
@@ -326,13 +345,13 @@ fn classes(config: &GatewayConfig, rules: &ClassRules) -> String {
     text
 }
 
+/// The name of the gateway at the end of a way.
+fn end_of<'a>(config: &'a GatewayConfig, route: &'a GatewayRoute) -> &'a str {
+    let last = route.beyond.last().map(HostName::as_str);
+    last.unwrap_or_else(|| config.peer_name(route.peer))
+}
+
 fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
-    let peer = |index: usize| {
-        config
-            .peers
-            .get(index)
-            .map_or("?", |peer| peer.name.as_str())
-    };
     for forward in &config.forwards {
         let what = match forward.protocol {
             EntryProtocol::Tcp => "TCP connections",
@@ -342,7 +361,7 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             out,
             "{what} to {} go on from `{}` to {}; {}",
             forward.listen,
-            peer(forward.peer),
+            end_of(config, &forward.route),
             forward.to,
             classes(config, &forward.classes)
         )?;
@@ -356,7 +375,7 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             out,
             "SOCKS5 proxy at {} {who}; its connections go on from `{}`; TCP: {}; UDP: {}",
             socks.listen,
-            peer(socks.peer),
+            end_of(config, &socks.route),
             classes(config, &socks.tcp),
             classes(config, &socks.udp)
         )?;
@@ -367,7 +386,7 @@ fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             "{} that the kernel diverts to {} goes on from `{}`; {} (--print-rules prints the kernel's rules)",
             entry.protocol.name(),
             entry.listen,
-            peer(entry.peer),
+            end_of(config, &entry.route),
             classes(config, &entry.classes)
         )?;
     }

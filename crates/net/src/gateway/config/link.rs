@@ -74,7 +74,10 @@ pub(super) fn links(
 }
 
 fn read(reader: &TableReader<'_>, names: &Names<'_>) -> Result<ToldLinkSettings, SettingsError> {
-    let peer = names.peer(reader)?;
+    let peer = names.peer(
+        reader,
+        "a link is below the path to the next; name the next one",
+    )?;
     let paths = names
         .peers
         .get(peer)

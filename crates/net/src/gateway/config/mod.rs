@@ -9,6 +9,7 @@ pub mod change;
 mod class;
 pub mod commands;
 pub mod explain;
+mod far_peer;
 mod keys;
 mod link;
 mod notation;
@@ -30,6 +31,7 @@ pub use read::RECORDING_MAX;
 #[cfg(test)]
 pub(super) use settings::PEER_NAME_BYTES_MAX;
 pub use settings::{
-    CustodySettings, Egress, EntryProtocol, Forward, GatewayConfig, Limits, LinkSource, LogLevel,
-    PeerSettings, SecurityKind, Socks, SocksLogin, ToldLinkSettings, Transparent, TunnelSettings,
+    CustodySettings, Egress, EntryProtocol, FarPeer, Forward, GatewayConfig, GatewayRoute, Limits,
+    LinkSource, LogLevel, PeerSettings, SecurityKind, Socks, SocksLogin, ToldLinkSettings,
+    Transparent, TunnelSettings,
 };

@@ -2,6 +2,7 @@
 
 use super::carrier::CarrierChoice;
 use super::class::{self, ClassSettings, CustodyPlace, DEFAULT_CLASS};
+use super::far_peer;
 use super::link;
 use super::notation::{Allow, Listen, Place};
 use super::path;
@@ -19,6 +20,7 @@ use fulmar_proto::splice::ClassId;
 use fulmar_proto::transport::aerotp::{RateSource, SHARINGS};
 use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
 use fulmar_settings::{Document, Keys, SettingsError, TableReader};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 type Read<T> = Result<T, SettingsError>;
@@ -64,8 +66,9 @@ pub(super) const PEER: Keys = &[&[
     "mtu",
     "mtu_discovery",
     "path",
+    "via",
 ]];
-pub(super) const EGRESS: Keys = &[&["allow", "connect_timeout"]];
+pub(super) const EGRESS: Keys = &[&["allow", "relay", "connect_timeout"]];
 pub(super) const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
 pub(super) const LIMITS: Keys = &[&[
     "flows",
@@ -110,13 +113,17 @@ impl GatewayConfig {
         let document = Document::parse(name, text)?;
         let root = TableReader::root(&document.name, &document.root, ROOT)?;
         let security = security(&root)?;
-        let peers = peers(&root, &security)?;
+        let (near, far): (Vec<_>, Vec<_>) =
+            (root.tables("peer", PEER)?.into_iter()).partition(|peer| !peer.has("via"));
+        let peers = peers(&root, &near, &security)?;
+        let far_peers = far_peer::read_all(&far, PEER[0], &peers)?;
         let own = root.table("gateway", GATEWAY)?;
         let own = own.as_ref();
         let overhead = super::thin::overhead(own)?;
         let classes = classes(&root, overhead)?;
         let names = Names {
             peers: &peers,
+            far_peers: &far_peers,
             classes: &classes,
         };
         let forwards = forwards(&root, &names)?;
@@ -124,19 +131,13 @@ impl GatewayConfig {
         let transparent = transparent(&root, &names)?;
         let tunnels = tunnels(&root, &names)?;
         let links = link::links(&root, &names)?;
-        let egress = egress(&root)?;
+        let egress = egress(&root, &names)?;
         let custody = custody(&root, &classes)?;
-        let metrics = match root.table("metrics", METRICS)? {
-            Some(metrics) => Some(
-                metrics
-                    .required::<Listen>("listen", "\"127.0.0.1:9490\"")?
-                    .0,
-            ),
-            None => None,
-        };
+        let limits = limits(&root)?;
+        let metrics = metrics(&root)?;
         let no_entry =
             forwards.is_empty() && socks.is_empty() && transparent.is_empty() && tunnels.is_empty();
-        if no_entry && egress.allow.is_empty() {
+        if no_entry && egress.allow.is_empty() && egress.relay.is_empty() {
             let problem = "this gateway would carry nothing; add [[forward]], [[socks]] or \
                            [[transparent]] for clients here, [[tunnel]] for any packet, or allow = [...] in [egress] for \
                            destinations here";
@@ -174,6 +175,7 @@ impl GatewayConfig {
             log: log.unwrap_or(LogLevel::Info),
             security,
             peers,
+            far_peers,
             classes,
             forwards,
             socks,
@@ -182,12 +184,21 @@ impl GatewayConfig {
             links,
             egress,
             custody,
-            limits: limits(&root)?,
+            limits,
             metrics,
             capture,
             trace,
         })
     }
+}
+
+/// The address where metrics and status are served, if it is said.
+fn metrics(root: &TableReader<'_>) -> Read<Option<SocketAddr>> {
+    let Some(metrics) = root.table("metrics", METRICS)? else {
+        return Ok(None);
+    };
+    let listen = metrics.required::<Listen>("listen", "\"127.0.0.1:9490\"")?;
+    Ok(Some(listen.0))
 }
 
 /// Refuses a fixed number of words where the carrier, and with it the parity, is chosen.
@@ -254,14 +265,17 @@ fn security(root: &TableReader<'_>) -> Read<SecurityKind> {
     }
 }
 
-fn peers(root: &TableReader<'_>, security: &SecurityKind) -> Read<Vec<PeerSettings>> {
-    let tables = root.tables("peer", PEER)?;
+fn peers(
+    root: &TableReader<'_>,
+    tables: &[TableReader<'_>],
+    security: &SecurityKind,
+) -> Read<Vec<PeerSettings>> {
     if tables.is_empty() || tables.len() > PEERS_MAX {
         let problem = format!("there must be 1 to {PEERS_MAX}; write [[peer]] with a name");
         return Err(root.wrong("peer", problem));
     }
     let mut peers: Vec<PeerSettings> = Vec::new();
-    for reader in &tables {
+    for reader in tables {
         let peer = peer(reader, security)?;
         if peers.iter().any(|other| other.name == peer.name) {
             let problem = format!("`{}` is another peer's; give each its own", peer.name);
@@ -375,16 +389,18 @@ fn classes(root: &TableReader<'_>, overhead: Option<u8>) -> Read<Vec<ClassSettin
     Ok(classes)
 }
 
-fn egress(root: &TableReader<'_>) -> Read<Egress> {
+fn egress(root: &TableReader<'_>, names: &Names<'_>) -> Read<Egress> {
     const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
     let mut egress = Egress {
         allow: Vec::new(),
+        relay: Vec::new(),
         connect_timeout: CONNECT_TIMEOUT,
     };
     if let Some(reader) = root.table("egress", EGRESS)? {
         egress.allow = reader
             .list("allow", str::parse::<Allow>)?
             .unwrap_or_default();
+        egress.relay = relay(&reader, names)?;
         egress.connect_timeout = within(
             &reader,
             "connect_timeout",
@@ -393,6 +409,23 @@ fn egress(root: &TableReader<'_>) -> Read<Egress> {
         )?;
     }
     Ok(egress)
+}
+
+/// The peers to which flows of others are carried on.
+fn relay(reader: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<String>> {
+    let given = reader
+        .list("relay", str::parse::<String>)?
+        .unwrap_or_default();
+    for name in &given {
+        let near = names.peers.iter().map(|peer| &peer.name);
+        let mut known = near.chain(names.far_peers.iter().map(|peer| &peer.name));
+        if !known.any(|peer| peer == name) {
+            let problem =
+                format!("names `{name}`, which is no [[peer]] here; write the name of one");
+            return Err(reader.wrong("relay", problem));
+        }
+    }
+    Ok(given)
 }
 
 fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySettings> {

@@ -3,8 +3,8 @@
 use super::class::{ClassRules, ClassSettings, DEFAULT_CLASS};
 use super::notation::{Dscp, Listen, NotationError, Place, Ports};
 use super::settings::{
-    EntryProtocol, Forward, MTU_MAX, MTU_MIN, PeerSettings, Socks, SocksLogin, Transparent,
-    TunnelSettings,
+    EntryProtocol, FarPeer, Forward, GatewayRoute, MTU_MAX, MTU_MIN, PeerSettings, Socks,
+    SocksLogin, Transparent, TunnelSettings,
 };
 use crate::tun::{InterfaceAddress, TunEnd};
 use fulmar_proto::splice::HostName;
@@ -43,6 +43,7 @@ const PROTOCOLS: [(&str, EntryProtocol); 2] =
 /// The names that rules may refer to.
 pub(super) struct Names<'a> {
     pub(super) peers: &'a [PeerSettings],
+    pub(super) far_peers: &'a [FarPeer],
     pub(super) classes: &'a [ClassSettings],
 }
 
@@ -51,21 +52,37 @@ fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) ->
 }
 
 impl Names<'_> {
-    pub(super) fn peer(&self, reader: &TableReader<'_>) -> Read<usize> {
+    fn route(&self, reader: &TableReader<'_>) -> Read<GatewayRoute> {
         let Some(given) = reader.text("peer")? else {
-            return match self.peers {
-                [_] => Ok(0),
+            return match (self.peers, self.far_peers) {
+                ([_], []) => Ok(GatewayRoute::default()),
                 _ => Err(reader.wrong(
                     "peer",
                     "is missing, and there are several; write peer = \"NAME\"",
                 )),
             };
         };
-        let found = self.peers.iter().position(|peer| peer.name == given);
+        let near = self.peers.iter().position(|peer| peer.name == given);
+        let near = near.map(|peer| GatewayRoute {
+            peer,
+            beyond: Vec::new(),
+        });
+        let mut far = self.far_peers.iter();
+        let found = near.or_else(|| Some(far.find(|peer| peer.name == given)?.route.clone()));
         found.ok_or_else(|| {
-            let known = self.peers.iter().map(|peer| peer.name.as_str());
+            let near = self.peers.iter().map(|peer| peer.name.as_str());
+            let known = near.chain(self.far_peers.iter().map(|peer| peer.name.as_str()));
             reader.wrong("peer", unknown("[[peer]] named", given, known))
         })
+    }
+
+    /// A peer that is reached without another gateway; `why` says why it must be.
+    pub(super) fn peer(&self, reader: &TableReader<'_>, why: &str) -> Read<usize> {
+        let route = self.route(reader)?;
+        if route.beyond.is_empty() {
+            return Ok(route.peer);
+        }
+        Err(reader.wrong("peer", format!("is reached via another gateway, and {why}")))
     }
 
     fn class(&self, given: &str, protocol: EntryProtocol) -> Result<usize, String> {
@@ -115,7 +132,7 @@ pub(super) fn forwards(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Fo
             protocol,
             listen: reader.required::<Listen>("listen", "\"127.0.0.1:8080\"")?.0,
             to: reader.required::<Place>("to", "\"10.0.0.2:80\"")?.0,
-            peer: names.peer(reader)?,
+            route: names.route(reader)?,
             classes: names.rules(reader, protocol)?,
         })
     };
@@ -152,7 +169,7 @@ pub(super) fn socks(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Socks
         };
         Ok(Socks {
             listen: reader.required::<Listen>("listen", "\"127.0.0.1:1080\"")?.0,
-            peer: names.peer(reader)?,
+            route: names.route(reader)?,
             tcp,
             udp,
             login,
@@ -170,7 +187,7 @@ pub(super) fn transparent(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec
         Ok(Transparent {
             protocol,
             listen: reader.required::<Listen>("listen", "\":4915\"")?.0,
-            peer: names.peer(reader)?,
+            route: names.route(reader)?,
             classes: names.rules(reader, protocol)?,
             only_dscp: only_dscp.unwrap_or_default(),
         })
@@ -283,7 +300,10 @@ fn tunnel(reader: &TableReader<'_>, names: &Names<'_>) -> Read<TunnelSettings> {
     };
     Ok(TunnelSettings {
         name: name.map_err(|error| reader.wrong("name", error))?,
-        peer: names.peer(reader)?,
+        peer: names.peer(
+                reader,
+                "a tunnel ends at the next; name the next one, or use [[forward]] or [[socks]]",
+            )?,
         device: device.to_owned(),
         addresses,
         routes,

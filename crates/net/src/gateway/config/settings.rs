@@ -96,6 +96,24 @@ impl PeerSettings {
     }
 }
 
+/// `[[peer]]` with `via`: a gateway that is reached through others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FarPeer {
+    /// Its name here.
+    pub name: String,
+    /// The way to it.
+    pub route: GatewayRoute,
+}
+
+/// The way to a gateway: the peer, and the gateways behind it by the names that each has for the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewayRoute {
+    /// Index of the peer.
+    pub peer: usize,
+    /// The gateways behind it, the nearest first.
+    pub beyond: Vec<HostName>,
+}
+
 /// The protocol that is proxied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryProtocol {
@@ -124,8 +142,8 @@ pub struct Forward {
     pub listen: SocketAddr,
     /// The destination, resolved by the far gateway.
     pub to: Destination,
-    /// Index of the peer.
-    pub peer: usize,
+    /// The way to the gateway that connects.
+    pub route: GatewayRoute,
     /// The classes of its flows.
     pub classes: ClassRules,
 }
@@ -150,8 +168,8 @@ impl core::fmt::Debug for SocksLogin {
 pub struct Socks {
     /// The port here.
     pub listen: SocketAddr,
-    /// Index of the peer.
-    pub peer: usize,
+    /// The way to the gateway that connects.
+    pub route: GatewayRoute,
     /// The classes of its TCP flows.
     pub tcp: ClassRules,
     /// The classes of its UDP associations.
@@ -167,8 +185,8 @@ pub struct Transparent {
     pub protocol: EntryProtocol,
     /// The address that the kernel's rules divert to.
     pub listen: SocketAddr,
-    /// Index of the peer.
-    pub peer: usize,
+    /// The way to the gateway that connects.
+    pub route: GatewayRoute,
     /// The classes of its flows.
     pub classes: ClassRules,
     /// Code points that are diverted; empty for all.
@@ -268,6 +286,8 @@ pub struct ToldLinkSettings {
 pub struct Egress {
     /// Permissions; nothing else is connected to.
     pub allow: Vec<Allow>,
+    /// The peers, by name, to which flows of other peers are carried on.
+    pub relay: Vec<String>,
     /// The time that a destination has to answer.
     pub connect_timeout: Duration,
 }
@@ -342,6 +362,18 @@ impl GatewayConfig {
             .map(|(place, _)| place)
     }
 
+    /// The way to the peer of this name, which may be reached through others.
+    pub(in crate::gateway) fn route_to(&self, name: &str) -> Option<GatewayRoute> {
+        let mut places = self.live_places();
+        let near = places.find(|place| self.peer_name(*place) == name);
+        let near = near.map(|peer| GatewayRoute {
+            peer,
+            beyond: Vec::new(),
+        });
+        let mut far = self.far_peers.iter();
+        near.or_else(|| Some(far.find(|peer| peer.name == name)?.route.clone()))
+    }
+
     /// The name of the peer in this place.
     pub(in crate::gateway) fn peer_name(&self, peer: usize) -> &str {
         self.peers.get(peer).map_or("?", |peer| peer.name.as_str())
@@ -376,6 +408,8 @@ pub struct GatewayConfig {
     pub security: SecurityKind,
     /// The peers.
     pub peers: Vec<PeerSettings>,
+    /// The gateways that are reached through peers.
+    pub far_peers: Vec<FarPeer>,
     /// The classes; the first is the default.
     pub classes: Vec<ClassSettings>,
     /// Port forwards.

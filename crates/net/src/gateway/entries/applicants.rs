@@ -11,7 +11,7 @@ use super::clients::{open_proxied, stream_class, turn_away};
 use super::entrance::Entries;
 use super::entry::{Rule, Way};
 use super::socks::{Moved, Negotiation, Step, codec};
-use crate::gateway::flows::{Floor, Newcomer, Permit, Traffic, Wish};
+use crate::gateway::flows::{Floor, Newcomer, Permit, Traffic};
 use crate::gateway::sockets::{Target, Token, kernel};
 use crate::keeper::{AcceptedClient, Baseline};
 use fulmar_proto::splice::FlowKind;
@@ -136,13 +136,12 @@ impl Entries {
         traffic.keeping.accept_again(kept);
         if request.command == codec::Command::Connect {
             let to = request.destination;
-            if let Some(settings) = stream_class(floor.config, &rule, to.port, &stream) {
-                let wish = Wish {
-                    peer: rule.peer,
-                    kind: FlowKind::Stream,
-                    to,
-                    class: settings.flow,
-                };
+            let settings = stream_class(floor.config, &rule, to.port, &stream);
+            let wish = settings.and_then(|settings| {
+                let wish = rule.wish(FlowKind::Stream, to, settings.flow)?;
+                Some((settings, wish))
+            });
+            if let Some((settings, wish)) = wish {
                 open_proxied(floor, traffic, &settings, wish, (stream, len, permit));
             } else {
                 kernel::reset(stream);

@@ -4,7 +4,7 @@
 use super::socks::codec;
 use crate::gateway::flows::{Answers, Permit};
 use crate::gateway::sockets::{kernel, packets};
-use fulmar_proto::splice::{Destination, FlowClass};
+use fulmar_proto::splice::{Destination, FlowClass, HostName};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::rc::{Rc, Weak};
@@ -23,13 +23,15 @@ pub(in crate::gateway) struct Association {
     client: Option<SocketAddr>,
     pub(in crate::gateway) permit: Permit,
     pub(in crate::gateway) class: FlowClass,
+    /// The gateways behind the peer.
+    pub(super) beyond: Vec<HostName>,
 }
 
 impl Association {
     pub(in crate::gateway) fn new(
         control: TcpStream,
         permit: Permit,
-        class: FlowClass,
+        (class, beyond): (FlowClass, Vec<HostName>),
     ) -> io::Result<Self> {
         let here = control.local_addr()?.ip();
         let host = control.peer_addr()?.ip();
@@ -42,6 +44,7 @@ impl Association {
             client: None,
             permit,
             class,
+            beyond,
         })
     }
 

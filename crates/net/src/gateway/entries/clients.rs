@@ -198,11 +198,8 @@ fn open_stream(
     let Some(settings) = stream_class(floor.config, rule, to.port, &stream) else {
         return kernel::reset(stream);
     };
-    let wish = Wish {
-        peer: rule.peer,
-        kind: FlowKind::Stream,
-        to,
-        class: settings.flow,
+    let Some(wish) = rule.wish(FlowKind::Stream, to, settings.flow) else {
+        return kernel::reset(stream);
     };
     let Some(id) = traffic.open(floor, &wish) else {
         return kernel::reset(stream);

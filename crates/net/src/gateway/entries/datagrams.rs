@@ -4,7 +4,7 @@ use super::entrance::Entries;
 use super::entry::{Entry, Port, Rule, Way};
 use super::proxies::class;
 use crate::gateway::flows::{
-    Answers, Body, ClientKey, Floor, Flow, MESSAGES_PER_TURN, Messages, Traffic, Wish,
+    Answers, Body, ClientKey, Floor, Flow, MESSAGES_PER_TURN, Messages, Traffic,
 };
 use crate::gateway::sockets::{Here, MESSAGE_MAX, Received, Target, Token, packets};
 use fulmar_proto::splice::{Destination, FlowId, FlowKind};
@@ -86,12 +86,8 @@ impl Entries {
             return Some(*id);
         }
         let to = destination(rule, original)?;
-        let wish = Wish {
-            peer: rule.peer,
-            kind: FlowKind::Datagrams,
-            class: class(floor.config, &rule.classes, to.port, received.dscp),
-            to,
-        };
+        let class = class(floor.config, &rule.classes, to.port, received.dscp);
+        let wish = rule.wish(FlowKind::Datagrams, to, class)?;
         let port = Rc::downgrade(socket);
         let client = Some(received.from.ip().into());
         let permit = self.may_open(floor, traffic, wish.peer, client)?;

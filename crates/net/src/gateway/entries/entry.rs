@@ -5,9 +5,10 @@ use crate::gateway::GatewayError;
 use crate::gateway::config::{
     ClassRules, EntryProtocol, GatewayConfig, SocksLogin, TunnelSettings,
 };
+use crate::gateway::flows::Wish;
 use crate::gateway::sockets::packets;
 use crate::ownership::{self, SECRET_FORBIDDEN};
-use fulmar_proto::splice::Destination;
+use fulmar_proto::splice::{Destination, FlowClass, FlowKind, HostName};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -51,12 +52,20 @@ pub(in crate::gateway) struct Rule {
     pub(in crate::gateway) listen: SocketAddr,
     pub(in crate::gateway) way: Way,
     pub(in crate::gateway) peer: usize,
+    /// The gateways behind the peer.
+    pub(in crate::gateway) beyond: Vec<HostName>,
     pub(in crate::gateway) classes: ClassRules,
     /// The classes of a SOCKS entry's UDP associations.
     pub(in crate::gateway) udp_classes: ClassRules,
 }
 
 impl Rule {
+    /// The wish of a client for a flow to `to`, which lies behind the gateways of this rule. Of the class's deadline each
+    /// hop has an equal part. `None` if the destination's name is too long beside those of the gateways.
+    pub(super) fn wish(&self, kind: FlowKind, to: Destination, class: FlowClass) -> Option<Wish> {
+        wish((self.peer, &self.beyond), kind, to, class)
+    }
+
     /// The beginning of the keeper's names for a TCP port: ports whose names begin alike can serve each other's rules.
     pub(in crate::gateway) fn port_name(&self) -> Option<String> {
         let kind = match &self.way {
@@ -85,6 +94,25 @@ impl Rule {
         };
         (self.protocol, self.listen, kind(self)) == (other.protocol, other.listen, kind(other))
     }
+}
+
+/// The wish for a flow that goes to `peer` and through the gateways behind it.
+pub(super) fn wish(
+    (peer, beyond): (usize, &[HostName]),
+    kind: FlowKind,
+    to: Destination,
+    class: FlowClass,
+) -> Option<Wish> {
+    let hops = u32::try_from(beyond.len())
+        .unwrap_or(u32::MAX)
+        .saturating_add(1);
+    let (class, left) = class.for_one_hop(class.message_deadline(), hops);
+    Some(Wish {
+        peer,
+        kind,
+        to: to.behind(beyond, left).ok()?,
+        class,
+    })
 }
 
 /// An entry's socket.
@@ -150,7 +178,8 @@ pub(in crate::gateway) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, Gat
         protocol: forward.protocol,
         listen: forward.listen,
         way: Way::Forward(forward.to.clone()),
-        peer: forward.peer,
+        peer: forward.route.peer,
+        beyond: forward.route.beyond.clone(),
         classes: forward.classes.clone(),
         udp_classes: ClassRules::default(),
     });
@@ -158,7 +187,8 @@ pub(in crate::gateway) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, Gat
         protocol: entry.protocol,
         listen: entry.listen,
         way: Way::Transparent,
-        peer: entry.peer,
+        peer: entry.route.peer,
+        beyond: entry.route.beyond.clone(),
         classes: entry.classes.clone(),
         udp_classes: ClassRules::default(),
     });
@@ -168,7 +198,8 @@ pub(in crate::gateway) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, Gat
             protocol: EntryProtocol::Tcp,
             listen: socks.listen,
             way: Way::Socks(socks.login.as_ref().map(credentials).transpose()?),
-            peer: socks.peer,
+            peer: socks.route.peer,
+            beyond: socks.route.beyond.clone(),
             classes: socks.tcp.clone(),
             udp_classes: socks.udp.clone(),
         });
@@ -197,6 +228,7 @@ fn accelerated(place: usize, tunnel: &TunnelSettings) -> impl Iterator<Item = Ru
         listen: SocketAddr::new(any, 0),
         way: Way::Accelerated(place),
         peer: tunnel.peer,
+        beyond: Vec::new(),
         classes: tunnel.classes.clone(),
         udp_classes: ClassRules::default(),
     })

@@ -2,11 +2,11 @@
 
 use super::association::{Association, DESTINATIONS_MAX};
 use super::entrance::Entries;
-use super::entry::Rule;
+use super::entry::{self, Rule};
 use super::socks::{codec, take_out};
 use crate::gateway::config::{ClassRules, Dscp, GatewayConfig};
 use crate::gateway::flows::{
-    Client, Floor, MESSAGES_PER_TURN, Messages, Newcomer, Party, Permit, Traffic, Wish,
+    Client, Floor, MESSAGES_PER_TURN, Messages, Newcomer, Party, Permit, Traffic,
 };
 use crate::gateway::sockets::{Target, Token};
 use fulmar_proto::splice::{Destination, FlowClass, FlowKind, Role};
@@ -35,18 +35,20 @@ impl Entries {
     ) {
         let class = class(floor.config, &rule.udp_classes, 0, None);
         let token = floor.sockets.token_for(Target::Association);
-        let made = Association::new(control, permit, class).and_then(|association| {
-            floor.sockets.poller.rename(association.control(), token)?;
-            floor
-                .sockets
-                .poller
-                .watch_level(association.relay(), token)?;
-            let bound = association.relay().local_addr()?;
-            let reply = codec::reply(codec::Reply::Succeeded, bound);
-            association.control().write_all(&reply)?;
-            take_out(association.control(), ahead)?;
-            Ok(association)
-        });
+        let made = Association::new(control, permit, (class, rule.beyond.clone())).and_then(
+            |association| {
+                floor.sockets.poller.rename(association.control(), token)?;
+                floor
+                    .sockets
+                    .poller
+                    .watch_level(association.relay(), token)?;
+                let bound = association.relay().local_addr()?;
+                let reply = codec::reply(codec::Reply::Succeeded, bound);
+                association.control().write_all(&reply)?;
+                take_out(association.control(), ahead)?;
+                Ok(association)
+            },
+        );
         match made {
             Ok(association) => {
                 let newcomer = Newcomer::Association(token);
@@ -121,19 +123,19 @@ impl Entries {
         let Some(association) = self.associations.get(&token) else {
             return;
         };
+        let way = (association.permit.party().peer, &association.beyond[..]);
+        let wish = entry::wish(way, FlowKind::Datagrams, to, association.class);
+        let Some(wish) = wish else {
+            return;
+        };
+        let to = wish.to.clone();
         let relayed = traffic.relayed.get(&token);
         let known = relayed.and_then(|flows| flows.get(&to)).copied();
         let full = relayed.is_some_and(|flows| flows.len() >= DESTINATIONS_MAX);
-        let way = if known.is_none() {
+        let way_back = if known.is_none() {
             association.way_back()
         } else {
             None
-        };
-        let wish = Wish {
-            peer: association.permit.party().peer,
-            kind: FlowKind::Datagrams,
-            to: to.clone(),
-            class: association.class,
         };
         let client = association.permit.client();
         let id = known.or_else(|| {
@@ -141,7 +143,7 @@ impl Entries {
                 return None;
             }
             let permit = self.may_open(floor, traffic, wish.peer, client)?;
-            let side = (Messages::Shared(Box::new(way?)), permit);
+            let side = (Messages::Shared(Box::new(way_back?)), permit);
             let id = traffic.open_messages(floor, wish, side)?;
             if let Some(flow) = traffic.flows.get_mut(id) {
                 flow.association = Some(token);

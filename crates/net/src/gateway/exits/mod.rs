@@ -2,6 +2,7 @@
 
 mod connect;
 mod permission;
+mod relaying;
 mod requests;
 
 pub(super) use requests::{Asked, Exits};

@@ -85,7 +85,7 @@ pub(in crate::gateway) fn permitted(
     let name = match &destination.host {
         Host::Name(name) => Some(name.as_str()),
         Host::Address(_) => None,
-        Host::Tunnel(_) => return Vec::new(),
+        Host::Tunnel(_) | Host::Beyond(_) => return Vec::new(),
     };
     let port = destination.port;
     let by_name = name.is_some_and(|name| egress.allow.iter().any(|allow| allow.name(name, port)));
@@ -121,6 +121,7 @@ mod tests {
     fn egress(allow: &str) -> Egress {
         Egress {
             allow: allow.split(' ').map(|rule| rule.parse().unwrap()).collect(),
+            relay: Vec::new(),
             connect_timeout: core::time::Duration::from_secs(1),
         }
     }

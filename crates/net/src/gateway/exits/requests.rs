@@ -2,6 +2,7 @@
 
 use super::connect::{self, Connecting, Progress};
 use super::permission::{self, Permitted};
+use super::relaying;
 use crate::gateway::flows::{Body, Floor, FlowRecord, Messages, NewFlow, Party, Stream, Traffic};
 use crate::gateway::sockets::{Question, Resolver, Target, packets};
 use crate::gateway::tunnels::leads_back;
@@ -93,6 +94,7 @@ impl Exits {
                     traffic.give_up(floor, id, RefuseCode::TooMany);
                 }
             }
+            Host::Beyond(_) => relaying::carry_on(floor, traffic, id),
             // The tunnels have taken what is theirs.
             Host::Tunnel(_) => traffic.give_up(floor, id, RefuseCode::NotAllowed),
         }
@@ -229,6 +231,7 @@ fn establish(
         received: 0,
         preface: Vec::new(),
         held: false,
+        partner: None,
     };
     // The custody of the way back is the class's, if this side knows the class.
     let known = floor.config.classes.iter().find(|c| c.flow.id == class.id);

@@ -107,12 +107,15 @@ pub(in crate::gateway) struct Admission(Rc<RefCell<Table>>);
 
 /// The parties that a configuration lets have flows.
 fn parties(config: &GatewayConfig) -> Vec<Party> {
-    let entered = (config.forwards.iter().map(|entry| entry.peer))
-        .chain(config.socks.iter().map(|entry| entry.peer))
-        .chain(config.transparent.iter().map(|entry| entry.peer))
+    let onward = config.egress.relay.iter();
+    let onward = onward.filter_map(|name| Some(config.route_to(name)?.peer));
+    let entered = (config.forwards.iter().map(|entry| entry.route.peer))
+        .chain(config.socks.iter().map(|entry| entry.route.peer))
+        .chain(config.transparent.iter().map(|entry| entry.route.peer))
+        .chain(onward)
         .chain(config.tunnels.iter().map(|tunnel| tunnel.peer));
     let tunnels = config.tunnels.iter().map(|tunnel| tunnel.peer);
-    let asking = if config.egress.allow.is_empty() {
+    let asking = if config.egress.allow.is_empty() && config.egress.relay.is_empty() {
         0..0
     } else {
         0..config.peers.len()

@@ -5,6 +5,7 @@
 //! a store on disk implements the same trait.
 
 use fulmar_proto::shares::Shares;
+use fulmar_proto::splice::RelayStore;
 use fulmar_proto::units::ByteCount;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -79,9 +80,92 @@ pub trait Custody: core::fmt::Debug {
         Ok(())
     }
 
+    /// Notes, for the next process, that the flow that this one relays is over in order: `received` octets came from it.
+    ///
+    /// # Errors
+    /// The store cannot write that down.
+    fn note_partner_over(&mut self, _received: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Forgets the flow, which is over and whose octets nobody needs. A store that is merely dropped keeps
     /// whatever outlives the process.
     fn forget(self: Box<Self>) {}
+}
+
+impl RelayStore for Box<dyn Custody> {
+    type Fault = io::Error;
+
+    fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
+        (**self).append(octets)
+    }
+
+    fn read(&mut self, from: u64, max: usize) -> io::Result<&[u8]> {
+        (**self).read(from, max)
+    }
+
+    fn release(&mut self, to: u64) {
+        (**self).release(to);
+    }
+
+    fn room(&self) -> usize {
+        (**self).room()
+    }
+
+    fn start(&self) -> u64 {
+        (**self).start()
+    }
+
+    fn end(&self) -> u64 {
+        (**self).end()
+    }
+
+    fn safe_end(&self) -> u64 {
+        (**self).safe_end()
+    }
+
+    fn is_finished(&self) -> bool {
+        (**self).is_finished()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        (**self).finish()
+    }
+}
+
+/// The store of a direction that is over: all of its octets were delivered before a restart.
+#[derive(Debug)]
+pub(in crate::gateway) struct SpentCustody {
+    /// Octets that there were.
+    pub(in crate::gateway) end: u64,
+}
+
+impl Custody for SpentCustody {
+    fn append(&mut self, _octets: &[u8]) -> io::Result<usize> {
+        Err(io::Error::other("octets after the end"))
+    }
+
+    fn read(&mut self, _from: u64, _max: usize) -> io::Result<&[u8]> {
+        Ok(&[])
+    }
+
+    fn release(&mut self, _to: u64) {}
+
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+
+    fn start(&self) -> u64 {
+        self.end
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn is_finished(&self) -> bool {
+        true
+    }
 }
 
 /// Room counts as room to spare when it is this part of what is kept.
@@ -167,6 +251,7 @@ pub struct MemoryCustody {
     start: u64,
     limit: usize,
     budget: Budget,
+    is_finished: bool,
 }
 
 impl MemoryCustody {
@@ -177,6 +262,7 @@ impl MemoryCustody {
             start: 0,
             limit,
             budget,
+            is_finished: false,
         }
     }
 }
@@ -234,6 +320,15 @@ impl Custody for MemoryCustody {
 
     fn end(&self) -> u64 {
         self.start + self.octets.len() as u64
+    }
+
+    fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.is_finished = true;
+        Ok(())
     }
 }
 

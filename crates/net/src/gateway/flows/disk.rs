@@ -8,7 +8,7 @@
 //! The files of a peer's flows count against the peer's share of the store's limit.
 
 use super::custody::{Budget, Custody};
-use super::flow_record::FlowRecord;
+use super::flow_record::{FlowRecord, Partner};
 use crate::custody::{FlowStore, Store};
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::ByteCount;
@@ -177,6 +177,11 @@ impl Custody for DiskCustody {
         }
     }
 
+    fn note_partner_over(&mut self, received: u64) -> io::Result<()> {
+        self.record.partner = Some(Partner::Over);
+        self.note_received(received)
+    }
+
     fn forget(mut self: Box<Self>) {
         if let Some(kept) = self.kept.take()
             && let Err(error) = kept.forget()
@@ -211,6 +216,7 @@ mod tests {
             received: 0,
             preface: Vec::new(),
             held: false,
+            partner: None,
         };
         let flow = (FlowId([flow; 16]), record);
         DiskCustody::new(store, flow, kept, ByteCount(1 << 20), budget)

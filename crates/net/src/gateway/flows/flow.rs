@@ -24,6 +24,8 @@ pub(in crate::gateway) enum Messages {
     Own(UdpSocket),
     /// A client that is heard and answered at a port of several.
     Shared(Box<dyn Answers>),
+    /// Another flow, which carries the messages on.
+    Onward(FlowId),
 }
 
 /// The state of a flow.
@@ -37,6 +39,17 @@ pub(in crate::gateway) enum Body {
     Stream(Stream),
     /// Messages flow.
     Messages(Messages),
+    /// Octets flow from and to another flow ([`super::relays`]).
+    Relayed(RelayedFlow),
+}
+
+/// A flow that this gateway carries on, or that carries one on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::gateway) struct RelayedFlow {
+    /// Whether the next gateway goes on with it after a restart.
+    pub(in crate::gateway) is_durable: bool,
+    /// Octets to the far side in custody.
+    pub(in crate::gateway) kept_bytes: u64,
 }
 
 /// One flow.
@@ -91,7 +104,7 @@ impl Flow {
     pub(in crate::gateway) fn moved_bytes(&self) -> (u64, u64) {
         match &self.body {
             Body::Stream(stream) => stream.moved(),
-            Body::Resolving | Body::Connecting | Body::Messages(_) => self.moved,
+            Body::Resolving | Body::Connecting | Body::Messages(_) | Body::Relayed(_) => self.moved,
         }
     }
 
@@ -101,6 +114,8 @@ impl Flow {
         match &self.body {
             Body::Resolving | Body::Connecting => true,
             Body::Stream(stream) => !stream.has_spoken() && stream.moved().1 == 0,
+            // Its other flow would have to go with it.
+            Body::Relayed(_) | Body::Messages(Messages::Onward(_)) => false,
             Body::Messages(_) => {
                 let (from_local, to_local) = self.moved;
                 let answers = if self.entered { to_local } else { from_local };
@@ -132,7 +147,17 @@ impl Flow {
     pub(super) fn is_durable(&self) -> bool {
         match &self.body {
             Body::Stream(stream) => stream.is_durable() && !stream.is_held(),
+            Body::Relayed(relayed) => relayed.is_durable,
             Body::Resolving | Body::Connecting | Body::Messages(_) => false,
+        }
+    }
+
+    /// Octets to the far side that are in custody.
+    pub(in crate::gateway) fn kept_bytes(&self) -> u64 {
+        match &self.body {
+            Body::Stream(stream) => stream.kept(),
+            Body::Relayed(relayed) => relayed.kept_bytes,
+            Body::Resolving | Body::Connecting | Body::Messages(_) => 0,
         }
     }
 }

@@ -3,7 +3,7 @@
 use core::net::{IpAddr, SocketAddr};
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
-use fulmar_proto::splice::{ClassId, Destination, FlowClass, Host, Role};
+use fulmar_proto::splice::{Beyond, ClassId, Destination, FlowClass, FlowId, Host, HostName, Role};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::FecStrength;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,17 @@ pub(in crate::gateway) struct FlowRecord {
     pub(in crate::gateway) preface: Vec<u8>,
     /// Whether its client waits for a proxy's reply.
     pub(in crate::gateway) held: bool,
+    /// The flow that carries it on, or that it carries on.
+    pub(in crate::gateway) partner: Option<Partner>,
+}
+
+/// The other flow of a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum Partner {
+    /// The flow of this name.
+    Flow(FlowId),
+    /// It is over, complete in both directions.
+    Over,
 }
 
 /// The record as the store keeps it, in postcard: the store has room for 460 octets, and a
@@ -50,7 +61,22 @@ struct Compact {
     received: u64,
     preface: Vec<u8>,
     held: bool,
+    partner: CompactPartner,
+    gateways: Vec<String>,
+    passed: u8,
+    left_micros: u64,
 }
+
+/// A flow's partner as the store keeps it; the first stands for none.
+#[derive(Serialize, Deserialize)]
+enum CompactPartner {
+    None,
+    Over,
+    Flow([u8; 16]),
+}
+
+/// Octets at the end that records of earlier versions lack, down to those without held flows: all would be 0.
+const LACKING: [u8; 5] = [0; 5];
 
 impl FlowRecord {
     pub(in crate::gateway) fn encode(&self) -> Vec<u8> {
@@ -59,12 +85,20 @@ impl FlowRecord {
             let micros = u64::try_from(plan.close_after().as_micros()).unwrap_or(u64::MAX);
             (plan.k(), plan.repairs(), micros)
         };
+        let (host, way) = match &self.destination.host {
+            Host::Beyond(beyond) => (beyond.host(), Some(beyond)),
+            host => (host, None),
+        };
+        let gateways = way.map_or(&[][..], |way| way.gateways()).iter();
+        let left = way.and_then(|way| way.left()).unwrap_or(Duration::ZERO);
         let compact = Compact {
             opener: self.role == Role::Opener,
             peer: self.peer.clone(),
-            host: match &self.destination.host {
+            host: match host {
                 Host::Address(ip) => ip.to_string(),
                 Host::Name(name) | Host::Tunnel(name) => name.to_string(),
+                // A way has no other way at its end.
+                Host::Beyond(_) => String::new(),
             },
             port: self.destination.port,
             mode: class.mode.name().to_owned(),
@@ -79,18 +113,35 @@ impl FlowRecord {
             received: self.received,
             preface: self.preface.clone(),
             held: self.held,
+            partner: match self.partner {
+                None => CompactPartner::None,
+                Some(Partner::Over) => CompactPartner::Over,
+                Some(Partner::Flow(flow)) => CompactPartner::Flow(flow.0),
+            },
+            gateways: gateways.map(ToString::to_string).collect(),
+            passed: way.map_or(0, |way| way.passed()),
+            left_micros: u64::try_from(left.as_micros()).unwrap_or(u64::MAX),
         };
         postcard::to_stdvec(&compact).unwrap_or_default()
     }
 
     /// `None` if these octets are no record.
     pub(in crate::gateway) fn decode(octets: &[u8]) -> Option<Self> {
-        // Records of versions without held flows end one octet earlier.
-        let of_before = || postcard::from_bytes(&[octets, &[0]].concat());
-        let compact: Compact = postcard::from_bytes(octets).or_else(|_| of_before()).ok()?;
-        let host = match compact.host.parse::<IpAddr>() {
+        let compact: Compact = postcard::from_bytes(&[octets, &LACKING].concat()).ok()?;
+        let end = match compact.host.parse::<IpAddr>() {
             Ok(ip) => Host::Address(ip),
             Err(_) => Host::Name(compact.host.parse().ok()?),
+        };
+        let names = compact.gateways.iter().map(|name| name.parse::<HostName>());
+        let gateways: Vec<HostName> = names.collect::<Result<_, _>>().ok()?;
+        let host = if gateways.is_empty() {
+            end
+        } else {
+            let left = Duration::from_micros(compact.left_micros);
+            let beyond = Beyond::new(gateways, end).ok()?.after(compact.passed);
+            Host::Beyond(Box::new(
+                beyond.with_left(Some(left).filter(|left| !left.is_zero())),
+            ))
         };
         let block = match compact.block {
             Some((k, repairs, micros)) => {
@@ -127,6 +178,11 @@ impl FlowRecord {
             received: compact.received,
             preface: compact.preface,
             held: compact.held,
+            partner: match compact.partner {
+                CompactPartner::None => None,
+                CompactPartner::Over => Some(Partner::Over),
+                CompactPartner::Flow(flow) => Some(Partner::Flow(FlowId(flow))),
+            },
         })
     }
 }
@@ -176,16 +232,45 @@ mod tests {
                 received: u64::MAX,
                 preface: vec![255; 22],
                 held: false,
+                partner: None,
             };
             let octets = record.encode();
             assert!(octets.len() <= RECORD_BYTES_MAX, "{}", octets.len());
-            let before = &octets[..octets.len() - 1];
-            assert_eq!(FlowRecord::decode(before).as_ref(), Some(&record));
+            for lacking in 1..=LACKING.len() {
+                let before = &octets[..octets.len() - lacking];
+                assert_eq!(FlowRecord::decode(before).as_ref(), Some(&record));
+            }
             let record = FlowRecord {
                 held: true,
                 ..record
             };
-            assert_eq!(FlowRecord::decode(&record.encode()), Some(record));
+            assert_eq!(FlowRecord::decode(&record.encode()).as_ref(), Some(&record));
+            for partner in [Partner::Over, Partner::Flow(FlowId([7; 16]))] {
+                let relayed = FlowRecord {
+                    preface: Vec::new(),
+                    partner: Some(partner),
+                    ..record.clone()
+                };
+                let octets = relayed.encode();
+                assert!(octets.len() <= RECORD_BYTES_MAX, "{}", octets.len());
+                assert_eq!(FlowRecord::decode(&octets), Some(relayed));
+            }
+            let names = |count| vec!["g".repeat(30).parse().unwrap(); count];
+            let Ok(beyond) = Beyond::new(names(7), record.destination.host.clone()) else {
+                continue;
+            };
+            let left = Some(Duration::from_millis(7));
+            let far = FlowRecord {
+                destination: Destination {
+                    host: Host::Beyond(Box::new(beyond.after(3).with_left(left))),
+                    port: 9,
+                },
+                partner: Some(Partner::Flow(FlowId([255; 16]))),
+                ..record
+            };
+            let octets = far.encode();
+            assert!(octets.len() <= RECORD_BYTES_MAX, "{}", octets.len());
+            assert_eq!(FlowRecord::decode(&octets), Some(far));
         }
         assert_eq!(FlowRecord::decode(b""), None);
     }

@@ -390,5 +390,6 @@ pub(in crate::gateway) fn record(config: &GatewayConfig, role: Role, wish: &Wish
         received: 0,
         preface: Vec::new(),
         held: false,
+        partner: None,
     }
 }

@@ -70,6 +70,7 @@ impl Traffic {
             bound: socket.local_addr().ok().filter(|_| role == Role::Acceptor),
             received: 0,
             held: stream.is_held() && preface.is_empty(),
+            partner: None,
             preface,
         };
         let baseline = match begins(Baseline::of(socket, role), role, flow.proxied) {
@@ -106,7 +107,8 @@ impl Traffic {
         let Some(flow) = self.flows.remove(id) else {
             return false;
         };
-        self.left = true;
+        // A relay needs no keeper.
+        self.left |= matches!(flow.body, Body::Stream(_));
         self.newsbox.ended(floor.now, &flow, "left_to_the_next");
         if let Body::Stream(stream) = flow.body
             && let (Some(socket), _) = stream.into_parts()

@@ -59,6 +59,7 @@ impl Traffic {
             self.give_up_found(damaged.flow, taken.map(|taken| taken.socket));
         }
         let (mut resumed, mut drained) = (0_u32, 0_u32);
+        let mut relayed = Vec::new();
         for recovered in found.recovery.flows {
             let id = recovered.store.flow();
             if let Some(damage) = recovered.damage {
@@ -68,6 +69,11 @@ impl Traffic {
                 let bytes = recovered.torn_bytes;
                 tracing::warn!(event = "custody_torn", flow = %id, bytes);
             }
+            let record = FlowRecord::decode(recovered.store.record());
+            if let Some(record) = record.filter(|record| record.partner.is_some()) {
+                relayed.push((record, recovered.store));
+                continue;
+            }
             let taken = sockets.remove(&id);
             let went_on = taken.is_some();
             if self.take_up(floor, id, Some(recovered.store), taken) {
@@ -75,6 +81,7 @@ impl Traffic {
                 drained += u32::from(!went_on);
             }
         }
+        resumed += self.restore_relays(floor, relayed);
         for (id, taken) in sockets {
             resumed += u32::from(self.take_up(floor, id, None, Some(taken)));
         }
@@ -260,11 +267,11 @@ fn say_lost(floor: &mut Floor<'_>, id: FlowId, record: &FlowRecord) {
     }
 }
 
-fn peer_of(config: &GatewayConfig, record: &FlowRecord) -> Option<usize> {
+pub(super) fn peer_of(config: &GatewayConfig, record: &FlowRecord) -> Option<usize> {
     let mut peers = config.peers.iter();
     peers.position(|peer| peer.name == record.peer)
 }
 
-fn path(peer: usize) -> PathId {
+pub(super) fn path(peer: usize) -> PathId {
     PathId(u32::try_from(peer).unwrap_or(u32::MAX))
 }

@@ -7,6 +7,7 @@ use super::flow::{Body, ClientKey, Flow, Flows, Messages, NewFlow, Wish};
 use super::flow_record::FlowRecord;
 use super::keeping::Keeping;
 use super::news::{Happened, Newsbox};
+use super::relayed::Relays;
 use super::stream::Stream;
 use crate::gateway::config::{ClassSettings, CustodyPlace, GatewayConfig};
 use crate::gateway::sockets::{Came, Token, kernel};
@@ -32,6 +33,7 @@ pub(in crate::gateway) struct Traffic {
     /// The budget of the store on disk, in octets of files.
     pub(in crate::gateway) disk_budget: Budget,
     pub(in crate::gateway) keeping: Keeping,
+    pub(super) relays: Relays,
     pub(in crate::gateway) newsbox: Newsbox,
     pub(in crate::gateway) scratch: Vec<u8>,
     /// Flows of the gateway before that could not go on; its store and its keeper bound their number.
@@ -50,6 +52,7 @@ impl Traffic {
             budget: Budget::new(config.custody.limit, config.live_places()),
             disk_budget: Budget::new(config.custody.limit, config.live_places()),
             keeping,
+            relays: Relays::default(),
             newsbox: Newsbox::default(),
             scratch: vec![0; SCRATCH_BYTES],
             given_up: BTreeSet::new(),
@@ -248,6 +251,11 @@ impl Traffic {
                     Some(socket) if rst => kernel::reset(socket),
                     Some(_) | None => {}
                 }
+            }
+            Body::Relayed(_) => self.relayed_flow_dropped(floor, id),
+            Body::Messages(Messages::Onward(other)) => {
+                floor.link.inner_mut().finish(floor.now, other);
+                self.drop_flow(floor, other, reason, false);
             }
             Body::Messages(_) | Body::Resolving | Body::Connecting => {}
         }

@@ -21,6 +21,7 @@ impl Traffic {
             Body::Resolving | Body::Connecting => {}
             Body::Stream(_) => self.stream_turn(floor, id),
             Body::Messages(_) => self.messages_turn(floor, id),
+            Body::Relayed(_) => self.relay_turn(floor, id),
         }
     }
 
@@ -86,6 +87,9 @@ impl Traffic {
                 // A message that a full socket does not take is lost, as a router would lose it.
                 Messages::Own(socket) => drop(socket.send(&message)),
                 Messages::Shared(client) => client.answer(&flow.destination, &message),
+                Messages::Onward(other) => {
+                    splicer.accept_datagram(floor.now, *other, &message);
+                }
             }
         }
         if more {

@@ -240,6 +240,7 @@ mod tests {
             ..PathFigures::default()
         }];
         last.peers[0].links = vec![told_link()];
+        last.peers[0].custody = vec![crate::gateway::watch::status::CustodyFor::default()];
         last.peers[0].transport = counted.clone();
         last.peers[0].rate_bits_per_second = Some(1_000);
         last.carrier.dropped = BTreeMap::from([("forged", 1)]);

@@ -3,12 +3,12 @@
 use super::found_losses::FoundLosses;
 use super::losses::LossFigures;
 use super::status::{
-    self, CarrierReport, FLOWS_LISTED_MAX, FlowStatus, LinkGrade, LinkVerdict, PathFigures,
-    PeerReport, Quantiles, REMOVED, Status,
+    self, CarrierReport, CustodyFor, FLOWS_LISTED_MAX, FlowStatus, LinkGrade, LinkVerdict,
+    PathFigures, PeerReport, Quantiles, REMOVED, Status,
 };
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
-use crate::gateway::flows::{Body, Flow, Traffic};
+use crate::gateway::flows::{Flow, Traffic};
 use crate::gateway::links::Links;
 use crate::gateway::peers::{Peers, RateReport, carrier_in_use, index_of};
 use crate::gateway::tunnels::Tunnels;
@@ -55,15 +55,32 @@ impl Seen<'_> {
         let counters = link.inner().counters();
         let mut flows_of = BTreeMap::<usize, u64>::new();
         let mut custody_bytes = 0;
+        let mut custody_of = BTreeMap::<usize, BTreeMap<&str, CustodyFor>>::new();
         for (_, flow) in self.traffic.flows.iter() {
             *flows_of.entry(flow.peer).or_default() += 1;
-            if let Body::Stream(stream) = &flow.body {
-                custody_bytes += stream.kept();
+            let kept_bytes = flow.kept_bytes();
+            custody_bytes += kept_bytes;
+            if kept_bytes > 0 {
+                let of_peer = custody_of.entry(flow.peer).or_default();
+                let kept = of_peer.entry(self.gateway_of(flow)).or_default();
+                kept.flows += 1;
+                kept.kept_bytes += kept_bytes;
             }
         }
         let peers = (0..self.config.peers.len()).map(|index| {
             let flows = flows_of.get(&index).copied().unwrap_or(0);
-            self.peer(now, index, flows)
+            let kept = custody_of.remove(&index).unwrap_or_default().into_iter();
+            let custody: Vec<CustodyFor> = kept
+                .map(|(gateway, kept)| CustodyFor {
+                    gateway: gateway.to_owned(),
+                    ..kept
+                })
+                .collect();
+            PeerReport {
+                custody_bytes: custody.iter().map(|kept| kept.kept_bytes).sum(),
+                custody,
+                ..self.peer(now, index, flows)
+            }
         });
         Status {
             schema: status::SCHEMA,
@@ -86,6 +103,13 @@ impl Seen<'_> {
             flow_list: self.flow_list(now),
             decisions: self.peers.decisions.list(),
         }
+    }
+
+    /// The gateway at the end of a flow's way: octets towards it are kept here.
+    fn gateway_of<'a>(&'a self, flow: &'a Flow) -> &'a str {
+        // A flow that was asked for here leads back to the peer, wherever it leads on to.
+        let last = flow.destination.last_gateway().filter(|_| flow.entered);
+        last.map_or_else(|| self.config.peer_name(flow.peer), |name| name.as_str())
     }
 
     fn peer(&self, now: Instant, index: usize, flows: u64) -> PeerReport {
@@ -132,6 +156,8 @@ impl Seen<'_> {
             told: link.inner().told(path).into(),
             outages: self.peers.outages.report(known),
             flows,
+            custody_bytes: 0,
+            custody: Vec::new(),
             transport: endpoint.path_counters(path).into(),
             classes: endpoint
                 .class_counters(path)

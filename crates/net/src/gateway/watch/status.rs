@@ -70,10 +70,25 @@ pub struct PeerReport {
     pub outages: OutageReport,
     /// The present flows.
     pub flows: u64,
+    /// Octets kept in custody for it and for gateways behind it.
+    pub custody_bytes: u64,
+    /// The same by the gateway that they are for, where there are any.
+    pub custody: Vec<CustodyFor>,
     /// AeroTP's counters.
     pub transport: TransportReport,
     /// AeroTP's counters for each class that had flows with it.
     pub classes: BTreeMap<String, TransportReport>,
+}
+
+/// Octets in custody for one gateway: a peer, or one behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CustodyFor {
+    /// The name of the gateway at the end of the flows' way.
+    pub gateway: String,
+    /// The flows that keep something.
+    pub flows: u64,
+    /// Octets kept.
+    pub kept_bytes: u64,
 }
 
 /// One of several paths to a peer.

@@ -272,6 +272,7 @@ const PEER: &[Heading] = &[
                 Some(("quantile", "0.99")),
                 "confirmed after, 99 %",
             ),
+            plain("custody_held_bytes"),
             plain("link_outages"),
             plain("link_outage_longest_seconds"),
             plain("link_outage_seconds"),

@@ -1,29 +1,10 @@
 //! Files whose disk fails, and files that make room.
 
-use super::super::wire::OneWayPromise;
+use super::super::test_file::{OCTETS, announcement};
 use super::*;
 use crate::session::{Entropy, PresetKey};
-use fulmar_proto::units::Probability;
 use std::cell::RefCell;
 use std::rc::Rc;
-
-const OCTETS: &[u8; 10] = b"0123456789";
-
-fn announcement() -> Announcement {
-    Announcement {
-        name: "file".to_owned(),
-        size: OCTETS.len() as u64,
-        digest: *blake3::hash(OCTETS).as_bytes(),
-        symbol_bytes: 2,
-        promise: OneWayPromise {
-            loss: Probability::ZERO,
-            residual: Probability::ZERO,
-            units: 0,
-        },
-        is_last: false,
-        asks: None,
-    }
-}
 
 /// Makes a log of so many units in the directory of the files.
 fn log(directory: &Path, announcement: &Announcement, units: usize) -> PathBuf {
@@ -52,6 +33,7 @@ fn open(directory: &Path) -> (OneWayReceiver, OneWayReceiving, Told) {
         once: true,
         checkpoint_every: Duration::from_secs(1),
         give_up: Duration::from_secs(30),
+        returns: None,
     };
     let (waker, _) = crate::wait::waker().expect("a waker");
     let tell = move |news| heard.borrow_mut().push(format!("{news:?}"));

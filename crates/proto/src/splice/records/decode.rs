@@ -8,7 +8,7 @@ use super::{
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
 use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
-use crate::splice::address::{Destination, FlowId, FlowKind, Host, HostName};
+use crate::splice::address::{Beyond, Destination, FlowId, FlowKind, Host, HostName};
 use crate::splice::class::ClassId;
 use crate::splice::codes::{RefuseCode, ResetCode};
 use crate::transport::aerotp::ThinRepair;
@@ -97,6 +97,14 @@ impl<'a> Fields<'a> {
 
     fn u64(&mut self) -> Result<u64, MalformedRecord> {
         self.array().map(u64::from_be_bytes)
+    }
+
+    fn octets(&mut self, len: usize) -> Result<&'a [u8], MalformedRecord> {
+        let Some((head, rest)) = self.rest.split_at_checked(len) else {
+            return Err(self.too_short());
+        };
+        self.rest = rest;
+        Ok(head)
     }
 
     fn end(&self) -> Result<(), MalformedRecord> {
@@ -285,15 +293,53 @@ fn decode_address(fields: &mut Fields<'_>) -> Result<SocketAddr, MalformedRecord
 }
 
 fn decode_destination(fields: &mut Fields<'_>) -> Result<Destination, MalformedRecord> {
-    let (family, port) = (fields.octet()?, fields.u16()?);
+    let family = fields.octet()?;
+    if family != host::BEYOND {
+        return decode_end(fields, family);
+    }
+    let passed = fields.octet()?;
+    let left = match fields.u32()? {
+        0 => None,
+        micros => Some(Duration::from_micros(u64::from(micros))),
+    };
+    let mut gateways = Vec::new();
+    for _ in 0..fields.octet()? {
+        let len = fields.octet()?;
+        let text = fields.octets(usize::from(len))?;
+        gateways.push(decode_name(fields, text, "gateway")?);
+    }
+    let family = fields.octet()?;
+    if family == host::TUNNEL {
+        return Err(fields.wrong("host type"));
+    }
+    let Destination { host, port } = decode_end(fields, family)?;
+    let beyond = Beyond::new(gateways, host).map_err(|_| fields.wrong("gateways"))?;
+    let beyond = beyond.after(passed).with_left(left);
+    Ok(Destination {
+        host: Host::Beyond(Box::new(beyond)),
+        port,
+    })
+}
+
+fn decode_name(
+    fields: &Fields<'_>,
+    octets: &[u8],
+    field: &'static str,
+) -> Result<HostName, MalformedRecord> {
+    let text = core::str::from_utf8(octets).ok();
+    let name = text.and_then(|text| text.parse::<HostName>().ok());
+    name.ok_or_else(|| fields.wrong(field))
+}
+
+/// The rest of a destination behind its host type: nothing follows.
+fn decode_end(fields: &mut Fields<'_>, family: u8) -> Result<Destination, MalformedRecord> {
+    let port = fields.u16()?;
     if !matches!(family, host::NAME | host::TUNNEL) {
         let host = Host::Address(decode_ip(fields, family)?);
         fields.end()?;
         return Ok(Destination { host, port });
     }
-    let text = core::str::from_utf8(fields.rest).ok();
-    let name = text.and_then(|text| text.parse::<HostName>().ok());
-    let name = name.ok_or_else(|| fields.wrong("host name"))?;
+    let name = decode_name(fields, fields.rest, "host name")?;
     let host = match family {
         host::NAME => Host::Name(name),
         _ if port < FLOW_BUCKETS => Host::Tunnel(name),

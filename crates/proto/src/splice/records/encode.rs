@@ -2,7 +2,7 @@
 
 use super::{BODY_BYTES_MAX, HEADER_BYTES, Hearer, MessageRecord, Open, SpliceRecord, kind};
 use crate::repair::{Deliver, DeliveryOrder};
-use crate::splice::address::{FlowKind, Host, HostName};
+use crate::splice::address::{Beyond, FlowKind, Host, HostName};
 use crate::transport::aerotp::ThinRepair;
 use core::net::{IpAddr, SocketAddr};
 
@@ -30,6 +30,7 @@ pub(super) mod goal_flags {
 pub(super) mod host {
     pub(in super::super) const NAME: u8 = 1;
     pub(in super::super) const TUNNEL: u8 = 2;
+    pub(in super::super) const BEYOND: u8 = 3;
     pub(in super::super) const V4: u8 = 4;
     pub(in super::super) const V6: u8 = 6;
 }
@@ -156,11 +157,31 @@ fn encode_open(open: &Open, out: &mut Vec<u8>) {
     out.extend_from_slice(&open.received.to_be_bytes());
     out.extend_from_slice(&open.limit.to_be_bytes());
     out.extend_from_slice(&open.kept_from.to_be_bytes());
-    match &open.destination.host {
-        Host::Address(ip) => encode_address(SocketAddr::new(*ip, open.destination.port), out),
-        Host::Name(name) => encode_name(host::NAME, open.destination.port, name, out),
-        Host::Tunnel(name) => encode_name(host::TUNNEL, open.destination.port, name, out),
+    encode_host(&open.destination.host, open.destination.port, out);
+}
+
+fn encode_host(host: &Host, port: u16, out: &mut Vec<u8>) {
+    match host {
+        Host::Address(ip) => encode_address(SocketAddr::new(*ip, port), out),
+        Host::Name(name) => encode_name(host::NAME, port, name, out),
+        Host::Tunnel(name) => encode_name(host::TUNNEL, port, name, out),
+        Host::Beyond(beyond) => encode_beyond(beyond, port, out),
     }
+}
+
+fn encode_beyond(beyond: &Beyond, port: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[host::BEYOND, beyond.passed()]);
+    let left = beyond.left().map_or(0, |left| {
+        u32::try_from(left.as_micros()).unwrap_or(u32::MAX)
+    });
+    out.extend_from_slice(&left.to_be_bytes());
+    let octet = |len: usize| u8::try_from(len).unwrap_or(u8::MAX);
+    out.push(octet(beyond.gateways().len()));
+    for name in beyond.gateways() {
+        out.push(octet(name.as_str().len()));
+        out.extend_from_slice(name.as_str().as_bytes());
+    }
+    encode_host(beyond.host(), port, out);
 }
 
 fn encode_name(kind: u8, port: u16, name: &HostName, out: &mut Vec<u8>) {

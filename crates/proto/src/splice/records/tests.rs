@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::repair::{Deliver, DeliveryGoal, DeliveryOrder};
-use crate::splice::address::{Host, HostName};
+use crate::splice::address::{Beyond, Host, HostName};
 use crate::tunnel::FLOW_BUCKETS;
 use core::fmt::Write as _;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,12 +27,27 @@ prop_compose! {
     }
 }
 
+fn any_beyond() -> impl Strategy<Value = Host> {
+    let short = || "[a-zA-Z0-9_.-]{1,30}".prop_map(|text| text.parse().expect("a name"));
+    let end = prop_oneof![
+        any_ip().prop_map(Host::Address),
+        short().prop_map(Host::Name)
+    ];
+    let gateways = prop::collection::vec(short(), 1..=7);
+    (gateways, end, any::<u8>(), any::<u32>()).prop_map(|(gateways, end, passed, left)| {
+        let left = (left > 0).then(|| Duration::from_micros(u64::from(left)));
+        let beyond = Beyond::new(gateways, end).expect("short names");
+        Host::Beyond(Box::new(beyond.after(passed).with_left(left)))
+    })
+}
+
 prop_compose! {
     fn any_destination()(
         host in prop_oneof![
             any_ip().prop_map(Host::Address),
             any_name().prop_map(Host::Name),
             any_name().prop_map(Host::Tunnel),
+            any_beyond(),
         ],
         port: u16,
     ) -> Destination {
@@ -296,6 +311,33 @@ fn open() -> Open {
             port: 80,
         },
     }
+}
+
+#[test]
+fn ways_that_lead_nowhere_are_malformed() {
+    let value = |field| MalformedRecord::Value { kind: 1, field };
+    // The host type comes first, then the gateways that were passed, the rest of a deadline, and the number of names.
+    let mut beyond = open();
+    let way = Beyond::new(
+        vec!["c".parse().expect("a name")],
+        Host::Name("d".parse().expect("a name")),
+    );
+    beyond.destination.host = Host::Beyond(Box::new(way.expect("a way")));
+    let mut octets = Vec::new();
+    SpliceRecord::Open(Box::new(beyond)).encode(&mut octets);
+    let body = &octets[HEADER_BYTES..];
+    let with = |from_end: usize, octet: u8| {
+        let mut body = body.to_vec();
+        let at = body.len() - from_end;
+        body[at] = octet;
+        malformed(1, &body)
+    };
+    assert_eq!(with(5, b' '), value("gateway"));
+    assert_eq!(with(4, 2), value("host type"), "a tunnel behind gateways");
+    assert_eq!(with(4, 3), value("host type"), "a way within a way");
+    assert_eq!(with(1, b' '), value("host name"));
+    let none = [&body[..body.len() - 7], &[0], &body[body.len() - 4..]].concat();
+    assert_eq!(malformed(1, &none), value("gateways"));
 }
 
 #[test]

@@ -102,6 +102,11 @@ pub const KEY_TABLES: &[KeyTable] = &[
                 meaning: "`false`: take `mtu` for granted on every path and do not try; if that is wrong, full packets are lost and nobody says so",
                 default: "`true`",
             },
+            KeyRow {
+                keys: &["via"],
+                meaning: "the peers that carry on what is for this one, the next first, if it is reached through other gateways; see [chains.md](chains.md)",
+                default: "none: it is reached at its `address`",
+            },
         ],
     },
     KeyTable {
@@ -326,6 +331,11 @@ pub const KEY_TABLES: &[KeyTable] = &[
                 keys: &["allow"],
                 meaning: "what peers' clients may reach from here: `10.0.0.0/8:1-65535`, `[fd00::/8]:443`, `host.example:80`, `*.example:443`",
                 default: "nothing",
+            },
+            KeyRow {
+                keys: &["relay"],
+                meaning: "the peers to which this gateway carries on what other peers send them; see [chains.md](chains.md)",
+                default: "nobody",
             },
             KeyRow {
                 keys: &["connect_timeout"],

@@ -258,8 +258,14 @@ pub fn datagram(octets: &[u8]) -> Option<(Destination, &[u8])> {
 /// Puts the header for a client before a datagram from `source`.
 pub fn wrap(source: &Destination, message: &[u8]) -> Vec<u8> {
     let mut out = vec![0, 0, 0];
-    match &source.host {
+    let host = match &source.host {
+        Host::Beyond(beyond) => beyond.host(),
+        host => host,
+    };
+    match host {
         Host::Address(ip) => push_address(&mut out, SocketAddr::new(*ip, source.port)),
+        // A way has no other way at its end.
+        Host::Beyond(_) => return Vec::new(),
         Host::Name(name) | Host::Tunnel(name) => {
             let name = name.as_str().as_bytes();
             out.push(3);

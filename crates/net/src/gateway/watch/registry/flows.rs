@@ -1,7 +1,7 @@
 //! Flows, by class: what local programs see.
 
 use super::entry::{Entry, MetricKind, Point, Unit};
-use super::select::{count, of_classes, of_classes_by, of_window};
+use super::select::{count, of_classes, of_classes_by, of_custody, of_window};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -25,6 +25,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "Octets kept for destinations now",
         formula: "",
         read: |s| count(s.status.custody_bytes),
+    },
+    Entry {
+        name: "custody_held_bytes",
+        kind: MetricKind::Gauge,
+        unit: Unit::Bytes,
+        labels: &["peer", "gateway"],
+        point: Point::Local,
+        label: "kept for it",
+        help: "Octets kept for a peer now, by the gateway that they are for: the peer, or one behind it",
+        formula: "",
+        read: of_custody,
     },
     Entry {
         name: "custody_damaged_bytes",

@@ -91,6 +91,18 @@ pub(super) fn of_peers(
         .collect()
 }
 
+/// Octets in custody for each peer, by the gateway at the end of their way.
+pub(super) fn of_custody(snapshot: &Snapshot) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for peer in &snapshot.status.peers {
+        for kept in &peer.custody {
+            let value = Value::Count(kept.kept_bytes);
+            samples.push(sample([&peer.name, &kept.gateway], value));
+        }
+    }
+    samples
+}
+
 /// 1 for each rule that holds, with the peer that it is about.
 pub(super) fn of_alarms(snapshot: &Snapshot) -> Vec<Sample> {
     let alarms = snapshot.status.alarms.iter();

@@ -22,6 +22,7 @@ pub(super) fn says(peer: &PeerReport) -> String {
     if !peer.secure && peer.link == "up" {
         text.push_str(" Not protected: whoever is on the way can read and change it.");
     }
+    text.push_str(&custody_in_words(peer));
     if let Some(rate) = peer.rate.filter(|rate| rate.reason != "declared") {
         let begins = match (rate.is_found(), rate.share) {
             (false, _) => " The rate is held down: ",
@@ -48,6 +49,24 @@ pub(super) fn says(peer: &PeerReport) -> String {
     text.push_str(&LossFigures::in_words(peer.losses.as_ref()));
     text.push_str(&LossFigures::told_in_words(peer.told_losses.as_ref()));
     text
+}
+
+/// One sentence on what is kept for a peer and for gateways behind it.
+fn custody_in_words(peer: &PeerReport) -> String {
+    let each = peer.custody.iter().map(|kept| {
+        let octets = registry::Unit::Bytes.text(kept.kept_bytes as f64);
+        if kept.gateway == peer.name {
+            format!("{octets} for it")
+        } else {
+            format!("{octets} for {} behind it", kept.gateway)
+        }
+    });
+    let each: Vec<String> = each.collect();
+    if each.is_empty() {
+        String::new()
+    } else {
+        format!(" In custody: {}.", each.join(", "))
+    }
 }
 
 /// One sentence on the paths to a peer, if there are several.

@@ -2,7 +2,7 @@ use super::*;
 use crate::gateway::watch::losses::LossFigures;
 use crate::gateway::watch::metrics;
 use crate::gateway::watch::status::{
-    CauseFigures, DamageFigures, DamagedDirection, PathFigures, TunnelReport,
+    CauseFigures, CustodyFor, DamageFigures, DamagedDirection, PathFigures, TunnelReport,
 };
 use crate::gateway::watch::tally::{Tally, Window, tests::status};
 
@@ -73,6 +73,40 @@ fn a_figure_is_the_sum_of_the_series_with_its_labels() {
         found += usize::from(sum.is_some());
     }
     assert!(found > 20, "{found} figures have values");
+}
+
+#[test]
+fn what_is_kept_is_told_for_the_gateway_at_the_end_of_its_way() {
+    let mut status = status(1.0, 1);
+    let peer = &mut status.peers[0];
+    let name = peer.name.clone();
+    let kept = |gateway: &str, kept_bytes| CustodyFor {
+        gateway: gateway.to_owned(),
+        flows: 1,
+        kept_bytes,
+    };
+    peer.custody = vec![kept("far", 3_000_000), kept(&name, 500)];
+    let snapshot = Snapshot {
+        status,
+        ..Snapshot::default()
+    };
+    let view = View::of(&snapshot);
+    let said = &view.peers[0].says;
+    assert!(
+        said.contains("In custody: 3.00 MB for far behind it, 500 B for it."),
+        "{said}"
+    );
+    let object = metrics::object(&snapshot);
+    let series = format!("fulmar_custody_held_bytes{{peer=\"{name}\",gateway=\"far\"}}");
+    let found: Vec<_> = object.iter().filter(|(name, _)| **name == series).collect();
+    assert_eq!(found.len(), 1, "{series}");
+    let all = figures(&view)
+        .into_iter()
+        .find(|it| it.label == "kept for it");
+    assert_eq!(
+        all.and_then(|it| it.value).map(Value::as_f64),
+        Some(3_000_500.0)
+    );
 }
 
 #[test]
