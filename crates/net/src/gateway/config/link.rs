@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-pub(super) pub(super) const KEYS: Keys = &[
+pub(super) const KEYS: Keys = &[
     &["name", "peer", "path", "valid_for", "destination"],
     &SOURCES,
 ];

@@ -301,9 +301,9 @@ fn tunnel(reader: &TableReader<'_>, names: &Names<'_>) -> Read<TunnelSettings> {
     Ok(TunnelSettings {
         name: name.map_err(|error| reader.wrong("name", error))?,
         peer: names.peer(
-                reader,
-                "a tunnel ends at the next; name the next one, or use [[forward]] or [[socks]]",
-            )?,
+            reader,
+            "a tunnel ends at the next; name the next one, or use [[forward]] or [[socks]]",
+        )?,
         device: device.to_owned(),
         addresses,
         routes,

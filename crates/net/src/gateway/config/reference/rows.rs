@@ -104,8 +104,8 @@ pub const KEY_TABLES: &[KeyTable] = &[
             },
             KeyRow {
                 keys: &["via"],
-                meaning: "the peers that carry on what is for this one, the next first, if it is reached through other gateways; see [chains.md](chains.md)",
-                default: "none: it is reached at its `address`",
+                meaning: "the peer that carries on what is for this one, which has no session with this gateway; beside it stands `name` alone; see [chains.md](chains.md)",
+                default: "it has a session of its own",
             },
         ],
     },
@@ -334,7 +334,7 @@ pub const KEY_TABLES: &[KeyTable] = &[
             },
             KeyRow {
                 keys: &["relay"],
-                meaning: "the peers to which this gateway carries on what other peers send them; see [chains.md](chains.md)",
+                meaning: "the peers to which flows of other peers are carried on; see [chains.md](chains.md)",
                 default: "nobody",
             },
             KeyRow {
