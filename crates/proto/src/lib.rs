@@ -27,6 +27,7 @@
 pub mod bytes;
 pub mod damage;
 pub mod fec;
+pub mod liveness;
 pub mod machine;
 pub mod rate;
 pub mod repair;

@@ -28,7 +28,6 @@ use super::event::{HandshakeRefusal, SessionEvent};
 use super::guard::{Guard, GuardKeys};
 use super::handshake::Means;
 use super::keys::SecretKey;
-use super::liveness::Wants;
 use super::path_acks;
 use super::peer::{Complaints, Peer};
 use super::peer_status::PeerStatus;
@@ -43,6 +42,7 @@ use super::work::{KeyMeter, Work};
 use carrying::News;
 use contents::Held;
 use fulmar_proto::fec::packet::PacketCode;
+use fulmar_proto::liveness::Wants;
 use fulmar_proto::machine::{
     Carried, Datagram, Deadline, Ecn, Machine, PathId, Priority, Transmit, TransmitKind,
 };

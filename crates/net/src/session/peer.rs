@@ -15,7 +15,6 @@ use super::handshake::Initiator;
 use super::keyring::KeyRing;
 use super::keys::{PresetKey, PublicKey};
 use super::later_repair::LaterRepair;
-use super::liveness::Liveness;
 use super::path_acks::PathAcks;
 use super::path_mtu::PathMtu;
 use super::path_slot::PathSlot;
@@ -27,6 +26,7 @@ use super::sizes::NetworkHeaders;
 use super::sources::Bucket;
 use super::wire::Capability;
 use fulmar_proto::damage::ProtectedLayout;
+use fulmar_proto::liveness::Liveness;
 use fulmar_proto::machine::{Deadline, PathId, TransmitKind};
 use fulmar_proto::units::{ByteCount, Duration, FecStrength, Instant};
 
