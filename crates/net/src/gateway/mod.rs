@@ -48,6 +48,7 @@ pub use entries::socks;
 pub use error::GatewayError;
 pub use flows::custody;
 pub(crate) use link::{key_question, peer_address};
+pub(crate) use peers::path_missing;
 pub use privileges::give_up_privileges;
 pub use reload::{Asker, Reload};
 pub(crate) use sockets::listed as own_addresses;

@@ -54,6 +54,8 @@ pub(super) struct FurtherPath {
     asked: Option<u32>,
     /// Whether the inner machine uses it.
     pub(super) is_bonded: bool,
+    /// The time at which something came there last.
+    pub(super) heard_at: Option<Instant>,
     /// The probes until it was heard.
     first_probes: FirstProbes,
 }
@@ -70,6 +72,7 @@ impl FurtherPath {
             acks: PathAcks::of_place(place),
             asked: None,
             is_bonded: false,
+            heard_at: None,
             first_probes: FirstProbes::begin(now),
         }
     }
@@ -91,6 +94,12 @@ impl FurtherPath {
     /// Whether a probe is due because nothing was heard there yet.
     pub(super) fn wants_probe(&mut self, now: Instant) -> bool {
         self.first_probes.take_due(now)
+    }
+
+    /// Notes that something came there.
+    pub(super) fn on_heard(&mut self, now: Instant) {
+        self.heard_at = Some(now);
+        self.first_probes.on_heard(now);
     }
 
     /// Notes the number of a probe that leaves.

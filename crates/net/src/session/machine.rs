@@ -242,6 +242,16 @@ impl<M: Carried> Session<M> {
         })
     }
 
+    /// The peer that is, or may be found, on an outer path.
+    pub fn peer_on(&self, path: PathId) -> Option<PeerIndex> {
+        let is_on = |peer: &&Peer| {
+            peer.path == Some(path)
+                || peer.config.endpoints.contains(&path)
+                || peer.further.outer_paths().any(|one| one == path)
+        };
+        self.peers.iter().find(is_on).map(|peer| peer.index)
+    }
+
     /// Replaces the outer paths where `peer` may be found, for instance after a name was resolved
     /// again. A path that it has been heard from stays in use.
     pub fn set_endpoints(&mut self, peer: PeerIndex, endpoints: Vec<PathId>) {

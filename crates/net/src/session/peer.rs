@@ -247,6 +247,8 @@ pub(super) struct Peer {
     /// Its number in headers.
     pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
+    /// The time at which something came on the first path last.
+    pub(super) heard_at: Option<Instant>,
     pub(super) round_trips: RoundTrips,
     /// The round trip of the handshake that led to the keys, if none of its messages was repeated.
     pub(super) set_up_in: Option<Duration>,
@@ -323,6 +325,7 @@ impl Peer {
             epoch_offered: epoch_seen,
             epoch_said: epoch_seen,
             liveness: Liveness::new(session.liveness, Instant::START),
+            heard_at: None,
             round_trips: RoundTrips::default(),
             set_up_in: None,
             reports: Reports::new(config.mtu.rate),

@@ -34,6 +34,12 @@ impl FirstProbes {
         is_due
     }
 
+    /// Notes that something came by the path: it carries one way, and is asked as at first until it answers.
+    pub fn on_heard(&mut self, now: Instant) {
+        self.pause = FIRST_PAUSE;
+        self.at = self.at.map(|at| at.min(now + FIRST_PAUSE));
+    }
+
     /// Notes that one was answered: no more are due.
     pub const fn end(&mut self) {
         self.at = None;
@@ -58,7 +64,14 @@ mod tests {
             asked.push(at.as_nanos() / 1_000_000);
         }
         assert_eq!(asked, [0, 250, 750, 1_750, 3_750, 5_750, 7_750]);
+        let millis = |millis| Instant::START + Duration::from_millis(millis);
+        probes.on_heard(millis(8_000));
+        assert_eq!(probes.next_at(), Some(millis(8_250)), "as at first");
+        assert!(probes.take_due(millis(8_250)));
+        probes.on_heard(millis(8_251));
+        assert_eq!(probes.next_at(), Some(millis(8_500)));
         probes.end();
+        probes.on_heard(millis(8_600));
         assert!(!probes.take_due(Instant::FAR_FUTURE));
     }
 }

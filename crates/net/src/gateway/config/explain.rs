@@ -2,6 +2,7 @@
 
 use super::carrier::CarrierChoice;
 use super::class::{ClassRules, ClassSettings, CustodyPlace};
+use super::own_entries;
 use super::settings::{EntryProtocol, GatewayConfig, MTU_MIN, PeerSettings, SecurityKind};
 use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
@@ -83,6 +84,13 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             "clients of the peers may connect from here to {}; a destination must answer within {}",
             allowed.join(", "),
             span(config.egress.connect_timeout)
+        )?;
+    }
+    for (address, what) in own_entries::permitted(config) {
+        writeln!(
+            out,
+            "careful: `allow` permits {address}, where this gateway itself listens ({what}): what comes out of it there goes in again, \
+             to a peer, and may go round; leave that address out of [egress] unless you mean it"
         )?;
     }
     limits(config, out)

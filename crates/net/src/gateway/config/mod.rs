@@ -11,6 +11,7 @@ pub mod commands;
 pub mod explain;
 mod keys;
 mod notation;
+mod own_entries;
 mod path;
 mod read;
 mod read_entries;

@@ -14,6 +14,9 @@ use fulmar_proto::liveness::{Due, Liveness, Wants};
 use fulmar_proto::machine::{Carried, Ecn, PathFacts, PathId, PathSizes};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
+/// The shortest time without a word on the first path after which the session's own messages leave by another one that is heard.
+const QUIET_MIN: Duration = Duration::from_millis(40);
+
 impl<M: Carried> Session<M> {
     /// Sends what is for `peer` on the outer path `path` as well, from when it is heard there. Both ends have to have said
     /// [`several_paths`](crate::session::several_paths). The peer hears of its cost. Drain afterwards.
@@ -260,8 +263,13 @@ impl<M: Carried> Session<M> {
             return;
         };
         let was_open = state.is_open(now);
-        let further = state.further.get_mut(place);
-        let liveness = further.map_or(&mut state.liveness, |further| &mut further.liveness);
+        let liveness = if let Some(further) = state.further.get_mut(place) {
+            further.on_heard(now);
+            &mut further.liveness
+        } else {
+            state.heard_at = Some(now);
+            &mut state.liveness
+        };
         let heard = liveness.on_heard(now, wants);
         if heard.ends_doubt {
             self.doubt_path(now, (index, place), false);
@@ -426,14 +434,22 @@ impl<M: Carried> Session<M> {
         self.send_message_in(now, way, message, wants, DataParity::NONE)
     }
 
-    /// The outer path and the place by which the session's own messages to a peer leave: the first while it is up.
+    /// The outer path and the place by which the session's own messages to a peer leave: the first while it is up, unless another
+    /// that costs nothing was heard after the first had fallen silent. What tells of the other's arrivals would be lost on it.
     pub(super) fn own_way(&self, peer: usize) -> Option<(PathId, PathSlot)> {
         let state = self.peers.get(peer)?;
         let first = state.path?;
-        let quickest = state
-            .further
-            .quickest()
-            .filter(|_| state.liveness.is_down());
+        let silent_after = QUIET_MIN.max(state.liveness.rtt().unwrap_or_default() * 3 / 2);
+        let is_livelier = |place: &PathSlot| {
+            let heard = state
+                .further
+                .get(*place)
+                .filter(|one| one.terms.cost == 0)
+                .and_then(|one| one.heard_at);
+            heard > state.heard_at.map(|at| at + silent_after)
+        };
+        let quickest = state.further.quickest();
+        let quickest = quickest.filter(|place| state.liveness.is_down() || is_livelier(place));
         let other = quickest.and_then(|place| Some((state.further.get(place)?.path, place)));
         Some(other.unwrap_or((first, PathSlot::FIRST)))
     }

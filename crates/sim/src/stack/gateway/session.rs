@@ -313,6 +313,7 @@ impl BondedSplicer {
     fn hear(&mut self, now: Instant, (peer, place): (usize, usize), wants: Wants) {
         let path = &mut self.peers[peer][place];
         let id = path.told.path;
+        path.first_probes.on_heard(now);
         let heard = path.liveness.on_heard(now, wants);
         if heard.ends_doubt {
             self.splicer.doubt(now, id, false);
