@@ -13,7 +13,7 @@ import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-PARTS = {"strangers": ["scripts/strangers"], "side-by-side": ["scripts/side-by-side"], "found-rate": ["scripts/found-rate"], "damage": ["scripts/damage", "scripts/damage --dropped"], "loss-causes": ["scripts/loss-causes"], "several-paths": ["scripts/several-paths"], "tunnel": ["scripts/tunnel"], "speed": ["scripts/speed", "scripts/speed soak", "scripts/speed flows"]}
+PARTS = {"strangers": ["scripts/strangers"], "side-by-side": ["scripts/side-by-side"], "found-rate": ["scripts/found-rate"], "damage": ["scripts/damage", "scripts/damage --dropped"], "loss-causes": ["scripts/loss-causes"], "several-paths": ["scripts/several-paths", "scripts/several-paths --deaths", "scripts/several-paths --messages", "scripts/several-paths --uneven"], "tunnel": ["scripts/tunnel"], "speed": ["scripts/speed", "scripts/speed soak", "scripts/speed flows"]}
 NOISE = ("noise", "noise, 1,400 octets", "noise, from 12,000 ports", "noise, from 4,000 hosts")
 DEAR = "the same, from 4,000 hosts"
 

@@ -28,6 +28,7 @@ pub mod bytes;
 pub mod damage;
 pub mod dlep;
 pub mod fec;
+pub mod liveness;
 pub mod machine;
 pub mod rate;
 pub mod repair;

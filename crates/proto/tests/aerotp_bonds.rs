@@ -371,6 +371,33 @@ fn bulk_leaves_a_path_in_doubt_alone_until_something_is_heard_there() {
 }
 
 #[test]
+fn a_thin_flow_waits_a_moment_for_a_path_that_is_up_and_leaves_the_one_in_doubt_alone() {
+    let config = ConnectionConfig {
+        thin: Some(ThinRepair::default()),
+        ..ConnectionConfig::default()
+    };
+    let mut world = World::with(&[EACH, EACH], config);
+    let id = world.sides[0].app.id.expect("connected");
+    for is_doubted in [true, false] {
+        world.sides[0]
+            .machine
+            .app()
+            .doubt(world.now, path(0), is_doubted);
+        world.sent = vec![0; 2];
+        // The budget of a path has room for one of them at a time.
+        for _ in 0..4 {
+            let octets = message(world.now, 1_000);
+            let endpoint = world.sides[0].machine.app();
+            assert!(endpoint.write_message(world.now, id, &octets) == Ok(true));
+        }
+        world.settle(0);
+        world.run(Duration::from_millis(200));
+        assert_eq!(world.sent[0] == 0, is_doubted, "{:?}", world.sent);
+    }
+    assert_eq!(world.sides[1].app.delays.len(), 8);
+}
+
+#[test]
 fn what_is_lost_on_a_path_of_unknown_round_trip_is_sent_again_soon() {
     let mut world = World::unknown(&[EACH, EACH]);
     let id = world.sides[0].app.id.expect("connected");

@@ -26,6 +26,7 @@ pub fn gateway(config: &GatewayConfig) -> Vec<Finding> {
         findings.push(Finding::bad("[[transparent]]", found, remedy));
     }
     findings.extend(tunnels::each(config));
+    findings.extend(peers::paths(config));
     findings.extend(peers::reachable(config));
     findings
 }

@@ -4,7 +4,7 @@ use super::finding::{Finding, chain};
 use crate::clock::Clock;
 use crate::entropy;
 use crate::gateway::config::{GatewayConfig, PeerSettings, SecurityKind};
-use crate::gateway::{key_question, peer_address};
+use crate::gateway::{key_question, path_missing, peer_address};
 use crate::session::{KeyAnswer, SESSION_VERSION, version_answer, version_question};
 use crate::wait::{Interest, wait};
 use core::time::Duration;
@@ -29,6 +29,32 @@ enum Heard<T> {
     Refused,
     /// Nothing came.
     Silence,
+}
+
+/// One finding for each further path whose device or address is missing.
+pub(super) fn paths(config: &GatewayConfig) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, peer) in config.peers.iter().enumerate() {
+        let home = peer_address(config, index).ok().flatten();
+        for path in &peer.paths {
+            let Some(remote) = path.address.or(home) else {
+                continue;
+            };
+            let check = format!("peer {} {}", peer.name, path.in_words());
+            let missing = match path_missing(path, remote) {
+                Ok(None) => continue,
+                Ok(Some(missing)) => missing.to_string(),
+                Err(error) => error.to_string(),
+            };
+            findings.push(Finding::poor(
+                check,
+                missing,
+                "plug the device in or bring it up (ip link set DEVICE up), or correct device or local in [[peer.path]]; \
+                 until then the path waits, and the others carry on",
+            ));
+        }
+    }
+    findings
 }
 
 /// One finding for each peer.
@@ -245,6 +271,25 @@ mod tests {
         let address = taken.local_addr().unwrap();
         drop(taken);
         assert_eq!(ask_version(address).unwrap(), Heard::Refused);
+    }
+
+    #[test]
+    fn a_path_whose_device_is_absent_is_found_and_one_without_a_device_is_not() {
+        let text = "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n\
+                    [[peer]]\nname = \"b\"\naddress = \"127.0.0.1:4914\"\nrate = \"1mbit\"\n\
+                    [[peer.path]]\ndevice = \"no-such-dev\"\n[[peer.path]]\naddress = \"127.0.0.2:4914\"\n\
+                    [egress]\nallow = [\"10.0.0.1:80\"]\n";
+        let config = GatewayConfig::read("a.toml", text).unwrap();
+        let findings = paths(&config);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        let finding = &findings[0];
+        assert_eq!(finding.verdict, FindingVerdict::Poor);
+        assert!(finding.check.starts_with("peer b "), "{}", finding.check);
+        assert!(
+            finding.found.contains("no device no-such-dev"),
+            "{}",
+            finding.found
+        );
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub use error::GatewayError;
 pub use flows::custody;
 pub(crate) use link::{key_question, peer_address};
 pub use links::ScheduleError;
+pub(crate) use peers::path_missing;
 pub use privileges::give_up_privileges;
 pub use reload::{Asker, Reload};
 pub(crate) use sockets::listed as own_addresses;

@@ -396,9 +396,13 @@ impl Application<Link> for Running {
         Step::Wait
     }
 
-    fn unreachable(&mut self, now: Instant, _link: &mut Link, _path: PathId) {
+    fn unreachable(&mut self, now: Instant, link: &mut Link, path: PathId) {
         if let Some(skipped) = self.ground.repeats.may(now, "unreachable") {
-            tracing::info!(event = "peer_unreachable", skipped);
+            let place = link
+                .peer_on(path)
+                .and_then(|peer| usize::try_from(peer.0).ok());
+            let peer = place.map_or("unknown", |place| self.ground.config.peer_name(place));
+            tracing::info!(event = "peer_unreachable", peer, skipped);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::keys::{PresetKey, PublicKey, SecretKey};
 use super::path_slot::PathSlot;
 use super::wire::{Capability, Hello, HelloError};
+use fulmar_proto::liveness::LivenessConfig;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, FecStrength};
 
@@ -101,31 +102,6 @@ impl Default for RekeyPolicy {
             datagrams_last: u64::MAX,
             keys_last: Duration::from_secs(600),
             grace: Duration::from_secs(60),
-        }
-    }
-}
-
-/// The silence after which a link is held for down, and the probes that are sent to find out.
-#[derive(Clone, Copy, Debug)]
-pub struct LivenessConfig {
-    /// The shortest silence, while an answer is awaited, after which a link is held for down. The silence must also
-    /// have lasted three round trips, and twelve times the usual silence.
-    pub down_after_min: Duration,
-    /// The longest silence that is waited for, however lossy the link is, unless three round trips are longer.
-    pub down_after_max: Duration,
-    /// The time between two probes while the link is down.
-    pub probe_interval: Duration,
-    /// The time between two probes of an idle link, so that address translators keep their entry.
-    pub keep_alive: Duration,
-}
-
-impl Default for LivenessConfig {
-    fn default() -> Self {
-        Self {
-            down_after_min: Duration::from_millis(300),
-            down_after_max: Duration::from_secs(3),
-            probe_interval: Duration::from_millis(250),
-            keep_alive: Duration::from_secs(10),
         }
     }
 }

@@ -3,20 +3,15 @@
 //! Each end numbers its own: what it seals for a path is counted in a place of its own, so that the other end tells what
 //! arrives of it apart. The place is part of the nonce (`docs/protocol/session.md`).
 
-use super::config::LivenessConfig;
-use super::liveness::Liveness;
 use super::path_acks::PathAcks;
 use super::path_slot::PathSlot;
 use super::wire::Capability;
+use fulmar_proto::liveness::{FirstProbes, Liveness, LivenessConfig};
 use fulmar_proto::machine::{AckedWays, Deadline, PathId};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 
 const CAPABILITY: &str = "paths";
 const VALUE: &str = "1";
-/// The pause between two probes of a path that was never heard.
-const FIRST_PROBES: Duration = Duration::from_millis(250);
-/// The pause between them at last.
-const LAST_PROBES: Duration = Duration::from_secs(2);
 
 /// The capability of an end that takes, in wire 2, what a peer sends on further paths, and answers there.
 pub fn several_paths() -> Capability {
@@ -59,9 +54,10 @@ pub(super) struct FurtherPath {
     asked: Option<u32>,
     /// Whether the inner machine uses it.
     pub(super) is_bonded: bool,
-    /// The time of the next probe, until it was heard; and the pause after that.
-    probe_at: Option<Instant>,
-    pause: Duration,
+    /// The time at which something came there last.
+    pub(super) heard_at: Option<Instant>,
+    /// The probes until it was heard.
+    first_probes: FirstProbes,
 }
 
 impl FurtherPath {
@@ -76,8 +72,8 @@ impl FurtherPath {
             acks: PathAcks::of_place(place),
             asked: None,
             is_bonded: false,
-            probe_at: Some(now),
-            pause: FIRST_PROBES,
+            heard_at: None,
+            first_probes: FirstProbes::begin(now),
         }
     }
 
@@ -97,12 +93,13 @@ impl FurtherPath {
 
     /// Whether a probe is due because nothing was heard there yet.
     pub(super) fn wants_probe(&mut self, now: Instant) -> bool {
-        let is_due = self.probe_at.is_some_and(|at| at <= now);
-        if is_due {
-            self.probe_at = Some(now + self.pause);
-            self.pause = (self.pause * 2).min(LAST_PROBES);
-        }
-        is_due
+        self.first_probes.take_due(now)
+    }
+
+    /// Notes that something came there.
+    pub(super) fn on_heard(&mut self, now: Instant) {
+        self.heard_at = Some(now);
+        self.first_probes.on_heard(now);
     }
 
     /// Notes the number of a probe that leaves.
@@ -114,7 +111,7 @@ impl FurtherPath {
     pub(super) fn on_answer(&mut self, id: u32) -> bool {
         let is_it = self.asked.take_if(|asked| *asked == id).is_some();
         if is_it {
-            self.probe_at = None;
+            self.first_probes.end();
         }
         is_it
     }
@@ -123,8 +120,7 @@ impl FurtherPath {
     fn move_to(&mut self, now: Instant, path: PathId) {
         self.path = path;
         self.asked = None;
-        self.probe_at = Some(now);
-        self.pause = FIRST_PROBES;
+        self.first_probes = FirstProbes::begin(now);
     }
 
     /// Probes it at once, and again until it is answered: whether it was never heard, is down, or has gone without a word.
@@ -132,13 +128,12 @@ impl FurtherPath {
         if self.is_bonded {
             self.liveness.try_again();
         }
-        self.probe_at = Some(now);
-        self.pause = FIRST_PROBES;
+        self.first_probes = FirstProbes::begin(now);
     }
 
     /// The time at which something is due.
     fn next_deadline(&self) -> Option<Deadline> {
-        let probe = self.probe_at.map(|at| Deadline {
+        let probe = self.first_probes.next_at().map(|at| Deadline {
             at,
             why: "probe of a further path",
         });
@@ -469,26 +464,21 @@ mod tests {
         paths.try_again(at, PathId(8));
         let path = paths.get_mut(place).expect("it was named");
         assert!(path.wants_probe(at));
-        assert_eq!(path.pause, FIRST_PROBES * 2);
+        let next = at + Duration::from_millis(250);
+        assert_eq!(path.first_probes.next_at(), Some(next), "as at first");
         // One that carried data may have lost its device without a word, and may have it back before anybody noticed.
         path.is_bonded = true;
-        path.probe_at = None;
+        path.first_probes.end();
         paths.try_again(at, PathId(8));
         let path = paths.get_mut(place).expect("it was named");
         assert!(path.wants_probe(at));
     }
 
     #[test]
-    fn a_path_that_is_silent_from_the_start_is_asked_ever_more_rarely() {
+    fn a_path_is_asked_until_its_last_probe_is_answered() {
         let mut paths = agreed(&[PathId(8)]);
         let path = paths.get_mut(PathSlot::of_bits(1)).expect("it was named");
-        let mut asked = Vec::new();
-        for millis in 0..8_000 {
-            if path.wants_probe(NOW + Duration::from_millis(millis)) {
-                asked.push(millis);
-            }
-        }
-        assert_eq!(asked, [0, 250, 750, 1_750, 3_750, 5_750, 7_750]);
+        assert!(path.wants_probe(NOW));
         path.on_probe(7);
         assert!(!path.on_answer(6), "the answer to another question");
         assert!(path.on_answer(7) && !path.on_answer(7));

@@ -30,7 +30,6 @@ use super::event::{HandshakeRefusal, SessionEvent};
 use super::guard::{Guard, GuardKeys};
 use super::handshake::Means;
 use super::keys::SecretKey;
-use super::liveness::Wants;
 use super::path_acks;
 use super::peer::{Complaints, Peer};
 use super::peer_status::PeerStatus;
@@ -45,6 +44,7 @@ use super::work::{KeyMeter, Work};
 use carrying::News;
 use contents::Held;
 use fulmar_proto::fec::packet::PacketCode;
+use fulmar_proto::liveness::Wants;
 use fulmar_proto::machine::{
     Carried, Datagram, Deadline, Ecn, Machine, PathId, Priority, Transmit, TransmitKind,
 };
@@ -242,6 +242,16 @@ impl<M: Carried> Session<M> {
                 .chain(peer.config.endpoints.iter().copied())
                 .chain(peer.further.outer_paths())
         })
+    }
+
+    /// The peer that is, or may be found, on an outer path.
+    pub fn peer_on(&self, path: PathId) -> Option<PeerIndex> {
+        let is_on = |peer: &&Peer| {
+            peer.path == Some(path)
+                || peer.config.endpoints.contains(&path)
+                || peer.further.outer_paths().any(|one| one == path)
+        };
+        self.peers.iter().find(is_on).map(|peer| peer.index)
     }
 
     /// Replaces the outer paths where `peer` may be found, for instance after a name was resolved

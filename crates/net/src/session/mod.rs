@@ -48,7 +48,6 @@ mod keyring;
 mod keys;
 mod kinds;
 mod later_repair;
-mod liveness;
 mod machine;
 mod path_acks;
 mod path_mtu;
@@ -74,8 +73,8 @@ pub use arrival_maps::arrival_maps;
 pub use checksum_choice::{ChecksumReason, DamagedShare};
 pub use cipher::fast_cipher;
 pub use config::{
-    EarlyData, GuardConfig, LivenessConfig, MtuConfig, PEERS_MAX, PeerConfig, PeerIndex,
-    RekeyPolicy, Security, SessionConfig, SessionConfigError,
+    EarlyData, GuardConfig, MtuConfig, PEERS_MAX, PeerConfig, PeerIndex, RekeyPolicy, Security,
+    SessionConfig, SessionConfigError,
 };
 pub use counters::{DropReason, SessionCounters};
 pub use damage_reports::{DamageCounts, damaged};

@@ -15,7 +15,6 @@ use super::handshake::Initiator;
 use super::keyring::KeyRing;
 use super::keys::{PresetKey, PublicKey};
 use super::later_repair::LaterRepair;
-use super::liveness::Liveness;
 use super::path_acks::PathAcks;
 use super::path_mtu::PathMtu;
 use super::path_slot::PathSlot;
@@ -27,6 +26,7 @@ use super::sizes::NetworkHeaders;
 use super::sources::Bucket;
 use super::wire::Capability;
 use fulmar_proto::damage::ProtectedLayout;
+use fulmar_proto::liveness::Liveness;
 use fulmar_proto::machine::{Deadline, PathId, TransmitKind};
 use fulmar_proto::units::{ByteCount, Duration, FecStrength, Instant};
 
@@ -247,6 +247,8 @@ pub(super) struct Peer {
     /// Its number in headers.
     pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
+    /// The time at which something came on the first path last.
+    pub(super) heard_at: Option<Instant>,
     pub(super) round_trips: RoundTrips,
     /// The round trip of the handshake that led to the keys, if none of its messages was repeated.
     pub(super) set_up_in: Option<Duration>,
@@ -323,6 +325,7 @@ impl Peer {
             epoch_offered: epoch_seen,
             epoch_said: epoch_seen,
             liveness: Liveness::new(session.liveness, Instant::START),
+            heard_at: None,
             round_trips: RoundTrips::default(),
             set_up_in: None,
             reports: Reports::new(config.mtu.rate),

@@ -6,7 +6,6 @@
 //! the figures are those of the links between the gateways and of the splice.
 
 mod session;
-mod silence;
 
 pub(crate) use session::GatewayPath;
 

@@ -2,6 +2,7 @@
 
 use super::carrier::CarrierChoice;
 use super::class::{ClassRules, ClassSettings, CustodyPlace};
+use super::own_entries;
 use super::settings::{
     EntryProtocol, GatewayConfig, GatewayRoute, MTU_MIN, PeerSettings, SecurityKind,
 };
@@ -117,6 +118,13 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     if !config.egress.relay.is_empty() {
         let names = config.egress.relay.join("`, `");
         writeln!(out, "flows of one peer are carried on to `{names}`")?;
+    }
+    for (address, what) in own_entries::permitted(config) {
+        writeln!(
+            out,
+            "careful: `allow` permits {address}, where this gateway itself listens ({what}): what comes out of it there goes in again, \
+             to a peer, and may go round; leave that address out of [egress] unless you mean it"
+        )?;
     }
     limits(config, out)
 }

@@ -13,6 +13,7 @@ mod far_peer;
 mod keys;
 mod link;
 mod notation;
+mod own_entries;
 mod path;
 mod read;
 mod read_entries;

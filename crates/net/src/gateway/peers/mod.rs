@@ -23,6 +23,7 @@ pub(super) use kept_rates::KeptRates;
 pub(super) use known::Peers;
 pub use outages::OutageReport;
 pub use path_ports::WaitingPath;
+pub(crate) use path_ports::missing as path_missing;
 pub(super) use path_ports::{PathPort, PathPorts};
 pub(super) use peer_names::{PeerNames, usable};
 pub use rate::RateReport;

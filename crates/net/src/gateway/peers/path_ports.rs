@@ -20,7 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The reason for which a path has no socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum PathWait {
+pub(crate) enum PathWait {
     /// There is no such device, or it is not up.
     Device(String),
     /// The device has no address of the peer's family.
@@ -88,6 +88,18 @@ fn reaches(source: IpAddr, remote: IpAddr) -> bool {
         }
         _ => false,
     }
+}
+
+/// The reason for which a path would have to wait now, if there is one: its device or address is missing. A path that names
+/// neither needs none.
+///
+/// # Errors
+/// The system does not say which devices there are.
+pub(crate) fn missing(path: &PathSettings, remote: SocketAddr) -> io::Result<Option<PathWait>> {
+    if path.device.is_none() && path.local.is_none() {
+        return Ok(None);
+    }
+    Ok(interface_for(path, remote, &interfaces_up()?).err())
 }
 
 fn bind(path: &PathSettings, remote: SocketAddr) -> io::Result<UdpPort> {

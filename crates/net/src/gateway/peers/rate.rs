@@ -89,7 +89,10 @@ impl RateReport {
                 .map(Bitrate::as_bits_per_second),
             bottleneck: belief.map(|belief| if belief.beside_others { SHARED } else { "own" }),
             queue_seconds: belief.map(|belief| belief.queueing.as_secs_f64()),
-            random_loss_ratio: belief.map(|belief| belief.lost.clamp(0.0, 1.0)),
+            random_loss_ratio: belief
+                // Before anything was told of, nothing is known to be lost, and nothing not to be.
+                .filter(|belief| belief.cause != RateCause::Searching || belief.lost > 0.0)
+                .map(|belief| belief.lost.clamp(0.0, 1.0)),
         }
     }
 

@@ -16,7 +16,6 @@ use crate::session::damage_reports::{Beyond, tells};
 use crate::session::dialect::{DataParity, Wire};
 use crate::session::event::SessionEvent;
 use crate::session::later_repair::DamagedCopy;
-use crate::session::liveness::Wants;
 use crate::session::path_slot::PathSlot;
 use crate::session::peer::Challenge;
 use crate::session::protection::Armour;
@@ -28,6 +27,7 @@ use crate::session::wire::{
     PROBE_BYTES, Probe,
 };
 use fulmar_proto::fec::packet::Uncorrectable;
+use fulmar_proto::liveness::Wants;
 use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::units::{Duration, FecStrength, Instant};
 

@@ -6,7 +6,6 @@ use crate::session::dialect::{DataForm, DataParity, Wire};
 use crate::session::early::EarlyKey;
 use crate::session::fragments::cut;
 use crate::session::later_repair::SealedName;
-use crate::session::liveness::Wants;
 use crate::session::path_slot::PathSlot;
 use crate::session::seal::Keypair;
 use crate::session::wire::{
@@ -14,6 +13,7 @@ use crate::session::wire::{
     MESSAGE_TYPE_BYTES, Message, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
+use fulmar_proto::liveness::Wants;
 use fulmar_proto::machine::{Carried, PathId, Sealed, SealedContent, Transmit, TransmitKind};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 use std::iter::repeat_n;

@@ -9,11 +9,11 @@ use crate::session::event::{HandshakeRefusal, SessionEvent};
 use crate::session::guard::{COOKIE_LIFE, NO_PROOF, second};
 use crate::session::handshake::Initiator;
 use crate::session::kinds::SecurityKinds;
-use crate::session::liveness::Wants;
 use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending, public_key};
 use crate::session::seal::Keypair;
 use crate::session::sources::Rate;
 use crate::session::wire::{DatagramType, Header};
+use fulmar_proto::liveness::Wants;
 use fulmar_proto::machine::Carried;
 use fulmar_proto::units::Instant;
 

@@ -9,9 +9,9 @@ use super::Session;
 use crate::session::config::{PEERS_MAX, PeerConfig, PeerIndex, Security};
 use crate::session::guard::GuardKeys;
 use crate::session::keys::{PublicKey, SecretKey};
-use crate::session::liveness::Wants;
 use crate::session::peer::Peer;
 use crate::session::wire::Message;
+use fulmar_proto::liveness::Wants;
 use fulmar_proto::machine::Carried;
 use fulmar_proto::units::Instant;
 

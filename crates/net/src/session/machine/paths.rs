@@ -7,12 +7,15 @@ use crate::session::config::PeerIndex;
 use crate::session::dialect::DataParity;
 use crate::session::event::{PathChange, SessionEvent};
 use crate::session::further_paths::PathTerms;
-use crate::session::liveness::{Due, Liveness, Wants};
 use crate::session::path_slot::PathSlot;
 use crate::session::peer_status::{PathStatus, PathUse};
 use crate::session::wire::{Message, Probe};
+use fulmar_proto::liveness::{Due, Liveness, Wants};
 use fulmar_proto::machine::{Carried, Ecn, PathFacts, PathId, PathSizes};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
+
+/// The shortest time without a word on the first path after which the session's own messages leave by another one that is heard.
+const QUIET_MIN: Duration = Duration::from_millis(40);
 
 impl<M: Carried> Session<M> {
     /// Sends what is for `peer` on the outer path `path` as well, from when it is heard there. Both ends have to have said
@@ -136,10 +139,8 @@ impl<M: Carried> Session<M> {
                             state.reports.on_sent(now);
                         }
                     }
-                    Due::Probe => {
-                        self.doubt_path(now, (index, place));
-                        self.probe_place(now, index, place);
-                    }
+                    Due::Doubt => self.doubt_path(now, (index, place), true),
+                    Due::Probe => self.probe_place(now, index, place),
                     Due::Down(silent_for) => {
                         let change = PathChange::Down(silent_for);
                         self.leave_path(now, (index, place), (change, silent_for));
@@ -199,19 +200,17 @@ impl<M: Carried> Session<M> {
         Some(further.map_or(&mut state.liveness, |further| &mut further.liveness))
     }
 
-    /// Tells the machine inside if an answer is missing on a path for longer than usual.
-    pub(super) fn doubt_path(&mut self, now: Instant, way: (usize, PathSlot)) {
-        if let Some(inside) = self.inner_path(way)
-            && let Some(liveness) = self.liveness_in(way)
-            && liveness.begin_doubt(now)
-        {
-            self.inner.doubt(now, inside, true);
+    /// Tells the machine inside that a path is in doubt, or no longer.
+    pub(super) fn doubt_path(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        is_doubted: bool,
+    ) {
+        if let Some(state) = self.peers.get(index) {
+            let inside = state.index.inner_path_in(place);
+            self.inner.doubt(now, inside, is_doubted);
         }
-    }
-
-    fn inner_path(&self, (index, place): (usize, PathSlot)) -> Option<PathId> {
-        let state = self.peers.get(index)?;
-        Some(state.index.inner_path_in(place))
     }
 
     /// Notes for each of several paths to a peer whether others carry on, and how long one of them waits for an answer.
@@ -263,14 +262,19 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
-        let (was_open, peer) = (state.is_open(now), state.index);
-        let further = state.further.get_mut(place);
-        let liveness = further.map_or(&mut state.liveness, |further| &mut further.liveness);
-        let (outage, was_doubted) = (liveness.on_heard(now, wants), liveness.end_doubt());
-        if was_doubted {
-            self.inner.doubt(now, peer.inner_path_in(place), false);
+        let was_open = state.is_open(now);
+        let liveness = if let Some(further) = state.further.get_mut(place) {
+            further.on_heard(now);
+            &mut further.liveness
+        } else {
+            state.heard_at = Some(now);
+            &mut state.liveness
+        };
+        let heard = liveness.on_heard(now, wants);
+        if heard.ends_doubt {
+            self.doubt_path(now, (index, place), false);
         }
-        if let Some(outage) = outage {
+        if let Some(outage) = heard.outage {
             self.end_outage(now, (index, place), (outage, was_open));
         }
     }
@@ -430,14 +434,22 @@ impl<M: Carried> Session<M> {
         self.send_message_in(now, way, message, wants, DataParity::NONE)
     }
 
-    /// The outer path and the place by which the session's own messages to a peer leave: the first while it is up.
+    /// The outer path and the place by which the session's own messages to a peer leave: the first while it is up, unless another
+    /// that costs nothing was heard after the first had fallen silent. What tells of the other's arrivals would be lost on it.
     pub(super) fn own_way(&self, peer: usize) -> Option<(PathId, PathSlot)> {
         let state = self.peers.get(peer)?;
         let first = state.path?;
-        let quickest = state
-            .further
-            .quickest()
-            .filter(|_| state.liveness.is_down());
+        let silent_after = QUIET_MIN.max(state.liveness.rtt().unwrap_or_default() * 3 / 2);
+        let is_livelier = |place: &PathSlot| {
+            let heard = state
+                .further
+                .get(*place)
+                .filter(|one| one.terms.cost == 0)
+                .and_then(|one| one.heard_at);
+            heard > state.heard_at.map(|at| at + silent_after)
+        };
+        let quickest = state.further.quickest();
+        let quickest = quickest.filter(|place| state.liveness.is_down() || is_livelier(place));
         let other = quickest.and_then(|place| Some((state.further.get(place)?.path, place)));
         Some(other.unwrap_or((first, PathSlot::FIRST)))
     }

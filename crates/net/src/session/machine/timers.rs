@@ -3,13 +3,13 @@
 use super::Session;
 use super::departures::SIZE_PROBE;
 use crate::session::event::{PathChange, SessionEvent};
-use crate::session::liveness::{Due, Wants};
 use crate::session::path_acks::WayBack;
 use crate::session::path_slot::PathSlot;
 use crate::session::wire::{
     ARRIVAL_MAP_BYTES, DAMAGE_REPORT_BYTES, MAP_BYTES_MAX, MESSAGE_TYPE_BYTES, Message,
     PATH_ACK_BYTES, Probe,
 };
+use fulmar_proto::liveness::{Due, Wants};
 use fulmar_proto::machine::{Carried, Deadline};
 use fulmar_proto::units::{ByteCount, Instant};
 
@@ -49,9 +49,9 @@ impl<M: Carried> Session<M> {
                         state.reports.on_sent(now);
                     }
                 }
+                Some(Due::Doubt) => self.doubt_path(now, (index, PathSlot::FIRST), true),
                 Some(Due::Probe) => {
                     state.mtu.on_silence(now);
-                    self.doubt_path(now, (index, PathSlot::FIRST));
                     self.send_probe(now, index);
                 }
                 Some(Due::Down(silent_for)) => {

@@ -3,8 +3,8 @@
 use super::Session;
 use crate::session::config::PeerIndex;
 use crate::session::event::{PathChange, SessionEvent};
-use crate::session::liveness::ToldChange;
 use crate::session::path_slot::PathSlot;
+use fulmar_proto::liveness::ToldChange;
 use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::told::ToldFacts;
 use fulmar_proto::units::{Duration, Instant};

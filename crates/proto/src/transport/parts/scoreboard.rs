@@ -287,6 +287,11 @@ impl Scoreboard {
         self.leaving_on = path;
     }
 
+    /// The path on which the latest transmission left.
+    pub const fn left_on(&self) -> u8 {
+        self.leaving_on
+    }
+
     /// Whether what left may have left on several paths.
     const fn has_several_paths(&self) -> bool {
         self.paths.len() > 1

@@ -10,10 +10,11 @@
 //!
 //! # Does not
 //! - Shake hands, encrypt, look for packet sizes, or keep an idle path alive: between gateways without flows it says nothing.
+//! - Look for proofs that what is sent arrives: a path of which one direction dies is not left by both ends.
 
 use super::super::seal::{self, SealLabel};
-use super::silence::{PathNeed, PathSilence};
 use crate::scenario::SEAL_BYTES;
+use fulmar_proto::liveness::{Due, FirstProbes, Liveness, LivenessConfig, Wants};
 use fulmar_proto::machine::{
     AckedWays, Carried, Datagram, Deadline, Ecn, Machine, PathAck, PathFacts, PathId, PathSizes,
     Priority, Sealed, SealedContent, TpduForm, Transmit, TransmitKind,
@@ -43,9 +44,12 @@ mod kind {
     pub(super) const PATH_ACK: u8 = 6;
 }
 
-/// The pause between two probes of a path that was never heard, at first and at last.
-const FIRST_PROBES: Duration = Duration::from_millis(250);
-const LAST_PROBES: Duration = Duration::from_secs(2);
+/// The rules of silence: those of a real session, but for keep-alives and proofs.
+const LIVENESS: LivenessConfig = LivenessConfig {
+    keep_alive: None,
+    wants_proofs: false,
+    ..LivenessConfig::USUAL
+};
 /// The datagrams after a silence each of which is told of.
 const EACH: u32 = 64;
 /// The silence after which they are counted anew.
@@ -75,10 +79,9 @@ pub(super) struct BondedSplicer {
 struct SessionPath {
     told: GatewayPath,
     is_bonded: bool,
-    /// The time of the next probe until one was answered, and the pause behind it.
-    probe_at: Option<Instant>,
-    pause: Duration,
-    silence: PathSilence,
+    /// The probes until one was answered.
+    first_probes: FirstProbes,
+    liveness: Liveness,
     /// The number of the next datagram.
     next_number: u64,
     arrivals: Arrivals,
@@ -136,9 +139,12 @@ impl BondedSplicer {
         let path = |(place, told): (usize, &GatewayPath)| SessionPath {
             told: *told,
             is_bonded: place == 0,
-            probe_at: Some(now),
-            pause: FIRST_PROBES,
-            silence: PathSilence::default(),
+            first_probes: FirstProbes::begin(now),
+            liveness: {
+                let mut liveness = Liveness::new(LIVENESS, now);
+                liveness.set_one_of_several(true);
+                liveness
+            },
             next_number: 0,
             arrivals: Arrivals::default(),
         };
@@ -179,9 +185,8 @@ impl BondedSplicer {
     fn own_deadline(&self) -> Option<Deadline> {
         let deadline = |at, why| Deadline { at, why };
         self.peers.iter().flatten().fold(None, |first, path| {
-            let probe = path.probe_at.map(|at| deadline(at, "probe of a path"));
-            let silence = path.silence.next_need().filter(|_| path.is_bonded);
-            let silence = silence.map(|(at, _)| deadline(at, "silence of a path"));
+            let probe = (path.first_probes.next_at()).map(|at| deadline(at, "probe of a path"));
+            let silence = path.liveness.next_deadline().filter(|_| path.is_bonded);
             let ack = (path.arrivals.due).map(|at| deadline(at, "path ack"));
             [probe, silence, ack]
                 .into_iter()
@@ -196,7 +201,7 @@ impl BondedSplicer {
         }
         if !self.is_in_use() {
             for path in self.peers.iter_mut().flatten() {
-                path.silence.rest();
+                path.liveness.rest();
                 path.arrivals.due = None;
             }
             return;
@@ -215,21 +220,15 @@ impl BondedSplicer {
     fn run_path(&mut self, now: Instant, at: (usize, usize)) {
         let path = &mut self.peers[at.0][at.1];
         let id = path.told.path;
-        if path.probe_at.is_some_and(|at| at <= now) {
-            path.probe_at = Some(now + path.pause);
-            path.pause = (path.pause * 2).min(LAST_PROBES);
+        if path.first_probes.take_due(now) {
             self.probe(now, at);
         }
-        while let Some(need) = self.due(now, at) {
-            match need {
-                PathNeed::Heartbeat => self.say(now, at, kind::HEARTBEAT, &[], false),
-                PathNeed::Probe => {
-                    if self.peers[at.0][at.1].silence.begin_doubt(now) {
-                        self.splicer.doubt(now, id, true);
-                    }
-                    self.probe(now, at);
-                }
-                PathNeed::Down => {
+        while let Some(due) = self.due(now, at) {
+            match due {
+                Due::Heartbeat => self.say(now, at, kind::HEARTBEAT, &[], Wants::Nothing),
+                Due::Doubt => self.splicer.doubt(now, id, true),
+                Due::Probe => self.probe(now, at),
+                Due::Down(_) | Due::Unproved(_) => {
                     self.splicer.hold(now, id, true);
                     self.back_paths(at.0);
                 }
@@ -243,10 +242,7 @@ impl BondedSplicer {
     fn send_path_ack(&mut self, now: Instant, at: (usize, usize)) {
         let way = self.own_way(at.0);
         let back = &self.peers[at.0][way];
-        let (rate, round_trip) = (
-            self.splicer.rate_of(back.told.path),
-            back.silence.round_trip(),
-        );
+        let (rate, round_trip) = (self.splicer.rate_of(back.told.path), back.liveness.rtt());
         let arrivals = &mut self.peers[at.0][at.1].arrivals;
         arrivals.every = pause(rate, round_trip);
         if let Some(ack) = arrivals.take(now) {
@@ -254,14 +250,14 @@ impl BondedSplicer {
             // Places are the same at both ends.
             words[0] = u8::try_from(at.1).unwrap_or_default();
             words[1..].copy_from_slice(&ack);
-            self.say(now, (at.0, way), kind::PATH_ACK, &words, false);
+            self.say(now, (at.0, way), kind::PATH_ACK, &words, Wants::Nothing);
         }
     }
 
-    fn due(&mut self, now: Instant, (peer, place): (usize, usize)) -> Option<PathNeed> {
+    fn due(&mut self, now: Instant, (peer, place): (usize, usize)) -> Option<Due> {
         let path = &mut self.peers[peer][place];
         if path.is_bonded {
-            path.silence.due(now)
+            path.liveness.due(now)
         } else {
             None
         }
@@ -269,7 +265,7 @@ impl BondedSplicer {
 
     fn probe(&mut self, now: Instant, at: (usize, usize)) {
         let sent = now.as_nanos().to_be_bytes();
-        self.say(now, at, kind::PROBE, &sent, true);
+        self.say(now, at, kind::PROBE, &sent, Wants::Answer);
     }
 
     /// Seals words of the session's own, which leave before all else.
@@ -279,13 +275,13 @@ impl BondedSplicer {
         (peer, place): (usize, usize),
         kind: u8,
         words: &[u8],
-        wants_answer: bool,
+        wants: Wants,
     ) {
         let path = &mut self.peers[peer][place];
         let mut octets = words.to_vec();
         let number = path.number();
         seal::seal(0, &mut octets, SealLabel { kind, number });
-        path.silence.on_sent(now, wants_answer);
+        path.liveness.on_sent(now, wants);
         let (id, is_told_of) = (path.told.path, path.ways().out);
         if is_told_of {
             let content = SealedContent::Own;
@@ -305,9 +301,9 @@ impl BondedSplicer {
         let paths = &self.peers[peer];
         let up = |(_, path): &(usize, &SessionPath)| path.is_up();
         let further = paths.iter().enumerate().skip(1).filter(up);
-        let quickest = further.min_by_key(|(_, path)| path.silence.round_trip());
+        let quickest = further.min_by_key(|(_, path)| path.liveness.rtt());
         match quickest {
-            Some((place, _)) if paths[0].silence.is_down() => place,
+            Some((place, _)) if paths[0].liveness.is_down() => place,
             _ => 0,
         }
     }
@@ -317,19 +313,21 @@ impl BondedSplicer {
         let paths = &mut self.peers[peer];
         let up = paths.iter().filter(|path| path.is_up()).count();
         for path in paths {
-            path.silence.is_backed = up > usize::from(path.is_up());
+            let others = up - usize::from(path.is_up());
+            path.liveness.set_backed(others > 0, Duration::ZERO);
         }
     }
 
     /// Something arrived on a path.
-    fn hear(&mut self, now: Instant, (peer, place): (usize, usize), wants_answer: bool) {
+    fn hear(&mut self, now: Instant, (peer, place): (usize, usize), wants: Wants) {
         let path = &mut self.peers[peer][place];
         let id = path.told.path;
-        let (was_down, was_doubted) = path.silence.on_heard(now, wants_answer);
-        if was_doubted {
+        path.first_probes.on_heard(now);
+        let heard = path.liveness.on_heard(now, wants);
+        if heard.ends_doubt {
             self.splicer.doubt(now, id, false);
         }
-        if was_down {
+        if heard.outage.is_some() {
             self.back_paths(peer);
             self.splicer.hold(now, id, false);
         }
@@ -338,10 +336,10 @@ impl BondedSplicer {
     /// A probe was answered: the path carries packets both ways, and this is its round trip.
     fn on_reply(&mut self, now: Instant, (peer, place): (usize, usize), round_trip: Duration) {
         let first = &self.peers[peer][0];
-        let (home, home_round_trip) = (first.told.path, first.silence.round_trip());
+        let (home, home_round_trip) = (first.told.path, first.liveness.rtt());
         let path = &mut self.peers[peer][place];
-        path.probe_at = None;
-        path.silence.on_round_trip(round_trip);
+        path.first_probes.end();
+        path.liveness.on_rtt_sample(round_trip);
         if path.is_bonded {
             return;
         }
@@ -375,7 +373,7 @@ impl BondedSplicer {
 
 impl SessionPath {
     const fn is_up(&self) -> bool {
-        self.is_bonded && !self.silence.is_down()
+        self.is_bonded && !self.liveness.is_down()
     }
 
     /// Both ends tell what arrives where the rate is found.
@@ -459,6 +457,14 @@ impl Arrivals {
     }
 }
 
+/// Whether a datagram of this kind wants an answer.
+const fn wants_of(kind: u8) -> Wants {
+    match kind {
+        kind::DATA => Wants::Answer,
+        _ => Wants::Nothing,
+    }
+}
+
 /// The time between two path acks over a way back of this rate and round trip.
 fn pause(rate: Option<Bitrate>, round_trip: Option<Duration>) -> Duration {
     let part = |of: u64| {
@@ -500,8 +506,8 @@ impl Machine for BondedSplicer {
         let path = &mut self.peers[at.0][at.1];
         path.on_arrived(now, &datagram, label);
         let is_bonded = path.is_bonded;
-        let wants_answer = matches!(label.kind, kind::DATA);
-        self.hear(now, at, wants_answer);
+        let wants = wants_of(label.kind);
+        self.hear(now, at, wants);
         match label.kind {
             kind::DATA | kind::ANSWERS => {
                 // What comes on a further path before this end has it is taken for the home's.
@@ -517,7 +523,7 @@ impl Machine for BondedSplicer {
                 };
                 self.splicer.handle_frames(now, content);
             }
-            kind::PROBE => self.say(now, at, kind::REPLY, octets, false),
+            kind::PROBE => self.say(now, at, kind::REPLY, octets, Wants::Nothing),
             kind::REPLY => {
                 if let Some(sent) = octets.first_chunk() {
                     let sent = Instant::from_nanos(u64::from_be_bytes(*sent));
@@ -561,7 +567,7 @@ impl Machine for BondedSplicer {
         };
         let path = &mut self.peers[peer][place];
         let number = path.number();
-        path.silence.on_sent(now, kind == kind::DATA);
+        path.liveness.on_sent(now, wants_of(kind));
         let is_told_of = path.ways().out;
         seal::seal(from, out, SealLabel { kind, number });
         let len = transmit.len + SEAL_BYTES;

@@ -47,6 +47,9 @@ impl Bond {
     }
 }
 
+/// The time for which a repetition waits for the budget of the path that it is for, at most, and the part of a round trip.
+const WAIT_MAX: Duration = Duration::from_millis(10);
+const WAIT_PART: u32 = 8;
 /// The round trips after which an answer is there if the first transmission was lost, by way of the second.
 const REPEATED_ROUND_TRIPS: u32 = 3;
 
@@ -117,6 +120,15 @@ impl Candidates {
             has_other: self.as_slice().iter().any(is_near),
             repeats_doubted: false,
         }
+    }
+
+    /// Those on which a repetition may leave in place of `one`.
+    fn others(&self, one: Candidate) -> impl Iterator<Item = Candidate> {
+        let latest = one.round_trip * REPEATED_ROUND_TRIPS;
+        let is_other = move |other: &&Candidate| {
+            other.place != one.place && !other.is_doubted && other.round_trip <= latest
+        };
+        self.as_slice().iter().filter(is_other).copied()
     }
 
     fn sort(&mut self) {
@@ -326,11 +338,24 @@ impl AerotpEndpoint {
             let (next_at, rate) = (schedule.next_at().at, schedule.pacer.rate());
             let is_for_thin = has_sure && one.is_doubted;
             if allows {
-                let found = match quicker {
-                    _ if is_for_thin => self.next_that(home, Connection::is_thin),
+                let arrives_before = |quicker: Quicker| {
+                    let waiting = quicker.next_at.saturating_since(now);
+                    waiting + quicker.round_trip <= one.expected()
+                };
+                let mut found = match quicker {
+                    // A path that carries for sure is soon free.
+                    Some(quicker) if is_for_thin && arrives_before(quicker) => None,
+                    _ if is_for_thin => self.next_that(home, |connection| connection.is_thin()),
                     None => self.next_of_any(home),
                     Some(quicker) => self.next_gaining(now, home, (one.round_trip, quicker)),
                 };
+                if let Some((id, false)) = found
+                    && self.waits_for_other(now, *one, (id, &candidates))
+                {
+                    self.put_back(home, id);
+                    let place = u8::try_from(one.place).ok();
+                    found = self.next_that(home, |connection| connection.repeats_on() != place);
+                }
                 if let Some(bond) = self.bonds.get_mut(&home) {
                     bond.declined[one.place] = found.is_none();
                 }
@@ -369,6 +394,30 @@ impl AerotpEndpoint {
         None
     }
 
+    /// Whether what a thin flow repeats on this path left here before and may leave on another one in a moment.
+    fn waits_for_other(
+        &mut self,
+        now: Instant,
+        one: Candidate,
+        (id, candidates): (ConnectionId, &Candidates),
+    ) -> bool {
+        if self.repeats_on(id).map(usize::from) != Some(one.place) {
+            return false;
+        }
+        let soon = now + WAIT_MAX.min(one.round_trip / WAIT_PART);
+        let mut is_any_soon = false;
+        for other in candidates.others(one) {
+            let schedule = self.path(other.path);
+            schedule.update_rate(now);
+            if schedule.allows(now) {
+                return false;
+            }
+            let at = schedule.next_at().at;
+            is_any_soon |= now < at && at <= soon;
+        }
+        is_any_soon
+    }
+
     /// The path on which the connection sends in place of the one whose turn it is: what is repeated of a thin flow leaves on
     /// another one than before.
     fn instead(
@@ -380,15 +429,11 @@ impl AerotpEndpoint {
         if before.map(usize::from) != Some(one.place) {
             return one;
         }
-        let latest = one.round_trip * REPEATED_ROUND_TRIPS;
-        for other in candidates.as_slice() {
-            let is_other = other.place != one.place && !other.is_doubted;
-            if is_other && other.round_trip <= latest {
-                let schedule = self.path(other.path);
-                schedule.update_rate(now);
-                if schedule.allows(now) {
-                    return *other;
-                }
+        for other in candidates.others(one) {
+            let schedule = self.path(other.path);
+            schedule.update_rate(now);
+            if schedule.allows(now) {
+                return other;
             }
         }
         one
@@ -438,7 +483,7 @@ impl AerotpEndpoint {
     fn next_that(
         &mut self,
         home: PathId,
-        mut holds: impl FnMut(&Connection) -> bool,
+        mut holds: impl FnMut(&mut Connection) -> bool,
     ) -> Option<(ConnectionId, bool)> {
         let mut others = [None; ASKED_MAX];
         let mut found = None;
@@ -446,20 +491,25 @@ impl AerotpEndpoint {
             let Some(id) = self.paths.get_mut(&home)?.next() else {
                 break;
             };
-            let entry = self.connections.get(&id);
-            if entry.is_some_and(|entry| holds(&entry.connection)) {
+            let entry = self.connections.get_mut(&id);
+            if entry.is_some_and(|entry| holds(&mut entry.connection)) {
                 found = Some((id, false));
                 break;
             }
             *other = Some(id);
         }
         for id in others.into_iter().rev().flatten() {
-            if let Some(entry) = self.connections.get(&id) {
-                let (priority, share) = (entry.connection.priority(), entry.connection.share());
-                self.path(home).put_back(priority, share, id);
-            }
+            self.put_back(home, id);
         }
         found
+    }
+
+    /// Gives a connection its turn back.
+    fn put_back(&mut self, home: PathId, id: ConnectionId) {
+        if let Some(entry) = self.connections.get(&id) {
+            let (priority, share) = (entry.connection.priority(), entry.connection.share());
+            self.path(home).put_back(priority, share, id);
+        }
     }
 
     /// The time at which something may leave to the peer at `home`, by the budgets of its paths.

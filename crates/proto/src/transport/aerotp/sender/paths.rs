@@ -50,8 +50,8 @@ impl Sender {
             return self.board.path_of(seq);
         }
         if self.has_symbol_due() {
-            let newest = TpduSeq(self.board.next_seq().0.wrapping_sub(1));
-            return self.board.path_of(newest);
+            // It mends what left last, with whatever else is missing.
+            return Some(self.board.left_on());
         }
         let seq = self.board.first_lost()?;
         self.board.path_of(seq)

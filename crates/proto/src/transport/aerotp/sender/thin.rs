@@ -51,7 +51,10 @@ const SLACK_NARROWS: u32 = 8;
 /// The octets of a symbol's frame beyond those of the longest data that it spans.
 const SYMBOL_MORE: usize = WINDOW_BYTES + LENGTH_PREFIX - NAMED_BYTES;
 /// The times that a repetition leaves, by its round, over several paths: one of them may be down, which takes as long to notice.
-const SPREAD_TIMES: [u8; 2] = [2, 3];
+/// Few messages need a later round, so that many copies of it cost little.
+const SPREAD_TIMES: [u8; 2] = [2, 6];
+/// The times that a later repetition leaves on the last of several paths that is up: there is no other way.
+const LAST_PATH_TIMES: u8 = 4;
 /// The times that a repetition leaves if the path that lost it may be down: then everything since is lost, too, and there is hardly
 /// time for another round.
 const DOUBTED_TIMES: u8 = 3;
@@ -224,10 +227,11 @@ impl Thin {
         if self.repeats_doubted {
             return times.max(DOUBTED_TIMES);
         }
-        if !self.is_spread {
-            return times;
-        }
-        let [first, later] = SPREAD_TIMES;
+        let [first, later] = match (self.is_spread, self.is_one_of_several) {
+            (true, _) => SPREAD_TIMES,
+            (false, true) => [1, LAST_PATH_TIMES],
+            (false, false) => return times,
+        };
         times.max(if round > 1 { later } else { first })
     }
 

@@ -1,9 +1,12 @@
 //! The state of a link as seen from what was sent and heard, and the silence that means that it is down.
 //!
+//! One for each path of a session, the only one included. The session says what it sent and heard, and asks what is due.
+//!
 //! # How
 //! - An end that hears data and has nothing to send answers with a heartbeat, soon. So an end that sends
 //!   data hears something soon, in every mode, while the link is up.
-//! - After a silence longer than a heartbeat's interval while something was sent, probes leave.
+//! - After a silence longer than a heartbeat's interval and one and a half round trips while something was sent, the link is in
+//!   doubt, and probes leave.
 //! - After a silence longer than three round trips, and than twelve times the usual silence (on a link that
 //!   loses at random, one in 160,000 such silences is an accident), the link is held for down. Then only
 //!   probes go out. Where other paths to the peer carry on, one and three quarters are enough, and 150 ms: a mistake costs little.
@@ -14,9 +17,14 @@
 //!   probe are *proofs*: something that left here has just arrived. While other paths carry on, a link without a proof for long,
 //!   of what wants an answer, is held for down, and is up again with the next proof.
 
-use super::config::LivenessConfig;
-use fulmar_proto::machine::Deadline;
-use fulmar_proto::units::{Duration, Instant};
+mod config;
+mod first_probes;
+
+pub use config::LivenessConfig;
+pub use first_probes::FirstProbes;
+
+use crate::machine::Deadline;
+use crate::units::{Duration, Instant};
 
 const ROUND_TRIPS: u32 = 3;
 /// Quarters of round trips before the first probe of a silent link, and before it is down where other paths to the peer carry on.
@@ -44,8 +52,12 @@ const GAIN: u32 = 8;
 
 /// The thing to do at a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub enum Due {
+    /// A heartbeat leaves: something was heard that wants an answer, and nothing was said.
     Heartbeat,
+    /// The link is in doubt from now on: an answer is missing for longer than usual. Told once, until something is heard.
+    Doubt,
+    /// A probe leaves.
     Probe,
     /// The link is now held for down, after so long a silence.
     Down(Duration),
@@ -55,14 +67,17 @@ pub(super) enum Due {
 
 /// Whether what was sent or heard wants an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wants {
+pub enum Wants {
+    /// It does.
     Answer,
+    /// It does not.
     Nothing,
 }
 
 /// The change that a link's own word makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ToldChange {
+pub enum ToldChange {
+    /// There is none.
     Nothing,
     /// The link is now held for down.
     Down,
@@ -70,12 +85,43 @@ pub(super) enum ToldChange {
     Up(Duration),
 }
 
+/// The change that something heard made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The length of the outage that it ends, if there was one.
+    pub outage: Option<Duration>,
+    /// Whether it ends a doubt.
+    pub ends_doubt: bool,
+}
+
+/// The deadlines of a link, by what is done at them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plan {
+    heartbeat: Option<Deadline>,
+    doubt: Option<Deadline>,
+    probe: Option<Deadline>,
+    down: Option<Deadline>,
+    unproved: Option<Deadline>,
+}
+
+impl Plan {
+    /// Plans a probe at this time, unless one leaves sooner.
+    fn probe_at(&mut self, at: Instant, why: &'static str) {
+        self.probe = Deadline::earlier(self.probe, deadline(at, why));
+    }
+}
+
+const fn deadline(at: Instant, why: &'static str) -> Option<Deadline> {
+    Some(Deadline { at, why })
+}
+
 /// The outages of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Outages {
-    pub(super) count: u64,
+pub struct Outages {
+    /// Their number.
+    pub count: u64,
     /// Their time, each from the first datagram that nothing answered.
-    pub(super) time: Duration,
+    pub time: Duration,
 }
 
 impl Outages {
@@ -85,12 +131,13 @@ impl Outages {
     };
 }
 
+/// The state of one link.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent facts, each one bit of the state"
 )]
-pub(super) struct Liveness {
+pub struct Liveness {
     config: LivenessConfig,
     rtt: Option<Duration>,
     usual_silence: Duration,
@@ -118,14 +165,14 @@ pub(super) struct Liveness {
     /// The first datagram that nothing answered, of the last outage.
     out_since: Instant,
     outages: Outages,
-    /// Whether the silence since the last word was noted as longer than usual.
     is_doubted: bool,
     /// Whether the link itself tells that it is up, or down.
     told_up: Option<bool>,
 }
 
 impl Liveness {
-    pub(super) const fn new(config: LivenessConfig, now: Instant) -> Self {
+    /// A link that is taken for up, of which nothing is known.
+    pub const fn new(config: LivenessConfig, now: Instant) -> Self {
         Self {
             config,
             rtt: None,
@@ -152,7 +199,7 @@ impl Liveness {
 
     /// Takes the link's own word. While it is down by that, nothing that is heard ends the outage: it was under way. A word that
     /// it is up ends an outage, whatever it began with.
-    pub(super) fn on_told(&mut self, now: Instant, is_up: Option<bool>) -> ToldChange {
+    pub fn on_told(&mut self, now: Instant, is_up: Option<bool>) -> ToldChange {
         let before = core::mem::replace(&mut self.told_up, is_up);
         if before == is_up {
             return ToldChange::Nothing;
@@ -180,21 +227,23 @@ impl Liveness {
         ToldChange::Nothing
     }
 
-    pub(super) fn is_told_down(&self) -> bool {
+    /// Whether the link tells that it is down.
+    pub fn is_told_down(&self) -> bool {
         self.told_up == Some(false)
     }
 
-    pub(super) const fn last_heard(&self) -> Option<Instant> {
+    /// The time of the last word that was heard.
+    pub const fn last_heard(&self) -> Option<Instant> {
         self.last_heard
     }
 
     /// The time since when it is down though nobody told so.
-    pub(super) fn silent_since(&self) -> Option<Instant> {
+    pub fn silent_since(&self) -> Option<Instant> {
         self.down_since.filter(|_| !self.is_told_down())
     }
 
     /// Notes whether this is one of several paths to the peer.
-    pub(super) const fn set_one_of_several(&mut self, is_one_of_several: bool) {
+    pub const fn set_one_of_several(&mut self, is_one_of_several: bool) {
         self.is_one_of_several = is_one_of_several;
         if !is_one_of_several {
             // Whatever is heard ends an outage of the only path.
@@ -204,7 +253,7 @@ impl Liveness {
     }
 
     /// Notes whether other paths to the peer carry on, and the longest round trip of all.
-    pub(super) const fn set_backed(&mut self, is_backed: bool, longest_rtt: Duration) {
+    pub const fn set_backed(&mut self, is_backed: bool, longest_rtt: Duration) {
         if !self.is_backed {
             // Proofs come by the others.
             self.unproved_since = None;
@@ -214,18 +263,10 @@ impl Liveness {
     }
 
     /// Probes at once, if the link is down.
-    pub(super) const fn try_again(&mut self) {
+    pub const fn try_again(&mut self) {
         if self.is_down() {
             self.last_probe = None;
         }
-    }
-
-    /// Whether an answer is missing for so long that a probe leaves, which is told once.
-    pub(super) fn begin_doubt(&mut self, now: Instant) -> bool {
-        let asked = self.waiting_since.map(|since| since + self.probe_after());
-        let begins = !self.is_doubted && !self.is_down() && asked.is_some_and(|at| at <= now);
-        self.is_doubted |= begins;
-        begins
     }
 
     const fn fall(&mut self, now: Instant, since: Option<Instant>) {
@@ -240,7 +281,7 @@ impl Liveness {
     }
 
     /// The outages so far, with that which lasts.
-    pub(super) fn outages(&self, now: Instant) -> Outages {
+    pub fn outages(&self, now: Instant) -> Outages {
         let now_down = self.down_for(now).unwrap_or_default();
         Outages {
             time: self.outages.time + now_down,
@@ -249,28 +290,27 @@ impl Liveness {
     }
 
     /// The time for which it is down, from the first datagram that nothing answered.
-    pub(super) fn down_for(&self, now: Instant) -> Option<Duration> {
+    pub fn down_for(&self, now: Instant) -> Option<Duration> {
         self.is_down().then(|| now.saturating_since(self.out_since))
     }
 
-    /// Whether something was heard again after [`Liveness::begin_doubt`].
-    pub(super) const fn end_doubt(&mut self) -> bool {
-        core::mem::replace(&mut self.is_doubted, false)
-    }
-
-    pub(super) const fn is_down(&self) -> bool {
+    /// Whether it is held for down.
+    pub const fn is_down(&self) -> bool {
         self.down_since.is_some()
     }
 
-    pub(super) const fn down_since(&self) -> Option<Instant> {
+    /// The time since which it is held for down.
+    pub const fn down_since(&self) -> Option<Instant> {
         self.down_since
     }
 
-    pub(super) const fn rtt(&self) -> Option<Duration> {
+    /// The round trip, once there was a sample.
+    pub const fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
 
-    pub(super) fn on_rtt_sample(&mut self, sample: Duration) {
+    /// Takes a sample of the round trip.
+    pub fn on_rtt_sample(&mut self, sample: Duration) {
         self.rtt = Some(match self.rtt {
             None => sample,
             // The estimate decides whether to wait longer, so a longer round trip is believed soon.
@@ -280,7 +320,7 @@ impl Liveness {
     }
 
     /// Notes that something left.
-    pub(super) fn on_sent(&mut self, now: Instant, wants: Wants) {
+    pub fn on_sent(&mut self, now: Instant, wants: Wants) {
         self.last_sent = now;
         self.owing_since = None;
         if wants == Wants::Answer {
@@ -289,8 +329,8 @@ impl Liveness {
         }
     }
 
-    /// Notes that something genuine arrived. Returns the length of the outage that this ends, if there was one.
-    pub(super) fn on_heard(&mut self, now: Instant, wants: Wants) -> Option<Duration> {
+    /// Notes that something genuine arrived.
+    pub fn on_heard(&mut self, now: Instant, wants: Wants) -> Heard {
         self.last_heard = Some(now);
         let outage = if self.wants_proof || self.is_told_down() {
             None
@@ -306,7 +346,17 @@ impl Liveness {
         if wants == Wants::Answer {
             self.owing_since.get_or_insert(now);
         }
-        outage
+        Heard {
+            outage,
+            ends_doubt: core::mem::replace(&mut self.is_doubted, false),
+        }
+    }
+
+    /// Notes that nothing is under way between the ends: nobody waits for an answer, and nobody owes one.
+    pub const fn rest(&mut self) {
+        self.waiting_since = None;
+        self.unproved_since = None;
+        self.owing_since = None;
     }
 
     fn end_outage(&mut self, now: Instant) -> Option<Duration> {
@@ -321,7 +371,7 @@ impl Liveness {
 
     /// Notes that something that left here has arrived. Returns the length of the outage that this ends, if there was one for want
     /// of that.
-    pub(super) fn on_proved(&mut self, now: Instant) -> Option<Duration> {
+    pub fn on_proved(&mut self, now: Instant) -> Option<Duration> {
         let unproved = self.unproved_since.take();
         let unproved = unproved.map(|since| now.saturating_since(since));
         if let Some(unproved) = unproved.filter(|unproved| *unproved <= self.config.down_after_max)
@@ -337,7 +387,8 @@ impl Liveness {
 
     /// The times without a proof after which one is asked for, and after which it is held for down, if it ever is.
     fn unproved_after(&self) -> Option<(Duration, Duration)> {
-        self.rtt.filter(|_| self.is_backed)?;
+        let looks = self.is_backed && self.config.wants_proofs;
+        self.rtt.filter(|_| looks)?;
         let usual = (self.usual_unproved * USUAL_UNPROVED).clamp(UNPROVED_MIN, UNPROVED_MAX);
         let asked = usual.max(self.longest_rtt * UNPROVED_QUARTERS / 4);
         let answered = self.probe_after() * 2 + self.beat() * UNPROVED_PROBES;
@@ -345,7 +396,7 @@ impl Liveness {
     }
 
     /// The shortest silence that is an outage.
-    pub(super) fn down_after(&self) -> Duration {
+    pub fn down_after(&self) -> Duration {
         let Some(rtt) = self.rtt else {
             return self.config.down_after_max;
         };
@@ -385,87 +436,89 @@ impl Liveness {
         now.saturating_since(since)
     }
 
-    fn deadlines(&self) -> [Option<Deadline>; 6] {
-        let deadline = |at, why| Some(Deadline { at, why });
+    /// The times of all that becomes due, unless something is sent or heard before.
+    fn plan(&self) -> Plan {
         let after_probe = |span| self.last_probe.map_or(Instant::START, |at| at + span);
         if let Some(since) = self.down_since {
+            // Without a keep-alive no probe is due while the link tells that it is down.
             let interval = if self.is_told_down() {
                 self.config.keep_alive
             } else {
-                self.config.probe_interval
+                Some(self.config.probe_interval)
             };
-            let at = since.max(after_probe(interval));
-            return [
-                deadline(at, "probe of a link that is down"),
-                None,
-                None,
-                None,
-                None,
-                None,
-            ];
+            let probe = interval.and_then(|interval| {
+                let at = since.max(after_probe(interval));
+                deadline(at, "probe of a link that is down")
+            });
+            return Plan {
+                probe,
+                ..Plan::default()
+            };
         }
-        let owing = self
-            .owing_since
-            .and_then(|since| deadline(since + self.beat(), "heartbeat"));
-        let (doubt, down) = match self.waiting_since {
-            None => (None, None),
-            Some(since) => {
-                let at = (since + self.probe_after()).max(after_probe(self.probe_after()));
-                (
-                    deadline(at, "probe of a silent link"),
-                    deadline(since + self.down_after(), "silence"),
-                )
+        let mut plan = Plan::default();
+        if let Some(since) = self.owing_since {
+            plan.heartbeat = deadline(since + self.beat(), "heartbeat");
+        }
+        if let Some(idle_max) = self.config.keep_alive {
+            plan.probe = deadline(self.last_sent + idle_max, "keep-alive");
+        }
+        if let Some(since) = self.waiting_since {
+            let doubt = since + self.probe_after();
+            let probe = doubt.max(after_probe(self.probe_after()));
+            plan.probe_at(probe, "probe of a silent link");
+            plan.down = deadline(since + self.down_after(), "silence");
+            if !self.is_doubted {
+                plan.doubt = deadline(doubt, "doubt of a silent link");
             }
-        };
-        let unproved = self.unproved_since.zip(self.unproved_after());
-        let asked = unproved.and_then(|(since, (asked, _))| {
+        }
+        if let Some((since, (asked, down))) = self.unproved_since.zip(self.unproved_after()) {
             // One is answered as a rule.
             let first = since + asked;
-            let at = if self.last_probe.is_none_or(|last| last < first) {
+            let probe = if self.last_probe.is_none_or(|last| last < first) {
                 first
             } else {
                 (first + self.probe_after()).max(after_probe(self.beat()))
             };
-            deadline(at, "probe of a link without proofs")
-        });
-        let unproved = unproved.and_then(|(since, (_, down))| deadline(since + down, "no proof"));
-        let idle = self.last_sent + self.config.keep_alive;
-        let idle = deadline(idle, "keep-alive");
-        [owing, doubt, down, asked, unproved, idle]
+            plan.probe_at(probe, "probe of a link without proofs");
+            plan.unproved = deadline(since + down, "no proof");
+        }
+        plan
     }
 
     /// The time at which [`Liveness::due`] has something next.
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        self.deadlines().into_iter().fold(None, Deadline::earlier)
+    pub fn next_deadline(&self) -> Option<Deadline> {
+        let plan = self.plan();
+        let all = [plan.down, plan.unproved, plan.doubt, plan.heartbeat];
+        all.into_iter().fold(plan.probe, Deadline::earlier)
     }
 
     /// One thing that is due at `now`; call until `None`, and report what was sent.
-    pub(super) fn due(&mut self, now: Instant) -> Option<Due> {
-        let [first, doubt, down, asked, unproved, idle] = self.deadlines();
+    pub fn due(&mut self, now: Instant) -> Option<Due> {
+        let plan = self.plan();
         let is_due = |deadline: Option<Deadline>| deadline.is_some_and(|d| d.at <= now);
-        if self.is_down() {
-            return is_due(first).then(|| self.probe(now));
-        }
-        if is_due(down) {
+        if is_due(plan.down) {
             let silent_for = self.silence(now);
             self.fall(now, self.waiting_since);
             // An end that hears nothing sends probes alone, which end an outage here and prove nothing.
-            self.wants_proof = self.is_backed && !self.is_proved;
+            self.wants_proof = self.is_backed && self.config.wants_proofs && !self.is_proved;
             return Some(Due::Down(silent_for));
         }
-        if is_due(unproved) {
+        if is_due(plan.unproved) {
             let since = self.unproved_since;
             self.fall(now, since);
             self.wants_proof = true;
             let span = since.map(|since| now.saturating_since(since));
             return Some(Due::Unproved(span.unwrap_or_default()));
         }
-        if is_due(first) {
+        if is_due(plan.doubt) {
+            self.is_doubted = true;
+            return Some(Due::Doubt);
+        }
+        if is_due(plan.heartbeat) {
             self.owing_since = None;
             return Some(Due::Heartbeat);
         }
-        let asks = is_due(doubt) || is_due(asked) || is_due(idle);
-        asks.then(|| self.probe(now))
+        is_due(plan.probe).then(|| self.probe(now))
     }
 
     fn probe(&mut self, now: Instant) -> Due {

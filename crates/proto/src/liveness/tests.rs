@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 
 fn at(millis: u64) -> Instant {
     Instant::START + Duration::from_millis(millis)
@@ -27,6 +28,7 @@ fn silence_is_asked_about_and_then_is_an_outage_with_probes() {
     assert_eq!(
         run(&mut liveness, 1_800),
         [
+            (1_075, Due::Doubt),
             (1_075, Due::Probe),
             (1_150, Due::Probe),
             (1_225, Due::Probe),
@@ -36,8 +38,8 @@ fn silence_is_asked_about_and_then_is_an_outage_with_probes() {
         ]
     );
     let down_for = liveness.down_for(at(1_800));
-    let outage = liveness.on_heard(at(1_800), Wants::Nothing);
-    assert_eq!(down_for, outage);
+    let Heard { outage, ends_doubt } = liveness.on_heard(at(1_800), Wants::Nothing);
+    assert!(ends_doubt && down_for == outage);
     let since_asked = Duration::from_millis(800);
     assert_eq!(outage, Some(since_asked), "not since it was noticed");
     assert!(!liveness.is_down());
@@ -76,7 +78,8 @@ fn a_path_is_asked_before_it_is_down_where_others_carry_on_also_on_a_long_way() 
         let mut liveness = backed(rtt);
         liveness.on_sent(at(1_000), Wants::Answer);
         let log = run(&mut liveness, down);
-        assert_eq!(log[0], (asked, Due::Probe), "{rtt} ms");
+        let first = [(asked, Due::Doubt), (asked, Due::Probe)];
+        assert_eq!(log[..2], first, "{rtt} ms");
         let is_down = |(at, due): &(u64, Due)| *at == down && matches!(due, Due::Down(_));
         assert!(log.iter().any(is_down), "{rtt} ms: {log:?}");
     }
@@ -115,7 +118,7 @@ fn a_path_on_which_nothing_arrives_there_is_down_until_a_proof_though_much_is_he
     let probes = probes.map(|at| (at, Due::Probe));
     assert_eq!(log, [&probes[..], &[(1_495, unproved)]].concat());
     assert!(liveness.is_down());
-    assert_eq!(liveness.on_heard(at(1_510), Wants::Nothing), None);
+    assert_eq!(liveness.on_heard(at(1_510), Wants::Nothing).outage, None);
     assert!(liveness.is_down(), "what is heard is no proof");
     let outage = Some(Duration::from_millis(600));
     assert_eq!(liveness.down_for(at(1_600)), outage, "since it was asked");
@@ -135,7 +138,7 @@ fn an_outage_of_both_directions_ends_with_what_is_heard() {
     let log = run(&mut liveness, 1_500);
     assert!(!log.iter().any(|(_, due)| matches!(due, Due::Unproved(_))));
     assert!(liveness.is_down());
-    let outage = liveness.on_heard(at(2_000), Wants::Nothing);
+    let Heard { outage, .. } = liveness.on_heard(at(2_000), Wants::Nothing);
     assert_eq!(outage, Some(Duration::from_secs(1)));
     assert_eq!(liveness.on_proved(at(2_000)), None);
 }
@@ -205,7 +208,7 @@ fn a_path_that_falls_silent_again_before_anything_was_proved_is_up_with_a_proof_
             liveness.on_sent(at(begin), Wants::Answer);
             run(&mut liveness, begin + silent);
             assert!(liveness.is_down());
-            let outage = liveness.on_heard(at(begin + silent + 10), Wants::Answer);
+            let Heard { outage, .. } = liveness.on_heard(at(begin + silent + 10), Wants::Answer);
             let ends = begin == 1_000 || is_proved;
             assert_eq!(outage.is_some(), ends, "{begin} {is_proved}");
             if is_proved {
@@ -214,5 +217,134 @@ fn a_path_that_falls_silent_again_before_anything_was_proved_is_up_with_a_proof_
         }
         assert_eq!(liveness.on_proved(at(2_600)).is_some(), !is_proved);
         assert!(!liveness.is_down());
+    }
+}
+
+#[test]
+fn doubt_begins_once_in_a_silence_and_never_where_nothing_is_awaited() {
+    let mut liveness = backed(200);
+    liveness.on_sent(at(1_000), Wants::Answer);
+    let doubts = |log: &[(u64, Due)]| log.iter().filter(|(_, due)| *due == Due::Doubt).count();
+    assert_eq!(doubts(&run(&mut liveness, 1_340)), 1);
+    let heard = liveness.on_heard(at(1_341), Wants::Nothing);
+    assert_eq!((heard.outage, heard.ends_doubt), (None, true));
+    assert_eq!(doubts(&run(&mut liveness, 9_000)), 0);
+    assert!(!liveness.on_heard(at(9_001), Wants::Nothing).ends_doubt);
+}
+
+#[test]
+fn a_link_at_rest_has_nothing_due_and_looks_for_no_proofs_where_it_is_not_to() {
+    let config = LivenessConfig {
+        keep_alive: None,
+        wants_proofs: false,
+        ..LivenessConfig::USUAL
+    };
+    let mut liveness = Liveness::new(config, at(0));
+    liveness.set_one_of_several(true);
+    liveness.set_backed(true, Duration::from_millis(40));
+    liveness.on_rtt_sample(Duration::from_millis(40));
+    assert_eq!(talk(&mut liveness, 1_000, 4_000), []);
+    liveness.on_sent(at(4_000), Wants::Answer);
+    liveness.on_heard(at(4_001), Wants::Answer);
+    liveness.on_sent(at(4_001), Wants::Answer);
+    assert!(liveness.next_deadline().is_some());
+    liveness.rest();
+    assert_eq!(liveness.next_deadline(), None);
+}
+
+/// One thing that happens to a link.
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    Sent(Wants),
+    Heard(Wants),
+    Proved,
+    RoundTrip(u64),
+    Backed(bool, u64),
+    OneOfSeveral(bool),
+    TryAgain,
+    Rest,
+    /// So many milliseconds pass.
+    Pass(u64),
+    /// The next deadline comes, so many milliseconds late.
+    Deadline(u64),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening::{
+        Backed, Deadline, Heard, OneOfSeveral, Pass, Proved, Rest, RoundTrip, Sent, TryAgain,
+    };
+    let wants = || prop_oneof![Just(Wants::Answer), Just(Wants::Nothing)];
+    prop_oneof![
+        4 => wants().prop_map(Sent),
+        3 => wants().prop_map(Heard),
+        2 => Just(Proved),
+        2 => (0..900_u64).prop_map(RoundTrip),
+        2 => (any::<bool>(), 0..900_u64).prop_map(|(is_backed, millis)| Backed(is_backed, millis)),
+        1 => any::<bool>().prop_map(OneOfSeveral),
+        1 => Just(TryAgain),
+        1 => Just(Rest),
+        3 => (0..400_u64).prop_map(Pass),
+        8 => (0..3_u64).prop_map(Deadline),
+    ]
+}
+
+/// Does all that is due, as a session does. Returns how many things that were.
+fn do_due(liveness: &mut Liveness, now: Instant) -> usize {
+    let mut done = 0;
+    while let Some(due) = liveness.due(now) {
+        match due {
+            Due::Heartbeat => liveness.on_sent(now, Wants::Nothing),
+            Due::Probe => liveness.on_sent(now, Wants::Answer),
+            Due::Doubt | Due::Down(_) | Due::Unproved(_) => {}
+        }
+        done += 1;
+        assert!(done <= 8, "{due:?} again and again");
+    }
+    done
+}
+
+proptest! {
+    /// A deadline that is due and does nothing makes a driver spin.
+    #[test]
+    fn at_each_deadline_something_is_done_and_the_next_one_is_later(
+        happenings in proptest::collection::vec(happening(), 1..200),
+        keeps_alive in any::<bool>(),
+        wants_proofs in any::<bool>(),
+    ) {
+        let mut config = LivenessConfig { wants_proofs, ..LivenessConfig::USUAL };
+        config.keep_alive = config.keep_alive.filter(|_| keeps_alive);
+        let mut now = at(1);
+        let mut liveness = Liveness::new(config, now);
+        for one in happenings {
+            match one {
+                Happening::Sent(wants) => liveness.on_sent(now, wants),
+                Happening::Heard(wants) => {
+                    let was_down = liveness.is_down();
+                    let heard = liveness.on_heard(now, wants);
+                    prop_assert_eq!(heard.outage.is_some(), was_down && !liveness.is_down());
+                }
+                Happening::Proved => {
+                    liveness.on_proved(now);
+                }
+                Happening::RoundTrip(millis) => liveness.on_rtt_sample(Duration::from_millis(millis)),
+                Happening::Backed(is_backed, millis) => {
+                    liveness.set_backed(is_backed, Duration::from_millis(millis));
+                }
+                Happening::OneOfSeveral(is_one) => liveness.set_one_of_several(is_one),
+                Happening::TryAgain => liveness.try_again(),
+                Happening::Rest => liveness.rest(),
+                Happening::Pass(millis) => now += Duration::from_millis(millis),
+                Happening::Deadline(late) => {
+                    if let Some(deadline) = liveness.next_deadline() {
+                        now = now.max(deadline.at) + Duration::from_millis(late);
+                        let done = do_due(&mut liveness, now);
+                        prop_assert!(done > 0, "nothing was due at {deadline:?}");
+                    }
+                }
+            }
+            do_due(&mut liveness, now);
+            let next = liveness.next_deadline();
+            prop_assert!(next.is_none_or(|next| next.at > now), "{next:?} after {one:?}");
+        }
     }
 }
