@@ -107,12 +107,12 @@ struct Plan {
 impl Plan {
     /// Plans a probe at this time, unless one leaves sooner.
     fn probe_at(&mut self, at: Instant, why: &'static str) {
-        self.probe = Deadline::earlier(self.probe, deadline(at, why));
+        self.probe = Deadline::earlier(self.probe, Some(deadline(at, why)));
     }
 }
 
-const fn deadline(at: Instant, why: &'static str) -> Option<Deadline> {
-    Some(Deadline { at, why })
+const fn deadline(at: Instant, why: &'static str) -> Deadline {
+    Deadline { at, why }
 }
 
 /// The outages of a link.
@@ -446,7 +446,7 @@ impl Liveness {
             } else {
                 Some(self.config.probe_interval)
             };
-            let probe = interval.and_then(|interval| {
+            let probe = interval.map(|interval| {
                 let at = since.max(after_probe(interval));
                 deadline(at, "probe of a link that is down")
             });
@@ -457,18 +457,18 @@ impl Liveness {
         }
         let mut plan = Plan::default();
         if let Some(since) = self.owing_since {
-            plan.heartbeat = deadline(since + self.beat(), "heartbeat");
+            plan.heartbeat = Some(deadline(since + self.beat(), "heartbeat"));
         }
         if let Some(idle_max) = self.config.keep_alive {
-            plan.probe = deadline(self.last_sent + idle_max, "keep-alive");
+            plan.probe = Some(deadline(self.last_sent + idle_max, "keep-alive"));
         }
         if let Some(since) = self.waiting_since {
             let doubt = since + self.probe_after();
             let probe = doubt.max(after_probe(self.probe_after()));
             plan.probe_at(probe, "probe of a silent link");
-            plan.down = deadline(since + self.down_after(), "silence");
+            plan.down = Some(deadline(since + self.down_after(), "silence"));
             if !self.is_doubted {
-                plan.doubt = deadline(doubt, "doubt of a silent link");
+                plan.doubt = Some(deadline(doubt, "doubt of a silent link"));
             }
         }
         if let Some((since, (asked, down))) = self.unproved_since.zip(self.unproved_after()) {
@@ -480,7 +480,7 @@ impl Liveness {
                 (first + self.probe_after()).max(after_probe(self.beat()))
             };
             plan.probe_at(probe, "probe of a link without proofs");
-            plan.unproved = deadline(since + down, "no proof");
+            plan.unproved = Some(deadline(since + down, "no proof"));
         }
         plan
     }
