@@ -32,6 +32,16 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         config.name, config.listen
     )?;
     security(config, out)?;
+    peers(config, out)?;
+    for class in &config.classes {
+        writeln!(out, "class `{}`: {}", class.name, describe_class(class))?;
+    }
+    entries(config, out)?;
+    egress(config, out)?;
+    limits(config, out)
+}
+
+fn peers(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     for peer in &config.peers {
         let place = match &peer.address {
             Some(address) => format!("is called at {address}"),
@@ -92,10 +102,10 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             far.name
         )?;
     }
-    for class in &config.classes {
-        writeln!(out, "class `{}`: {}", class.name, describe_class(class))?;
-    }
-    entries(config, out)?;
+    Ok(())
+}
+
+fn egress(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     if config.egress.allow.is_empty() {
         writeln!(
             out,
@@ -126,7 +136,7 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
              to a peer, and may go round; leave that address out of [egress] unless you mean it"
         )?;
     }
-    limits(config, out)
+    Ok(())
 }
 
 fn carrier(config: &GatewayConfig, peer: &PeerSettings) -> String {
