@@ -46,7 +46,7 @@ fn permits(config: &GatewayConfig, address: SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::config::explain;
+    use crate::gateway::config::explain::explain;
 
     fn config(listen: &str, allow: &str) -> GatewayConfig {
         let text = format!(
