@@ -484,24 +484,34 @@ fn a_costly_path_carries_data_only_while_the_other_is_down() {
     }
 }
 
-#[test]
-fn a_session_outlives_the_path_on_which_it_began() {
+/// Cuts the first path for longer than any keys last, then the other one, and brings the first one back. Returns the octets a second
+/// that it brings then.
+fn after_both_were_cut(seed: u64) -> f64 {
     let lanes = lanes(&[QUICK, SLOW]);
-    let mut pair = pair(&lanes);
+    let mut pair = pair_of(&lanes, seed);
     lanes.borrow_mut()[0].is_cut = [true; 2];
     // Longer than any keys last.
     pair.run(Duration::from_secs(1_500));
     let got = bulk(&mut pair, 5_000_000);
     assert!(got > 0.8 * of(&[SLOW], 5_000_000), "{got}");
+    let is_link_down = |event: &SessionEvent<()>| matches!(event, SessionEvent::LinkDown { .. });
+    // The last path that is up loses a tenth: in so long a time it may have been held for down by chance.
+    let before = pair.count(Way::Forward, is_link_down);
     lanes.borrow_mut()[1].is_cut = [true; 2];
     // An idle path is asked every ten seconds.
     pair.run(Duration::from_secs(30));
-    let is_link_down = |event: &SessionEvent<()>| matches!(event, SessionEvent::LinkDown { .. });
-    assert_eq!(pair.count(Way::Forward, is_link_down), 1);
+    assert_eq!(pair.count(Way::Forward, is_link_down), before + 1);
     lanes.borrow_mut()[0].is_cut = [false; 2];
     pair.run(Duration::from_secs(5));
-    let got = bulk(&mut pair, 5_000_000);
-    assert!(got > 0.8 * of(&[QUICK], 5_000_000), "{got}");
+    bulk(&mut pair, 5_000_000)
+}
+
+#[test]
+fn a_session_outlives_the_path_on_which_it_began() {
+    let mut got: Vec<f64> = (9..14).map(after_both_were_cut).collect();
+    got.sort_by(f64::total_cmp);
+    let alone = of(&[QUICK], 5_000_000);
+    assert!(got[2] > 0.8 * alone, "the median of {got:?} of {alone}");
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub fn several_paths() -> Capability {
     }
 }
 
+/// The probes of a path to which an answer counts: at four a second, those of two seconds.
+const ASKED_MAX: usize = 8;
+
 fn has(capabilities: &[Capability]) -> bool {
     let mut said = capabilities.iter();
     said.any(|one| one.name == CAPABILITY && one.value == VALUE)
@@ -50,8 +53,8 @@ pub(super) struct FurtherPath {
     pub(super) liveness: Liveness,
     /// The path acks either way: arrivals that the peer counts in its place, and departures in this one.
     pub(super) acks: PathAcks,
-    /// The number of the last probe, until it is answered.
-    asked: Option<u32>,
+    /// The numbers of the last probes, until one is answered: a path may take longer to answer than the pause between them.
+    asked: [Option<u32>; ASKED_MAX],
     /// Whether the inner machine uses it.
     pub(super) is_bonded: bool,
     /// The time at which something came there last.
@@ -70,7 +73,7 @@ impl FurtherPath {
             terms: PathTerms::default(),
             liveness,
             acks: PathAcks::of_place(place),
-            asked: None,
+            asked: [None; ASKED_MAX],
             is_bonded: false,
             heard_at: None,
             first_probes: FirstProbes::begin(now),
@@ -104,13 +107,15 @@ impl FurtherPath {
 
     /// Notes the number of a probe that leaves.
     pub(super) const fn on_probe(&mut self, id: u32) {
-        self.asked = Some(id);
+        self.asked.rotate_right(1);
+        self.asked[0] = Some(id);
     }
 
-    /// Notes the answer to a probe. Returns whether it is to the last one: whoever answers that is there.
+    /// Notes the answer to a probe. Returns whether it is to one of the last: whoever answers that is there.
     pub(super) fn on_answer(&mut self, id: u32) -> bool {
-        let is_it = self.asked.take_if(|asked| *asked == id).is_some();
+        let is_it = self.asked.contains(&Some(id));
         if is_it {
+            self.asked = [None; ASKED_MAX];
             self.first_probes.end();
         }
         is_it
@@ -119,7 +124,7 @@ impl FurtherPath {
     /// Follows the peer to another address: nothing is sent there before it has answered.
     fn move_to(&mut self, now: Instant, path: PathId) {
         self.path = path;
-        self.asked = None;
+        self.asked = [None; ASKED_MAX];
         self.first_probes = FirstProbes::begin(now);
     }
 

@@ -444,6 +444,8 @@ impl<M: Carried> Session<M> {
             let heard = state
                 .further
                 .get(*place)
+                // A slow first path is silent for long by itself.
+                .filter(|one| state.liveness.rtt() <= one.liveness.rtt().map(|rtt| rtt * 2))
                 .filter(|one| one.terms.cost == 0)
                 .and_then(|one| one.heard_at);
             heard > state.heard_at.map(|at| at + silent_after)
