@@ -145,6 +145,7 @@ impl Chain {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one history, step by step")]
 fn custody_moves_on_over_one_hop_at_a_time_through_twenty_kills_and_nothing_is_lost_or_doubled() {
     const UP: usize = 3_000_000;
     const DOWN: usize = 2_000_000;

@@ -209,7 +209,11 @@ impl GatewayStream {
             let record = match self.records.next(&mut rest) {
                 Ok(RecordPiece::Wait) => return Ok(()),
                 Ok(RecordPiece::Record(record)) => record,
-                Err(error) => return Err(Error::new(ErrorKind::InvalidData, error)),
+                Err(error) => {
+                    let text = "the gateway said what is no record";
+                    self.failure = Some((ErrorKind::InvalidData, text));
+                    return Err(Error::new(ErrorKind::InvalidData, error));
+                }
             };
             let promised = self.told + u64::from(WINDOW);
             let came = self.read + self.came.len() as u64;
@@ -237,6 +241,7 @@ impl GatewayStream {
                 | SpliceRecord::Ignored => {}
                 _ => {
                     let text = "the gateway said what it may not say here";
+                    self.failure = Some((ErrorKind::InvalidData, text));
                     return Err(Error::new(ErrorKind::InvalidData, text));
                 }
             }
@@ -265,7 +270,11 @@ impl Read for GatewayStream {
         }
         let len = self.came.read(out)?;
         self.read += len as u64;
-        self.report()?;
+        // The octets are the program's, whether the gateway hears of them or not; the next call says what broke.
+        if let Err(error) = self.report() {
+            let text = "the connection to the gateway broke";
+            self.failure.get_or_insert((error.kind(), text));
+        }
         Ok(len)
     }
 }

@@ -114,6 +114,27 @@ fn what_is_in_custody_arrives_before_the_reset_of_a_client_that_left() {
 }
 
 #[test]
+fn an_end_in_custody_arrives_although_its_client_is_gone() {
+    let mut chain = Chain::new(Acknowledge::Custody, 0.0, 5);
+    let octets = pattern(300_000);
+    chain.set_up(1, false);
+    let id = chain.open(SINK, class(), &octets);
+    chain.run(SECOND * 5);
+    assert_eq!(chain.client(id).delivered, 300_000);
+    let now = chain.now;
+    let splicer = chain.nodes[0].machine.app();
+    splicer.reset(now, id, ResetCode::PeerLost);
+    chain.nodes[0].apps.remove(&id);
+    chain.touch(0, id);
+    chain.run(SECOND);
+    chain.set_up(1, true);
+    chain.run(SECOND * 10);
+    let server = chain.server().expect("it was connected");
+    assert!(server.received == octets, "{}", server.received.len());
+    assert!(server.peer_finished, "{:?}", server.last);
+}
+
+#[test]
 fn drawn_outages_and_kills_lose_double_and_alter_nothing() {
     for seed in 0..HISTORIES {
         let mut rng = Rng::from_seed(seed);

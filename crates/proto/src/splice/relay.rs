@@ -11,7 +11,7 @@
 //! - Octets for a side that is gone are dropped and never reported as delivered.
 //!
 //! The driver gives a relay every event of its two flows, and calls [`StreamRelay::pump`] after them and at least every few
-//! milliseconds while [`RelayTurn::waits`].
+//! milliseconds while [`RelayTurn::has_unsafe`], more rarely while [`RelayTurn::lacks_room`].
 
 use super::address::FlowId;
 use super::codes::ResetCode;
@@ -102,8 +102,10 @@ struct Way {
 pub struct RelayTurn {
     /// There is more to do at once.
     pub more: bool,
-    /// Something may have changed in a store in some milliseconds: octets become safe, or there is room.
-    pub waits: bool,
+    /// A store has octets that become safe in some milliseconds.
+    pub has_unsafe: bool,
+    /// A store has no room: other stores may leave some.
+    pub lacks_room: bool,
     /// The flow, if there is one, that was cut off in this turn, as it had to.
     pub cut: Option<(FlowId, ResetCode)>,
 }
@@ -204,8 +206,13 @@ impl StreamRelay {
                 way.next_has = way.next_has.max(*offset);
                 outward.release(*offset);
             }
-            // Everything was read. The flow may be over with the next event, so this is the time to write it down.
-            FlowEvent::PeerFinished(_) => inward.finish()?,
+            // Everything was read. The flow may be over with the next event, so this is the time to write it down. Where octets
+            // were dropped the end would be that of a shorter stream.
+            FlowEvent::PeerFinished(_) => {
+                if !matches!(self.sides[1 - place], Side::Unheard | Side::Cut(_)) {
+                    inward.finish()?;
+                }
+            }
             FlowEvent::Stopped(_) => {
                 if self.sides[place] == Side::Alive {
                     self.sides[place] = Side::Unheard;
@@ -256,10 +263,15 @@ impl StreamRelay {
             self.take_in(now, place, splicer, store, &mut turn)?;
             self.feed(now, place, splicer, store)?;
             let (from, to) = (self.sides[place], self.flows[1 - place]);
-            if let Side::Cut(code) = from
-                && !self.is_over(to)
-                && (store.start() == store.end() || self.sides[1 - place] == Side::Unheard)
-            {
+            let is_unheard = self.sides[1 - place] == Side::Unheard;
+            let is_drained = store.start() == store.end() && !store.is_finished();
+            let end = match from {
+                Side::Cut(code) if is_drained || is_unheard => Some(code),
+                // What was for it reaches nobody, and nothing comes from it.
+                Side::Closed if is_unheard => Some(ResetCode::Reset),
+                _ => None,
+            };
+            if let Some(code) = end.filter(|_| !self.is_over(to)) {
                 splicer.reset(now, to, code);
                 self.sides[1 - place] = Side::Cut(code);
                 turn.cut = Some((to, code));
@@ -301,7 +313,7 @@ impl StreamRelay {
                 store.append(&octets[..room])?
             };
             if taken == 0 {
-                turn.waits = true;
+                turn.lacks_room = true;
                 break;
             }
             splicer.consume(now, from, taken);
@@ -311,7 +323,7 @@ impl StreamRelay {
             Acknowledge::Custody => store.safe_end(),
             Acknowledge::Destination => way.next_has,
         };
-        turn.waits |= store.safe_end() < store.end();
+        turn.has_unsafe |= store.safe_end() < store.end();
         if delivered > way.told {
             way.told = delivered;
             splicer.delivered(now, from, delivered);
@@ -350,9 +362,8 @@ impl StreamRelay {
             return Ok(());
         }
         let way = &mut self.ways[place];
-        // A side that was cut off has not ended, whatever it had said: a reset follows.
-        let has_ended = !matches!(self.sides[place], Side::Cut(_));
-        if store.is_finished() && has_ended && !way.is_finished {
+        // An end that was written down came before the side was cut off.
+        if store.is_finished() && !way.is_finished {
             way.is_finished = true;
             splicer.finish(now, to);
         }

@@ -30,7 +30,12 @@ pub(in crate::gateway) struct Relays {
 
 impl Relays {
     pub(super) fn add(&mut self, entry: RelayEntry) {
-        for flow in entry.relay.flows() {
+        let relay = &entry.relay;
+        let living = relay
+            .flows()
+            .into_iter()
+            .filter(|flow| !relay.is_over(*flow));
+        for flow in living {
             self.by_flow.insert(flow, self.next);
         }
         self.all.insert(self.next, entry);
@@ -42,11 +47,13 @@ impl Relays {
     }
 
     pub(super) fn remove(&mut self, flow: FlowId) {
-        if let Some(number) = self.by_flow.get(&flow)
-            && let Some(entry) = self.all.remove(number)
+        if let Some(number) = self.by_flow.get(&flow).copied()
+            && let Some(entry) = self.all.remove(&number)
         {
             for flow in entry.relay.flows() {
-                self.by_flow.remove(&flow);
+                if self.by_flow.get(&flow) == Some(&number) {
+                    self.by_flow.remove(&flow);
+                }
             }
             for store in entry.stores {
                 store.forget();

@@ -16,16 +16,17 @@ use super::traffic::Traffic;
 use crate::custody::FlowStore;
 use crate::gateway::config::{ClassSettings, CustodyPlace};
 use fulmar_proto::splice::{
-    Acknowledge, FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, Restored, Role,
-    StreamRelay,
+    Acknowledge, FlowClass, FlowEvent, FlowId, FlowKind, Host, RefuseCode, ResetCode, Restored,
+    Role, StreamRelay,
 };
 use fulmar_proto::units::{ByteCount, Duration};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The pause before a store is asked again whether octets have become safe, or there is room.
-const CHECK_AFTER: Duration = Duration::from_millis(2);
+/// The pauses before a store is asked again whether octets have become safe, and whether other stores left room.
+const CHECK_SAFE_AFTER: Duration = Duration::from_millis(2);
+const CHECK_ROOM_AFTER: Duration = Duration::from_millis(50);
 
 /// The address that a flow's opener is told while nobody has connected to the destination.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -42,18 +43,29 @@ pub(in crate::gateway) struct Onward {
 fn promise(
     known: Option<&ClassSettings>,
     class: &FlowClass,
-    keeps_on_disk: bool,
+    (keeps_on_disk, is_from_source): (bool, bool),
 ) -> (CustodyPlace, Acknowledge) {
     let custody = known.map_or(CustodyPlace::None, |known| known.custody);
     if keeps_on_disk {
         (CustodyPlace::Disk, Acknowledge::Custody)
-    } else if class.durable || !class.resume || custody == CustodyPlace::None {
-        // The source counts on a disk, and there is none here; or it gives nothing into custody. It keeps its octets until
-        // the destination has them.
+    } else if class.durable || !class.resume || custody == CustodyPlace::None || !is_from_source {
+        // The source counts on a disk, and there is none here; or it gives nothing into custody; or another gateway passes
+        // on what is said here as the destination's word. The source keeps its octets until the destination has them.
         (CustodyPlace::Memory, Acknowledge::Destination)
     } else {
         (CustodyPlace::Memory, Acknowledge::Custody)
     }
+}
+
+/// The flows that are over, as the file of their partner says, although their own is still there.
+fn over_already(found: impl Iterator<Item = (FlowId, Option<Partner>)>) -> Vec<FlowId> {
+    let found: Vec<_> = found.collect();
+    let notes = |other| found.contains(&(other, Some(Partner::Over)));
+    let over = found.iter().filter_map(|(id, partner)| match partner {
+        Some(Partner::Flow(other)) if notes(*other) => Some(*id),
+        _ => None,
+    });
+    over.collect()
 }
 
 impl Traffic {
@@ -131,7 +143,11 @@ impl Traffic {
             .iter()
             .find(|it| it.flow.id == class.id);
         let keeps_here = self.keeps_on_disk(floor.config, class);
-        let (place, acknowledge) = promise(known, class, keeps_here);
+        let is_from_source = match &flow.destination.host {
+            Host::Beyond(beyond) => beyond.passed() == 0,
+            Host::Address(_) | Host::Name(_) | Host::Tunnel(_) => true,
+        };
+        let (place, acknowledge) = promise(known, class, (keeps_here, is_from_source));
         let keep = known.map_or(class.window, |known| known.keep);
         let record = |role, (peer, class), destination, partner| FlowRecord {
             role,
@@ -194,6 +210,10 @@ impl Traffic {
         event: &FlowEvent,
     ) -> bool {
         let id = event.flow();
+        // A peer chooses the names of its flows: none of them reaches a relay.
+        if matches!(event, FlowEvent::Requested { .. }) {
+            return false;
+        }
         let Some(entry) = self.relays.get_mut(id) else {
             return false;
         };
@@ -223,10 +243,12 @@ impl Traffic {
                 let place = usize::from(id == next);
                 let [kept, own] = if place == 0 { [one, two] } else { [two, one] };
                 let end = own.end();
-                if let Err(error) = kept.note_partner_over(end) {
-                    tracing::error!(event = "custody_failed", flow = %id, %error);
+                let spent = core::mem::replace(own, Box::new(SpentCustody { end }));
+                match kept.note_partner_over(end) {
+                    Ok(()) => spent.forget(),
+                    // Its file stays, or the next start would take it for lost.
+                    Err(error) => tracing::error!(event = "custody_failed", flow = %id, %error),
                 }
-                core::mem::replace(own, Box::new(SpentCustody { end })).forget();
                 Some(("finished", false))
             }
             FlowEvent::Reset { code, .. } => Some((code.name(), true)),
@@ -286,7 +308,12 @@ impl Traffic {
         if turn.more {
             self.flows.wake(id);
         }
-        let check = turn.waits.then(|| floor.now + CHECK_AFTER);
+        let pause = match (turn.has_unsafe, turn.lacks_room) {
+            (true, _) => Some(CHECK_SAFE_AFTER),
+            (false, true) => Some(CHECK_ROOM_AFTER),
+            (false, false) => None,
+        };
+        let check = pause.map(|pause| floor.now + pause);
         self.flows.set_timer(id, check);
     }
 
@@ -322,6 +349,7 @@ impl Traffic {
             .into_iter()
             .map(|(record, store)| (store.flow(), (record, store)));
         let mut found: BTreeMap<FlowId, (FlowRecord, FlowStore)> = found.collect();
+        self.leave_out(floor, &mut found);
         let mut resumed = 0;
         while let Some((id, (record, store))) = found.pop_first() {
             let partner = record.partner;
@@ -349,6 +377,9 @@ impl Traffic {
                     self.found_store(floor, other, (record, store)),
                 )
             });
+            if let (None, Some(Partner::Flow(lost))) = (&other, partner) {
+                self.given_up.insert(lost);
+            }
             if other.is_none() {
                 relay = relay.without(other_id, partner == Some(Partner::Over));
             }
@@ -384,6 +415,36 @@ impl Traffic {
             self.wake_relay(id);
         }
         resumed
+    }
+
+    /// Takes those out that are not gone on with: a flow whose end the other's file has noted, killed before its own file was
+    /// deleted; and one whose peer is gone, whose octets are nowhere else.
+    fn leave_out(
+        &mut self,
+        floor: &Floor<'_>,
+        found: &mut BTreeMap<FlowId, (FlowRecord, FlowStore)>,
+    ) {
+        let over = over_already(found.iter().map(|(id, (record, _))| (*id, record.partner)));
+        for id in over {
+            if let Some((_, store)) = found.remove(&id)
+                && let Err(error) = store.forget()
+            {
+                tracing::error!(event = "custody_not_deleted", flow = %id, %error);
+            }
+        }
+        let is_gone =
+            |(record, _): &(FlowRecord, FlowStore)| peer_of(floor.config, record).is_none();
+        let gone: Vec<FlowId> = (found.iter().filter(|(_, it)| is_gone(it)))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in gone {
+            if let Some((_, store)) = found.remove(&id) {
+                let problem = "its peer is not configured any more";
+                tracing::error!(event = "flow_not_restored", flow = %id, problem);
+                self.given_up.insert(id);
+                store.set_aside();
+            }
+        }
     }
 
     /// The store of a flow that was found.
@@ -455,5 +516,53 @@ impl Traffic {
         self.given_up.insert(id);
         self.relayed_flow_dropped(floor, id);
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_whose_end_its_partner_has_noted_is_over_whatever_their_names() {
+        let [one, two, three] = [1, 2, 3].map(|name| FlowId([name; 16]));
+        for (kept, ended) in [(one, two), (two, one)] {
+            let found = [
+                (kept, Some(Partner::Over)),
+                (ended, Some(Partner::Flow(kept))),
+                (three, Some(Partner::Flow(FlowId([9; 16])))),
+            ];
+            assert_eq!(over_already(found.into_iter()), [ended]);
+        }
+        let both = [
+            (one, Some(Partner::Flow(two))),
+            (two, Some(Partner::Flow(one))),
+        ];
+        assert!(over_already(both.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn memory_answers_only_to_the_source_itself() {
+        let known = |custody| ClassSettings {
+            name: "bulk".to_owned(),
+            is_auto: false,
+            flow: FlowClass::default(),
+            custody,
+            keep: ByteCount(1 << 20),
+        };
+        let memory = known(CustodyPlace::Memory);
+        let class = FlowClass {
+            resume: true,
+            ..FlowClass::default()
+        };
+        let told = |class: &FlowClass, facts| promise(Some(&memory), class, facts).1;
+        assert_eq!(told(&class, (false, true)), Acknowledge::Custody);
+        assert_eq!(told(&class, (false, false)), Acknowledge::Destination);
+        let on_disk = FlowClass {
+            durable: true,
+            ..class
+        };
+        assert_eq!(told(&on_disk, (false, true)), Acknowledge::Destination);
+        assert_eq!(told(&on_disk, (true, false)), Acknowledge::Custody);
     }
 }

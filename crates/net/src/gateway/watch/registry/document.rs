@@ -61,6 +61,7 @@ const VALUES: &str = "
 | `quantile` | `0.5`, `0.9`, `0.99` |
 | `operation` | `key_operation` (Curve25519), `hash`, `opening` (a tag verified), `decode` (parity), `answer` (to whom nobody vouches for) |
 | `peer`, `class` | names in the configuration |
+| `gateway` | the gateway at the end of a flow's way: the peer, or one behind it |
 ";
 
 #[cfg(test)]
