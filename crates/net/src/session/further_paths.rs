@@ -106,7 +106,7 @@ impl FurtherPath {
     }
 
     /// Notes the number of a probe that leaves.
-    pub(super) const fn on_probe(&mut self, id: u32) {
+    pub(super) fn on_probe(&mut self, id: u32) {
         self.asked.rotate_right(1);
         self.asked[0] = Some(id);
     }
