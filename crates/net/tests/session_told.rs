@@ -270,3 +270,19 @@ fn a_session_below_a_link_that_is_told_down_wakes_for_probes_alone() {
     let sent = pair.app(Way::Forward).sent.len() - before;
     assert!((3..=4).contains(&sent), "a probe each ten seconds: {sent}");
 }
+
+#[test]
+fn a_peer_that_comes_anew_while_the_link_is_told_down_is_sent_nothing_until_it_is_up() {
+    let (_, medium) = modem(10, 100);
+    let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+    pair.run(Duration::from_millis(100));
+    tell(&mut pair, down());
+    let [_, config] = telling();
+    pair.restart(Way::Back, config, 9);
+    pair.run(Duration::from_secs(1));
+    let before = pair.app(Way::Forward).sent.len();
+    pair.send(&octets(500_000));
+    pair.run(Duration::from_secs(5));
+    let sent = pair.app(Way::Forward).sent.len() - before;
+    assert!(sent <= 8, "probes and a handshake alone: {sent}");
+}

@@ -210,6 +210,7 @@ impl Liveness {
                 self.fall(now, None);
                 self.waiting_since = None;
                 self.wants_proof = false;
+                self.is_doubted = false;
                 // Nothing leaves now, not even a probe.
                 self.last_probe = Some(now);
                 return ToldChange::Down;
@@ -217,6 +218,7 @@ impl Liveness {
             Some(true) => {
                 self.wants_proof = false;
                 self.waiting_since = None;
+                self.is_doubted = false;
                 if let Some(outage) = self.end_outage(now) {
                     return ToldChange::Up(outage);
                 }
@@ -235,6 +237,11 @@ impl Liveness {
     /// The time of the last word that was heard.
     pub const fn last_heard(&self) -> Option<Instant> {
         self.last_heard
+    }
+
+    /// Whether the silence is longer than usual: it is in doubt.
+    pub const fn is_doubted(&self) -> bool {
+        self.is_doubted
     }
 
     /// The time since when it is down though nobody told so.

@@ -252,6 +252,31 @@ fn a_link_at_rest_has_nothing_due_and_looks_for_no_proofs_where_it_is_not_to() {
     assert_eq!(liveness.next_deadline(), None);
 }
 
+#[test]
+fn what_the_link_tells_ends_a_doubt_in_either_direction() {
+    for word in [false, true] {
+        let mut liveness = liveness();
+        liveness.on_rtt_sample(Duration::from_millis(10));
+        liveness.on_sent(at(1_000), Wants::Answer);
+        let due = run(&mut liveness, 1_080);
+        assert!(due.contains(&(1_075, Due::Doubt)) && liveness.is_doubted());
+        liveness.on_told(at(1_090), Some(word));
+        assert!(!liveness.is_doubted(), "{word}");
+    }
+}
+
+#[test]
+fn without_a_keep_alive_nothing_is_due_while_the_link_tells_that_it_is_down() {
+    let config = LivenessConfig {
+        keep_alive: None,
+        ..LivenessConfig::USUAL
+    };
+    let mut liveness = Liveness::new(config, at(0));
+    liveness.on_sent(at(1_000), Wants::Answer);
+    assert_eq!(liveness.on_told(at(1_010), Some(false)), ToldChange::Down);
+    assert_eq!(liveness.next_deadline(), None);
+}
+
 /// One thing that happens to a link.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
@@ -263,6 +288,7 @@ enum Happening {
     OneOfSeveral(bool),
     TryAgain,
     Rest,
+    Told(Option<bool>),
     /// So many milliseconds pass.
     Pass(u64),
     /// The next deadline comes, so many milliseconds late.
@@ -271,7 +297,7 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = Happening> {
     use Happening::{
-        Backed, Deadline, Heard, OneOfSeveral, Pass, Proved, Rest, RoundTrip, Sent, TryAgain,
+        Backed, Deadline, Heard, OneOfSeveral, Pass, Proved, Rest, RoundTrip, Sent, Told, TryAgain,
     };
     let wants = || prop_oneof![Just(Wants::Answer), Just(Wants::Nothing)];
     prop_oneof![
@@ -283,6 +309,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<bool>().prop_map(OneOfSeveral),
         1 => Just(TryAgain),
         1 => Just(Rest),
+        2 => any::<Option<bool>>().prop_map(Told),
         3 => (0..400_u64).prop_map(Pass),
         8 => (0..3_u64).prop_map(Deadline),
     ]
@@ -333,6 +360,9 @@ proptest! {
                 Happening::OneOfSeveral(is_one) => liveness.set_one_of_several(is_one),
                 Happening::TryAgain => liveness.try_again(),
                 Happening::Rest => liveness.rest(),
+                Happening::Told(is_up) => {
+                    liveness.on_told(now, is_up);
+                }
                 Happening::Pass(millis) => now += Duration::from_millis(millis),
                 Happening::Deadline(late) => {
                     if let Some(deadline) = liveness.next_deadline() {

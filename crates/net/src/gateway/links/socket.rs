@@ -6,7 +6,7 @@ use crate::gateway::sockets::{Poller, Token};
 use fulmar_proto::units::Instant;
 use std::fs;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -76,6 +76,8 @@ pub(super) struct LinkSocket {
     listener: UnixListener,
     path: PathBuf,
     writers: Vec<Writer>,
+    /// A descriptor that is given up for the moment in which there is no other.
+    spare: Option<OwnedFd>,
 }
 
 /// Takes away a socket that a dead process left. Whatever else is there stays.
@@ -101,7 +103,9 @@ impl LinkSocket {
         let listener = UnixListener::bind(path)?;
         fs::set_permissions(path, fs::Permissions::from_mode(MODE))?;
         listener.set_nonblocking(true)?;
+        let spare = Some(listener.as_fd().try_clone_to_owned()?);
         Ok(Self {
+            spare,
             listener,
             path: path.to_owned(),
             writers: Vec::new(),
@@ -132,8 +136,10 @@ impl LinkSocket {
     fn accept(&mut self, poller: &Poller, token: Token) {
         // As many as may come at once; what is left rings again.
         for _ in 0..WRITERS_MAX {
-            let Ok((stream, _)) = self.listener.accept() else {
-                return;
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.turn_away(),
             };
             let has_room = self.writers.len() < WRITERS_MAX;
             let is_watched = has_room
@@ -147,6 +153,13 @@ impl LinkSocket {
                 });
             }
         }
+    }
+
+    /// Ends the connection of whoever waits while descriptors are short: left alone it would ring without end.
+    fn turn_away(&mut self) {
+        self.spare = None;
+        drop(self.listener.accept());
+        self.spare = self.listener.as_fd().try_clone_to_owned().ok();
     }
 
     /// Whether somebody is there who may write.

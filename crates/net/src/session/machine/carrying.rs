@@ -87,9 +87,15 @@ impl<M: Carried> Session<M> {
         };
         match news {
             News::Reach { peer, held } => {
-                let several = self.peer(peer).filter(|state| !state.further.is_empty());
-                // The others may be up while the first is not.
-                let held = several.map_or(held, |state| state.liveness.is_down());
+                // The others may be up while the first is not; and what comes does not end what the link tells.
+                let held = self.peer(peer).map_or(held, |state| {
+                    let decides = !state.further.is_empty() || state.liveness.is_told_down();
+                    if decides {
+                        state.liveness.is_down()
+                    } else {
+                        held
+                    }
+                });
                 self.inner.hold(self.now, peer.inner_path(), held);
             }
             News::Restarted(peer) => self.inner.peer_restarted(self.now, peer.inner_path()),

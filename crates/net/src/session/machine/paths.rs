@@ -377,6 +377,10 @@ impl<M: Carried> Session<M> {
             && is_bonded
         {
             further.is_bonded = true;
+            // An answer that was under way when the link told that it is down.
+            if further.liveness.is_down() {
+                self.inner.hold(now, inside, true);
+            }
             state.liveness.set_one_of_several(true);
             let outage = state.liveness.down_since();
             self.back_paths(index);

@@ -37,11 +37,18 @@ impl<M: Carried> Session<M> {
             return false;
         };
         let was_open = state.is_open(now);
+        // Nothing is known inside of a peer that has not come, or has gone.
+        let is_known = state.announced;
         let several = !state.further.is_empty();
         let further = state.further.get_mut(place);
-        let is_used = further.as_ref().is_none_or(|further| further.is_bonded);
+        let is_used = is_known && further.as_ref().is_none_or(|further| further.is_bonded);
         let liveness = further.map_or(&mut state.liveness, |further| &mut further.liveness);
-        match liveness.on_told(now, told.is_up) {
+        let was_doubted = liveness.is_doubted();
+        let change = liveness.on_told(now, told.is_up);
+        if was_doubted && !liveness.is_doubted() {
+            self.doubt_path(now, (index, place), false);
+        }
+        match change {
             ToldChange::Down if is_used && several => {
                 let change = (PathChange::Down(Duration::ZERO), Duration::ZERO);
                 self.leave_path(now, (index, place), change);

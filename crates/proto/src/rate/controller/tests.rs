@@ -585,3 +585,16 @@ fn nonsense_breaks_nothing() {
         }
     }
 }
+
+#[test]
+fn a_thousand_told_rates_without_a_datagram_leave_one_stretch_to_judge() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_millis(12), Duration::from_millis(20));
+    pipe.run(at(5_000), spacing, delay);
+    let before = pipe.controller.epochs.len();
+    for word in 0..1_000_u64 {
+        let told = Bitrate::from_bits_per_second(2_000_000 + word * 1_000);
+        pipe.controller.try_told(pipe.now, told);
+    }
+    assert!(pipe.controller.epochs.len() <= before + 1);
+}

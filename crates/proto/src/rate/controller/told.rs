@@ -38,6 +38,10 @@ impl RateController {
         self.evidence.restart();
         let (_, lasts) = self.step();
         let first = self.log.newest() + 1;
+        // One that has sent nothing says nothing: many words without a datagram leave one.
+        if self.epochs.back().is_some_and(|last| last.first == first) {
+            self.epochs.pop_back();
+        }
         let epoch = Epoch::new(EpochKind::Cruise, first, now, seconds(lasts), 1.0);
         self.epochs.push_back(epoch);
         self.hold_until = now + seconds(2.0 * self.round_trip + lasts);
