@@ -104,7 +104,7 @@ pub const KEY_TABLES: &[KeyTable] = &[
             },
             KeyRow {
                 keys: &["via"],
-                meaning: "the peer that carries on what is for this one, which has no session with this gateway; beside it stands `name` alone; see [chains.md](chains.md)",
+                meaning: "the peer that carries on what is for this one, which has no session with this gateway; beside it stands `name` alone; see [gateways in a row](chains.md)",
                 default: "it has a session of its own",
             },
         ],
@@ -144,7 +144,7 @@ pub const KEY_TABLES: &[KeyTable] = &[
         rows: &[
             KeyRow {
                 keys: &["name"],
-                meaning: "a link that tells of itself; see [links.md](links.md)",
+                meaning: "a link that tells of itself; see [links that tell of themselves](links.md)",
                 default: "",
             },
             KeyRow {
@@ -334,7 +334,7 @@ pub const KEY_TABLES: &[KeyTable] = &[
             },
             KeyRow {
                 keys: &["relay"],
-                meaning: "the peers to which flows of other peers are carried on; see [chains.md](chains.md)",
+                meaning: "the peers to which flows of other peers are carried on; see [gateways in a row](chains.md)",
                 default: "nobody",
             },
             KeyRow {
