@@ -9,7 +9,7 @@ use fulmar_proto::units::Instant;
 /// The forms of a datagram on the wire, and one that there is not.
 const FORMS: [u8; 4] = [0x71, 0x72, 0x73, 0x74];
 /// The octets of a preset key in base64.
-const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+const KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
 
 /// The first octet says what the rest is.
 ///

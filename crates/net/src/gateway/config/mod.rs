@@ -2,7 +2,7 @@
 //!
 //! [`GatewayConfig::read`] turns the file into checked values, or into one error that names file, line,
 //! field and remedy. [`explain`] says it back in words. [`change`] lists what a reload may change.
-//! [`rules`] prints the kernel's rules for transparent entries, [`commands`] those that make tunnels' devices. [`reference`] has the words on every key, for `docs/guide/gateway.md` and the manual page.
+//! [`rules`] prints the kernel's rules for transparent entries, [`commands`] those that make tunnels' devices. [`mod@reference`] has the words on every key, for `docs/guide/gateway.md` and the manual page.
 
 mod carrier;
 pub mod change;

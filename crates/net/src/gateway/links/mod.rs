@@ -1,6 +1,6 @@
 //! Links that tell of themselves: whoever speaks for a modem, what was said last, and whether it is believed.
 //!
-//! A source gives messages ([`line`] has their form over a socket), a [`ToldLink`](fulmar_proto::told::ToldLink) keeps the last
+//! A source gives messages ([`mod@line`] has their form over a socket), a [`ToldLink`](fulmar_proto::told::ToldLink) keeps the last
 //! one, and each turn hands the facts that hold to the session, in one call.
 
 mod heard;
