@@ -31,6 +31,7 @@ pub mod gateway;
 pub mod inquiry;
 pub mod keeper;
 pub mod one_way;
+mod own_address;
 mod ownership;
 pub mod perf;
 mod places;

@@ -1,7 +1,7 @@
 //! Permissions of `[egress]` that lead to an entry of the gateway itself: what a peer's client sends there goes out to a peer again.
 
 use super::settings::GatewayConfig;
-use crate::gateway::sockets::{listed, special};
+use crate::own_address::{listed, special};
 use core::iter::once;
 use std::net::{IpAddr, SocketAddr};
 

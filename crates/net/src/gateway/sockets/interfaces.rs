@@ -50,7 +50,7 @@ pub(in crate::gateway) fn interfaces_up() -> io::Result<Vec<NetInterface>> {
             });
             found.len() - 1
         };
-        let address = entry.address.as_ref().and_then(super::own_address::ip_of);
+        let address = entry.address.as_ref().and_then(crate::own_address::ip_of);
         if let Some((one, address)) = found.get_mut(place).zip(address) {
             one.addresses.insert(address);
         }

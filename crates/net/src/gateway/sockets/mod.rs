@@ -3,15 +3,14 @@
 
 mod interfaces;
 pub(super) mod kernel;
-mod own_address;
 pub(super) mod packets;
 mod poller;
 mod resolver;
 mod watched;
 
+pub(crate) use crate::own_address::listed;
+pub(super) use crate::own_address::{innermost, is_own, special};
 pub(super) use interfaces::{InterfaceBell, NetInterface, interfaces_up};
-pub(crate) use own_address::listed;
-pub(super) use own_address::{innermost, is_own, special};
 pub(super) use packets::{Here, MESSAGE_MAX, Received};
 pub(super) use poller::{Came, Poller, Token};
 pub(super) use resolver::{Answer, Question, Resolver};

@@ -11,7 +11,7 @@ const NOBODYS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1);
 const WITH_V4: [u128; 2] = [0x0064_FF9B << 96, 0];
 
 /// The address that packets carry in the end: an IPv4 address inside one of IPv6 is taken out.
-pub(in crate::gateway) fn innermost(ip: IpAddr) -> IpAddr {
+pub(crate) fn innermost(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = ip.to_canonical() else {
         return ip.to_canonical();
     };
@@ -27,7 +27,7 @@ pub(in crate::gateway) fn innermost(ip: IpAddr) -> IpAddr {
 
 /// If `ip` means this machine or its link wherever it is used (loopback, link-local, unspecified, multicast,
 /// broadcast), the bits that all addresses of its kind begin with.
-pub(in crate::gateway) const fn special(ip: IpAddr) -> Option<u8> {
+pub(crate) const fn special(ip: IpAddr) -> Option<u8> {
     match ip {
         IpAddr::V4(v4) => {
             // RFC 1122, section 3.2.1.3: this network, this host.
@@ -78,13 +78,13 @@ pub(crate) fn listed() -> Vec<IpAddr> {
 }
 
 /// The IP address in a socket address, if it has one.
-pub(super) fn ip_of(address: &nix::sys::socket::SockaddrStorage) -> Option<IpAddr> {
+pub(crate) fn ip_of(address: &nix::sys::socket::SockaddrStorage) -> Option<IpAddr> {
     let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
     v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
 }
 
 /// Whether `ip` is one of this machine's addresses now. The kernel is asked each time, for addresses come and go.
-pub(in crate::gateway) fn is_own(ip: IpAddr) -> bool {
+pub(crate) fn is_own(ip: IpAddr) -> bool {
     if !can_bind(ip) {
         return false;
     }
