@@ -65,7 +65,7 @@ fn a_pass_that_is_told_brings_as_much_as_perfect_knowledge_of_it() {
     );
 }
 
-/// What is told is a bound, so news that is late keeps a link that has become faster slow: from some age on none is better.
+/// A told rate is a bound, so news that is late keeps a link that has become faster slow: from some age on none is better.
 #[test]
 fn news_is_worth_less_the_older_it_is() {
     let ages = ["0s", "200ms", "1s", "2s", "5s"];

@@ -70,7 +70,7 @@ impl DlepLink {
 /// The destinations that are up, by address.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Destinations {
-    /// What holds for all that say nothing else.
+    /// The usual values, for all that say nothing else.
     pub(super) common: DlepLink,
     known: BTreeMap<MacAddress, DlepLink>,
 }

@@ -172,7 +172,7 @@ impl Beyond {
         self.passed
     }
 
-    /// What is left of a message's deadline for the gateways beyond the acceptor.
+    /// The rest of a message's deadline, for the gateways beyond the acceptor.
     pub const fn left(&self) -> Option<Duration> {
         self.left
     }

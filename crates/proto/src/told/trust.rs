@@ -44,7 +44,7 @@ impl ToldFault {
     }
 }
 
-/// What a session sees of the path that a link serves.
+/// The path that a link serves, as a session sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkEvidence {
     /// The time at which something genuine last came from the peer on the path.

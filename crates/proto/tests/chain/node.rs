@@ -32,7 +32,7 @@ impl Kept {
         self.safe = self.octets.len();
     }
 
-    /// What a power cut leaves.
+    /// The state that a power cut leaves.
     fn cut(mut self) -> Self {
         self.is_finished &= self.safe == self.octets.len();
         self.octets.truncate(self.safe);

@@ -12,7 +12,7 @@ pub(super) enum LinkWord {
     Gone,
 }
 
-/// What a source said in one turn.
+/// The words of a source in one turn.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// The last word: each is whole.

@@ -1,4 +1,4 @@
-//! What a link tells, for status, figures and sentences.
+//! The report of a link that tells of itself, for status, figures and sentences.
 
 use serde::Serialize;
 

@@ -30,7 +30,7 @@ pub enum ScheduleError {
     Line {
         /// Its number, from 1 on.
         line: usize,
-        /// What is wrong, and the cure.
+        /// The fault, and its cure.
         problem: String,
     },
 }

@@ -9,7 +9,7 @@ use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::told::ToldFacts;
 use fulmar_proto::units::{Duration, Instant};
 
-/// What a session saw of a path, to hold a link's words against.
+/// A path as its session saw it, to hold a link's words against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSeen {
     /// The path by which the machine inside knows it.
@@ -89,7 +89,7 @@ impl<M: Carried> Session<M> {
         self.inner.take_told(now, inside, told);
     }
 
-    /// What was seen of a path to `peer`, named as for [`Session::take_told`].
+    /// A path to `peer` as it was seen, named as for [`Session::take_told`].
     pub fn path_seen(&self, peer: PeerIndex, path: Option<PathId>) -> Option<PathSeen> {
         let (index, place) = self.told_place(peer, path)?;
         let state = self.peers.get(index)?;

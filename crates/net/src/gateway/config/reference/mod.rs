@@ -23,7 +23,7 @@ pub struct KeyRow {
     pub keys: &'static [&'static str],
     /// The meaning, in a sentence or several without a full stop at the end.
     pub meaning: &'static str,
-    /// What holds where the key is not written; empty where there is nothing usual.
+    /// The value that holds where the key is not written; empty where there is nothing usual.
     pub default: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What links tell of themselves.
+//! The figures of links that tell of themselves.
 
 use super::entry::{Entry, MetricKind, Point, Unit, Value};
 use super::select::of_links;

@@ -1,4 +1,4 @@
-//! What is lost for good, damage, and several paths.
+//! Losses for good, damage, and several paths.
 
 use super::*;
 
