@@ -155,6 +155,9 @@ class Connection:
             words = rest[4 + 4 * bool(kind & CHANNEL_BIT) + 8 * bool(kind & REPORT_BIT):]
             self.settle(number, struct.unpack(f">{len(words) // 4}I", words), kind & AFIN)
             return False, False
+        if self.wire == 2:
+            # The short form echoes a time of the long one as it would have come in the short one.
+            stamp = struct.pack(">I", struct.unpack(">I", stamp)[0] >> 4)
         if kind & AFIN:
             self.echo, self.echo_at, self.heard = stamp, time.monotonic(), True
             return True, number == self.next_in

@@ -142,7 +142,7 @@ impl Connection {
             heard: !initiator,
             form: TpduForm::Long,
             windows: false,
-            sender: Sender::new(&config, rules, payload_bytes),
+            sender: Sender::new(now, &config, rules, payload_bytes),
             receiver: Receiver::new(&config, rules),
             adaptation: config.adapt.filter(|_| rules.confirms()).map(|coherence| {
                 let first = first_shape(&config, payload_bytes);

@@ -87,6 +87,8 @@ enum Refused {
 )]
 pub(super) struct Sender {
     rules: ModeRules,
+    /// The time before which nothing of the connection left.
+    begun: Instant,
     payload_bytes: usize,
     /// The octets of a stream that go into one TPDU; at most `payload_bytes`.
     cut_bytes: usize,
@@ -141,10 +143,16 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(config: &ConnectionConfig, rules: ModeRules, payload_bytes: usize) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        config: &ConnectionConfig,
+        rules: ModeRules,
+        payload_bytes: usize,
+    ) -> Self {
         let rto = RttEstimator::new(config.rto);
         Self {
             rules,
+            begun: now,
             payload_bytes,
             cut_bytes: payload_bytes,
             next_bytes_max: usize::MAX,

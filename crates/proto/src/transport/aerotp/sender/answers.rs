@@ -7,6 +7,7 @@ use crate::transport::parts::Settled;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Acks, Mack, Nack};
+use crate::wire::cut;
 
 /// The share of losses from which on repeating the tail is worth it.
 const TAIL_LOSS_MIN: f64 = 0.001;
@@ -14,6 +15,8 @@ const TAIL_LOSS_MIN: f64 = 0.001;
 const TAIL_MISS_TARGET: f64 = 0.01;
 /// The unit of timestamps (`docs/protocol/aerotp.md`, section 2).
 const STAMP_UNIT: Duration = Duration::from_micros(1);
+/// The unit to which timestamps may be cut.
+const STAMP_CUT: Duration = Duration::from_micros(cut::TIME_UNIT_MICROS as u64);
 /// The longest life of a datagram in queues (twice RFC 9293's MSL of one minute).
 const DATAGRAM_LIFE_MAX: Duration = Duration::from_secs(120);
 /// The time that what mends a damaged TPDU may take beyond one and a half round trips: the receiver's words wait for 10 ms.
@@ -78,7 +81,9 @@ impl Sender {
         trace: &mut Trace,
     ) -> bool {
         self.heard(now, trace);
-        let age = age_of(now, mack.echo);
+        // Nothing that left before the connection began can be echoed: what says so tells neither a round trip nor an order.
+        let age_max = now.saturating_since(self.begun) + STAMP_CUT;
+        let age = age_of(now, mack.echo).filter(|age| *age <= age_max);
         let hold = match &mack.acks {
             Acks::Cumulative { receiver, .. } => receiver.hold.to_duration(),
             Acks::Listed { .. } => Some(Duration::ZERO),
@@ -264,4 +269,44 @@ fn tail_repeats_for(counters: &Counters) -> u16 {
         return 0;
     }
     (TAIL_MISS_TARGET.ln() / share.min(0.9).ln()).ceil() as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::aerotp::{ConnectionConfig, ModeRules};
+    use crate::units::FecStrength;
+    use crate::wire::Port;
+    use crate::wire::aerotp::{EcnField, Feedback, Handshake, ReceiverWord, parse};
+
+    #[test]
+    fn an_echo_from_before_the_connection_is_no_round_trip() {
+        let config = ConnectionConfig::default();
+        let begun = Instant::START + Duration::from_secs(100);
+        let mut sender = Sender::new(begun, &config, ModeRules::of(config.mode), 1_000);
+        assert_eq!(sender.write(begun, &[0; 1_000]), 1_000);
+        assert!(sender.next_unit(begun, &mut Vec::new()).is_some());
+        let mut learned = |after: Duration, echoed: Instant| {
+            let feedback = Feedback {
+                source: Port(1),
+                destination: Port(2),
+                mode: config.mode,
+                ecn: EcnField::NONE,
+                echo: echoed.as_wrapping_micros(),
+                crc: true,
+                fec_words: FecStrength::NONE,
+            };
+            let mut octets = Vec::new();
+            let word = ReceiverWord::default();
+            feedback.cumulative(Handshake::None, config.first_seq, word, [], &mut octets);
+            let tpdu = parse(&octets).expect("a TPDU");
+            let mack = Mack::of(&tpdu).expect("a MACK");
+            let (mut counters, mut trace) = (Counters::default(), Trace::default());
+            assert!(sender.on_mack(begun + after, &mack, &mut counters, &mut trace));
+            sender.rtt().smoothed()
+        };
+        let (at, later) = (Duration::from_millis(20), Duration::from_millis(30));
+        assert_eq!(learned(at, Instant::START + Duration::from_secs(40)), None);
+        assert_eq!(learned(later, begun), Some(later));
+    }
 }

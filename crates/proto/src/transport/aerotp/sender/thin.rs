@@ -592,7 +592,7 @@ mod tests {
             thin: Some(ThinRepair::default()),
             ..ConnectionConfig::default()
         };
-        let mut sender = Sender::new(&config, ModeRules::of(config.mode), 1_000);
+        let mut sender = Sender::new(Instant::START, &config, ModeRules::of(config.mode), 1_000);
         sender.board.wait_for_symbols(SYMBOL_WAIT);
         assert_eq!(sender.write(Instant::START, &[0; 5_000]), 5_000);
         assert!(sender.next_unit(Instant::START, &mut Vec::new()).is_some());
