@@ -272,6 +272,17 @@ fn a_session_below_a_link_that_is_told_down_wakes_for_probes_alone() {
 }
 
 #[test]
+fn a_peer_behind_a_link_that_is_told_down_from_the_start_is_called_as_rarely_as_one_is_probed() {
+    let (air, medium) = modem(10, 100);
+    air.borrow_mut().is_up = false;
+    let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+    tell(&mut pair, down());
+    pair.run(Duration::from_secs(35));
+    let calls = pair.app(Way::Forward).sent.len();
+    assert!((3..=4).contains(&calls), "a call each ten seconds: {calls}");
+}
+
+#[test]
 fn a_peer_that_comes_anew_while_the_link_is_told_down_is_sent_nothing_until_it_is_up() {
     let (_, medium) = modem(10, 100);
     let mut pair = Pair::with_endpoints(telling(), finding(), medium);

@@ -229,6 +229,11 @@ impl Liveness {
         ToldChange::Nothing
     }
 
+    /// The time without a word after which something is sent; `None` if an idle link is left alone.
+    pub const fn keep_alive(&self) -> Option<Duration> {
+        self.config.keep_alive
+    }
+
     /// Whether the link tells that it is down.
     pub fn is_told_down(&self) -> bool {
         self.told_up == Some(false)

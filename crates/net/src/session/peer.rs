@@ -271,6 +271,8 @@ pub(super) struct Peer {
     pub(super) trying_since: Option<Instant>,
     pub(super) said_no_answer: bool,
     pub(super) not_before: Instant,
+    /// The time at which we called last.
+    pub(super) called_at: Option<Instant>,
     pub(super) doubt: Doubt,
     pub(super) complaints: Complaints,
     pub(super) probes: u32,
@@ -344,6 +346,7 @@ impl Peer {
             trying_since: None,
             said_no_answer: false,
             not_before: Instant::START,
+            called_at: None,
             doubt: Doubt::default(),
             complaints: Complaints::default(),
             probes: 0,
@@ -649,13 +652,20 @@ impl Peer {
     }
 
     fn initiation_at(&self) -> Option<Instant> {
-        if self.liveness.is_told_down() && !self.further.is_any_up() {
-            return None;
-        }
-        match &self.pending {
+        let at = match &self.pending {
             Some(pending) => Some(pending.next_at),
             None => self.handshake_at(),
+        };
+        if !self.liveness.is_told_down() || self.further.is_any_up() {
+            return at;
         }
+        // The word may be wrong: probes find that out, and where there are no keys for them, calls as rare.
+        if self.keys.expires_at().is_some() {
+            return None;
+        }
+        let pause = self.liveness.keep_alive()?;
+        let again = self.called_at.map_or(Instant::START, |at| at + pause);
+        Some(at?.max(again))
     }
 
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Deadline> {

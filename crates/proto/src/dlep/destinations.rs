@@ -1,7 +1,7 @@
 //! The destinations behind a modem, and what it tells of the link to each.
 
 use super::wire::{DataItem, MacAddress, item};
-use crate::told::LinkNews;
+use crate::told::{LinkNews, TOLD_RATES};
 use crate::units::{Bitrate, Duration};
 use std::collections::BTreeMap;
 
@@ -49,10 +49,11 @@ impl DlepLink {
         }
     }
 
-    /// The same as news of a link that is up. A rate of 0 is one that the modem does not know (RFC 8175, section 13.14).
+    /// The same as news of a link that is up. A rate of 0 is one that the modem does not know (RFC 8175, section 13.14), and one
+    /// beyond [`TOLD_RATES`] is none.
     pub fn news(&self) -> LinkNews {
         let rate = |place: usize| {
-            let known = |rate: Option<u64>| rate.filter(|bits| *bits > 0);
+            let known = |rate: Option<u64>| rate.filter(|bits| TOLD_RATES.contains(bits));
             let now = known(self.rate_now.get(place).copied().flatten());
             let most = known(self.rate_most.get(place).copied().flatten());
             now.or(most).map(Bitrate::from_bits_per_second)

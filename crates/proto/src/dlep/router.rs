@@ -30,6 +30,8 @@ const HEARTBEATS_MISSED: u32 = 2;
 const MESSAGE_BYTES_MAX: usize = 4 + 65_535;
 /// Actions that wait for the driver, at most; a modem that asks for more without reading is left.
 const ACTIONS_MAX: usize = 256;
+/// The most actions that one message brings: an answer, and the end.
+const ACTIONS_PER_MESSAGE: usize = 2;
 /// The description of this end, behind the flags of its item.
 const PEER_TYPE: &[u8] = b"\0fulmar";
 
@@ -202,8 +204,11 @@ impl DlepRouter {
             return;
         }
         let points: Vec<(SocketAddr, bool)> = items.iter().filter_map(connection_point).collect();
-        // TLS is not spoken here; without a point the modem listens where the offer came from.
-        let found = points.iter().find(|(_, is_tls)| !is_tls).map(|(at, _)| *at);
+        // TLS is not spoken here. A point elsewhere would let anybody on the device's network lead this end anywhere.
+        let is_of_sender = |at: &SocketAddr| at.ip() == from.ip();
+        let clear = points.iter().filter(|(_, is_tls)| !is_tls);
+        let found = clear.map(|(at, _)| *at).find(is_of_sender);
+        // Without a point the modem listens where the offer came from.
         let usual = points
             .is_empty()
             .then(|| SocketAddr::new(from.ip(), DLEP_PORT));
@@ -244,14 +249,20 @@ impl DlepRouter {
         for piece in octets.chunks(MESSAGE_BYTES_MAX) {
             self.received.extend_from_slice(piece);
             self.take_messages(now);
+            if self.is_full() {
+                self.actions.clear();
+                self.counters.wrong += 1;
+                self.leave(now);
+                return;
+            }
         }
     }
 
     fn take_messages(&mut self, now: Instant) {
-        let received = core::mem::take(&mut self.received);
-        let mut rest = received.as_slice();
-        while let Some((kind, items, len)) = first_message(rest) {
-            if matches!(self.stage, Stage::Discover | Stage::Connect) {
+        let mut received = core::mem::take(&mut self.received);
+        let mut used = 0;
+        while let Some((kind, items, len)) = received.get(used..).and_then(first_message) {
+            if matches!(self.stage, Stage::Discover | Stage::Connect) || self.is_full() {
                 // What comes behind the end is of nobody.
                 return;
             }
@@ -260,10 +271,11 @@ impl DlepRouter {
                 Ok(items) => self.take_message(now, kind, &items),
                 Err(_) => self.refuse(now, status::INVALID_DATA),
             }
-            rest = rest.get(len..).unwrap_or_default();
+            used += len;
         }
         if !matches!(self.stage, Stage::Discover | Stage::Connect) {
-            self.received = rest.to_vec();
+            received.drain(..used);
+            self.received = received;
         }
     }
 
@@ -405,6 +417,11 @@ impl DlepRouter {
 
     fn send(&mut self, message: DlepWriter) {
         self.act(DlepAction::Send(message.finish()));
+    }
+
+    /// Whether what one more message asks for might find no room.
+    fn is_full(&self) -> bool {
+        self.actions.len() + ACTIONS_PER_MESSAGE > ACTIONS_MAX
     }
 
     fn act(&mut self, action: DlepAction) {

@@ -123,7 +123,7 @@ impl ToldLink {
         if self.fault(now).is_some() {
             return None;
         }
-        let fault = self.stated(now)?.fault(now, seen)?;
+        let fault = self.stated(now)?.fault(now, self.trust.since(), seen)?;
         self.trust.doubt(now, fault);
         Some(fault)
     }

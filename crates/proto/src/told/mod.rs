@@ -12,5 +12,5 @@ mod trust;
 
 pub use facts::ToldFacts;
 pub use link::{ToldLink, VALID_FOR};
-pub use news::{LinkNews, PlannedOutage};
+pub use news::{LinkNews, PlannedOutage, TOLD_RATES};
 pub use trust::{LinkEvidence, ToldFault};

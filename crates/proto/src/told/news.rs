@@ -2,6 +2,7 @@
 
 use super::facts::ToldFacts;
 use crate::units::{BitErrorRate, Bitrate, Duration, Instant};
+use core::ops::RangeInclusive;
 
 /// An outage that is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,9 @@ impl PlannedOutage {
         (self.begins..self.ends()).contains(&now)
     }
 }
+
+/// The rates that a link may tell, in bits a second: below, a packet would take longer than anybody waits for it.
+pub const TOLD_RATES: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 
 /// A message of a link about itself, whole: what it does not name is not known any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

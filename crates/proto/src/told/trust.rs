@@ -64,17 +64,23 @@ pub(super) struct Stated {
 }
 
 impl Stated {
-    /// The fault that evidence shows.
-    pub(super) fn fault(&self, now: Instant, seen: &LinkEvidence) -> Option<ToldFault> {
+    /// The fault that evidence shows since the link has been believed.
+    pub(super) fn fault(
+        &self,
+        now: Instant,
+        believed_since: Instant,
+        seen: &LinkEvidence,
+    ) -> Option<ToldFault> {
         let is_down = self.facts.is_up == Some(false);
-        let heard = |at: Instant| at > self.since + STILL_ARRIVES;
+        let since = self.since.max(believed_since);
+        let heard = |at: Instant| at > since + STILL_ARRIVES;
         if is_down {
             return seen
                 .last_heard
                 .is_some_and(heard)
                 .then_some(ToldFault::DataWhileDown);
         }
-        let is_long = |since: Instant| now.saturating_since(since.max(self.since)) >= SILENT_FOR;
+        let is_long = |silent: Instant| now.saturating_since(silent.max(since)) >= SILENT_FOR;
         if self.facts.is_up == Some(true) && seen.silent_since.is_some_and(is_long) {
             return Some(ToldFault::SilentWhileUp);
         }
@@ -102,6 +108,11 @@ impl LinkTrust {
     /// The time at which it is believed again.
     pub(super) fn until(&self, now: Instant) -> Option<Instant> {
         self.fault(now).map(|_| self.until)
+    }
+
+    /// The time since when it has been believed. What came while it was not convicts it of nothing again.
+    pub(super) const fn since(&self) -> Instant {
+        self.until
     }
 
     pub(super) const fn count(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! A message over a socket: one JSON object a line (`docs/protocol/link.md`).
 
-use fulmar_proto::told::{LinkNews, PlannedOutage};
+use fulmar_proto::told::{LinkNews, PlannedOutage, TOLD_RATES};
 use fulmar_proto::units::{BitErrorRate, Bitrate, Duration, Instant};
 use serde::Deserialize;
 
@@ -8,8 +8,6 @@ use serde::Deserialize;
 pub(super) const LINE_BYTES_MAX: usize = 4_096;
 /// The version of the messages.
 const VERSION: u64 = 1;
-const RATE_MIN: u64 = 1_000;
-const RATE_MAX: u64 = 1_000_000_000_000;
 /// The longest span that may be named: a year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 const DECIBELS_MAX: f64 = 200.0;
@@ -55,7 +53,7 @@ pub(super) struct Message {
 }
 
 fn rate(field: &'static str, given: Option<u64>) -> Result<Option<Bitrate>, LineError> {
-    let fits = given.is_none_or(|bits| (RATE_MIN..=RATE_MAX).contains(&bits));
+    let fits = given.is_none_or(|bits| TOLD_RATES.contains(&bits));
     if fits {
         Ok(given.map(Bitrate::from_bits_per_second))
     } else {

@@ -7,6 +7,7 @@ use crate::gateway::GatewayError;
 use crate::gateway::Link;
 use crate::gateway::config::{GatewayConfig, LinkSource, ToldLinkSettings};
 use crate::gateway::peers::index_of;
+use crate::gateway::repeats::Repeats;
 use crate::gateway::sockets::{Poller, Sockets};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::told::{LinkEvidence, ToldFacts, ToldLink};
@@ -26,6 +27,7 @@ struct ServedLink {
     told: ToldLink,
     /// The facts that the session took last.
     taken: ToldFacts,
+    repeats: Repeats,
     messages: u64,
     wrong: u64,
     complained_at: Option<Instant>,
@@ -53,6 +55,7 @@ impl Links {
                 source,
                 told: ToldLink::default(),
                 taken: ToldFacts::default(),
+                repeats: Repeats::default(),
                 messages: 0,
                 wrong: 0,
                 complained_at: None,
@@ -187,10 +190,20 @@ impl ServedLink {
         if facts != self.taken {
             let before = core::mem::replace(&mut self.taken, facts);
             let rate = facts.rate.map(Bitrate::as_bits_per_second);
-            if before.is_up == facts.is_up {
-                tracing::debug!(event = "link_told", link, peer, up = facts.is_up, rate);
+            let has_turned = before.is_up != facts.is_up;
+            // One that turns many times a second fills no log.
+            let told = has_turned.then(|| self.repeats.may(now, "link_told"));
+            if let Some(skipped) = told.flatten() {
+                tracing::info!(
+                    event = "link_told",
+                    link,
+                    peer,
+                    up = facts.is_up,
+                    rate,
+                    skipped
+                );
             } else {
-                tracing::info!(event = "link_told", link, peer, up = facts.is_up, rate);
+                tracing::debug!(event = "link_told", link, peer, up = facts.is_up, rate);
             }
         }
         let source = self.source.next_at();

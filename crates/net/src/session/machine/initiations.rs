@@ -55,6 +55,7 @@ impl<M: Carried> Session<M> {
         let cookie = state.cookie;
         let rtt = state.liveness.rtt();
         let path = state.next_call();
+        state.called_at = Some(now);
         let (Some(pending), Some(path)) = (state.pending.as_mut(), path) else {
             return;
         };

@@ -233,8 +233,32 @@ fn offers_of_strangers_and_noise_begin_nothing() {
     let tls = DlepWriter::signal(signal::PEER_OFFER)
         .item(item::IPV4_CONNECTION_POINT, &[1, 192, 0, 2, 9]);
     router.handle_datagram(at(0), MODEM.into(), &tls.finish());
+    let elsewhere = DlepWriter::signal(signal::PEER_OFFER)
+        .item(item::IPV4_CONNECTION_POINT, &[0, 198, 51, 100, 7, 0, 22]);
+    router.handle_datagram(at(0), MODEM.into(), &elsewhere.finish());
     assert_eq!(actions(&mut router), []);
-    assert_eq!(router.counters().wrong, 3);
+    assert_eq!(router.counters().wrong, 4);
+}
+
+#[test]
+fn a_modem_that_asks_for_more_than_it_reads_is_left() {
+    let mut router = in_session(DlepConfig::default());
+    let flood: Vec<u8> = (0..300)
+        .flat_map(|_| destination(message::DESTINATION_UP, 7_000))
+        .collect();
+    router.handle_octets(at(20), &flood);
+    assert_eq!(actions(&mut router), [DlepAction::Close]);
+    assert!(!router.is_in_session());
+    assert_eq!(router.counters().wrong, 1);
+}
+
+#[test]
+fn a_rate_that_no_link_has_is_not_known() {
+    let mut router = in_session(DlepConfig::default());
+    router.handle_octets(at(20), &destination(message::DESTINATION_UP, 1));
+    assert_eq!(rate(&mut router), None, "a packet would take hours");
+    router.handle_octets(at(30), &destination(message::DESTINATION_UPDATE, u64::MAX));
+    assert_eq!(rate(&mut router), None);
 }
 
 proptest! {

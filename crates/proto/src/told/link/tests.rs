@@ -106,14 +106,19 @@ fn data_while_down_and_silence_while_up_are_noticed_and_believed_again_later() {
         "no looks meanwhile"
     );
     assert_eq!(link.facts(at(33_000)).is_up, Some(false));
+    assert_eq!(
+        link.look(at(36_000), &heard(34_900)),
+        None,
+        "data that came while it was not believed convict it of nothing again"
+    );
     // The second time, for twice as long.
     assert_eq!(
-        link.look(at(33_000), &heard(33_000)),
+        link.look(at(36_000), &heard(35_100)),
         Some(ToldFault::DataWhileDown)
     );
     assert_eq!(
-        (link.next_at(at(33_000)), link.faults()),
-        (Some(at(93_000)), 2)
+        (link.next_at(at(36_000)), link.faults()),
+        (Some(at(96_000)), 2)
     );
 
     let mut link = ToldLink::default();
