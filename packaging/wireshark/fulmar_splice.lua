@@ -117,7 +117,7 @@ function host(cursor, is_behind)
     end
     local port = cursor:number(f.port, 2)
     if not port then
-        return "?"
+        return "?", 0
     end
     local field, length = f["host.ipv4"], 4
     if kind == 6 then
@@ -127,18 +127,18 @@ function host(cursor, is_behind)
         local name = cursor:raw(cursor.at, cursor.stop)
         if length < 1 or length > 253 or name:find("[^%w%-_%.]") then
             cursor:fail("malformed", "host name")
-            return "?"
+            return "?", 0
         elseif kind == 2 and port > 1023 then
             cursor:fail("malformed", "bucket")
-            return "?"
+            return "?", 0
         end
     elseif kind ~= 4 then
         cursor:fail("malformed", string.format("host type %d", kind))
-        return "?"
+        return "?", 0
     end
     local item, range = cursor:add(field, length)
     if not item then
-        return "?"
+        return "?", 0
     end
     local is_name = kind == 1 or kind == 2
     local name_length = is_name and length or 0

@@ -254,6 +254,14 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
             "no report",
         ),
         (format!("send {file} 127.0.0.1:9 --loss 2%"), "--return"),
+        (
+            format!("send {file} 127.0.0.1:9 {preset} --rate 5mbit --spread 1s"),
+            "--return thin",
+        ),
+        (
+            format!("recv {inbox} {preset} --ask 127.255.255.255:9"),
+            "--return thin",
+        ),
         (format!("recv - {preset}"), "a directory"),
         (format!("recv {inbox} --return none"), "--preset"),
         (

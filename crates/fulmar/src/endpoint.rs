@@ -151,6 +151,7 @@ impl Endpoint {
             let text = "a flow through a gateway waits, and this endpoint has no thread; use Endpoint::bind";
             return Err(Error::new(ErrorKind::Unsupported, text));
         }
+        let to = GatewayStream::destination(to)?;
         let stream = self.open_stream(self.callee(address, key.into())?, true)?;
         let mut entropy = self.entropy.lock().unwrap_or_else(PoisonError::into_inner);
         GatewayStream::open(stream, to, &mut entropy)

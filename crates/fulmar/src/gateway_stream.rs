@@ -61,23 +61,6 @@ pub struct GatewayStream {
 }
 
 /// `host:port`, whose host is an address or a name that the gateway resolves.
-fn destination(text: &str) -> io::Result<Destination> {
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(address.into());
-    }
-    let wrong = || {
-        let problem = format!(
-            "`{text}` is no destination; write host:port, as 10.0.0.2:80 or server.example:80"
-        );
-        Error::new(ErrorKind::InvalidInput, problem)
-    };
-    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-    Ok(Destination {
-        host: Host::Name(host.parse::<HostName>().map_err(|_| wrong())?),
-        port: port.parse().map_err(|_| wrong())?,
-    })
-}
-
 const fn of_refusal(code: RefuseCode) -> (ErrorKind, &'static str) {
     match code {
         RefuseCode::Refused => (ErrorKind::ConnectionRefused, "the server refused"),
@@ -119,7 +102,29 @@ const fn of_reset(code: ResetCode) -> (ErrorKind, &'static str) {
 }
 
 impl GatewayStream {
-    pub(crate) fn open(stream: Stream, to: &str, entropy: &mut Entropy) -> io::Result<Self> {
+    /// The server that `text` names, as `host:port`.
+    pub(crate) fn destination(text: &str) -> io::Result<Destination> {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(address.into());
+        }
+        let wrong = || {
+            let problem = format!(
+                "`{text}` is no destination; write host:port, as 10.0.0.2:80 or server.example:80"
+            );
+            Error::new(ErrorKind::InvalidInput, problem)
+        };
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        Ok(Destination {
+            host: Host::Name(host.parse::<HostName>().map_err(|_| wrong())?),
+            port: port.parse().map_err(|_| wrong())?,
+        })
+    }
+
+    pub(crate) fn open(
+        stream: Stream,
+        destination: Destination,
+        entropy: &mut Entropy,
+    ) -> io::Result<Self> {
         let open = Open {
             flow: FlowId(entropy.array()),
             attempt: 1,
@@ -140,7 +145,7 @@ impl GatewayStream {
             received: 0,
             limit: u64::from(WINDOW),
             kept_from: 0,
-            destination: destination(to)?,
+            destination,
         };
         let mut opened = Self {
             stream,

@@ -8,6 +8,9 @@ use crate::units::{ByteCount, Duration};
 use crate::wire::Mode;
 use crate::wire::aerotp::FecStrength;
 
+/// The shortest part of a deadline that one of several hops is given.
+const PART_MIN: Duration = Duration::from_millis(1);
+
 /// The class that a flow is counted under, 0 ..= 255; a configuration gives it a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u8);
@@ -94,7 +97,8 @@ impl FlowClass {
         let Some(total) = total.filter(|_| hops > 1 || self.message_deadline().is_some()) else {
             return (self, None);
         };
-        let part = total / hops.max(1);
+        // A peer may say that nothing is left: a deadline of nothing would drop each message before it could leave.
+        let part = (total / hops.max(1)).max(PART_MIN);
         let shorter = |thin: ThinRepair| {
             let goal = thin.goal().map(|goal| DeliveryGoal {
                 deadline: part,
@@ -173,6 +177,9 @@ mod tests {
             (third.deadline, left),
             (Some(Duration::from_millis(100)), None)
         );
+        // A hop whose gateway says that next to nothing is left still has a moment.
+        let (late, _) = class.for_one_hop(Some(Duration::from_micros(1)), 7);
+        assert_eq!(late.deadline, Some(PART_MIN));
         let plain = FlowClass::default();
         assert_eq!(
             plain.for_one_hop(plain.message_deadline(), 3),

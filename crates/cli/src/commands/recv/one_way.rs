@@ -323,6 +323,11 @@ fn receive(args: &RecvArgs) -> Result<Exit, Failure> {
         let problem = "without a way back files go to a directory: their symbols are collected there in any order";
         return Err(anyhow!(problem)).or_exit(Exit::Usage);
     }
+    if !args.one_way.is_thin() && args.one_way.ask.is_some() {
+        let problem =
+            "with --return none nothing is asked for: leave --ask out, or write --return thin";
+        return Err(anyhow!(problem)).or_exit(Exit::Usage);
+    }
     let preset = args.security.preset()?;
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let signals = Signals::catch(&[&waker])?;

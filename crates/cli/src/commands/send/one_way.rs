@@ -31,6 +31,8 @@ const ANNOUNCEMENTS: u32 = 16;
 const ANNOUNCEMENTS_MAX: u32 = 1_000;
 /// The time that a request may take, beyond the spread: two ways of a geostationary link.
 const REQUEST_PATIENCE: Duration = Duration::from_millis(600);
+/// The time over which receivers spread their requests, if nobody says another.
+const SPREAD: Duration = Duration::from_millis(500);
 /// Invitations that nobody answers before all receivers are held to have the file.
 const INVITATIONS_MAX: u32 = 9;
 /// The longest report: a few hundred octets, and a line for each block.
@@ -92,9 +94,9 @@ pub(super) struct OneWaySendArgs {
     /// Over a thin way back: where requests are heard [default: any port; receivers answer to it].
     #[arg(long, value_name = "ADDRESS", requires = "way_back")]
     requests: Option<String>,
-    /// Over a thin way back: the time over which receivers spread their requests.
-    #[arg(long, value_name = "DURATION", default_value = "500ms", requires = "way_back", value_parser = spread)]
-    spread: Duration,
+    /// Over a thin way back: the time over which receivers spread their requests [default: 500ms].
+    #[arg(long, value_name = "DURATION", requires = "way_back", value_parser = spread)]
+    spread: Option<Duration>,
     /// Hops that what goes to a group may take.
     #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "way_back")]
     hops: u8,
@@ -207,6 +209,10 @@ fn usage<T>(problem: String) -> Result<T, Failure> {
 
 fn send(args: &SendArgs) -> Result<Exit, Failure> {
     refuse_directory(args)?;
+    let asked = &args.one_way;
+    if !asked.is_thin() && (asked.requests.is_some() || asked.spread.is_some()) {
+        return usage("with --return none nobody asks: leave --requests and --spread out, or write --return thin".to_owned());
+    }
     if args.file.as_os_str() == "-" {
         return usage("a pipe cannot be sent without a way back: its size and digest are told ahead; write it to a file first".to_owned());
     }
@@ -522,7 +528,8 @@ fn sender(
         returns: options.is_thin().then(|| ThinReturn {
             opener: OneWayOpener::new(preset.clone()),
             stream,
-            spread_ms: u16::try_from(options.spread.as_millis()).unwrap_or(u16::MAX),
+            spread_ms: u16::try_from(options.spread.unwrap_or(SPREAD).as_millis())
+                .unwrap_or(u16::MAX),
             patience: REQUEST_PATIENCE,
             loss: options.loss,
             silent_max: INVITATIONS_MAX,
