@@ -19,8 +19,19 @@ fn config(directory: &Path) -> StoreConfig {
     }
 }
 
+/// Opens the store. A child that another test has just forked holds a copy of the lock until its program begins.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nobody tells when a forked child begins its program"
+)]
 fn open(directory: &TempDir) -> (Store, Recovery) {
-    Store::open(config(directory.path()), None).unwrap()
+    for _ in 0..500 {
+        match Store::open(config(directory.path()), None) {
+            Err(StoreError::InUse(_)) => std::thread::sleep(Duration::from_millis(10)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("{} stays in use", directory.path().display());
 }
 
 fn all(flow: &mut FlowStore) -> Vec<u8> {
