@@ -76,7 +76,7 @@ class Layout(unittest.TestCase):
             "exits": {"config", "flows", "sockets", "tunnels"},
             "tunnels": {"config", "GatewayError", "flows", "privileges", "sockets"},
             "peers": {"config", "Link", "sockets"},
-            "links": {"config", "GatewayError", "Link", "peers", "sockets"},
+            "links": {"config", "GatewayError", "Link", "peers", "repeats", "sockets"},
             "watch": {"config", "GatewayError", "Link", "flows", "links", "peers", "tunnels"},
         }
         rooms = {path.parent.name for path in gateway.glob("*/mod.rs")}
