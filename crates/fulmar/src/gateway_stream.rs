@@ -60,7 +60,6 @@ pub struct GatewayStream {
     failure: Option<(ErrorKind, &'static str)>,
 }
 
-/// `host:port`, whose host is an address or a name that the gateway resolves.
 const fn of_refusal(code: RefuseCode) -> (ErrorKind, &'static str) {
     match code {
         RefuseCode::Refused => (ErrorKind::ConnectionRefused, "the server refused"),
@@ -102,7 +101,7 @@ const fn of_reset(code: ResetCode) -> (ErrorKind, &'static str) {
 }
 
 impl GatewayStream {
-    /// The server that `text` names, as `host:port`.
+    /// The server that `text` names: `host:port`, whose host is an address or a name that the gateway resolves.
     pub(crate) fn destination(text: &str) -> io::Result<Destination> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(address.into());

@@ -1,5 +1,7 @@
 //! The state of one peer. Of constant size, made at birth.
 
+mod calls;
+
 use super::arrival_maps::ArrivalMaps;
 use super::checksum_choice::ChecksumChoice;
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
@@ -42,8 +44,6 @@ const RETRY_LAST: Duration = Duration::from_secs(1);
 const INITIATION_LIFE: Duration = Duration::from_secs(20);
 /// The same time where the peer may have either of two keys: enough for three round trips over a satellite.
 const INITIATION_LIFE_OF_TWO: Duration = Duration::from_secs(4);
-/// The outage after which a handshake leaves besides the probes: the peer may have restarted.
-const DOWN_BEFORE_HANDSHAKE: Duration = Duration::from_secs(1);
 /// The pause after a disagreement, which only a person can end.
 pub(super) const MISMATCH_PAUSE: Duration = Duration::from_secs(60);
 /// The time that a handshake of the peer's has before we begin one, or another displaces it.
@@ -630,42 +630,6 @@ impl Peer {
         }
         self.candidate = self.candidate.wrapping_add(1);
         further
-    }
-
-    /// The time at which we should begin a handshake, if none is pending.
-    fn handshake_at(&self) -> Option<Instant> {
-        if !self.path_proven && self.config.endpoints.is_empty() {
-            return None;
-        }
-        let rekey = self.keys.rekey_at().unwrap_or(Instant::START);
-        if self.doubt.is_raised {
-            return Some(self.not_before);
-        }
-        let lost = (self.liveness.down_since()).filter(|_| !self.further.is_any_up());
-        let lost = lost.map_or(Instant::FAR_FUTURE, |since| since + DOWN_BEFORE_HANDSHAKE);
-        Some(rekey.min(lost).max(self.not_before))
-    }
-
-    /// Whether a handshake is to be begun, or its first message repeated.
-    pub(super) fn wants_initiation(&self, now: Instant) -> bool {
-        self.initiation_at().is_some_and(|at| at <= now)
-    }
-
-    fn initiation_at(&self) -> Option<Instant> {
-        let at = match &self.pending {
-            Some(pending) => Some(pending.next_at),
-            None => self.handshake_at(),
-        };
-        if !self.liveness.is_told_down() || self.further.is_any_up() {
-            return at;
-        }
-        // The word may be wrong: probes find that out, and where there are no keys for them, calls as rare.
-        if self.keys.expires_at().is_some() {
-            return None;
-        }
-        let pause = self.liveness.keep_alive()?;
-        let again = self.called_at.map_or(Instant::START, |at| at + pause);
-        Some(at?.max(again))
     }
 
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Deadline> {
