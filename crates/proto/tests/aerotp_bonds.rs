@@ -443,6 +443,27 @@ fn an_outage_of_the_last_path_ends_no_stall_and_one_of_another_does() {
 }
 
 #[test]
+fn a_stalled_sender_asks_again_when_paths_are_back_that_took_all_that_was_under_way() {
+    let mut world = World::new(&[QUICK, SLOW]);
+    world.bulk(Duration::from_secs(1));
+    world.down = vec![true; 2];
+    // The peer takes its paths for up, and has no reason to say anything.
+    for (place, held) in [(0, true), (1, true), (0, false), (1, false)] {
+        // It goes on by the other path, and stalls there.
+        world.run(Duration::from_secs(4));
+        let endpoint = world.sides[0].machine.app();
+        endpoint.hold(world.now, path(place), held);
+        world.settle(0);
+    }
+    // What asks at once is lost as well.
+    world.run(Duration::from_secs(1));
+    world.down = vec![false; 2];
+    let before = world.sides[1].app.received;
+    world.run(Duration::from_secs(5));
+    assert!(world.sides[1].app.received > before, "nothing came");
+}
+
+#[test]
 fn copies_behind_a_dead_path_are_paid_for_by_a_thin_flow() {
     let config = ConnectionConfig {
         // It may not send anything twice without need.

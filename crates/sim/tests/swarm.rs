@@ -4,7 +4,7 @@ use fulmar_sim::experiment::ExperimentProgress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 17] = [
+const FAILED_ONCE: [(u64, &str); 28] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -46,6 +46,20 @@ const FAILED_ONCE: [(u64, &str); 17] = [
     (4810, "the same"),
     (12_905, "the same"),
     (22_747, "the same"),
+    (
+        1_000_508,
+        "gateways: all paths went down in a silence, and nothing asked when they were back",
+    ),
+    (1_027_855, "the same"),
+    (1_040_014, "the same"),
+    (1_044_862, "the same"),
+    (1_054_807, "the same"),
+    (1_059_598, "the same"),
+    (1_060_052, "the same"),
+    (1_078_443, "the same"),
+    (1_083_713, "the same"),
+    (1_087_010, "the same"),
+    (1_098_049, "the same"),
 ];
 
 #[test]

@@ -6,6 +6,7 @@ use super::{Sender, SenderTimer, Unit};
 use crate::machine::Deadline;
 use crate::trace::{Trace, TraceRecord};
 use crate::units::{Duration, Instant};
+use crate::wire::TpduSeq;
 
 /// The number of flush times without an acknowledgement before a TPDU's timeout, since
 /// acknowledgements are lost too.
@@ -87,7 +88,8 @@ impl Sender {
     /// Handles a missing answer. If nothing at all was heard since the oldest TPDU left, the path
     /// counts as down and only probes are sent; else only that TPDU's answer is missing.
     fn on_timeout(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
-        let Some((seq, _)) = self.board.oldest_in_flight() else {
+        let in_flight = self.board.oldest_in_flight().map(|(seq, _)| seq);
+        let Some(seq) = in_flight.or_else(|| self.lost_in_silence()) else {
             if self.has_new() {
                 self.window_probe = true;
             }
@@ -114,6 +116,11 @@ impl Sender {
             self.board.on_timeout(now - rto);
             self.arm_retransmission(now);
         }
+    }
+
+    /// In a silence, the oldest TPDU that is held lost: where all that was under way went down with its paths, it asks.
+    fn lost_in_silence(&mut self) -> Option<TpduSeq> {
+        self.stalled.then(|| self.board.first_lost()).flatten()
     }
 
     /// Sets the timer for probes as long as nothing has answered.
@@ -160,7 +167,8 @@ impl Sender {
         self.silences = 0;
         self.rtt.on_progress();
         self.unanswered_since = None;
-        self.probe = self.board.oldest_in_flight().map(|(seq, _)| seq);
+        let in_flight = self.board.oldest_in_flight().map(|(seq, _)| seq);
+        self.probe = in_flight.or_else(|| self.lost_in_silence());
         if self.probe.is_some() {
             self.timers
                 .set(SenderTimer::Retransmission, now + self.rto());
@@ -179,7 +187,7 @@ impl Sender {
         }
         let Some((_, sent_at)) = self.board.oldest_in_flight() else {
             self.unanswered_since = None;
-            if self.has_new() && !self.window_open() {
+            if self.lost_in_silence().is_some() || self.has_new() && !self.window_open() {
                 self.timers
                     .set_if_idle(SenderTimer::Retransmission, now + self.rto());
             } else {
