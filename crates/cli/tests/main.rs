@@ -24,6 +24,7 @@ mod gateway_flows;
 mod gateway_forgotten;
 mod gateway_hostile;
 mod gateway_killed;
+mod gateway_link_device;
 mod gateway_log;
 mod gateway_mtu;
 mod gateway_names;

@@ -197,6 +197,40 @@ fn a_rate_told_higher_is_tried_at_once_and_given_up_where_it_is_not_carried() {
 }
 
 #[test]
+fn a_ceiling_bounds_what_is_sent_and_is_neither_tried_nor_a_word_that_can_be_wrong() {
+    for (kind, endpoint) in [("found", finding()), ("told", endpoint_config())] {
+        let ceiling = |mbit| ToldFacts {
+            ceiling: Some(bits(mbit)),
+            ..ToldFacts::default()
+        };
+        let (air, medium) = modem(10, 100);
+        let mut pair = Pair::with_endpoints(telling(), endpoint, medium);
+        pair.run(Duration::from_millis(100));
+        pair.send(&octets(50_000_000));
+        pair.run(Duration::from_secs(3));
+        let raised = pair.now;
+        tell(&mut pair, ceiling(100));
+        pair.run(Duration::from_secs(3));
+        let far_above = passed(&air, raised, pair.now);
+        assert!(far_above >= 0.9 * 10e6, "{kind}: {far_above}");
+        let rate = pair
+            .session(Way::Forward)
+            .inner()
+            .path_rate(PEER.inner_path());
+        let rate = rate.expect("a path");
+        if kind == "found" {
+            assert!(rate.current <= bits(13), "nothing of it is tried: {rate:?}");
+            assert!(!rate.declared_wrong, "{rate:?}");
+        }
+        let lowered = pair.now;
+        tell(&mut pair, ceiling(4));
+        pair.run(Duration::from_secs(2));
+        let below = passed(&air, lowered + ROUND_TRIP, pair.now);
+        assert!((3.2e6..4.2e6).contains(&below), "{kind}: {below}");
+    }
+}
+
+#[test]
 fn down_stops_sending_at_once_and_up_goes_on_at_the_old_rate_with_nothing_lost() {
     let (air, medium) = modem(10, 100);
     let mut pair = Pair::with_endpoints(telling(), finding(), medium);

@@ -431,17 +431,10 @@ impl DlepRouter {
     }
 }
 
-const fn down() -> LinkNews {
+fn down() -> LinkNews {
     LinkNews {
         is_up: Some(false),
-        rate_out: None,
-        rate_back: None,
-        signal_to_noise_decibels: None,
-        bit_errors_out: None,
-        bit_errors_back: None,
-        queue: None,
-        outage: None,
-        cost: None,
+        ..LinkNews::default()
     }
 }
 

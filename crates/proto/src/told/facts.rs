@@ -9,6 +9,8 @@ pub struct ToldFacts {
     pub is_up: Option<bool>,
     /// The rate towards the peer, IP headers included: no more is sent, and as much is tried.
     pub rate: Option<Bitrate>,
+    /// The most that its medium could carry: no more is sent, and nothing says that as much would arrive.
+    pub ceiling: Option<Bitrate>,
     /// The share of wrong bits on the way to the peer: the first guess of parity and length.
     pub bit_errors: Option<BitErrorRate>,
     /// The share of wrong bits on the way here.

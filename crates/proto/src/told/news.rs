@@ -37,6 +37,11 @@ pub struct LinkNews {
     pub rate_out: Option<Bitrate>,
     /// The rate on the way here.
     pub rate_back: Option<Bitrate>,
+    /// The most that the medium could carry towards the peer, such as the bit rate of a Wi-Fi station or the speed of a port:
+    /// data get less of it, and how much less it does not know.
+    pub ceiling_out: Option<Bitrate>,
+    /// The power of the signal that is received here, in dBm.
+    pub signal_dbm: Option<f64>,
     /// The signal-to-noise ratio, in decibels.
     pub signal_to_noise_decibels: Option<f64>,
     /// The share of wrong bits towards the peer, after the link's own decoding.
@@ -57,6 +62,7 @@ impl LinkNews {
         ToldFacts {
             is_up: self.is_up,
             rate: self.rate_out,
+            ceiling: self.ceiling_out,
             bit_errors: self.bit_errors_out,
             bit_errors_back: self.bit_errors_back,
             queue: self.queue,

@@ -12,11 +12,18 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 pub(super) const KEYS: Keys = &[
-    &["name", "peer", "path", "valid_for", "destination"],
+    &[
+        "name",
+        "peer",
+        "path",
+        "valid_for",
+        "destination",
+        "station",
+    ],
     &SOURCES,
 ];
 /// The sources of a link's words, of which it has one.
-const SOURCES: [&str; 3] = ["socket", "schedule", "dlep"];
+const SOURCES: [&str; 4] = ["socket", "schedule", "dlep", "device"];
 /// The most links: each may have a few descriptors.
 const LINKS_MAX: usize = 64;
 /// The longest name, which is kept with each figure.
@@ -101,7 +108,7 @@ fn read(reader: &TableReader<'_>, names: &Names<'_>) -> Result<ToldLinkSettings,
 fn source(reader: &TableReader<'_>) -> Result<LinkSource, SettingsError> {
     let mut named = SOURCES.into_iter().filter(|key| reader.has(key));
     let Some(key) = named.next() else {
-        let problem = "is missing, and so are `schedule` and `dlep`: nobody would tell of this link; write socket = \"/run/fulmar/link.sock\"";
+        let problem = "is missing, and so are `schedule`, `dlep` and `device`: nobody would tell of this link; write socket = \"/run/fulmar/link.sock\"";
         return Err(reader.wrong("socket", problem));
     };
     if let Some(other) = named.next() {
@@ -112,15 +119,23 @@ fn source(reader: &TableReader<'_>) -> Result<LinkSource, SettingsError> {
             "is of a modem that speaks DLEP; write it beside dlep = \"DEVICE\", or leave it out";
         return Err(reader.wrong("destination", problem));
     }
+    if key != "device" && reader.has("station") {
+        let problem = "is of a Wi-Fi device; write it beside device = \"wlan0\", or leave it out";
+        return Err(reader.wrong("station", problem));
+    }
     match key {
         "socket" => socket(reader).map(LinkSource::Socket),
         "schedule" => {
             let file: String = reader.required("schedule", "\"/etc/fulmar/passes.csv\"")?;
             Ok(LinkSource::Schedule(PathBuf::from(file)))
         }
-        _ => Ok(LinkSource::Dlep {
+        "dlep" => Ok(LinkSource::Dlep {
             device: reader.required::<Device>("dlep", "\"eth1\"")?.0,
             destination: reader.value("destination")?,
+        }),
+        _ => Ok(LinkSource::Device {
+            device: reader.required::<Device>("device", "\"wlan0\"")?.0,
+            station: reader.value("station")?,
         }),
     }
 }
@@ -168,13 +183,17 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_told_of_by_a_socket_a_schedule_or_a_modem() {
+    fn a_link_is_told_of_by_a_socket_a_schedule_a_modem_or_a_device() {
         let config = read(
             "[[link]]\nname = \"pass\"\nschedule = \"passes.csv\"\n[[link]]\nname = \"radio\"\npath = 1\ndlep = \"eth1\"\ndestination = \"02:00:00:00:00:01\"\n",
         )
         .expect("sound");
-        let words: Vec<String> = config
-            .links
+        let device = read(
+            "[[link]]\nname = \"port\"\ndevice = \"eth0\"\n[[link]]\nname = \"wifi\"\npath = 1\ndevice = \"wlan0\"\nstation = \"02:00:00:00:00:02\"\n",
+        )
+        .expect("sound");
+        let words: Vec<String> = [config.links, device.links]
+            .concat()
             .iter()
             .map(|link| link.source.in_words())
             .collect();
@@ -182,7 +201,9 @@ mod tests {
             words,
             [
                 "the schedule passes.csv",
-                "a modem on eth1 that speaks DLEP, about its destination 02:00:00:00:00:01"
+                "a modem on eth1 that speaks DLEP, about its destination 02:00:00:00:00:01",
+                "the kernel, of the device eth0",
+                "the kernel, of the device wlan0, about its station 02:00:00:00:00:02"
             ]
         );
     }
@@ -222,6 +243,10 @@ mod tests {
             (
                 "[[link]]\nname = \"sat\"\nsocket = \"/a\"\ndestination = \"02:00:00:00:00:01\"\n",
                 "write it beside dlep",
+            ),
+            (
+                "[[link]]\nname = \"sat\"\nsocket = \"/a\"\nstation = \"02:00:00:00:00:01\"\n",
+                "write it beside device",
             ),
             (
                 "[[link]]\nname = \"sat\"\ndlep = \"eth1\"\ndestination = \"02:00\"\n",

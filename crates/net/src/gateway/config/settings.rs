@@ -237,6 +237,13 @@ pub enum LinkSource {
         /// The destination; without one the only one that is up.
         destination: Option<MacAddress>,
     },
+    /// A device of this machine, Wi-Fi or Ethernet, as the kernel tells of it.
+    Device {
+        /// The device.
+        device: String,
+        /// The Wi-Fi station that is the peer, where there are several.
+        station: Option<MacAddress>,
+    },
 }
 
 impl LinkSource {
@@ -246,6 +253,7 @@ impl LinkSource {
             Self::Socket(_) => "socket",
             Self::Schedule(_) => "schedule",
             Self::Dlep { .. } => "dlep",
+            Self::Device { .. } => "device",
         }
     }
 
@@ -261,6 +269,11 @@ impl LinkSource {
                 let to = destination
                     .map_or_else(String::new, |to| format!(", about its destination {to}"));
                 format!("a modem on {device} that speaks DLEP{to}")
+            }
+            Self::Device { device, station } => {
+                let about =
+                    station.map_or_else(String::new, |one| format!(", about its station {one}"));
+                format!("the kernel, of the device {device}{about}")
             }
         }
     }

@@ -22,6 +22,8 @@ struct Line {
     up: Option<bool>,
     rate_out_bits_per_second: Option<u64>,
     rate_back_bits_per_second: Option<u64>,
+    ceiling_out_bits_per_second: Option<u64>,
+    signal_dbm: Option<f64>,
     signal_to_noise_decibels: Option<f64>,
     bit_error_ratio_out: Option<f64>,
     bit_error_ratio_back: Option<f64>,
@@ -61,6 +63,15 @@ fn rate(field: &'static str, given: Option<u64>) -> Result<Option<Bitrate>, Line
     }
 }
 
+fn decibels(field: &'static str, given: Option<f64>) -> Result<Option<f64>, LineError> {
+    let fits = given.is_none_or(|it| (-DECIBELS_MAX..=DECIBELS_MAX).contains(&it));
+    if fits {
+        Ok(given)
+    } else {
+        Err(LineError::Range(field, "write -200 to 200"))
+    }
+}
+
 fn ratio(field: &'static str, given: Option<f64>) -> Result<Option<BitErrorRate>, LineError> {
     let known = given.map(|value| BitErrorRate::new(value).filter(|_| value <= BITS_WRONG_MAX));
     match known {
@@ -89,11 +100,6 @@ impl Message {
         if line.v != VERSION {
             return Err(LineError::Version(line.v));
         }
-        let decibels = line.signal_to_noise_decibels;
-        if decibels.is_some_and(|it| !(-DECIBELS_MAX..=DECIBELS_MAX).contains(&it)) {
-            let field = "signal_to_noise_decibels";
-            return Err(LineError::Range(field, "write -200 to 200"));
-        }
         let begins = span("next_outage_in_seconds", line.next_outage_in_seconds)?;
         let lasts = span("next_outage_seconds", line.next_outage_seconds)?;
         let outage = match (begins, lasts) {
@@ -112,7 +118,15 @@ impl Message {
             is_up: line.up,
             rate_out: rate("rate_out_bits_per_second", line.rate_out_bits_per_second)?,
             rate_back: rate("rate_back_bits_per_second", line.rate_back_bits_per_second)?,
-            signal_to_noise_decibels: decibels,
+            ceiling_out: rate(
+                "ceiling_out_bits_per_second",
+                line.ceiling_out_bits_per_second,
+            )?,
+            signal_dbm: decibels("signal_dbm", line.signal_dbm)?,
+            signal_to_noise_decibels: decibels(
+                "signal_to_noise_decibels",
+                line.signal_to_noise_decibels,
+            )?,
             bit_errors_out: ratio("bit_error_ratio_out", line.bit_error_ratio_out)?,
             bit_errors_back: ratio("bit_error_ratio_back", line.bit_error_ratio_back)?,
             queue: span("queue_seconds", line.queue_seconds)?,
@@ -135,7 +149,7 @@ mod tests {
 
     #[test]
     fn each_field_is_read_and_what_is_absent_is_not_known() {
-        let all = r#"{"v":1,"up":true,"rate_out_bits_per_second":2000000,"rate_back_bits_per_second":64000,"signal_to_noise_decibels":12.5,
+        let all = r#"{"v":1,"up":true,"rate_out_bits_per_second":2000000,"rate_back_bits_per_second":64000,"ceiling_out_bits_per_second":9000000,"signal_dbm":-61,"signal_to_noise_decibels":12.5,
             "bit_error_ratio_out":1e-5,"bit_error_ratio_back":0,"queue_seconds":0.02,"next_outage_in_seconds":30,"next_outage_seconds":90.5,"cost":10,"valid_seconds":5}"#;
         let message = read(all).expect("sound");
         let outage = PlannedOutage {
@@ -146,6 +160,8 @@ mod tests {
             is_up: Some(true),
             rate_out: Some(Bitrate::from_bits_per_second(2_000_000)),
             rate_back: Some(Bitrate::from_bits_per_second(64_000)),
+            ceiling_out: Some(Bitrate::from_bits_per_second(9_000_000)),
+            signal_dbm: Some(-61.0),
             signal_to_noise_decibels: Some(12.5),
             bit_errors_out: BitErrorRate::new(1e-5),
             bit_errors_back: BitErrorRate::new(0.0),
@@ -179,6 +195,7 @@ mod tests {
             ),
             (r#"{"v":1,"queue_seconds":NaN}"#, "no JSON object"),
             (r#"{"v":1,"cost":256}"#, "no JSON object"),
+            (r#"{"v":1,"signal_dbm":-201}"#, "write -200 to 200"),
             (
                 r#"{"v":1,"signal_to_noise_decibels":1e9}"#,
                 "write -200 to 200",

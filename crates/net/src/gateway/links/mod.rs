@@ -3,6 +3,7 @@
 //! A source gives messages ([`mod@line`] has their form over a socket), a [`ToldLink`](fulmar_proto::told::ToldLink) keeps the last
 //! one, and each turn hands the facts that hold to the session, in one call.
 
+mod device;
 mod heard;
 mod line;
 mod modem;

@@ -21,6 +21,10 @@ pub struct ToldLinkReport {
     pub rate_out_bits_per_second: Option<u64>,
     /// The rate on the way here that it tells.
     pub rate_back_bits_per_second: Option<u64>,
+    /// The most that its medium could carry towards the peer, as it tells.
+    pub ceiling_out_bits_per_second: Option<u64>,
+    /// The power of the signal that is received here, in dBm.
+    pub signal_dbm: Option<f64>,
     /// The signal-to-noise ratio that it tells.
     pub signal_to_noise_decibels: Option<f64>,
     /// The share of wrong bits towards the peer that it tells.

@@ -227,6 +227,8 @@ impl ServedLink {
                 .map_or(news.is_up, |_| Some(false)),
             rate_out_bits_per_second: news.rate_out.map(Bitrate::as_bits_per_second),
             rate_back_bits_per_second: news.rate_back.map(Bitrate::as_bits_per_second),
+            ceiling_out_bits_per_second: news.ceiling_out.map(Bitrate::as_bits_per_second),
+            signal_dbm: news.signal_dbm,
             signal_to_noise_decibels: news.signal_to_noise_decibels,
             bit_error_ratio_out: news.bit_errors_out.map(ratio),
             bit_error_ratio_back: news.bit_errors_back.map(ratio),

@@ -1,5 +1,6 @@
-//! The sources of links' words: a socket, a schedule, a modem.
+//! The sources of links' words: a socket, a schedule, a modem, a device of this machine.
 
+use super::device::Device;
 use super::heard::{Heard, LinkWord};
 use super::modem::Modem;
 use super::schedule::LinkSchedule;
@@ -22,6 +23,7 @@ pub(super) enum Source {
     /// A plan, and the time at which it has another word.
     Schedule(LinkSchedule, Instant),
     Modem(Box<Modem>, Option<Token>),
+    Device(Device),
 }
 
 impl Source {
@@ -55,6 +57,10 @@ impl Source {
                 let modem = Modem::open(device, config).map_err(refused)?;
                 Ok(Self::Modem(Box::new(modem), None))
             }
+            LinkSource::Device { device, station } => {
+                let device = Device::open(device, *station).map_err(refused)?;
+                Ok(Self::Device(device))
+            }
         }
     }
 
@@ -64,6 +70,7 @@ impl Source {
             Self::Socket(socket, _) => socket.has_writer(),
             Self::Schedule(..) => true,
             Self::Modem(modem, _) => modem.router().is_in_session(),
+            Self::Device(device) => device.is_there(),
         }
     }
 
@@ -73,6 +80,7 @@ impl Source {
             Self::Socket(..) => None,
             Self::Schedule(_, at) => Some(*at),
             Self::Modem(modem, _) => modem.next_at(),
+            Self::Device(device) => Some(device.next_at()),
         }
     }
 
@@ -84,7 +92,7 @@ impl Source {
                 *token = Some(named);
                 sockets.poller.watch_level(&*socket, named)
             }
-            Self::Schedule(..) => Ok(()),
+            Self::Schedule(..) | Self::Device(_) => Ok(()),
             Self::Modem(modem, token) => {
                 let named = sockets.token(Target::ToldLink(place));
                 *token = Some(named);
@@ -107,6 +115,7 @@ impl Source {
                 }
             }
             Self::Modem(modem, Some(token)) => hear_modem(modem, now, poller, *token),
+            Self::Device(device) => device.hear(now),
             Self::Socket(_, None) | Self::Schedule(..) | Self::Modem(_, None) => Heard::default(),
         }
     }

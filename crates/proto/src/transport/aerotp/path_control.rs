@@ -8,6 +8,7 @@ use super::connection::RateSign;
 use super::event::PathRate;
 use super::rate_source::RateSource;
 use crate::rate::RateConfig;
+use crate::told::ToldFacts;
 use crate::transport::parts::LinkReport;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 pub(super) use found::FoundPath;
@@ -88,24 +89,20 @@ impl PathControl {
         }
     }
 
-    /// Takes the rate that the link tells, and the time that a datagram would wait in its queue.
-    pub(super) fn take_told(
-        &mut self,
-        now: Instant,
-        (rate, queue): (Option<Bitrate>, Option<Duration>),
-        rtt: Option<Duration>,
-    ) {
+    /// Takes the rates that the link tells, and the time that a datagram would wait in its queue.
+    pub(super) fn take_told(&mut self, now: Instant, facts: &ToldFacts, rtt: Option<Duration>) {
         match self {
             Self::Told(told) => {
-                told.take_told(now, rate, rtt);
+                let most = [facts.rate, facts.ceiling].into_iter().flatten().min();
+                told.take_told(now, most, rtt);
                 let report = LinkReport {
-                    queue,
+                    queue: facts.queue,
                     ..LinkReport::default()
                 };
                 told.on_link_report(now, report, rtt);
             }
             // It sees queues itself.
-            Self::Found(found) => found.take_told(now, rate),
+            Self::Found(found) => found.take_told(now, facts.rate, facts.ceiling),
         }
     }
 

@@ -174,7 +174,11 @@ impl PathSchedule {
             (control, source) => {
                 *control = PathControl::new(source, packet);
                 self.set_acked(ways);
-                self.control_of_rate.take_told(now, (told.rate, None), rtt);
+                let told = ToldFacts {
+                    queue: None,
+                    ..told
+                };
+                self.control_of_rate.take_told(now, &told, rtt);
             }
         }
         self.update_rate(now);
@@ -182,8 +186,7 @@ impl PathSchedule {
 
     /// Takes what the link tells of itself.
     pub(super) fn take_told(&mut self, now: Instant, told: &ToldFacts, rtt: Option<Duration>) {
-        let rate = (told.rate, told.queue);
-        self.control_of_rate.take_told(now, rate, rtt);
+        self.control_of_rate.take_told(now, told, rtt);
         self.lengths.guess(told.bit_errors);
         self.update_rate(now);
     }

@@ -153,14 +153,19 @@ pub const KEY_TABLES: &[KeyTable] = &[
                 default: "the only peer, 0",
             },
             KeyRow {
-                keys: &["socket", "schedule", "dlep"],
-                meaning: "who tells: a Unix socket to which lines are written, a file of spans, or the device of a modem that speaks DLEP; one of them",
+                keys: &["socket", "schedule", "dlep", "device"],
+                meaning: "who tells: a Unix socket to which lines are written, a file of spans, the device of a modem that speaks DLEP, or the kernel of a Wi-Fi or Ethernet device; one of them",
                 default: "",
             },
             KeyRow {
                 keys: &["destination"],
                 meaning: "with `dlep`: the address of the peer's modem",
                 default: "the only destination that is up",
+            },
+            KeyRow {
+                keys: &["station"],
+                meaning: "with `device`: the address of the peer's Wi-Fi station",
+                default: "the only station",
             },
             KeyRow {
                 keys: &["valid_for"],

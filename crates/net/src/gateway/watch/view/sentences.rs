@@ -98,6 +98,14 @@ fn link_in_words(link: &ToldLinkReport) -> String {
     let up = link.up.map(|up| if up { "up" } else { "down" }.to_owned());
     let rate = link.rate_out_bits_per_second;
     let rate = rate.map(|rate| registry::Unit::BitsPerSecond.text(rate as f64));
+    let ceiling = link.ceiling_out_bits_per_second;
+    let ceiling = ceiling.map(|rate| {
+        let rate = registry::Unit::BitsPerSecond.text(rate as f64);
+        format!("at most {rate} on its medium")
+    });
+    let power = link
+        .signal_dbm
+        .map(|dbm| format!("received at {dbm:.0} dBm"));
     let signal = link.signal_to_noise_decibels;
     let signal = signal.map(|decibels| format!("{decibels:.1} dB above the noise"));
     let bits = link.bit_error_ratio_out;
@@ -113,7 +121,7 @@ fn link_in_words(link: &ToldLinkReport) -> String {
             format!("back in {}", seconds(lasts))
         }
     });
-    let told: Vec<String> = [up, rate, signal, bits, queue, outage]
+    let told: Vec<String> = [up, rate, ceiling, power, signal, bits, queue, outage]
         .into_iter()
         .flatten()
         .collect();

@@ -28,8 +28,9 @@ const DELIVERY_SPAN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(in super::super) struct FoundPath {
     config: RateConfig,
-    /// The rate that the link tells.
+    /// The rate that the link tells, and the most that its medium could carry.
     told: Option<Bitrate>,
+    ceiling: Option<Bitrate>,
     controller: RateController,
     /// Whether a session numbers the datagrams, and the peer tells of them; otherwise they are numbered here, and reports
     /// name them by their times.
@@ -47,7 +48,7 @@ pub(in super::super) struct FoundPath {
     heard: Option<Heard>,
     /// Octets that arrived damaged beyond repair, of which the peer tells apart.
     damaged: u64,
-    /// The time since when the link carries much less than the bound.
+    /// The time since when the link carries much less than what was said to arrive.
     below_bound_since: Option<Instant>,
     /// The rate of arrival, and where its next span begins: octets and the receiver's clock.
     delivered: Option<Bitrate>,
@@ -59,6 +60,7 @@ impl FoundPath {
         Self {
             config,
             told: None,
+            ceiling: None,
             controller: RateController::new(config),
             is_numbered: false,
             next_number: 0,
@@ -88,17 +90,29 @@ impl FoundPath {
 
     /// The most that may be sent, as anybody said.
     fn bound(&self) -> Option<Bitrate> {
+        [self.stated(), self.ceiling].into_iter().flatten().min()
+    }
+
+    /// The most that may be sent of what was said to arrive.
+    fn stated(&self) -> Option<Bitrate> {
         [self.config.bound, self.told].into_iter().flatten().min()
     }
 
-    /// Takes the rate that the link tells: no more is sent from now on, and as much is tried. `None`: it tells none any more.
-    pub(in super::super) fn take_told(&mut self, now: Instant, told: Option<Bitrate>) {
-        if told == self.told {
+    /// Takes the rate that the link tells: no more is sent from now on, and as much is tried. Its ceiling is a bound alone.
+    /// `None`: it tells none any more.
+    pub(in super::super) fn take_told(
+        &mut self,
+        now: Instant,
+        told: Option<Bitrate>,
+        ceiling: Option<Bitrate>,
+    ) {
+        if (told, ceiling) == (self.told, self.ceiling) {
             return;
         }
-        self.told = told;
+        let is_new = told != self.told;
+        (self.told, self.ceiling) = (told, ceiling);
         self.bound_anew();
-        if let Some(told) = told {
+        if let Some(told) = told.filter(|_| is_new) {
             self.controller.try_told(now, told);
         }
     }
@@ -325,7 +339,7 @@ impl FoundPath {
         let belief = self.controller.belief();
         let is_links = matches!(belief.cause, RateCause::Queue | RateCause::Cut);
         let is_below = |bound: Bitrate| belief.rate < bound.scaled(MUCH_LESS);
-        if is_links && !belief.beside_others && self.bound().is_some_and(is_below) {
+        if is_links && !belief.beside_others && self.stated().is_some_and(is_below) {
             self.below_bound_since.get_or_insert(now);
         } else {
             self.below_bound_since = None;
