@@ -18,6 +18,7 @@ use super::config::{RateConfig, RateSharing};
 use super::delay_gauge::DelayGauge;
 use super::epoch::{Epoch, EpochKind};
 use super::evidence::Evidence;
+use super::queue_gauge::QueueGauge;
 use super::sent_log::SentLog;
 use super::start::{Known, Start, Step, TRAIN_DATAGRAMS};
 use super::window::{Point, Window};
@@ -67,7 +68,7 @@ pub struct RateController {
     bound: f64,
     first: Option<f64>,
     log: SentLog,
-    delays: DelayGauge,
+    delays: QueueGauge,
     round_trips: DelayGauge,
     /// The least round trip, in seconds.
     round_trip: f64,
@@ -154,7 +155,7 @@ impl RateController {
             bound,
             first: (config.first).map(|rate| rate.as_bits_per_second() as f64 / 8.0),
             log: SentLog::default(),
-            delays: DelayGauge::default(),
+            delays: QueueGauge::default(),
             round_trips: DelayGauge::default(),
             round_trip: 0.0,
             start: None,
@@ -377,9 +378,9 @@ impl RateController {
         }
         let arrived_at = report.arrived_at.as_secs_f64();
         let delay = arrived_at - sent.at.as_secs_f64();
-        let queueing = self.delays.on_delay(now, delay);
         let round_trip = now.saturating_since(sent.at).saturating_sub(report.hold);
         let round_trip = round_trip.as_secs_f64();
+        let queueing = self.delays.on_delays(now, delay, round_trip);
         let excess = self.round_trips.on_delay(now, round_trip);
         self.round_trip = (round_trip - excess).max(1e-5);
         self.recent.rotate_left(1);

@@ -14,6 +14,7 @@ mod controller;
 mod delay_gauge;
 mod epoch;
 mod evidence;
+mod queue_gauge;
 mod sent_log;
 mod start;
 mod window;

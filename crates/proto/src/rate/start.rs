@@ -2,8 +2,8 @@
 //! datagrams prove it; without proof the rate grows fourfold a round trip until it is there, or until a queue or a cut
 //! share shows sooner.
 
-use super::delay_gauge::DelayGauge;
 use super::evidence::{Evidence, Shares, Verdict};
+use super::queue_gauge::QueueGauge;
 use super::window::{Point, Window};
 use crate::units::{Duration, Instant};
 use proof::{Outcome, Proof};
@@ -75,7 +75,7 @@ pub(super) enum Step {
 /// The circumstances of a report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
-    pub(super) delays: &'a DelayGauge,
+    pub(super) delays: &'a QueueGauge,
     /// The number of the last datagram that left.
     pub(super) sent_last: u64,
     /// The least round trip in seconds.

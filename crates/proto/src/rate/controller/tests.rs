@@ -21,6 +21,11 @@ struct Pipe {
     reports: VecDeque<(Instant, ArrivalReport)>,
     /// The time between two moments at which the link delivers what it holds, if it does so by the clock.
     frame: Option<Duration>,
+    /// The seconds of the receiver's clock in one of the sender's.
+    clock: f64,
+    /// The most that a report is late, at random.
+    jitter_back_millis: u64,
+    rng: Rng,
 }
 
 impl Pipe {
@@ -34,6 +39,9 @@ impl Pipe {
             told: 1,
             reports: VecDeque::new(),
             frame: None,
+            clock: 1.0,
+            jitter_back_millis: 0,
+            rng: Rng::from_seed(1),
         }
     }
 
@@ -72,15 +80,21 @@ impl Pipe {
             self.controller.on_sent(self.now, self.next, PACKET, true);
             self.free_at = self.free_at.max(self.now) + spacing;
             self.octets += PACKET.0;
+            let arrived_at = self.delivered_at().saturating_since(Instant::START) + delay / 2;
             let report = ArrivalReport {
                 newest: self.next,
-                arrived_at: self.delivered_at().saturating_since(Instant::START) + delay / 2,
+                arrived_at: Duration::from_secs_f64(arrived_at.as_secs_f64() * self.clock),
                 hold: Duration::ZERO,
                 octets: ByteCount(self.told * self.octets),
                 marked: 0,
             };
-            self.reports
-                .push_back((self.delivered_at() + delay, report));
+            let late = self.rng.below(1_000 * self.jitter_back_millis + 1);
+            let when = self.delivered_at() + delay + Duration::from_micros(late);
+            let behind = self
+                .reports
+                .back()
+                .map_or(when, |(last, _)| when.max(*last));
+            self.reports.push_back((behind, report));
             self.next += 1;
             self.now += pace;
         }
@@ -151,6 +165,39 @@ fn a_link_that_delivers_by_the_clock_is_found_all_the_same() {
             (least..1.1).contains(&sent),
             "{sent} of the link, frames of {frame} ms"
         );
+    }
+}
+
+#[test]
+fn clocks_that_run_at_different_rates_are_no_queue() {
+    let delay = Duration::from_millis(40);
+    let spacing = Duration::from_micros(120);
+    for sharing in [RateSharing::Own, RateSharing::Fair, RateSharing::Background] {
+        // Where reports are late at random it takes seconds to tell a clock from a queue, which may be that of others.
+        let late = match sharing {
+            RateSharing::Fair => 0.75,
+            RateSharing::Own | RateSharing::Background => 0.95,
+        };
+        for (ppm, jitter, least) in [
+            (-100.0, 0, 0.97),
+            (50.0, 0, 0.97),
+            (0.0, 3, 0.97),
+            (100.0, 3, late),
+        ] {
+            let mut pipe = Pipe::new(RateConfig {
+                sharing,
+                ..RateConfig::default()
+            });
+            (pipe.clock, pipe.jitter_back_millis) = (1.0 + ppm * 1e-6, jitter);
+            pipe.run(at(40_000), spacing, delay);
+            let before = pipe.octets;
+            pipe.run(at(42_000), spacing, delay);
+            let sent = (pipe.octets - before) as f64 * 8.0 / 2.0 / 100e6;
+            assert!(
+                (least..1.05).contains(&sent),
+                "{sharing:?}, {ppm} ppm, jitter {jitter} ms: {sent}"
+            );
+        }
     }
 }
 

@@ -178,7 +178,7 @@ impl Trial {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::delay_gauge::DelayGauge;
+    use super::super::super::queue_gauge::QueueGauge;
     use super::super::super::sent_log::Sent;
     use super::*;
     use crate::units::{Duration, Instant};
@@ -189,7 +189,7 @@ mod tests {
     /// The end of a proof by forty datagrams, of which those arrive that `passes` says, in `stretch` times of when
     /// they left.
     fn outcome(passes: impl Fn(u64) -> bool, stretch: f64) -> Outcome {
-        let delays = DelayGauge::default();
+        let delays = QueueGauge::default();
         let known = Known {
             delays: &delays,
             sent_last: 100,

@@ -5,7 +5,7 @@ use super::*;
 
 /// The rate that a train shows of which `arrived` come, each after so many microseconds.
 fn by_train(arrived: &[(u64, u64)]) -> f64 {
-    let delays = DelayGauge::default();
+    let delays = QueueGauge::default();
     let known = Known {
         delays: &delays,
         sent_last: 9,
@@ -38,7 +38,7 @@ fn by_train(arrived: &[(u64, u64)]) -> f64 {
 #[test]
 fn what_leaves_alone_behind_the_train_is_no_part_of_the_first_round() {
     const FIRST: f64 = 12.5e6;
-    let delays = DelayGauge::default();
+    let delays = QueueGauge::default();
     let mut start = Start::new(Some(FIRST));
     for number in 0..TRAIN_DATAGRAMS {
         start.on_sent(Instant::START, number, 0, true);
