@@ -52,6 +52,7 @@ fn link(rate: u64, delay_ms: u64, packets: u32, loss: &str) -> BottleneckPlan {
         back,
         policer: None,
         marks: false,
+        clock_gain: 0.0,
     }
 }
 
@@ -109,6 +110,20 @@ fn a_long_way_and_a_fast_one_are_filled() {
             let (share, _, queue) = alone(&name, &plan, seconds, ideal);
             assert!(share > 0.93, "{name}: {share}");
             assert!(queue < Duration::from_millis(5), "{name}: {queue:?}");
+        }
+    }
+}
+
+#[test]
+fn a_receiver_s_clock_that_is_quicker_or_slower_costs_nothing() {
+    for way in [RateSharing::Own, RateSharing::Fair, RateSharing::Background] {
+        for gain in [-1e-4, 5e-5, 1e-4] {
+            let mut plan = link(100 * MBIT, 20, 300, "1%");
+            plan.clock_gain = gain;
+            let outcomes = share_of(&plan, &[sharing(way)], 30);
+            let share = outcomes[0].arrived as f64 * 8.0 / 30.0 / 99e6;
+            println!("{way:?}, {gain}: {share:.3}");
+            assert!(share > 0.95, "{way:?}, {gain}: {share}");
         }
     }
 }

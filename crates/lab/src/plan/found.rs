@@ -77,6 +77,7 @@ impl FoundRate {
             back,
             policer: None,
             marks: false,
+            clock_gain: 0.0,
         };
         let start = SenderStart {
             plan: SenderPlan::Found(RateConfig::default()),

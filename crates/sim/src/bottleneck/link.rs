@@ -19,6 +19,8 @@ pub struct BottleneckPlan {
     pub policer: Option<Policer>,
     /// Whether datagrams of found rates may be marked; CUBIC's and BBR's never are.
     pub marks: bool,
+    /// The seconds that receivers' clocks gain in one of the senders'.
+    pub clock_gain: f64,
 }
 
 /// The fate of a datagram.

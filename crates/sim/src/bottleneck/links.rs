@@ -5,6 +5,9 @@ use fulmar_channel::{ChannelConfig, LossModel, QueueLimit};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 
+/// The most by which a receiver's clock runs faster or slower than the sender's: two clocks of quartz.
+const CLOCK_GAIN_MAX: f64 = 1e-4;
+
 /// The ranges from which links are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkRange {
@@ -62,11 +65,13 @@ pub fn random_link(range: LinkRange, rng: &Rng) -> (BottleneckPlan, Duration) {
         loss,
         ..ChannelConfig::default()
     };
+    let gain = 2.0 * between(1.0, 2.0).log2() - 1.0;
     let plan = BottleneckPlan {
         out,
         back,
         policer: None,
         marks: false,
+        clock_gain: gain * CLOCK_GAIN_MAX,
     };
     (plan, lasts)
 }

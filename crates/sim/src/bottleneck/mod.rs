@@ -140,6 +140,7 @@ struct Flow {
 struct Run {
     now: Instant,
     link: Link,
+    clock_gain: f64,
     flows: Vec<Flow>,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     count: u64,
@@ -158,6 +159,7 @@ pub fn run(
     let mut run = Run {
         now: Instant::START,
         link: Link::new(link, rng)?,
+        clock_gain: link.clock_gain,
         flows: (0..)
             .zip(flows)
             .map(|(index, flow)| Flow::new(index, flow))
@@ -365,7 +367,8 @@ impl Run {
                     return;
                 }
                 receiver.reported_at = Some(now);
-                reported.clock = now.saturating_since(Instant::START);
+                let clock = now.saturating_since(Instant::START).as_secs_f64();
+                reported.clock = Duration::from_secs_f64(clock * (1.0 + self.clock_gain));
                 reported.octets = receiver.octets;
                 reported.marked = receiver.marked;
                 if let Some(at) = self.link.back(now) {

@@ -219,6 +219,7 @@ mod tests {
             back: of(1_000_000_000),
             policer: None,
             marks: false,
+            clock_gain: 0.0,
         }
     }
 
