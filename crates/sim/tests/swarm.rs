@@ -78,7 +78,7 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
 }
 
 /// Seeds of [`swarm::link_sessions`] that once failed, with what they found.
-const LINKS_FAILED_ONCE: [(u64, &str); 21] = [
+const LINKS_FAILED_ONCE: [(u64, &str); 22] = [
     (
         1_001_425,
         "LL-HARQ: damage in a block's number that 16 bits of check overlooked stopped the hop",
@@ -132,6 +132,10 @@ const LINKS_FAILED_ONCE: [(u64, &str); 21] = [
     (
         89_416,
         "LL-HARQ: behind a short unit a block was passed over while a long unit of it was on its way",
+    ),
+    (
+        1_030_357,
+        "selective repeat: a frame that came twice drove out another one that waited for a restarted peer's answer",
     ),
 ];
 

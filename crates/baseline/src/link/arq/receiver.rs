@@ -115,15 +115,16 @@ impl ArqReceiver {
         }
         if !self.knows(epoch, base) {
             counters.unexpected += 1;
-            let packet = packet.to_vec();
-            let waiting = Waiting {
+            let is_copy = |waiting: &Waiting| waiting.number == number;
+            let is_known = self.peer.renew(now, epoch, is_copy);
+            let waiting = (!is_known).then(|| Waiting {
                 number,
                 base,
                 again,
-                packet,
-            };
+                packet: packet.to_vec(),
+            });
             let next = self.window.next();
-            self.peer.doubt(now, next, epoch, Some(waiting));
+            self.peer.doubt(now, next, epoch, waiting);
             return;
         }
         self.advance_to(base);

@@ -79,6 +79,27 @@ fn a_restarted_peer_is_followed_when_it_answers_and_none_of_its_packets_is_lost_
     }
 }
 
+/// Without retransmissions no copy of a packet comes later that would make up for one driven out.
+#[test]
+fn a_frame_that_comes_twice_drives_out_no_packet_of_a_restarted_peer() {
+    let config = ArqConfig {
+        window: 3,
+        retries: 0,
+        ..ArqConfig::SELECTIVE_REPEAT
+    };
+    let mut receiver = end(config, "receiver");
+    let former = send(&mut end(config, "first life"), NOW, 0);
+    arrive(&mut receiver, NOW, &former);
+    frames(&mut receiver, NOW);
+    let mut sender = end(config, "second life");
+    let window = [1, 2, 3].map(|number| send(&mut sender, NOW, number));
+    for frame in [&window[0], &window[1], &window[1], &window[1], &window[2]] {
+        assert!(arrive(&mut receiver, NOW, frame).is_empty());
+    }
+    let released = talk(&mut sender, &mut receiver, NOW);
+    assert_eq!(released, [packet(1), packet(2), packet(3)]);
+}
+
 #[test]
 fn a_life_that_is_over_before_it_is_heard_of_does_not_stop_the_present_one() {
     let config = ArqConfig::LL_ARQ;

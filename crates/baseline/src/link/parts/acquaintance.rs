@@ -82,6 +82,20 @@ impl<T> Acquaintance<T> {
         }
     }
 
+    /// Takes a copy of a frame that waits, as if it came only now. Returns `false` if none waits. The copy
+    /// needs no room: on a medium that repeats frames it would drive out another frame, of which no copy
+    /// may ever come.
+    pub(crate) fn renew(
+        &mut self,
+        now: Instant,
+        epoch: Epoch,
+        is_copy: impl Fn(&T) -> bool,
+    ) -> bool {
+        let mut waiting = self.waiting.iter_mut();
+        let copy = waiting.find(|(name, _, frame)| *name == epoch && is_copy(frame));
+        copy.map(|(_, since, _)| *since = now).is_some()
+    }
+
     /// The frames of `epoch` that waited, with the times at which they came.
     pub(crate) fn take(&mut self, epoch: Epoch) -> Vec<(Instant, T)> {
         let (of_epoch, others) = core::mem::take(&mut self.waiting)
@@ -156,6 +170,22 @@ mod tests {
         let waited: Vec<u8> = acquaintance.take(PRESENT).iter().map(|w| w.1).collect();
         assert_eq!(waited, [1, 2], "the last, as many as fit");
         assert_eq!(acquaintance.believes(challenge), None, "held up, repeated");
+    }
+
+    #[test]
+    fn a_copy_of_a_frame_that_waits_takes_no_room_and_counts_as_the_last_that_came() {
+        let mut acquaintance = met(FORMER);
+        for frame in 0..2 {
+            acquaintance.doubt(Instant::START, FrameNumber(0), PRESENT, Some(frame));
+        }
+        let later = Instant::from_nanos(1);
+        assert!(acquaintance.renew(later, PRESENT, |waiting| *waiting == 0));
+        assert!(!acquaintance.renew(later, PRESENT, |waiting| *waiting == 2));
+        assert!(!acquaintance.renew(later, ANCIENT, |waiting| *waiting == 0));
+        assert_eq!(
+            acquaintance.take(PRESENT),
+            [(later, 0), (Instant::START, 1)]
+        );
     }
 
     #[test]
