@@ -4,7 +4,7 @@ use fulmar_sim::experiment::ExperimentProgress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 28] = [
+const FAILED_ONCE: [(u64, &str); 29] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -60,6 +60,10 @@ const FAILED_ONCE: [(u64, &str); 28] = [
     (1_083_713, "the same"),
     (1_087_010, "the same"),
     (1_098_049, "the same"),
+    (
+        1_062_842,
+        "gateways: between the word that a path is gone and that its peer has restarted an opening from before left again",
+    ),
 ];
 
 #[test]

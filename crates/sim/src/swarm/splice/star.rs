@@ -11,7 +11,7 @@ use super::local_end::{Asked, LocalEnd};
 use crate::guard::Guarded;
 use fulmar_channel::{Channel, ChannelVerdict, Flips, apply_flips};
 use fulmar_proto::machine::{
-    Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Transmit, drain,
+    Carried, Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
@@ -339,8 +339,16 @@ impl Star {
                 self.links[index].known[side] = told;
                 let listener = Self::gateway_of(index, 1 - side);
                 let path = Self::path(listener, Self::gateway_of(index, side));
-                self.part_lanes((index, 1 - side));
-                self.call(listener, |splicer, now| splicer.peer_restarted(now, path));
+                let lanes = self.take_lanes((index, 1 - side));
+                // Nothing leaves between the two words, as with a session: its machine inside hears both before it
+                // is asked for a datagram. What was lost on a further path would leave once more, sealed for the
+                // new start, which would take an opening from before it for the first of a flow.
+                self.call(listener, |splicer, now| {
+                    for lane in lanes {
+                        Carried::part(splicer, now, lane);
+                    }
+                    splicer.peer_restarted(now, path);
+                });
             }
         }
         receiver == starts && sender == self.links[index].known[from]

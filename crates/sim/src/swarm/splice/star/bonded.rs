@@ -74,12 +74,19 @@ impl Star {
         });
     }
 
-    /// Lets a side of a link forget all further paths, as a session does whose peer has restarted.
-    pub(super) fn part_lanes(&mut self, (link, side): (usize, usize)) {
-        for lane in 1..self.lane_count(link) {
-            if self.links[link].lanes[lane - 1].is_bonded[side] {
-                self.toggle_lane((link, side), lane);
-            }
+    /// The further paths that a side of a link has, which it has no more from now on.
+    pub(super) fn take_lanes(&mut self, (link, side): (usize, usize)) -> Vec<PathId> {
+        let lanes = 1..self.lane_count(link);
+        let there: Vec<_> = lanes
+            .filter_map(|lane| self.lane_at((link, side), lane))
+            .collect();
+        for at in &there {
+            self.held.remove(at);
+            self.doubted.remove(at);
         }
+        for lane in &mut self.links[link].lanes {
+            lane.is_bonded[side] = false;
+        }
+        there.into_iter().map(|(_, path)| path).collect()
     }
 }
