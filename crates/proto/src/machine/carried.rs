@@ -147,6 +147,8 @@ pub trait Carried: Machine {
     fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount);
 
     /// The remote at the end of `path` has lost its state. Nothing of its new start has been handed over yet.
+    /// Its further paths are undone in the same turn: between [`Carried::part`] and this call the machine is asked
+    /// for no datagram, or what was lost there would leave once more, for the new start.
     fn peer_restarted(&mut self, now: Instant, path: PathId);
 
     /// Packets for `path` are in this form from now on: both ends of the session around it can read it. Without
