@@ -93,7 +93,7 @@ side-by-side: setup packages ## Kernel TCP and two gateways over the same lossy 
 	scripts/side-by-side
 
 found-rate: setup packages ## The rate found beside the rate told, kernel TCP and quinn, alone and beside others (root, hours; JOBS at once, RUNS each), written to docs/measurements
-	scripts/found-rate --runs $(RUNS) --jobs $(JOBS)
+	scripts/found-rate --realtime --runs $(RUNS) --jobs $(JOBS)
 
 thin-flows: setup packages ## A message every 20 ms through two gateways at 0, 10 and 30 % loss both ways (root, 4 min)
 	scripts/thin-flows
@@ -108,8 +108,8 @@ frontier: setup ## The mode auto beside the frontier of capacity and delay, ever
 	FULMAR='$(FULMAR)' scripts/fraction-vs-budget fraction_vs_budget.csv
 
 damage: setup packages ## Two gateways over a link that inverts bits, told nothing of it (root, 10 min for each of RUNS), written to docs/measurements
-	scripts/damage --runs $(RUNS)
-	scripts/damage --dropped --runs $(RUNS)
+	scripts/damage --realtime --runs $(RUNS)
+	scripts/damage --dropped --realtime --runs $(RUNS)
 
 loss-causes: setup packages ## Losses by cause as gateways find them, beside the counters of twelve mixed links (root, 10 min), written to docs/measurements
 	scripts/loss-causes --realtime

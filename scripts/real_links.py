@@ -193,6 +193,10 @@ def state_directories(directory):
     return states
 
 
+class WrongFile(SystemExit):
+    """A file arrived with wrong octets: no figure of the run is worth anything."""
+
+
 def fetch(namespace, url, directory, size, cap):
     """Downloads a file for `cap` seconds at most; returns the seconds, the octets, and whether they are all."""
     out = directory / f"got-{namespace}"
@@ -201,7 +205,7 @@ def fetch(namespace, url, directory, size, cap):
     got = out.stat().st_size if out.exists() else 0
     whole = run.returncode == 0 and got == size
     if whole and not filecmp.cmp(out, directory / "file", shallow=False):
-        sys.exit(f"{url}: the file differs from the original")
+        raise WrongFile(f"{url}: the file differs from the original")
     out.unlink(missing_ok=True)
     if run.returncode not in (0, 28):
         print(f"curl: {run.stderr.strip()}", file=sys.stderr)

@@ -100,14 +100,16 @@ class FoundRate(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.script = loaded("found-rate")
 
-    def run_with(self, *words, share=0.9, fails=()):
-        """Runs it where `fails` cells fail and the others have made-up figures; the names of the cells that were measured."""
+    def run_with(self, *words, share=0.9, fails=(), wrong=()):
+        """Runs it where `fails` cells fail, a file of `wrong` ones arrives wrong and the others have made-up figures; the names of the cells that were measured."""
         measured = []
 
         def transfer(line, contestant, directory):
             measured.append(f"{line.name} / {contestant}")
             if measured[-1] in fails:
                 raise SystemExit("of the test")
+            if measured[-1] in wrong:
+                raise self.script.real_links.WrongFile("of the test")
             return {"seconds": 1.0, "octets": 1, "complete": line.loss < 50, "share": share + len(measured) / 1e4, "lateness_s": 1e-4}
 
         def play(scene, directory):
@@ -138,9 +140,16 @@ class FoundRate(unittest.TestCase):
         row = table(self.page, "| link | cubic")["10 mbit, 5 ms, 0 %"]
         self.assertEqual((row["cubic"], row["bbr"]), ("0.901", "–"))
         self.assertIn(f"Medians of 2 to 2 runs; {len(self.script.cells(self.script.CONTESTANTS)) - 7} cells were not measured.", self.page)
+        self.assertIn(f" 2 measurements failed and are in no figure: {failed} (2).", self.page)
         self.assertEqual(self.run_with(*only), [failed] * 2)
+        self.assertIn(" 2 measurements failed", self.page, "what failed once stays on the page")
         self.assertEqual(self.run_with(*only), [])
         self.assertEqual(len(self.run_with(*only, "--fresh")), 16)
+
+    def test_a_wrong_file_ends_the_run_and_no_page_is_written(self):
+        with self.assertRaises(self.script.real_links.WrongFile):
+            self.run_with("--runs", "1", wrong=("10 mbit, 5 ms, 0 % / bbr",))
+        self.assertNotIn("##", (self.folder / "found-rate.md").read_text())
 
     def test_all_of_it_is_on_the_page_and_what_did_not_finish_is_in_italics(self):
         cells = self.script.cells(self.script.CONTESTANTS)

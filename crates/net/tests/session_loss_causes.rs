@@ -9,6 +9,7 @@ use super::session_pair::{
 use fulmar_channel::{Channel, ChannelConfig, ChannelDropReason, ChannelVerdict, QueueLimit};
 use fulmar_net::session::{Security, SessionConfig, Wire, arrival_maps, path_acks};
 use fulmar_proto::damage::{CAUSES, LossByCause, LossCause};
+use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
@@ -361,4 +362,41 @@ fn what_is_under_way_while_keys_change_is_not_held_for_lost() {
     assert!(rekeys >= 2, "{rekeys}");
     // What left last has no map.
     assert!((lost.get() - 8..=lost.get()).contains(&found.try_into().expect("few")));
+}
+
+#[test]
+fn a_peer_that_moved_to_a_longer_link_has_no_full_queue() {
+    let elsewhere = PathId(9);
+    let moves = Instant::START + Duration::from_millis(2_150);
+    let mut drops = Rng::from_seed(61).child("random");
+    let medium: Medium = Box::new(move |way, now, path, octets| {
+        let path = if way == Way::Back && now >= moves {
+            elsewhere
+        } else {
+            path
+        };
+        if way == Way::Forward && drops.chance(0.03) {
+            return Vec::new();
+        }
+        let delay = Duration::from_millis(if path == elsewhere { 150 } else { 10 });
+        vec![(delay, path, octets.to_vec())]
+    });
+    let inner = EndpointConfig {
+        rate: RateSource::Told(Bitrate::from_bits_per_second(10_000_000)),
+        follows_length: true,
+        ..endpoint_config()
+    };
+    let mut pair = Pair::with_endpoints(ends(), inner, medium);
+    pair.run(Duration::from_secs(2));
+    let sent = octets(8_000_000);
+    pair.send(&sent);
+    pair.run_to_end(Duration::from_secs(60));
+    assert!(pair.app(Way::Back).received == sent, "at {}", pair.now);
+    let session = pair.session(Way::Forward);
+    assert_eq!(session.counters().moves, 1);
+    let losses = session.inner().path_losses(PEER.inner_path());
+    let found = losses.expect("there were losses");
+    println!("{found:?}");
+    let of = |cause: LossCause| found.shares[cause as usize].share;
+    assert!(of(LossCause::Queue) < 0.1, "{found:?}");
 }

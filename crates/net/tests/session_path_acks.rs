@@ -515,3 +515,43 @@ fn words_on_the_way_back_of_a_download_do_not_wait_for_a_train() {
         assert!(longest < delay + millis(120), "{first:?}: {longest:?}");
     }
 }
+
+/// The same link, which carries all but marks what comes faster than `most`.
+fn marking(mut link: Medium, most: Bitrate, marks: &Rc<Cell<bool>>) -> Medium {
+    let marks = Rc::clone(marks);
+    let mut phantom = Lane::new(most.as_bits_per_second(), usize::MAX, Duration::ZERO, 0.0);
+    let mut none = Rng::from_seed(1);
+    Box::new(move |way, now, path, octets| {
+        if way == Way::Forward {
+            let waits = phantom.pass(now, octets.len(), &mut none);
+            marks.set(waits.is_some_and(|waits| waits > millis(10)));
+        }
+        link(way, now, path, octets)
+    })
+}
+
+#[test]
+fn marks_slow_a_rate_that_is_found_although_nothing_is_lost() {
+    let seconds = 20;
+    let [marked, unmarked] = [4, 1_000].map(|most| {
+        let lanes = both(10 * MBIT, 100, millis(5), 0.0);
+        let marks = Rc::default();
+        let medium = link(lanes, &Rc::default(), |_| {});
+        let medium = marking(medium, Bitrate::from_bits_per_second(most * MBIT), &marks);
+        let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+        pair.marks = marks;
+        pair.run(millis(100));
+        pair.send(&octets(40_000_000));
+        pair.run(Duration::from_secs(seconds));
+        let counters = pair.session(Way::Forward).inner();
+        assert_eq!(counters.path_counters(PEER.inner_path()).held_lost(), 0);
+        let received = pair.app(Way::Back).received.len() as u64;
+        Bitrate::of(ByteCount(received), Duration::from_secs(seconds))
+    });
+    println!("{marked} marked, {unmarked} not");
+    assert!(
+        unmarked > Bitrate::from_bits_per_second(8 * MBIT),
+        "{unmarked}"
+    );
+    assert!(marked < Bitrate::from_bits_per_second(6 * MBIT), "{marked}");
+}

@@ -4,7 +4,7 @@
 //! datagrams as have a wrong bit in UDP's own header. Nobody is told the bit error rate.
 
 use super::session_pair::{
-    Medium, PATH, PEER, Pair, Way, endpoint_config, noise, octets, speaking,
+    Medium, PATH, PEER, Pair, Way, connection_config, endpoint_config, noise, octets, speaking,
 };
 use crate::bit_errors::flip;
 use fulmar_net::session::{
@@ -13,8 +13,9 @@ use fulmar_net::session::{
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{Counters, EndpointConfig, RateSource};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, Counters, EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, Duration, FecStrength, Instant};
+use fulmar_proto::wire::Mode;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -275,4 +276,55 @@ fn damage_is_not_held_against_the_rate_that_is_found() {
     let (clean, damaged) = (found(0.0), found(3e-5));
     assert!(damaged > 0.9 * clean, "{damaged} beside {clean}");
     assert!((4.0e6..5.5e6).contains(&damaged), "{damaged}");
+}
+
+/// Sends 2 MB in mode `nack` over a link with this share of wrong bits that loses this share of datagrams; returns the datagrams
+/// beyond repair, and the TPDUs sent again.
+fn sent_again_in_nack(bits: f64, loss: f64, configs: [SessionConfig; 2]) -> (u64, u64) {
+    let rate = Rate::default();
+    let connection = ConnectionConfig {
+        mode: Mode::HybridNack,
+        ..connection_config()
+    };
+    let mut link = noisy(&rate, None);
+    let mut drops = Rng::from_seed(22).child("loss");
+    let medium: Medium = Box::new(move |way, now, path, octets| {
+        if octets.len() > 1_000 && drops.chance(loss) {
+            return Vec::new();
+        }
+        link(way, now, path, octets)
+    });
+    let mut pair = Pair::with_connections(configs, (endpoint_config(), connection), medium);
+    let none = Armour::Fixed(FecStrength::NONE);
+    for way in [Way::Forward, Way::Back] {
+        pair.call(way, |session, _| session.set_armour(PEER, Some(none)));
+    }
+    pair.run(Duration::from_millis(300));
+    pair.send(&octets(2_000_000));
+    pair.run(Duration::from_millis(50));
+    rate.set(bits);
+    pair.run(Duration::from_secs(5));
+    let status = pair.session(Way::Back).status(PEER).expect("a peer");
+    let beyond = status
+        .damage
+        .map_or(0, |damage| damage.inward.beyond_repair);
+    let [_, _, again, _] = counters(&pair).sent_tpdus;
+    println!("{bits} {loss}: {beyond} beyond repair, {again} sent again");
+    (beyond, again)
+}
+
+#[test]
+fn mode_nack_sends_again_what_was_damaged_and_not_what_was_lost() {
+    let (beyond, again) = sent_again_in_nack(2e-5, 0.0, ends());
+    assert!(beyond > 100, "{beyond}");
+    assert!(again * 10 > beyond * 9, "{again} for {beyond}");
+    let (beyond, again) = sent_again_in_nack(0.0, 0.1, ends());
+    assert_eq!((beyond, again), (0, 0));
+}
+
+#[test]
+fn in_mode_nack_a_checked_carrier_has_nothing_sent_again() {
+    let checked = noise().map(|config| speaking(config, Wire::Two));
+    let (_, again) = sent_again_in_nack(2e-5, 0.0, checked);
+    assert_eq!(again, 0);
 }

@@ -25,9 +25,8 @@ fn found_aerotp_and_cubic_share_each_kind_of_queue_and_the_same_way_each_time() 
         let (ours, cubic, both) = shares(point);
         let place = point.aggregate.point;
         println!("{place}: {ours:.2} {cubic:.2} of {:.2} mbit", both * 1e-6);
-        assert!((ours + cubic - 2.0).abs() < 1e-9);
         if place < POLICED {
-            assert!(ours > 0.25 && cubic > 0.25, "{place}: {ours} {cubic}");
+            assert!(ours > 0.5 && cubic > 0.5, "{place}: {ours} {cubic}");
             assert!(both > 0.85 * 20e6, "{place}: {both}");
         } else {
             // A policer shows no queue, and CUBIC halves itself at each of its drops: ADR 0032 has the figures.

@@ -24,7 +24,9 @@ use fulmar_proto::transport::aerotp::{
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 pub(crate) const PORT: Port = Port(4000);
 pub(crate) const PEER: PeerIndex = PeerIndex(0);
@@ -75,6 +77,8 @@ pub(crate) struct Pair {
     connection: ConnectionConfig,
     pub(crate) medium: Medium,
     flying: BTreeMap<(Instant, u64), Flying>,
+    /// Set by the medium where it marks the datagram of which it was just asked. A datagram that asks for no marks has none.
+    pub(crate) marks: Rc<Cell<bool>>,
     /// The lateness of the end behind [`Way::Forward`], if it has any.
     pub(crate) late: Option<Late>,
     flown: u64,
@@ -86,6 +90,7 @@ struct Flying {
     to: usize,
     path: PathId,
     octets: Vec<u8>,
+    ecn: Ecn,
     /// The time at which it comes. It is handled at the time by which it is kept.
     comes: Instant,
 }
@@ -111,7 +116,7 @@ impl Late {
 
 struct Ends<'a> {
     buffer: &'a mut Vec<u8>,
-    sent: Vec<(PathId, Vec<u8>)>,
+    sent: Vec<(PathId, Vec<u8>, Ecn)>,
     app: &'a mut App,
 }
 
@@ -122,7 +127,8 @@ impl MachineDriver<Strict<Inner>> for Ends<'_> {
     }
     fn send(&mut self, now: Instant, transmit: Transmit) {
         self.app.sent.push((now, transmit.len));
-        self.sent.push((transmit.path, self.buffer.clone()));
+        let octets = self.buffer.clone();
+        self.sent.push((transmit.path, octets, transmit.ecn));
     }
     fn deliver(&mut self, now: Instant, machine: &mut Strict<Inner>, event: SessionEvent<Event>) {
         let own = match event {
@@ -369,6 +375,7 @@ impl Pair {
             connection,
             medium,
             flying: BTreeMap::new(),
+            marks: Rc::default(),
             late: None,
             flown: 0,
             buffer: Vec::new(),
@@ -441,23 +448,30 @@ impl Pair {
     /// Lets a datagram of the test's own arrive now.
     pub(crate) fn inject(&mut self, to: usize, path: PathId, octets: &[u8]) {
         let ecn = Ecn::Capable;
-        let datagram = Datagram { path, octets, ecn };
+        self.hand(to, Datagram { path, octets, ecn });
+    }
+
+    fn hand(&mut self, to: usize, datagram: Datagram<'_>) {
         self.sides[to].machine.handle_datagram(self.now, datagram);
         self.settle(to);
     }
 
     fn arrive(&mut self, flying: &Flying) {
         let Flying {
-            to, path, octets, ..
+            to,
+            path,
+            octets,
+            ecn,
+            ..
         } = flying;
-        if flying.comes == self.now {
-            return self.inject(*to, *path, octets);
-        }
         let datagram = Datagram {
             path: *path,
             octets,
-            ecn: Ecn::Capable,
+            ecn: *ecn,
         };
+        if flying.comes == self.now {
+            return self.hand(*to, datagram);
+        }
         let (source, at) = (&path.0.to_be_bytes(), flying.comes);
         let arrival = DatagramArrival {
             datagram,
@@ -483,8 +497,14 @@ impl Pair {
         *deadline = drain(machine, self.now, &mut ends);
         let sent = ends.sent;
         let way = if index == 0 { Way::Forward } else { Way::Back };
-        for (path, octets) in sent {
-            for (delay, path, octets) in (self.medium)(way, self.now, path, &octets) {
+        for (path, octets, asks) in sent {
+            self.marks.set(false);
+            let copies = (self.medium)(way, self.now, path, &octets);
+            let ecn = match asks {
+                Ecn::Capable if self.marks.get() => Ecn::Congested,
+                asks => asks,
+            };
+            for (delay, path, octets) in copies {
                 self.flown += 1;
                 let (to, arrives) = (1 - index, self.now + delay);
                 let late = self.late.as_ref().filter(|_| to == 1);
@@ -495,6 +515,7 @@ impl Pair {
                     to,
                     path,
                     octets,
+                    ecn,
                     comes,
                 };
                 self.flying.insert((handled, self.flown), flying);

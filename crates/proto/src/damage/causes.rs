@@ -49,7 +49,7 @@ const FULL: f64 = 0.6;
 const BESIDE_MAX: usize = 256;
 /// Times from which on packets are counted anew that wait for packets; the oldest ones give way.
 const BEGINS_MAX: usize = 16;
-/// Looks at the delay that are remembered.
+/// Looks at the delay that are remembered. Earlier ones are forgotten, since a path may become longer.
 const DELAYS: usize = 32;
 /// The standard errors of an interval of 90 %, with few groups.
 const INTERVAL: f64 = 1.9;
@@ -116,30 +116,28 @@ impl Run {
     }
 }
 
-/// The shortest and the longest delays of late.
+/// The least and the greatest delay of each look of late.
 #[derive(Clone, Debug, Default)]
-struct Delays {
-    least: Option<Duration>,
-    longest: Vec<Duration>,
-}
+struct Delays(VecDeque<(Duration, Duration)>);
 
 impl Delays {
     fn look(&mut self, mut seen: Vec<Duration>) {
         seen.sort_unstable();
-        let (Some(&first), Some(&last)) = (seen.first(), seen.iter().rev().nth(2)) else {
+        let (Some(&least), Some(&greatest)) = (seen.first(), seen.iter().rev().nth(2)) else {
             return;
         };
-        self.least = Some(self.least.map_or(first, |least| least.min(first)));
-        if self.longest.len() >= DELAYS {
-            self.longest.remove(0);
+        if self.0.len() >= DELAYS {
+            self.0.pop_front();
         }
-        self.longest.push(last);
+        self.0.push_back((least, greatest));
     }
 
     /// The delay from which on the queue is full, if there is one.
     fn full(&self) -> Option<Duration> {
-        let spread = (self.longest.iter().max()?).saturating_sub(self.least?);
-        (spread >= QUEUE_MIN).then(|| self.least.unwrap_or_default() + spread.mul_f64(FULL))
+        let least = *self.0.iter().map(|(least, _)| least).min()?;
+        let greatest = *self.0.iter().map(|(_, greatest)| greatest).max()?;
+        let spread = greatest.saturating_sub(least);
+        (spread >= QUEUE_MIN).then(|| least + spread.mul_f64(FULL))
     }
 }
 
@@ -182,7 +180,7 @@ struct Counts {
     /// The receiver's word on packets, in the order of sending, and the answers that show their delays.
     fates: VecDeque<ToldFate>,
     answers: ToldAnswers,
-    /// The times from which on packets are counted anew.
+    /// The times from which on packets went over another link.
     begins: VecDeque<Instant>,
     run: Run,
     longest: LongestLately,
@@ -250,8 +248,8 @@ impl LossCauses {
         }
     }
 
-    /// Notes that packets which left from now on are lost for other reasons than those before: damaged ones arrive, or do not any
-    /// more.
+    /// Notes that packets which left from now on go over another link than those before, so that losses have other reasons and
+    /// delays another least.
     pub fn begin_anew(&mut self, now: Instant) {
         if let Some(counts) = &mut self.counts {
             if counts.begins.len() >= BEGINS_MAX {
@@ -323,11 +321,32 @@ impl LossCauses {
 impl Counts {
     /// Counts the oldest of those that wait.
     fn count(&mut self, packets: usize, beside: &mut Beside) {
+        self.waiting.sort_by_key(|one| one.at);
+        let mut left = packets.min(self.waiting.len());
+        while left > 0 {
+            let same_link = match self.begins.front() {
+                Some(begin) => self.waiting.partition_point(|one| one.at < *begin),
+                None => self.waiting.len(),
+            };
+            if same_link == 0 {
+                self.begin_anew(beside);
+            } else {
+                let counted = left.min(same_link);
+                self.count_waiting(counted, same_link, beside);
+                left -= counted;
+            }
+        }
+        self.close_full();
+    }
+
+    /// Counts the oldest of those that wait; so many of them went over the same link.
+    fn count_waiting(&mut self, packets: usize, same_link: usize, beside: &mut Beside) {
         // Answers that come together were waited for by the oldest of what they tell of; the newest one shows the delay.
         let delay_of = |one: &Packet| one.told_at.saturating_since(one.at);
         let mut told: Vec<(Instant, Duration)> = self
             .waiting
             .iter()
+            .take(same_link)
             .filter(|one| !one.is_lost)
             .map(|one| (one.told_at, delay_of(one)))
             .collect();
@@ -335,12 +354,9 @@ impl Counts {
         told.dedup_by_key(|(at, _)| *at);
         self.delays
             .look(told.iter().map(|(_, delay)| *delay).collect());
-        self.waiting.sort_by_key(|one| one.at);
-        let packets = packets.min(self.waiting.len());
         let full = self.delays.full();
         let counted: Vec<Packet> = self.waiting.drain(..packets).collect();
         for one in counted {
-            self.begin_epochs(one.at, beside);
             if !one.is_lost {
                 let place = told.binary_search_by_key(&one.told_at, |(at, _)| *at);
                 let delay = place.map_or_else(|_| delay_of(&one), |place| told[place].1);
@@ -352,12 +368,29 @@ impl Counts {
                 self.run.note(one.at, one.octets);
             }
         }
-        self.close_full();
     }
 
     /// Counts the oldest of those of which the receiver has told.
     fn count_told(&mut self, packets: usize, beside: &mut Beside) {
-        let packets = packets.min(self.fates.len());
+        let mut left = packets.min(self.fates.len());
+        while left > 0 {
+            let same_link = match self.begins.front() {
+                Some(begin) => self.fates.partition_point(|one| one.at < *begin),
+                None => self.fates.len(),
+            };
+            if same_link == 0 {
+                self.begin_anew(beside);
+            } else {
+                let counted = left.min(same_link);
+                self.count_fates(counted, beside);
+                left -= counted;
+            }
+        }
+        self.close_full();
+    }
+
+    /// Counts the oldest of those of which the receiver has told, which went over the same link.
+    fn count_fates(&mut self, packets: usize, beside: &mut Beside) {
         let Some(last) = packets.checked_sub(1).and_then(|last| self.fates.get(last)) else {
             return;
         };
@@ -368,7 +401,6 @@ impl Counts {
         let full = self.delays.full();
         let counted: Vec<ToldFate> = self.fates.drain(..packets).collect();
         for one in counted {
-            self.begin_epochs(one.at, beside);
             if one.is_lost {
                 self.run.note(one.at, one.octets);
             } else {
@@ -376,16 +408,14 @@ impl Counts {
                 self.on_arrived(Arrived { at: one.at, delay }, one.octets, full, beside);
             }
         }
-        self.close_full();
     }
 
-    /// Begins to count anew where that was wished for.
-    fn begin_epochs(&mut self, at: Instant, beside: &mut Beside) {
-        while self.begins.front().is_some_and(|begin| *begin <= at) {
-            self.begins.pop_front();
-            self.end_run(None, beside);
-            self.close();
-        }
+    /// Begins to count what went over another link.
+    fn begin_anew(&mut self, beside: &mut Beside) {
+        self.begins.pop_front();
+        self.end_run(None, beside);
+        self.close();
+        self.delays = Delays::default();
     }
 
     /// Shares out the losses of an epoch that is full.

@@ -195,9 +195,9 @@ pub trait Carried: Machine {
     /// The same, where the receiver keeps it and what mends it is on its way. [`Carried::on_damaged`] follows if that did not.
     fn on_mending(&mut self, _now: Instant, _path: PathId, _number: u64) {}
 
-    /// The carrier of what leaves on `path` is another from now on: it lets damage in, or does not any more, so losses have
-    /// other reasons.
-    fn on_other_carrier(&mut self, _now: Instant, _path: PathId) {}
+    /// What leaves on `path` goes over another link from now on: the peer has moved, or damaged datagrams arrive, or do not any more.
+    /// Losses have other reasons, and delays another least.
+    fn on_other_link(&mut self, _now: Instant, _path: PathId) {}
 
     /// Lets what is for the peer at `home` leave on `path` as well; what comes on `path` is of that peer. Its sizes, and
     /// who tells what arrives there, are told before. Of one that is bonded, only the cost is taken. Returns whether the machine

@@ -226,8 +226,8 @@ impl<M: Carried> Carried for Strict<M> {
         self.told(now).on_damaged(now, path, number);
     }
 
-    fn on_other_carrier(&mut self, now: Instant, path: PathId) {
-        self.told(now).on_other_carrier(now, path);
+    fn on_other_link(&mut self, now: Instant, path: PathId) {
+        self.told(now).on_other_link(now, path);
     }
 
     fn on_mending(&mut self, now: Instant, path: PathId, number: u64) {

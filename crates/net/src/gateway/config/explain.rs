@@ -34,7 +34,12 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     security(config, out)?;
     peers(config, out)?;
     for class in &config.classes {
-        writeln!(out, "class `{}`: {}", class.name, describe_class(class))?;
+        writeln!(
+            out,
+            "class `{}`: {}",
+            class.name,
+            describe_class(class, &config.peers)
+        )?;
     }
     entries(config, out)?;
     egress(config, out)?;
@@ -271,9 +276,35 @@ fn late_messages(flow: &FlowClass) -> String {
     }
 }
 
-/// The promises of a class, in one line.
-pub fn describe_class(class: &ClassSettings) -> String {
+/// The part of mode `nack`'s promise that follows from the carriers to the peers.
+fn asked_again(peers: &[PeerSettings]) -> String {
+    let is_mended = |peer: &&PeerSettings| peer.carrier.may_let_damage_in();
+    let names: Vec<String> = peers
+        .iter()
+        .filter(is_mended)
+        .map(|peer| format!("`{}`", peer.name))
+        .collect();
+    if names.is_empty() {
+        // Where a checksum drops what is damaged, no damaged TPDU is left to be asked for.
+        return "between gateways no more assurance than mode unreliable: a damaged datagram is dropped \
+                like a lost one, and nothing is asked for again"
+            .to_owned();
+    }
+    let others = if names.len() < peers.len() {
+        "; to other peers a damaged datagram is dropped like a lost one, and nothing is asked for again"
+    } else {
+        ""
+    };
+    format!(
+        "what arrives at {} damaged beyond repair is asked for again, what is lost is not{others}",
+        names.join(" or ")
+    )
+}
+
+/// The promises of a class to these peers, in one line.
+pub fn describe_class(class: &ClassSettings, peers: &[PeerSettings]) -> String {
     let flow = &class.flow;
+    let of_nack;
     let promise = match flow.mode {
         Mode::Reliable | Mode::HybridNackMack => {
             "everything arrives; a client sees its connection end in order only after the destination has all of it"
@@ -281,10 +312,9 @@ pub fn describe_class(class: &ClassSettings) -> String {
         Mode::NearReliable => {
             "everything arrives; the client is told so at once, before the destination has it"
         }
-        // A session drops datagrams whose tag does not fit, so no damaged TPDU is left to be asked for.
         Mode::HybridNack => {
-            "between gateways no more assurance than mode unreliable: a damaged datagram is dropped \
-             like a lost one, and nothing is asked for again"
+            of_nack = asked_again(peers);
+            &of_nack
         }
         Mode::QuasiReliable if flow.block.is_some() => {
             "repair symbols stand in for lost TPDUs as far as they reach, nothing is sent again"
@@ -557,12 +587,45 @@ mod tests {
         let mut class = built_in();
         class.flow.mode = mode;
         class.flow.block = block;
-        describe_class(&class)
+        describe_class(&class, &[])
+    }
+
+    /// A gateway with these further lines of its peers' carriers, said back.
+    fn said_of(carriers: &[&str]) -> String {
+        let mut text = "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[egress]\nallow = [\"10.0.0.1:80\"]\n\
+                        [class.video]\nmode = \"nack\"\n"
+            .to_owned();
+        for (place, carrier) in carriers.iter().enumerate() {
+            text.push_str(&format!(
+                "[[peer]]\nname = \"b{place}\"\ncarrier = \"{carrier}\"\n"
+            ));
+        }
+        explain(&GatewayConfig::read("a.toml", &text).expect("it is sound"))
+    }
+
+    #[test]
+    fn mode_nack_asks_again_for_what_a_carrier_without_checksum_brings_damaged() {
+        let asked = "damaged beyond repair is asked for again, what is lost is not";
+        let nothing = "nothing is asked for again";
+        let checked = said_of(&["udp"]);
+        assert!(
+            checked.contains(nothing) && !checked.contains(asked),
+            "{checked}"
+        );
+        for carrier in ["udp-nochecksum", "auto"] {
+            let unchecked = said_of(&[carrier]);
+            let words = format!("what arrives at `b0` {asked}");
+            assert!(unchecked.contains(&words), "{unchecked}");
+            assert!(!unchecked.contains(nothing), "{unchecked}");
+        }
+        let both = said_of(&["udp", "udp-nochecksum"]);
+        let words = format!("what arrives at `b1` {asked}; to other peers");
+        assert!(both.contains(&words) && both.contains(nothing), "{both}");
     }
 
     #[test]
     fn nothing_is_promised_that_a_session_leaves_undone() {
-        // A damaged datagram fails its tag and is dropped: mode nack has nothing to ask for.
+        // Without a carrier that lets damage in, mode nack has nothing to ask for.
         let nack = told(Mode::HybridNack, None);
         assert!(nack.contains("nothing is asked for again"), "{nack}");
         assert!(nack.contains("mode unreliable"), "{nack}");
@@ -632,10 +695,10 @@ mod tests {
         let mut class = built_in();
         class.flow.mode = Mode::NearReliable;
         class.custody = CustodyPlace::Memory;
-        let memory = describe_class(&class);
+        let memory = describe_class(&class, &[]);
         assert!(memory.contains("lost with the gateway"), "{memory}");
         class.custody = CustodyPlace::Disk;
-        let disk = describe_class(&class);
+        let disk = describe_class(&class, &[]);
         assert!(!disk.contains("lost with the gateway"), "{disk}");
     }
 }

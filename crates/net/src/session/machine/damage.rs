@@ -222,7 +222,7 @@ impl<M: Carried> Session<M> {
         let is_other = (state.protection).agree(state.wire, mends(said), layout);
         if state.protection.parity().is_armoured != was_armoured {
             let path = state.index.inner_path();
-            self.inner.on_other_carrier(self.now, path);
+            self.inner.on_other_link(self.now, path);
         }
         is_other
     }
@@ -517,6 +517,7 @@ impl<M: Carried> Session<M> {
             let peer = state.index;
             state.path = Some(path);
             state.mtu.on_new_path(now);
+            self.inner.on_other_link(now, peer.inner_path());
             self.counters.moves += 1;
             self.events.push_back(SessionEvent::Moved { peer, path });
             let said = state.capabilities.clone();

@@ -388,6 +388,57 @@ fn losses_before_damage_arrives_and_those_behind_it_have_causes_of_their_own() {
     }
 }
 
+/// Notes so many packets of a link of this delay that loses 3 % at random.
+fn note_random(
+    causes: &mut LossCauses,
+    (at, packets): (&mut Instant, u32),
+    round_trip: Duration,
+    rng: &mut Rng,
+) {
+    for place in 0..packets {
+        *at += PACKET;
+        let octets = if place % 7 == 3 { 560 } else { 1_500 };
+        let is_lost = rng.chance(0.03);
+        causes.note(*at + round_trip, *at, octets, is_lost);
+        causes.note_told(*at, octets, is_lost);
+    }
+}
+
+const LONGER: Duration = Duration::from_millis(300);
+
+#[test]
+fn a_path_that_became_longer_has_no_full_queue() {
+    for is_told in [false, true] {
+        let mut rng = Rng::from_seed(41);
+        let (mut causes, mut at) = (LossCauses::default(), Instant::START);
+        causes.set_told(is_told);
+        let near = Duration::from_millis(20);
+        note_random(&mut causes, (&mut at, 10_000), near, &mut rng);
+        note_random(&mut causes, (&mut at, 200_000), LONGER, &mut rng);
+        let found = causes.by_cause().expect("there were losses");
+        let of = |cause: LossCause| found.shares[cause as usize].share;
+        assert!(of(LossCause::Queue) < 0.05, "{is_told}: {found:?}");
+        assert!(of(LossCause::Random) > 0.9, "{is_told}: {found:?}");
+    }
+}
+
+#[test]
+fn delays_of_the_link_before_show_no_queue_on_this_one() {
+    for is_told in [false, true] {
+        let mut rng = Rng::from_seed(42);
+        let (mut causes, mut at) = (LossCauses::default(), Instant::START);
+        causes.set_told(is_told);
+        let near = Duration::from_millis(20);
+        note_random(&mut causes, (&mut at, 1_000), near, &mut rng);
+        causes.begin_anew(at + PACKET / 2);
+        note_random(&mut causes, (&mut at, 8_000), LONGER, &mut rng);
+        let found = causes.by_cause().expect("there were losses");
+        let of = |cause: LossCause| found.shares[cause as usize].share;
+        assert!(of(LossCause::Queue) < 0.05, "{is_told}: {found:?}");
+        assert!(of(LossCause::Random) > 0.8, "{is_told}: {found:?}");
+    }
+}
+
 #[test]
 fn answers_that_fail_make_no_losses_where_the_receiver_tells_what_arrived() {
     let found = |is_told: bool| {

@@ -77,8 +77,8 @@ impl Carried for Splicer {
         self.endpoint_mut().on_mending(now, peer, number);
     }
 
-    fn on_other_carrier(&mut self, now: Instant, peer: PathId) {
-        self.endpoint_mut().on_other_carrier(now, peer);
+    fn on_other_link(&mut self, now: Instant, peer: PathId) {
+        self.endpoint_mut().on_other_link(now, peer);
     }
 
     fn bond(&mut self, now: Instant, home: PathId, path: PathId, facts: PathFacts) -> bool {

@@ -345,8 +345,8 @@ pub struct EndpointConfig {
     /// that would open another connection are dropped; open connections continue within their own
     /// bounds.
     pub memory_max: ByteCount,
-    /// Whether datagrams ask for marking instead of dropping. They do not where the rate is found: marks say nothing
-    /// to it yet.
+    /// Whether datagrams ask for marking instead of dropping. Where the rate is found, they do if a session around the endpoint
+    /// counts the marks ([`AckedWays::out`](crate::machine::AckedWays::out)).
     pub ecn: bool,
     /// Whether remotes are told often what arrives, since one of them may find its rate by it. Where this end finds its
     /// own, they are anyway.

@@ -51,6 +51,16 @@ impl PathControl {
         }
     }
 
+    /// Whether marks on what leaves here are heard of.
+    pub(super) const fn hears_marks(&self) -> bool {
+        match self {
+            // Acknowledgements echo them.
+            Self::Told(_) => true,
+            // Path acks count them; the reports in acknowledgements do not.
+            Self::Found(found) => found.is_numbered(),
+        }
+    }
+
     /// The rate at which datagrams may leave.
     pub(super) fn pace(&mut self, now: Instant) -> Bitrate {
         match self {

@@ -66,10 +66,10 @@ impl AerotpEndpoint {
         &self,
         path: PathId,
         len: usize,
-        (kind, found): (TransmitKind, bool),
+        (kind, hears_marks): (TransmitKind, bool),
         priority: Priority,
     ) -> Transmit {
-        let ecn = if self.config.ecn && !found {
+        let ecn = if self.config.ecn && hears_marks {
             Ecn::Capable
         } else {
             Ecn::NotCapable
@@ -117,7 +117,7 @@ impl AerotpEndpoint {
         Some(self.transmit(
             path,
             out.len() - start,
-            (TransmitKind::Control, self.finds_rate(path)),
+            (TransmitKind::Control, !self.finds_rate(path)),
             Priority(u8::MAX),
         ))
     }
@@ -128,13 +128,13 @@ impl AerotpEndpoint {
         !self.last_may_change_path && home.is_some_and(|schedule| !schedule.is_empty())
     }
 
-    /// Tells the path, if it is still there, of a datagram that left, once the queues are up to date. Returns whether the
-    /// path's rate is found.
+    /// Tells the path, if it is still there, of a datagram that left, once the queues are up to date. Returns whether marks
+    /// on it are heard of.
     fn on_left(&mut self, now: Instant, path: PathId, octets: usize, control: bool) -> bool {
         let more = self.has_more(path);
-        self.paths.get_mut(&path).is_some_and(|schedule| {
+        self.paths.get_mut(&path).is_none_or(|schedule| {
             schedule.on_left(now, octets, (control, more));
-            schedule.control_of_rate.is_found()
+            schedule.control_of_rate.hears_marks()
         })
     }
 
@@ -180,12 +180,12 @@ impl AerotpEndpoint {
             }
             self.settle(now, id);
             if let Some(is_answer) = written {
-                let found = self.on_left(now, leaving, len, true);
+                let hears_marks = self.on_left(now, leaving, len, true);
                 if !is_answer {
                     self.path(leaving).on_stamped(now);
                 }
                 let kind = TransmitKind::Control;
-                return Some(self.transmit(leaving, len, (kind, found), Priority(u8::MAX)));
+                return Some(self.transmit(leaving, len, (kind, hears_marks), Priority(u8::MAX)));
             }
         }
         None
@@ -245,8 +245,8 @@ impl AerotpEndpoint {
             self.settle(now, id);
             if let Some(kind) = kind {
                 self.last_may_change_path = may_change_path;
-                let found = self.on_left(now, turn.path, len, false);
-                return Some(self.transmit(turn.path, len, (kind, found), priority));
+                let hears_marks = self.on_left(now, turn.path, len, false);
+                return Some(self.transmit(turn.path, len, (kind, hears_marks), priority));
             }
         }
         None

@@ -31,8 +31,8 @@ impl AerotpEndpoint {
         self.paths.get(&path)?.causes.by_cause()
     }
 
-    /// Counts the losses of what leaves on a path from now on apart from those before.
-    pub fn on_other_carrier(&mut self, now: Instant, path: PathId) {
+    /// Counts the losses of what leaves on a path from now on apart from those before, which went over another link.
+    pub fn on_other_link(&mut self, now: Instant, path: PathId) {
         if let Some(path) = self.paths.get_mut(&path) {
             path.causes.begin_anew(now);
         }

@@ -133,8 +133,8 @@ impl Carried for AerotpEndpoint {
         Self::on_mending(self, now, path, number);
     }
 
-    fn on_other_carrier(&mut self, now: Instant, path: PathId) {
-        Self::on_other_carrier(self, now, path);
+    fn on_other_link(&mut self, now: Instant, path: PathId) {
+        Self::on_other_link(self, now, path);
     }
 
     fn bond(&mut self, now: Instant, home: PathId, path: PathId, facts: PathFacts) -> bool {

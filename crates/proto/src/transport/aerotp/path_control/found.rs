@@ -330,7 +330,6 @@ impl FoundPath {
             arrived_at: heard.clock_total.saturating_sub(hold),
             hold,
             octets: ByteCount(heard.arrived_total + self.damaged),
-            // Neither report tells of marks.
             marked: heard.marks_total,
         };
         self.controller.on_report(now, &arrived);
