@@ -401,9 +401,12 @@ impl Start {
         let round = &whole.window;
         self.round = None;
         self.round_after = known.sent_last;
+        // Of a queue that grew only at the end nobody knows whether the link was in use before.
+        let least = known.delays.queue_least(known.packet, self.rate);
+        let stands = round.least > least;
         let is_used = core::mem::replace(&mut self.busy, true)
             || round.sent_rate() >= USED * self.rate
-            || (queued && round.passed_rate() < OVERLOADED * round.sent_rate());
+            || (stands && round.passed_rate() < OVERLOADED * round.sent_rate());
         if round.is_mostly_held() && self.paused < PAUSED_MAX {
             // A path that stalls says nothing of its rate; one that does in every round delivers by the clock.
             self.paused += 1;

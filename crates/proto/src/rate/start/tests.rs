@@ -85,6 +85,52 @@ fn what_leaves_alone_behind_the_train_is_no_part_of_the_first_round() {
 }
 
 #[test]
+fn a_round_in_which_there_was_not_always_something_to_send_is_not_the_link_s_rate() {
+    let delays = QueueGauge::default();
+    let mut start = Start::new(None);
+    // A train over 10 mbit; six that leave alone, as requests do; then as many as the pace lets through,
+    // for which the receiver wakes up late.
+    let left = |number: u64| match number {
+        0..10 => 0,
+        10..16 => 20_000 * (number - 5),
+        _ => 220_000 + 1_333 * (number - 16),
+    };
+    for number in 0..60 {
+        let since = Instant::START + Duration::from_micros(left(number));
+        start.on_sent(since, number, 0, !(9..16).contains(&number));
+        let late = if (22..30).contains(&number) {
+            25_000
+        } else {
+            0
+        };
+        let spacing = if number < 10 { 1_200 * number } else { 0 };
+        let arrived_at = Duration::from_micros(left(number) + 5_000 + spacing + late);
+        let point = Point {
+            sent: Sent {
+                number,
+                octets: 1_500 * (number + 1),
+                at: since,
+            },
+            arrived: 1_500 * (number + 1),
+            marked: 0,
+            arrived_at: arrived_at.as_secs_f64(),
+            queueing: Duration::from_micros(late).as_secs_f64(),
+        };
+        let known = Known {
+            delays: &delays,
+            sent_last: number,
+            round_trip: 0.01,
+            packet: 1_500.0,
+            bound: f64::MAX,
+        };
+        if let Step::Found { rate, .. } = start.on_point(point, &known) {
+            assert!(rate * 8.0 > 8e6, "{rate} octets a second at {number}");
+            return;
+        }
+    }
+}
+
+#[test]
 fn what_a_queue_dropped_of_a_train_did_not_pass_the_link() {
     // 20 mbit: 600 us each. Six were dropped before the link, and the last came right behind.
     let dropped = by_train(&[(0, 0), (1, 600), (2, 1_200), (9, 1_800)]);
