@@ -121,7 +121,7 @@ impl Running {
     }
 
     fn tell_tunnels(&self, now: Instant) {
-        for (place, change) in self.tunnels.take_changes() {
+        for (place, change) in self.tunnels.take_changes(now) {
             self.watch
                 .tunnel(now, &self.ground.config, (place, &change));
         }

@@ -1,7 +1,8 @@
 //! The way of packets between devices and flows.
 
-use super::device::{Device, TunnelChange, TunnelReport, WayOut};
+use super::device::{Device, TunnelReport, WayOut};
 use super::diversion::{Diversion, DivertedPorts};
+use super::far_end::TunnelChange;
 use super::greeting::Listed;
 use super::route_loops;
 use crate::gateway::GatewayError;
@@ -151,10 +152,13 @@ impl Tunnels {
         })
     }
 
-    /// The last change of each tunnel since this was asked, by its place.
-    pub(in crate::gateway) fn take_changes(&self) -> impl Iterator<Item = (usize, TunnelChange)> {
+    /// The change of each tunnel to tell now, by its place. It is in the log already.
+    pub(in crate::gateway) fn take_changes(
+        &self,
+        now: Instant,
+    ) -> impl Iterator<Item = (usize, TunnelChange)> {
         let all = self.all.iter().enumerate();
-        all.filter_map(|(place, tunnel)| Some((place, tunnel.device.take_change()?)))
+        all.filter_map(move |(place, tunnel)| Some((place, tunnel.device.take_change(now)?)))
     }
 
     /// Takes the packets that wait in the device of the tunnel in this place.
