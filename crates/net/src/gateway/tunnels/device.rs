@@ -46,6 +46,10 @@ pub struct TunnelReport {
     /// The word of the other end about itself: `unheard`, `agrees`, `differs` (it drops packets of addresses here, or the
     /// other way round), or `missing` (the peer has no tunnel of this name).
     pub far_end: &'static str,
+    /// Whether its TCP is split here: `no`, `yes`, or `lost` (`nft` has ended, and the rules with it: TCP goes through as it is).
+    pub accelerate: &'static str,
+    /// The addresses and routes that its device has lost, in words; empty if it has all.
+    pub lost: String,
     /// Packets of this host for the peer.
     pub sent_packets: u64,
     /// Packets of the peer for this host.
@@ -112,6 +116,8 @@ impl Device {
             peer: peer.to_owned(),
             device: settings.device.clone(),
             far_end: self.far_end.word().name(),
+            accelerate: "no",
+            lost: String::new(),
             sent_packets: counters.packets_in,
             received_packets: counters.packets_out,
             dropped_packets: BTreeMap::from([

@@ -9,6 +9,7 @@ mod diversion;
 mod far_end;
 mod greeting;
 mod route_loops;
+mod upkeep;
 
 pub(super) use crossing::{PacketFlow, Tunnels};
 pub use device::TunnelReport;
