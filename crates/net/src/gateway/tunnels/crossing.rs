@@ -407,7 +407,7 @@ impl Tunnel {
         let Some(id) = self.flow(floor, traffic, settings, (class, bucket)) else {
             return self.device.count(|counters| counters.dropped_no_flow += 1);
         };
-        self.device.count(|counters| counters.packets_in += 1);
+        self.device.count(|counters| counters.sent += 1);
         traffic.accept_message(floor, id, octets);
     }
 

@@ -21,9 +21,9 @@ use std::rc::{Rc, Weak};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TunnelCounters {
     /// Packets of this host for the peer.
-    pub(super) packets_in: u64,
+    pub(super) sent: u64,
     /// Packets of the peer for this host.
-    pub(super) packets_out: u64,
+    pub(super) received: u64,
     /// Octets of this host that are no whole IP packet.
     pub(super) dropped_not_ip: u64,
     /// Packets of this host without a flow: there was no place for one, or the peer has no such tunnel.
@@ -118,8 +118,8 @@ impl Device {
             far_end: self.far_end.word().name(),
             accelerate: "no",
             lost: String::new(),
-            sent_packets: counters.packets_in,
-            received_packets: counters.packets_out,
+            sent_packets: counters.sent,
+            received_packets: counters.received,
             dropped_packets: BTreeMap::from([
                 ("no_ip", counters.dropped_not_ip),
                 ("no_flow", counters.dropped_no_flow),
@@ -166,7 +166,7 @@ impl Device {
         if !may {
             self.count(|counters| counters.dropped_source += 1);
         } else if self.port.send(octets) {
-            self.count(|counters| counters.packets_out += 1);
+            self.count(|counters| counters.received += 1);
         } else {
             self.count(|counters| counters.dropped_kernel += 1);
         }
