@@ -80,10 +80,9 @@ impl TunnelChange {
 
     /// Writes the log's line.
     pub(super) fn log(&self, (tunnel, peer, device): (&str, &str, &str)) {
-        let event = self.event();
         match self {
             Self::Up { here, there } => {
-                tracing::info!(event, tunnel, peer, device, %here, %there);
+                tracing::info!(event = "tunnel_up", tunnel, peer, device, %here, %there);
             }
             Self::NetworksDiffer {
                 dropped_here,
@@ -91,15 +90,18 @@ impl TunnelChange {
                 there,
             } => {
                 let cure = "give both devices addresses of the same networks, or name the other's in routes";
-                tracing::warn!(event, tunnel, peer, device, %dropped_here, %dropped_there, %there, cure);
+                tracing::warn!(
+                    event = "tunnel_networks_differ",
+                    tunnel, peer, device, %dropped_here, %dropped_there, %there, cure
+                );
             }
             Self::MissingThere => {
                 let cure = "write the same name in the [[tunnel]] of both ends";
-                tracing::warn!(event, tunnel, peer, cure);
+                tracing::warn!(event = "tunnel_missing_there", tunnel, peer, cure);
             }
             Self::DeviceLost(error) => {
                 let cure = "restart the gateway";
-                tracing::error!(event, device, %error, cure);
+                tracing::error!(event = "tunnel_device_lost", device, %error, cure);
             }
         }
     }
