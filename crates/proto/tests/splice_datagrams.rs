@@ -313,9 +313,12 @@ fn flows_that_a_slow_link_leaves_waiting_share_a_bound_and_the_longest_gives_way
     pair.call(0, |splicer, now| splicer.hold(now, PEER, true));
     let waiting = |pair: &Pair| pair.splicer(0).counters().waiting_bytes;
     // One flow alone has what it leaves free.
-    for _ in 0..1_000 {
-        send(&mut pair, ids[0], &pattern(1_000));
-    }
+    let message = pattern(1_000);
+    pair.call(0, |splicer, now| {
+        for _ in 0..1_000 {
+            splicer.accept_datagram(now, ids[0], &message);
+        }
+    });
     let alone = waiting(&pair);
     assert!(
         (MEMORY * 9 / 20..=MEMORY / 2).contains(&alone),
@@ -323,9 +326,11 @@ fn flows_that_a_slow_link_leaves_waiting_share_a_bound_and_the_longest_gives_way
     );
     // Two hundred of them, as a host that tries many ports makes them.
     for _ in 0..100 {
-        for id in &ids {
-            send(&mut pair, *id, &pattern(1_000));
-        }
+        pair.call(0, |splicer, now| {
+            for id in &ids {
+                splicer.accept_datagram(now, *id, &message);
+            }
+        });
     }
     let together = waiting(&pair);
     assert!(
