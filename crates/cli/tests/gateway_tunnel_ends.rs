@@ -142,6 +142,55 @@ fn ends_of_different_names_are_told_in_a_line_at_both_ends() {
 }
 
 #[test]
+fn a_device_that_went_down_and_up_says_how_what_it_lost_comes_back() {
+    if !ready(&["ping", "curl"]) {
+        return;
+    }
+    let routed = |host: u8, text: String| {
+        let routes = if host == 1 {
+            "routes = \"10.79.0.0/24\"\n"
+        } else {
+            ""
+        };
+        format!("{text}{routes}[metrics]\nlisten = \"127.0.0.1:9490\"\n")
+    };
+    let pair = Pair::start_with(CALM, routed);
+    let ground = &pair.rig.ground;
+    let lost = || {
+        let output = ground.run("curl -s http://127.0.0.1:9490/status");
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        status["tunnels"][0]["lost"].clone()
+    };
+    assert_eq!(lost(), "");
+    ground.must("ip link set dev tunnel0 down");
+    until("it to be told that it is down", || {
+        lost() == "the device is down"
+    });
+    ground.must("ip link set dev tunnel0 up");
+    until("the losses to be told", || {
+        lost() == "addresses fd90::1/64, routes 10.79.0.0/24"
+    });
+    ground.must("ip address add fd90::1/64 dev tunnel0 nodad");
+    ground.must("ip route add 10.79.0.0/24 dev tunnel0");
+    until("everything to be back", || lost() == "");
+    let [ground, _] = pair.running;
+    let lines = log(ground);
+    let lacks = lines
+        .iter()
+        .filter(|it| it["event"] == "tunnel_device_lacks");
+    let cures: Vec<&Value> = lacks.map(|it| &it["cure"]).collect();
+    assert_eq!(
+        cures,
+        [
+            "ip link set dev tunnel0 up",
+            "ip address add fd90::1/64 dev tunnel0 nodad; ip route add 10.79.0.0/24 dev tunnel0; \
+             or restart the gateway"
+        ]
+    );
+    only(&lines, "tunnel_device_whole");
+}
+
+#[test]
 fn doctor_knows_what_a_tunnel_needs() {
     if !ready(&[]) {
         return;

@@ -7,7 +7,8 @@ use crate::gateway_tunnel::Pair;
 use crate::gateways::{echo, exchange};
 use crate::processes::{octets, until};
 use crate::rig::{Namespace, ready};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
@@ -141,6 +142,40 @@ fn who_holds_the_rules_may_change_the_network_and_nothing_else() {
         // CAP_NET_ADMIN is the twelfth.
         assert_eq!(capabilities(holder), [1 << 12; 2]);
     }
+}
+
+#[test]
+fn the_end_of_nft_is_told_and_the_tunnel_carries_on() {
+    if !ready(&["nft", "ping", "curl"]) {
+        return;
+    }
+    let watched = |host, text| split(host, text) + "[metrics]\nlisten = \"127.0.0.1:9490\"\n";
+    let pair = Pair::start_with(LINK, watched);
+    let accelerate = || {
+        let output = pair.rig.ground.run("curl -s http://127.0.0.1:9490/status");
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        status["tunnels"][0]["accelerate"].clone()
+    };
+    assert_eq!(accelerate(), "yes");
+    let [shell] = pair.running[0].children("-c")[..] else {
+        panic!("one shell holds the rules");
+    };
+    let below = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
+    let below = below.expect("it runs");
+    let is_nft = |id: &i32| {
+        let name = std::fs::read_to_string(format!("/proc/{id}/comm"));
+        name.is_ok_and(|name| name.trim() == "nft")
+    };
+    let mut below = below.split_whitespace().flat_map(str::parse::<i32>);
+    let nft = below.find(is_nft).and_then(Pid::from_raw);
+    kill_process(nft.expect("it holds the rules"), Signal::KILL).expect("it runs");
+    until("the end of nft to be told", || accelerate() == "lost");
+    assert_eq!(tables(&pair.rig.ground), "");
+    (pair.rig.ground).must("ping -c 3 -i 0.1 -W 20 -q 10.90.0.2");
+    let [mut ground, _] = pair.running;
+    ground.signal(Signal::INT);
+    let (_, log) = ground.end();
+    assert!(log.contains("\"event\":\"accelerate_lost\""), "{log}");
 }
 
 #[test]

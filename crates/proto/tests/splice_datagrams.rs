@@ -297,6 +297,57 @@ fn an_association_whose_end_was_lost_ends_when_its_destination_speaks() {
 }
 
 #[test]
+fn flows_that_a_slow_link_leaves_waiting_share_a_bound_and_the_longest_gives_way() {
+    const MEMORY: u64 = 1 << 20;
+    let config = SplicerConfig {
+        waiting_memory: ByteCount(MEMORY),
+        ..SplicerConfig::default()
+    };
+    let mut pair = Pair::new(&config, clean(DELAY));
+    let wide = FlowClass {
+        window: ByteCount(4 << 20),
+        ..class(Mode::HybridNackMack)
+    };
+    let ids: Vec<FlowId> = (0..200).map(|_| open(&mut pair, SINK, wide)).collect();
+    pair.run(SECOND);
+    pair.call(0, |splicer, now| splicer.hold(now, PEER, true));
+    let waiting = |pair: &Pair| pair.splicer(0).counters().waiting_bytes;
+    // One flow alone has what it leaves free.
+    let message = pattern(1_000);
+    pair.call(0, |splicer, now| {
+        for _ in 0..1_000 {
+            splicer.accept_datagram(now, ids[0], &message);
+        }
+    });
+    let alone = waiting(&pair);
+    assert!(
+        (MEMORY * 9 / 20..=MEMORY / 2).contains(&alone),
+        "{alone} octets"
+    );
+    // Two hundred of them, as a host that tries many ports makes them.
+    for _ in 0..100 {
+        pair.call(0, |splicer, now| {
+            for id in &ids {
+                splicer.accept_datagram(now, *id, &message);
+            }
+        });
+    }
+    let together = waiting(&pair);
+    assert!(
+        (MEMORY * 9 / 10..=MEMORY).contains(&together),
+        "{together} octets"
+    );
+    pair.call(0, |splicer, now| splicer.hold(now, PEER, false));
+    pair.run(SECOND * 20);
+    assert_eq!(waiting(&pair), 0);
+    // The first has no more than another, and the newest of each came.
+    let came: Vec<usize> = (ids.iter())
+        .map(|id| pair.app(1, *id).messages.len())
+        .collect();
+    assert!(came.iter().all(|came| (3..=20).contains(came)), "{came:?}");
+}
+
+#[test]
 fn while_the_link_is_down_few_packets_of_a_tunnel_wait_and_they_are_the_newest() {
     let mut pair = pair();
     let to = Destination {

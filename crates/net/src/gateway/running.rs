@@ -121,7 +121,7 @@ impl Running {
     }
 
     fn tell_tunnels(&self, now: Instant) {
-        for (place, change) in self.tunnels.take_changes() {
+        for (place, change) in self.tunnels.take_changes(now) {
             self.watch
                 .tunnel(now, &self.ground.config, (place, &change));
         }
@@ -225,7 +225,13 @@ impl Running {
                 }
                 Some(Target::Flow(id)) => traffic.socket_ready(id, *one),
                 Some(Target::Tunnel(place)) => self.tunnels.ready(floor, traffic, place),
-                Some(Target::Interfaces) => self.peers.ports.rang(now),
+                Some(Target::Diversion(place)) => {
+                    self.tunnels.diversion_ready(floor.config, place);
+                }
+                Some(Target::Interfaces) => {
+                    self.peers.ports.rang(now);
+                    self.tunnels.rang(now);
+                }
                 Some(Target::ToldLink(place)) => self.links.rang(place),
                 Some(Target::Keeper) => traffic.keeping.look_now(now),
                 // It was closed in this very turn.
@@ -378,6 +384,7 @@ impl Application<Link> for Running {
         self.exits.look(floor, &mut self.traffic);
         self.peers.look(now, floor.config);
         self.peers.ports.look(now, floor.config, floor.link);
+        self.tunnels.look(now, floor.config);
         let poller = &floor.sockets.poller;
         self.links.turn(now, (floor.config, poller), floor.link);
         self.entries.end_rest(floor);
@@ -464,6 +471,8 @@ impl Application<Link> for Running {
         let names = names.and_then(|t| at(t, "peer's name"));
         let interfaces = self.peers.ports.next_look();
         let interfaces = interfaces.and_then(|t| at(t, "interfaces"));
+        let devices = self.tunnels.next_look();
+        let devices = devices.and_then(|t| at(t, "devices of tunnels"));
         let told = self.links.next_turn();
         let told = told.and_then(|t| at(t, "link that tells"));
         let silent = flows.next_patience().and_then(|t| at(t, "silent client"));
@@ -474,7 +483,8 @@ impl Application<Link> for Running {
             Ending::Finishing(t) | Ending::Leaving(t) => at(t, "end"),
         };
         [
-            timer, rest, applicants, found, names, interfaces, told, silent, keeper, ending,
+            timer, rest, applicants, found, names, interfaces, devices, told, silent, keeper,
+            ending,
         ]
         .into_iter()
         .fold(None, Deadline::earlier)

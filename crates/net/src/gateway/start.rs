@@ -24,7 +24,7 @@ use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
     AckPolicy, AerotpEndpoint, ConnectionConfig, EndpointConfig,
 };
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{ByteCount, Instant};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
@@ -37,6 +37,8 @@ const ACK_EVERY: u16 = 32;
 /// they come, and no more than a part of what all flows may take.
 const SEND_BUFFER: usize = 48 << 20;
 const SEND_BUFFER_PART: usize = 8;
+/// The part of `limits.memory` beyond it that messages and packets may take while they wait to be sent.
+const WAITING_PART: u64 = 4;
 
 /// The bits of an epoch that are finer than a start.
 const EPOCH_FRACTION_BITS: u32 = 24;
@@ -109,6 +111,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
             .ends_max
             .max(limits.flows.saturating_mul(2)),
         receive_memory: limits.memory,
+        waiting_memory: ByteCount(limits.memory.0 / WAITING_PART),
         stream_idle_max: limits.tcp_idle,
         datagram_idle_max: limits.udp_idle,
         resume_within: limits.outage,

@@ -143,6 +143,8 @@ pub(super) struct Association {
     /// The messages that the present connection gave up, as far as they are counted.
     given_up: GivenUp,
     outbox: Outbox,
+    /// Octets of the outbox that are counted among those of all flows.
+    counted_bytes: usize,
     /// The rule for the queue of a tunnel's packets.
     codel: Codel,
     inbox: Inbox,
@@ -186,6 +188,7 @@ impl Association {
             owes_goal: false,
             given_up: GivenUp::default(),
             outbox: Outbox::default(),
+            counted_bytes: 0,
             codel: Codel::default(),
             inbox: Inbox::default(),
             last_active: now,
@@ -447,9 +450,22 @@ impl Association {
         }
     }
 
+    /// Counts the outbox among those of all flows; that of a flow that is gone holds nothing.
+    fn count_waiting(&mut self, shared: &mut Shared) {
+        let now = if self.gone {
+            0
+        } else {
+            self.outbox.held_bytes()
+        };
+        let before = core::mem::replace(&mut self.counted_bytes, now);
+        let waiting = &mut shared.counters.waiting_bytes;
+        *waiting = (*waiting + now as u64).saturating_sub(before as u64);
+    }
+
     /// Brings the state up to date after an input. Called after each.
     pub(super) fn settle(&mut self, shared: &mut Shared) {
         self.count_given_up(shared);
+        self.count_waiting(shared);
         if self.is_alive() {
             match self.inbox.expires_at(self.parts_wait(shared)) {
                 Some(at) => self.timers.set(AssociationTimer::Parts, at),

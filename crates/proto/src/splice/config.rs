@@ -27,6 +27,8 @@ pub struct SplicerConfig {
     pub ends_max: usize,
     /// Octets from all peers that may be unread or promised, together, at most.
     pub receive_memory: ByteCount,
+    /// Octets of datagram flows to all peers that may wait to be sent, together, at most. One message of each flow may wait beyond it.
+    pub waiting_memory: ByteCount,
     /// Octets that an opener may send before the acceptor has answered, at most; both gateways
     /// should have the same.
     pub first_credit: ByteCount,
@@ -115,6 +117,7 @@ impl Default for SplicerConfig {
             flows_max: 16_384,
             ends_max: 16_384,
             receive_memory: ByteCount(512 << 20),
+            waiting_memory: ByteCount(128 << 20),
             first_credit: ByteCount(256 << 10),
             unsent_max: ByteCount(32 << 10),
             report_after: Duration::from_millis(50),

@@ -72,4 +72,6 @@ pub struct SplicerCounters {
     pub flows_now: u64,
     /// Gauge: octets of credit promised to peers and not used up, unread octets included.
     pub credit_reserved: u64,
+    /// Gauge: octets of messages that wait to be sent; a short message counts as the memory of its place.
+    pub waiting_bytes: u64,
 }

@@ -331,6 +331,7 @@ impl Pair {
             assert_eq!(splicer.entry_count(), 0, "entries at side {side}");
             assert_eq!(splicer.counters().flows_now, 0);
             assert_eq!(splicer.counters().credit_reserved, 0);
+            assert_eq!(splicer.counters().waiting_bytes, 0);
             assert_eq!(splicer.endpoint().connection_count(), 0);
             let doubled = &self.sides[side].doubled;
             assert!(doubled.is_empty(), "octets were given twice: {doubled:?}");

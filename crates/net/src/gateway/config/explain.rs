@@ -68,16 +68,24 @@ fn peers(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             carrier(config, peer)
         )?;
         for path in &peer.paths {
-            writeln!(
-                out,
-                "peer `{}` is sent its data {} as well, {}",
-                peer.name,
-                path.in_words(),
-                path.rate.map_or_else(
-                    || "what that path is found to carry".to_owned(),
-                    |rate| format!("at most {rate}")
-                )
-            )?;
+            let most = path.rate.map_or_else(
+                || "what that path is found to carry".to_owned(),
+                |rate| format!("at most {rate}"),
+            );
+            let way = path.in_words();
+            if path.cost == 0 {
+                writeln!(
+                    out,
+                    "peer `{}` is sent its data {way} as well, {most}",
+                    peer.name
+                )?;
+            } else {
+                writeln!(
+                    out,
+                    "peer `{}` is sent its data {way} only while no path that costs less is up, {most}",
+                    peer.name
+                )?;
+            }
         }
     }
     for link in &config.links {
@@ -661,6 +669,14 @@ mod tests {
             (
                 "rate = \"5mbit\"\nshare = \"background\"\n",
                 "found to carry, at most 5Mbit/s, making way for",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\ndevice = \"wwan0\"\n",
+                "sent its data by wwan0 as well, what",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\ndevice = \"wwan0\"\ncost = 1\n",
+                "sent its data by wwan0 at cost 1 only while no path that costs less is up, what",
             ),
         ] {
             let told = said(lines);

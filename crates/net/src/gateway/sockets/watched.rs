@@ -17,6 +17,8 @@ pub(in crate::gateway) enum Target {
     Interfaces,
     /// The device of the tunnel in this place.
     Tunnel(usize),
+    /// The rules that divert the TCP of the tunnel in this place.
+    Diversion(usize),
     /// The source of the words of the link in this place.
     ToldLink(usize),
 }

@@ -1,15 +1,17 @@
 //! The way of packets between devices and flows.
 
-use super::device::{Device, TunnelChange, TunnelReport, WayOut};
+use super::device::{Device, TunnelReport, WayOut};
 use super::diversion::{Diversion, DivertedPorts};
+use super::far_end::TunnelChange;
 use super::greeting::Listed;
 use super::route_loops;
+use super::upkeep::{Lost, RouteTable};
 use crate::gateway::GatewayError;
 use crate::gateway::config::{ClassRules, Dscp, GatewayConfig, TunnelSettings};
 use crate::gateway::flows::{
     Body, Floor, MESSAGES_PER_TURN, Messages, NewFlow, Party, Traffic, Wish,
 };
-use crate::gateway::sockets::Target;
+use crate::gateway::sockets::{Target, interfaces_up};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{
     ClassId, Destination, FlowClass, FlowId, FlowKind, Host, HostName, RefuseCode, Role,
@@ -22,6 +24,10 @@ use std::rc::Rc;
 
 /// The pause after a peer has said that it has no such tunnel, or no place for a flow.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
+/// The time from a change at an interface to the look at the devices.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// The time from one look to the next while something is lost.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The bucket on whose flow an end tells the other of itself. Any would do: a greeting is no IP packet.
 const GREETING_BUCKET: u16 = 0;
 
@@ -34,12 +40,16 @@ struct Tunnel {
     refused_until: Option<Instant>,
     /// The rules that divert its TCP, where it is split.
     diversion: Option<Diversion>,
+    /// What its device has lost since the start.
+    lost: Lost,
 }
 
 /// The tunnels of a gateway, in the order of the configuration.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct Tunnels {
     all: Vec<Tunnel>,
+    /// The time to look whether their devices have lost anything.
+    next_look: Option<Instant>,
 }
 
 /// A wish of the peer for a flow of packets.
@@ -63,6 +73,7 @@ impl Tunnels {
                 flows: BTreeMap::new(),
                 refused_until: None,
                 diversion: None,
+                lost: Lost::default(),
             })
         };
         let all = config.tunnels.iter().map(open);
@@ -74,7 +85,10 @@ impl Tunnels {
             let (mtu, peer) = (settings.mtu, config.peer_name(settings.peer));
             tracing::info!(event = "tunnel_device", tunnel, device, peer, %address, %routes, mtu);
         }
-        Ok(Self { all })
+        Ok(Self {
+            all,
+            next_look: None,
+        })
     }
 
     /// Diverts the TCP of tunnels to entries: those of each tunnel by its place, with their addresses.
@@ -135,6 +149,10 @@ impl Tunnels {
         for (place, tunnel) in self.all.iter().enumerate() {
             let token = floor.sockets.token(Target::Tunnel(place));
             floor.sockets.poller.watch_level(&*tunnel.device, token)?;
+            if let Some(diversion) = &tunnel.diversion {
+                let token = floor.sockets.token(Target::Diversion(place));
+                floor.sockets.poller.watch_level(diversion, token)?;
+            }
         }
         Ok(())
     }
@@ -147,14 +165,82 @@ impl Tunnels {
         let all = self.all.iter().zip(&config.tunnels);
         all.map(|(tunnel, settings)| {
             let peer = config.peer_name(settings.peer);
-            tunnel.device.report(settings, peer)
+            TunnelReport {
+                accelerate: match (settings.accelerate, &tunnel.diversion) {
+                    (false, _) => "no",
+                    (true, Some(_)) => "yes",
+                    (true, None) => "lost",
+                },
+                lost: tunnel.lost.in_words(),
+                ..tunnel.device.report(settings, peer)
+            }
         })
     }
 
-    /// The last change of each tunnel since this was asked, by its place.
-    pub(in crate::gateway) fn take_changes(&self) -> impl Iterator<Item = (usize, TunnelChange)> {
+    /// The change of each tunnel to tell now, by its place. It is in the log already.
+    pub(in crate::gateway) fn take_changes(
+        &self,
+        now: Instant,
+    ) -> impl Iterator<Item = (usize, TunnelChange)> {
         let all = self.all.iter().enumerate();
-        all.filter_map(|(place, tunnel)| Some((place, tunnel.device.take_change()?)))
+        all.filter_map(move |(place, tunnel)| Some((place, tunnel.device.take_change(now)?)))
+    }
+
+    /// Looks whether the rules that divert the TCP of the tunnel in this place are there.
+    pub(in crate::gateway) fn diversion_ready(&mut self, config: &GatewayConfig, place: usize) {
+        let both = self.all.get_mut(place).zip(config.tunnels.get(place));
+        let Some((tunnel, settings)) = both else {
+            return;
+        };
+        if tunnel.diversion.as_mut().is_some_and(Diversion::is_over) {
+            // The capability to make them again was given up.
+            tunnel.diversion = None;
+            let (name, device) = (settings.name.to_string(), &settings.device);
+            tracing::warn!(
+                event = "accelerate_lost",
+                tunnel = name,
+                peer = config.peer_name(settings.peer),
+                device,
+                why = "nft has ended, so TCP goes through the tunnel without being split",
+                cure = "restart the gateway"
+            );
+        }
+    }
+
+    /// Notes that interfaces may have changed. Who takes one down to change it has some time to take it up again.
+    pub(in crate::gateway) fn rang(&mut self, now: Instant) {
+        if !self.all.is_empty() {
+            self.next_look.get_or_insert(now + LOOK_AFTER);
+        }
+    }
+
+    /// The time of the next look at the devices.
+    pub(in crate::gateway) const fn next_look(&self) -> Option<Instant> {
+        self.next_look
+    }
+
+    /// Looks at the devices if it is time to.
+    pub(in crate::gateway) fn look(&mut self, now: Instant, config: &GatewayConfig) {
+        if self.next_look.is_none_or(|at| now < at) {
+            return;
+        }
+        self.next_look = None;
+        let known = interfaces_up().and_then(|up| Ok((up, RouteTable::read()?)));
+        let (up, table) = match known {
+            Ok(known) => known,
+            Err(error) => {
+                tracing::warn!(event = "interfaces_unlisted", %error);
+                self.next_look = Some(now + LOOK_AFTER);
+                return;
+            }
+        };
+        for (tunnel, settings) in self.all.iter_mut().zip(&config.tunnels) {
+            tunnel.follow(config, settings, Lost::of(settings, &up, &table));
+            if !tunnel.lost.is_nothing() {
+                // A route that is put back does not ring.
+                self.next_look = Some(now + LOOK_AGAIN);
+            }
+        }
     }
 
     /// Takes the packets that wait in the device of the tunnel in this place.
@@ -262,6 +348,29 @@ impl Tunnels {
 }
 
 impl Tunnel {
+    /// Says what its device has lost, if that is something else than before.
+    fn follow(&mut self, config: &GatewayConfig, settings: &TunnelSettings, lost: Lost) {
+        if self.lost == lost {
+            return;
+        }
+        let (tunnel, peer) = (settings.name.to_string(), config.peer_name(settings.peer));
+        let device = &settings.device;
+        if lost.is_nothing() {
+            tracing::info!(event = "tunnel_device_whole", tunnel, peer, device);
+        } else {
+            let (what, cure) = (lost.in_words(), lost.cure(settings));
+            tracing::warn!(
+                event = "tunnel_device_lacks",
+                tunnel,
+                peer,
+                device,
+                lost = what,
+                cure
+            );
+        }
+        self.lost = lost;
+    }
+
     fn side(&self) -> Messages {
         Messages::Shared(Box::new(WayOut(Rc::downgrade(&self.device))))
     }
@@ -298,7 +407,7 @@ impl Tunnel {
         let Some(id) = self.flow(floor, traffic, settings, (class, bucket)) else {
             return self.device.count(|counters| counters.dropped_no_flow += 1);
         };
-        self.device.count(|counters| counters.packets_in += 1);
+        self.device.count(|counters| counters.sent += 1);
         traffic.accept_message(floor, id, octets);
     }
 

@@ -1,6 +1,7 @@
 //! The device of one tunnel, and which packets of the peer it lets in.
 
-use super::greeting::{GREETING_MARK, Listed, Speakers, TunnelGreeting};
+use super::far_end::{FarEnd, TunnelChange};
+use super::greeting::{GREETING_MARK, TunnelGreeting};
 use crate::gateway::GatewayError;
 use crate::gateway::config::TunnelSettings;
 use crate::gateway::flows::Answers;
@@ -8,6 +9,7 @@ use crate::gateway::sockets::listed;
 use crate::tun::{InterfaceAddress, TunPort};
 use fulmar_proto::splice::Destination;
 use fulmar_proto::tunnel::InnerPacket;
+use fulmar_proto::units::Instant;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,9 +21,9 @@ use std::rc::{Rc, Weak};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TunnelCounters {
     /// Packets of this host for the peer.
-    pub(super) packets_in: u64,
+    pub(super) sent: u64,
     /// Packets of the peer for this host.
-    pub(super) packets_out: u64,
+    pub(super) received: u64,
     /// Octets of this host that are no whole IP packet.
     pub(super) dropped_not_ip: u64,
     /// Packets of this host without a flow: there was no place for one, or the peer has no such tunnel.
@@ -44,50 +46,16 @@ pub struct TunnelReport {
     /// The word of the other end about itself: `unheard`, `agrees`, `differs` (it drops packets of addresses here, or the
     /// other way round), or `missing` (the peer has no tunnel of this name).
     pub far_end: &'static str,
+    /// Whether its TCP is split here: `no`, `yes`, or `lost` (`nft` has ended, and the rules with it: TCP goes through as it is).
+    pub accelerate: &'static str,
+    /// The addresses and routes that its device has lost, in words; empty if it has all.
+    pub lost: String,
     /// Packets of this host for the peer.
     pub sent_packets: u64,
     /// Packets of the peer for this host.
     pub received_packets: u64,
     /// Packets that did not cross the device, by cause.
     pub dropped_packets: BTreeMap<&'static str, u64>,
-}
-
-/// The word of the tunnel's other end about itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum FarEnd {
-    /// Nothing came from it.
-    #[default]
-    Unheard,
-    /// Both ends take each other's packets.
-    Agrees,
-    /// Packets of one end's addresses are dropped at the other.
-    Differs,
-    /// The peer has no tunnel of this name.
-    Missing,
-}
-
-/// News of a tunnel, under the name of the log's line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum TunnelChange {
-    /// Both ends take each other's packets; their addresses in words.
-    Up(String),
-    /// Packets of one end are dropped at the other, whose in words.
-    NetworksDiffer(String),
-    /// The peer has no tunnel of this name.
-    MissingThere,
-    /// The device was removed; the kernel's word.
-    DeviceLost(String),
-}
-
-impl FarEnd {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Unheard => "unheard",
-            Self::Agrees => "agrees",
-            Self::Differs => "differs",
-            Self::Missing => "missing",
-        }
-    }
 }
 
 /// One device.
@@ -97,12 +65,10 @@ pub(super) struct Device {
     name: String,
     peer: String,
     interface: String,
-    ours: TunnelGreeting,
-    speakers: Speakers,
     counters: Cell<TunnelCounters>,
-    far_end: Cell<FarEnd>,
-    /// The last change that nobody has taken.
-    change: RefCell<Option<TunnelChange>>,
+    far_end: FarEnd,
+    /// The kernel's word where the device was removed, until that is told.
+    removed: RefCell<Option<String>>,
 }
 
 impl Device {
@@ -121,68 +87,25 @@ impl Device {
                 tunnel: tunnel.name.to_string(),
                 source,
             })?;
-        let ours = TunnelGreeting::of(tunnel);
         Ok(Rc::new(Self {
             port,
             name: tunnel.name.to_string(),
             peer: peer.to_owned(),
             interface: tunnel.device.clone(),
-            speakers: ours.speakers(),
-            ours,
             counters: Cell::default(),
-            far_end: Cell::default(),
-            change: RefCell::default(),
+            far_end: FarEnd::new(TunnelGreeting::of(tunnel)),
+            removed: RefCell::default(),
         }))
     }
 
     /// The message that tells the other end of this one.
     pub(super) fn greeting(&self) -> Option<Vec<u8>> {
-        self.ours.encode()
+        self.far_end.greeting()
     }
 
     /// The peer has no tunnel of this name.
     pub(super) fn is_missing_there(&self) {
-        if self.far_end.replace(FarEnd::Missing) != FarEnd::Missing {
-            self.change.replace(Some(TunnelChange::MissingThere));
-            let (tunnel, peer) = (&self.name, &self.peer);
-            tracing::warn!(
-                event = "tunnel_missing_there",
-                tunnel,
-                peer,
-                cure = "write the same name in the [[tunnel]] of both ends"
-            );
-        }
-    }
-
-    /// Compares what the other end says of itself with this one.
-    fn greeted(&self, message: &[u8]) {
-        let Some(theirs) = TunnelGreeting::decode(message) else {
-            return self.count(|counters| counters.dropped_source += 1);
-        };
-        let (tunnel, peer, device) = (&self.name, &self.peer, &self.interface);
-        let dropped_here = theirs.dropped_by(&self.speakers);
-        let dropped_there = self.ours.dropped_by(&theirs.speakers());
-        let there = Listed(&theirs.addresses);
-        if dropped_here.is_empty() && dropped_there.is_empty() {
-            self.far_end.set(FarEnd::Agrees);
-            let here = Listed(&self.ours.addresses);
-            let why = format!("{here} here and {there} there take each other's packets");
-            self.change.replace(Some(TunnelChange::Up(why)));
-            tracing::info!(event = "tunnel_up", tunnel, peer, device, %here, %there);
-        } else {
-            self.far_end.set(FarEnd::Differs);
-            let [here, far] = [&dropped_here, &dropped_there].map(|all| Listed(all));
-            let why = format!("packets from [{here}] are dropped here, those from [{far}] there");
-            self.change.replace(Some(TunnelChange::NetworksDiffer(why)));
-            tracing::warn!(
-                event = "tunnel_networks_differ",
-                tunnel, peer, device,
-                dropped_here = %Listed(&dropped_here),
-                dropped_there = %Listed(&dropped_there),
-                %there,
-                cure = "give both devices addresses of the same networks, or name the other's in routes"
-            );
-        }
+        self.far_end.is_missing();
     }
 
     /// The report on the tunnel of these settings.
@@ -192,9 +115,11 @@ impl Device {
             name: settings.name.to_string(),
             peer: peer.to_owned(),
             device: settings.device.clone(),
-            far_end: self.far_end.get().name(),
-            sent_packets: counters.packets_in,
-            received_packets: counters.packets_out,
+            far_end: self.far_end.word().name(),
+            accelerate: "no",
+            lost: String::new(),
+            sent_packets: counters.sent,
+            received_packets: counters.received,
             dropped_packets: BTreeMap::from([
                 ("no_ip", counters.dropped_not_ip),
                 ("no_flow", counters.dropped_no_flow),
@@ -206,15 +131,15 @@ impl Device {
 
     /// Notes that the kernel has no such device any more.
     pub(super) fn is_lost(&self, error: &io::Error) {
-        let (device, cure) = (&self.interface, "restart the gateway");
-        tracing::error!(event = "tunnel_device_lost", device, %error, cure);
-        let change = TunnelChange::DeviceLost(error.to_string());
-        self.change.replace(Some(change));
+        self.removed.replace(Some(error.to_string()));
     }
 
-    /// The last change since this was asked.
-    pub(super) fn take_change(&self) -> Option<TunnelChange> {
-        self.change.take()
+    /// The change to tell now, which is logged.
+    pub(super) fn take_change(&self, now: Instant) -> Option<TunnelChange> {
+        let removed = self.removed.take().map(TunnelChange::DeviceLost);
+        let change = removed.or_else(|| self.far_end.take_change(now))?;
+        change.log((&self.name, &self.peer, &self.interface));
+        Some(change)
     }
 
     pub(super) fn count(&self, count: impl FnOnce(&mut TunnelCounters)) {
@@ -231,14 +156,17 @@ impl Device {
     /// Hands a packet of the peer to this host, if the peer may speak for its source.
     fn deliver(&self, octets: &[u8]) {
         if octets.first() == Some(&GREETING_MARK) {
-            return self.greeted(octets);
+            if !self.far_end.greets(octets) {
+                self.count(|counters| counters.dropped_source += 1);
+            }
+            return;
         }
         let packet = InnerPacket::parse(octets);
-        let may = packet.is_some_and(|packet| self.speakers.include(packet.source));
+        let may = packet.is_some_and(|packet| self.far_end.may_speak_for(packet.source));
         if !may {
             self.count(|counters| counters.dropped_source += 1);
         } else if self.port.send(octets) {
-            self.count(|counters| counters.packets_out += 1);
+            self.count(|counters| counters.received += 1);
         } else {
             self.count(|counters| counters.dropped_kernel += 1);
         }

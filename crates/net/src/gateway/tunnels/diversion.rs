@@ -9,27 +9,35 @@ use crate::gateway::GatewayError;
 use crate::gateway::privileges;
 use crate::wait::wait;
 use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::CapabilitySet;
 use std::fmt::Write as _;
 use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// The looks for the rules, which are there within some ten milliseconds on an idle machine.
 const LOOKS: u32 = 300;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// The looks for the end of a process that should end at once: a second or two.
+const LOOKS_FOR_END: u32 = 150;
 /// The chain whose rules are told last.
 const LAST_CHAIN: &str = "forwarded";
 
 /// Tells `nft` the rules, and then nothing more until our end of the pipe is closed. The `cat` keeps the pipe to `nft` open and
-/// writes nothing into it.
-const HOLD: &str = "{ printf '%s\\n' \"$0\"; exec cat 3>&1 >/dev/null; } | exec nft -i";
+/// writes nothing into it. Of all these processes `nft` alone keeps the output, so its end is the end of `nft`.
+const HOLD: &str = "exec 3>&1 4<&0 </dev/null >/dev/null; \
+     { printf '%s\\n' \"$0\"; exec cat <&4 5>&1 >/dev/null 3>&- 4<&-; } | exec nft -i >&3 3>&- 4<&- & \
+     exec 3>&- 4<&-; wait";
 
 /// The rules of one tunnel; they are gone when this is dropped.
 #[derive(Debug)]
 pub(super) struct Diversion {
     rules_holder: Child,
+    /// The output of `nft`, which ends with it.
+    output: ChildStdout,
 }
 
 /// The ports of the entry that takes a tunnel's TCP, by family.
@@ -55,29 +63,18 @@ impl Diversion {
             device: device.to_owned(),
             said,
         };
-        let start = || -> io::Result<Child> {
-            let mut child = Command::new("sh")
-                .args(["-c", HOLD])
-                .arg(script(device, ports))
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                // Ctrl-C is meant for us.
-                .process_group(0)
-                .spawn()?;
-            child
-                .stderr
-                .as_mut()
-                .map_or(Ok(()), |stderr| ioctl_fionbio(stderr, true))?;
-            Ok(child)
+        let start = || {
+            hold(
+                Command::new("sh")
+                    .args(["-c", HOLD])
+                    .arg(script(device, ports)),
+            )
         };
-        let rules_holder = privileges::with_no_more_than(CapabilitySet::NET_ADMIN, start)
+        let mut diversion = privileges::with_no_more_than(CapabilitySet::NET_ADMIN, start)
             .map_err(|error| failed(error.to_string()))?;
-        let mut diversion = Self { rules_holder };
         let mut said = String::new();
         for _ in 0..LOOKS {
-            let has_rules = has_rules(device, ports)
-                .map_err(|error| failed(format!("{error}; install nftables")))?;
+            let has_rules = has_rules(device, ports).map_err(|error| failed(not_asked(&error)))?;
             // A rule that is refused is told before the last one is there.
             diversion.hear(&mut said);
             if let Some(refusal) = refusal(&said) {
@@ -95,6 +92,19 @@ impl Diversion {
         ))
     }
 
+    /// Whether the rules are gone, because `nft` has ended. Look when [`Diversion`] is readable.
+    pub(super) fn is_over(&mut self) -> bool {
+        let mut octets = [0; 256];
+        loop {
+            match self.output.read(&mut octets) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
     /// Appends to `said` what the processes that hold the rules have said since.
     fn hear(&mut self, said: &mut String) {
         let mut octets = Vec::new();
@@ -106,11 +116,57 @@ impl Diversion {
     }
 }
 
+impl AsFd for Diversion {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.output.as_fd()
+    }
+}
+
 impl Drop for Diversion {
     fn drop(&mut self) {
         drop(self.rules_holder.stdin.take());
-        drop(self.rules_holder.wait());
+        if !ends_soon(&mut self.rules_holder) {
+            // The kernel removes the rules with `nft`, however it ends.
+            let group = Pid::from_child(&self.rules_holder);
+            // Those that have ended meanwhile need no signal.
+            let _sent = kill_process_group(group, Signal::KILL);
+            ends_soon(&mut self.rules_holder);
+        }
     }
+}
+
+/// Starts the processes that hold the rules.
+fn hold(command: &mut Command) -> io::Result<Diversion> {
+    let mut rules_holder = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Ctrl-C is meant for us.
+        .process_group(0)
+        .spawn()?;
+    if let Some(stderr) = &rules_holder.stderr {
+        ioctl_fionbio(stderr, true)?;
+    }
+    let output = rules_holder.stdout.take();
+    let output = output.ok_or_else(|| io::Error::other("it has no output"))?;
+    ioctl_fionbio(&output, true)?;
+    Ok(Diversion {
+        rules_holder,
+        output,
+    })
+}
+
+/// Waits for a process that should end at once; `false` if it does not.
+fn ends_soon(child: &mut Child) -> bool {
+    for _ in 0..LOOKS_FOR_END {
+        // Its state cannot be had: it is not ours any more.
+        if child.try_wait().map_or(true, |status| status.is_some()) {
+            return true;
+        }
+        // Nothing to wait for is no error.
+        drop(wait(&[], Some(LOOK_EVERY), &mut Vec::new()));
+    }
+    false
 }
 
 /// The first error among the whole lines that were said: below it stand the rule and a mark. A shell may have warned before.
@@ -134,12 +190,27 @@ fn table(device: &str) -> String {
     name
 }
 
+/// The reason for which `nft` cannot be asked, with the cure if there is one.
+fn not_asked(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{error}; install nftables"),
+        _ => error.to_string(),
+    }
+}
+
 /// Whether the last rules of a device are there.
 fn has_rules(device: &str, ports: DivertedPorts) -> io::Result<bool> {
-    let output = Command::new("nft")
+    let mut child = Command::new("nft")
         .args(["-n", "list", "chain", "inet", &table(device), LAST_CHAIN])
         .stdin(Stdio::null())
-        .output()?;
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    if !ends_soon(&mut child) {
+        child.kill()?;
+        return Err(io::Error::other("nft does not answer"));
+    }
+    let output = child.wait_with_output()?;
     Ok(redirects_to(
         &String::from_utf8_lossy(&output.stdout),
         ports,
@@ -183,6 +254,7 @@ pub(super) fn script(device: &str, ports: DivertedPorts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait::Interest;
 
     #[test]
     fn the_rules_belong_to_their_process_and_divert_tcp_of_both_kinds_of_senders() {
@@ -231,6 +303,33 @@ mod tests {
         ] {
             assert!(!redirects_to(&chain(v4, v6), ports), "{v4:?} {v6:?}");
         }
+    }
+
+    /// Processes of a shell in the place of those that hold the rules.
+    fn held_by(script: &str) -> Diversion {
+        hold(Command::new("sh").args(["-c", script])).expect("a shell")
+    }
+
+    #[test]
+    fn the_end_of_the_output_is_the_end_of_the_rules() {
+        let mut held = held_by("echo prompt; exec cat");
+        wait(&[(held.as_fd(), Interest::Readable)], None, &mut Vec::new())
+            .expect("it says something");
+        assert!(!held.is_over(), "it said something");
+        drop(held.rules_holder.stdin.take());
+        wait(&[(held.as_fd(), Interest::Readable)], None, &mut Vec::new()).expect("it ends");
+        assert!(held.is_over());
+    }
+
+    #[test]
+    fn processes_that_do_not_end_with_their_input_are_ended() {
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            drop(held_by("sleep 600 | exec sleep 600"));
+            ended.send(())
+        });
+        let waited = end.recv_timeout(Duration::from_secs(60));
+        waited.expect("the end of a gateway waits for nobody");
     }
 
     #[test]

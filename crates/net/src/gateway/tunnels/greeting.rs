@@ -7,8 +7,13 @@ use std::net::IpAddr;
 
 /// The first octet of a greeting. That of an IP packet begins with 4 or 6.
 pub(super) const GREETING_MARK: u8 = 0;
-/// The longest greeting that is read or sent: some thousand networks.
+/// The longest greeting that is read or sent.
 const GREETING_BYTES_MAX: usize = 60_000;
+/// The most addresses and the most routes of an end that are compared: the addresses of either end with the networks of the other.
+const ADDRESSES_MAX: usize = 64;
+const ROUTES_MAX: usize = 1_024;
+/// The networks that a line names.
+const NAMED_MAX: usize = 10;
 
 /// The networks of one end of a tunnel, as it tells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +33,11 @@ impl TunnelGreeting {
         }
     }
 
-    /// The message; `None` if it would be too long to be told.
+    /// The message; `None` if the other end would not read it.
     pub(super) fn encode(&self) -> Option<Vec<u8>> {
+        if self.addresses.len() > ADDRESSES_MAX || self.routes.len() > ROUTES_MAX {
+            return None;
+        }
         let text = format!("{}\n{}", Listed(&self.addresses), Listed(&self.routes));
         let mut message = vec![GREETING_MARK];
         message.extend_from_slice(text.as_bytes());
@@ -44,14 +52,16 @@ impl TunnelGreeting {
         }
         let text = core::str::from_utf8(text).ok()?;
         let mut lines = text.lines();
-        let mut networks = || -> Option<Vec<InterfaceAddress>> {
+        let mut networks = |max: usize| -> Option<Vec<InterfaceAddress>> {
             let words = lines.next().unwrap_or_default().split_ascii_whitespace();
-            words.map(|word| word.parse().ok()).collect()
+            let some = words.take(max + 1).map(|word| word.parse().ok());
+            let all: Vec<InterfaceAddress> = some.collect::<Option<_>>()?;
+            (all.len() <= max).then_some(all)
         };
         // Further lines are a later version's.
         Some(Self {
-            addresses: networks()?,
-            routes: networks()?,
+            addresses: networks(ADDRESSES_MAX)?,
+            routes: networks(ROUTES_MAX)?,
         })
     }
 
@@ -94,6 +104,20 @@ impl fmt::Display for Listed<'_> {
             write!(f, "{gap}{network}")?;
         }
         Ok(())
+    }
+}
+
+/// The first of these networks, and the number of the others.
+pub(super) struct Shortened<'a>(pub(super) &'a [InterfaceAddress]);
+
+impl fmt::Display for Shortened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (named, others) = self.0.split_at(self.0.len().min(NAMED_MAX));
+        write!(f, "{}", Listed(named))?;
+        match others.len() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
     }
 }
 
@@ -157,6 +181,21 @@ mod tests {
             b"\0\xff",
         ] {
             assert_eq!(TunnelGreeting::decode(odd), None, "{odd:?}");
+        }
+        for (addresses, routes, is_read) in [
+            (ADDRESSES_MAX, ROUTES_MAX, true),
+            (ADDRESSES_MAX + 1, 0, false),
+            (1, ROUTES_MAX + 1, false),
+        ] {
+            let many = greeting(
+                &vec!["10.88.0.1/24"; addresses],
+                &vec!["10.79.0.0/16"; routes],
+            );
+            assert_eq!(many.encode().is_some(), is_read, "{addresses} {routes}");
+            let [addresses, routes] = [&many.addresses, &many.routes].map(|all| Listed(all));
+            let message = format!("\0{addresses}\n{routes}");
+            let read = TunnelGreeting::decode(message.as_bytes());
+            assert_eq!(read.is_some(), is_read, "{addresses} {routes}");
         }
         let long = vec![b' '; GREETING_BYTES_MAX];
         assert_eq!(TunnelGreeting::decode(&[&[0], &long[..]].concat()), None);

@@ -6,10 +6,12 @@
 mod crossing;
 mod device;
 mod diversion;
+mod far_end;
 mod greeting;
 mod route_loops;
+mod upkeep;
 
 pub(super) use crossing::{PacketFlow, Tunnels};
-pub(super) use device::TunnelChange;
 pub use device::TunnelReport;
+pub(super) use far_end::TunnelChange;
 pub(super) use route_loops::leads_back;

@@ -252,6 +252,8 @@ mod tests {
             peer: "ground".to_owned(),
             device: "tunnel0".to_owned(),
             far_end: "agrees",
+            accelerate: "no",
+            lost: String::new(),
             sent_packets: 1,
             received_packets: 1,
             dropped_packets: BTreeMap::from([("source", 1)]),

@@ -269,19 +269,21 @@ impl GatewayTrace {
         };
         let name = settings.name.to_string();
         let (tunnel, device) = (name.as_str(), settings.device.as_str());
+        let why = change.why();
+        let why = why.as_str();
         let event = match change {
-            TunnelChange::Up(why) => GatewayEvent::TunnelUp {
+            TunnelChange::Up { .. } => GatewayEvent::TunnelUp {
                 tunnel,
                 device,
                 why,
             },
-            TunnelChange::NetworksDiffer(why) => GatewayEvent::TunnelNetworksDiffer {
+            TunnelChange::NetworksDiffer { .. } => GatewayEvent::TunnelNetworksDiffer {
                 tunnel,
                 device,
                 why,
             },
             TunnelChange::MissingThere => GatewayEvent::TunnelMissingThere { tunnel, device },
-            TunnelChange::DeviceLost(why) => GatewayEvent::TunnelDeviceLost {
+            TunnelChange::DeviceLost(_) => GatewayEvent::TunnelDeviceLost {
                 tunnel,
                 device,
                 why,

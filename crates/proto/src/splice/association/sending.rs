@@ -28,18 +28,26 @@ impl Association {
         shared: &mut Shared,
         message: &[u8],
     ) -> bool {
-        let window = self.waiting_max(shared, message);
+        let interval = self.queue_interval(shared);
+        let max = self.waiting_max(shared, message);
         let counters = shared.class(self.class.id);
-        let taken = self.outbox.push(now, message, window, counters);
+        if let Some(interval) = interval {
+            self.outbox.drop_stale(now, interval, counters);
+        }
+        let taken = self.outbox.push(now, message, max, counters);
         self.note_activity(now);
         self.feed(now, shared);
         taken
     }
 
-    /// The octets that may wait together with this message. What a tunnel's hosts go on sending while the link is down is worth
+    /// The octets of this flow that may wait together with this message: no more than all flows leave free, so that a flow has the
+    /// less the more the others have, and what is free is never gone (Choudhury and Hahne, as for credit). Those that have the
+    /// most give way first. What a tunnel's hosts go on sending while the link is down is worth
     /// little once it is up again, and there may be as many flows as buckets.
     fn waiting_max(&self, shared: &Shared, message: &[u8]) -> usize {
-        let window = self.class.window.as_usize();
+        let free = (shared.config.waiting_memory.0).saturating_sub(shared.counters.waiting_bytes);
+        let free = usize::try_from(free).unwrap_or(usize::MAX);
+        let window = self.class.window.as_usize().min(free.max(cost(message)));
         let is_tunnel = matches!(self.destination.host, Host::Tunnel(_));
         if is_tunnel && shared.endpoint.is_held(self.peer) {
             window.min(TUNNEL_HELD_BYTES.max(cost(message)))

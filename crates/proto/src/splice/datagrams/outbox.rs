@@ -39,6 +39,11 @@ impl Outbox {
         self.queue.is_empty()
     }
 
+    /// The octets of memory that its messages count as.
+    pub(in super::super) const fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
     /// Takes a message of a flow that may have `max` octets waiting; `false` if it is not possible.
     pub(in super::super) fn push(
         &mut self,
@@ -102,6 +107,24 @@ impl Outbox {
         }
     }
 
+    /// Drops packets of a tunnel for which nobody waits any more: senders repeat what is so late.
+    pub(in super::super) fn drop_stale(
+        &mut self,
+        now: Instant,
+        interval: Duration,
+        counters: &mut ClassCounters,
+    ) {
+        let since = |first: &Waiting| now.saturating_since(first.taken_at);
+        while self
+            .queue
+            .front()
+            .is_some_and(|it| since(it) > STALE + interval)
+        {
+            counters.queue_dropped += 1;
+            self.pop();
+        }
+    }
+
     /// Keeps the queue of a tunnel's packets short, before the first of them leaves: `codel` decides which are dropped
     /// or marked. Call it once for each packet that leaves.
     pub(in super::super) fn keep_short(
@@ -113,7 +136,6 @@ impl Outbox {
     ) {
         while let Some(first) = self.queue.front() {
             let waited = now.saturating_since(first.taken_at);
-            // Nobody waits for it any more: senders repeat what is so late.
             let is_stale = waited > STALE + interval;
             let is_last = self.queue.len() == 1;
             let verdict = codel.judge(now, waited, is_last, interval);
@@ -312,6 +334,21 @@ mod tests {
         // A sender that does not heed the marks: its packets are dropped once they are stale.
         assert!(waited <= STALE + Duration::from_millis(100), "{waited:?}");
         assert!(capable.queue_dropped > 0, "{capable:?}");
+    }
+
+    #[test]
+    fn packets_for_which_nobody_waits_any_more_give_way_without_a_link_that_takes_any() {
+        let mut outbox = Outbox::default();
+        let mut counters = ClassCounters::default();
+        let interval = Duration::from_millis(200);
+        for ms in 0..10_000 {
+            let now = NOW + Duration::from_millis(ms);
+            outbox.drop_stale(now, interval, &mut counters);
+            outbox.push(now, &[0; 100], 1 << 20, &mut counters);
+        }
+        // One each millisecond for the least timeout of a TCP and the interval.
+        assert_eq!(outbox.queue.len(), 1_201);
+        assert_eq!(counters.queue_dropped, 10_000 - 1_201);
     }
 
     #[test]

@@ -379,7 +379,7 @@ pub const KEY_TABLES: &[KeyTable] = &[
         rows: &[
             KeyRow {
                 keys: &["flows", "memory"],
-                meaning: r#"most flows at once, most memory; a SOCKS client that negotiates, and a UDP association beside its destinations, each count as a flow. Shared: see "Who gets how many flows""#,
+                meaning: r#"most flows at once, most memory for what is received, and a quarter as much for messages and packets that wait to be sent; a SOCKS client that negotiates, and a UDP association beside its destinations, each count as a flow. Shared: see "Who gets how many flows""#,
                 default: "4096, 512MiB",
             },
             KeyRow {
