@@ -5,6 +5,8 @@ use fulmar_sim::experiment::PointResult;
 
 const SHARED: &str = include_str!("../../../scenarios/shared-queue.toml");
 
+/// The points with queues of one and four bandwidth-delay products.
+const WHOLE: [usize; 2] = [1, 2];
 /// The point with a policer of 15 mbit.
 const POLICED: usize = 5;
 
@@ -26,7 +28,9 @@ fn found_aerotp_and_cubic_share_each_kind_of_queue_and_the_same_way_each_time() 
         let place = point.aggregate.point;
         println!("{place}: {ours:.2} {cubic:.2} of {:.2} mbit", both * 1e-6);
         if place < POLICED {
-            assert!(ours > 0.5 && cubic > 0.5, "{place}: {ours} {cubic}");
+            // In shorter queues, and in those that signal early, shares vary more (ADR 0032, section 7).
+            let least = if WHOLE.contains(&place) { 0.5 } else { 0.25 };
+            assert!(ours > least && cubic > least, "{place}: {ours} {cubic}");
             assert!(both > 0.85 * 20e6, "{place}: {both}");
         } else {
             // A policer shows no queue, and CUBIC halves itself at each of its drops: ADR 0032 has the figures.
