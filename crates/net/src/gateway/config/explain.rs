@@ -604,9 +604,13 @@ mod tests {
                         [class.video]\nmode = \"nack\"\n"
             .to_owned();
         for (place, carrier) in carriers.iter().enumerate() {
-            text.push_str(&format!(
-                "[[peer]]\nname = \"b{place}\"\ncarrier = \"{carrier}\"\n"
-            ));
+            let peer = [
+                "[[peer]]",
+                &format!("name = \"b{place}\""),
+                &format!("carrier = \"{carrier}\""),
+                "",
+            ];
+            text.push_str(&peer.join("\n"));
         }
         explain(&GatewayConfig::read("a.toml", &text).expect("it is sound"))
     }
