@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The most commands in a line of the log.
 const COMMANDS_MAX: usize = 6;
 
-/// The routes of this machine (proc_net(5)).
+/// The routes of this machine (`proc_net(5)`).
 #[derive(Debug, Default)]
 pub(super) struct RouteTable {
     v4: String,
