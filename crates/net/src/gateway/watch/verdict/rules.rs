@@ -124,7 +124,7 @@ fn outage(facts: &LinkFacts<'_>) -> Option<String> {
 }
 
 fn security_off(facts: &LinkFacts<'_>) -> Option<String> {
-    let words = "it is not protected, and whoever is on the way can read and change it";
+    let words = "the link is not protected, and whoever is on the way can read and change it";
     (facts.is_up() && !facts.peer.secure).then(|| words.to_owned())
 }
 
