@@ -93,8 +93,8 @@ fn a_destination_that_is_not_allowed_is_a_reset_to_the_client_and_the_logs_say_w
     let told = stream.read(&mut [0; 1]).unwrap_err();
     assert_eq!(told.kind(), ErrorKind::ConnectionReset);
     // The logs say where it would be allowed: the gateway that connects knows, and the other one names it.
-    pair.ground.signal(rustix::process::Signal::TERM);
-    pair.air.signal(rustix::process::Signal::TERM);
+    pair.ground.signal(Signal::TERM);
+    pair.air.signal(Signal::TERM);
     let (_, ground) = pair.ground.end();
     let (_, air) = pair.air.end();
     let is_told = |log: &str, words: &str| {

@@ -485,7 +485,7 @@ mod tests {
         view.groups[0].figures[0].text =
             "46.6 kbit/s, goodput received 223 bit/s, 3 now".to_owned();
         let lines = Console::default().screen(&view, None, USUAL, Paint::Plain);
-        let heading = lines[..2].join(" ");
+        let heading = [lines[0].as_str(), lines[1].trim_start()].join(" ");
         assert!(
             heading.contains("3 now, Fulmar 0.1.0,") && heading.ends_with("snapshot 17"),
             "{heading}"
