@@ -21,6 +21,9 @@ pub(crate) const DIRECTORY_FORBIDDEN: u32 = 0o002;
 /// Only the owner may write a secret. Its group may read it (service managers hand secrets out so), and nobody else.
 pub(crate) const SECRET_FORBIDDEN: u32 = 0o027;
 
+/// All that anybody but the owner may do.
+const BUT_OWNER: u32 = 0o077;
+
 /// The reason why a file or directory is not ours, with the remedy; `elsewhere` is what to write into
 /// the configuration instead. A directory may be root's.
 pub(crate) fn problem(metadata: &Metadata, forbidden: u32, elsewhere: &str) -> Option<String> {
@@ -89,7 +92,7 @@ fn is_alone_in_own_directory(path: &Path, file: &Metadata) -> bool {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    file.mode() & 0o077 == 0
+    file.mode() & BUT_OWNER == 0
         && fs::metadata(directory).is_ok_and(|directory| {
             directory.uid() == file.uid() && directory.mode() & FILE_FORBIDDEN == 0
         })

@@ -15,10 +15,13 @@ pub(super) fn each(config: &GatewayConfig) -> Vec<Finding> {
 }
 
 /// The switches that let the kernel pass packets on between interfaces (ip-sysctl), of the versions of IP that tunnels have.
-const FORWARDING: [(&str, fn(IpAddr) -> bool); 2] = [
-    ("net.ipv4.ip_forward", |ip| ip.is_ipv4()),
-    ("net.ipv6.conf.all.forwarding", |ip| ip.is_ipv6()),
+const FORWARDING: [(&str, OfVersion); 2] = [
+    ("net.ipv4.ip_forward", IpAddr::is_ipv4),
+    ("net.ipv6.conf.all.forwarding", IpAddr::is_ipv6),
 ];
+
+/// Whether an address is of a version of IP.
+type OfVersion = fn(&IpAddr) -> bool;
 
 /// Whether the kernel passes packets on between tunnels and other interfaces, if there are tunnels. Only the other end's file
 /// names the networks behind this machine, so nobody knows here whether there are any.
@@ -32,9 +35,9 @@ pub(super) fn forwarding(config: &GatewayConfig) -> Option<Finding> {
 
 fn forwarding_if(config: &GatewayConfig, is_on: impl Fn(&str) -> bool) -> Option<Finding> {
     const CHECK: &str = "forwarding";
-    let has = |of_version: fn(IpAddr) -> bool| {
+    let has = |of_version: OfVersion| {
         let mut addresses = config.tunnels.iter().flat_map(|tunnel| &tunnel.addresses);
-        addresses.any(|address| of_version(address.ip()))
+        addresses.any(|address| of_version(&address.ip()))
     };
     let needed = FORWARDING.into_iter().filter(|(_, of)| has(*of));
     let off: Vec<&str> = needed
