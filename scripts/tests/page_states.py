@@ -37,7 +37,7 @@ def alarm(rule, grade, peer, text, cause, cure):
     return {"rule": rule, "grade": grade, "peer": peer, "text": text, "cause": cause, "cure": cure}
 
 
-OPEN = alarm("security_off", "bad", "ground", "it is not protected, and whoever is on the way can read and change it",
+OPEN = alarm("security_off", "bad", "ground", "the link is not protected, and whoever is on the way can read and change it",
              '[security] says kind = "none"', "give both ends keys with `fulmar keygen`")
 DOWN = alarm("outage", "bad", "ground", "nothing has come back for 42.00 s: sending is held, flows wait",
              "The link, the peer or its address is gone",
@@ -110,7 +110,7 @@ def states(view, history):
         view["peers"][0]["ways"] = ways("ground", gone=3.0)
 
     def unprotected(view):
-        judged(view, "bad", "security_off", good.removesuffix(" Fine.").removesuffix(".") + ": " + OPEN["text"] + "; " + OPEN["cure"] + ".", [OPEN])
+        judged(view, "bad", "security_off", good.removesuffix(" Fine.") + " The" + OPEN["text"].removeprefix("the") + "; " + OPEN["cure"] + ".", [OPEN])
         view["peers"][0]["secure"] = False
 
     def many_flows(view):

@@ -109,7 +109,7 @@ fn keys_that_do_not_fit_are_bad_and_say_which_and_keys_that_fit_leave_no_line_th
     finds(
         &keyed(place, "air", &other, &address),
         "bad",
-        "its public key is not",
+        "the public key of `other` is not",
     );
     // A private key that it does not know.
     finds(&keyed(place, "stranger", &theirs, &address), "bad", &other);

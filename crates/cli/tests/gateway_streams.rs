@@ -86,12 +86,26 @@ fn a_destination_that_refuses_is_a_reset_to_the_client() {
 }
 
 #[test]
-fn a_destination_that_is_not_allowed_is_a_reset_to_the_client() {
+fn a_destination_that_is_not_allowed_is_a_reset_to_the_client_and_the_logs_say_where_to_allow_it() {
     let outside: SocketAddr = "192.0.2.1:80".parse().unwrap();
-    let pair = Pair::start(LOSSY, &forward(outside));
+    let mut pair = Pair::start(LOSSY, &forward(outside));
     let mut stream = client(pair.entries[0]);
     let told = stream.read(&mut [0; 1]).unwrap_err();
     assert_eq!(told.kind(), ErrorKind::ConnectionReset);
+    // The logs say where it would be allowed: the gateway that connects knows, and the other one names it.
+    pair.ground.signal(Signal::TERM);
+    pair.air.signal(Signal::TERM);
+    let (_, ground) = pair.ground.end();
+    let (_, air) = pair.air.end();
+    let is_told = |log: &str, words: &str| {
+        let mut lines = log.lines();
+        lines.any(|line| line.contains("not_allowed") && line.contains(words))
+    };
+    assert!(
+        is_told(&ground, "to allow of [egress] of `ground`"),
+        "{ground}"
+    );
+    assert!(is_told(&air, "the log of `ground` says"), "{air}");
 }
 
 #[test]

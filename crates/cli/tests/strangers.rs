@@ -209,6 +209,29 @@ fn told(at: SocketAddr, waits: &str, calls: &str) -> (String, String) {
 }
 
 #[test]
+fn a_reason_that_was_heard_is_the_last_word_and_no_guess_stands_beside_it() {
+    let place = Place::with(10);
+    let preset = |name: &str| {
+        let file = place.path(name).display().to_string();
+        assert!(run(&format!("keygen --preset {file}")).status.success());
+        file
+    };
+    let (one, other) = (preset("one.preset"), preset("other.preset"));
+    let to = free();
+    let (_, gave_up) = told(
+        to,
+        &format!("recv {} --listen {to} --preset {one}", place.inbox()),
+        &format!(
+            "send {} {to} --connect-timeout 2s --preset {other}",
+            place.file()
+        ),
+    );
+    let last = gave_up.lines().last().unwrap_or_default();
+    assert!(last.contains("its --preset is another"), "{gave_up}");
+    assert!(!gave_up.contains("likely causes"), "{gave_up}");
+}
+
+#[test]
 fn keys_at_one_end_alone_are_told_of_at_the_end_that_sees_it_and_guessed_at_the_other() {
     let place = Place::with(10);
     let ((ours, public), (theirs, their_public)) = (key(&place, "a.key"), key(&place, "b.key"));

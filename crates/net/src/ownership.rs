@@ -21,6 +21,9 @@ pub(crate) const DIRECTORY_FORBIDDEN: u32 = 0o002;
 /// Only the owner may write a secret. Its group may read it (service managers hand secrets out so), and nobody else.
 pub(crate) const SECRET_FORBIDDEN: u32 = 0o027;
 
+/// All that anybody but the owner may do.
+const BUT_OWNER: u32 = 0o077;
+
 /// The reason why a file or directory is not ours, with the remedy; `elsewhere` is what to write into
 /// the configuration instead. A directory may be root's.
 pub(crate) fn problem(metadata: &Metadata, forbidden: u32, elsewhere: &str) -> Option<String> {
@@ -48,6 +51,9 @@ pub(crate) fn writable(mode: u32, forbidden: u32, elsewhere: &str) -> Option<Str
 /// Opens a file with a secret for reading. Links are followed, since service managers hand secrets out
 /// as such, but only those of our user or root, like the file itself. Its mode is the caller's to check.
 ///
+/// Root also reads the secret of another user who alone may read it, in a directory that is theirs and that nobody else
+/// may write: whoever makes a key and then runs `sudo fulmar` means their own.
+///
 /// # Errors
 /// It cannot be opened, is no file, or belongs to another user.
 pub(crate) fn open_secret(path: &Path) -> io::Result<File> {
@@ -69,7 +75,8 @@ pub(crate) fn open_secret(path: &Path) -> io::Result<File> {
     if !metadata.is_file() {
         return Err(refused("it is no regular file: remove it".to_owned()));
     }
-    if !is_ours(&metadata) {
+    let is_theirs_alone = || us == 0 && is_alone_in_own_directory(path, &metadata);
+    if !is_ours(&metadata) && !is_theirs_alone() {
         let whose = metadata.uid();
         return Err(refused(format!(
             "it belongs to user {whose}, and this is user {us}: give it to this user (chown)"
@@ -78,10 +85,24 @@ pub(crate) fn open_secret(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether only its owner may read or write a file, and its owner alone decides what stands in the directory.
+fn is_alone_in_own_directory(path: &Path, file: &Metadata) -> bool {
+    // A name without a directory stands in the current one.
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    file.mode() & BUT_OWNER == 0
+        && fs::metadata(directory).is_ok_and(|directory| {
+            directory.uid() == file.uid() && directory.mode() & FILE_FORBIDDEN == 0
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{chown, lchown, symlink};
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 
     #[test]
     fn a_secret_is_read_through_links_of_ours_and_never_waited_for() {
@@ -129,5 +150,42 @@ mod tests {
         chown(&secret, Some(12_345), None).unwrap();
         let refused = open_secret(&secret).unwrap_err().to_string();
         assert!(refused.contains("belongs to user 12345"), "{refused}");
+    }
+
+    #[test]
+    fn root_reads_the_secret_of_a_user_who_alone_may_read_it_and_write_its_directory() {
+        // Only root can give files away.
+        if !geteuid().is_root() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("ground");
+        fs::create_dir(&folder).unwrap();
+        let secret = folder.join("ground.key");
+        fs::write(&secret, "hunter2").unwrap();
+        let read = |of_folder: (u32, u32), mode: u32| {
+            let (user, folder_mode) = of_folder;
+            chown(&folder, Some(user), None).unwrap();
+            fs::set_permissions(&folder, Permissions::from_mode(folder_mode)).unwrap();
+            chown(&secret, Some(12_345), None).unwrap();
+            fs::set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
+            open_secret(&secret).is_ok()
+        };
+        assert!(read((12_345, 0o755), 0o600));
+        // The folder is another's, or others may write there; the secret's group may read it.
+        for (of_folder, mode) in [
+            ((0, 0o755), 0o600),
+            ((54_321, 0o755), 0o600),
+            ((12_345, 0o775), 0o600),
+            ((12_345, 0o757), 0o600),
+            ((12_345, 0o755), 0o640),
+        ] {
+            assert!(!read(of_folder, mode), "{of_folder:?} {mode:o}");
+        }
+        // The user's link to a secret of root would have root read what the user may not.
+        let link = folder.join("link");
+        symlink("/etc/shadow", &link).unwrap();
+        lchown(&link, Some(12_345), None).unwrap();
+        open_secret(&link).unwrap_err();
     }
 }

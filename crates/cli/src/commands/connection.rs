@@ -327,11 +327,12 @@ impl EndpointCarrier {
         driver: &mut UdpDriver,
         application: &mut dyn Application<AerotpEndpoint>,
         quiet: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<String>, Failure> {
         self.run_captured(driver, application, quiet, None)
     }
 
-    /// The same with a capture of the datagrams, sealed as they are on the path.
+    /// The same with a capture of the datagrams, sealed as they are on the path. Returns the last reason that was heard for
+    /// which the ends have no session.
     ///
     /// # Errors
     /// The socket is broken.
@@ -341,10 +342,15 @@ impl EndpointCarrier {
         application: &mut dyn Application<AerotpEndpoint>,
         quiet: bool,
         capture: Option<&DatagramCapture>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<String>, Failure> {
+        let mut refused = None;
         let tell = |note: SecurityNote| {
+            let words = in_options(&note);
             if !quiet {
-                eprintln!("fulmar: {}", in_options(&note));
+                eprintln!("fulmar: {words}");
+            }
+            if matches!(note, SecurityNote::TurnedAway(_) | SecurityNote::Refused(_)) {
+                refused = Some(words);
             }
         };
         let ran = match self {
@@ -363,7 +369,8 @@ impl EndpointCarrier {
                 )
             }
         };
-        ran.context("the socket").or_exit(Exit::Device)
+        ran.context("the socket").or_exit(Exit::Device)?;
+        Ok(refused)
     }
 }
 
@@ -436,7 +443,8 @@ pub(crate) struct TraceTo<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Runs `application` to its end, traced if that is asked for.
+/// Runs `application` to its end, traced if that is asked for. Returns the last reason that was heard for which the ends have
+/// no session.
 ///
 /// # Errors
 /// The socket is broken, or the trace cannot begin.
@@ -445,7 +453,7 @@ pub(crate) fn run(
     carrier: &mut EndpointCarrier,
     application: &mut dyn Application<AerotpEndpoint>,
     (trace, quiet): (TraceTo<'_>, bool),
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
     let Some(file) = trace.file else {
         return carrier.run(driver, application, quiet);
     };

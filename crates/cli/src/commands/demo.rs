@@ -232,7 +232,25 @@ fn report(args: &DemoArgs, rows: &[Row]) -> Result<(), Failure> {
     output::line(&table(rows).chosen(&args.columns)?.to_string())?;
     let file = args.out.join("result.json");
     eprintln!("fulmar: written to {}", file.display());
+    if let Some(hint) = where_it_is() {
+        eprintln!("fulmar: {hint}");
+    }
     Ok(())
+}
+
+/// How to run this program again, for who has it only because `make demo` built it: no PATH leads to it.
+fn where_it_is() -> Option<String> {
+    let own = std::env::current_exe().ok()?;
+    let directory = own.parent()?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_known = std::env::split_paths(&path).any(|one| one == directory);
+    (!is_known).then(|| {
+        format!(
+            "the program is {}; export PATH=\"{}:$PATH\", then `fulmar --help`",
+            own.display(),
+            directory.display()
+        )
+    })
 }
 
 /// Runs everything, prints the table and writes `result.json`.

@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use anyhow::{Context, anyhow};
 use fulmar_net::GatewayConfig;
+use fulmar_net::gateway::config::Place;
 use fulmar_net::session::{Entropy, SecretKey, write_secret_key};
 use fulmar_net::tun::InterfaceAddress;
 use std::fs;
@@ -113,6 +114,11 @@ pub(crate) fn run(args: &InitArgs) -> Result<Exit, Failure> {
         None => ask(first, second).map_err(wrong)?,
     };
     let called = with_port(called.trim(), PORT);
+    called.parse::<Place>().map_err(|error| {
+        wrong(anyhow!(
+            "--called: {error}; write an address or a name, such as 203.0.113.10"
+        ))
+    })?;
     let (here, there) = carried(args).map_err(wrong)?;
     let mut entropy = Entropy::from_system()
         .context("asking the kernel for random numbers")
@@ -266,7 +272,8 @@ fn advise(first: &GatewayEnd<'_>, second: &GatewayEnd<'_>, args: &InitArgs) {
     let command = if args.proxy {
         format!("fulmar gateway -c {FILE}")
     } else {
-        format!("sudo fulmar up {FILE}")
+        let program = std::env::current_exe();
+        format!("{} up {FILE}", as_root(program.ok().as_deref()))
     };
     let address = first.address.as_deref().unwrap_or_default();
     let port = address.rsplit_once(':').map_or("", |(_, port)| port);
@@ -290,4 +297,68 @@ fn advise(first: &GatewayEnd<'_>, second: &GatewayEnd<'_>, args: &InitArgs) {
     eprintln!(
         "UDP port {port} must be open at {address}. Then, {proof}; http://{PAGE}/ shows the link at either end"
     );
+    if args.proxy && args.allow.is_empty() {
+        eprintln!(
+            "the proxy reaches all but {0} itself: to reach a server there, add its address and port to allow in the file of {0}",
+            first.name
+        );
+    }
+    for (end, behind) in [(first, &args.behind_called), (second, &args.behind_caller)] {
+        if let Some(advice) = forwarding(end.name, behind, args.network.network()) {
+            eprintln!("{advice}");
+        }
+    }
+}
+
+/// The directories in which sudo looks for programs, whatever PATH says (`secure_path` of the usual sudoers files).
+const OF_SUDO: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
+/// This program as root, as a shell's user types it: sudo does not find what was built here and put on PATH.
+fn as_root(program: Option<&Path>) -> &'static str {
+    let directory = program.and_then(Path::parent);
+    if directory.is_some_and(|directory| OF_SUDO.iter().any(|one| directory == Path::new(one))) {
+        "sudo fulmar"
+    } else {
+        "sudo \"$(command -v fulmar)\""
+    }
+}
+
+/// What an end needs besides, if the tunnel reaches networks behind it: a kernel that forwards, and a way back.
+fn forwarding(end: &str, behind: &[InterfaceAddress], tunnel: InterfaceAddress) -> Option<String> {
+    let has = |is_of: fn(&IpAddr) -> bool| behind.iter().any(|network| is_of(&network.ip()));
+    let switches = [
+        (has(IpAddr::is_ipv4), "net.ipv4.ip_forward=1"),
+        (has(IpAddr::is_ipv6), "net.ipv6.conf.all.forwarding=1"),
+    ];
+    let needed: Vec<&str> = (switches.into_iter())
+        .filter_map(|(is_needed, switch)| is_needed.then_some(switch))
+        .collect();
+    (!needed.is_empty()).then(|| {
+        format!(
+            "at {end}: sudo sysctl -w {}; and the hosts behind it need a way back: a route to {tunnel} by {end}",
+            needed.join(" ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sudo_is_told_where_the_program_is_unless_it_looks_there() {
+        let told = |program: &str| as_root(Some(Path::new(program)));
+        assert_eq!(told("/usr/bin/fulmar"), "sudo fulmar");
+        assert_eq!(told("/usr/local/bin/fulmar"), "sudo fulmar");
+        let built = "sudo \"$(command -v fulmar)\"";
+        assert_eq!(told("/home/a/fulmar/target/release/fulmar"), built);
+        assert_eq!(as_root(None), built);
+    }
 }

@@ -402,7 +402,7 @@ fn measure(
     };
     let about = format!("fulmar perf to {peer}");
     let capture = connection::capture(args.capture.as_deref(), &driver, &about, local)?;
-    carrier.run_captured(&mut driver, &mut client, args.json, capture.as_ref())?;
+    let refused = carrier.run_captured(&mut driver, &mut client, args.json, capture.as_ref())?;
     if let Some(failure) = client.observer.broken.take() {
         return Err(failure);
     }
@@ -421,7 +421,12 @@ fn measure(
                 PerfError::Stopped => stopped.unwrap_or(Exit::Failed),
                 _ => Exit::Failed,
             },
-            cause: anyhow::Error::new(error).context(format!("perf to {peer}")),
+            cause: match refused {
+                // Where a reason was heard, guesses at others would hide it.
+                Some(heard) if matches!(error, PerfError::Unreachable(_)) => anyhow!(heard),
+                _ => anyhow::Error::new(error),
+            }
+            .context(format!("perf to {peer}")),
         }),
     }
 }

@@ -471,7 +471,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         name: &listening.to_string(),
     };
     let ran = connection::run(&mut driver, &mut carrier, &mut receiver, (trace, args.json));
-    ended(ran, receiver.observer, &signals)
+    ended(ran.map(drop), receiver.observer, &signals)
 }
 
 /// The command's exit or failure after its last file.

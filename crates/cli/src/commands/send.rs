@@ -225,6 +225,10 @@ fn source(args: &SendArgs, waker: Waker) -> Result<Source, Failure> {
     if is_pipe(&args.file) {
         return Ok(Source::pipe(std::io::stdin(), waker));
     }
+    open(args)
+}
+
+fn open(args: &SendArgs) -> Result<Source, Failure> {
     Source::open(&args.file)
         .with_context(|| format!("reading {}", args.file.display()))
         .or_exit(Exit::Usage)
@@ -308,6 +312,14 @@ fn transfer(
     }
     // What cannot be is said before what may be wished otherwise.
     args.rate.source(args.mode, args.security.is_given())?;
+    if !is_pipe(&args.file) {
+        open(args)?;
+    }
+    let to = || resolve_remote("HOST:PORT", &with_port(&args.to, USUAL_PORT));
+    // With --wait the name may have no address yet.
+    if !args.wait {
+        to()?;
+    }
     args.security.warn(args.json);
     let signals = Signals::catch(&[&waker])?;
     let mut pause = PAUSE_FIRST;
@@ -393,7 +405,7 @@ fn attempt(
     let ran = connection::run(&mut driver, &mut carrier, &mut sender, (trace, args.json));
     sender.observer.clear();
     *so_far = Some(sender.so_far());
-    ran?;
+    let refused = ran?;
     let outcome = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
     outcome.map_err(|error| {
         let exit = match error {
@@ -406,7 +418,10 @@ fn attempt(
             _ => Exit::Failed,
         };
         let cure = cure(args, &error);
-        let mut cause = anyhow::Error::new(error).context(format!("{name} to {peer}"));
+        let heard = refused.filter(|_| matches!(error, SendError::Unreachable(_)));
+        // Where a reason was heard, guesses at others would hide it.
+        let error = heard.map_or_else(|| anyhow::Error::new(error), anyhow::Error::msg);
+        let mut cause = error.context(format!("{name} to {peer}"));
         if let Some(cure) = cure {
             cause = anyhow::anyhow!("{cause:#}; {cure}");
         }
@@ -474,7 +489,7 @@ fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Fa
             verified: report.intact,
             elapsed_s: report.elapsed.as_secs_f64(),
             goodput_bps: goodput.as_bits_per_second(),
-            link_bps: allowed(report).map(Bitrate::as_bits_per_second),
+            link_bps: rate_of_link(report).map(Bitrate::as_bits_per_second),
             held_lost: held_lost(report),
             repair_share: repair_share(report),
             reconnections: report.reconnections,
@@ -523,16 +538,19 @@ fn last_line(name: &str, report: &SendReport, goodput: Bitrate) -> String {
 /// its first packets leave without waiting for the rate.
 const COMPARED_FROM: Duration = Duration::from_secs(1);
 
-/// The goodput as a share of what the link allows, and that. The rate that was found is the last one: if more than that
-/// went over the link, it was not the rate of the whole time, and nothing is compared.
+/// The goodput as a share of what the link allows, and that: what is left of its rate after losses, as `fulmar status` has it.
+/// The rate that was found is the last one: if more than that went over the link, it was not the rate of the whole time, and
+/// nothing is compared.
 fn share_of_link(report: &SendReport, goodput: Bitrate) -> Option<(f64, Bitrate)> {
-    let allowed = allowed(report).filter(|allowed| goodput <= *allowed)?;
+    let arrives = 1.0 - held_lost(report).unwrap_or(0.0);
+    let allowed = rate_of_link(report)?.scaled(arrives);
+    let allowed = Some(allowed).filter(|allowed| goodput <= *allowed)?;
     let share = output::share(goodput.as_bits_per_second(), allowed.as_bits_per_second());
     (report.elapsed >= COMPARED_FROM).then_some((share, allowed))
 }
 
-/// The rate that the link was found to allow, or the configured one if that is lower.
-fn allowed(report: &SendReport) -> Option<Bitrate> {
+/// The rate that the link was found to have, or the configured one if that is lower.
+fn rate_of_link(report: &SendReport) -> Option<Bitrate> {
     let rate = report.path_rate?;
     Some(rate.link.unwrap_or(rate.declared).min(rate.declared))
 }
@@ -607,6 +625,25 @@ mod tests {
             assert!(!told.contains("that the link allows"), "{told}");
             assert!(told.contains("Mbit/s, BLAKE3 verified"), "{told}");
         }
+    }
+
+    #[test]
+    fn a_lossy_link_allows_only_what_it_does_not_lose() {
+        let mut lossy = report(1_000_000, 0, Duration::from_secs(2), LINK);
+        lossy.path_rate = lossy.path_rate.map(|rate| PathRate {
+            declared: LINK.scaled(2.0),
+            link: Some(LINK.scaled(1.25)),
+            ..rate
+        });
+        // A fifth of 6.25 Mbit/s is lost.
+        lossy.counters.sent_tpdus = [800, 0, 200, 0];
+        lossy.counters.held_lost_nack = 200;
+        let told = line(&lossy);
+        assert!(
+            told.contains("(80 % of the 5.000 Mbit/s that the link allows)"),
+            "{told}"
+        );
+        assert!(told.contains("20.0 % held lost"), "{told}");
     }
 
     #[test]

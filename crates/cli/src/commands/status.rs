@@ -1,7 +1,7 @@
 //! `fulmar status`.
 
 use super::inquiry::{ask, shown};
-use super::lines::{Line, Paint, Style, after};
+use super::lines::{Line, Paint, Style, after, wrapped};
 use super::verdicts::{Grade, ShownAlarm, ShownVerdict, alarm, graded};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -135,11 +135,10 @@ fn screen(view: &StatusView, (width, rows): (usize, usize), paint: Paint) -> Vec
             .iter()
             .map(|one| format!("{} {}", one.label, one.text));
         let figures: Vec<String> = figures.collect();
-        lines.push(
-            Line::new(width, paint)
-                .add(Style::Quiet, &figures.join(", "))
-                .done(),
-        );
+        let (first, further) = wrapped(&figures.join(", "), width, width);
+        let line = |text: &str| Line::new(width, paint).add(Style::Quiet, text).done();
+        lines.push(line(&first));
+        lines.extend(further.iter().map(|text| line(&format!("  {text}"))));
     }
     let mut peers: Vec<&ShownPeer> = view.peers.iter().collect();
     peers.sort_by_key(|peer| core::cmp::Reverse(peer.verdict.grade));
@@ -245,6 +244,30 @@ mod tests {
         assert!(place("BAD   ground20") < place("poor  ground21"));
         assert!(place("poor  ground21") < place("more links, none of them worse"));
         assert!(place("give both ends keys.") > place("more links"));
+    }
+
+    #[test]
+    fn figures_that_are_wider_than_the_terminal_go_on_in_the_next_line() {
+        let figures = [
+            ("goodput sent", "46.6 kbit/s"),
+            ("goodput received", "223 bit/s"),
+            ("flows now", "1"),
+            ("kept in custody", "1.25 MB"),
+        ];
+        let figures = figures.map(|(label, text)| ShownFigure {
+            label: label.to_owned(),
+            text: text.to_owned(),
+        });
+        let mut view = view(&["good"]);
+        view.groups[0].figures = figures.into();
+        let lines = screen(&view, (80, 23), Paint::Plain);
+        assert_eq!(
+            lines[1..3],
+            [
+                "goodput sent 46.6 kbit/s, goodput received 223 bit/s, flows now 1, kept in",
+                "  custody 1.25 MB",
+            ]
+        );
     }
 
     #[test]

@@ -42,6 +42,21 @@ fn a_key_file_that_is_missing_is_told_with_the_file_that_names_it() {
 }
 
 #[test]
+fn what_cannot_be_sent_is_said_before_what_may_be_wished_otherwise() {
+    let place = Place::with(10);
+    let missing = place.path("none");
+    for (arguments, code) in [
+        (format!("send {} 127.0.0.1:9", missing.display()), 2),
+        (format!("send {} nowhere.invalid:9", place.file()), 3),
+    ] {
+        let output = run(&arguments);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments}: {said}");
+    }
+}
+
+#[test]
 fn a_file_that_is_written_to_while_it_is_sent_fails_both_ends() {
     let change: [fn(&std::path::Path); 2] = [
         |path| {

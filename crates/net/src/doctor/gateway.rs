@@ -3,7 +3,8 @@
 use super::finding::{Finding, chain};
 use super::{peers, privileges, tunnels};
 use crate::gateway::config::GatewayConfig;
-use crate::gateway::{check, state_base};
+use crate::gateway::{GatewayError, check, state_base};
+use crate::session::KeyFileError;
 use crate::udp::{PortConfig, UdpPort};
 use fulmar_proto::units::ByteCount;
 use rustix::fs::{Access, access, statvfs};
@@ -26,6 +27,7 @@ pub fn gateway(config: &GatewayConfig) -> Vec<Finding> {
         findings.push(Finding::bad("[[transparent]]", found, remedy));
     }
     findings.extend(tunnels::each(config));
+    findings.extend(tunnels::forwarding(config));
     findings.extend(peers::paths(config));
     findings.extend(peers::reachable(config));
     findings
@@ -35,11 +37,25 @@ fn keys(config: &GatewayConfig) -> Finding {
     const CHECK: &str = "keys and rules";
     match check(config) {
         Ok(()) => Finding::good(CHECK, format!("read; security {}", config.security.name())),
-        Err(error) => Finding::bad(
-            CHECK,
-            chain(&error),
-            "fulmar gateway --check -c FILE says more; fulmar keygen makes keys",
-        ),
+        Err(error) => Finding::bad(CHECK, chain(&error), cure(&error)),
+    }
+}
+
+/// The cure of what keeps a gateway from starting. A key file's own words have the command for that file.
+fn cure(error: &GatewayError) -> &'static str {
+    match error {
+        GatewayError::KeyFile(KeyFileError::Read { source, .. })
+            if source.kind() == ErrorKind::PermissionDenied =>
+        {
+            "give the key file to the user who runs the gateway (chown USER FILE), with mode 600"
+        }
+        GatewayError::KeyFile(KeyFileError::Mode { .. }) => {
+            "let nobody else read the key file (chmod 600 FILE)"
+        }
+        GatewayError::KeyFile(_) => {
+            "name the file of this gateway's key; `fulmar keygen FILE` makes one, whose public key the other end needs"
+        }
+        _ => "`fulmar gateway --check -c FILE` says more",
     }
 }
 
@@ -112,6 +128,10 @@ fn room(directory: &Path, limit: ByteCount) -> Finding {
 mod tests {
     use super::*;
     use crate::doctor::FindingVerdict;
+    use crate::session::{Entropy, SecretKey, write_secret_key};
+    use rustix::process::geteuid;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown};
 
     #[test]
     fn a_directory_that_can_be_made_is_good_and_stays_unmade() {
@@ -129,9 +149,40 @@ mod tests {
         );
         // A path that is no directory takes no directory.
         let file = root.path().join("file");
-        std::fs::write(&file, "").unwrap();
+        fs::write(&file, "").unwrap();
         let verdict = writable("state directory", &file.join("b")).verdict;
         assert_eq!(verdict, FindingVerdict::Bad);
+    }
+
+    #[test]
+    fn the_cure_of_a_key_file_is_that_of_its_fault() {
+        let place = tempfile::tempdir().unwrap();
+        let key = place.path().join("a.key");
+        let text = format!(
+            "[security]\nkind = \"noise\"\nprivate_key_file = \"{}\"\n[[peer]]\nname = \"b\"\nrate = \"1mbit\"\n\
+             public_key = \"{}\"\n[egress]\nallow = [\"10.0.0.1:80\"]\n",
+            key.display(),
+            SecretKey::generate(&mut Entropy::from_seed([1; 32])).public()
+        );
+        let config = GatewayConfig::read("a.toml", &text).unwrap();
+        let cured_by = |word: &str| {
+            let finding = keys(&config);
+            assert_eq!(finding.verdict, FindingVerdict::Bad);
+            let remedy = finding.remedy.unwrap();
+            assert!(remedy.contains(word), "{}: {remedy}", finding.found);
+        };
+        cured_by("keygen");
+        let own = SecretKey::generate(&mut Entropy::from_seed([2; 32]));
+        write_secret_key(&key, &own).unwrap();
+        assert_eq!(keys(&config).verdict, FindingVerdict::Good);
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+        cured_by("chmod 600");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        // Only root can give files away.
+        if geteuid().is_root() {
+            chown(&key, Some(12_345), None).unwrap();
+            cured_by("chown");
+        }
     }
 
     #[test]

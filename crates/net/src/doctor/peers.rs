@@ -150,14 +150,14 @@ fn keys_fit(
         Ok(Heard::Answer(answer, _)) => Some(answer),
         _ => None,
     };
-    judge_keys(check, address, after, config, answer)
+    judge_keys(check, address, after, (config, index), answer)
 }
 
 fn judge_keys(
     check: String,
     address: SocketAddr,
     after: Duration,
-    config: &GatewayConfig,
+    (config, index): (&GatewayConfig, usize),
     answer: Option<KeyAnswer>,
 ) -> Finding {
     let millis = after.as_secs_f64() * 1e3;
@@ -175,7 +175,7 @@ fn judge_keys(
             Finding::good(check, format!("{there} and {keys}"))
         }
         Some(KeyAnswer::Differ(hint)) => {
-            let hint = hint.to_string();
+            let hint = hint.between("this end", &format!("`{}`", config.peer_name(index)));
             let (found, remedy) = hint.split_once(": ").unwrap_or((&hint, "see its log"));
             Finding::bad(
                 check,

@@ -101,6 +101,7 @@ pub(super) fn open_paths(
 ) -> Result<(Vec<OpenedPath>, PathPorts), GatewayError> {
     let mut opened = Vec::new();
     let mut ports = Vec::new();
+    let mut beside = Vec::new();
     let up = interfaces_up().map_err(system("listing the network interfaces"))?;
     for (index, peer) in config.peers.iter().enumerate() {
         for (number, path) in (1..).zip(&peer.paths) {
@@ -126,7 +127,9 @@ pub(super) fn open_paths(
             } else {
                 let found = core::iter::once(address);
                 let address = usable(found, config.listen.is_ipv6()).map_err(refused)?;
-                driver.path_from(0, address)
+                let made = driver.path_from(0, address);
+                beside.extend(made.map(|made| (index, made, path.in_words())));
+                made
             };
             if let Some(made) = made {
                 let terms = PathTerms {
@@ -142,7 +145,7 @@ pub(super) fn open_paths(
             }
         }
     }
-    Ok((opened, PathPorts::new(ports, config)))
+    Ok((opened, PathPorts::new(ports, beside, config)))
 }
 
 /// The path to a peer at `address`, or to everybody on its device, by its carrier.

@@ -209,8 +209,8 @@ fn why_unconfirmed(kind: SecurityKinds) -> &'static str {
 pub enum HandshakeRefusal {
     /// Its first check was made with another public key than this, which is ours.
     #[error(
-        "it calls under another public key than ours; ours is {0}: write that as public_key of this \
-         end's [[peer]] there"
+        "the caller has a wrong public key of this end, whose right one is {0}: write that as public_key of this end's \
+         [[peer]] in the caller's file"
     )]
     WrongPublicKey(PublicKey),
     /// The ends are configured differently.
@@ -218,8 +218,8 @@ pub enum HandshakeRefusal {
     Mismatch(Mismatch),
     /// A genuine handshake of a key that is not configured here.
     #[error(
-        "its public key {0} is none of our peers': if it is to come in, write that as public_key of \
-         its [[peer]]"
+        "no [[peer]] in the file of this end has the caller's public key {0}: if the caller is to come in, write that as \
+         public_key of its [[peer]]"
     )]
     UnknownPeer(PublicKey),
     /// An initiation older than one that was answered.
@@ -272,18 +272,13 @@ impl HandshakeRefusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Hint {
     /// It has another key than this, under which we call it.
-    #[error(
-        "its public key is not {0}: write what `fulmar keygen --public FILE` prints there as public_key \
-         of its [[peer]] here"
-    )]
+    #[error("{}", self.between("this end", "the other end"))]
     WrongPublicKey(PublicKey),
     /// The ends are configured differently.
     #[error(transparent)]
     Mismatch(Mismatch),
     /// It has no peer with this public key, which is ours.
-    #[error(
-        "it has no peer with our public key {0}: write that as public_key of this end's [[peer]] there"
-    )]
+    #[error("{}", self.between("this end", "the other end"))]
     UnknownCaller(PublicKey),
     /// It holds a session of a later start with our key.
     #[error(
@@ -295,6 +290,21 @@ pub enum Hint {
 }
 
 impl Hint {
+    /// The hint in words that name the calling end, `here`, and the called one, `there`: a reader has the files of both.
+    pub(crate) fn between(&self, here: &str, there: &str) -> String {
+        match self {
+            Self::WrongPublicKey(key) => format!(
+                "the public key of {there} is not {key}: run `fulmar keygen --public FILE` at {there}, and write what it prints as \
+                 public_key of the [[peer]] of {there} in the file of {here}"
+            ),
+            Self::UnknownCaller(own) => format!(
+                "{there} has no [[peer]] with the public key of {here}, {own}: write that as public_key of the [[peer]] of {here} \
+                 in the file of {there}"
+            ),
+            Self::Mismatch(_) | Self::Superseded => self.to_string(),
+        }
+    }
+
     /// A number for each hint, after those of [`HandshakeRefusal::kind`].
     pub(super) const fn kind(self) -> usize {
         HandshakeRefusal::COUNT
@@ -314,6 +324,40 @@ impl Hint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::{Entropy, SecretKey};
+
+    #[test]
+    fn a_key_that_does_not_fit_is_told_with_the_end_that_has_it_and_the_file_that_needs_it() {
+        let key = SecretKey::generate(&mut Entropy::from_seed([1; 32])).public();
+        let wrong = Hint::WrongPublicKey(key).between("`air`", "`ground`");
+        assert!(
+            wrong.contains("`fulmar keygen --public FILE` at `ground`")
+                && wrong.contains("[[peer]] of `ground` in the file of `air`"),
+            "{wrong}"
+        );
+        let unknown = Hint::UnknownCaller(key).between("`air`", "`ground`");
+        assert!(
+            unknown.starts_with("`ground` has no [[peer]] with the public key of `air`")
+                && unknown.ends_with("in the file of `ground`"),
+            "{unknown}"
+        );
+        for said in [
+            Hint::WrongPublicKey(key).to_string(),
+            Hint::UnknownCaller(key).to_string(),
+            HandshakeRefusal::WrongPublicKey(key).to_string(),
+            HandshakeRefusal::UnknownPeer(key).to_string(),
+        ] {
+            let mut words = said.split([' ', ':', ',']);
+            assert!(
+                words.all(|word| !["here", "there"].contains(&word)),
+                "{said}"
+            );
+            assert!(
+                said.contains("this end") && said.contains(&key.to_string()),
+                "{said}"
+            );
+        }
+    }
 
     #[test]
     fn without_security_no_key_is_named() {

@@ -62,6 +62,8 @@ pub struct PathStatus {
     pub place: u8,
     /// The path by which the machine inside knows it.
     pub inner: PathId,
+    /// The path by which its datagrams leave, once there is one.
+    pub outer: Option<PathId>,
     /// Its cost: data leave on it while no path that costs less is up.
     pub cost: u8,
     /// Whether it carries data.

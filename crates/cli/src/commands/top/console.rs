@@ -167,7 +167,9 @@ impl Console {
             let text = format!("OLD: {problem}");
             sheet.add(sheet.line().add(Style::Bad, &text).done());
         }
-        sheet.add(heading(view, &sheet));
+        for line in heading(view, &sheet) {
+            sheet.add(line);
+        }
         if self.is_helping {
             for line in HELP.lines() {
                 sheet.add(sheet.line().add(Style::Usual, line).done());
@@ -317,7 +319,8 @@ fn worst_first(view: &View) -> Vec<&Peer> {
     peers
 }
 
-fn heading(view: &View, sheet: &Sheet) -> String {
+/// The gateway and its figures, in further lines where one is too short.
+fn heading(view: &View, sheet: &Sheet) -> Vec<String> {
     let now = view.groups.first();
     let figures = now.into_iter().flat_map(|group| &group.figures);
     let figures: Vec<String> = figures
@@ -325,7 +328,7 @@ fn heading(view: &View, sheet: &Sheet) -> String {
         .map(|figure| format!("{} {}", figure.label, figure.text))
         .collect();
     let about = format!(
-        "  up {}  {}  Fulmar {}, snapshot {}",
+        "up {}, {}, Fulmar {}, snapshot {}",
         after(view.uptime_seconds),
         figures.join(", "),
         view.version,
@@ -336,7 +339,13 @@ fn heading(view: &View, sheet: &Sheet) -> String {
         .add(Style::Strong, &view.name)
         .add(Style::Usual, " is ");
     let line = line.add(view.grade.style(), view.grade.word());
-    line.add(Style::Quiet, &about).done()
+    let line = line.add(Style::Usual, "  ");
+    let columns = sheet.size.columns;
+    let (first, further) = wrapped(&about, columns.saturating_sub(line.columns), columns);
+    let mut lines = vec![line.add(Style::Quiet, &first).done()];
+    let further = further.into_iter();
+    lines.extend(further.map(|text| sheet.line().to(GAP).add(Style::Quiet, &text).done()));
+    lines
 }
 
 fn broken(text: &str, sheet: &Sheet, lines: &mut Vec<String>) {
@@ -468,6 +477,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn figures_beside_the_name_go_on_in_the_next_line_where_the_terminal_ends() {
+        let mut view = view(1, 0);
+        view.groups[0].figures[0].text =
+            "46.6 kbit/s, goodput received 223 bit/s, 3 now".to_owned();
+        let lines = Console::default().screen(&view, None, USUAL, Paint::Plain);
+        let heading = [lines[0].as_str(), lines[1].trim_start()].join(" ");
+        assert!(
+            heading.contains("3 now, Fulmar 0.1.0,") && heading.ends_with("snapshot 17"),
+            "{heading}"
+        );
+        assert!(!heading.contains('…'), "{heading}");
     }
 
     #[test]

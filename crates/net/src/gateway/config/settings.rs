@@ -388,7 +388,7 @@ impl GatewayConfig {
     }
 
     /// The name of the peer in this place.
-    pub(in crate::gateway) fn peer_name(&self, peer: usize) -> &str {
+    pub(crate) fn peer_name(&self, peer: usize) -> &str {
         self.peers.get(peer).map_or("?", |peer| peer.name.as_str())
     }
 

@@ -28,7 +28,7 @@ pub(in crate::gateway) fn refused(
     let Some(flow) = traffic.flows.get_mut(id) else {
         return;
     };
-    let destination = flow.destination.clone();
+    let (destination, peer) = (flow.destination.clone(), flow.peer);
     let mut rst = true;
     if flow.proxied
         && let Body::Stream(stream) = &mut flow.body
@@ -41,7 +41,13 @@ pub(in crate::gateway) fn refused(
             .is_none_or(|mut client| client.write(&reply).is_err());
     }
     if let Some(skipped) = floor.repeats.may_for(floor.now, "refused", code.name()) {
-        tracing::info!(event = "flow_refused", %destination, reason = code.name(), skipped);
+        let cure = (code == RefuseCode::NotAllowed).then(|| {
+            format!(
+                "the log of `{}` says what would allow it",
+                floor.config.peer_name(peer)
+            )
+        });
+        tracing::info!(event = "flow_refused", %destination, reason = code.name(), cure, skipped);
     }
     traffic.drop_flow(floor, id, code.name(), rst);
 }

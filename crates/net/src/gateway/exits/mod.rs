@@ -5,4 +5,5 @@ mod permission;
 mod relaying;
 mod requests;
 
+pub(super) use permission::cure as permission_cure;
 pub(super) use requests::{Asked, Exits};

@@ -10,6 +10,7 @@ use super::news::{Happened, Newsbox};
 use super::relayed::Relays;
 use super::stream::Stream;
 use crate::gateway::config::{ClassSettings, CustodyPlace, GatewayConfig};
+use crate::gateway::exits::permission_cure;
 use crate::gateway::sockets::{Came, Token, kernel};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, RefuseCode, ResetCode};
@@ -273,7 +274,10 @@ impl Traffic {
             .repeats
             .may_for(floor.now, "exit_refused", code.name())
         {
-            tracing::info!(event = "exit_refused", %destination, reason = code.name(), skipped);
+            let cure = (code == RefuseCode::NotAllowed)
+                .then(|| permission_cure(floor.config, destination))
+                .flatten();
+            tracing::info!(event = "exit_refused", %destination, reason = code.name(), cure, skipped);
         }
         self.refuse_silently(floor, id, destination, code);
     }

@@ -5,7 +5,8 @@
 
 use super::carrier_changes::carrier_name;
 use super::rate::RateReport;
-use crate::session::{PathChange, PeerIndex, SessionEvent};
+use crate::gateway::config::GatewayConfig;
+use crate::session::{Hint, PathChange, PeerIndex, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -200,6 +201,7 @@ fn of_path(place: u8, change: PathChange) -> (&'static str, String) {
 
 /// The decision in an event of the session: the peer, its name in the log, and the reason.
 pub(super) fn of_event<E>(
+    config: &GatewayConfig,
     event: &SessionEvent<E>,
 ) -> Option<(Option<PeerIndex>, &'static str, String)> {
     let seconds = |span: &Duration| format!("{:.3} s", span.as_secs_f64());
@@ -262,6 +264,7 @@ pub(super) fn of_event<E>(
             return Some((*peer, "handshake_refused", reason.to_string()));
         }
         SessionEvent::TurnedAway { peer, hint, .. } => {
+            let hint = by_names(config, *peer, hint);
             let why = format!("somebody there says, without proof: {hint}");
             (*peer, "refused_by_peer", why)
         }
@@ -281,6 +284,15 @@ pub(super) fn of_event<E>(
         | SessionEvent::Inner(_) => return None,
     };
     Some((Some(peer), what, why))
+}
+
+/// A hint with the names of the two ends.
+pub(super) fn by_names(config: &GatewayConfig, peer: PeerIndex, hint: &Hint) -> String {
+    let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
+    hint.between(
+        &format!("`{}`", config.name),
+        &format!("`{}`", config.peer_name(peer)),
+    )
 }
 
 /// A reason of bounded length.
@@ -337,6 +349,8 @@ impl Decisions {
 mod tests {
     use super::super::rate::tests::{found, told};
     use super::*;
+    use crate::session::{Entropy, SecretKey};
+    use fulmar_proto::machine::PathId;
     use fulmar_proto::rate::RateCause;
 
     #[test]
@@ -443,8 +457,31 @@ mod tests {
             peer: PeerIndex(0),
             outage: Duration::from_millis(2_500),
         };
-        let (peer, what, why) = of_event(&event).unwrap();
+        let (peer, what, why) = of_event(&air(), &event).unwrap();
         assert_eq!((peer, what), (Some(PeerIndex(0)), "link_up"));
         assert!(why.contains("2.500 s"), "{why}");
+    }
+
+    /// A gateway of that name, with the peer `ground`.
+    fn air() -> GatewayConfig {
+        let text = "gateway = { name = \"air\" }\nsecurity = { kind = \"none\" }\n\
+                    peer = [{ name = \"ground\", rate = \"1mbit\" }]\negress = { allow = [\"10.0.0.1:80\"] }\n";
+        GatewayConfig::read("air.toml", text).unwrap()
+    }
+
+    #[test]
+    fn a_key_that_the_peer_does_not_have_is_told_with_the_names_of_both_ends() {
+        let key = SecretKey::generate(&mut Entropy::from_seed([1; 32])).public();
+        let event: SessionEvent<()> = SessionEvent::TurnedAway {
+            peer: PeerIndex(0),
+            path: PathId(0),
+            hint: Hint::WrongPublicKey(key),
+        };
+        let (_, what, why) = of_event(&air(), &event).unwrap();
+        assert_eq!(what, "refused_by_peer");
+        let cure = "run `fulmar keygen --public FILE` at `ground`, and write what it prints as public_key of the [[peer]] of \
+                    `ground` in the file of `air`";
+        assert!(why.ends_with(cure), "{why}");
+        assert!(cut(why).ends_with("`air`"), "the cure is whole");
     }
 }

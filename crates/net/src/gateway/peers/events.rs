@@ -33,7 +33,7 @@ impl Peers {
         event: &SessionEvent<FlowEvent>,
     ) -> Option<(Option<PeerIndex>, String)> {
         self.outages.on_event(now, event);
-        let (peer, what, why) = decisions::of_event(event)?;
+        let (peer, what, why) = decisions::of_event(config, event)?;
         let why = decisions::cut(why);
         let index = peer.and_then(|peer| usize::try_from(peer.0).ok());
         let name = index.map(|index| config.peer_name(index));
@@ -184,12 +184,13 @@ impl Peers {
             }
             SessionEvent::TurnedAway { peer, path, hint } => {
                 let from = self.address_of(path);
+                let hint = decisions::by_names(config, peer, &hint);
                 tracing::warn!(
                     event = "refused_by_peer",
                     peer = name_of(config, peer),
                     from,
                     proven = false,
-                    %hint
+                    hint
                 );
             }
             SessionEvent::NoAnswer { peer, waited } => tracing::warn!(

@@ -198,6 +198,8 @@ fn is_missing(error: &io::Error) -> bool {
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct PathPorts {
     ports: Vec<PathPort>,
+    /// The paths that leave by the gateway's own socket: the peer's place in the configuration, the path, and what its settings say.
+    beside: Vec<(usize, PathId, String)>,
     bell: Option<InterfaceBell>,
     /// The addresses that the machine had.
     addresses: BTreeSet<IpAddr>,
@@ -211,7 +213,11 @@ pub(in crate::gateway) struct PathPorts {
 
 impl PathPorts {
     /// Those of a start. Says which of them wait.
-    pub(in crate::gateway) fn new(ports: Vec<PathPort>, config: &GatewayConfig) -> Self {
+    pub(in crate::gateway) fn new(
+        ports: Vec<PathPort>,
+        beside: Vec<(usize, PathId, String)>,
+        config: &GatewayConfig,
+    ) -> Self {
         let bell = InterfaceBell::open().inspect_err(|error| {
             tracing::warn!(event = "interfaces_unwatched", %error);
         });
@@ -222,6 +228,7 @@ impl PathPorts {
         }
         Self {
             ports,
+            beside,
             bell: bell.ok(),
             // What cannot be listed yet is not taken for gone later.
             addresses: addresses(&interfaces_up().unwrap_or_default()),
@@ -311,6 +318,19 @@ impl PathPorts {
         let must_ask = self.bell.is_none() && !self.ports.is_empty();
         let again = must_ask || self.ports.iter().any(is_refused);
         self.next_look = again.then(|| now + LOOK_AGAIN);
+    }
+
+    /// What the settings say of the path by which datagrams leave to the peer in this place.
+    pub(in crate::gateway) fn way(&self, peer: usize, path: PathId) -> Option<String> {
+        let is_it = |port: &&PathPort| port.peer == peer && port.path == Some(path);
+        let own = self.ports.iter().find(is_it);
+        let own = own.map(|port| port.settings.in_words());
+        let beside = || {
+            let mut beside = self.beside.iter();
+            let found = beside.find(|(of, one, _)| (*of, *one) == (peer, path))?;
+            Some(found.2.clone())
+        };
+        own.or_else(beside)
     }
 
     /// The paths to the peer in this place that wait.

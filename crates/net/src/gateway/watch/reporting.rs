@@ -179,7 +179,14 @@ impl Seen<'_> {
                 let rate = endpoint.path_rate(path.inner).zip(settings);
                 let rate = rate.map(|(rate, settings)| RateReport::of(rate, settings.rate));
                 let losses = self.losses.of_path(self.link, index, path.inner);
-                PathFigures::of(path, rate, losses)
+                let of_peer = settings.and_then(|settings| settings.address.as_ref());
+                let way = if path.place == 0 {
+                    of_peer.map(|address| format!("to {address}"))
+                } else {
+                    path.outer
+                        .and_then(|outer| self.peers.ports.way(index, outer))
+                };
+                PathFigures::of(path, way, rate, losses)
             })
             .collect()
     }

@@ -96,6 +96,10 @@ pub struct CustodyFor {
 pub struct PathFigures {
     /// Its number in the log: 0 is the first, on which the session began.
     pub path: u8,
+    /// The device or address by which it leaves and the one that it leads to, as the configuration says; none of a path that
+    /// the peer has chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way: Option<String>,
     /// Its cost: data leave on it while no path that costs less is up.
     pub cost: u8,
     /// Whether it carries data: `up`, `down`, or `tried` until a probe was answered on it.
@@ -118,6 +122,7 @@ impl PathFigures {
     /// The path of this status; `rate` is that in use on it.
     pub(in crate::gateway) fn of(
         status: PathStatus,
+        way: Option<String>,
         rate: Option<RateReport>,
         losses: Option<LossFigures>,
     ) -> Self {
@@ -128,6 +133,7 @@ impl PathFigures {
         };
         Self {
             path: status.place,
+            way,
             cost: status.cost,
             state,
             down_seconds: down.map(|down| down.as_secs_f64()),

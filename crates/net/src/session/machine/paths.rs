@@ -45,6 +45,7 @@ impl<M: Carried> Session<M> {
                 place: place.bits(),
                 cost,
                 inner: peer.inner_path_in(place),
+                outer: state.outer_path(place),
                 use_now: match liveness.down_for(self.now) {
                     _ if is_tried => PathUse::Tried,
                     Some(down) => PathUse::Down(down),

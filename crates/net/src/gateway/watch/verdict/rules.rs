@@ -124,7 +124,7 @@ fn outage(facts: &LinkFacts<'_>) -> Option<String> {
 }
 
 fn security_off(facts: &LinkFacts<'_>) -> Option<String> {
-    let words = "it is not protected, and whoever is on the way can read and change it";
+    let words = "the link is not protected, and whoever is on the way can read and change it";
     (facts.is_up() && !facts.peer.secure).then(|| words.to_owned())
 }
 
@@ -134,7 +134,9 @@ fn path_down(facts: &LinkFacts<'_>) -> Option<String> {
         .map(|path| {
             let lasts = path.down_seconds.map(seconds);
             let lasts = lasts.map_or_else(String::new, |lasts| format!(" for {lasts}"));
-            format!("path {} is down{lasts}", path.path)
+            let way = path.way.as_ref();
+            let way = way.map_or_else(String::new, |way| format!(" ({way})"));
+            format!("path {}{way} is down{lasts}", path.path)
         })
         .collect();
     (facts.is_up() && !each.is_empty()).then(|| each.join(", "))

@@ -1,5 +1,6 @@
 //! The sentence of a link.
 
+use super::super::alarms::LinkGrade;
 use super::super::losses::LossFigures;
 use super::super::registry::Unit;
 use super::facts::LinkFacts;
@@ -24,6 +25,10 @@ pub(super) fn sentence(facts: &LinkFacts<'_>, first: Option<&Holds>) -> String {
         (None, true) => "Fine.".to_owned(),
         (None, false) => format!("{figures}. Fine."),
         (Some(holds), true) => format!("{}; {}.", capital(&holds.words), holds.rule.cure),
+        // What makes a link bad that is up is no reason for its figures.
+        (Some(holds), false) if holds.rule.grade == LinkGrade::Bad => {
+            format!("{figures}. {}; {}.", capital(&holds.words), holds.rule.cure)
+        }
         (Some(holds), false) => format!("{figures}: {}; {}.", holds.words, holds.rule.cure),
     }
 }

@@ -235,7 +235,7 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
 }
 
 #[test]
-fn a_link_without_protection_is_bad_however_well_it_delivers() {
+fn a_link_without_protection_is_bad_in_a_sentence_of_its_own_however_well_it_delivers() {
     let open = busy().with(|it| it.peer.secure = false);
     check(
         "security off",
@@ -243,8 +243,24 @@ fn a_link_without_protection_is_bad_however_well_it_delivers() {
         (
             "security_off",
             BAD,
-            "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %): it is not protected, and whoever is on the way \
-         can read and change it; give both ends keys with `fulmar keygen`.",
+            "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %). The link is not protected, and whoever is on \
+         the way can read and change it; give both ends keys with `fulmar keygen`.",
+        ),
+    );
+    let idle = open.with(|it| {
+        it.window = PeerWindow {
+            is_up: true,
+            ..PeerWindow::default()
+        }
+    });
+    check(
+        "security off and idle",
+        &idle,
+        (
+            "security_off",
+            BAD,
+            "Nothing to carry. The link is not protected, and whoever is on the way can read and change it; give both ends keys with \
+         `fulmar keygen`.",
         ),
     );
 }

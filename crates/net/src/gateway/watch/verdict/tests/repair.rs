@@ -109,6 +109,7 @@ fn of_several_paths_those_that_carry_are_summed_and_one_that_is_down_is_told() {
     let one_down = two.clone().with(|it| {
         it.peer.paths[1] = PathFigures {
             down_seconds: Some(30.0),
+            way: Some("by usb0 to 10.76.0.2:4914".to_owned()),
             ..path(1, "down", 4)
         };
         it.window.wire_rate = 5.9 * MBIT;
@@ -120,8 +121,8 @@ fn of_several_paths_those_that_carry_are_summed_and_one_that_is_down_is_told() {
         (
             "path_down",
             POOR,
-            "Loses nothing; delivers 5.70 of the 5.89 Mbit/s that such a link allows (97 %): path 1 is down for 30.00 s; look at the device \
-         of this path.",
+            "Loses nothing; delivers 5.70 of the 5.89 Mbit/s that such a link allows (97 %): path 1 (by usb0 to 10.76.0.2:4914) is down for \
+         30.00 s; look at the device of this path.",
         ),
     );
     let waits = two.with(|it| {
