@@ -191,6 +191,20 @@ mod tests {
         }
     }
 
+    fn tunnel() -> crate::gateway::tunnels::TunnelReport {
+        crate::gateway::tunnels::TunnelReport {
+            name: "field".to_owned(),
+            peer: "ground".to_owned(),
+            device: "tunnel0".to_owned(),
+            far_end: "agrees",
+            accelerate: "no",
+            lost: String::new(),
+            sent_packets: 1,
+            received_packets: 1,
+            dropped_packets: BTreeMap::from([("source", 1)]),
+        }
+    }
+
     #[test]
     fn every_entry_has_a_value_once_something_was_counted() {
         let (first, mut last) = (status(1.0, 10), status(11.0, 20));
@@ -247,17 +261,7 @@ mod tests {
         last.carrier.operations = BTreeMap::from([("hash", 1)]);
         last.classes[0].flows_reset = BTreeMap::from([("idle", 1)]);
         last.classes[0].messages_lost = BTreeMap::from([("full", 1)]);
-        last.tunnels = vec![crate::gateway::tunnels::TunnelReport {
-            name: "field".to_owned(),
-            peer: "ground".to_owned(),
-            device: "tunnel0".to_owned(),
-            far_end: "agrees",
-            accelerate: "no",
-            lost: String::new(),
-            sent_packets: 1,
-            received_packets: 1,
-            dropped_packets: BTreeMap::from([("source", 1)]),
-        }];
+        last.tunnels = vec![tunnel()];
         let mut of_class = counted;
         of_class.held_lost_tpdus = BTreeMap::from([("timeout", 1)]);
         last.peers[0].classes = BTreeMap::from([("bulk".to_owned(), of_class)]);
