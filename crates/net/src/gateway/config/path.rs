@@ -72,21 +72,85 @@ pub(super) fn read_all(
         let problem = format!("there may be {FURTHER_PATHS_MAX} beside the peer's own");
         return Err(reader.wrong("path", problem));
     }
+    let own = of_peer.and_then(|of_peer| match of_peer.host {
+        Host::Address(ip) => Some(SocketAddr::new(ip, of_peer.port)),
+        _ => None,
+    });
     let mut paths: Vec<PathSettings> = Vec::new();
     for table in &tables {
         let path = read(table)?;
-        let is_known = of_peer.is_some_and(|of_peer| matches!(of_peer.host, Host::Address(_)));
-        if path.address.is_none() && !is_known {
+        if path.address.is_none() && own.is_none() {
             let problem = "is missing, and the peer's is not one of figures; write \
                            address = \"192.0.2.1:4914\"";
             return Err(table.wrong("address", problem));
         }
-        if paths.contains(&path) {
-            return Err(table.wrong("local", "is that of another path; remove one"));
+        let to = path.address.or(own);
+        if let Some(to) = to {
+            check_families(table, &path, to)?;
+        }
+        if own.is_some() && to.map(canonical) == own.map(canonical) && !path.has_own_socket() {
+            let problem = "is that of the peer: this would be the peer's own path again; write another address, or a \
+                           `device` or `local`, or remove this path";
+            return Err(table.wrong("address", problem));
+        }
+        let leads = |one: &PathSettings| {
+            let to = one.address.or(own).map(canonical);
+            (one.local, one.device.clone(), to)
+        };
+        if let Some(same) = paths.iter().position(|one| leads(one) == leads(&path)) {
+            return Err(again(table, &path, same));
         }
         paths.push(path);
     }
     Ok(paths)
+}
+
+/// An IPv4 address as such.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Refuses a path from an address of one family to one of the other: nothing could leave on it.
+fn check_families(
+    table: &TableReader<'_>,
+    path: &PathSettings,
+    to: SocketAddr,
+) -> Result<(), SettingsError> {
+    let to = to.ip().to_canonical();
+    let family = |ip: IpAddr| if ip.is_ipv4() { "IPv4" } else { "IPv6" };
+    match path.local {
+        Some(local) if local.is_ipv4() != to.is_ipv4() => {
+            let (ours, theirs) = (family(local), family(to));
+            let problem = format!(
+                "is an {ours} address, and the path leads to {to}, which is {theirs}; write an {theirs} address of this \
+                 machine, or an {ours} address of the peer as the path's `address`"
+            );
+            Err(table.wrong("local", problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of a path that is the one at this index again.
+fn again(table: &TableReader<'_>, path: &PathSettings, same: usize) -> SettingsError {
+    let said = [
+        ("local", path.local.is_some()),
+        ("device", path.device.is_some()),
+        ("address", path.address.is_some()),
+    ];
+    let equal: Vec<&'static str> = said
+        .iter()
+        .filter(|(_, is)| *is)
+        .map(|(key, _)| *key)
+        .collect();
+    let first = equal.first().copied().unwrap_or("address");
+    let equal: Vec<String> = equal.iter().map(|key| format!("`{key}`")).collect();
+    let problem = format!(
+        "is no other than that of `path.{same}`: both lead the same way by {}; paths differ in `local`, `device` or `address`, \
+         not in `rate` or `cost` alone; change one of the three, or remove this path",
+        equal.join(" and ")
+    );
+    table.wrong(first, problem)
 }
 
 fn read(reader: &TableReader<'_>) -> Result<PathSettings, SettingsError> {
@@ -145,6 +209,22 @@ mod tests {
     }
 
     #[test]
+    fn paths_that_differ_in_one_of_three_keys_are_several() {
+        for peer in [
+            "address = \"192.0.2.1:4914\"\n[[peer.path]]\ndevice = \"wwan0\"\n\
+             [[peer.path]]\ndevice = \"wwan0\"\naddress = \"192.0.2.2:4914\"\n",
+            "address = \"192.0.2.1:4914\"\n[[peer.path]]\ndevice = \"wwan0\"\n[[peer.path]]\ndevice = \"wwan1\"\n",
+            "address = \"192.0.2.1:4914\"\n[[peer.path]]\naddress = \"192.0.2.1:4915\"\n",
+            "address = \"192.0.2.1:4914\"\n[[peer.path]]\nlocal = \"192.0.2.7\"\naddress = \"192.0.2.1:4914\"\n",
+            "address = \"[2001:db8::1]:4914\"\n[[peer.path]]\nlocal = \"192.0.2.7\"\naddress = \"192.0.2.2:4914\"\n",
+            "address = \"[::ffff:192.0.2.1]:4914\"\n[[peer.path]]\nlocal = \"192.0.2.7\"\n",
+        ] {
+            let paths = &read(peer).expect(peer).peers[0].paths;
+            assert!(!paths.is_empty(), "{peer}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_a_further_path_is_refused_with_the_field_and_the_remedy() {
         for (peer, said) in [
             (
@@ -170,6 +250,36 @@ mod tests {
             (
                 "address = \"192.0.2.1:4914\"\n[[peer.path]]\nvia = \"wwan0\"\n",
                 "via",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\naddress = \"192.0.2.1:4914\"\ncost = 1\n",
+                "`peer.0.path.0.address`: is that of the peer: this would be the peer's own path again; write another address",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\naddress = \"[::ffff:192.0.2.1]:4914\"\n",
+                "`peer.0.path.0.address`: is that of the peer",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\ndevice = \"wwan0\"\n\
+                 [[peer.path]]\ndevice = \"wwan0\"\ncost = 1\nrate = \"5mbit\"\n",
+                "`peer.0.path.1.device`: is no other than that of `path.0`: both lead the same way by `device`;",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\nlocal = \"192.0.2.7\"\n[[peer.path]]\nlocal = \"192.0.2.8\"\n\
+                 [[peer.path]]\nlocal = \"192.0.2.8\"\naddress = \"192.0.2.1:4914\"\n",
+                "`peer.0.path.2.local`: is no other than that of `path.1`: both lead the same way by `local` and `address`;",
+            ),
+            (
+                "[[peer.path]]\naddress = \"192.0.2.1:4914\"\n[[peer.path]]\naddress = \"192.0.2.1:4914\"\ncost = 3\n",
+                "remove this path",
+            ),
+            (
+                "address = \"[2001:db8::1]:4914\"\n[[peer.path]]\nlocal = \"192.0.2.7\"\n",
+                "`peer.0.path.0.local`: is an IPv4 address, and the path leads to 2001:db8::1, which is IPv6; write an IPv6 address",
+            ),
+            (
+                "address = \"192.0.2.1:4914\"\n[[peer.path]]\nlocal = \"2001:db8::7\"\naddress = \"192.0.2.2:4914\"\n",
+                "an IPv6 address of the peer as the path's `address`",
             ),
         ] {
             let error = read(peer).expect_err(peer);
