@@ -7,7 +7,9 @@ use super::peers::{PathPort, PathPorts, usable};
 use super::sockets::interfaces_up;
 use crate::ethernet::{EthernetPort, Neighbour, device_index};
 use crate::session::PathTerms;
-use crate::udp::{Carrier, PortBeside, PortConfig, PortProtocol, UdpDriver, UdpPort};
+use crate::udp::{
+    Carrier, PathTableConfig, PortBeside, PortConfig, PortProtocol, UdpDriver, UdpPort,
+};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Bitrate;
 use std::io;
@@ -94,6 +96,16 @@ pub(super) struct OpenedPath {
     pub(super) terms: PathTerms,
 }
 
+/// The table of the paths of such a gateway: named ones take no room from others.
+pub(super) fn path_table(config: &GatewayConfig) -> PathTableConfig {
+    let usual = PathTableConfig::default();
+    let named: usize = config.peers.iter().map(|peer| peer.paths.len()).sum();
+    PathTableConfig {
+        paths_max: usual.paths_max + named,
+        ..usual
+    }
+}
+
 /// Opens the sockets of the peers' further paths. Returns the paths, and the sockets that follow their devices.
 pub(super) fn open_paths(
     config: &GatewayConfig,
@@ -117,12 +129,12 @@ pub(super) fn open_paths(
             let made = if path.has_own_socket() {
                 let address = SocketAddr::new(address.ip().to_canonical(), address.port());
                 let port = PathPort::open((index, path), address, &up, |port| {
-                    let socket = driver.add_port(port);
-                    (socket, driver.path_from(socket, address))
+                    let socket = driver.add_port(port)?;
+                    Some((socket, driver.path_from(socket, address)?))
                 });
                 let port = port.map_err(refused)?;
-                let made = port.path();
-                ports.push(port);
+                let made = port.as_ref().map(PathPort::path);
+                ports.extend(port);
                 made
             } else {
                 let found = core::iter::once(address);
@@ -131,18 +143,21 @@ pub(super) fn open_paths(
                 beside.extend(made.map(|made| (index, made, path.in_words())));
                 made
             };
-            if let Some(made) = made {
-                let terms = PathTerms {
-                    rate: path.rate,
-                    cost: path.cost,
-                };
-                opened.push(OpenedPath {
-                    peer: index,
-                    number,
-                    path: made,
-                    terms,
-                });
-            }
+            let made = made.ok_or_else(|| GatewayError::TooManyPaths {
+                peer: peer.name.clone(),
+                path: path.in_words(),
+                most: path_table(config).paths_max,
+            })?;
+            let terms = PathTerms {
+                rate: path.rate,
+                cost: path.cost,
+            };
+            opened.push(OpenedPath {
+                peer: index,
+                number,
+                path: made,
+                terms,
+            });
         }
     }
     Ok((opened, PathPorts::new(ports, beside, config)))
@@ -166,4 +181,68 @@ pub(super) fn path_to(
         driver.set_carrier(path, peer.carrier.carrier());
     }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::session::{FURTHER_PATHS_MAX, PEERS_MAX};
+    use crate::wait::waker;
+    use std::collections::BTreeSet;
+    use std::fmt::Write;
+
+    /// As many paths as a file can name, each by a device that is not there.
+    fn config() -> GatewayConfig {
+        let mut text = String::from(
+            "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[egress]\nallow = [\"10.0.0.1:80\"]\n",
+        );
+        for peer in 0..PEERS_MAX {
+            let port = 10_000 + peer;
+            writeln!(
+                text,
+                "[[peer]]\nname = \"p{peer}\"\naddress = \"127.0.0.1:{port}\""
+            )
+            .expect("a text");
+            for path in 0..FURTHER_PATHS_MAX {
+                writeln!(text, "[[peer.path]]\ndevice = \"none{path}\"").expect("a text");
+            }
+        }
+        GatewayConfig::read("a.toml", &text).expect("sound")
+    }
+
+    fn driver(paths: PathTableConfig) -> UdpDriver {
+        let local = ([127, 0, 0, 1], 0).into();
+        let port = UdpPort::bind(local, PortConfig::default()).expect("a port");
+        let (_, wake_up) = waker().expect("a waker");
+        UdpDriver::new(Clock::start(), port, wake_up, paths)
+    }
+
+    #[test]
+    fn as_many_paths_as_a_file_can_name_have_a_socket_each() {
+        let config = config();
+        let mut driver = driver(path_table(&config));
+        let (opened, _) = open_paths(&config, &mut driver).expect("there is room");
+        assert_eq!(opened.len(), PEERS_MAX * FURTHER_PATHS_MAX);
+        let paths: BTreeSet<PathId> = opened.iter().map(|one| one.path).collect();
+        assert_eq!(paths.len(), opened.len(), "no two leave by one socket");
+    }
+
+    #[test]
+    fn a_path_for_which_there_is_no_room_is_refused_with_the_number() {
+        let config = config();
+        let paths_max = PEERS_MAX * FURTHER_PATHS_MAX;
+        let with = |paths_max| PathTableConfig {
+            paths_max,
+            ..PathTableConfig::default()
+        };
+        open_paths(&config, &mut driver(with(paths_max))).expect("there is room");
+        let refused = open_paths(&config, &mut driver(with(paths_max - 1)));
+        let error = refused.err().expect("one too many").to_string();
+        assert!(
+            error.starts_with("cannot open the path by none6 to peer `p255`"),
+            "{error}"
+        );
+        assert!(error.contains("2816"), "{error}");
+    }
 }

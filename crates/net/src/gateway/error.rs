@@ -50,6 +50,19 @@ pub enum GatewayError {
         /// The system's reason.
         source: io::Error,
     },
+    /// There are more further paths than can be told apart.
+    #[error(
+        "cannot open the path {path} to peer `{peer}` ([[peer.path]]): it is one more than the {most} addresses and sockets \
+         of peers that a gateway has; remove paths, or share the peers among two gateways"
+    )]
+    TooManyPaths {
+        /// The peer's name.
+        peer: String,
+        /// The path in words.
+        path: String,
+        /// The most of them.
+        most: usize,
+    },
     /// A link's schedule cannot be used.
     #[error("cannot use the schedule {at} of link `{link}` ([[link]] schedule)", at = .file.display())]
     Schedule {

@@ -17,7 +17,7 @@ use super::watch::{Watch, http};
 use crate::clock::Clock;
 use crate::descriptors;
 use crate::session::{Armour, Entropy, EpochError, Session, StateDirectory, next_boot_epoch};
-use crate::udp::{BURST_TIME, PathTableConfig, UdpDriver};
+use crate::udp::{BURST_TIME, UdpDriver};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
@@ -259,7 +259,7 @@ impl Gateway {
         tunnels.divert(&config, &diverted(&entries))?;
         let mut links = Links::open(&config)?;
         ports_are_open(&config)?;
-        let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
+        let mut driver = UdpDriver::new(clock, port, wake_up, carriers::path_table(&config));
         for port in beside {
             driver.add_port(port);
         }

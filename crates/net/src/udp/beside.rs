@@ -34,20 +34,18 @@ impl PortBeside {
     }
 
     /// The number of the socket by which paths name it, if it has the place `index` among those beside the first; 0 where
-    /// the carrier tells which it is.
-    pub(super) fn socket(&self, index: usize) -> u8 {
-        let number = u8::try_from(index + 1).unwrap_or(u8::MAX);
-        if matches!(self, Self::Udp(_) | Self::Absent) {
-            number
-        } else {
-            0
+    /// the carrier tells which it is. `None`: there are more than can be told apart.
+    pub(super) fn socket(&self, index: usize) -> Option<u16> {
+        match self {
+            Self::Udp(_) | Self::Absent => u16::try_from(index.checked_add(1)?).ok(),
+            Self::UdpLite(_) | Self::Ethernet(_) => Some(0),
         }
     }
 
     /// Whether what goes to `path` leaves here; it has the place `index` among the ports beside the first.
     pub(super) fn serves(&self, path: &Path, index: usize) -> bool {
         match self {
-            Self::Udp(_) | Self::Absent => path.socket == self.socket(index),
+            Self::Udp(_) | Self::Absent => Some(path.socket) == self.socket(index),
             Self::UdpLite(_) => path.carrier == Carrier::UdpLite,
             Self::Ethernet(port) => {
                 let neighbour = Neighbour::of(path.remote);
@@ -121,7 +119,33 @@ impl PortBeside {
 #[derive(Debug)]
 pub enum PortChange {
     /// The socket of this number gives way to another one, or to none.
-    Exchange(u8, Box<PortBeside>),
+    Exchange(u16, Box<PortBeside>),
     /// This machine has lost an address: what left from there leaves from where the routes say.
     AddressGone(IpAddr),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_socket_has_a_number_of_its_own_and_one_too_many_has_none() {
+        let most = usize::from(u16::MAX);
+        let numbers = [0, 253, 254, 255, most - 1, most, usize::MAX];
+        let numbers = numbers.map(|index| PortBeside::Absent.socket(index));
+        let last = [Some(u16::MAX), None, None];
+        let first = [1, 254, 255, 256].map(Some);
+        assert_eq!(numbers[..4], first);
+        assert_eq!(numbers[4..], last);
+    }
+
+    #[test]
+    fn what_goes_to_a_path_leaves_by_its_socket_alone() {
+        let path = Path {
+            socket: 256,
+            ..Path::udp(([127, 0, 0, 1], 4914).into(), None)
+        };
+        let serving = (0..1_000).filter(|index| PortBeside::Absent.serves(&path, *index));
+        assert_eq!(serving.collect::<Vec<_>>(), [255]);
+    }
 }

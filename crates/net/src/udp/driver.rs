@@ -131,19 +131,19 @@ impl UdpDriver {
     }
 
     /// Takes and sends datagrams by another port as well. Returns the number by which paths name it
-    /// ([`UdpDriver::path_from`]).
-    pub fn add_port(&mut self, port: PortBeside) -> u8 {
-        let socket = port.socket(self.beside.len());
+    /// ([`UdpDriver::path_from`]); `None` if there are as many as can be numbered, and so not this one.
+    pub fn add_port(&mut self, port: PortBeside) -> Option<u16> {
+        let socket = port.socket(self.beside.len())?;
         self.beside.push(port);
         self.arrivals.push(Arrivals::default());
-        socket
+        Some(socket)
     }
 
     fn change_port(&mut self, change: PortChange) {
         match change {
             PortChange::Exchange(socket, port) => {
                 let mut beside = self.beside.iter_mut().enumerate();
-                let same = beside.find(|(index, port)| port.socket(*index) == socket);
+                let same = beside.find(|(index, port)| port.socket(*index) == Some(socket));
                 if let Some((_, before)) = same {
                     *before = *port;
                 }
@@ -157,7 +157,7 @@ impl UdpDriver {
 
     /// The path from a socket of the driver's to `remote`, which is made if need be and kept for ever; `None` when the
     /// table is full.
-    pub fn path_from(&mut self, socket: u8, remote: SocketAddr) -> Option<PathId> {
+    pub fn path_from(&mut self, socket: u16, remote: SocketAddr) -> Option<PathId> {
         let now = self.clock.now();
         let id = self.paths.path_to(now, (remote, socket), || None)?;
         self.paths.pin(id);
@@ -333,7 +333,7 @@ impl UdpDriver {
         let beside = &mut self.beside;
         let mut of_beside = |take: fn(&mut PortBeside) -> Option<SocketAddr>| {
             let mut ports = beside.iter_mut().enumerate();
-            ports.find_map(|(index, port)| Some((take(port)?, port.socket(index))))
+            ports.find_map(|(index, port)| Some((take(port)?, port.socket(index)?)))
         };
         let unreachable = (self.port.take_unreachable().map(|remote| (remote, 0)))
             .or_else(|| of_beside(PortBeside::take_unreachable))
@@ -464,7 +464,7 @@ impl UdpDriver {
             let other = place.and_then(|place| Some((place, beside.get_mut(place)?)));
             let (received, carrier, socket) = match other {
                 Some((place, beside)) => {
-                    let socket = beside.socket(place);
+                    let socket = beside.socket(place).unwrap_or_default();
                     (beside.receive(batch), beside.carrier(), socket)
                 }
                 None => (port.receive(batch), *carrier_of_strangers, 0),

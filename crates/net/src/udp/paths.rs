@@ -44,7 +44,7 @@ pub struct Path {
     /// The way in which datagrams travel to the peer.
     pub carrier: Carrier,
     /// The driver's socket: its first is 0, one [beside it](super::UdpDriver::add_port) has the number that it was given.
-    pub socket: u8,
+    pub socket: u16,
 }
 
 impl Path {
@@ -89,7 +89,7 @@ const fn after(id: PathId) -> PathId {
 #[derive(Debug)]
 pub struct PathTable {
     config: PathTableConfig,
-    ids: BTreeMap<(SocketAddr, u8), PathId>,
+    ids: BTreeMap<(SocketAddr, u16), PathId>,
     entries: BTreeMap<PathId, Entry>,
     next: PathId,
     refused: u64,
@@ -169,7 +169,7 @@ impl PathTable {
     pub fn path_to(
         &mut self,
         now: Instant,
-        (remote, socket): (SocketAddr, u8),
+        (remote, socket): (SocketAddr, u16),
         in_use: impl FnOnce() -> Option<Vec<PathId>>,
     ) -> Option<PathId> {
         if let Some(known) = self.id_of(remote, socket) {
@@ -220,7 +220,7 @@ impl PathTable {
     }
 
     /// The id of `remote` at a socket, if it has one.
-    pub fn id_of(&self, remote: SocketAddr, socket: u8) -> Option<PathId> {
+    pub fn id_of(&self, remote: SocketAddr, socket: u16) -> Option<PathId> {
         self.ids.get(&(remote, socket)).copied()
     }
 

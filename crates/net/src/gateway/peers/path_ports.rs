@@ -123,15 +123,15 @@ pub(in crate::gateway) struct PathPort {
     settings: PathSettings,
     remote: SocketAddr,
     /// The driver's number of the socket, and the path from there.
-    socket: u8,
-    path: Option<PathId>,
+    socket: u16,
+    path: PathId,
     /// The number of its interface, or the reason for which there is no socket.
     at: Result<u32, PathWait>,
 }
 
 impl PathPort {
     /// Looks for the interface of a path to the peer in this place, and opens a socket there if it can. `made` puts that
-    /// socket to the driver, and returns the driver's number of it and the path from there.
+    /// socket to the driver, and returns the driver's number of it and the path from there. `None`: the driver has no room.
     ///
     /// # Errors
     /// The socket is refused for another reason than a missing device or address.
@@ -139,8 +139,8 @@ impl PathPort {
         (peer, settings): (usize, &PathSettings),
         remote: SocketAddr,
         up: &[NetInterface],
-        made: impl FnOnce(PortBeside) -> (u8, Option<PathId>),
-    ) -> io::Result<Self> {
+        made: impl FnOnce(PortBeside) -> Option<(u16, PathId)>,
+    ) -> io::Result<Option<Self>> {
         let mut at = interface_for(settings, remote, up);
         let mut port = PortBeside::Absent;
         if at.is_ok() {
@@ -150,19 +150,18 @@ impl PathPort {
                 Err(error) => return Err(error),
             }
         }
-        let (socket, path) = made(port);
-        Ok(Self {
+        Ok(made(port).map(|(socket, path)| Self {
             peer,
             settings: settings.clone(),
             remote,
             socket,
             path,
             at,
-        })
+        }))
     }
 
-    /// The path from its socket; none where the table of paths is full.
-    pub(in crate::gateway) const fn path(&self) -> Option<PathId> {
+    /// The path from its socket.
+    pub(in crate::gateway) const fn path(&self) -> PathId {
         self.path
     }
 
@@ -273,8 +272,8 @@ impl PathPorts {
     ) {
         for place in core::mem::take(&mut self.changed) {
             let port = self.ports.get(place);
-            if let Some((peer, path)) = port.and_then(|port| Some((port.peer, port.path?))) {
-                link.try_path(now, index_of(peer), path);
+            if let Some(port) = port {
+                link.try_path(now, index_of(port.peer), port.path);
             }
         }
         if self.next_look.is_none_or(|at| now < at) {
@@ -423,8 +422,9 @@ mod tests {
         let remote: SocketAddr = ([127, 0, 0, 2], 4914).into();
         let lo = |index| [interface("lo", index, &["127.0.0.1"])];
         let settings = path(Some("lo"), None);
-        let made = |_| (1, Some(PathId(3)));
-        let mut port = PathPort::open((0, &settings), remote, &[], made).expect("it waits");
+        let made = |_| Some((1, PathId(3)));
+        let port = PathPort::open((0, &settings), remote, &[], made);
+        let mut port = port.expect("it waits").expect("there is room");
         assert!(port.follow(&[]).is_none(), "it still waits");
         let follow = |port: &mut PathPort, up: &[NetInterface]| port.follow(up);
         assert!(matches!(
@@ -451,10 +451,10 @@ mod tests {
             ..interface("lo", 1, &[])
         };
         let up = vec![lo];
-        let made = |_| (1, Some(PathId(3)));
+        let made = |_| Some((1, PathId(3)));
         let port = PathPort::open((0, &path(Some("lo"), None)), remote, &up, made);
         let mut ports = PathPorts {
-            ports: vec![port.expect("it opens")],
+            ports: vec![port.expect("it opens").expect("there is room")],
             addresses: addresses(&up),
             ..PathPorts::default()
         };
