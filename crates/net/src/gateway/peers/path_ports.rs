@@ -321,7 +321,7 @@ impl PathPorts {
 
     /// What the settings say of the path by which datagrams leave to the peer in this place.
     pub(in crate::gateway) fn way(&self, peer: usize, path: PathId) -> Option<String> {
-        let is_it = |port: &&PathPort| port.peer == peer && port.path == Some(path);
+        let is_it = |port: &&PathPort| port.peer == peer && port.path == path;
         let own = self.ports.iter().find(is_it);
         let own = own.map(|port| port.settings.in_words());
         let beside = || {
