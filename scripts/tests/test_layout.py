@@ -74,7 +74,7 @@ class Layout(unittest.TestCase):
             "flows": {"config", "GatewayError", "Link", "repeats", "sockets"},
             "entries": {"config", "GatewayError", "flows", "sockets"},
             "exits": {"config", "flows", "sockets", "tunnels"},
-            "tunnels": {"config", "GatewayError", "flows", "privileges", "sockets"},
+            "tunnels": {"config", "GatewayError", "flows", "privileges", "repeats", "sockets"},
             "peers": {"config", "Link", "sockets"},
             "links": {"config", "GatewayError", "Link", "peers", "repeats", "sockets"},
             "watch": {"config", "GatewayError", "Link", "flows", "links", "peers", "tunnels"},
