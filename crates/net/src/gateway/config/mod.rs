@@ -15,6 +15,7 @@ mod link;
 mod notation;
 mod own_entries;
 mod path;
+mod permission;
 mod read;
 mod read_entries;
 pub mod reference;

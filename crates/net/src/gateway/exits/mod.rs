@@ -5,5 +5,4 @@ mod permission;
 mod relaying;
 mod requests;
 
-pub(super) use permission::cure as permission_cure;
 pub(super) use requests::{Asked, Exits};

@@ -8,7 +8,7 @@
 //! - The address that was checked is the one connected to. A check right before connecting tells whether it is this
 //!   machine's own: addresses come and go while a gateway runs.
 
-use crate::gateway::config::{Allow, Egress, GatewayConfig};
+use crate::gateway::config::{Allow, Egress};
 use crate::gateway::sockets::{innermost, is_own, special};
 use fulmar_proto::splice::{Destination, Host};
 use std::io::{self, ErrorKind};
@@ -64,25 +64,6 @@ fn names_loopback(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.strip_suffix('.').unwrap_or(&name);
     name == "localhost" || name.ends_with(".localhost")
-}
-
-/// The setting that would permit a destination, in words; `None` where no setting would.
-pub(in crate::gateway) fn cure(
-    config: &GatewayConfig,
-    destination: &Destination,
-) -> Option<String> {
-    let leads_back = match &destination.host {
-        Host::Address(ip) => config.tunnels.iter().any(|tunnel| tunnel.leads_to(*ip)),
-        Host::Name(_) => false,
-        // Other lines say what is missing for these.
-        Host::Tunnel(_) | Host::Beyond(_) => return None,
-    };
-    (!leads_back).then(|| {
-        format!(
-            "add \"{destination}\" to allow of [egress] of `{}`; its own addresses are permitted one by one only",
-            config.name
-        )
-    })
 }
 
 /// Whether it makes sense to resolve a destination's name.

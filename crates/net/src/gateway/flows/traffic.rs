@@ -10,7 +10,6 @@ use super::news::{Happened, Newsbox};
 use super::relayed::Relays;
 use super::stream::Stream;
 use crate::gateway::config::{ClassSettings, CustodyPlace, GatewayConfig};
-use crate::gateway::exits::permission_cure;
 use crate::gateway::sockets::{Came, Token, kernel};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, RefuseCode, ResetCode};
@@ -275,7 +274,7 @@ impl Traffic {
             .may_for(floor.now, "exit_refused", code.name())
         {
             let cure = (code == RefuseCode::NotAllowed)
-                .then(|| permission_cure(floor.config, destination))
+                .then(|| floor.config.permission_of(destination))
                 .flatten();
             tracing::info!(event = "exit_refused", %destination, reason = code.name(), cure, skipped);
         }
