@@ -4,7 +4,7 @@ use fulmar_sim::experiment::ExperimentProgress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 29] = [
+const FAILED_ONCE: [(u64, &str); 31] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -64,6 +64,8 @@ const FAILED_ONCE: [(u64, &str); 29] = [
         1_062_842,
         "gateways: between the word that a path is gone and that its peer has restarted an opening from before left again",
     ),
+    (2_003_287, "gone with the mend of the same"),
+    (2_033_126, "the same"),
 ];
 
 #[test]
