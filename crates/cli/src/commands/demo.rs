@@ -238,7 +238,7 @@ fn report(args: &DemoArgs, rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How to run this program again, for who has it only because `make demo` built it: no PATH leads to it.
+/// The way to run this program again, for who has it only because `make demo` built it: no PATH leads to it.
 fn where_it_is() -> Option<String> {
     let own = std::env::current_exe().ok()?;
     let directory = own.parent()?;

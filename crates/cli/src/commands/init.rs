@@ -330,7 +330,7 @@ fn as_root(program: Option<&Path>) -> &'static str {
     }
 }
 
-/// What an end needs besides, if the tunnel reaches networks behind it: a kernel that forwards, and a way back.
+/// The needs of an end besides, if the tunnel reaches networks behind it: a kernel that forwards, and a way back.
 fn forwarding(end: &str, behind: &[InterfaceAddress], tunnel: InterfaceAddress) -> Option<String> {
     let has = |is_of: fn(&IpAddr) -> bool| behind.iter().any(|network| is_of(&network.ip()));
     let switches = [

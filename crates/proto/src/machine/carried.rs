@@ -195,7 +195,7 @@ pub trait Carried: Machine {
     /// The same, where the receiver keeps it and what mends it is on its way. [`Carried::on_damaged`] follows if that did not.
     fn on_mending(&mut self, _now: Instant, _path: PathId, _number: u64) {}
 
-    /// What leaves on `path` goes over another link from now on: the peer has moved, or damaged datagrams arrive, or do not any more.
+    /// Another link carries `path` from now on: the peer has moved, or damaged datagrams arrive, or do not any more.
     /// Losses have other reasons, and delays another least.
     fn on_other_link(&mut self, _now: Instant, _path: PathId) {}
 

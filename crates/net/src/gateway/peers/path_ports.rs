@@ -319,7 +319,7 @@ impl PathPorts {
         self.next_look = again.then(|| now + LOOK_AGAIN);
     }
 
-    /// What the settings say of the path by which datagrams leave to the peer in this place.
+    /// The words of the settings for the path by which datagrams leave to the peer in this place.
     pub(in crate::gateway) fn way(&self, peer: usize, path: PathId) -> Option<String> {
         let is_it = |port: &&PathPort| port.peer == peer && port.path == path;
         let own = self.ports.iter().find(is_it);

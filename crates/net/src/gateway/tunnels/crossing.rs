@@ -40,7 +40,7 @@ struct Tunnel {
     refused_until: Option<Instant>,
     /// The rules that divert its TCP, where it is split.
     diversion: Option<Diversion>,
-    /// What its device has lost since the start.
+    /// The addresses and routes that its device has lost since the start.
     lost: Lost,
 }
 

@@ -75,7 +75,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// What the device of a tunnel has lost, of the interfaces that are up and the routes that there are.
+    /// The losses of a tunnel's device, by the interfaces that are up and the routes that there are.
     pub(super) fn of(tunnel: &TunnelSettings, up: &[NetInterface], table: &RouteTable) -> Self {
         let Some(device) = up.iter().find(|one| one.name == tunnel.device) else {
             return Self {
