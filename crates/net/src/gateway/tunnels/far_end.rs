@@ -236,7 +236,7 @@ mod tests {
             told.extend(far.take_change(at(ms)));
         }
         // Two kinds, each once in ten seconds.
-        assert_eq!(told.len(), 12, "{told:?}");
+        assert_eq!(told.len(), 12, "{:?}", told.first_chunk::<3>());
         assert_eq!(told[1].event(), "tunnel_networks_differ", "at once");
         assert!(far.greets(b"\x0010.90.0.254/24\n"));
         let last = far.take_change(at(120_000)).expect("it is another");
