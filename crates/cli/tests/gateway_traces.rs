@@ -14,8 +14,11 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const GUIDE: &str = include_str!("../../../docs/guide/captures.md");
+/// The time in which the peer tells what arrived: it does so once a second.
+const TOLD_WITHIN: Duration = Duration::from_millis(1_500);
 const LINK: &str = "--rate 50mbit --delay 5ms --loss 5% --seed 3";
 
 /// The fields that each event has, and those that it may have besides, as the guide has them: before and behind a semicolon.
@@ -88,13 +91,20 @@ fn table(file: &Path) -> String {
     format!("[trace]\nfile = \"{}\"\n", file.display())
 }
 
-/// Asks again until nothing of AeroTP was counted between two answers.
+/// Asks again until nothing of AeroTP was counted, and the peer told of no more losses, for so long as it may take to tell.
 fn settled(server: SocketAddr) -> Value {
     let mut last = Value::Null;
-    until("the transport to come to rest", || {
+    let mut since = Instant::now();
+    until("the transport and its losses to come to rest", || {
         let status = status_at(server);
+        let of = |status: &Value, what: &str| status["peers"][0][what].clone();
+        let is_same = ["transport", "losses"].map(|what| of(&status, what) == of(&last, what));
+        if is_same != [true; 2] {
+            since = Instant::now();
+        }
         let rests = status["flows"] == 0
-            && status["peers"][0]["transport"] == last["peers"][0]["transport"];
+            && status["peers"][0]["losses"].is_object()
+            && since.elapsed() > TOLD_WITHIN;
         last = status;
         rests
     });
