@@ -7,6 +7,8 @@
 
 use crate::gateways::{Pair, client, echo, exchange, server, status_at};
 use crate::processes::{Running, fulmar, octets, run, said, until};
+use fulmar_net::clock::Clock;
+use fulmar_proto::units::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +16,6 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 const GUIDE: &str = include_str!("../../../docs/guide/captures.md");
 /// The time in which the peer tells what arrived: it does so once a second.
@@ -94,17 +95,18 @@ fn table(file: &Path) -> String {
 /// Asks again until nothing of AeroTP was counted, and the peer told of no more losses, for so long as it may take to tell.
 fn settled(server: SocketAddr) -> Value {
     let mut last = Value::Null;
-    let mut since = Instant::now();
+    let clock = Clock::start();
+    let mut since = clock.now();
     until("the transport and its losses to come to rest", || {
         let status = status_at(server);
         let of = |status: &Value, what: &str| status["peers"][0][what].clone();
         let is_same = ["transport", "losses"].map(|what| of(&status, what) == of(&last, what));
         if is_same != [true; 2] {
-            since = Instant::now();
+            since = clock.now();
         }
         let rests = status["flows"] == 0
             && status["peers"][0]["losses"].is_object()
-            && since.elapsed() > TOLD_WITHIN;
+            && clock.now() > since + TOLD_WITHIN;
         last = status;
         rests
     });
