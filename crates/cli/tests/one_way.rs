@@ -1,4 +1,5 @@
-//! Files over links without a way back: whole at the far end, and no datagram goes back, whatever is killed or full.
+//! Files over links without a way back, or with a thin one: whole at the far end, and no datagram goes back over the first, whatever is
+//! killed or full.
 //!
 //! Method: sender, emulator and receiver as processes on the loopback. The emulator counts what the receiver sends into it.
 
@@ -100,6 +101,29 @@ fn a_file_comes_whole_over_a_link_that_loses_a_fifth_and_nothing_goes_back() {
         "{report}"
     );
     assert_eq!(went_back(link), 0);
+}
+
+#[test]
+fn what_a_lossy_link_took_is_asked_for_over_a_thin_way_back_that_loses_too() {
+    let place = Place::with(300_000);
+    let preset = preset(&place).replace("none", "thin");
+    let numbers = place.path("numbers").display().to_string();
+    let mut receiver = receiver(&place, &preset, &format!("--once --state {numbers}"));
+    let target = receiver.address();
+    let arguments = format!(
+        "emulate --listen 127.0.0.1:0 --to {target} --rate 20mbit --delay 5ms --queue 200 --loss 20% --seed 7"
+    );
+    let mut link = Running::start(fulmar(&arguments));
+    let to = link.address();
+    // Repair ahead is less than the link loses: without a request the file would stay short.
+    let sent = send(&place, &to, &preset, "--overhead 5% --spread 100ms");
+    assert!(sent["requests"].as_u64() >= Some(1), "{sent}");
+    assert_eq!(next(&mut receiver, "file")["verdict"], "whole");
+    let end = next(&mut receiver, "end");
+    assert!(end["datagrams_sent"].as_u64() >= Some(1), "{end}");
+    assert_eq!(receiver.code(), Some(0));
+    assert!(place.arrived() == place.octets, "other octets");
+    assert_eq!(went_back(link), end["datagrams_sent"]);
 }
 
 #[test]
