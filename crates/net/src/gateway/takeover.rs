@@ -233,6 +233,7 @@ impl Running {
             }
         }
         self.peers.names.follow(turn.now, &self.ground.config.peers);
+        self.peers.ports.peers_changed(turn.now);
     }
 
     fn remove_peer(&mut self, change: &mut Change<'_>, index: usize) {

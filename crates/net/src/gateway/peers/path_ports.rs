@@ -29,6 +29,8 @@ pub(crate) enum PathWait {
     Address(IpAddr),
     /// The kernel does not let us have the socket, for now.
     Refused(io::ErrorKind, String),
+    /// The peer is no longer in the configuration.
+    Removed,
 }
 
 impl fmt::Display for PathWait {
@@ -40,6 +42,7 @@ impl fmt::Display for PathWait {
             }
             Self::Address(address) => write!(f, "no device that is up has the address {address}"),
             Self::Refused(_, why) => write!(f, "the system refuses a socket: {why}"),
+            Self::Removed => write!(f, "a reload took the peer out"),
         }
     }
 }
@@ -165,9 +168,14 @@ impl PathPort {
         self.path
     }
 
-    /// Follows the interface. Returns the port that takes the place of the one that there was, if it is another.
-    fn follow(&mut self, up: &[NetInterface]) -> Option<PortBeside> {
-        let found = interface_for(&self.settings, self.remote, up);
+    /// Follows the interface, as long as the peer is there. Returns the port that takes the place of the one that there was, if it is
+    /// another.
+    fn follow(&mut self, up: &[NetInterface], is_removed: bool) -> Option<PortBeside> {
+        let found = if is_removed {
+            Err(PathWait::Removed)
+        } else {
+            interface_for(&self.settings, self.remote, up)
+        };
         if found == self.at {
             return None;
         }
@@ -253,6 +261,11 @@ impl PathPorts {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }
 
+    /// Notes that peers may have been removed or have come back.
+    pub(in crate::gateway) const fn peers_changed(&mut self, now: Instant) {
+        self.next_look = Some(now);
+    }
+
     /// The time of the next look at the interfaces.
     pub(in crate::gateway) const fn next_look(&self) -> Option<Instant> {
         self.next_look
@@ -298,12 +311,15 @@ impl PathPorts {
         (self.changes).extend(gone.map(PortChange::AddressGone));
         for (place, port) in self.ports.iter_mut().enumerate() {
             let was = port.at.clone();
-            if let Some(beside) = port.follow(&up) {
+            let settings = config.peers.get(port.peer);
+            let is_removed = settings.is_none_or(|peer| peer.is_removed);
+            if let Some(beside) = port.follow(&up, is_removed) {
                 let change = PortChange::Exchange(port.socket, Box::new(beside));
                 self.changes.push_back(change);
                 self.changed.push(place);
             }
             match &port.at {
+                Err(PathWait::Removed) => {}
                 Err(why) if was.as_ref().err() != Some(why) => say_wait(config, port, why),
                 Ok(_) if was != port.at => {
                     let peer = config.peer_name(port.peer);
@@ -425,8 +441,8 @@ mod tests {
         let made = |_| Some((1, PathId(3)));
         let port = PathPort::open((0, &settings), remote, &[], made);
         let mut port = port.expect("it waits").expect("there is room");
-        assert!(port.follow(&[]).is_none(), "it still waits");
-        let follow = |port: &mut PathPort, up: &[NetInterface]| port.follow(up);
+        assert!(port.follow(&[], false).is_none(), "it still waits");
+        let follow = |port: &mut PathPort, up: &[NetInterface]| port.follow(up, false);
         assert!(matches!(
             follow(&mut port, &lo(1)),
             Some(PortBeside::Udp(_))
@@ -437,11 +453,11 @@ mod tests {
             Some(PortBeside::Udp(_))
         ));
         assert!(matches!(follow(&mut port, &[]), Some(PortBeside::Absent)));
-        assert!(port.follow(&[]).is_none());
+        assert!(port.follow(&[], false).is_none());
     }
 
-    #[test]
-    fn where_the_kernel_does_not_list_its_interfaces_nothing_is_taken_for_gone() {
+    /// A gateway's configuration with one peer, whose further path has a socket on the one interface.
+    fn one_port() -> (GatewayConfig, PathPorts, Vec<NetInterface>) {
         let text = "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n\
                     [egress]\nallow = [\"10.0.0.1:80\"]\n";
         let config = GatewayConfig::read("a.toml", text).expect("sound");
@@ -453,11 +469,38 @@ mod tests {
         let up = vec![lo];
         let made = |_| Some((1, PathId(3)));
         let port = PathPort::open((0, &path(Some("lo"), None)), remote, &up, made);
-        let mut ports = PathPorts {
+        let ports = PathPorts {
             ports: vec![port.expect("it opens").expect("there is room")],
             addresses: addresses(&up),
             ..PathPorts::default()
         };
+        (config, ports, up)
+    }
+
+    #[test]
+    fn a_peer_that_a_reload_took_out_has_no_sockets_until_it_is_back() {
+        let (mut config, mut ports, up) = one_port();
+        let now = Instant::START;
+        let mut change = |is_removed| {
+            config.peers[0].is_removed = is_removed;
+            ports.follow(now, Ok(up.clone()), &config);
+            ports.next_change()
+        };
+        let is_absent = |port: &PortBeside| matches!(port, PortBeside::Absent);
+        let Some(PortChange::Exchange(1, beside)) = change(true) else {
+            panic!("the socket stays open");
+        };
+        assert!(is_absent(&beside));
+        assert!(change(true).is_none(), "it is gone already");
+        let Some(PortChange::Exchange(1, beside)) = change(false) else {
+            panic!("it has no socket again");
+        };
+        assert!(!is_absent(&beside));
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_list_its_interfaces_nothing_is_taken_for_gone() {
+        let (config, mut ports, _) = one_port();
         let now = Instant::START;
         ports.follow(
             now,

@@ -4,6 +4,7 @@ use super::device::{Device, TunnelReport, WayOut};
 use super::diversion::{Diversion, DivertedPorts};
 use super::far_end::TunnelChange;
 use super::greeting::Listed;
+use super::refusals::Refusals;
 use super::route_loops;
 use super::upkeep::{Lost, RouteTable};
 use crate::gateway::GatewayError;
@@ -22,8 +23,6 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-/// The pause after a peer has said that it has no such tunnel, or no place for a flow.
-const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 /// The time from a change at an interface to the look at the devices.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// The time from one look to the next while something is lost.
@@ -37,7 +36,7 @@ struct Tunnel {
     device: Rc<Device>,
     /// The flow of each class and bucket. One that is over stays until its bucket has a packet again.
     flows: BTreeMap<(ClassId, u16), FlowId>,
-    refused_until: Option<Instant>,
+    refusals: Refusals,
     /// The rules that divert its TCP, where it is split.
     diversion: Option<Diversion>,
     /// The addresses and routes that its device has lost since the start.
@@ -71,7 +70,7 @@ impl Tunnels {
             Ok(Tunnel {
                 device: Device::open(settings, config.peer_name(settings.peer))?,
                 flows: BTreeMap::new(),
-                refused_until: None,
+                refusals: Refusals::default(),
                 diversion: None,
                 lost: Lost::default(),
             })
@@ -134,7 +133,7 @@ impl Tunnels {
                 continue;
             }
             // A peer that has started again may have the tunnel that it lacked.
-            tunnel.refused_until = None;
+            tunnel.refusals = Refusals::default();
             if let Some(id) = tunnel.flow(floor, traffic, settings, (class.flow, GREETING_BUCKET)) {
                 traffic.accept_message(floor, id, &message);
             }
@@ -319,7 +318,7 @@ impl Tunnels {
         tunnel.adopt(traffic, (wish.class.id, wish.bucket), id);
     }
 
-    /// A peer has refused a flow, perhaps one of a tunnel. If it has no such tunnel, or no place, nothing is asked for a while.
+    /// A peer has refused a flow, perhaps one of a tunnel: for a while nothing is asked for that it would refuse again.
     /// Returns whether the reason was told.
     pub(in crate::gateway) fn refused(
         &mut self,
@@ -336,9 +335,7 @@ impl Tunnels {
         let Some(tunnel) = place.and_then(|place| self.all.get_mut(place)) else {
             return false;
         };
-        if matches!(code, RefuseCode::NotAllowed | RefuseCode::TooMany) {
-            tunnel.refused_until = Some(now + REFUSED_PAUSE);
-        }
+        tunnel.refusals.note(now, to.port, code);
         let is_missing = code == RefuseCode::NotAllowed;
         if is_missing {
             tunnel.device.is_missing_there();
@@ -435,7 +432,7 @@ impl Tunnel {
 
     /// Opens a flow to the peer's tunnel.
     fn open(&mut self, floor: &mut Floor<'_>, traffic: &mut Traffic, wish: Wish) -> Option<FlowId> {
-        if self.refused_until.is_some_and(|until| floor.now < until) {
+        if self.refusals.hold(floor.now, wish.to.port) {
             return None;
         }
         let party = Party::new(wish.peer, Role::Opener);

@@ -8,6 +8,7 @@ mod device;
 mod diversion;
 mod far_end;
 mod greeting;
+mod refusals;
 mod route_loops;
 mod upkeep;
 
