@@ -120,7 +120,7 @@ tunnel: setup packages ## The kernel's programs and TCP through a tunnel, beside
 several-paths: setup packages ## A file over several paths at once, beside each path alone and kernel MPTCP (root, 20 min for each of RUNS), written to docs/measurements
 	scripts/several-paths --realtime --runs $(RUNS)
 
-replay: setup ## Predictions from recordings beside runs of fulmar perf over emulated links (15 min), written to docs/measurements
+replay: setup ## Predictions from recordings beside runs of fulmar perf over emulated links (30 min), written to docs/measurements
 	scripts/with-lab scripts/replay --realtime --page
 
 clusters: setup ## The cost of a sweep's tasks and rows, and the efficiency of two Dask workers (5 min on two idle cores)

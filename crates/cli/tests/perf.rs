@@ -175,6 +175,16 @@ fn one_way_delays_hold_the_links_and_its_unequal_ways_stay_within_the_stated_bou
 }
 
 #[test]
+fn an_outage_delays_every_message_that_fell_due_in_it() {
+    let (_server, address) = server("--rate 5mbit");
+    let (_link, port) = link(&address, "--rate 5mbit --delay 5ms --outage 1500ms+1s");
+    let record = measure(&port, "--rate 5mbit -b 1mbit -l 500 -t 4s");
+    // A tenth of the messages fell due in the first 400 ms of the outage, and had 600 ms of it before them.
+    let slow = number(&record["delay"], "p90_s");
+    assert!(slow > 0.55, "{record}");
+}
+
+#[test]
 fn a_rate_is_kept_and_intervals_add_up() {
     let (_server, address) = server("");
     let record = measure(

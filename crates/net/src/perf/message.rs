@@ -1,4 +1,4 @@
-//! The messages: test, number, time of sending, and padding up to the length.
+//! The messages: test, number, the time from which the delay counts, and padding up to the length.
 
 use fulmar_proto::units::Instant;
 
@@ -12,7 +12,7 @@ pub(super) struct Head {
     pub(super) id: u32,
     /// The message's number, from 0, without a gap.
     pub(super) sequence: u64,
-    /// The time of sending, by the sender's clock.
+    /// The time from which its delay counts, by the sender's clock: when it was due, or was sent where messages have no rate.
     pub(super) sent: Instant,
 }
 

@@ -64,6 +64,14 @@ impl Schedule {
         self.begun + self.test.due(stream, sequence)
     }
 
+    /// The time from which the delay of a message that is written now counts: where messages have a rate, the time at which it was
+    /// due, so that one which had to wait for room, as in an outage, is not held for quick.
+    fn counts_from(&self, now: Instant, stream: u8, sequence: u64) -> Instant {
+        let has_rate = self.test.rate_bps.is_some();
+        let due = has_rate.then(|| self.due(stream, sequence));
+        due.map_or(now, |due| due.min(now))
+    }
+
     fn on_begun(&mut self) {
         self.left = self.left.map(|left| left.saturating_sub(1));
     }
@@ -287,7 +295,7 @@ impl Stream {
             let head = Head {
                 id: schedule.test.id,
                 sequence: self.written,
-                sent: now,
+                sent: schedule.counts_from(now, self.index, self.written),
             };
             head.write(&mut self.message);
         }

@@ -120,7 +120,7 @@ pub enum BeyondError {
 
 /// The most gateways on a way behind the acceptor.
 const GATEWAYS_MAX: usize = 7;
-/// The gateways that may have carried a flow on before it is refused: more are a circle.
+/// The number of the gateway that carries a flow on no more: so many are a circle.
 const PASSED_MAX: u8 = 8;
 
 impl Beyond {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_runs_in_a_circle_is_carried_on_eight_times_at_most() {
+    fn a_flow_that_runs_in_a_circle_is_carried_on_seven_times_at_most() {
         let mut way = Beyond::new(names(&["a"]), end()).expect("a way");
         let mut carried = 0;
         while let Some(Host::Beyond(next)) = way.onward(&names(&["a"])) {

@@ -15,8 +15,9 @@ const PASSTHROUGH: Absent = Absent {
 const AERONP: Absent = Absent {
     place: "sections I, III.A and III.B; Table I",
     what: "AeroNP: its header, its translation from IP, and its signals of congestion and of the channel's state",
-    instead: "Packets are IP's. The rate is a setting, lowered by marks (ECN) and by what the link is found to carry; the optical link's received \
-        power is the only state of a channel that a sender can follow.",
+    instead: "Packets are IP's. The rate is a setting, lowered by marks (ECN) and by what the link is found to carry. Its signals have their \
+        place outside of packets: a link tells rate, queue, wrong bits and outages to the machines beside it (`[[link]]`, docs/guide/links.md), \
+        and an optical hop its received power.",
 };
 
 const AERORP: Absent = Absent {
@@ -31,6 +32,13 @@ const MULTIPATH: Absent = Absent {
     instead: "Gateways have both, and docs/measurements/several-paths.md has their figures. This page's runs have one path.",
 };
 
+const CHAINS: Absent = Absent {
+    place: "Table I",
+    what: "Partial-path support, in this page's runs",
+    instead: "Gateways in a row have it: each keeps what it took until the next one has it, while a later hop is down (`via`, \
+        docs/guide/chains.md), and tests kill them in mid-transfer. This page's runs have one session.",
+};
+
 const LOST_VALUES: Absent = Absent {
     place: "all figures",
     what: "The values of the paper's curves",
@@ -41,11 +49,7 @@ const LOST_VALUES: Absent = Absent {
 pub(super) const MULTI_MODE: &[Absent] = &[
     PASSTHROUGH,
     MULTIPATH,
-    Absent {
-        place: "Table I",
-        what: "Partial-path support: several gateways in a row that answer for each other's stretch",
-        instead: "A session has two gateways; a chain of them is a chain of sessions that know nothing of each other.",
-    },
+    CHAINS,
     AERONP,
     AERORP,
     Absent {

@@ -73,7 +73,7 @@ pub(super) const TABLE_I: Exhibit = Exhibit {
                 "partial-path support",
                 &[
                     "yes",
-                    "gateways answer for the rest of a path; a chain of gateways is a chain of sessions",
+                    "gateways in a row, each with custody of what it took while the next hop is down",
                     "no",
                     "no",
                     "yes",
@@ -191,7 +191,7 @@ pub(super) const TABLE_I: Exhibit = Exhibit {
                 "congestion control",
                 &[
                     "cross-layer, AeroNP backpressure",
-                    "a rate that is set or found, lowered by marks (ECN)",
+                    "a rate that is set, found or told by the link, lowered by marks (ECN) and by a told queue",
                     "marks alone (ECN)",
                     LOST,
                     "none",
