@@ -44,6 +44,7 @@ mod session_octets;
 mod session_pair;
 mod session_path_acks;
 mod session_paths;
+mod session_paths_begin;
 mod session_refusals;
 mod session_reports;
 mod session_strength;

@@ -31,18 +31,18 @@ fn millis(millis: u64) -> Duration {
 
 /// A path, the same both ways.
 #[derive(Clone, Copy)]
-struct Link {
-    rate: u64,
-    delay: Duration,
-    loss: f64,
+pub(super) struct Link {
+    pub(super) rate: u64,
+    pub(super) delay: Duration,
+    pub(super) loss: f64,
 }
 
-const QUICK: Link = Link {
+pub(super) const QUICK: Link = Link {
     rate: 10_000_000,
     delay: Duration::from_millis(20),
     loss: 0.02,
 };
-const SLOW: Link = Link {
+pub(super) const SLOW: Link = Link {
     rate: 5_000_000,
     delay: Duration::from_millis(150),
     loss: 0.10,
@@ -56,23 +56,23 @@ const THIRD: Link = Link {
 /// The datagrams that wait at a path's sender, at most.
 const QUEUE: usize = 100;
 
-struct Lane {
+pub(super) struct Lane {
     link: Link,
     /// The ways that carry nothing.
-    is_cut: [bool; 2],
+    pub(super) is_cut: [bool; 2],
     leaving: [VecDeque<Instant>; 2],
     /// Datagrams that entered, each way, and their octets.
-    entered: [u64; 2],
+    pub(super) entered: [u64; 2],
     octets: [u64; 2],
 }
 
-type Lanes = Rc<RefCell<Vec<Lane>>>;
+pub(super) type Lanes = Rc<RefCell<Vec<Lane>>>;
 
-fn outer(place: usize) -> PathId {
+pub(super) fn outer(place: usize) -> PathId {
     PathId(PATH.0 + u32::try_from(place).expect("few"))
 }
 
-fn lanes(links: &[Link]) -> Lanes {
+pub(super) fn lanes(links: &[Link]) -> Lanes {
     let lane = |link: &Link| Lane {
         link: *link,
         is_cut: [false; 2],
@@ -83,7 +83,7 @@ fn lanes(links: &[Link]) -> Lanes {
     Rc::new(RefCell::new(links.iter().map(lane).collect()))
 }
 
-fn medium(lanes: &Lanes, seed: u64) -> Medium {
+pub(super) fn medium(lanes: &Lanes, seed: u64) -> Medium {
     let lanes = Rc::clone(lanes);
     let mut rng = Rng::from_seed(seed).child("medium");
     Box::new(move |way, now, path, octets| {
@@ -110,7 +110,7 @@ fn medium(lanes: &Lanes, seed: u64) -> Medium {
     })
 }
 
-fn configs() -> [SessionConfig; 2] {
+pub(super) fn configs() -> [SessionConfig; 2] {
     noise().map(|mut config| {
         config.capabilities = vec![
             wire_2(),
@@ -131,7 +131,7 @@ fn pair_of(lanes: &Lanes, seed: u64) -> Pair {
     pair_with((lanes, seed), found())
 }
 
-fn found() -> RateSource {
+pub(super) fn found() -> RateSource {
     RateSource::Found {
         bound: None,
         first: None,
@@ -139,7 +139,7 @@ fn found() -> RateSource {
     }
 }
 
-fn connection_of_bulk() -> ConnectionConfig {
+pub(super) fn connection_of_bulk() -> ConnectionConfig {
     ConnectionConfig {
         window_tpdus: 8_192,
         send_buffer_bytes: 8 << 20,
@@ -181,7 +181,7 @@ fn pair_on(
 }
 
 /// Sends so many octets and returns how many a second arrived, from the first that was sent.
-fn bulk(pair: &mut Pair, count: usize) -> f64 {
+pub(super) fn bulk(pair: &mut Pair, count: usize) -> f64 {
     pair.begin_again();
     let (sent, began) = (octets(count), pair.now);
     pair.send(&sent);
@@ -193,7 +193,7 @@ fn bulk(pair: &mut Pair, count: usize) -> f64 {
     count as f64 / pair.now.saturating_since(began).as_secs_f64()
 }
 
-fn of(links: &[Link], count: usize) -> f64 {
+pub(super) fn of(links: &[Link], count: usize) -> f64 {
     of_seed(links, count, 9)
 }
 

@@ -292,6 +292,17 @@ impl Liveness {
         self.outages.count += 1;
     }
 
+    /// Holds it for down until something is heard: the peer was reached by another path, and nothing is known of this one. Returns
+    /// whether it was taken for up.
+    pub fn fall_unheard(&mut self, now: Instant) -> bool {
+        let was_up = !self.is_down();
+        if was_up {
+            self.fall(now, self.waiting_since);
+            self.wants_proof = false;
+        }
+        was_up
+    }
+
     /// The outages so far, with that which lasts.
     pub fn outages(&self, now: Instant) -> Outages {
         let now_down = self.down_for(now).unwrap_or_default();

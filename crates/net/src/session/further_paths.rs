@@ -3,12 +3,12 @@
 //! Each end numbers its own: what it seals for a path is counted in a place of its own, so that the other end tells what
 //! arrives of it apart. The place is part of the nonce (`docs/protocol/session.md`).
 
-use super::path_acks::PathAcks;
+use super::further_path::{FurtherPath, PathTerms};
 use super::path_slot::PathSlot;
 use super::wire::Capability;
-use fulmar_proto::liveness::{FirstProbes, Liveness, LivenessConfig};
+use fulmar_proto::liveness::LivenessConfig;
 use fulmar_proto::machine::{AckedWays, Deadline, PathId};
-use fulmar_proto::units::{Bitrate, Duration, Instant};
+use fulmar_proto::units::{Duration, Instant};
 
 const CAPABILITY: &str = "paths";
 const VALUE: &str = "1";
@@ -22,9 +22,6 @@ pub fn several_paths() -> Capability {
     }
 }
 
-/// The probes of a path to which an answer counts: at four a second, those of two seconds.
-const ASKED_MAX: usize = 8;
-
 fn has(capabilities: &[Capability]) -> bool {
     let mut said = capabilities.iter();
     said.any(|one| one.name == CAPABILITY && one.value == VALUE)
@@ -32,120 +29,6 @@ fn has(capabilities: &[Capability]) -> bool {
 
 /// The further paths that a peer may have.
 pub const FURTHER_PATHS_MAX: usize = PathSlot::COUNT - 1;
-
-/// The terms on which the user has a further path to a peer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathTerms {
-    /// The rate that it carries, if it is not to be found.
-    pub rate: Option<Bitrate>,
-    /// Its cost: data leave on it while no path that costs less is up. The first path costs nothing.
-    pub cost: u8,
-}
-
-/// A further path to a peer.
-pub(super) struct FurtherPath {
-    /// The outer path.
-    pub(super) path: PathId,
-    /// Whether the user named it; others were learned from what came there.
-    is_named: bool,
-    /// Its terms, as the user or the peer says them.
-    pub(super) terms: PathTerms,
-    pub(super) liveness: Liveness,
-    /// The path acks either way: arrivals that the peer counts in its place, and departures in this one.
-    pub(super) acks: PathAcks,
-    /// The numbers of the last probes, until one is answered: a path may take longer to answer than the pause between them.
-    asked: [Option<u32>; ASKED_MAX],
-    /// Whether the inner machine uses it.
-    pub(super) is_bonded: bool,
-    /// The time at which something came there last.
-    pub(super) heard_at: Option<Instant>,
-    /// The probes until it was heard.
-    first_probes: FirstProbes,
-}
-
-impl FurtherPath {
-    fn new(now: Instant, path: PathId, place: PathSlot, config: LivenessConfig) -> Self {
-        let mut liveness = Liveness::new(config, now);
-        liveness.set_one_of_several(true);
-        Self {
-            path,
-            is_named: false,
-            terms: PathTerms::default(),
-            liveness,
-            acks: PathAcks::of_place(place),
-            asked: [None; ASKED_MAX],
-            is_bonded: false,
-            heard_at: None,
-            first_probes: FirstProbes::begin(now),
-        }
-    }
-
-    /// Takes the peer's word of its cost, unless the user says it. Returns whether that changed it.
-    pub(super) fn hear_cost(&mut self, cost: u8) -> bool {
-        let is_other = !self.is_named && self.terms.cost != cost;
-        if is_other {
-            self.terms.cost = cost;
-        }
-        is_other
-    }
-
-    /// Whether data may leave on it.
-    pub(super) const fn is_up(&self) -> bool {
-        self.is_bonded && !self.liveness.is_down()
-    }
-
-    /// Whether a probe is due because nothing was heard there yet.
-    pub(super) fn wants_probe(&mut self, now: Instant) -> bool {
-        self.first_probes.take_due(now)
-    }
-
-    /// Notes that something came there.
-    pub(super) fn on_heard(&mut self, now: Instant) {
-        self.heard_at = Some(now);
-        self.first_probes.on_heard(now);
-    }
-
-    /// Notes the number of a probe that leaves.
-    pub(super) fn on_probe(&mut self, id: u32) {
-        self.asked.rotate_right(1);
-        self.asked[0] = Some(id);
-    }
-
-    /// Notes the answer to a probe. Returns whether it is to one of the last: whoever answers that is there.
-    pub(super) fn on_answer(&mut self, id: u32) -> bool {
-        let is_it = self.asked.contains(&Some(id));
-        if is_it {
-            self.asked = [None; ASKED_MAX];
-            self.first_probes.end();
-        }
-        is_it
-    }
-
-    /// Follows the peer to another address: nothing is sent there before it has answered.
-    fn move_to(&mut self, now: Instant, path: PathId) {
-        self.path = path;
-        self.asked = [None; ASKED_MAX];
-        self.first_probes = FirstProbes::begin(now);
-    }
-
-    /// Probes it at once, and again until it is answered: whether it was never heard, is down, or has gone without a word.
-    const fn try_again(&mut self, now: Instant) {
-        if self.is_bonded {
-            self.liveness.try_again();
-        }
-        self.first_probes = FirstProbes::begin(now);
-    }
-
-    /// The time at which something is due.
-    fn next_deadline(&self) -> Option<Deadline> {
-        let probe = self.first_probes.next_at().map(|at| Deadline {
-            at,
-            why: "probe of a further path",
-        });
-        let liveness = self.liveness.next_deadline().filter(|_| self.is_bonded);
-        Deadline::earlier(probe, liveness)
-    }
-}
 
 /// The further paths to one peer, by their places.
 #[derive(Default)]
@@ -156,6 +39,8 @@ pub(super) struct FurtherPaths {
     is_agreed: bool,
     /// The directions in which there are path acks.
     ways: AckedWays,
+    /// Whether the session began on a further path, and has carried nothing since: nobody was told that the link is down.
+    pub(super) began_beside_home: bool,
 }
 
 impl FurtherPaths {
@@ -167,6 +52,19 @@ impl FurtherPaths {
     /// Whether data is to leave on further paths.
     pub(super) fn are_named(&self) -> bool {
         !self.named.is_empty()
+    }
+
+    /// Whether this outer path is a further one: the user named it, or it is in use as one.
+    pub(super) fn has(&self, path: PathId) -> bool {
+        self.named.iter().any(|(named, _)| *named == path) || self.place_of(path).is_some()
+    }
+
+    /// The outer paths on which the peer may be called: those in use, and then those that the user named for a time when
+    /// there is a session.
+    pub(super) fn calls(&self) -> impl Iterator<Item = PathId> + Clone + '_ {
+        let used = self.places.iter().flatten().map(|one| one.path);
+        let named = self.named.iter().map(|(path, _)| *path);
+        used.chain(named.filter(|path| self.place_of(*path).is_none()))
     }
 
     /// Adds a path that the user named.
@@ -211,8 +109,7 @@ impl FurtherPaths {
                 && let Some(place) = self.free()
             {
                 let mut further = FurtherPath::new(now, path, place, config);
-                further.is_named = true;
-                further.terms = terms;
+                further.be_named(terms);
                 self.put(place, further);
             }
         }
@@ -274,7 +171,7 @@ impl FurtherPaths {
     }
 
     /// The place of ours for what came on `path` and was counted by the peer in `theirs`. Where it came from is learned, if
-    /// nobody named it, and followed there. `None` if there are to be no further paths.
+    /// nobody named it, and followed there. `None` if there are to be no further paths, or no place is left.
     pub(super) fn learn(
         &mut self,
         now: Instant,
@@ -285,17 +182,22 @@ impl FurtherPaths {
             return None;
         }
         let place = match (self.place_of(path), self.get_mut(theirs)) {
-            (Some(place), _) => place,
+            (Some(place), known) => {
+                if let Some(known) = known.filter(|known| is_newest && known.path == path) {
+                    known.has_stayed();
+                }
+                place
+            }
             (None, None) => self.make(now, (path, theirs), config),
             // The peer's place has this number by chance, or our answer to it comes from elsewhere.
-            (None, Some(known)) if known.is_named => {
+            (None, Some(known)) if known.is_named() => {
                 let free = self.free()?;
                 self.make(now, (path, free), config)
             }
             // An older datagram, or a copy of one, moves nobody.
             (None, Some(known)) => {
                 if is_newest {
-                    known.move_to(now, path);
+                    known.come_from(now, path);
                 }
                 theirs
             }
@@ -358,9 +260,11 @@ impl FurtherPaths {
         all.filter_map(|one| one.acks.next_at()).min()
     }
 
-    /// The outer paths.
+    /// The outer paths where the peer is, may be, or may be called.
     pub(super) fn outer_paths(&self) -> impl Iterator<Item = PathId> + '_ {
-        self.places.iter().flatten().map(|one| one.path)
+        let moves = self.places.iter().flatten();
+        let moves = moves.filter_map(|one| one.moves_to());
+        self.calls().chain(moves)
     }
 
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
@@ -454,39 +358,5 @@ mod tests {
             one.liveness.on_rtt_sample(Duration::from_millis(rtt));
         }
         assert_eq!(paths.quickest().map(PathSlot::index), Some(3));
-    }
-
-    #[test]
-    fn a_path_that_is_tried_again_is_probed_at_once() {
-        let mut paths = agreed(&[PathId(8)]);
-        let place = PathSlot::of_bits(1);
-        let path = paths.get_mut(place).expect("it was named");
-        for millis in 0..2_000 {
-            path.wants_probe(NOW + Duration::from_millis(millis));
-        }
-        let at = NOW + Duration::from_secs(2);
-        assert!(!path.wants_probe(at), "the next pause has begun");
-        paths.try_again(at, PathId(8));
-        let path = paths.get_mut(place).expect("it was named");
-        assert!(path.wants_probe(at));
-        let next = at + Duration::from_millis(250);
-        assert_eq!(path.first_probes.next_at(), Some(next), "as at first");
-        // One that carried data may have lost its device without a word, and may have it back before anybody noticed.
-        path.is_bonded = true;
-        path.first_probes.end();
-        paths.try_again(at, PathId(8));
-        let path = paths.get_mut(place).expect("it was named");
-        assert!(path.wants_probe(at));
-    }
-
-    #[test]
-    fn a_path_is_asked_until_its_last_probe_is_answered() {
-        let mut paths = agreed(&[PathId(8)]);
-        let path = paths.get_mut(PathSlot::of_bits(1)).expect("it was named");
-        assert!(path.wants_probe(NOW));
-        path.on_probe(7);
-        assert!(!path.on_answer(6), "the answer to another question");
-        assert!(path.on_answer(7) && !path.on_answer(7));
-        assert!(!path.wants_probe(NOW + Duration::from_secs(60)));
     }
 }

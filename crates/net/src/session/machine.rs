@@ -185,7 +185,10 @@ impl<M: Carried> Session<M> {
         Some(PeerStatus {
             name: state.config.name.clone(),
             link: state.link_state(self.now),
-            path: state.path,
+            path: state.path.or_else(|| {
+                let quickest = state.further.quickest()?;
+                Some(state.further.get(quickest)?.path)
+            }),
             rtt: state.liveness.rtt(),
             round_trips: state.round_trips.quantiles(),
             outward: state.reports.outward(),

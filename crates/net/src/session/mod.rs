@@ -39,6 +39,7 @@ mod entropy;
 mod epoch;
 mod event;
 mod fragments;
+mod further_path;
 mod further_paths;
 mod guard;
 mod handshake;
@@ -82,7 +83,8 @@ pub use dialect::{Wire, window_repair, wire_2};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
 pub use event::{HandshakeRefusal, Hint, Mismatch, PathChange, SessionEvent};
-pub use further_paths::{FURTHER_PATHS_MAX, PathTerms, several_paths};
+pub use further_path::PathTerms;
+pub use further_paths::{FURTHER_PATHS_MAX, several_paths};
 pub(crate) use handshake::initiation_kind;
 pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,

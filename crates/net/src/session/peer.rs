@@ -2,6 +2,8 @@
 
 mod calls;
 
+pub(super) use calls::Cookie;
+
 use super::arrival_maps::ArrivalMaps;
 use super::checksum_choice::ChecksumChoice;
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
@@ -27,6 +29,7 @@ use super::round_trips::RoundTrips;
 use super::sizes::NetworkHeaders;
 use super::sources::Bucket;
 use super::wire::Capability;
+use calls::Calls;
 use fulmar_proto::damage::ProtectedLayout;
 use fulmar_proto::liveness::Liveness;
 use fulmar_proto::machine::{Deadline, PathId, TransmitKind};
@@ -122,6 +125,8 @@ pub(super) struct Answered {
 
 /// The contents of the initiation that the offered keys belong to.
 pub(super) struct Offer {
+    /// The path on which it came.
+    pub(super) path: PathId,
     pub(super) boot: u64,
     pub(super) epoch: u64,
     pub(super) capabilities: Vec<Capability>,
@@ -232,7 +237,8 @@ pub(super) struct Peer {
     /// Datagrams that further parity may mend, either way.
     pub(super) later: LaterRepair,
     pub(super) pending: Option<Pending>,
-    pub(super) cookie: Option<(Mac, Instant)>,
+    pub(super) cookie: Option<Cookie>,
+    calls: Calls,
     pub(super) answered: Option<Answered>,
     pub(super) epoch_seen: u64,
     /// The highest epoch of an initiation that was answered.
@@ -322,6 +328,7 @@ impl Peer {
             later: LaterRepair::default(),
             pending: None,
             cookie: None,
+            calls: Calls::default(),
             answered: None,
             epoch_seen,
             epoch_offered: epoch_seen,
@@ -472,7 +479,7 @@ impl Peer {
 
     /// Whether it is, or may be found, at `path`.
     pub(super) fn may_be_at(&self, path: PathId) -> bool {
-        self.path == Some(path) || self.config.endpoints.contains(&path)
+        self.path == Some(path) || self.config.endpoints.contains(&path) || self.further.has(path)
     }
 
     /// Whether a public key is its own.
@@ -578,8 +585,13 @@ impl Peer {
 
     /// Whether data may be sent.
     pub(super) fn is_open(&self, now: Instant) -> bool {
-        let is_up = !self.liveness.is_down() || self.further.is_any_up();
-        self.path.is_some() && self.keys.is_usable(now) && is_up
+        let is_home_up = self.path.is_some() && !self.liveness.is_down();
+        self.keys.is_usable(now) && (is_home_up || self.further.is_any_up())
+    }
+
+    /// Whether sizes of packets are tried, which is on the path of its home.
+    pub(super) fn tries_sizes(&self, now: Instant) -> bool {
+        self.is_open(now) && self.path.is_some() && !self.liveness.is_told_down()
     }
 
     /// Whether data may be sent under the preset key alone: while the first handshake is young.
@@ -602,34 +614,19 @@ impl Peer {
         }
     }
 
-    /// The path of the next attempt to reach a silent peer: its last path and the configured ones in turn.
-    pub(super) fn next_candidate(&mut self) -> Option<PathId> {
-        let known = self.path.into_iter().chain(
-            self.config
-                .endpoints
-                .iter()
-                .copied()
-                .filter(|path| Some(*path) != self.path),
-        );
-        let count = known.clone().count();
-        let chosen = known.clone().nth(self.candidate.checked_rem(count)?);
-        self.candidate = self.candidate.wrapping_add(1);
-        chosen
+    /// The outer paths on which its home may be: its last path and the configured ones.
+    fn home_paths(&self) -> impl Iterator<Item = PathId> + Clone + '_ {
+        let configured = self.config.endpoints.iter().copied();
+        let others = configured.filter(|path| Some(*path) != self.path);
+        self.path.into_iter().chain(others)
     }
 
-    /// The path of the next attempt to agree on keys: while the first path is down, further ones have their turns, too.
-    pub(super) fn next_call(&mut self) -> Option<PathId> {
-        if !self.liveness.is_down() || self.candidate.is_multiple_of(2) {
-            return self.next_candidate();
-        }
-        let count = self.further.outer_paths().count();
-        let turn = (self.candidate / 2).checked_rem(count);
-        let further = turn.and_then(|turn| self.further.outer_paths().nth(turn));
-        if further.is_none() {
-            return self.next_candidate();
-        }
+    /// The path of the next probe of a silent home: its last path and the configured ones in turn.
+    pub(super) fn next_candidate(&mut self) -> Option<PathId> {
+        let count = self.home_paths().count();
+        let chosen = self.home_paths().nth(self.candidate.checked_rem(count)?);
         self.candidate = self.candidate.wrapping_add(1);
-        further
+        chosen
     }
 
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Deadline> {
@@ -645,7 +642,8 @@ impl Peer {
                 let at = self.further.next_ack_at();
                 let why = "path ack";
                 first = Deadline::earlier(first, at.map(|at| Deadline { at, why }));
-                first = Deadline::earlier(first, self.mtu.next_deadline());
+                let sizes = self.mtu.next_deadline();
+                first = Deadline::earlier(first, sizes.filter(|_| self.tries_sizes(now)));
                 let why = "report to the peer";
                 let report = self.reports.next_at().map(|at| Deadline { at, why });
                 first = Deadline::earlier(first, report);

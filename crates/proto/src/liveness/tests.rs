@@ -73,6 +73,18 @@ fn backed(rtt_millis: u64) -> Liveness {
 }
 
 #[test]
+fn a_link_that_was_never_heard_is_down_from_when_another_path_reached_the_peer() {
+    let mut liveness = liveness();
+    assert!(liveness.fall_unheard(at(1_000)));
+    assert!(!liveness.fall_unheard(at(1_001)), "it is down already");
+    // No data leaves there, but probes do, from the first moment on.
+    assert_eq!(liveness.due(at(1_001)), Some(Due::Probe));
+    let outage = Some(Duration::from_millis(500));
+    assert_eq!(liveness.on_heard(at(1_500), Wants::Nothing).outage, outage);
+    assert!(!liveness.is_down());
+}
+
+#[test]
 fn a_path_is_asked_before_it_is_down_where_others_carry_on_also_on_a_long_way() {
     for (rtt, asked, down) in [(40, 1_060, 1_150), (300, 1_450, 1_525), (600, 1_900, 2_050)] {
         let mut liveness = backed(rtt);

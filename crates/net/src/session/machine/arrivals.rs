@@ -17,7 +17,7 @@ use crate::session::wire::{
     Message, QUESTION_VERSION, SESSION_VERSION,
 };
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId};
-use fulmar_proto::units::{FecStrength, Instant};
+use fulmar_proto::units::{Duration, FecStrength, Instant};
 use std::net::{IpAddr, SocketAddr};
 
 /// An IPv6 address (or an IPv4 one as such) and a port.
@@ -27,8 +27,9 @@ const SOURCE_BYTES: usize = 18;
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub(super) path: PathId,
-    /// The place of that path among those to its peer, once the peer is known.
-    pub(super) place: PathSlot,
+    /// The place of that path among those to its peer, once the peer is known. `None`: it is in none of them, so what comes says
+    /// nothing of any path.
+    pub(super) place: Option<PathSlot>,
     pub(super) source: &'a [u8],
     pub(super) ecn: Ecn,
     /// The time at which it came, which may be before the time at which it is taken.
@@ -93,7 +94,7 @@ impl<M: Carried> Session<M> {
         } = arrival;
         let origin = Origin {
             path: datagram.path,
-            place: PathSlot::FIRST,
+            place: Some(PathSlot::FIRST),
             source,
             ecn: datagram.ecn,
             at: at.min(now),
@@ -205,7 +206,7 @@ impl<M: Carried> Session<M> {
             DatagramType::Data => self.take_data(now, origin, header, body),
             DatagramType::Initiation => self.take_initiation(now, origin, header, octets),
             DatagramType::Response => self.take_response(now, origin, header, body),
-            DatagramType::Cookie => self.take_cookie(now, header, body),
+            DatagramType::Cookie => self.take_cookie(now, origin.path, header, body),
             DatagramType::Version => self.take_version(now, origin.path, header, octets),
             DatagramType::Early => self.take_early(now, origin, header, body),
             DatagramType::Notice => self.take_notice(now, origin, header, body),
@@ -309,11 +310,20 @@ impl<M: Carried> Session<M> {
             Err(Unopened::Forged) => Err(DropReason::Forged),
             Ok(newest) => {
                 if let Some(tap) = &mut self.tap {
-                    tap.opened((index, origin.place), &plain);
+                    let place = origin.place.unwrap_or_default();
+                    tap.opened((index, place), &plain);
                 }
                 // Datagrams under older keys are older than any under newer ones.
                 let newest = newest && slot != Slot::Previous;
                 self.on_genuine(now, origin, index, slot, newest);
+                // It may be the one by which both ends agree to have several paths, or to have them anew.
+                let place = origin.place.unwrap_or_default();
+                if let Told::Whole(number) = told
+                    && number.slot != PathSlot::FIRST
+                    && !self.has_place(index, place)
+                {
+                    origin.place = self.place_of(now, origin, (index, number.slot, newest));
+                }
                 let origin = Origin {
                     keys: Some(receiver),
                     ..origin
@@ -401,12 +411,10 @@ impl<M: Carried> Session<M> {
             return;
         };
         state.corrections.earn();
-        let is_first = origin.place == PathSlot::FIRST;
+        let is_first = origin.place == Some(PathSlot::FIRST);
         let is_elsewhere = is_first && state.path.is_some_and(|known| known != origin.path);
         let is_doubtful = newest && origin.is_armoured && is_elsewhere;
-        // What was sealed for the first path may come on a further one: a call, while the first is down.
-        let is_further = state.further.place_of(origin.path).is_some();
-        if newest && !is_doubtful && is_first && !is_further {
+        if newest && !is_doubtful && is_first {
             state.path_proven = true;
             self.see_headers(index, origin.source);
             self.move_to(now, index, origin.path);
@@ -422,6 +430,7 @@ impl<M: Carried> Session<M> {
                 answered.settle(now);
             }
             if let Some(offer) = state.offer.take() {
+                let is_new = !state.announced || state.boot != Some(offer.boot);
                 let took = now.saturating_since(offer.since);
                 state.set_up_in = (answers == Some(1)).then_some(took);
                 state.use_key(offer.key);
@@ -429,6 +438,10 @@ impl<M: Carried> Session<M> {
                 state.early_intake.raise(offer.epoch);
                 self.see_epoch(index, offer.epoch);
                 self.announce(now, index, offer.boot, offer.capabilities);
+                // A datagram that comes sooner by another path says nothing of the home.
+                if is_new && !is_first && offer.path == origin.path {
+                    self.begin_beside_home(now, (index, origin.path), Duration::ZERO);
+                }
                 // The probe measures the round trip, by which silences are judged.
                 self.send_probe(now, index);
             }

@@ -176,18 +176,21 @@ impl<M: Carried> Session<M> {
         self.counters.drop_frames(parts.unknown);
         self.on_content(now, (index, origin.place), parts.wants, parts.is_counted);
         if let Some(state) = self.peers.get_mut(index) {
-            if let Some(acks) = state.acks_in(origin.place) {
+            let place = origin.place;
+            if let Some(acks) = place.and_then(|place| state.acks_in(place)) {
                 acks.on_asked(now, parts.asks);
             }
             state.damage.on_asked(now, parts.asks);
             if state.maps.are_agreed()
-                && origin.place == PathSlot::FIRST
+                && place == Some(PathSlot::FIRST)
                 && let Some(keys) = state.keys.current(now)
             {
                 state.maps.on_asked(now, parts.asks, keys);
             }
         }
-        self.send_path_ack(now, (index, origin.place));
+        if let Some(place) = origin.place {
+            self.send_path_ack(now, (index, place));
+        }
         if parts.for_machine {
             self.hand_inwards(now, (index, origin), plain, TpduForm::Short);
         }
@@ -207,11 +210,13 @@ impl<M: Carried> Session<M> {
     fn on_content(
         &mut self,
         now: Instant,
-        (index, place): (usize, PathSlot),
+        (index, place): (usize, Option<PathSlot>),
         wants: Wants,
         is_counted: bool,
     ) {
-        self.on_heard(now, (index, place), wants);
+        if let Some(place) = place {
+            self.on_heard(now, (index, place), wants);
+        }
         let counting = self.peers.get_mut(index).filter(|_| is_counted);
         if let Some(state) = counting {
             state.reports.on_received(now);
@@ -239,7 +244,11 @@ impl<M: Carried> Session<M> {
                 }
             }
             // It answers what came in this place.
-            Message::Heartbeat => self.on_path_proved(now, (index, origin.place)),
+            Message::Heartbeat => {
+                if let Some(place) = origin.place {
+                    self.on_path_proved(now, (index, place));
+                }
+            }
             Message::PathAck(ack) => {
                 let place = ack.slot;
                 let Some(acks) = state.acks_in(place) else {
@@ -268,16 +277,21 @@ impl<M: Carried> Session<M> {
             }
             Message::DamageReport(report) => self.take_damage_report(now, index, &report),
             Message::FurtherParity(further) => self.take_further(now, origin, index, further),
-            Message::Probe(probe) => {
-                // The reply goes to where the question came from, which may be a path that is being tried.
-                if origin.place == PathSlot::FIRST {
+            // The reply goes to where the question came from, which may be a path that is being tried.
+            Message::Probe(probe) => match origin.place {
+                Some(PathSlot::FIRST) => {
                     let reply = Message::ProbeReply(Probe { cost: 0, ..probe });
                     self.send_message_to(now, index, origin.path, reply, Wants::Nothing);
-                } else {
-                    self.on_place_probed(now, (index, origin.place), probe);
+                }
+                Some(place) => self.on_place_probed(now, (index, place), origin.path, probe),
+                // What nobody answers is not used.
+                None => {}
+            },
+            Message::ProbeReply(probe) => {
+                if let Some(place) = origin.place {
+                    self.on_probe_reply(now, (index, place), probe);
                 }
             }
-            Message::ProbeReply(probe) => self.on_probe_reply(now, (index, origin.place), probe),
             Message::Close => {
                 let peer = state.index;
                 self.forget_keys(now, index);
@@ -313,7 +327,10 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get(index) else {
             return;
         };
-        let (peer, path) = (state.index, state.inner_path_of(origin.place));
+        let (peer, path) = (
+            state.index,
+            state.inner_path_of(origin.place.unwrap_or_default()),
+        );
         self.counters.received += 1;
         let is_news = |event: &SessionEvent<M::Event>| matches!(event, SessionEvent::PeerRestarted(of) if *of == peer);
         if self.events.iter().any(is_news) {

@@ -249,7 +249,7 @@ impl<M: Carried> Session<M> {
             .ok()
             .filter(|header| header.fec == words)?;
         let origin = Origin {
-            place: PathSlot::FIRST,
+            place: Some(PathSlot::FIRST),
             is_mended: true,
             ..origin
         };
@@ -295,7 +295,7 @@ impl<M: Carried> Session<M> {
     ) -> Result<(), DropReason> {
         let Armoured { header, words } = armoured;
         let origin = Origin {
-            place: PathSlot::FIRST,
+            place: Some(PathSlot::FIRST),
             is_armoured: true,
             ..origin
         };
@@ -515,11 +515,14 @@ impl<M: Carried> Session<M> {
         };
         if state.path != Some(path) {
             let peer = state.index;
-            state.path = Some(path);
+            // Where nobody knew it to be before, it is found, and has not moved.
+            let is_move = state.path.replace(path).is_some();
             state.mtu.on_new_path(now);
             self.inner.on_other_link(now, peer.inner_path());
-            self.counters.moves += 1;
-            self.events.push_back(SessionEvent::Moved { peer, path });
+            if is_move {
+                self.counters.moves += 1;
+                self.events.push_back(SessionEvent::Moved { peer, path });
+            }
             let said = state.capabilities.clone();
             self.begin_checksum_choice(now, index, &said);
             if self.agree_on_parity(index, &said) {

@@ -6,7 +6,7 @@ use crate::session::config::EarlyData;
 use crate::session::counters::DropReason;
 use crate::session::early::{EarlyKey, Salt};
 use crate::session::event::{HandshakeRefusal, SessionEvent};
-use crate::session::guard::{COOKIE_LIFE, NO_PROOF, second};
+use crate::session::guard::{NO_PROOF, second};
 use crate::session::handshake::Initiator;
 use crate::session::kinds::SecurityKinds;
 use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending, public_key};
@@ -14,7 +14,7 @@ use crate::session::seal::Keypair;
 use crate::session::sources::Rate;
 use crate::session::wire::{DatagramType, Header};
 use fulmar_proto::liveness::Wants;
-use fulmar_proto::machine::Carried;
+use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::units::Instant;
 
 /// The responses of one peer that are read, those from its addresses and those from elsewhere each. A response takes
@@ -52,9 +52,9 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get_mut(peer) else {
             return;
         };
-        let cookie = state.cookie;
         let rtt = state.liveness.rtt();
-        let path = state.next_call();
+        let path = state.next_call(now);
+        let cookie = path.and_then(|path| state.cookie_for(now, path));
         state.called_at = Some(now);
         let (Some(pending), Some(path)) = (state.pending.as_mut(), path) else {
             return;
@@ -68,8 +68,7 @@ impl<M: Carried> Session<M> {
         };
         let parity = pending.parity;
         let mut octets = pending.message.clone();
-        let fresh = cookie.filter(|(_, since)| now.saturating_since(*since) < COOKIE_LIFE);
-        let proof = fresh.map_or(NO_PROOF, |(cookie, _)| {
+        let proof = cookie.map_or(NO_PROOF, |cookie| {
             second(&mut self.work, &cookie, &pending.first)
         });
         octets.extend_from_slice(&proof);
@@ -184,6 +183,7 @@ impl<M: Carried> Session<M> {
         let took = now.saturating_since(pending.began);
         state.set_up_in = (!was_repeated).then_some(took);
         let open = state.is_open(now);
+        let tried_for = now.saturating_since(state.trying_since.unwrap_or(now));
         state.pending = None;
         if theirs.boot == self.boot {
             return Err(DropReason::OldEpoch);
@@ -202,22 +202,35 @@ impl<M: Carried> Session<M> {
         // Where damage arrives, a source that we did not call may be a damaged one.
         let is_called =
             !state.protection.is_wanted() || state.path.is_none() || state.may_be_at(path);
-        if !open && is_called {
+        let is_home = !open && is_called;
+        if is_home && !state.further.has(path) {
             state.path = Some(path);
             self.see_headers(peer, origin.source);
         }
         self.announce(now, peer, theirs.boot, theirs.capabilities);
-        let state = self.peers.get(peer).ok_or(DropReason::NoSession)?;
-        let place = state.further.place_of(path).unwrap_or_default();
-        self.on_heard(now, (peer, place), Wants::Nothing);
+        let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
+        let place = state.further.place_of(path);
+        if place.is_none() && is_home {
+            // One that the user named for a further path, to a peer that knows of one path only.
+            state.path = Some(path);
+            self.see_headers(peer, origin.source);
+        }
+        if place.is_some() && !open {
+            self.begin_beside_home(now, (peer, path), tried_for);
+        }
+        self.on_heard(now, (peer, place.unwrap_or_default()), Wants::Nothing);
         // The peer waits for a datagram under the new keys before it uses them.
         self.send_probe(now, peer);
+        if let Some(state) = self.peers.get_mut(peer) {
+            state.further.try_again(now, path);
+        }
         Ok(())
     }
 
     pub(super) fn take_cookie(
         &mut self,
         now: Instant,
+        path: PathId,
         header: Header,
         body: &[u8],
     ) -> Result<(), DropReason> {
@@ -225,17 +238,18 @@ impl<M: Carried> Session<M> {
             .pending_of(header.receiver)
             .ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
-        let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
+        let pending = state.pending.as_ref().ok_or(DropReason::NoSession)?;
         let cookie = state
             .guard_keys
             .unwrap(&mut self.work, body, &pending.first);
         let cookie = cookie.ok_or(DropReason::Forged)?;
         // One repetition at once for a new cookie; a repeated one waits for its turn. Whoever saw the
         // initiation and knows the peer's public key can make any number of new ones.
-        if state.cookie.is_none_or(|(known, _)| known != cookie) {
+        if state.take_cookie(now, path, cookie)
+            && let Some(pending) = state.pending.as_mut()
+        {
             pending.hasten(now);
         }
-        state.cookie = Some((cookie, now));
         Ok(())
     }
 }

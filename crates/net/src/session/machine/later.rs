@@ -105,7 +105,7 @@ impl<M: Carried> Session<M> {
                     counter: u64::from(copy.counter),
                 };
                 let origin = Origin {
-                    place: PathSlot::FIRST,
+                    place: Some(PathSlot::FIRST),
                     octets: ARMOURED_HEADER_BYTES + region.len(),
                     at: now,
                     is_armoured: true,

@@ -6,7 +6,7 @@ use crate::session::cipher::Number;
 use crate::session::config::PeerIndex;
 use crate::session::dialect::DataParity;
 use crate::session::event::{PathChange, SessionEvent};
-use crate::session::further_paths::PathTerms;
+use crate::session::further_path::PathTerms;
 use crate::session::path_slot::PathSlot;
 use crate::session::peer_status::{PathStatus, PathUse};
 use crate::session::wire::{Message, Probe};
@@ -65,18 +65,59 @@ impl<M: Carried> Session<M> {
         core::iter::once(home).chain(further).collect()
     }
 
-    /// The place of ours for what a peer counted in `theirs`, which came from `origin`.
+    /// The place of ours for what a peer counted in `theirs`, which came from `origin`. `None`: what is for a further path has no
+    /// place here, or what is for the home came by a further path. Neither says where the home is, or that it is up.
     pub(super) fn place_of(
         &mut self,
         now: Instant,
         origin: Origin<'_>,
         (index, theirs, is_newest): (usize, PathSlot, bool),
-    ) -> PathSlot {
+    ) -> Option<PathSlot> {
         let came = (origin.path, theirs, is_newest);
         let config = self.config.liveness;
-        let state = self.peers.get_mut(index);
-        let place = state.and_then(|state| state.further.learn(now, came, config));
-        place.unwrap_or_default()
+        let state = self.peers.get_mut(index)?;
+        if theirs == PathSlot::FIRST {
+            let is_further = state.further.place_of(origin.path).is_some();
+            return (!is_further).then_some(PathSlot::FIRST);
+        }
+        let place = state.further.learn(now, came, config)?;
+        if state.path == Some(origin.path) && !state.path_proven {
+            self.begin_beside_home(now, (index, origin.path), Duration::ZERO);
+        }
+        let further = self.peers.get(index)?.further.get(place);
+        if further.is_some_and(|further| further.wants_question(now)) {
+            self.ask_elsewhere(now, (index, place));
+        }
+        Some(place)
+    }
+
+    /// Whether a place is that of a further path to a peer now.
+    pub(super) fn has_place(&self, index: usize, place: PathSlot) -> bool {
+        let state = self.peers.get(index);
+        state.is_some_and(|state| state.further.get(place).is_some())
+    }
+
+    /// Asks at the address to which a further path may have moved whether the peer is there.
+    fn ask_elsewhere(&mut self, now: Instant, (index, place): (usize, PathSlot)) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let id = state.next_probe();
+        let Some(further) = state.further.get_mut(place) else {
+            return;
+        };
+        let Some(path) = further.moves_to() else {
+            return;
+        };
+        further.on_question(now, id);
+        let probe = Probe {
+            id,
+            sent_micros: now.as_wrapping_micros(),
+            cost: further.terms.cost,
+        };
+        let (way, probe) = ((index, path, place), Message::Probe(probe));
+        // A question to nobody must not raise doubts about the path.
+        self.send_message_in(now, way, probe, Wants::Nothing, DataParity::NONE);
     }
 
     /// Counts a datagram that opened, under our keys `receiver`, on the path that it came by. Returns the path's place.
@@ -86,17 +127,15 @@ impl<M: Carried> Session<M> {
         origin: Origin<'_>,
         index: usize,
         (receiver, number, is_newest): (u32, Number, bool),
-    ) -> PathSlot {
+    ) -> Option<PathSlot> {
         let place = self.place_of(now, origin, (index, number.slot, is_newest));
-        let Some(state) = self.peers.get_mut(index) else {
-            return place;
-        };
+        let state = self.peers.get_mut(index)?;
         let Some((keys, slot)) = state.keys.find(now, receiver) else {
             return place;
         };
         let octets = state.headers.0 + ByteCount::from_usize(origin.octets);
         let local = (keys.local, slot);
-        let is_first = place == PathSlot::FIRST;
+        let is_first = place == Some(PathSlot::FIRST);
         // The octets of what was kept count since it was claimed.
         if !origin.is_kept {
             state.path_acks.read_under(keys.numbered(PathSlot::FIRST));
@@ -106,13 +145,13 @@ impl<M: Carried> Session<M> {
         }
         for (one, further) in state.further.iter_mut() {
             further.acks.read_under(keys.numbered(one));
-            if one == place && !origin.is_kept {
+            if Some(one) == place && !origin.is_kept {
                 further.acks.on_arrived(origin.at, local, number, octets);
             }
         }
         if origin.ecn == Ecn::Congested
             && !origin.is_kept
-            && let Some(acks) = state.acks_in(place)
+            && let Some(acks) = place.and_then(|place| state.acks_in(place))
         {
             acks.on_marked();
         }
@@ -197,8 +236,10 @@ impl<M: Carried> Session<M> {
 
     fn liveness_in(&mut self, (index, place): (usize, PathSlot)) -> Option<&mut Liveness> {
         let state = self.peers.get_mut(index)?;
-        let further = state.further.get_mut(place);
-        Some(further.map_or(&mut state.liveness, |further| &mut further.liveness))
+        if place == PathSlot::FIRST {
+            return Some(&mut state.liveness);
+        }
+        Some(&mut state.further.get_mut(place)?.liveness)
     }
 
     /// Tells the machine inside that a path is in doubt, or no longer.
@@ -212,6 +253,31 @@ impl<M: Carried> Session<M> {
             let inside = state.index.inner_path_in(place);
             self.inner.doubt(now, inside, is_doubted);
         }
+    }
+
+    /// Notes that the session with a peer began on the further path `path`, after so long a silence of its home: data leaves there, and
+    /// the home is down until something comes from it. An answer that the peer sent to this path does not make it the home.
+    pub(super) fn begin_beside_home(
+        &mut self,
+        now: Instant,
+        (index, path): (usize, PathId),
+        tried_for: Duration,
+    ) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        if state.path == Some(path) && !state.path_proven {
+            let elsewhere = |one: &PathId| *one != path;
+            state.path = state.config.endpoints.iter().copied().find(elsewhere);
+        }
+        if !state.liveness.fall_unheard(now) {
+            return;
+        }
+        state.further.began_beside_home = true;
+        let (peer, inside) = (state.index, state.index.inner_path());
+        self.inner.hold(now, inside, true);
+        self.back_paths(index);
+        self.say_path(peer, PathSlot::FIRST, PathChange::Down(tried_for));
     }
 
     /// Notes for each of several paths to a peer whether others carry on, and how long one of them waits for an answer.
@@ -264,12 +330,14 @@ impl<M: Carried> Session<M> {
             return;
         };
         let was_open = state.is_open(now);
-        let liveness = if let Some(further) = state.further.get_mut(place) {
+        let liveness = if place == PathSlot::FIRST {
+            state.heard_at = Some(now);
+            &mut state.liveness
+        } else if let Some(further) = state.further.get_mut(place) {
             further.on_heard(now);
             &mut further.liveness
         } else {
-            state.heard_at = Some(now);
-            &mut state.liveness
+            return;
         };
         let heard = liveness.on_heard(now, wants);
         if heard.ends_doubt {
@@ -307,11 +375,12 @@ impl<M: Carried> Session<M> {
             state.mtu.on_new_path(now);
         }
         let (several, is_open) = (!state.further.is_empty(), state.is_open(now));
+        let was_told = !core::mem::take(&mut state.further.began_beside_home);
         if several {
             self.inner.hold(now, peer.inner_path_in(place), false);
             self.say_path(peer, place, PathChange::Up(outage));
         }
-        if !several || (!was_open && is_open) {
+        if !several || (!was_open && is_open && was_told) {
             self.counters.outage_time += outage;
             self.events.push_back(SessionEvent::LinkUp { peer, outage });
         }
@@ -384,9 +453,10 @@ impl<M: Carried> Session<M> {
             }
             state.liveness.set_one_of_several(true);
             let outage = state.liveness.down_since();
+            let was_told = !core::mem::take(&mut state.further.began_beside_home);
             self.back_paths(index);
             self.say_path(peer, place, PathChange::Found);
-            if let Some(since) = outage.filter(|_| !was_open) {
+            if let Some(since) = outage.filter(|_| !was_open && was_told) {
                 let outage = now.saturating_since(since);
                 self.counters.outage_time += outage;
                 self.events.push_back(SessionEvent::LinkUp { peer, outage });
@@ -399,10 +469,12 @@ impl<M: Carried> Session<M> {
         &mut self,
         now: Instant,
         (index, place): (usize, PathSlot),
+        from: PathId,
         probe: Probe,
     ) {
         let reply = Message::ProbeReply(Probe { cost: 0, ..probe });
-        self.send_in(now, (index, place), reply, Wants::Nothing);
+        let way = (index, from, place);
+        self.send_message_in(now, way, reply, Wants::Nothing, DataParity::NONE);
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
@@ -443,7 +515,6 @@ impl<M: Carried> Session<M> {
     /// that costs nothing was heard after the first had fallen silent. What tells of the other's arrivals would be lost on it.
     pub(super) fn own_way(&self, peer: usize) -> Option<(PathId, PathSlot)> {
         let state = self.peers.get(peer)?;
-        let first = state.path?;
         let silent_after = QUIET_MIN.max(state.liveness.rtt().unwrap_or_default() * 3 / 2);
         let is_livelier = |place: &PathSlot| {
             let heard = state
@@ -456,8 +527,9 @@ impl<M: Carried> Session<M> {
             heard > state.heard_at.map(|at| at + silent_after)
         };
         let quickest = state.further.quickest();
-        let quickest = quickest.filter(|place| state.liveness.is_down() || is_livelier(place));
+        let is_home_up = state.path.is_some() && !state.liveness.is_down();
+        let quickest = quickest.filter(|place| !is_home_up || is_livelier(place));
         let other = quickest.and_then(|place| Some((state.further.get(place)?.path, place)));
-        Some(other.unwrap_or((first, PathSlot::FIRST)))
+        other.or_else(|| Some((state.path?, PathSlot::FIRST)))
     }
 }

@@ -371,6 +371,7 @@ impl<M: Carried> Session<M> {
             state.not_before = state.not_before.max(now + OFFER_PATIENCE);
         }
         state.offer = Some(Offer {
+            path,
             boot: theirs.boot,
             epoch: theirs.epoch,
             capabilities: theirs.capabilities,

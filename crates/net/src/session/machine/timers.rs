@@ -188,7 +188,8 @@ impl<M: Carried> Session<M> {
     /// Tries a size of packets, if that is due.
     fn try_size(&mut self, now: Instant, index: usize) {
         let finds_rate = self.finds_rate(index).unwrap_or_default();
-        let Some(state) = self.peers.get_mut(index).filter(|peer| peer.is_open(now)) else {
+        let state = self.peers.get_mut(index);
+        let Some(state) = state.filter(|peer| peer.tries_sizes(now)) else {
             return;
         };
         let rtt = state.liveness.rtt();
