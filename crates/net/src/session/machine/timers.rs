@@ -3,6 +3,7 @@
 use super::Session;
 use super::departures::SIZE_PROBE;
 use crate::session::event::{PathChange, SessionEvent};
+use crate::session::further_path::FurtherPath;
 use crate::session::path_acks::WayBack;
 use crate::session::path_slot::PathSlot;
 use crate::session::wire::{
@@ -109,6 +110,14 @@ impl<M: Carried> Session<M> {
         })
     }
 
+    /// The octets of a word on a peer's datagrams with all around it.
+    fn octets_of_word(&self, index: usize, fields: usize) -> ByteCount {
+        let state = self.peers.get(index);
+        state.map_or(ByteCount::ZERO, |state| {
+            state.octets_of_own(MESSAGE_TYPE_BYTES + fields)
+        })
+    }
+
     /// Sends a word on a peer's datagrams. It leaves ahead of the inner machine's datagrams.
     pub(super) fn send_word(
         &mut self,
@@ -117,13 +126,24 @@ impl<M: Carried> Session<M> {
         word: Message<'_>,
         fields: usize,
     ) {
-        let state = self.peers.get(index);
-        let octets = state.map_or(ByteCount::ZERO, |state| {
-            state.octets_of_own(MESSAGE_TYPE_BYTES + fields)
-        });
+        let octets = self.octets_of_word(index, fields);
         if self.send_message(now, index, word, Wants::Nothing) {
             self.note_sent_beside(now, index, octets);
         }
+    }
+
+    /// Whether path acks about a further path leave there: while it is up and quicker than the home. By a slow home each step of the
+    /// search for its rate would take the home's time. A path that is as quick is none: the way would change with each queue, and
+    /// the round trip that acks show with it.
+    fn answers_on(&self, index: usize, place: PathSlot) -> bool {
+        let Some(state) = self.peers.get(index) else {
+            return false;
+        };
+        let is_quicker = |one: &FurtherPath| {
+            let rtt = one.liveness.rtt().unwrap_or_default();
+            one.is_up() && one.terms.cost == 0 && state.liveness.rtt() > Some(rtt * 3 / 2)
+        };
+        state.further.get(place).is_some_and(is_quicker)
     }
 
     /// Tells a peer what arrived of its datagrams on one path, if that is due.
@@ -141,7 +161,21 @@ impl<M: Carried> Session<M> {
             .get_mut(index)
             .and_then(|state| state.acks_in(place));
         if let Some(ack) = acks.and_then(|acks| acks.take(now, way)) {
-            self.send_word(now, index, Message::PathAck(ack), PATH_ACK_BYTES);
+            let word = Message::PathAck(ack);
+            if self.answers_on(index, place) {
+                let octets = self.octets_of_word(index, PATH_ACK_BYTES);
+                let inside = self
+                    .peers
+                    .get(index)
+                    .map(|state| state.index.inner_path_in(place));
+                if self.send_in(now, (index, place), word, Wants::Nothing)
+                    && let Some(path) = inside
+                {
+                    self.inner.on_sent_below(now, path, octets);
+                }
+            } else {
+                self.send_word(now, index, word, PATH_ACK_BYTES);
+            }
         }
     }
 
