@@ -421,8 +421,9 @@ fn messages_of_many_seeds_are_in_time() {
     messages_of_seeds(3_000..3_020);
 }
 
-/// Cuts either direction of the quick path, which is in the place `dead`.
-fn one_direction_dies(links: [Link; 2], dead: usize) {
+/// Cuts either direction of the quick path, which is in the place `dead`. Probes of the end that hears nothing may bring the other
+/// end back, so that it goes down so often at most.
+fn one_direction_dies(links: [Link; 2], dead: usize, downs_max: usize) {
     let lanes = lanes(&links);
     let slow = of(&[SLOW], 5_000_000);
     for (way, direction) in [Way::Forward, Way::Back].into_iter().enumerate() {
@@ -452,10 +453,10 @@ fn one_direction_dies(links: [Link; 2], dead: usize) {
                 matches!(event, SessionEvent::Path { change, .. } if is_down(change))
             })
         };
-        // Probes of the end that hears nothing may bring the other end back.
         let count = [downs(Way::Forward), downs(Way::Back)];
+        println!("{count:?}");
         assert!(
-            count.iter().all(|downs| (1..=3).contains(downs)),
+            count.iter().all(|downs| (1..=downs_max).contains(downs)),
             "{count:?}"
         );
         lanes.borrow_mut()[dead].is_cut[way] = false;
@@ -469,12 +470,12 @@ fn one_direction_dies(links: [Link; 2], dead: usize) {
 
 #[test]
 fn a_path_of_which_one_direction_dies_is_left_by_both_ends_and_used_again() {
-    one_direction_dies([QUICK, SLOW], 0);
+    one_direction_dies([QUICK, SLOW], 0, 2);
 }
 
 #[test]
 fn a_further_path_of_which_one_direction_dies_is_left_by_both_ends_and_used_again() {
-    one_direction_dies([SLOW, QUICK], 1);
+    one_direction_dies([SLOW, QUICK], 1, 3);
 }
 
 #[test]
