@@ -48,4 +48,7 @@ pub struct RateBelief {
     pub link: Option<Bitrate>,
     /// Whether others are in the queue, so that this is a share of what the link carries.
     pub beside_others: bool,
+    /// Whether the rate is a small part of what a train showed, and neither a queue nor a loss says why: it is no figure of
+    /// the link.
+    pub doubted: bool,
 }

@@ -1,6 +1,7 @@
 //! The controller: what was sent and what arrived, to how fast to send.
 
 mod alone;
+mod doubt;
 mod holding;
 mod levels;
 mod looks;
@@ -107,6 +108,8 @@ pub struct RateController {
     others: Others,
     response: Response,
     yielding: Yielding,
+    /// Whether more was missing where no queue showed, and none has shown since.
+    is_cut: bool,
     share: f64,
     share_octets: f64,
     /// Octets sent before this total are taken for arrived or lost.
@@ -183,6 +186,7 @@ impl RateController {
             others: Others::default(),
             response: Response::default(),
             yielding: Yielding::default(),
+            is_cut: false,
             share: 1.0,
             share_octets: 0.0,
             forgiven: 0,
@@ -201,6 +205,7 @@ impl RateController {
             lost: 1.0 - self.share,
             link: (by_train > 0.0).then(|| bitrate(by_train)),
             beside_others: self.others.share_it() || self.yielding.share < 1.0,
+            doubted: self.is_doubted(),
         }
     }
 
@@ -439,6 +444,7 @@ impl RateController {
         self.looks = Looks::from(start.newest, self.packet, self.capacity);
         // A rate that was cut without a queue says that none shows; otherwise one is hoped for.
         self.queue_shows = shows;
+        self.is_cut = !shows;
         self.cause = if rate >= 0.99 * self.bound {
             RateCause::Bound
         } else {

@@ -67,9 +67,7 @@ impl Peers {
             return;
         };
         let rate = RateReport::of(rate, settings.rate);
-        let found =
-            (rate.link_bits_per_second).filter(|_| rate.is_found() && rate.reason != "searching");
-        if let Some(found) = found {
+        if let Some(found) = rate.to_keep() {
             self.rates.note(now, &settings.name, found);
         }
     }

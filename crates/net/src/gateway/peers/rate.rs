@@ -28,6 +28,8 @@ pub struct RateReport {
     pub declared_wrong: bool,
     /// The rate that the link seems to carry, where the configured one limits and is much less.
     pub declared_low_beside: Option<u64>,
+    /// Whether the rate found is a small part of what the link showed, and neither a queue nor a loss says that it is full.
+    pub doubted: bool,
     /// Where the rate is found: the link's rate by the spacing in which the first packets arrived.
     pub seen_bits_per_second: Option<u64>,
     /// Where the rate is found: `own` or `shared`, as the bottleneck is believed to be.
@@ -84,6 +86,7 @@ impl RateReport {
             delivered_bits_per_second: rate.delivered.map(Bitrate::as_bits_per_second),
             declared_wrong: rate.declared_wrong,
             declared_low_beside: shown.filter(is_more).map(Bitrate::as_bits_per_second),
+            doubted: belief.is_some_and(|belief| belief.doubted),
             seen_bits_per_second: belief
                 .and_then(|belief| belief.link)
                 .map(Bitrate::as_bits_per_second),
@@ -94,6 +97,12 @@ impl RateReport {
                 .filter(|belief| belief.cause != RateCause::Searching || belief.lost > 0.0)
                 .map(|belief| belief.lost.clamp(0.0, 1.0)),
         }
+    }
+
+    /// The rate found, if it may be tried first by the next start: that of a search which goes on or is doubted may not.
+    pub(in crate::gateway) fn to_keep(&self) -> Option<u64> {
+        let is_known = self.is_found() && self.reason != "searching" && !self.doubted;
+        self.link_bits_per_second.filter(|_| is_known)
     }
 
     /// Whether others are believed to be in the queue ahead.
@@ -126,6 +135,7 @@ pub(in crate::gateway) mod tests {
             delivered_bits_per_second: None,
             declared_wrong,
             declared_low_beside: None,
+            doubted: false,
             seen_bits_per_second: None,
             bottleneck: None,
             queue_seconds: None,
@@ -143,6 +153,7 @@ pub(in crate::gateway) mod tests {
             lost: 0.25,
             link: Some(Bitrate::from_bits_per_second(link * MBIT)),
             beside_others: cause == RateCause::Shared,
+            doubted: false,
         };
         let declared = Bitrate::from_bits_per_second(10 * MBIT);
         let rate = PathRate {
@@ -160,6 +171,19 @@ pub(in crate::gateway) mod tests {
             rate,
             RateSource::of(Some(declared), Some(RateSharing::Fair)),
         )
+    }
+
+    #[test]
+    fn a_rate_that_is_doubted_or_searched_for_is_not_kept() {
+        let rate = found(RateCause::Free, 1, 10);
+        assert_eq!(rate.to_keep(), Some(MBIT));
+        let doubted = RateReport {
+            doubted: true,
+            ..rate
+        };
+        assert_eq!(doubted.to_keep(), None);
+        assert_eq!(found(RateCause::Searching, 1, 10).to_keep(), None);
+        assert_eq!(told("link", false).to_keep(), None);
     }
 
     #[test]

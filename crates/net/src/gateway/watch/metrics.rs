@@ -242,6 +242,7 @@ mod tests {
             delivered_bits_per_second: Some(1),
             declared_wrong: false,
             declared_low_beside: None,
+            doubted: false,
             seen_bits_per_second: None,
             bottleneck: Some("own"),
             queue_seconds: Some(0.001),

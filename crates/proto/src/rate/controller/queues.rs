@@ -147,6 +147,7 @@ impl RateController {
         self.cause = RateCause::Queue;
         self.queue_shows = true;
         self.cuts = 0;
+        self.is_cut = false;
         self.found_more = 0;
     }
 

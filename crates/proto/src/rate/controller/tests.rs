@@ -645,3 +645,25 @@ fn a_thousand_told_rates_without_a_datagram_leave_one_stretch_to_judge() {
     }
     assert!(pipe.controller.epochs.len() <= before + 1);
 }
+
+#[test]
+fn a_small_part_of_what_the_train_showed_is_doubted_unless_a_loss_or_others_explain_it() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(40));
+    pipe.run(at(2_000), spacing, delay);
+    assert!(!pipe.controller.belief().doubted, "all of it");
+    pipe.controller.capacity /= 20.0;
+    pipe.controller.cause = RateCause::Free;
+    assert!(pipe.controller.belief().doubted);
+    pipe.controller.cause = RateCause::Queue;
+    assert!(!pipe.controller.belief().doubted, "a queue explains it");
+    pipe.controller.not_carried(pipe.now);
+    pipe.controller.cause = RateCause::Free;
+    pipe.controller.queue_shows = true;
+    assert!(!pipe.controller.belief().doubted, "a loss explains it");
+    pipe.controller.is_cut = false;
+    assert!(pipe.controller.belief().doubted);
+    pipe.controller.share_hidden(pipe.now);
+    pipe.controller.cause = RateCause::Free;
+    assert!(!pipe.controller.belief().doubted, "others explain it");
+}

@@ -31,6 +31,7 @@ impl RateController {
         };
         // The link has changed: what it did before says nothing any more.
         self.queue_shows = true;
+        self.is_cut = false;
         self.found_more = 0;
         self.tried = None;
         self.levels = Levels::default();

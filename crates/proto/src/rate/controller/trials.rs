@@ -173,6 +173,7 @@ impl RateController {
     /// Notes that more was not carried, and no queue showed it.
     pub(super) fn not_carried(&mut self, now: Instant) {
         self.queue_shows = false;
+        self.is_cut = true;
         self.cuts += 1;
         self.open_pairs = 0;
         self.found_more = 0;

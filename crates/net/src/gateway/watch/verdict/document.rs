@@ -21,7 +21,7 @@ A gateway says of each link in one sentence whether it is fine, and if not, what
 seconds. *One by one*, *in bursts*, *to wrong bits*, *to full queues* and *to outages* are causes; one is named if it has more than half of the losses since the start.
 
 *Such a link allows* the part of its rate that arrives, behind headers of IP and UDP: (1 - losses) x rate x (packet - 28) / packet. The rate is the configured one, unless the
-link has carried less for seconds; where it is found, what was found; where others share the queue, what the link showed with its first packets if that is more. Of several paths
+link has carried less for seconds; where it is found, what was found; where others share the queue, or what was found is doubted, what the link showed with its first packets if that is more. Of several paths
 it is the sum of those that carry data. The percentage stands only where as much is sent as the rate allows (85 % of it or more).
 Where more than a twentieth is sent by classes that nobody confirms, there is no percentage either, and a link that carries mostly such says what it sends.
 

@@ -107,7 +107,7 @@ impl LinkFacts<'_> {
     }
 
     /// The rate that the link carries, before losses: as configured unless it has carried less for seconds; of a link that
-    /// others share, as its first packets showed it.
+    /// others share, and of one whose rate is doubted, as its packets showed it.
     fn link_rate(&self) -> Option<f64> {
         // Of several paths each has a rate of its own.
         let is_alone = self.peer.paths.is_empty();
@@ -120,7 +120,8 @@ impl LinkFacts<'_> {
                 configured
             };
             let carries = carries.unwrap_or(rate.current_bits_per_second);
-            let seen = rate.seen_bits_per_second.filter(|_| rate.is_shared());
+            let seen = rate.seen_bits_per_second;
+            let seen = seen.filter(|_| rate.is_shared() || rate.doubted);
             carries.max(seen.unwrap_or_default())
         })
     }
@@ -153,6 +154,19 @@ impl LinkFacts<'_> {
     pub(super) fn is_busy(&self) -> bool {
         let wire = self.window.map_or(0.0, |window| window.wire_rate);
         self.rate_in_use().is_some_and(|rate| wire >= BUSY * rate)
+    }
+
+    /// The report on a rate that is doubted, if as much is sent as it allows just now.
+    pub(super) fn doubted_rate(&self) -> Option<&RateReport> {
+        let of_paths = self.carrying().filter_map(|path| path.rate.as_ref());
+        let doubted = of_paths.chain(self.rate()).find(|rate| rate.doubted)?;
+        // A search that has just ended sends less than it found for a moment.
+        let allowed = self.sum_over_paths(|rate| {
+            let found = rate.link_bits_per_second.unwrap_or(u64::MAX);
+            found.min(rate.current_bits_per_second)
+        })?;
+        let wire = self.window.map_or(0.0, |window| window.wire_rate);
+        (wire >= BUSY * allowed).then_some(doubted)
     }
 
     /// Payload to the peer of which nobody knows whether it arrived, in bits a second.

@@ -183,6 +183,15 @@ fn rate_too_low(facts: &LinkFacts<'_>) -> Option<String> {
     ))
 }
 
+fn rate_doubted(facts: &LinkFacts<'_>) -> Option<String> {
+    let doubted = facts.doubted_rate()?;
+    let found = rate(doubted.link_bits_per_second?);
+    let seen = rate(doubted.seen_bits_per_second?);
+    Some(format!(
+        "the rate found, {found}, is far below the {seen} that the link showed, and neither a queue nor a loss says that it is full"
+    ))
+}
+
 fn queue_shared(facts: &LinkFacts<'_>) -> Option<String> {
     let is_shared = facts.rate().is_some_and(RateReport::is_shared);
     let words = "the queue ahead is shared with others";
@@ -211,9 +220,14 @@ fn marked(facts: &LinkFacts<'_>) -> Option<String> {
 
 /// Little arrives, and no rule above says why.
 fn slow(facts: &LinkFacts<'_>) -> Option<String> {
-    let is_explained = [queue_shared, queue_standing, marked, rate_too_high]
-        .iter()
-        .any(|rule| rule(facts).is_some());
+    let rules = [
+        queue_shared,
+        queue_standing,
+        marked,
+        rate_too_high,
+        rate_doubted,
+    ];
+    let is_explained = rules.iter().any(|rule| rule(facts).is_some());
     let words = "less is delivered than the losses explain";
     (!is_explained && facts.efficiency()? < ENOUGH).then(|| words.to_owned())
 }
@@ -358,6 +372,15 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
         cure: "raise `rate` of this [[peer]], or leave it out",
         alert: alarm_lasts("FulmarRateTooLow", "5m", "warning"),
         check: Check::Link(rate_too_low),
+    },
+    VerdictRule {
+        name: "rate_doubted",
+        grade: LinkGrade::Poor,
+        when: "there is enough to send, and the rate found is less than an eighth of what the link showed, while neither a queue nor a loss says that it is full",
+        cause: "The path stalled, or the peer woke up late, while the rate was searched for",
+        cure: "it grows by itself, for minutes at worst; start this gateway again, and it is searched for anew; or set `rate` of this [[peer]] to what the link carries",
+        alert: alarm_lasts("FulmarRateDoubted", "5m", "warning"),
+        check: Check::Link(rate_doubted),
     },
     VerdictRule {
         name: "queue_shared",

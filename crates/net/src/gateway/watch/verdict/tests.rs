@@ -34,6 +34,7 @@ fn configured() -> RateReport {
         delivered_bits_per_second: None,
         declared_wrong: false,
         declared_low_beside: None,
+        doubted: false,
         seen_bits_per_second: None,
         bottleneck: None,
         queue_seconds: None,

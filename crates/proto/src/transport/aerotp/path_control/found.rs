@@ -364,11 +364,12 @@ impl FoundPath {
         }
     }
 
-    /// Searches anew, beginning with what was found: what arrived is counted anew.
+    /// Searches anew, beginning with what was found unless that is doubted: what arrived is counted anew.
     pub(in super::super) fn begin_again(&mut self) {
-        let found = self.heard.filter(|_| self.has_sent && self.is_found());
-        self.config.first =
-            found.map_or(self.config.first, |_| Some(self.controller.belief().rate));
+        let belief = self.controller.belief();
+        let is_known = self.has_sent && self.is_found() && !belief.doubted;
+        let found = self.heard.filter(|_| is_known);
+        self.config.first = found.map_or(self.config.first, |_| Some(belief.rate));
         self.controller = RateController::new(RateConfig {
             bound: self.bound(),
             first: self.told.or(self.config.first),

@@ -47,6 +47,37 @@ fn a_wrong_rate_is_told_with_both_rates() {
 }
 
 #[test]
+fn a_rate_that_is_far_below_what_the_link_showed_is_not_fine() {
+    let stuck = busy().with(|it| {
+        it.peer.rate = Some(RateReport {
+            reason: "free",
+            doubted: true,
+            current_bits_per_second: 30_000,
+            link_bits_per_second: Some(60_000),
+            seen_bits_per_second: Some(10_000_000),
+            ..found()
+        });
+        it.peer.rate_bits_per_second = None;
+        // The look behind a search takes half of the rate.
+        it.window.wire_rate = 30_000.0;
+        it.window.confirmed_rate = 23_200.0;
+    });
+    check(
+        "stuck",
+        &stuck,
+        (
+            "rate_doubted",
+            POOR,
+            "Loses nothing; delivers 23.2 kbit/s, and could deliver 9.81 Mbit/s: the rate found, 60.0 kbit/s, is far below the 10.0 Mbit/s \
+         that the link showed, and neither a queue nor a loss says that it is full; it grows by itself, for minutes at worst; \
+         start this gateway again, and it is searched for anew; or set `rate` of this [[peer]] to what the link carries.",
+        ),
+    );
+    let little_to_send = stuck.with(|it| it.window.wire_rate = 10_000.0);
+    assert_eq!(little_to_send.judged().peers[0].verdict.grade, GOOD);
+}
+
+#[test]
 fn a_queue_that_others_share_is_the_reason_for_what_is_missing() {
     let shared = busy().with(|it| {
         let rate = RateReport {
