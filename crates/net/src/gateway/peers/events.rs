@@ -67,7 +67,7 @@ impl Peers {
             return;
         };
         let rate = RateReport::of(rate, settings.rate);
-        if let Some(found) = rate.to_keep() {
+        if let Some(found) = rate.kept_rate() {
             self.rates.note(now, &settings.name, found);
         }
     }

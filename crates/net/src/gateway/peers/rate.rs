@@ -99,8 +99,8 @@ impl RateReport {
         }
     }
 
-    /// The rate found, if it may be tried first by the next start: that of a search which goes on or is doubted may not.
-    pub(in crate::gateway) fn to_keep(&self) -> Option<u64> {
+    /// The rate that is kept: the one found, if it may be tried first by the next start: that of a search which goes on or is doubted may not.
+    pub(in crate::gateway) fn kept_rate(&self) -> Option<u64> {
         let is_known = self.is_found() && self.reason != "searching" && !self.doubted;
         self.link_bits_per_second.filter(|_| is_known)
     }
@@ -176,14 +176,14 @@ pub(in crate::gateway) mod tests {
     #[test]
     fn a_rate_that_is_doubted_or_searched_for_is_not_kept() {
         let rate = found(RateCause::Free, 1, 10);
-        assert_eq!(rate.to_keep(), Some(MBIT));
+        assert_eq!(rate.kept_rate(), Some(MBIT));
         let doubted = RateReport {
             doubted: true,
             ..rate
         };
-        assert_eq!(doubted.to_keep(), None);
-        assert_eq!(found(RateCause::Searching, 1, 10).to_keep(), None);
-        assert_eq!(told("link", false).to_keep(), None);
+        assert_eq!(doubted.kept_rate(), None);
+        assert_eq!(found(RateCause::Searching, 1, 10).kept_rate(), None);
+        assert_eq!(told("link", false).kept_rate(), None);
     }
 
     #[test]
