@@ -75,6 +75,11 @@ ELSEWHERE = {
     "start-stop-daemon --start --background --make-pidfile --pidfile /run/fulmar-NAME.pid --chuid fulmar --exec /usr/bin/fulmar"
     " -- gateway -c /etc/fulmar/NAME.toml": PACKAGE,
     "start-stop-daemon --stop --retry 10 --remove-pidfile --pidfile /run/fulmar-NAME.pid": PACKAGE,
+    # One at each of two machines.
+    **dict.fromkeys(
+        ("fulmar init --pair", "fulmar init --pair --called 203.0.113.10"),
+        "crates/cli/tests/pairing.rs:two_machines_pair_and_their_tunnel_works_where_half_of_all_datagrams_are_lost",
+    ),
     # Its reports come from two receivers.
     "fulmar send big.iso 10.0.0.255 --return none --preset link.preset --rate 5mbit --report a.fulmar-report --report b.fulmar-report":
         "crates/cli/tests/one_way.rs:a_killed_receiver_goes_on_with_what_it_had_and_a_report_brings_the_rest",

@@ -52,6 +52,7 @@ mod interruptions;
 mod keygen;
 mod one_way;
 mod overwritten;
+mod pairing;
 mod perf;
 mod perf_streams;
 mod plan;

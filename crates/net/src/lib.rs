@@ -33,6 +33,7 @@ pub mod keeper;
 pub mod one_way;
 mod own_address;
 mod ownership;
+pub mod pairing;
 pub mod perf;
 mod places;
 pub mod priority;

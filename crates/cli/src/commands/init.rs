@@ -1,21 +1,29 @@
 //! `fulmar init`: the files of two gateways, with their keys.
 
+mod advice;
+mod files;
+mod pair;
+mod terms;
+
 use super::address::with_port;
-use super::secure::failure;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use anyhow::{Context, anyhow};
-use fulmar_net::GatewayConfig;
+use files::GatewayFile;
 use fulmar_net::gateway::config::Place;
-use fulmar_net::session::{Entropy, SecretKey, write_secret_key};
+use fulmar_net::session::{Entropy, SecretKey};
 use fulmar_net::tun::InterfaceAddress;
-use std::fs;
+use serde_json::json;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use terms::{Carried, End, Network, Terms};
 
 const EXAMPLES: &str = "\
 Examples:
+  fulmar init --pair
+      at the machine that can be reached: shows a code, and writes this machine's file once the other one has called with it
+  fulmar init --pair --called 203.0.113.10
+      at the other machine: asks for that code and writes this machine's file; no key leaves either machine but the public ones
   fulmar init --called 203.0.113.10
       writes ground/ and air/: a tunnel for any packet between two machines, of which the second calls the first
   fulmar init --called 203.0.113.10 --behind-called 10.20.0.0/16
@@ -34,6 +42,9 @@ const PAGE: &str = "127.0.0.1:9490";
 const PROXY: &str = "127.0.0.1:1080";
 /// The file of a gateway in its folder.
 const FILE: &str = "fulmar.toml";
+const SCHEMA: &str = "fulmar.init/1";
+const NAMES: &str = "ground,air";
+const NETWORK: &str = "10.90.0.0/24";
 
 /// The arguments of `fulmar init`.
 #[derive(clap::Args, Debug)]
@@ -42,22 +53,34 @@ pub(crate) struct InitArgs {
     /// The folder that gets a folder for each end.
     #[arg(value_name = "DIR", default_value = ".")]
     place: PathBuf,
+    /// Make the file of this machine alone, and exchange public keys with the other machine under a code that one person reads out
+    /// and the other types. Without --called this machine is the first one: it waits for the call.
+    #[arg(long)]
+    pair: bool,
     /// The address at which the second machine reaches the first; asked for where a person looks. UDP port 4914 unless it names one.
     #[arg(long, value_name = "HOST[:PORT]")]
     called: Option<String>,
+    /// With --pair, where the first machine waits for the call, and its gateway for its peer later; a missing host is every address.
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        requires = "pair",
+        conflicts_with = "called"
+    )]
+    listen: Option<String>,
     /// The names of the first end, which is called, and of the second.
     #[arg(
         long,
         value_name = "NAME,NAME",
         value_delimiter = ',',
-        default_value = "ground,air"
+        default_value = NAMES
     )]
     names: Vec<String>,
     /// The network of the tunnel; its first two addresses are the ends.
     #[arg(
         long,
         value_name = "NET",
-        default_value = "10.90.0.0/24",
+        default_value = NETWORK,
         conflicts_with = "proxy"
     )]
     network: InterfaceAddress,
@@ -74,80 +97,127 @@ pub(crate) struct InitArgs {
     /// that machine itself.
     #[arg(long, value_name = "ADDR:PORTS", requires = "proxy")]
     allow: Vec<String>,
+    /// Print NDJSON records.
+    #[arg(long)]
+    json: bool,
 }
 
-/// One end: its folder, its key, and what its file has besides.
-struct GatewayEnd<'a> {
-    name: &'a str,
-    folder: PathBuf,
-    key: SecretKey,
-    /// Where it is reached; the end that calls needs none.
-    address: Option<String>,
-    /// The line of what it carries.
-    carries: String,
+impl InitArgs {
+    fn terms(&self) -> Result<Terms, Failure> {
+        let [called, caller] = self.names.as_slice() else {
+            return Err(wrong(anyhow!("--names: write two, such as {NAMES}")));
+        };
+        let networks = |behind: &[InterfaceAddress]| behind.iter().copied().map(Network).collect();
+        let terms = Terms {
+            called: called.clone(),
+            caller: caller.clone(),
+            carried: if self.proxy {
+                Carried::Proxy {}
+            } else {
+                Carried::Tunnel {
+                    network: Network(self.network),
+                    behind_called: networks(&self.behind_called),
+                    behind_caller: networks(&self.behind_caller),
+                }
+            },
+        };
+        terms.check("--names")?;
+        Ok(terms)
+    }
+
+    /// Whether the terms are those that nobody asked for.
+    fn has_usual_terms(&self) -> bool {
+        self.names.join(",") == NAMES
+            && self.network.to_string() == NETWORK
+            && self.behind_called.is_empty()
+            && self.behind_caller.is_empty()
+            && !self.proxy
+    }
 }
 
-/// Writes two gateways' files.
-///
-/// # Errors
-/// A name or a network cannot be; a file is there already, or cannot be written.
-pub(crate) fn run(args: &InitArgs) -> Result<Exit, Failure> {
-    let wrong = |cause| Failure {
+const fn wrong(cause: anyhow::Error) -> Failure {
+    Failure {
         exit: Exit::Usage,
         cause,
-    };
-    let [first, second] = args.names.as_slice() else {
-        return Err(wrong(anyhow!("--names: write two, such as ground,air")));
-    };
-    for name in [first, second] {
-        let sound = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if name.is_empty() || name.len() > 64 || !name.chars().all(sound) {
-            let problem = "a name has letters, digits, - and _, at most 64 of them";
-            return Err(wrong(anyhow!("--names {name}: {problem}")));
-        }
     }
-    if first == second {
-        return Err(wrong(anyhow!("--names: both ends are called {first}")));
-    }
-    let called = match &args.called {
-        Some(called) => called.clone(),
-        None => ask(first, second).map_err(wrong)?,
-    };
-    let called = with_port(called.trim(), PORT);
+}
+
+fn entropy() -> Result<Entropy, Failure> {
+    Entropy::from_system()
+        .context("asking the kernel for random numbers")
+        .or_exit(Exit::Device)
+}
+
+/// The address of the called end with its port.
+fn called_address(typed: &str) -> Result<String, Failure> {
+    let called = with_port(typed.trim(), PORT);
     called.parse::<Place>().map_err(|error| {
         wrong(anyhow!(
             "--called: {error}; write an address or a name, such as 203.0.113.10"
         ))
     })?;
-    let (here, there) = carried(args).map_err(wrong)?;
-    let mut entropy = Entropy::from_system()
-        .context("asking the kernel for random numbers")
-        .or_exit(Exit::Device)?;
-    let mut end = |name, address, carries| GatewayEnd {
-        name,
-        folder: args.place.join(name),
-        key: SecretKey::generate(&mut entropy),
-        address,
-        carries,
+    Ok(called)
+}
+
+/// Writes two gateways' files, or the file of one that is paired with the other.
+///
+/// # Errors
+/// A name or a network cannot be; a file is there already, or cannot be written; there is no pair.
+pub(crate) fn run(args: &InitArgs) -> Result<Exit, Failure> {
+    if !args.pair {
+        return write_both(args);
+    }
+    match &args.called {
+        None => pair::listen(args),
+        Some(called) => pair::call(args, &called_address(called)?),
+    }
+}
+
+fn write_both(args: &InitArgs) -> Result<Exit, Failure> {
+    let terms = args.terms()?;
+    let called = match &args.called {
+        Some(called) => called.clone(),
+        None => ask(&terms).map_err(wrong)?,
     };
-    let first = end(first, Some(called), here);
-    let second = end(second, None, there);
-    let ends = [(&first, &second), (&second, &first)];
-    for (end, other) in ends {
-        refuse_old(end)?;
+    let called = called_address(&called)?;
+    let mut entropy = entropy()?;
+    let file = |end, peer_address| GatewayFile {
+        terms: &terms,
+        end,
+        allow: &args.allow,
+        listen: None,
+        peer_address,
+    };
+    let first = file(End::Called, None);
+    let second = file(End::Caller, Some(called.as_str()));
+    let keys = [(); 2].map(|()| SecretKey::generate(&mut entropy));
+    let ends = [
+        (&first, &keys[0], keys[1].public()),
+        (&second, &keys[1], keys[0].public()),
+    ];
+    for (file, _, peer) in ends {
         // What a gateway would refuse is refused before anything is written.
-        GatewayConfig::read("fulmar init", &text(end, other))
-            .map_err(|error| wrong(error.into()))?;
+        file.check(&args.place, peer)?;
     }
-    for (end, other) in ends {
-        write(end, other)?;
+    let written = [
+        ends[0].0.write(&args.place, ends[0].1, ends[0].2)?,
+        ends[1].0.write(&args.place, ends[1].1, ends[1].2)?,
+    ];
+    let paths: Vec<PathBuf> = written.into_iter().flat_map(|files| files.keep()).collect();
+    if args.json {
+        output::record(&json!({"schema": SCHEMA, "kind": "written", "files": paths}))?;
+    } else {
+        for path in &paths {
+            output::line(&path.display().to_string())?;
+        }
+        advise(args, [&first, &second], &called);
     }
-    advise(&first, &second, args);
     Ok(Exit::Done)
 }
 
 /// Asks for the address, where a person can answer.
-fn ask(first: &str, second: &str) -> anyhow::Result<String> {
+fn ask(terms: &Terms) -> anyhow::Result<String> {
+    let (first, second) = (&terms.called, &terms.caller);
     let missing = || {
         anyhow!(
             "--called is missing: the address at which `{second}` reaches `{first}`, such as 203.0.113.10"
@@ -166,199 +236,23 @@ fn ask(first: &str, second: &str) -> anyhow::Result<String> {
     Ok(line)
 }
 
-/// The lines of what both ends carry.
-fn carried(args: &InitArgs) -> anyhow::Result<(String, String)> {
-    if args.proxy {
-        let allow = if args.allow.is_empty() {
-            vec!["0.0.0.0/0:1-65535".to_owned(), "[::/0]:1-65535".to_owned()]
-        } else {
-            args.allow.clone()
-        };
-        let allow = listed(allow.iter());
-        return Ok((
-            format!("egress = {{ allow = {allow} }}"),
-            format!("socks = [{{ listen = \"{PROXY}\" }}]"),
-        ));
-    }
-    let (Some(here), Some(there)) = (host(args.network, 1), host(args.network, 2)) else {
-        return Err(anyhow!(
-            "--network {}: has no room for two ends",
-            args.network
-        ));
-    };
-    let line = |address, behind: &[InterfaceAddress]| {
-        let routes = if behind.is_empty() {
-            String::new()
-        } else {
-            format!(", routes = {}", listed(behind.iter()))
-        };
-        format!("tunnel = [{{ address = \"{address}\"{routes} }}]")
-    };
-    Ok((
-        line(here, &args.behind_caller),
-        line(there, &args.behind_called),
-    ))
-}
-
-/// The host of this number in a network.
-fn host(network: InterfaceAddress, number: u8) -> Option<InterfaceAddress> {
-    let ip = match network.network().ip() {
-        IpAddr::V4(ip) => IpAddr::V4(ip.to_bits().checked_add(number.into())?.into()),
-        IpAddr::V6(ip) => IpAddr::V6(ip.to_bits().checked_add(number.into())?.into()),
-    };
-    network.with_host(ip)
-}
-
-fn listed(values: impl Iterator<Item = impl ToString>) -> String {
-    let quoted: Vec<String> = values
-        .map(|value| format!("{:?}", value.to_string()))
-        .collect();
-    format!("[{}]", quoted.join(", "))
-}
-
-/// Refuses to write over what a gateway of this name has: its peer knows that key.
-fn refuse_old(end: &GatewayEnd<'_>) -> Result<(), Failure> {
-    for name in [FILE.to_owned(), format!("{}.key", end.name)] {
-        let file = end.folder.join(name);
-        if file.exists() {
-            return Err(Failure {
-                exit: Exit::Usage,
-                cause: anyhow!(
-                    "{}: exists already; name another DIR, or remove it",
-                    file.display()
-                ),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn write(end: &GatewayEnd<'_>, other: &GatewayEnd<'_>) -> Result<(), Failure> {
-    let attempt = |path: &Path| format!("writing {}", path.display());
-    fs::create_dir_all(&end.folder)
-        .with_context(|| attempt(&end.folder))
-        .or_exit(Exit::Device)?;
-    let key = end.folder.join(format!("{}.key", end.name));
-    write_secret_key(&key, &end.key).map_err(failure)?;
-    let file = end.folder.join(FILE);
-    fs::write(&file, text(end, other))
-        .with_context(|| attempt(&file))
-        .or_exit(Exit::Device)?;
-    output::line(&file.display().to_string())?;
-    output::line(&key.display().to_string())
-}
-
-/// The file of an end: what it is called, its key, its peer, and what it carries.
-fn text(end: &GatewayEnd<'_>, other: &GatewayEnd<'_>) -> String {
-    let name = end.name;
-    let address = other
-        .address
-        .as_ref()
-        .map_or_else(String::new, |address| format!(", address = {address:?}"));
-    format!(
-        "gateway = {{ name = \"{name}\" }}\n\
-         security = {{ kind = \"noise\", private_key_file = \"{name}.key\" }}\n\
-         peer = [{{ name = \"{}\"{address}, public_key = \"{}\" }}]\n\
-         {}\n\
-         metrics = {{ listen = \"{PAGE}\" }}\n",
-        other.name,
-        other.key.public(),
-        end.carries
-    )
-}
-
 /// Says what comes next.
-fn advise(first: &GatewayEnd<'_>, second: &GatewayEnd<'_>, args: &InitArgs) {
-    let command = if args.proxy {
-        format!("fulmar gateway -c {FILE}")
-    } else {
-        let program = std::env::current_exe();
-        format!("{} up {FILE}", as_root(program.ok().as_deref()))
-    };
-    let address = first.address.as_deref().unwrap_or_default();
-    let port = address.rsplit_once(':').map_or("", |(_, port)| port);
+fn advise(args: &InitArgs, ends: [&GatewayFile<'_>; 2], called: &str) {
+    let terms = ends[0].terms;
     eprintln!("fulmar: take each folder to its machine; whoever has a key file can be that end");
-    for end in [first, second] {
-        eprintln!(
-            "  {:<16} cd {} && {command}",
-            end.name,
-            end.folder.display()
-        );
+    for file in ends {
+        let start = advice::start(terms, &file.folder(&args.place));
+        eprintln!("  {:<16} {start}", terms.name(file.end));
     }
-    let proof = if args.proxy {
-        format!(
-            "at {}: curl --socks5-hostname {PROXY} https://…",
-            second.name
-        )
-    } else {
-        let here = host(args.network, 1).map_or_else(String::new, |host| host.ip().to_string());
-        format!("at {}: ping {here}", second.name)
-    };
+    let port = called.rsplit_once(':').map_or("", |(_, port)| port);
     eprintln!(
-        "UDP port {port} must be open at {address}. Then, {proof}; http://{PAGE}/ shows the link at either end"
+        "UDP port {port} must be open at {called}. Then, {}; {}",
+        advice::proof(terms),
+        advice::page()
     );
-    if args.proxy && args.allow.is_empty() {
-        eprintln!(
-            "the proxy reaches all but {0} itself: to reach a server there, add its address and port to allow in the file of {0}",
-            first.name
-        );
-    }
-    for (end, behind) in [(first, &args.behind_called), (second, &args.behind_caller)] {
-        if let Some(advice) = forwarding(end.name, behind, args.network.network()) {
-            eprintln!("{advice}");
+    for file in ends {
+        for line in advice::needs(terms, file.end, &args.allow) {
+            eprintln!("{line}");
         }
-    }
-}
-
-/// The directories in which sudo looks for programs, whatever PATH says (`secure_path` of the usual sudoers files).
-const OF_SUDO: [&str; 6] = [
-    "/usr/local/sbin",
-    "/usr/local/bin",
-    "/usr/sbin",
-    "/usr/bin",
-    "/sbin",
-    "/bin",
-];
-
-/// This program as root, as a shell's user types it: sudo does not find what was built here and put on PATH.
-fn as_root(program: Option<&Path>) -> &'static str {
-    let directory = program.and_then(Path::parent);
-    if directory.is_some_and(|directory| OF_SUDO.iter().any(|one| directory == Path::new(one))) {
-        "sudo fulmar"
-    } else {
-        "sudo \"$(command -v fulmar)\""
-    }
-}
-
-/// The needs of an end besides, if the tunnel reaches networks behind it: a kernel that forwards, and a way back.
-fn forwarding(end: &str, behind: &[InterfaceAddress], tunnel: InterfaceAddress) -> Option<String> {
-    let has = |is_of: fn(&IpAddr) -> bool| behind.iter().any(|network| is_of(&network.ip()));
-    let switches = [
-        (has(IpAddr::is_ipv4), "net.ipv4.ip_forward=1"),
-        (has(IpAddr::is_ipv6), "net.ipv6.conf.all.forwarding=1"),
-    ];
-    let needed: Vec<&str> = (switches.into_iter())
-        .filter_map(|(is_needed, switch)| is_needed.then_some(switch))
-        .collect();
-    (!needed.is_empty()).then(|| {
-        format!(
-            "at {end}: sudo sysctl -w {}; and the hosts behind it need a way back: a route to {tunnel} by {end}",
-            needed.join(" ")
-        )
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sudo_is_told_where_the_program_is_unless_it_looks_there() {
-        let told = |program: &str| as_root(Some(Path::new(program)));
-        assert_eq!(told("/usr/bin/fulmar"), "sudo fulmar");
-        assert_eq!(told("/usr/local/bin/fulmar"), "sudo fulmar");
-        let built = "sudo \"$(command -v fulmar)\"";
-        assert_eq!(told("/home/a/fulmar/target/release/fulmar"), built);
-        assert_eq!(as_root(None), built);
     }
 }

@@ -79,7 +79,7 @@ impl Entropy {
     }
 
     /// Uniform in 0..`bound`, with a bias below `bound` / 2^64; 0 when `bound` is 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         let drawn = u64::from_le_bytes(self.array());
         let scaled = (u128::from(drawn) * u128::from(bound)) >> 64;
         u64::try_from(scaled).unwrap_or(0)
