@@ -203,7 +203,10 @@ fn write_both(args: &InitArgs) -> Result<Exit, Failure> {
         ends[0].0.write(&args.place, ends[0].1, ends[0].2)?,
         ends[1].0.write(&args.place, ends[1].1, ends[1].2)?,
     ];
-    let paths: Vec<PathBuf> = written.into_iter().flat_map(|files| files.keep()).collect();
+    let paths: Vec<PathBuf> = written
+        .into_iter()
+        .flat_map(files::WrittenFiles::keep)
+        .collect();
     if args.json {
         output::record(&json!({"schema": SCHEMA, "kind": "written", "files": paths}))?;
     } else {

@@ -218,10 +218,10 @@ impl PairingEnd for PairingCaller {
     /// Takes a datagram, whatever address it is from: only who saw ours knows the call's number.
     fn handle(&mut self, _source: SocketAddr, octets: &[u8], now: Instant) {
         match read(octets) {
-            Some(Read::Ours { kind, call, body }) if call == self.call => {
-                if self.answered(kind, body, now).is_some() {
-                    self.is_answered = true;
-                }
+            Some(Read::Ours { kind, call, body })
+                if call == self.call && self.answered(kind, body, now).is_some() =>
+            {
+                self.is_answered = true;
             }
             Some(Read::Other { version, call })
                 if call == self.call && matches!(self.question, Question::Knock) =>
