@@ -259,9 +259,10 @@ fn what_cannot_be_is_said_before_anybody_reads_out_a_code() {
     let place = tempfile::tempdir().expect("a place");
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("its own");
-    let many: String = (0..100)
+    let many: Vec<String> = (0..100)
         .map(|n| format!(" --behind-called 10.{n}.0.0/16"))
         .collect();
+    let many = many.concat();
     for (asked, typed, exit, word) in [
         (format!("--listen {port}"), "", 5, "is in use"),
         ("--names a,a".to_owned(), "", 2, "both ends are called a"),
