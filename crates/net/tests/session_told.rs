@@ -331,3 +331,46 @@ fn a_peer_that_comes_anew_while_the_link_is_told_down_is_sent_nothing_until_it_i
     let sent = pair.app(Way::Forward).sent.len() - before;
     assert!(sent <= 8, "probes and a handshake alone: {sent}");
 }
+
+/// Ends whose configured rate is the modem's at first, and ends that find theirs.
+fn both() -> [(&'static str, EndpointConfig); 2] {
+    let told = EndpointConfig {
+        rate: RateSource::Told(bits(10)),
+        ..endpoint_config()
+    };
+    [("found", finding()), ("told", told)]
+}
+
+#[test]
+fn a_rate_that_is_told_wrong_is_noticed_though_it_moves() {
+    for (kind, endpoint) in both() {
+        for apart in [0, 100_000, 5 * MBIT] {
+            let (_air, medium) = modem(2, 100);
+            let mut pair = Pair::with_endpoints(telling(), endpoint, medium);
+            let word = |second: u64| ToldFacts {
+                rate: Some(Bitrate::from_bits_per_second(
+                    9 * MBIT + apart * (second % 2),
+                )),
+                ..ToldFacts::default()
+            };
+            tell(&mut pair, word(0));
+            pair.run(Duration::from_millis(100));
+            pair.send(&octets(20_000_000));
+            let mut noticed = None;
+            for second in 0..25 {
+                tell(&mut pair, word(second));
+                pair.run(Duration::from_secs(1));
+                let session = pair.session(Way::Forward).inner();
+                let rate = session.path_rate(PEER.inner_path()).expect("a path");
+                if rate.declared_wrong {
+                    noticed.get_or_insert(second);
+                }
+            }
+            println!("{kind}, {apart} bit/s apart: noticed after {noticed:?} s");
+            assert!(
+                noticed.is_some_and(|second| second < 20),
+                "{kind}, {apart}: {noticed:?}"
+            );
+        }
+    }
+}

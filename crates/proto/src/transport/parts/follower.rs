@@ -121,8 +121,17 @@ impl LinkFollower {
             .is_some_and(|since| now.saturating_since(since) >= WRONG_AFTER)
     }
 
-    /// Begins again, because the declaration changed: nothing found before says anything about it.
-    pub fn restart(&mut self) {
+    /// Takes another declared rate in place of `before`. What was found stays while the link carries much less than either of
+    /// the two: a declaration that moves is as wrong as one that stands still. Else everything begins again.
+    pub fn on_declared(&mut self, before: Bitrate, declared: Bitrate) {
+        let least = before.min(declared).scaled(WRONG_SHARE);
+        let found = self.cap.or(self.trial.map(|trial| trial.estimate));
+        if found.is_none_or(|found| found >= least) {
+            self.restart();
+        }
+    }
+
+    fn restart(&mut self) {
         self.cap = None;
         self.trial = None;
         self.slow_since = None;

@@ -83,9 +83,19 @@ impl FoundPath {
     }
 
     fn bound_anew(&mut self) {
+        let found = self.controller.belief().rate;
         self.controller.set_bound(self.bound());
         self.paced_until = Instant::START;
-        self.below_bound_since = None;
+        // A bound that moves and stays far beyond what the link carries is as wrong as one that stands still.
+        if !self.is_much_less(found) {
+            self.below_bound_since = None;
+        }
+    }
+
+    /// Whether this rate is much less than what was said to arrive.
+    fn is_much_less(&self, rate: Bitrate) -> bool {
+        self.stated()
+            .is_some_and(|stated| rate < stated.scaled(MUCH_LESS))
     }
 
     /// The most that may be sent, as anybody said.
@@ -112,7 +122,9 @@ impl FoundPath {
         let is_new = told != self.told;
         (self.told, self.ceiling) = (told, ceiling);
         self.bound_anew();
-        if let Some(told) = told.filter(|_| is_new) {
+        // While the word is known to be far beyond the link, another one like it is not tried.
+        let is_tried = is_new && self.below_bound_since.is_none();
+        if let Some(told) = told.filter(|_| is_tried) {
             self.controller.try_told(now, told);
         }
     }
@@ -337,8 +349,7 @@ impl FoundPath {
         self.meter(heard);
         let belief = self.controller.belief();
         let is_links = matches!(belief.cause, RateCause::Queue | RateCause::Cut);
-        let is_below = |bound: Bitrate| belief.rate < bound.scaled(MUCH_LESS);
-        if is_links && !belief.beside_others && self.stated().is_some_and(is_below) {
+        if is_links && !belief.beside_others && self.is_much_less(belief.rate) {
             self.below_bound_since.get_or_insert(now);
         } else {
             self.below_bound_since = None;

@@ -156,11 +156,9 @@ impl ToldPath {
             self.set = *available;
             *available = self.told.map_or(self.set, |told| told.min(self.set));
         }
-        if report
-            .available
-            .is_some_and(|rate| rate != self.rate.bound())
-        {
-            self.link.restart();
+        let before = self.rate.bound();
+        if let Some(declared) = report.available.filter(|rate| *rate != before) {
+            self.link.on_declared(before, declared);
         }
         self.rate.on_link_report(now, report, rtt);
     }
