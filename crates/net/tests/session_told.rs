@@ -7,8 +7,10 @@ use super::session_pair::{
     Copies, Inner, Medium, PEER, Pair, Way, endpoint_config, octets, unprotected,
 };
 use fulmar_net::session::{SessionConfig, SessionEvent, path_acks, wire_2};
+use fulmar_proto::dlep::wire::{DlepWriter, item, message, signal, status};
+use fulmar_proto::dlep::{DlepAction, DlepConfig, DlepRouter};
 use fulmar_proto::rate::RateSharing;
-use fulmar_proto::told::ToldFacts;
+use fulmar_proto::told::{ToldFacts, ToldLink, VALID_FOR};
 use fulmar_proto::transport::aerotp::{EndpointConfig, RateSource};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use std::cell::RefCell;
@@ -372,5 +374,129 @@ fn a_rate_that_is_told_wrong_is_noticed_though_it_moves() {
                 "{kind}, {apart}: {noticed:?}"
             );
         }
+    }
+}
+
+/// A modem that speaks DLEP, as the router has it, and what its gateway makes of its words.
+struct Dlep {
+    router: DlepRouter,
+    link: ToldLink,
+}
+
+const MODEM: ([u8; 4], u16) = ([192, 0, 2, 9], 854);
+
+fn destination(kind: u16, mbit: u64) -> Vec<u8> {
+    DlepWriter::message(kind)
+        .item(item::MAC_ADDRESS, &[2, 0, 0, 0, 0, 1])
+        .item(item::CDRT, &(mbit * MBIT).to_be_bytes())
+        .finish()
+}
+
+impl Dlep {
+    /// A modem that is met and tells a rate.
+    fn met(pair: &mut Pair, mbit: u64) -> Self {
+        let mut modem = Self {
+            router: DlepRouter::new(DlepConfig::default()),
+            link: ToldLink::default(),
+        };
+        modem.router.handle_deadline(pair.now);
+        modem.meet(pair, mbit);
+        modem
+    }
+
+    fn meet(&mut self, pair: &mut Pair, mbit: u64) {
+        let now = pair.now;
+        let offer = DlepWriter::signal(signal::PEER_OFFER).finish();
+        self.router.handle_datagram(now, MODEM.into(), &offer);
+        self.router.handle_connected(now);
+        let begin = DlepWriter::message(message::SESSION_INITIALIZATION_RESPONSE)
+            .status(status::SUCCESS)
+            .item(item::HEARTBEAT_INTERVAL, &60_000_u32.to_be_bytes());
+        self.say(pair, &begin.finish());
+        assert!(self.router.is_in_session());
+        self.say(pair, &destination(message::DESTINATION_UP, mbit));
+    }
+
+    /// The modem says this, and the session hears at once what it amounts to.
+    fn say(&mut self, pair: &mut Pair, octets: &[u8]) {
+        self.router.handle_octets(pair.now, octets);
+        self.turn(pair);
+    }
+
+    /// Does what a gateway does in a turn. Returns whether the modem is looked for.
+    fn turn(&mut self, pair: &mut Pair) -> bool {
+        let now = pair.now;
+        if self
+            .router
+            .next_deadline()
+            .is_some_and(|next| next.at <= now)
+        {
+            self.router.handle_deadline(now);
+        }
+        let actions = core::iter::from_fn(|| self.router.poll_action());
+        let is_sought = actions
+            .filter(|action| matches!(action, DlepAction::Discover(_)))
+            .count()
+            > 0;
+        match self.router.poll_news() {
+            Some(Some(news)) => self.link.take(now, news, Duration::from_secs(3_600)),
+            Some(None) => self.link.forget(),
+            None => {}
+        }
+        tell(pair, self.link.facts(now));
+        is_sought
+    }
+}
+
+#[test]
+fn a_rate_that_a_modem_tells_lower_is_kept_within_one_round_trip_and_its_queue_loses_nothing() {
+    for (kind, endpoint) in both() {
+        let (air, medium) = modem(10, 20);
+        let mut pair = Pair::with_endpoints(telling(), endpoint, medium);
+        let mut dlep = Dlep::met(&mut pair, 10);
+        pair.run(Duration::from_millis(100));
+        pair.send(&octets(20_000_000));
+        pair.run(Duration::from_secs(4));
+        let fell = pair.now;
+        air.borrow_mut().rate = bits(2);
+        dlep.say(&mut pair, &destination(message::DESTINATION_UPDATE, 2));
+        pair.run(Duration::from_secs(3));
+        let first = passed(&air, fell + ROUND_TRIP, fell + 12 * ROUND_TRIP);
+        println!("{kind}: {first:.0} bit/s in the first round trips");
+        assert!((1.5e6..2.1e6).contains(&first), "{kind}: {first}");
+        assert_eq!(air.borrow().dropped, 0, "{kind}");
+    }
+}
+
+#[test]
+fn a_modem_s_wrong_message_changes_nothing_of_what_is_sent_until_it_is_met_again() {
+    for (kind, endpoint) in both() {
+        let (air, medium) = modem(10, 20);
+        let mut pair = Pair::with_endpoints(telling(), endpoint, medium);
+        let mut dlep = Dlep::met(&mut pair, 10);
+        pair.run(Duration::from_millis(100));
+        pair.send(&octets(20_000_000));
+        pair.run(Duration::from_secs(2));
+        air.borrow_mut().rate = bits(2);
+        dlep.say(&mut pair, &destination(message::DESTINATION_UPDATE, 2));
+        pair.run(Duration::from_secs(1));
+        let wrong = pair.now;
+        dlep.say(&mut pair, &DlepWriter::message(99).finish());
+        assert_eq!(dlep.router.counters().wrong, 1);
+        assert!(!dlep.router.is_in_session());
+        let mut met = None;
+        while met.is_none() {
+            pair.run(Duration::from_millis(500));
+            if dlep.turn(&mut pair) {
+                dlep.meet(&mut pair, 2);
+                met = Some(pair.now);
+            }
+            assert!(pair.now < wrong + VALID_FOR, "it is looked for");
+        }
+        pair.run(Duration::from_secs(1));
+        let meanwhile = passed(&air, wrong, pair.now);
+        println!("{kind}: {meanwhile:.0} bit/s after the wrong message");
+        assert!((1.8e6..2.1e6).contains(&meanwhile), "{kind}: {meanwhile}");
+        assert_eq!(air.borrow().dropped, 0, "{kind}");
     }
 }

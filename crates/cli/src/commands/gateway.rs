@@ -398,8 +398,9 @@ pub(super) fn run_as(args: &GatewayRunArgs, verbose: u8) -> Result<Exit, Failure
     let recordings = args.recordings();
     let config = configuration(file, &recordings)?;
     if args.check {
-        check(&config).map_err(|error| failure(file, error))?;
+        let said = check(&config).map_err(|error| failure(file, error))?;
         output::line(explain::explain(&config).trim_end())?;
+        said.iter().try_for_each(|said| output::line(said))?;
         let file = file.display();
         eprintln!("fulmar: {file} can be used; whether its ports are free was not tried");
         return Ok(Exit::Done);

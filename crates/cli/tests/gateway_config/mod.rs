@@ -122,6 +122,26 @@ fn a_gateway_behind_others_is_explained_with_the_way_to_it() {
 }
 
 #[test]
+fn a_link_s_schedule_is_said_with_what_it_has() {
+    let place = tempfile::tempdir().unwrap();
+    let (file, plan) = (
+        place.path().join("gateway.toml"),
+        place.path().join("passes.csv"),
+    );
+    fs::write(&plan, "from,until,rate\n5s,15s,2mbit\n20s,30s,4mbit\n").unwrap();
+    let link = format!(
+        "[[link]]\nname = \"pass\"\nschedule = \"{}\"\n",
+        plan.display()
+    );
+    fs::write(&file, format!("{BASE}{link}")).unwrap();
+    let (code, words, said) = check(&file);
+    assert_eq!(code, Some(0), "{said}");
+    let plan = "link `pass` is, by its schedule, up in 2 spans, 20 s in all; the first begins 5 s after the gateway's start";
+    assert!(words.contains(plan), "{words}");
+    assert!(!words.contains("a message holds for"), "{words}");
+}
+
+#[test]
 fn a_socks_port_without_a_login_is_warned_of_unless_it_is_on_the_loopback() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("gateway.toml");

@@ -36,7 +36,7 @@ pub fn gateway(config: &GatewayConfig) -> Vec<Finding> {
 fn keys(config: &GatewayConfig) -> Finding {
     const CHECK: &str = "keys and rules";
     match check(config) {
-        Ok(()) => Finding::good(CHECK, format!("read; security {}", config.security.name())),
+        Ok(_) => Finding::good(CHECK, format!("read; security {}", config.security.name())),
         Err(error) => Finding::bad(CHECK, chain(&error), cure(&error)),
     }
 }

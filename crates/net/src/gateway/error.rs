@@ -222,7 +222,10 @@ fn told_link_remedy(source: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "this user may not; give the user the right, or name another place"
         }
-        _ => "see the system's reason",
+        io::ErrorKind::Unsupported => "use another source",
+        _ => {
+            "it may be for want of descriptors or memory; look at the reason, free some, and start again"
+        }
     }
 }
 

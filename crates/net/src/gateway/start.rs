@@ -61,16 +61,16 @@ pub struct Gateway {
     metrics: Option<SocketAddr>,
 }
 
-/// Tries every file and port name of a configuration without opening a port.
+/// Tries every file and port name of a configuration without opening a port. Returns sentences on what the files say.
 ///
 /// # Errors
 /// [`GatewayError`] for a key that cannot be read or used.
-pub fn check(config: &GatewayConfig) -> Result<(), GatewayError> {
+pub fn check(config: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
     let keys = read_keys(config)?;
     entry::rules(config)?;
-    Links::check(config)?;
+    let said = Links::check(config)?;
     session_settings(config, &keys, Vec::new(), 0).check()?;
-    Ok(())
+    Ok(said)
 }
 
 fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> {

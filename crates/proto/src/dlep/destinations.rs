@@ -122,6 +122,10 @@ impl Destinations {
         }
     }
 
+    pub(super) fn addresses(&self) -> impl Iterator<Item = MacAddress> {
+        self.known.keys().copied()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.known.len()
     }

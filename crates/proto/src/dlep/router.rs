@@ -10,7 +10,7 @@ use super::wire::{
     read_signal, signal, status,
 };
 use crate::machine::Deadline;
-use crate::told::LinkNews;
+use crate::told::{LinkNews, VALID_FOR};
 use crate::units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,9 +21,9 @@ const DISCOVER_EVERY: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// The time between our heartbeats, as the modem is told.
 const HEARTBEAT_MILLIS: u32 = 2_000;
-/// The bounds of the modem's heartbeats, whatever it says: below, silence would be a matter of chance.
+/// The least time between heartbeats of the modem, whatever it says: below, silence would be a matter of chance. There is no
+/// greatest one: whether the modem's machine is there at all, the connection knows by our own heartbeats.
 const HEARTBEAT_LEAST: Duration = Duration::from_millis(500);
-const HEARTBEAT_MOST: Duration = Duration::from_secs(60);
 /// The heartbeats of the modem that may be missing (RFC 8175, section 7.3.1: two intervals).
 const HEARTBEATS_MISSED: u32 = 2;
 /// The octets of one message, at most, header and all.
@@ -95,6 +95,10 @@ pub struct DlepRouter {
     counters: DlepCounters,
     /// Whether the link may be another since [`DlepRouter::poll_news`].
     is_news: bool,
+    /// The last word of a session that was ended here for a fault, and the time until which it holds. A wrong message takes
+    /// nothing back.
+    kept: Option<(LinkNews, Instant)>,
+    unanswered: u32,
 }
 
 impl DlepRouter {
@@ -106,12 +110,14 @@ impl DlepRouter {
             at: Instant::START,
             heartbeat_at: Instant::START,
             heard_at: Instant::START,
-            their_every: HEARTBEAT_MOST,
+            their_every: HEARTBEAT_LEAST,
             received: Vec::new(),
             destinations: Destinations::default(),
             actions: VecDeque::new(),
             counters: DlepCounters::default(),
             is_news: false,
+            kept: None,
+            unanswered: 0,
         }
     }
 
@@ -126,6 +132,9 @@ impl DlepRouter {
     }
 
     fn news(&self) -> Option<LinkNews> {
+        if let Some((kept, _)) = self.kept {
+            return Some(kept);
+        }
         if self.stage != Stage::InSession {
             return None;
         }
@@ -143,6 +152,21 @@ impl DlepRouter {
         self.destinations.link(self.config.destination)
     }
 
+    /// Whether several destinations are up, and nobody said which of them counts.
+    pub fn is_ambiguous(&self) -> bool {
+        self.config.destination.is_none() && self.destinations.len() > 1
+    }
+
+    /// The destinations that are up.
+    pub fn destinations(&self) -> impl Iterator<Item = MacAddress> {
+        self.destinations.addresses()
+    }
+
+    /// Discoveries since the last session.
+    pub const fn unanswered(&self) -> u32 {
+        self.unanswered
+    }
+
     /// The counters.
     pub const fn counters(&self) -> DlepCounters {
         self.counters
@@ -156,7 +180,7 @@ impl DlepRouter {
     /// The next time at which something is due.
     pub fn next_deadline(&self) -> Option<Deadline> {
         let deadline = |at, why| Some(Deadline { at, why });
-        match self.stage {
+        let own = match self.stage {
             Stage::Discover => deadline(self.at, "discovery of a modem"),
             Stage::Connect | Stage::Initialize | Stage::Terminate => {
                 deadline(self.at, "answer of a modem")
@@ -165,7 +189,12 @@ impl DlepRouter {
                 deadline(self.heartbeat_at, "heartbeat to a modem"),
                 deadline(self.silent_at(), "silence of a modem"),
             ),
-        }
+        };
+        let kept = self.kept.map(|(_, until)| Deadline {
+            at: until,
+            why: "the age of a modem's last word",
+        });
+        Deadline::earlier(own, kept)
     }
 
     fn silent_at(&self) -> Instant {
@@ -174,9 +203,13 @@ impl DlepRouter {
 
     /// Does what is due.
     pub fn handle_deadline(&mut self, now: Instant) {
+        if self.kept.is_some_and(|(_, until)| until <= now) {
+            self.forget_kept();
+        }
         match self.stage {
             Stage::Discover if self.at <= now => {
                 self.at = now + DISCOVER_EVERY;
+                self.unanswered = self.unanswered.saturating_add(1);
                 let signal = DlepWriter::signal(signal::PEER_DISCOVERY);
                 let signal = signal.item(item::PEER_TYPE, PEER_TYPE).finish();
                 self.act(DlepAction::Discover(signal));
@@ -184,7 +217,10 @@ impl DlepRouter {
             Stage::Connect | Stage::Initialize | Stage::Terminate if self.at <= now => {
                 self.leave(now);
             }
-            Stage::InSession if self.silent_at() <= now => self.terminate(now, status::TIMED_OUT),
+            Stage::InSession if self.silent_at() <= now => {
+                self.forget_kept();
+                self.terminate(now, status::TIMED_OUT);
+            }
             Stage::InSession if self.heartbeat_at <= now => {
                 self.heartbeat_at = now + Duration::from_millis(u64::from(HEARTBEAT_MILLIS));
                 self.send(DlepWriter::message(message::HEARTBEAT));
@@ -238,6 +274,9 @@ impl DlepRouter {
 
     /// The connection is gone, or was refused.
     pub fn handle_closed(&mut self, now: Instant) {
+        if self.stage == Stage::InSession {
+            self.forget_kept();
+        }
         if self.stage != Stage::Discover {
             self.leave(now);
         }
@@ -252,6 +291,7 @@ impl DlepRouter {
             if self.is_full() {
                 self.actions.clear();
                 self.counters.wrong += 1;
+                self.keep(now);
                 self.leave(now);
                 return;
             }
@@ -294,6 +334,7 @@ impl DlepRouter {
             (Stage::Initialize | Stage::InSession, message::SESSION_TERMINATION) => {
                 self.counters.messages += 1;
                 self.send(DlepWriter::message(message::SESSION_TERMINATION_RESPONSE));
+                self.forget_kept();
                 self.leave(now);
             }
             (Stage::Initialize, message::SESSION_INITIALIZATION_RESPONSE) => {
@@ -344,6 +385,7 @@ impl DlepRouter {
     ) {
         match mac {
             Some(mac) => {
+                self.forget_kept();
                 self.used();
                 work(self, mac);
             }
@@ -353,7 +395,7 @@ impl DlepRouter {
 
     const fn used(&mut self) {
         self.counters.messages += 1;
-        self.is_news = true;
+        self.is_news |= self.kept.is_none();
     }
 
     fn answer(&mut self, kind: u16, mac: MacAddress, code: u8) {
@@ -376,22 +418,37 @@ impl DlepRouter {
             return;
         };
         self.stage = Stage::InSession;
-        self.their_every = every.clamp(HEARTBEAT_LEAST, HEARTBEAT_MOST);
+        self.their_every = every.max(HEARTBEAT_LEAST);
         self.heartbeat_at = now + Duration::from_millis(u64::from(HEARTBEAT_MILLIS));
         self.counters.sessions += 1;
+        self.unanswered = 0;
         self.used();
         self.destinations.clear();
         self.destinations.update_all(items);
     }
 
-    /// Counts a message that breaks the protocol, and tells the modem the end (RFC 8175, section 7.4).
+    /// Counts a message that breaks the protocol, and tells the modem the end (RFC 8175, section 7.4). The word before it holds
+    /// for a while, so that the modem can be met again before anything of it is forgotten.
     fn refuse(&mut self, now: Instant, code: u8) {
         self.counters.wrong += 1;
+        self.keep(now);
         self.terminate(now, code);
     }
 
-    /// Tells the modem the end, with a reason, and waits for its answer. Nothing of it counts any more.
-    pub fn terminate(&mut self, now: Instant, code: u8) {
+    /// Keeps what the modem tells, if it is in session and nothing of an earlier one is kept.
+    fn keep(&mut self, now: Instant) {
+        if self.kept.is_none() {
+            self.kept = self.news().map(|news| (news, now + VALID_FOR));
+        }
+    }
+
+    /// Lets what the session tells now count, in place of an earlier one's last word.
+    fn forget_kept(&mut self) {
+        self.is_news |= self.kept.take().is_some();
+    }
+
+    /// Tells the modem the end, with a reason, and waits for its answer.
+    fn terminate(&mut self, now: Instant, code: u8) {
         if !matches!(self.stage, Stage::Initialize | Stage::InSession) {
             return;
         }
@@ -412,7 +469,7 @@ impl DlepRouter {
 
     fn forget(&mut self) {
         self.destinations.clear();
-        self.is_news = true;
+        self.is_news |= self.kept.is_none();
     }
 
     fn send(&mut self, message: DlepWriter) {

@@ -4,7 +4,7 @@ use super::carrier::CarrierChoice;
 use super::class::{ClassRules, ClassSettings, CustodyPlace};
 use super::own_entries;
 use super::settings::{
-    EntryProtocol, GatewayConfig, GatewayRoute, MTU_MIN, PeerSettings, SecurityKind,
+    EntryProtocol, GatewayConfig, GatewayRoute, LinkSource, MTU_MIN, PeerSettings, SecurityKind,
 };
 use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
@@ -93,13 +93,21 @@ fn peers(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             0 => "the path to its address".to_owned(),
             number => format!("its further path {number}"),
         };
+        let holds = match link.source {
+            LinkSource::Socket(_) => format!(
+                "; a message holds for {} unless it says how long",
+                span(link.valid_for)
+            ),
+            LinkSource::Schedule(_) | LinkSource::Dlep { .. } | LinkSource::Device { .. } => {
+                String::new()
+            }
+        };
         writeln!(
             out,
-            "link `{}`, below {path} to peer `{}`, is told of by {}; a message holds for {} unless it says how long",
+            "link `{}`, below {path} to peer `{}`, is told of by {}{holds}",
             link.name,
             config.peer_name(link.peer),
             link.source.in_words(),
-            span(link.valid_for)
         )?;
     }
     for far in &config.far_peers {

@@ -114,6 +114,11 @@ fn source(reader: &TableReader<'_>) -> Result<LinkSource, SettingsError> {
     if let Some(other) = named.next() {
         return Err(reader.wrong(other, format!("and `{key}` are two sources; leave one out")));
     }
+    if key != "socket" && reader.has("valid_for") {
+        let problem = "is of the lines of a socket; the other sources say themselves how long they hold: write it beside \
+                       socket = \"/run/fulmar/link.sock\", or leave it out";
+        return Err(reader.wrong("valid_for", problem));
+    }
     if key != "dlep" && reader.has("destination") {
         let problem =
             "is of a modem that speaks DLEP; write it beside dlep = \"DEVICE\", or leave it out";
@@ -247,6 +252,10 @@ mod tests {
             (
                 "[[link]]\nname = \"sat\"\nsocket = \"/a\"\nstation = \"02:00:00:00:00:01\"\n",
                 "write it beside device",
+            ),
+            (
+                "[[link]]\nname = \"sat\"\nschedule = \"a.csv\"\nvalid_for = \"60s\"\n",
+                "`link.0.valid_for`: is of the lines of a socket",
             ),
             (
                 "[[link]]\nname = \"sat\"\ndlep = \"eth1\"\ndestination = \"02:00\"\n",

@@ -19,6 +19,6 @@ pub(super) struct Heard {
     pub(super) word: Option<LinkWord>,
     pub(super) messages: u64,
     pub(super) wrong: u64,
-    /// The first fault, in words.
+    /// The first fault of what came, in words.
     pub(super) fault: Option<String>,
 }

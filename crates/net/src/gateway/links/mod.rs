@@ -5,6 +5,7 @@
 
 mod device;
 mod heard;
+mod lack;
 mod line;
 mod modem;
 mod report;

@@ -13,6 +13,8 @@ pub struct ToldLinkReport {
     pub source: &'static str,
     /// Whether the source is there: a writer at the socket.
     pub is_heard: bool,
+    /// The reason why its source tells nothing, in words.
+    pub lack: Option<String>,
     /// The seconds since its last message, while that holds.
     pub age_seconds: Option<f64>,
     /// Whether it tells that it is up.

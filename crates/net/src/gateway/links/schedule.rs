@@ -1,7 +1,7 @@
 //! A schedule file: what a link will be and when, such as the passes of a satellite (`docs/guide/links.md`).
 
 use fulmar_channel::fading::ReceiverModel;
-use fulmar_proto::told::{LinkNews, PlannedOutage};
+use fulmar_proto::told::{LinkNews, PlannedOutage, TOLD_RATES};
 use fulmar_proto::units::{BitErrorRate, Bitrate, Duration, Instant, OpticalPower, parse_duration};
 use std::path::Path;
 use std::{fs, io};
@@ -9,9 +9,10 @@ use std::{fs, io};
 /// The largest file, and the most lines.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const STEPS_MAX: usize = 200_000;
-/// The longest time for which nothing is looked up: a clock may be set meanwhile.
-const LOOK_AT_LEAST: Duration = Duration::from_secs(60);
-const LOOK_AT_MOST: Duration = Duration::from_millis(1);
+/// The longest pause between two looks: a clock may be set meanwhile.
+const PAUSE_MOST: Duration = Duration::from_secs(60);
+/// The shortest: a step that ends now is over at the next look.
+const PAUSE_LEAST: Duration = Duration::from_millis(1);
 /// The outage behind the last line.
 const FOR_GOOD: Duration = Duration::from_secs(31_536_000);
 const EXAMPLE: &str = "write a first line of from,until,rate and, if known, ber or power";
@@ -61,6 +62,8 @@ struct Columns {
     rate: usize,
     ber: Option<usize>,
     power: Option<usize>,
+    /// The number of columns.
+    count: usize,
 }
 
 impl Columns {
@@ -71,6 +74,14 @@ impl Columns {
         if let Some(other) = names.iter().find(|name| !known.contains(name)) {
             return Err(format!("there is no column `{other}`; {EXAMPLE}"));
         }
+        let mut named = names.iter().enumerate();
+        if let Some((_, twice)) =
+            named.find(|(place, name)| names.iter().take(*place).any(|one| one == *name))
+        {
+            return Err(format!(
+                "the column `{twice}` is there twice; leave one out"
+            ));
+        }
         let needs = |name: &str| {
             place(name).ok_or_else(|| format!("the column `{name}` is missing; {EXAMPLE}"))
         };
@@ -80,6 +91,7 @@ impl Columns {
             rate: needs("rate")?,
             ber: place("ber"),
             power: place("power"),
+            count: names.len(),
         };
         if columns.ber.is_some() && columns.power.is_some() {
             return Err("`ber` and `power` say the same; leave one out".to_owned());
@@ -208,6 +220,43 @@ impl LinkSchedule {
         })
     }
 
+    /// The plan in words, as it is at `day` since 1970.
+    pub(super) fn in_words(&self, day: Duration) -> String {
+        let up: Duration = self
+            .steps
+            .iter()
+            .map(|step| step.until.saturating_sub(step.from))
+            .sum();
+        let spans = match self.steps.len() {
+            1 => "one span".to_owned(),
+            count => format!("{count} spans"),
+        };
+        let at = if self.is_dated { day } else { Duration::ZERO };
+        let seconds = |span: Duration| span.as_secs();
+        let next = match self.steps.iter().find(|step| step.until > at) {
+            None => "all of them are over".to_owned(),
+            Some(step) if step.from <= at && self.is_dated => {
+                format!(
+                    "one of them lasts {} s more",
+                    seconds(step.until.saturating_sub(at))
+                )
+            }
+            Some(step) if self.is_dated => {
+                format!(
+                    "the next begins in {} s",
+                    seconds(step.from.saturating_sub(at))
+                )
+            }
+            Some(step) => {
+                format!(
+                    "the first begins {} s after the gateway's start",
+                    seconds(step.from)
+                )
+            }
+        };
+        format!("up in {spans}, {} s in all; {next}", seconds(up))
+    }
+
     /// The link at `now`, which is `day` since 1970 and so long after the gateway's start; and the time for which that holds.
     pub(super) fn news(&self, now: Instant, day: Duration) -> (LinkNews, Duration) {
         let at = if self.is_dated {
@@ -228,7 +277,7 @@ impl LinkSchedule {
                 outage: Some(outage(at, next)),
                 ..LinkNews::default()
             };
-            let lasts = next.map_or(LOOK_AT_LEAST, |next| next.from.saturating_sub(at));
+            let lasts = next.map_or(PAUSE_MOST, |next| next.from.saturating_sub(at));
             return (news, bounded(lasts));
         };
         let gap = rest
@@ -248,11 +297,21 @@ impl LinkSchedule {
 }
 
 fn bounded(span: Duration) -> Duration {
-    span.clamp(LOOK_AT_MOST, LOOK_AT_LEAST)
+    span.clamp(PAUSE_LEAST, PAUSE_MOST)
 }
 
 fn step(columns: Columns, line: &str) -> Result<(Step, bool), String> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    // The last column may be left out where it is one that may be empty.
+    let is_last_optional = [columns.ber, columns.power].contains(&Some(columns.count - 1));
+    let is_short = is_last_optional && fields.len() + 1 == columns.count;
+    if fields.len() != columns.count && !is_short {
+        return Err(format!(
+            "it has {} fields, and the first line names {}; write one for each, with a comma between two",
+            fields.len(),
+            columns.count
+        ));
+    }
     let get = |place: usize| fields.get(place).copied().unwrap_or_default();
     let (from, dated) = time("from", get(columns.from))?;
     let (until, until_dated) = time("until", get(columns.until))?;
@@ -266,10 +325,14 @@ fn step(columns: Columns, line: &str) -> Result<(Step, bool), String> {
     let rate: Bitrate = rate
         .parse()
         .map_err(|_| format!("`rate` is `{rate}`; write 2mbit"))?;
-    if rate < Bitrate::from_bits_per_second(1_000) {
+    let bits = rate.as_bits_per_second();
+    if bits < *TOLD_RATES.start() {
         return Err(
             "`rate` is below 1kbit; leave the line out where the link carries nothing".to_owned(),
         );
+    }
+    if bits > *TOLD_RATES.end() {
+        return Err("`rate` is above 1tbit; no link is so fast, write its own".to_owned());
     }
     let ber = columns.ber.map(get).filter(|text| !text.is_empty());
     let ber = ber.map(|text| {
@@ -344,7 +407,7 @@ mod tests {
         );
         assert_eq!((news.bit_errors_out, news.outage), (None, gap));
         let (news, lasts) = pass.news(at(60_000), Duration::ZERO);
-        assert_eq!((news.is_up, lasts), (Some(false), LOOK_AT_LEAST));
+        assert_eq!((news.is_up, lasts), (Some(false), PAUSE_MOST));
     }
 
     #[test]
@@ -383,6 +446,25 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_is_said_in_words() {
+        let pass = LinkSchedule::read(PASS).expect("sound");
+        let said = "up in 3 spans, 30 s in all; the first begins 10 s after the gateway's start";
+        assert_eq!(pass.in_words(seconds(1_795_860_000)), said);
+        let day = LinkSchedule::read(
+            "from,until,rate,ber\n2026-11-28T10:00:00Z,2026-11-28T10:01:00Z,2mbit\n",
+        )
+        .expect("the last column may be left out");
+        for (at, said) in [
+            (1_795_859_990, "the next begins in 10 s"),
+            (1_795_860_030, "one of them lasts 30 s more"),
+            (1_795_860_060, "all of them are over"),
+        ] {
+            let said = format!("up in one span, 60 s in all; {said}");
+            assert_eq!(day.in_words(seconds(at)), said);
+        }
+    }
+
+    #[test]
     fn what_is_no_schedule_is_refused_with_the_line_and_the_cure() {
         for (text, said) in [
             ("", "line 1: there is none; write a first line"),
@@ -407,6 +489,23 @@ mod tests {
                 "from,until,rate\n0s,10s,2mbit\n2026-11-28T10:00:00Z,2026-11-28T10:01:00Z,2mbit\n",
                 "write all in one way",
             ),
+            (
+                "from,until,rate,ber,ber\n",
+                "the column `ber` is there twice",
+            ),
+            (
+                "from,until,rate,ber\n0s,10s,2mbit,1e-5,0.1\n",
+                "line 2: it has 5 fields, and the first line names 4",
+            ),
+            (
+                "from,until,rate\n0s,10s\n",
+                "line 2: it has 2 fields, and the first line names 3",
+            ),
+            (
+                "from,until,ber,rate\n0s,10s,2mbit\n",
+                "line 2: it has 3 fields, and the first line names 4",
+            ),
+            ("from,until,rate\n0s,10s,5000gbit\n", "above 1tbit"),
             (
                 "from,until,rate,ber\n0s,10s,2mbit,2\n",
                 "`ber` is `2`; write 1e-6",

@@ -1,8 +1,10 @@
 //! The links of a gateway: each with its source, its last message and the trust in it.
 
 use super::heard::{Heard, LinkWord};
+use super::lack::SourceLack;
 use super::report::ToldLinkReport;
 use super::source::Source;
+use crate::clock::unix_time;
 use crate::gateway::GatewayError;
 use crate::gateway::Link;
 use crate::gateway::config::{GatewayConfig, LinkSource, ToldLinkSettings};
@@ -31,6 +33,8 @@ struct ServedLink {
     messages: u64,
     wrong: u64,
     complained_at: Option<Instant>,
+    /// The reason why its source tells nothing, as the log had it last.
+    lack: Option<SourceLack>,
     /// Whether a socket of its source rang, and the time of the next turn.
     is_rung: bool,
     next: Option<Instant>,
@@ -59,6 +63,7 @@ impl Links {
                 messages: 0,
                 wrong: 0,
                 complained_at: None,
+                lack: None,
                 is_rung: false,
             })
         };
@@ -66,14 +71,18 @@ impl Links {
         links.map(Self)
     }
 
-    /// Tries the schedules of a configuration.
+    /// Tries the schedules of a configuration, and says each in words.
     ///
     /// # Errors
     /// [`GatewayError::Schedule`]: one cannot be used.
-    pub(in crate::gateway) fn check(config: &GatewayConfig) -> Result<(), GatewayError> {
+    pub(in crate::gateway) fn check(config: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
         let is_schedule = |link: &&ToldLinkSettings| matches!(link.source, LinkSource::Schedule(_));
-        let mut schedules = config.links.iter().filter(is_schedule);
-        schedules.try_for_each(|link| Source::open(link).map(drop))
+        let schedules = config.links.iter().filter(is_schedule);
+        let said = schedules.map(|link| {
+            let words = Source::open(link)?.plan_in_words(unix_time());
+            Ok(words.map(|words| format!("link `{}` is, by its schedule, {words}", link.name)))
+        });
+        said.filter_map(Result::transpose).collect()
     }
 
     /// Takes the outer path of a further path: the number-th to the peer in this place.
@@ -113,6 +122,7 @@ impl Links {
             if core::mem::take(&mut link.is_rung) || is_due {
                 let heard = link.source.hear(now, poller);
                 link.take(now, heard);
+                link.say_lack(now);
                 link.turn(now, config, session);
             }
         }
@@ -149,6 +159,25 @@ impl ServedLink {
             let link = self.settings.name.as_str();
             tracing::warn!(event = "link_message_wrong", link, why, wrong = self.wrong);
         }
+    }
+
+    /// Says why the source tells nothing, when that has changed.
+    fn say_lack(&mut self, now: Instant) {
+        let lack = self.source.lack();
+        if lack == self.lack {
+            return;
+        }
+        let link = self.settings.name.as_str();
+        if let Some(lack) = &lack
+            && let Some(skipped) = self.repeats.may(now, lack.event())
+        {
+            tracing::warn!(event = lack.event(), link, why = %lack, skipped);
+        } else if lack.is_none()
+            && let Some(skipped) = self.repeats.may(now, "link_source_there")
+        {
+            tracing::info!(event = "link_source_there", link, skipped);
+        }
+        self.lack = lack;
     }
 
     fn evidence(&self, session: &Link) -> LinkEvidence {
@@ -221,6 +250,7 @@ impl ServedLink {
             path: self.settings.path,
             source: self.settings.source.name(),
             is_heard: self.source.is_heard(),
+            lack: self.source.lack().map(|lack| lack.to_string()),
             age_seconds: told.map(|(_, age)| age.as_secs_f64()),
             up: outage
                 .filter(|outage| outage.covers(now))

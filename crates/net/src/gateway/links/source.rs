@@ -2,6 +2,7 @@
 
 use super::device::Device;
 use super::heard::{Heard, LinkWord};
+use super::lack::SourceLack;
 use super::modem::Modem;
 use super::schedule::LinkSchedule;
 use super::socket::LinkSocket;
@@ -70,7 +71,24 @@ impl Source {
             Self::Socket(socket, _) => socket.has_writer(),
             Self::Schedule(..) => true,
             Self::Modem(modem, _) => modem.router().is_in_session(),
-            Self::Device(device) => device.is_there(),
+            Self::Device(device) => device.lack().is_none(),
+        }
+    }
+
+    /// The reason why nothing is told, if one is known.
+    pub(super) fn lack(&self) -> Option<SourceLack> {
+        match self {
+            Self::Socket(..) | Self::Schedule(..) => None,
+            Self::Modem(modem, _) => modem.lack(),
+            Self::Device(device) => device.lack().cloned(),
+        }
+    }
+
+    /// The plan of a schedule in words; `day` is the time since 1970.
+    pub(super) fn plan_in_words(&self, day: Duration) -> Option<String> {
+        match self {
+            Self::Schedule(schedule, _) => Some(schedule.in_words(day)),
+            Self::Socket(..) | Self::Modem(..) | Self::Device(_) => None,
         }
     }
 
@@ -96,7 +114,7 @@ impl Source {
             Self::Modem(modem, token) => {
                 let named = sockets.token(Target::ToldLink(place));
                 *token = Some(named);
-                sockets.poller.watch_level(modem.discovery(), named)
+                modem.watch(&sockets.poller, named)
             }
         }
     }

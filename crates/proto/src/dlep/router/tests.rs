@@ -176,10 +176,129 @@ fn what_breaks_the_protocol_is_counted_and_ends_the_session_politely() {
         assert!(!router.is_in_session());
         assert_eq!(sent(&mut router), [message::SESSION_TERMINATION]);
         assert_eq!(router.counters().wrong, 1);
-        assert_eq!(router.poll_news(), Some(None));
         let response = DlepWriter::message(message::SESSION_TERMINATION_RESPONSE).finish();
         router.handle_octets(at(30), &response);
         assert_eq!(actions(&mut router), [DlepAction::Close]);
+    }
+}
+
+/// Waits until the modem is looked for, and meets it again.
+fn meet_again(router: &mut DlepRouter) -> Instant {
+    actions(router);
+    loop {
+        let next = router.next_deadline().expect("discovery").at;
+        router.handle_deadline(next);
+        if matches!(actions(router)[..], [DlepAction::Discover(_)]) {
+            router.handle_datagram(next, MODEM.into(), &offer());
+            router.handle_connected(next);
+            router.handle_octets(next, &response(5_000));
+            actions(router);
+            return next;
+        }
+    }
+}
+
+#[test]
+fn a_wrong_message_takes_nothing_back_until_the_modem_is_met_again() {
+    let mut router = in_session(DlepConfig::default());
+    router.handle_octets(at(20), &destination(message::DESTINATION_UP, 7_000));
+    let wrong = DlepWriter::message(99).finish();
+    // Even if the driver has not fetched the news before.
+    router.handle_octets(at(30), &wrong);
+    assert!(!router.is_in_session());
+    assert_eq!(rate(&mut router), Some(7_000));
+    router.handle_octets(
+        at(40),
+        &DlepWriter::message(message::SESSION_TERMINATION_RESPONSE).finish(),
+    );
+    let met = meet_again(&mut router);
+    assert!(router.is_in_session() && met < at(30) + VALID_FOR);
+    assert_eq!(
+        router.poll_news(),
+        None,
+        "no destination yet, and no word of it"
+    );
+    router.handle_octets(met, &destination(message::DESTINATION_UP, 9_000));
+    assert_eq!(rate(&mut router), Some(9_000));
+    router.handle_octets(met, &destination(message::DESTINATION_DOWN, 0));
+    assert_eq!(router.poll_news(), Some(Some(down())));
+}
+
+#[test]
+fn a_last_word_ages_however_often_the_protocol_is_broken() {
+    let mut router = in_session(DlepConfig::default());
+    router.handle_octets(at(20), &destination(message::DESTINATION_UP, 7_000));
+    assert_eq!(rate(&mut router), Some(7_000));
+    let (mut now, mut sessions) = (at(30), 0);
+    while now < at(30) + VALID_FOR {
+        router.handle_octets(now, &DlepWriter::message(99).finish());
+        assert_eq!(router.poll_news(), None, "{now}");
+        now = meet_again(&mut router);
+        sessions += 1;
+    }
+    assert!(sessions > 2, "{sessions}");
+    assert_eq!(
+        router.poll_news(),
+        Some(Some(down())),
+        "that of the session"
+    );
+}
+
+#[test]
+fn a_modem_that_is_gone_after_a_fault_is_forgotten_in_time() {
+    let mut router = in_session(DlepConfig::default());
+    router.handle_octets(at(20), &destination(message::DESTINATION_UP, 7_000));
+    router.handle_octets(at(30), &DlepWriter::message(99).finish());
+    assert_eq!(rate(&mut router), Some(7_000));
+    let mut now = at(30);
+    while router.poll_news() != Some(None) {
+        let next = router.next_deadline().expect("something is due").at;
+        assert!(next > now, "it would spin");
+        now = next;
+        router.handle_deadline(now);
+    }
+    assert_eq!(now, at(30) + VALID_FOR);
+}
+
+#[test]
+fn several_destinations_are_named_where_none_was_said_to_count() {
+    let mut router = in_session(DlepConfig::default());
+    router.handle_octets(at(20), &destination(message::DESTINATION_UP, 7_000));
+    assert!(!router.is_ambiguous());
+    let other = DlepWriter::message(message::DESTINATION_UP)
+        .item(item::MAC_ADDRESS, &[2, 0, 0, 0, 0, 2])
+        .finish();
+    router.handle_octets(at(30), &other);
+    assert!(router.is_ambiguous());
+    assert_eq!(router.poll_news(), Some(None), "nothing is known");
+    assert_eq!(router.destinations().count(), 2);
+    let named = in_session(DlepConfig {
+        destination: MacAddress::of(&MAC),
+    });
+    assert!(!named.is_ambiguous());
+}
+
+#[test]
+fn a_modem_s_heartbeats_may_be_as_far_apart_as_it_says() {
+    let mut router = in_session(DlepConfig::default());
+    router.handle_closed(at(20));
+    actions(&mut router);
+    let next = router.next_deadline().expect("discovery").at;
+    router.handle_deadline(next);
+    assert_eq!(router.unanswered(), 1);
+    router.handle_datagram(next, MODEM.into(), &offer());
+    router.handle_connected(next);
+    router.handle_octets(next, &response(300_000));
+    assert_eq!(router.unanswered(), 0);
+    let beat = DlepWriter::message(message::HEARTBEAT).finish();
+    for minutes in [5, 10, 15] {
+        let until = at(minutes * 60_000);
+        while let Some(next) = router.next_deadline().filter(|next| next.at < until) {
+            router.handle_deadline(next.at);
+            actions(&mut router);
+        }
+        router.handle_octets(until, &beat);
+        assert!(router.is_in_session(), "after {minutes} minutes");
     }
 }
 
@@ -250,6 +369,7 @@ fn a_modem_that_asks_for_more_than_it_reads_is_left() {
     assert_eq!(actions(&mut router), [DlepAction::Close]);
     assert!(!router.is_in_session());
     assert_eq!(router.counters().wrong, 1);
+    assert_eq!(rate(&mut router), Some(7_000), "its last word stays");
 }
 
 #[test]

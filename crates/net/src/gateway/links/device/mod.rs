@@ -8,6 +8,7 @@ mod generic;
 mod wifi;
 
 use super::heard::{Heard, LinkWord};
+use super::lack::SourceLack;
 use ethernet::Port;
 use fulmar_proto::dlep::wire::MacAddress;
 use fulmar_proto::told::{LinkNews, TOLD_RATES};
@@ -31,7 +32,8 @@ pub(super) struct Device {
     wifi: Option<u16>,
     ethtool: Option<u16>,
     busy: BusyRate,
-    is_there: bool,
+    /// The reason why the last look said nothing.
+    lack: Option<SourceLack>,
     next_at: Instant,
 }
 
@@ -55,14 +57,14 @@ impl Device {
             wifi,
             ethtool,
             busy: BusyRate::default(),
-            is_there: false,
+            lack: Some(SourceLack::Device(name.to_owned())),
             next_at: Instant::START,
         })
     }
 
-    /// Whether the device is there.
-    pub(super) const fn is_there(&self) -> bool {
-        self.is_there
+    /// The reason why nothing is told, if nothing is.
+    pub(super) const fn lack(&self) -> Option<&SourceLack> {
+        self.lack.as_ref()
     }
 
     /// The time of the next look.
@@ -77,36 +79,30 @@ impl Device {
         }
         self.next_at = now + LOOK_EVERY;
         let looked = self.look();
-        self.is_there = looked.is_ok();
-        match looked {
-            Ok(news) => Heard {
-                word: Some(LinkWord::News(news, Some(HOLDS))),
-                messages: 1,
-                ..Heard::default()
-            },
-            Err(why) => {
+        let (word, messages) = match &looked {
+            Ok(news) => (LinkWord::News(*news, Some(HOLDS)), 1),
+            Err(SourceLack::Device(_)) => {
                 let down = LinkNews {
                     is_up: Some(false),
                     ..LinkNews::default()
                 };
-                let word = match why {
-                    Unknown::NoDevice(_) => LinkWord::News(down, Some(HOLDS)),
-                    Unknown::Stations(_) | Unknown::Kernel(_) => LinkWord::Gone,
-                };
-                Heard {
-                    word: Some(word),
-                    fault: Some(why.to_string()),
-                    ..Heard::default()
-                }
+                (LinkWord::News(down, Some(HOLDS)), 0)
             }
+            Err(_) => (LinkWord::Gone, 0),
+        };
+        self.lack = looked.err();
+        Heard {
+            word: Some(word),
+            messages,
+            ..Heard::default()
         }
     }
 
-    fn look(&mut self) -> Result<LinkNews, Unknown> {
+    fn look(&mut self) -> Result<LinkNews, SourceLack> {
         let index = match nix::net::if_::if_nametoindex(self.name.as_str()) {
             Ok(index) => index,
-            Err(Errno::ENODEV | Errno::ENXIO) => return Err(Unknown::NoDevice(self.name.clone())),
-            Err(error) => return Err(Unknown::Kernel(error.into())),
+            Err(Errno::ENODEV | Errno::ENXIO) => return Err(SourceLack::Device(self.name.clone())),
+            Err(error) => return Err(SourceLack::Kernel(error.to_string())),
         };
         if let Some(family) = self.wifi
             && let Ok(stations) = wifi::stations(&mut self.netlink, family, index)
@@ -115,12 +111,10 @@ impl Device {
         }
         let Some(family) = self.ethtool else {
             let problem = "it is no Wi-Fi device, and the kernel does not tell of ports (ethtool over netlink, Linux 5.6)";
-            return Err(Unknown::Kernel(io::Error::new(
-                io::ErrorKind::Unsupported,
-                problem,
-            )));
+            return Err(SourceLack::Kernel(problem.to_owned()));
         };
-        let port = Port::ask(&mut self.netlink, family, index).map_err(Unknown::Kernel)?;
+        let port = Port::ask(&mut self.netlink, family, index)
+            .map_err(|error| SourceLack::Kernel(error.to_string()))?;
         Ok(LinkNews {
             is_up: port.is_connected.filter(|is_connected| !is_connected),
             ceiling_out: known(port.speed),
@@ -128,7 +122,7 @@ impl Device {
         })
     }
 
-    fn wifi_news(&mut self, stations: &[Station]) -> Result<LinkNews, Unknown> {
+    fn wifi_news(&mut self, stations: &[Station]) -> Result<LinkNews, SourceLack> {
         let is_meant = |one: &&Station| self.station.is_none_or(|meant| one.address == Some(meant));
         let mut meant = stations.iter().filter(is_meant);
         let Some(station) = meant.next() else {
@@ -138,7 +132,7 @@ impl Device {
             });
         };
         if meant.next().is_some() {
-            return Err(Unknown::Stations(stations.len()));
+            return Err(SourceLack::Stations(stations.len()));
         }
         Ok(LinkNews {
             ceiling_out: known(self.busy.take(station)),
@@ -153,46 +147,33 @@ fn known(rate: Option<Bitrate>) -> Option<Bitrate> {
     rate.filter(|rate| TOLD_RATES.contains(&rate.as_bits_per_second()))
 }
 
-/// The reason why a look says nothing of the link.
-#[derive(Debug, thiserror::Error)]
-enum Unknown {
-    #[error("there is no device `{0}`; `ip link` lists them")]
-    NoDevice(String),
-    #[error("{0} Wi-Fi stations are there; name the peer's with station = \"MAC ADDRESS\"")]
-    Stations(usize),
-    #[error("the kernel does not tell of the device: {0}")]
-    Kernel(io::Error),
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn look(name: &str) -> Heard {
+    fn look(name: &str) -> (Heard, Option<SourceLack>) {
         let mut device = Device::open(name, None).expect("everybody may ask");
-        device.hear(Instant::START)
+        (device.hear(Instant::START), device.lack().cloned())
     }
 
     #[test]
     fn the_loopback_device_is_connected_and_has_no_speed() {
-        let heard = look("lo");
+        let (heard, lack) = look("lo");
         let nothing = LinkNews::default();
         assert_eq!(heard.word, Some(LinkWord::News(nothing, Some(HOLDS))));
-        assert_eq!((heard.messages, heard.fault), (1, None));
+        assert_eq!((heard.messages, heard.fault, lack), (1, None, None));
     }
 
     #[test]
     fn a_device_that_is_not_there_is_a_link_that_is_down() {
-        let heard = look("nope0");
+        let (heard, lack) = look("nope0");
         let Some(LinkWord::News(news, _)) = heard.word else {
             panic!("{heard:?}");
         };
         assert_eq!(news.is_up, Some(false));
-        assert!(
-            heard
-                .fault
-                .is_some_and(|why| why.contains("no device `nope0`"))
-        );
+        assert_eq!((heard.messages, heard.fault), (0, None), "no message came");
+        let lack = lack.expect("it is not there");
+        assert!(lack.to_string().contains("no device `nope0`"), "{lack}");
     }
 
     #[test]
