@@ -10,6 +10,8 @@ use crate::wire::aerotp::FecStrength;
 
 /// The shortest part of a deadline that one of several hops is given.
 const PART_MIN: Duration = Duration::from_millis(1);
+/// The least part of what may be missed that one of several hops is given, of a million: the unit in which goals are kept.
+const MISSED_MIN: u32 = 10;
 
 /// The class that a flow is counted under, 0 ..= 255; a configuration gives it a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,6 +119,29 @@ impl FlowClass {
         (one, (hops > 1).then(|| total.saturating_sub(part)))
     }
 
+    /// The class of one of `hops` hops, where each may miss an equal part of what all of them may miss together.
+    #[must_use]
+    pub fn with_misses_shared(self, hops: u32) -> Self {
+        let stricter = |thin: ThinRepair| {
+            let goal = thin.goal().map(|goal| {
+                let part = goal.missed_millionths / hops.max(1);
+                let least = goal.missed_millionths.min(MISSED_MIN);
+                DeliveryGoal {
+                    missed_millionths: part.max(least),
+                    ..goal
+                }
+            });
+            // A goal that was sound stays so.
+            goal.and_then(|goal| thin.with_goal(goal).ok())
+                .unwrap_or(thin)
+        };
+        Self {
+            thin: self.thin.map(stricter),
+            thin_messages: self.thin_messages.map(stricter),
+            ..self
+        }
+    }
+
     /// The connection's share, as the scheduler sees it.
     pub(super) const fn share(&self) -> Share {
         Share {
@@ -207,5 +232,45 @@ mod tests {
             Some(Duration::from_millis(100))
         );
         assert_eq!(left, Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn what_may_be_missed_is_shared_out_among_the_hops() {
+        let with = |missed_millionths| {
+            let goal = DeliveryGoal {
+                deadline: Duration::from_millis(200),
+                missed_millionths,
+                deliver: Deliver::ByDeadline,
+                order: DeliveryOrder::Any,
+            };
+            let thin = ThinRepair::at_most(40).with_goal(goal).expect("in range");
+            FlowClass {
+                thin: Some(thin),
+                thin_messages: Some(thin),
+                ..FlowClass::default()
+            }
+        };
+        let missed = |class: FlowClass| {
+            let missed = |thin: Option<ThinRepair>| thin?.goal().map(|goal| goal.missed_millionths);
+            assert_eq!(missed(class.thin), missed(class.thin_messages));
+            missed(class.thin).expect("a goal")
+        };
+        for (all, hops, part) in [
+            (900, 3, 300),
+            (900, 1, 900),
+            (900, 0, 900),
+            (10, 3, 10),
+            (0, 3, 0),
+        ] {
+            assert_eq!(
+                missed(with(all).with_misses_shared(hops)),
+                part,
+                "{all} over {hops}"
+            );
+        }
+        assert_eq!(
+            FlowClass::default().with_misses_shared(3),
+            FlowClass::default()
+        );
     }
 }

@@ -107,6 +107,7 @@ pub(super) fn wish(
         .unwrap_or(u32::MAX)
         .saturating_add(1);
     let (class, left) = class.for_one_hop(class.message_deadline(), hops);
+    let class = class.with_misses_shared(hops);
     Some(Wish {
         peer,
         kind,
@@ -321,5 +322,31 @@ mod tests {
         .expect("a pipe");
         let error = password_text(&pipe).expect_err("nobody writes into it");
         assert!(error.to_string().contains("no regular file"), "{error}");
+    }
+
+    #[test]
+    fn a_wish_through_gateways_has_a_part_of_the_deadline_and_of_what_may_be_missed() {
+        use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+        use fulmar_proto::transport::aerotp::ThinRepair;
+        use fulmar_proto::units::Duration;
+        let goal = |millis, missed_millionths| DeliveryGoal {
+            deadline: Duration::from_millis(millis),
+            missed_millionths,
+            deliver: Deliver::ByDeadline,
+            order: DeliveryOrder::Any,
+        };
+        let thin = ThinRepair::at_most(40).with_goal(goal(300, 900));
+        let class = FlowClass {
+            thin_messages: Some(thin.expect("in range")),
+            ..FlowClass::default()
+        };
+        let names = ["b", "c"].map(|name| name.parse().expect("a name"));
+        let to = || Destination::from(SocketAddr::from(([192, 0, 2, 1], 80)));
+        let goal_of = |beyond: &[HostName]| {
+            let wish = wish((0, beyond), FlowKind::Datagrams, to(), class).expect("a way");
+            wish.class.thin_messages.and_then(|thin| thin.goal())
+        };
+        assert_eq!(goal_of(&names), Some(goal(100, 300)));
+        assert_eq!(goal_of(&[]), Some(goal(300, 900)));
     }
 }

@@ -63,13 +63,12 @@ fn onward(
         .classes
         .iter()
         .find(|it| it.flow.id == class.id);
-    // A goal is not part of the opening: the class here says it, if this gateway knows the class.
-    let class = FlowClass {
-        thin: class.thin.or_else(|| known?.flow.thin),
-        thin_messages: class.thin_messages.or_else(|| known?.flow.thin_messages),
-        ..class
-    };
     let hops = u32::try_from(hops).unwrap_or(u32::MAX);
+    let class = with_own_goal(
+        class,
+        known.map(|it| it.flow),
+        u32::from(beyond.passed()) + 1 + hops,
+    );
     let (class, left) = class.for_one_hop(beyond.left(), hops);
     let host = match host {
         Host::Beyond(rest) => Host::Beyond(Box::new(rest.with_left(left))),
@@ -77,4 +76,48 @@ fn onward(
     };
     let port = destination.port;
     Ok((route.peer, Destination { host, port }, class))
+}
+
+/// The class as one of `hops` hops in all has it. A goal is not part of an opening: the class here says it, if this gateway knows
+/// the class; one that the peer told is of one hop already.
+fn with_own_goal(class: FlowClass, own: Option<FlowClass>, hops: u32) -> FlowClass {
+    let own = own.map(|own| own.with_misses_shared(hops));
+    FlowClass {
+        thin: class.thin.or_else(|| own?.thin),
+        thin_messages: class.thin_messages.or_else(|| own?.thin_messages),
+        ..class
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_proto::repair::{Deliver, DeliveryGoal, DeliveryOrder};
+    use fulmar_proto::transport::aerotp::ThinRepair;
+    use fulmar_proto::units::Duration;
+
+    #[test]
+    fn a_hop_may_miss_its_part_of_the_goal_of_this_gateway_s_class_and_all_of_one_that_was_told() {
+        let thin = |missed_millionths| {
+            let goal = DeliveryGoal {
+                deadline: Duration::from_millis(300),
+                missed_millionths,
+                deliver: Deliver::ByDeadline,
+                order: DeliveryOrder::Any,
+            };
+            ThinRepair::at_most(40).with_goal(goal).expect("in range")
+        };
+        let own = FlowClass {
+            thin_messages: Some(thin(900)),
+            ..FlowClass::default()
+        };
+        let opened = with_own_goal(FlowClass::default(), Some(own), 3);
+        assert_eq!(opened.thin_messages, Some(thin(300)));
+        let told = FlowClass {
+            thin_messages: Some(thin(500)),
+            ..FlowClass::default()
+        };
+        assert_eq!(with_own_goal(told, Some(own), 3), told);
+        assert_eq!(with_own_goal(told, None, 3), told);
+    }
 }
