@@ -4,7 +4,7 @@
 //! Method: sender, emulator and receiver as processes on the loopback. The emulator counts what the receiver sends into it.
 
 use crate::gateway_disk_full::can_mount;
-use crate::processes::{Place, Running, fulmar, run, said, until};
+use crate::processes::{Place, Running, fulmar, read, run, said, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -246,6 +246,7 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
     let preset = preset(&place);
     let file = place.file();
     let inbox = place.inbox();
+    let (thin, long) = (preset.replace("none", "thin"), "n".repeat(242));
     for (arguments, part) in [
         (
             format!("send {file} 127.0.0.1:9 --return none --rate 5mbit"),
@@ -283,6 +284,14 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
             "--return thin",
         ),
         (
+            format!("send {file} 127.0.0.1:9 {thin} --rate 5mbit --carousel"),
+            "write --rounds COUNT",
+        ),
+        (
+            format!("send {file} 127.0.0.1:9 {preset} --rate 5mbit --name {long}"),
+            "longer than 241 octets",
+        ),
+        (
             format!("recv {inbox} {preset} --ask 127.255.255.255:9"),
             "--return thin",
         ),
@@ -307,6 +316,22 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
         );
         assert!(told.contains(part), "{arguments}: {told}");
     }
+}
+
+#[test]
+fn a_sender_that_is_stopped_does_not_say_that_nobody_asked() {
+    let place = Place::with(1_000);
+    let thin = preset(&place).replace("none", "thin");
+    let log = place.path("said");
+    let mut command = fulmar(&sending(&place, "127.0.0.1:9", &thin, ""));
+    command.stderr(std::fs::File::create(&log).expect("room"));
+    let mut sender = Running::start_with_its_stderr(command);
+    let told = || String::from_utf8_lossy(&read(&log)).into_owned();
+    // Nobody answers its invitations, which take ten seconds.
+    until("its start", || told().contains("are sent in one round"));
+    sender.signal(Signal::INT);
+    assert_eq!(sender.code(), Some(130), "{}", told());
+    assert!(told().contains("and then it was stopped"), "{}", told());
 }
 
 #[test]

@@ -59,7 +59,8 @@ pub use promise::{sends_for_overhead, sends_for_promise, units_to_send};
 pub use receiver::{OneWayEvent, OneWayReceiver, OneWayReturn};
 pub use receiving::OneWayReceiving;
 pub use report::{
-    BlockReport, OneWayReport, OneWayReportError, REPORT_SUFFIX, sends_for_reports, symbol_bytes_in,
+    BlockReport, OneWayNameError, OneWayReport, OneWayReportError, REPORT_SUFFIX,
+    check_one_way_name, sends_for_reports, symbol_bytes_in,
 };
 pub use request::rewrite_content;
 pub use schedule::BlockSends;

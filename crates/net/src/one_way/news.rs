@@ -76,13 +76,15 @@ pub enum OneWayNews {
     },
     /// Symbols could not be kept.
     Storage(PathBuf, io::Error),
+    /// A report could not be written.
+    NoReport(PathBuf, io::Error),
     /// Symbols of a file that were kept cannot be read any more. So many are needed again.
     Damaged(Announcement, u64),
     /// A file made room for another one. Its symbols stay on the disk until it is announced again.
     SetAside(Announcement),
     /// Datagrams came that no key of ours opens, so many by now.
     OtherKey(u64),
-    /// No numbers for requests can be had: nothing is asked for.
+    /// No numbers for requests can be had: nothing is asked for. More are tried at each invitation.
     NoRequests(CounterFileError),
     /// A start of a sender that was never heard uses numbers that were heard before: a recording, or a sender whose numbers went back.
     WentBack,

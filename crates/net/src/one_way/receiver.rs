@@ -70,8 +70,6 @@ pub struct OneWayReceiver {
     came: u64,
     content: Vec<u8>,
     returns: Option<OneWayReturn>,
-    /// The path on which the last proved invitation came.
-    invited_from: PathId,
     requests: u64,
 }
 
@@ -96,7 +94,6 @@ impl OneWayReceiver {
             came: 0,
             content: Vec::new(),
             returns: None,
-            invited_from: PathId(0),
             requests: 0,
         }
     }
@@ -355,11 +352,15 @@ impl OneWayReceiver {
         if file.held.missing() == 0 {
             return;
         }
-        self.invited_from = path;
+        // The last try to have some may have failed, for want of room on the disk.
+        if returns.seal.left() == 0 {
+            self.events.push_back(OneWayEvent::NeedsCounters);
+        }
         let spread = u64::try_from(invitation.spread().as_nanos()).unwrap_or(u64::MAX);
         let after = Duration::from_nanos(returns.rng.below(spread.max(1)));
         file.asking = Some(Asking {
             stream,
+            path,
             number: invitation.number,
             at: Some(now + after),
             heard: Needs::new(),
@@ -389,8 +390,8 @@ impl OneWayReceiver {
         }
     }
 
-    /// Writes a request that is due, if any.
-    fn ask(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<usize> {
+    /// Writes a request that is due, if any, and says where it goes: along the path of the invitation, unless there is one for all.
+    fn ask(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(usize, PathId)> {
         let returns = self.returns.as_mut()?;
         for (&tag, file) in &mut self.files {
             let at = file.asking.as_ref().and_then(|asking| asking.at);
@@ -402,6 +403,7 @@ impl OneWayReceiver {
                 continue;
             };
             asking.at = None;
+            let path = returns.path.unwrap_or(asking.path);
             if needs.is_empty() {
                 continue;
             }
@@ -420,7 +422,7 @@ impl OneWayReceiver {
                 if returns.seal.left() == 0 {
                     self.events.push_back(OneWayEvent::NeedsCounters);
                 }
-                return Some(len);
+                return Some((len, path));
             }
         }
         None
@@ -540,8 +542,7 @@ impl Machine for OneWayReceiver {
 
     /// Without a way back nothing is ever sent.
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        let path = self.returns.as_ref()?.path.unwrap_or(self.invited_from);
-        let len = self.ask(now, out)?;
+        let (len, path) = self.ask(now, out)?;
         Some(Transmit {
             path,
             len,
@@ -566,3 +567,6 @@ impl Machine for OneWayReceiver {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,12 +7,12 @@ use super::disk_worker::DiskWorker;
 use super::news::{OneWayNews, OneWayReceivePlan, OneWayVerdict, ThinReturnPlan};
 use super::receiver::{OneWayEvent, OneWayReceiver};
 use super::remembered::{self, Remembered};
-use super::report::{OneWayReport, REPORT_SUFFIX};
+use super::report::{OneWayReport, REPORT_SUFFIX, check_one_way_name};
 use super::seal::OneWayRefusal;
 use super::symbol_log::SymbolLog;
 use super::wire::{Announcement, FileTag};
 use crate::session::{StateDirectory, StateFileError};
-use crate::transfer::{Stop, check_name};
+use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use crate::wait::Waker;
 use fulmar_proto::machine::{Deadline, PathId};
@@ -65,6 +65,14 @@ struct FileWork {
     is_full: bool,
 }
 
+/// Numbers of requests.
+#[derive(Debug)]
+struct RequestNumbers {
+    file: CounterFile,
+    /// Whether it was said that none can be had.
+    is_lack_told: bool,
+}
+
 /// The application that receives files into a directory.
 pub struct OneWayReceiving {
     plan: OneWayReceivePlan,
@@ -87,7 +95,7 @@ pub struct OneWayReceiving {
     silence_at: Option<Instant>,
     last: Option<OneWayVerdict>,
     /// Numbers of requests, over a thin way back.
-    counters: Option<CounterFile>,
+    numbers: Option<RequestNumbers>,
 }
 
 impl core::fmt::Debug for OneWayReceiving {
@@ -110,9 +118,13 @@ impl OneWayReceiving {
         let state = StateDirectory::open(&plan.directory.join(WORK_DIRECTORY))?;
         let remembered = Remembered::read(&state)?;
         let key = plan.preset.clone();
-        let (mut receiver, counters) = match plan.returns.take() {
+        let (mut receiver, numbers) = match plan.returns.take() {
             Some(ThinReturnPlan { way, counters }) => {
-                (OneWayReceiver::with_return(key, way), Some(counters))
+                let numbers = RequestNumbers {
+                    file: counters,
+                    is_lack_told: false,
+                };
+                (OneWayReceiver::with_return(key, way), Some(numbers))
             }
             None => (OneWayReceiver::new(key), None),
         };
@@ -135,7 +147,7 @@ impl OneWayReceiving {
             checkpoint_at: None,
             silence_at: None,
             last: None,
-            counters,
+            numbers,
             plan,
         };
         receiving.resume(now, &mut receiver);
@@ -168,7 +180,7 @@ impl OneWayReceiving {
             };
             let announcement = content.announcement.clone();
             let tag = announcement.tag();
-            if self.log_path(tag) != path || check_name(&announcement.name).is_err() {
+            if self.log_path(tag) != path || check_one_way_name(&announcement.name).is_err() {
                 continue;
             }
             let units = content.places();
@@ -185,12 +197,21 @@ impl OneWayReceiving {
         }
     }
 
-    /// Takes numbers for requests from the disk. Nothing is said without a way back.
+    /// Takes numbers for requests from the disk. Nothing is said without a way back; a failure is said once until it is over.
     fn grant(&mut self, receiver: &mut OneWayReceiver) {
-        match self.counters.as_mut().map(CounterFile::reserve) {
-            Some(Ok(counters)) => receiver.grant(counters),
-            Some(Err(error)) => (self.tell)(OneWayNews::NoRequests(error)),
-            None => {}
+        let Some(numbers) = &mut self.numbers else {
+            return;
+        };
+        match numbers.file.reserve() {
+            Ok(counters) => {
+                numbers.is_lack_told = false;
+                receiver.grant(counters);
+            }
+            Err(_) if numbers.is_lack_told => {}
+            Err(error) => {
+                numbers.is_lack_told = true;
+                (self.tell)(OneWayNews::NoRequests(error));
+            }
         }
     }
 
@@ -207,9 +228,7 @@ impl OneWayReceiving {
             return;
         };
         let announcement = file.announcement().clone();
-        let is_safe =
-            check_name(&announcement.name).is_ok() && !announcement.name.contains(REPORT_SUFFIX);
-        if !is_safe {
+        if check_one_way_name(&announcement.name).is_err() {
             self.tell_file(receiver, tag, OneWayVerdict::Refused, None);
             return self.settle(receiver, tag);
         }
@@ -391,7 +410,11 @@ impl OneWayReceiving {
         };
         self.last = Some(verdict);
         let has_report = verdict != OneWayVerdict::Refused;
-        let report_path = has_report.then(|| self.write_report(&report)).flatten();
+        let report_path = if has_report {
+            self.write_report(tag, &report)
+        } else {
+            None
+        };
         (self.tell)(OneWayNews::File {
             verdict,
             report: Box::new(report),
@@ -400,11 +423,19 @@ impl OneWayReceiving {
         });
     }
 
-    fn write_report(&self, report: &OneWayReport) -> Option<PathBuf> {
-        let text = report.to_text(&self.plan.preset).ok()?;
+    /// Writes a report, or says why it cannot be written: it is the only way back that there is.
+    fn write_report(&mut self, tag: FileTag, report: &OneWayReport) -> Option<PathBuf> {
         let name = format!("{}{REPORT_SUFFIX}", report.name);
         let path = self.plan.directory.join(name);
-        replace(&path, &text).ok().map(|()| path)
+        let beside = self.state.path_of(&format!("{tag}.report-new"));
+        let text = report.to_text(&self.plan.preset).map_err(io::Error::other);
+        match text.and_then(|text| replace((&path, &beside), &text)) {
+            Ok(()) => Some(path),
+            Err(error) => {
+                (self.tell)(OneWayNews::NoReport(path, error));
+                None
+            }
+        }
     }
 
     /// Ends the work on a file.
@@ -597,22 +628,21 @@ impl OneWayReceiving {
     }
 }
 
-/// Replaces a small file in one step.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension("fulmar-report-new");
-    match fs::remove_file(&beside) {
+/// Replaces a small file in one step, by one that is written `beside` it.
+fn replace((path, beside): (&Path, &Path), text: &str) -> io::Result<()> {
+    match fs::remove_file(beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let write = || {
-        let mut file = fs::File::create_new(&beside)?;
+        let mut file = fs::File::create_new(beside)?;
         io::Write::write_all(&mut file, text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, path)
+        fs::rename(beside, path)
     };
     let written = write();
     if written.is_err() {
-        drop(fs::remove_file(&beside));
+        drop(fs::remove_file(beside));
     }
     written
 }

@@ -7,6 +7,7 @@ use super::promise::units_to_send;
 use super::schedule::{BlockSends, units_used};
 use super::wire::{Announcement, ONE_WAY_OVERHEAD};
 use crate::session::{PresetKey, derive_key, keyed_hash};
+use crate::transfer::{UnsafeName, check_name};
 use fulmar_proto::units::Probability;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,38 @@ use serde::{Deserialize, Serialize};
 pub const REPORT_SUFFIX: &str = ".fulmar-report";
 
 const SCHEMA: &str = "fulmar.one-way-report/1";
+/// The longest name that file systems have.
+const FILE_NAME_BYTES_MAX: usize = 255;
 const PROOF_CONTEXT: &str = "fulmar 2026-11-27 one-way report";
+
+/// Why a file of some name cannot be sent over a link without a way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OneWayNameError {
+    /// No file of that name is ever made.
+    #[error(transparent)]
+    Unsafe(#[from] UnsafeName),
+    /// There is no room for the end of its report's name.
+    #[error("it is longer than {max} octets, and its report has a longer name", max = FILE_NAME_BYTES_MAX - REPORT_SUFFIX.len())]
+    Long,
+    /// It is the name of a report.
+    #[error("it is the name of a report, or of a file beside one")]
+    Report,
+}
+
+/// Checks that a file of this name can be sent over a link without a way back: there is a place for it, and for its report.
+///
+/// # Errors
+/// The rule that the name breaks.
+pub fn check_one_way_name(name: &str) -> Result<(), OneWayNameError> {
+    check_name(name)?;
+    if name.len() + REPORT_SUFFIX.len() > FILE_NAME_BYTES_MAX {
+        Err(OneWayNameError::Long)
+    } else if name.contains(REPORT_SUFFIX) {
+        Err(OneWayNameError::Report)
+    } else {
+        Ok(())
+    }
+}
 
 /// A block that needs more units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

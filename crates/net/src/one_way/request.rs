@@ -6,6 +6,7 @@
 
 use super::seal::StreamId;
 use super::wire::{Announcement, FileTag, Form, Symbol};
+use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Instant;
 use std::collections::BTreeMap;
 
@@ -83,6 +84,8 @@ impl Request {
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     pub(super) stream: StreamId,
+    /// The path on which the invitation came: its sender waits there.
+    pub(super) path: PathId,
     pub(super) number: u16,
     /// The time of the request; `None`: it was made, or others made it.
     pub(super) at: Option<Instant>,

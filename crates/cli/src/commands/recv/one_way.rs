@@ -169,6 +169,9 @@ fn tell(news: OneWayNews, json: bool) {
         (OneWayNews::Storage(path, error), true) => output::record(&serde_json::json!({
             "schema": SCHEMA, "kind": "storage", "path": path, "error": error.to_string(),
         })),
+        (OneWayNews::NoReport(path, error), true) => output::record(&serde_json::json!({
+            "schema": SCHEMA, "kind": "no_report", "path": path, "error": error.to_string(),
+        })),
         (OneWayNews::Damaged(announcement, missing), true) => output::record(&serde_json::json!({
             "schema": SCHEMA, "kind": "damaged", "name": announcement.name, "missing_symbols": missing,
         })),
@@ -215,6 +218,10 @@ fn line(news: OneWayNews) -> String {
             "writing {}: {error}; what comes meanwhile is lost here",
             path.display()
         ),
+        OneWayNews::NoReport(path, error) => format!(
+            "cannot write the report {}: {error}; make room or give the right to write there, and start again for another",
+            path.display()
+        ),
         OneWayNews::Damaged(announcement, missing) => format!(
             "{}: some of its symbols can no longer be read from the disk; {missing} are missing",
             announcement.name
@@ -227,7 +234,7 @@ fn line(news: OneWayNews) -> String {
             format!("{datagrams} datagrams of another key, or damaged; compare --preset at both ends")
         }
         OneWayNews::NoRequests(error) => {
-            format!("nothing can be asked for any more: {error}")
+            format!("nothing can be asked for until there is room: {error}")
         }
         OneWayNews::WentBack => "a sender's numbers were heard before: a recording, or a sender whose file of numbers was copied or \
             put back; such a sender must remove it (send --state)"

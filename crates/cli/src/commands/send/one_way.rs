@@ -11,8 +11,8 @@ use fulmar_net::clock::Clock;
 use fulmar_net::one_way::{
     Announcement, BlockSends, CounterFile, FileLayout, FileSymbols, OneWayOpener, OneWayPlan,
     OneWayPromise, OneWayReport, OneWaySeal, OneWaySendError, OneWaySender, OneWaySending,
-    OneWaySent, StreamId, ThinReturn, counters_directory, file_digest, sends_for_overhead,
-    sends_for_promise, sends_for_reports, symbol_bytes_in, units_to_send,
+    OneWaySent, StreamId, ThinReturn, check_one_way_name, counters_directory, file_digest,
+    sends_for_overhead, sends_for_promise, sends_for_reports, symbol_bytes_in, units_to_send,
 };
 use fulmar_net::session::{Entropy, PresetKey};
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
@@ -213,10 +213,18 @@ fn send(args: &SendArgs) -> Result<Exit, Failure> {
     if !asked.is_thin() && (asked.requests.is_some() || asked.spread.is_some()) {
         return usage("with --return none nobody asks: leave --requests and --spread out, or write --return thin".to_owned());
     }
+    if asked.is_thin() && asked.carousel {
+        return usage("a carousel never ends, so nobody would be asked: write --rounds COUNT in place of --carousel, or --return none".to_owned());
+    }
     if args.file.as_os_str() == "-" {
         return usage("a pipe cannot be sent without a way back: its size and digest are told ahead; write it to a file first".to_owned());
     }
     let name = name(args)?;
+    check_one_way_name(&name)
+        .with_context(|| {
+            format!("the name {name:?} cannot be used without a way back; give another with --name")
+        })
+        .or_exit(Exit::Usage)?;
     let preset = args.security.preset()?;
     let peer = resolve_remote("HOST:PORT", &with_port(&args.to, USUAL_PORT))?;
     let lower_overhead = connection::lower_overhead(peer, false);
@@ -559,6 +567,7 @@ fn conclude(
     } = &work.announcement;
     let per_byte = output::share(sent.octets.0, *size);
     // A carousel ends by a signal.
+    let was_stopped = stopped.is_some();
     let stopped = stopped.filter(|_| !args.one_way.carousel);
     let complaint = changed.then(|| format!("{name}: the file changed while it was sent; what receivers have is neither the old nor the new one"));
     let exit = stopped.unwrap_or(if changed { Exit::Failed } else { Exit::Done });
@@ -591,7 +600,12 @@ fn conclude(
         elapsed.as_secs_f64(),
         if args.one_way.is_thin() {
             let requests = counted(sent.requests, "request");
-            format!("{requests} for more, and then nobody asked")
+            let end = if was_stopped {
+                "it was stopped"
+            } else {
+                "nobody asked"
+            };
+            format!("{requests} for more, and then {end}")
         } else {
             "nobody confirms it: receivers have reports".to_owned()
         }

@@ -154,3 +154,43 @@ fn symbols_are_synced_beside_the_loop_and_what_is_remembered_is_there_at_the_end
     assert_eq!(floors, [(7, 9), (8, 10)]);
     assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(4));
 }
+
+/// A receiver that was stopped with a file of this name, of which something is missing: its news, and the path of its report.
+fn stopped_with(name: &str, is_in_the_way: bool) -> (Vec<String>, bool) {
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut receiver, mut receiving, told) = open(place.path());
+    let named = Announcement {
+        name: name.to_owned(),
+        ..announcement()
+    };
+    receiver.restore_file(Instant::START, named, [].into_iter());
+    let report = place.path().join(format!("{name}{REPORT_SUFFIX}"));
+    if is_in_the_way {
+        fs::create_dir(&report).expect("it is ours");
+    }
+    receiving.leave(&mut receiver);
+    let rest = fs::read_dir(place.path().join(WORK_DIRECTORY)).expect("it is there");
+    let left = rest.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    assert!(!left.into_iter().any(|name| name.contains("report")));
+    let told = told.borrow().clone();
+    (told, report.is_file())
+}
+
+#[test]
+fn a_file_of_the_longest_name_has_its_report() {
+    let longest = "n".repeat(255 - REPORT_SUFFIX.len());
+    let (told, is_written) = stopped_with(&longest, false);
+    assert!(is_written, "{told:?}");
+    assert!(check_one_way_name(&longest).is_ok());
+    assert!(check_one_way_name(&format!("{longest}n")).is_err());
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_of() {
+    let (told, is_written) = stopped_with("file", true);
+    assert!(!is_written);
+    assert!(
+        told.iter().any(|news| news.starts_with("NoReport")),
+        "{told:?}"
+    );
+}
