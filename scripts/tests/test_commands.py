@@ -7,6 +7,7 @@ the manifests know.
 """
 
 import concurrent.futures
+import difflib
 import functools
 import os
 import pathlib
@@ -112,6 +113,8 @@ PAGES_ELSEWHERE = {
     # Its captures come from two ends of a real link.
     "docs/guide/replay.md": "crates/cli/tests/replay.rs:the_captures_of_a_test_of_perf_show_the_path_between_its_ends",
 }
+# Pages that show what their commands say, and all of whose commands run here.
+COMPARED = {"docs/guide/one-way.md"}
 # Between backticks, but no command.
 NO_COMMANDS = {
     "fulmar session 1",
@@ -213,16 +216,50 @@ def carry_out(place, command):
         raise AssertionError(f"{command} says nothing")
 
 
+def shown_lines(page, text=None):
+    """The lines of a page that show what a program of ours says: in a block, behind its name."""
+    text = (ROOT / page).read_text() if text is None else text
+    found = re.finditer(r"^(?: {4})?(fulmar: .+)$", text, re.MULTILINE)
+    return [(text.count("\n", 0, match.start()) + 1, match[1]) for match in found]
+
+
+def as_shown(line):
+    """Lines that say the same as this one, with other numbers and places of files."""
+    stand_ins = {r"\d+(?:[.,]\d+)*(?:e-?\d+)?": r"[\d.,e-]+", r"(?<!\S)/\S+?(?=[;,]?(?: |$))": r"/\S+?"}
+    token = "|".join(f"(?P<t{place}>{found})" for place, found in enumerate(reversed(stand_ins)))
+    pieces, at = [], 0
+    for match in re.finditer(token, line):
+        pieces += [re.escape(line[at:match.start()]), list(reversed(stand_ins.values()))[int(match.lastgroup[1:])]]
+        at = match.end()
+    return re.compile("".join(pieces) + re.escape(line[at:]) + r"\s*")
+
+
+def compare_shown(pages, said):
+    """What these pages show and no command of theirs said."""
+    lines = said.splitlines()
+    for page in sorted(pages & COMPARED):
+        for number, shown in shown_lines(page):
+            if not any(as_shown(shown).fullmatch(line) for line in lines):
+                like = difflib.get_close_matches(shown, lines, 1, 0)
+                raise AssertionError(f"{page}:{number} shows `{shown}`, and no command of the page says so; the most alike is {like}")
+
+
 def run_page(page, stock):
     """Runs a page's sessions one after the other, since later ones read what earlier ones wrote; each with what went wrong."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder).resolve()
         furnish(folder, stock)
-        return [(session, run_session(session, folder)) for session in page]
+        said = []
+        outcome = [(session, run_session(session, folder, said)) for session in page]
+        try:
+            compare_shown({command.page for session in page for command in session}, "\n".join(said))
+        except AssertionError as error:
+            outcome.append((page[-1], str(error)))
+        return outcome
 
 
-def run_session(session, folder):
-    """Runs the commands of a block, servers first; returns the fault, if there is one."""
+def run_session(session, folder, said):
+    """Runs the commands of a block, servers first, and keeps what they `said`; returns the fault, if there is one."""
     place = Place(folder)
     try:
         servers = [command for command in session if SERVER.match(command.text)]
@@ -245,6 +282,7 @@ def run_session(session, folder):
     except (AssertionError, OSError, subprocess.SubprocessError) as error:
         return str(error)
     finally:
+        said += [printed(output) for _, _, output in place.started]
         place.close()
 
 
@@ -442,6 +480,21 @@ class Commands(unittest.TestCase):
         }.items():
             with self.subTest(text):
                 self.assertIn(wrong, check_words(text) or "")
+
+    def test_what_a_page_shows_is_found_in_what_was_said_with_other_numbers_and_no_other_words(self):
+        text = "Text\n\n    fulmar: a.md: 8081 bytes in 0.89 s at 1e-6; kept in /home/you/x/counters; so\n    other: 1\n"
+        ((line, shown),) = shown_lines("p", text)
+        self.assertEqual(line, 3)
+        for said, is_same in {
+            "fulmar: a.md: 9,109 bytes in 12 s at 1e-9; kept in /tmp/a/b; so": True,
+            "fulmar: a.md: 9109 bytes in 12 s at 1e-9; kept in /tmp/a/b; no": False,
+            "fulmar: b.md: 9109 bytes in 12 s at 1e-9; kept in /tmp/a/b; so": False,
+            "fulmar: a.md: some bytes in 12 s at 1e-9; kept in /tmp/a/b; so": False,
+        }.items():
+            with self.subTest(said):
+                self.assertEqual(bool(as_shown(shown).fullmatch(said)), is_same)
+        with self.assertRaisesRegex(AssertionError, "one-way.md:[0-9]+ shows `fulmar: "):
+            compare_shown({"docs/guide/one-way.md"}, "fulmar: nothing")
 
     def test_commands_are_found_in_pages(self):
         page = """Text `fulmar top` and `not fulmar` and `fulmar sim
