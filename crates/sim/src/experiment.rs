@@ -12,6 +12,7 @@ use crate::report::record::{Metrics, RunRecord, SCHEMA};
 use crate::scenario::{AppDirection, FlowPath, FlowPlan, HopPlan, PointPlan, SweepPoint};
 use crate::tap::{Observed, Observers};
 use crate::world::{EndReason, World, WorldOptions};
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use fulmar_channel::{BitErrors, ChannelConfig};
 use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate, Probability};
@@ -185,7 +186,7 @@ impl Experiment {
         jobs: usize,
         progress: &ExperimentProgress,
     ) -> Result<Vec<RunRecord>, ExperimentError> {
-        let tasks: Vec<RunIndex> = self.indices().skip(first).take(count).collect();
+        let tasks: Vec<RunIndex> = self.span(first..first.saturating_add(count)).collect();
         let records: Vec<Option<RunRecord>> = pool(jobs)?.install(|| {
             let made = tasks
                 .par_iter()
@@ -203,6 +204,20 @@ impl Experiment {
             .iter()
             .enumerate()
             .flat_map(move |(point, plan)| (0..runs(plan)).map(move |run| RunIndex { point, run }))
+    }
+
+    /// The runs with these numbers in the order of [`Self::indices`], found without passing over those before them.
+    pub fn span(&self, runs: Range<usize>) -> impl Iterator<Item = RunIndex> {
+        let mut next = 0;
+        self.points
+            .iter()
+            .enumerate()
+            .flat_map(move |(point, plan)| {
+                let first = next;
+                next += plan.plan.run.runs;
+                let within = |number: usize| number.clamp(first, next) - first;
+                (within(runs.start)..within(runs.end)).map(move |run| RunIndex { point, run })
+            })
     }
 
     /// Runs the first run of the first point, shown to the observers. Their report is returned in any case,

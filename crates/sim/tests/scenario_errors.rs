@@ -1,6 +1,6 @@
 //! A scenario that cannot be used says where, which field, and what would be right.
 
-use fulmar_sim::scenario::{Document, PointPlan, points};
+use fulmar_sim::scenario::{Document, PointPlan, SWEEP_RUNS_MAX, points};
 
 const GOOD: &str = "\
 [hop]
@@ -188,6 +188,24 @@ fn sweeps_are_crossed_and_pairs_are_zipped() {
     assert_eq!(varied[5], "2MB 7 1e-4");
     assert_eq!(points[5].plan.run.seed, 7);
     assert!(points.iter().all(|p| !p.parameters.contains_key("sweep")));
+}
+
+#[test]
+fn a_sweep_has_a_thousand_million_runs_and_not_one_more() {
+    let with = |last: &str| {
+        let rates: Vec<String> = (1..=1000)
+            .map(|n| format!("[\"{n}e-9\", 1000000]"))
+            .collect();
+        let sweep = format!("\"hop.ber, run.runs\" = [{}{last}]", rates.join(", "));
+        points(&Document::parse("my.toml", &format!("{GOOD}[sweep]\n{sweep}\n")).unwrap())
+    };
+    let runs = with("").map(|points| points.iter().map(|point| point.plan.run.runs).sum());
+    assert_eq!(runs, Ok(SWEEP_RUNS_MAX));
+    let past = with(", [\"1e-3\", 1]").unwrap_err();
+    assert!(
+        past.to_string().contains("are more than 1000000000 in all"),
+        "{past}"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ use core::sync::atomic::Ordering;
 use fulmar_lab::Study;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::record::RunRecord;
-use fulmar_sim::scenario::{Document, NAMED_BY, Origin, RUNS_MAX, SettingsError};
+use fulmar_sim::scenario::{Document, NAMED_BY, Origin, RECORDS_MAX, RUNS_MAX, SettingsError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use store::Store;
@@ -368,6 +368,15 @@ fn read(args: &SimArgs) -> Result<Study, Failure> {
         }
     }
     let study = Study::read(path, &document).or_exit(Exit::Usage)?;
+    let is_table = args.out.as_deref().is_some_and(parquet::is_named);
+    let runs = study.experiment.run_count();
+    if runs > RECORDS_MAX && !is_table && args.draw.is_none() {
+        let problem = format!(
+            "{runs} runs are more than {RECORDS_MAX} records; write a table, --out FILE.parquet, or take fewer"
+        );
+        let error = SettingsError::new(document.origin_of("run.runs"), "run.runs", problem);
+        return Err(error).or_exit(Exit::Usage);
+    }
     for input in &study.inputs {
         let outputs = [
             ("--csv", &args.csv),

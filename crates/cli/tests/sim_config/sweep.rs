@@ -149,7 +149,7 @@ fn mistakes_of_sweeps() {
             &runs(),
             4,
             "run.runs",
-            "take fewer runs or split the sweep",
+            "write a table, --out FILE.parquet, or take fewer",
         ),
     ]);
 }
@@ -170,6 +170,29 @@ fn huge() -> String {
 fn runs() -> String {
     let rates = rates(2000);
     format!("\"run.runs\" = [10000]\n\"hop.ber\" = [{rates}]")
+}
+
+#[test]
+fn records_of_more_than_ten_million_runs_are_refused_and_a_table_of_as_many_is_not() {
+    let place = Place::with(1);
+    let file = place.path("scenario.toml");
+    // Two modes of 2,500 rates of 2,000 runs; the file has a run more at one of them.
+    let past = format!("\"hop.ber, run.runs\" = [[\"1e-3\", 2001], {}]", {
+        let others: Vec<String> = (0..2499).map(|n| format!("[{n}e-9, 2000]")).collect();
+        others.join(", ")
+    });
+    let at = past.replace("2001", "2000");
+    let table = format!("--out {}", place.path("all.parquet").display());
+    for (sweep, flags, is_refused) in [(&at, "", false), (&past, "", true), (&past, &*table, false)]
+    {
+        fs::write(&file, BASE.replace(r#""hop.ber" = [0, "1e-5"]"#, sweep)).expect("room");
+        // Names a column that is not there, which is refused before anything is run.
+        let output = run(&format!("sim {} --columns none {flags}", file.display()));
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        let cure = "`run.runs`: 10000002 runs are more than 10000000 records; write a table";
+        assert_eq!(told.contains(cure), is_refused, "{told}");
+    }
 }
 
 #[test]

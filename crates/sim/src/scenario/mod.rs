@@ -35,6 +35,6 @@ pub use own::OwnParts;
 pub(crate) use plan::HOPS_MAX;
 pub use plan::{PointPlan, RUNS_MAX, RunPlan};
 pub use recordings::{NoRecordings, Recordings};
-pub use sweep::{SweepPoint, points, points_with};
+pub use sweep::{RECORDS_MAX, SWEEP_RUNS_MAX, SweepPoint, points, points_with};
 pub use tcp::TcpPlan;
 pub use topology::{AppDirection, FlowEnds, FlowPath, HopStep, TopologyPlan};

@@ -27,8 +27,11 @@ pub struct SweepPoint {
 /// The most points: bounds what a typing mistake can ask for.
 const POINTS_MAX: usize = 100_000;
 const PATHS_MAX: usize = 1_000;
-/// The most runs, as many records as a disk can hold: two gigabytes and more for each million.
-const RUNS_MAX: usize = 10_000_000;
+/// The most runs of a sweep: as Parquet 33 gigabytes, which one process still puts together within an hour
+/// (`docs/guide/clusters.md`).
+pub const SWEEP_RUNS_MAX: usize = 1_000_000_000;
+/// The most runs of a sweep that is written as records: two gigabytes and more for each million.
+pub const RECORDS_MAX: usize = 10_000_000;
 
 /// One factor of the cross product: paths, and for each level a value for each path.
 struct Axis {
@@ -84,10 +87,10 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<SweepPoint>,
         .map(|index| point(document, &axes, index, read))
         .collect::<Result<_, _>>()?;
     let runs = points.iter().map(|point| point.plan.run.runs);
-    if runs.clone().sum::<usize>() > RUNS_MAX {
+    if runs.clone().sum::<usize>() > SWEEP_RUNS_MAX {
         let (count, runs) = (points.len(), runs.max().unwrap_or_default());
         let problem = format!(
-            "{runs} at each of {count} points are more than {RUNS_MAX} in all; take fewer runs or \
+            "{runs} at each of {count} points are more than {SWEEP_RUNS_MAX} in all; take fewer runs or \
              split the sweep"
         );
         return Err(SettingsError::new(
