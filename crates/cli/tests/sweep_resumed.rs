@@ -273,3 +273,33 @@ fn a_directory_that_cannot_be_written_is_said_at_once() {
         said(&output)
     );
 }
+
+#[test]
+fn a_table_goes_on_from_parts_that_were_cut_otherwise_and_leaves_none_behind() {
+    let (place, scenario) = place_with(&SCENARIO.replace("300", "5"));
+    let undisturbed = place.path("undisturbed.parquet");
+    let whole = run(&format!(
+        "sim {scenario} --jobs 1 --out {}",
+        undisturbed.display()
+    ));
+    assert!(whole.status.success(), "{}", said(&whole));
+    let out = place.path("stopped.parquet");
+    let parts = place.path("stopped.parquet.parts");
+    fs::create_dir(&parts).expect("room");
+    // A shard is a part; the sweep itself cuts into others. The third has runs of the first.
+    for (shard, name) in [("2/3", "one"), ("7/8", "other"), ("3/6", "doubled")] {
+        let part = parts.join(format!("{name}.parquet"));
+        let made = run(&format!(
+            "sim {scenario} --shard {shard} --out {}",
+            part.display()
+        ));
+        assert!(made.status.success(), "{}", said(&made));
+    }
+    fs::write(parts.join("half.parquet.new"), "PAR1").expect("room");
+    let resumed = run(&format!("sim {scenario} --jobs 2 --out {}", out.display()));
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    let told = said(&resumed);
+    assert!(told.contains("14 of 30 runs are in"), "{told}");
+    assert!(read(&out) == read(&undisturbed), "the same octets");
+    assert!(!parts.exists(), "no part is left");
+}

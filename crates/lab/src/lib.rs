@@ -27,7 +27,7 @@ mod traces;
 mod unread;
 
 pub use crossings::RecordedLink;
-pub use parts::{FailedRuns, PartError, SweepPart};
+pub use parts::{FailedRuns, KeptPart, KeptParts, PartError, SweepPart};
 pub use points::PointTable;
 pub use recording::RecordingTables;
 pub use replay::{ObservedPacket, ReplayedOutage, ReplayedSpan, ReplayedWay, UnseenLink};

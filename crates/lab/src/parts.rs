@@ -7,6 +7,7 @@
 //! which sweep and which build of the program it is of: parts of others are refused.
 
 mod file;
+mod kept;
 
 use crate::points::PointTable;
 use crate::points::{ERROR, POINT, SEED};
@@ -17,12 +18,15 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_schema::SchemaRef;
 use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use file::PARQUET;
 use file::{
     About, BATCH_ROWS, Part, batches_of, cannot_read, cannot_write, plain, schema_of, written,
 };
 use fulmar_sim::{ExperimentError, ExperimentProgress, RunRecord};
+pub use kept::{KeptPart, KeptParts};
 use parquet::errors::ParquetError;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,6 +94,19 @@ pub enum PartError {
     /// It was cancelled.
     #[error("cancelled; nothing was written")]
     Cancelled,
+}
+
+impl PartError {
+    /// The system's error behind it, if it is one of a file.
+    pub fn system(&self) -> Option<&io::Error> {
+        let (Self::Write { cause, .. } | Self::Read { cause, .. }) = self else {
+            return None;
+        };
+        let ParquetError::External(cause) = cause else {
+            return None;
+        };
+        cause.downcast_ref()
+    }
 }
 
 impl SweepPart {
@@ -181,14 +198,17 @@ impl SweepPart {
 
     /// The part that a file has, if it is one of this study and this build.
     pub fn found(study: &Study, build: &str, path: &Path) -> Option<Self> {
-        let about = About::read(path).ok()?;
-        let part = about.part.clone()?;
-        let own = About {
-            part: about.part.clone(),
-            ..About::of(study)
-        };
-        (own == about && part.build == build).then(|| Self {
-            runs: part.first..part.first + part.count,
+        Self::of_whole(&About::of(study), build, path)
+    }
+
+    /// The part that a file has, if it is one of this whole and this build.
+    fn of_whole(whole: &About, build: &str, path: &Path) -> Option<Self> {
+        let mut about = About::read(path).ok()?;
+        let part = about.part.take()?;
+        let end = part.first.checked_add(part.count)?;
+        let is_own = *whole == about && part.build == build && end <= whole.runs;
+        is_own.then_some(Self {
+            runs: part.first..end,
         })
     }
 }
@@ -240,18 +260,24 @@ pub fn is_whole(study: &Study, path: &Path) -> Result<bool, PartError> {
 }
 
 /// Puts parts together to a file of all runs, and makes a file of points of it. The order of the parts does not
-/// matter.
+/// matter. Setting `cancel` ends it, and nothing is written then.
 ///
 /// # Errors
-/// A part cannot be read or is of another sweep, runs are missing or doubled, or a file cannot be written.
+/// A part cannot be read or is of another sweep, runs are missing or doubled, a file cannot be written, or it was cancelled.
 pub fn merge(
     parts: &[PathBuf],
     runs_file: &Path,
     points_file: &Path,
+    cancel: &AtomicBool,
 ) -> Result<FailedRuns, PartError> {
+    let stop_if_cancelled = || match cancel.load(Ordering::Relaxed) {
+        true => Err(PartError::Cancelled),
+        false => Ok(()),
+    };
     let mut read: Vec<(Part, &PathBuf)> = Vec::new();
     let mut whole: Option<(About, &PathBuf)> = None;
     for path in parts {
+        stop_if_cancelled()?;
         let unreadable = |cause| PartError::Read {
             path: path.clone(),
             cause,
@@ -288,6 +314,7 @@ pub fn merge(
     written(runs_file, &about, Arc::clone(&schema), |file| {
         for (_, path) in &read {
             for rows in batches_of(path, &schema).map_err(|cause| cannot_read(path, cause))? {
+                stop_if_cancelled()?;
                 let rows = rows.map_err(|cause| cannot_read(path, cause))?;
                 let pushed = points.push(&rows);
                 pushed.map_err(|cause| cannot_read(path, cause.into()))?;

@@ -1,9 +1,9 @@
 //! Sweeps in parts: the whole is the same however it was cut, and what does not belong together is refused.
 
 use crate::tables::{EVERYTHING, study};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use fulmar_lab::parts::{is_whole, merge};
-use fulmar_lab::{FailedRuns, PartError, Study, SweepPart};
+use fulmar_lab::{FailedRuns, KeptParts, PartError, Study, SweepPart};
 use fulmar_sim::ExperimentProgress;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn whole(parts: &[PathBuf], directory: &Path) -> Result<(Vec<u8>, Vec<u8>), Part
         directory.join("all.parquet"),
         directory.join("all-points.parquet"),
     ];
-    let failed = merge(parts, &files[0], &files[1])?;
+    let failed = merge(parts, &files[0], &files[1], &AtomicBool::new(false))?;
     assert_eq!(failed, FailedRuns::default());
     let read = |path: &PathBuf| fs::read(path).expect("written");
     Ok((read(&files[0]), read(&files[1])))
@@ -141,4 +141,62 @@ fn results_of_another_sweep_are_not_overwritten_and_a_cancelled_part_leaves_noth
             .into_iter()
             .all(|name| !name.to_string_lossy().contains("cancelled"))
     );
+}
+
+#[test]
+fn parts_that_were_cut_otherwise_are_found_and_the_gaps_between_them_are_made() {
+    let study = study(EVERYTHING);
+    let directory = tempfile::tempdir().expect("a directory");
+    let span = |start, end| SweepPart { runs: start..end };
+    let found = |build| KeptParts::found(&study, build, directory.path()).expect("readable");
+    assert_eq!(
+        found("b").missing(&study, 4),
+        [span(0, 4), span(4, 8), span(8, 9)]
+    );
+    // Of another build, of another study, and what is none.
+    made(&study, &[span(0, 9)], directory.path(), "c");
+    let other = self::study(&EVERYTHING.replace("50kB", "60kB"));
+    made(&other, &[span(0, 9)], directory.path(), "d");
+    fs::write(directory.path().join("torn.parquet"), "PAR1").expect("written");
+    let half = directory.path().join("torn.parquet.new");
+    fs::write(&half, "PAR1").expect("written");
+    // Runs 1 and 2, 5 and 6; 2 and 3 have one of them twice.
+    let files = made(
+        &study,
+        &[span(5, 7), span(2, 4), span(1, 3)],
+        directory.path(),
+        "b",
+    );
+    let kept = found("b");
+    let parts: Vec<_> = kept
+        .parts
+        .iter()
+        .map(|kept| kept.part.runs.clone())
+        .collect();
+    assert_eq!(parts, [1..3, 5..7]);
+    assert_eq!(
+        (kept.runs(), &kept.spare),
+        (4, &vec![half, files[1].clone()])
+    );
+    let missing = kept.missing(&study, 1_000);
+    assert_eq!(missing, [span(0, 1), span(3, 5), span(7, 9)]);
+    assert_eq!(kept.missing(&study, 1).len(), 5);
+    let mut all: Vec<PathBuf> = kept.parts.into_iter().map(|kept| kept.file).collect();
+    let gaps = tempfile::tempdir().expect("a directory");
+    all.extend(made(&study, &missing, gaps.path(), "b"));
+    let whole_again = whole(&all, gaps.path()).expect("complete");
+    let at_once = made(&study, &SweepPart::all(&study, 9), gaps.path(), "e");
+    assert!(whole_again == whole(&at_once, gaps.path()).expect("complete"));
+}
+
+#[test]
+fn a_merge_that_is_cancelled_leaves_nothing() {
+    let study = study(EVERYTHING);
+    let directory = tempfile::tempdir().expect("a directory");
+    let parts = made(&study, &SweepPart::all(&study, 5), directory.path(), "b");
+    let files = ["all.parquet", "all-points.parquet"].map(|name| directory.path().join(name));
+    let merged = merge(&parts, &files[0], &files[1], &AtomicBool::new(true));
+    assert!(matches!(merged, Err(PartError::Cancelled)), "{merged:?}");
+    let left = fs::read_dir(directory.path()).expect("a directory").count();
+    assert_eq!(left, parts.len());
 }

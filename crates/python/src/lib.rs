@@ -29,6 +29,8 @@ mod _native {
     #[pymodule_export]
     use crate::links::{fit, plan};
     #[pymodule_export]
+    const WINDOW_MAX: u32 = fulmar_trace::SequenceOptions::WINDOW_MAX;
+    #[pymodule_export]
     use crate::own::{Fate, RepairSeen};
     #[pymodule_export]
     use crate::own_transport::Turn;

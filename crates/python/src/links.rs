@@ -151,8 +151,8 @@ pub(crate) fn fit(
     })?
 }
 
-/// The error of a file that the system does not give, of the class of Python's that its number has.
-fn unreadable(path: &Path, error: &io::Error) -> PyErr {
+/// The error of a file that the system does not give or take, of the class of Python's that its number has.
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), error.to_string(), path.to_owned()))
 }
 

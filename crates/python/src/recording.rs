@@ -1,5 +1,6 @@
 //! Recordings of runs for Python, and recordings of any link as a hop of a scenario.
 
+use crate::links::unreadable;
 use crate::part::PartFault;
 use crate::table::NativeTable;
 use crate::waiting::wait_for;
@@ -8,9 +9,10 @@ use core::time::Duration;
 use fulmar_lab::replay;
 use fulmar_lab::{ObservedPacket, RecordedLink, RecordingTables, UnreadRecording};
 use fulmar_sim::own::{ByteCount, Instant};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use fulmar_trace::TraceError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The single events of a run as tables.
 #[pyclass(frozen, module = "fulmar_lab._native")]
@@ -88,13 +90,14 @@ pub(crate) fn recorded_link(
         Some(other) => RecordedLink::between(&path, other, &progress.cancel),
         None => RecordedLink::open(&path, hop, &progress.cancel),
     })?;
-    let link = read.map_err(|error| {
-        let text = error.to_string();
-        match error {
-            UnreadRecording::Unreadable { .. } => PyOSError::new_err(text),
-            UnreadRecording::Kind { .. } | UnreadRecording::Content(_) => {
-                PyValueError::new_err(text)
-            }
+    let link = read.map_err(|error| match &error {
+        UnreadRecording::Unreadable { name, error }
+        | UnreadRecording::Content(TraceError::Io {
+            name,
+            source: error,
+        }) => unreadable(Path::new(name), error),
+        UnreadRecording::Kind { .. } | UnreadRecording::Content(_) => {
+            PyValueError::new_err(error.to_string())
         }
     })?;
     // Seconds since 1970 would lose a part of a microsecond.

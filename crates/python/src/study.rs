@@ -1,12 +1,16 @@
 //! Studies for Python: a scenario with its sweep, and its runs in parts.
 
+use crate::links::unreadable;
 use crate::own::PythonParts;
 use crate::part::PartFault;
 use crate::recording::NativeRecording;
 use crate::table::NativeTable;
 use crate::waiting::wait_for;
 use core::fmt;
-use fulmar_lab::{PartError, RecordingTables, RunTable, Study, SweepPart, flow_figure, parts};
+use core::ops::Range;
+use fulmar_lab::{
+    KeptParts, PartError, RecordingTables, RunTable, Study, SweepPart, flow_figure, parts,
+};
 use fulmar_proto::units::Duration;
 use fulmar_sim::scenario::{Document, NAMED_BY};
 use fulmar_sim::{FlowWindow, Observers, SettingsError};
@@ -28,6 +32,13 @@ create_exception!(
     SweepError,
     PyException,
     "A sweep could not be made, or its parts not be put together."
+);
+
+/// Parts with their files, files that are not needed, and spans that are.
+type FoundParts = (
+    Vec<(usize, usize, PathBuf)>,
+    Vec<PathBuf>,
+    Vec<(usize, usize)>,
 );
 
 /// A scenario with its sweep, ready to run.
@@ -192,6 +203,29 @@ impl NativeStudy {
         part(first, count).content_name(&self.study, build)
     }
 
+    /// The parts that a directory has, made by this build: first run, number and file of each; files that nobody needs;
+    /// and the spans that remain, of `part_runs` runs at most.
+    fn found_parts(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        build: &str,
+        part_runs: usize,
+    ) -> PyResult<FoundParts> {
+        let found = py.detach(|| KeptParts::found(&self.study, build, &directory));
+        let found = found.map_err(|error| unreadable(&directory, &error))?;
+        let missing = found.missing(&self.study, part_runs);
+        let missing = missing
+            .iter()
+            .map(|part| (part.runs.start, part.runs.len()));
+        let missing = missing.collect();
+        let parts = found.parts.into_iter().map(|kept| {
+            let Range { start, end } = kept.part.runs;
+            (start, end - start, kept.file)
+        });
+        Ok((parts.collect(), found.spare, missing))
+    }
+
     /// Whether a file has this part, made by this build.
     fn has_part(&self, first: usize, count: usize, build: &str, path: PathBuf) -> bool {
         SweepPart::found(&self.study, build, &path) == Some(part(first, count))
@@ -318,14 +352,16 @@ fn part(first: usize, count: usize) -> SweepPart {
 }
 
 fn raised(error: &PartError) -> PyErr {
-    let text = error.to_string();
     match error {
-        PartError::Write { .. } => PyOSError::new_err(text),
-        _ => SweepError::new_err(text),
+        PartError::Write { path, .. } => match error.system() {
+            Some(cause) => unreadable(path, cause),
+            None => PyOSError::new_err(error.to_string()),
+        },
+        _ => SweepError::new_err(error.to_string()),
     }
 }
 
-/// Puts parts together to a file of runs and a file of points.
+/// Puts parts together to a file of runs and a file of points. Ctrl-C ends it, and no file is written then.
 #[pyfunction]
 #[expect(
     clippy::needless_pass_by_value,
@@ -337,9 +373,11 @@ pub(crate) fn merge(
     runs: PathBuf,
     points: PathBuf,
 ) -> PyResult<()> {
-    py.detach(|| parts::merge(&files, &runs, &points))
-        .map(drop)
-        .map_err(|error| raised(&error))
+    wait_for(py, None, &PartFault::default(), |progress| {
+        parts::merge(&files, &runs, &points, &progress.cancel)
+    })?
+    .map(drop)
+    .map_err(|error| raised(&error))
 }
 
 /// Reads a file of runs or of points.

@@ -3,6 +3,7 @@
 use super::overwrite;
 use super::sim::parquet::{points_file, told};
 use crate::exit::{Exit, Failure, OrExit};
+use core::sync::atomic::AtomicBool;
 use fulmar_lab::parts::{PartError, merge};
 use std::path::PathBuf;
 
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &MergeArgs) -> Result<Exit, Failure> {
         overwrite::refuse("--out", &args.out, part)?;
         overwrite::refuse("--out", &points, part)?;
     }
-    let merged = merge(&args.parts, &args.out, &points);
+    let merged = merge(&args.parts, &args.out, &points, &AtomicBool::new(false));
     let exit = match &merged {
         Err(PartError::Write { .. }) => Exit::Device,
         _ => Exit::Usage,

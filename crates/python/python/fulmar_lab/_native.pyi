@@ -2,18 +2,56 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
+from typing import final
 
 from .ends import EndSettings
 from .own import NativeParts
+
+__all__ = [
+    "Fate",
+    "FecError",
+    "NativeCall",
+    "NativeEndpoint",
+    "NativeListener",
+    "NativeMessages",
+    "NativeRecording",
+    "NativeStream",
+    "NativeStudy",
+    "NativeTable",
+    "NativeWindow",
+    "RepairSeen",
+    "ScenarioError",
+    "SecretKey",
+    "SweepError",
+    "Turn",
+    "WINDOW_MAX",
+    "append_parity",
+    "correct",
+    "decode_block",
+    "encode_block",
+    "encode_window",
+    "fit",
+    "hop_tables",
+    "merge",
+    "plan",
+    "read_table",
+    "recorded_link",
+]
+
+#: The most for ``window`` of :func:`fit`.
+WINDOW_MAX: int
 
 class ScenarioError(ValueError): ...
 class SweepError(Exception): ...
 class FecError(ValueError): ...
 
+@final
 class Fate:
     """The fate of a packet on the link, which a channel of your own gives."""
 
-    def __new__(cls, *, lost: bool = False, later: float = 0.0, flips: Sequence[int] = ()) -> Fate: ...
+    def __new__(cls, *, lost: bool = False, later: float = 0.0, flips: Sequence[int] = ...) -> Fate: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
     @property
     def lost(self) -> bool:
         """Whether it never arrives."""
@@ -24,6 +62,7 @@ class Fate:
     def flips(self) -> list[int]:
         """Positions of inverted bits, from the first bit of the packet."""
 
+@final
 class RepairSeen:
     """The view that a controller of your own has of its flow. Spans in seconds, losses as shares."""
 
@@ -63,6 +102,7 @@ class RepairSeen:
     @property
     def plan(self) -> tuple[int, tuple[int, int, int]]: ...
 
+@final
 class Turn:
     """The things that an end of a transport of your own does in one turn.
 
@@ -75,11 +115,13 @@ class Turn:
     def __new__(
         cls,
         *,
-        send: Sequence[bytes | tuple[str, bytes]] = (),
-        deliver: Sequence[bytes | tuple[int, bytes]] = (),
+        send: Sequence[bytes | tuple[str, bytes]] = ...,
+        deliver: Sequence[bytes | tuple[int, bytes]] = ...,
         wake: float | None = None,
     ) -> Turn: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]: ...
 
+@final
 class NativeTable:
     def num_rows(self) -> int: ...
     def columns(self) -> list[tuple[str, str, list[tuple[str, str]]]]: ...
@@ -87,12 +129,14 @@ class NativeTable:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
+@final
 class NativeRecording:
     run: NativeTable
     packets: NativeTable
     pieces: NativeTable
     decisions: NativeTable
 
+@final
 class NativeStudy:
     points: int
     runs: int
@@ -102,6 +146,9 @@ class NativeStudy:
     def parameters(self, point: int) -> dict[str, str]: ...
     def part_name(self, first: int, count: int, build: str) -> str: ...
     def has_part(self, first: int, count: int, build: str, path: str | PathLike[str]) -> bool: ...
+    def found_parts(
+        self, directory: str | PathLike[str], build: str, part_runs: int
+    ) -> tuple[list[tuple[int, int, Path]], list[Path], list[tuple[int, int]]]: ...
     def is_whole(self, path: str | PathLike[str]) -> bool: ...
     def record(self) -> NativeRecording: ...
     def drawing(self) -> str | None: ...
@@ -111,7 +158,7 @@ class NativeStudy:
         self, first: int, count: int, jobs: int, build: str, path: str | PathLike[str], told: Callable[[int], None] | None = None
     ) -> None: ...
 
-def merge(files: list[str | PathLike[str]], runs: str | PathLike[str], points: str | PathLike[str]) -> None: ...
+def merge(files: Sequence[str | PathLike[str]], runs: str | PathLike[str], points: str | PathLike[str]) -> None: ...
 def hop_tables(
     there: list[tuple[float, int, float | None]], back: list[tuple[float, int, float | None]], start: float | None
 ) -> str: ...
@@ -129,6 +176,7 @@ def append_parity(payload: bytes, words: int) -> bytes: ...
 def correct(packet: bytes, words: int) -> tuple[bytes, int]: ...
 def encode_window(sources: Sequence[bytes], key: int, threshold: int) -> bytes: ...
 
+@final
 class NativeWindow:
     needed: int
     memory_bytes: int
@@ -137,6 +185,7 @@ class NativeWindow:
     def add_repair(self, span: tuple[int, int], coefficients: tuple[int, int], symbol: bytes) -> list[tuple[int, bytes]]: ...
     def forget_before(self, ordinal: int) -> None: ...
 
+@final
 class SecretKey:
     """The secret key of an end of your own. ``SecretKey(text)`` takes the text of a key file."""
 
@@ -151,11 +200,13 @@ class SecretKey:
     def public(self) -> str:
         """The key by which others know this end."""
 
+@final
 class NativeCall:
     number: int
     def poll(self) -> tuple[object] | None: ...
     def close(self) -> None: ...
 
+@final
 class NativeEndpoint:
     address: tuple[str, int]
     def __new__(cls, address: str, key: SecretKey, peers: list[str], settings: EndSettings) -> NativeEndpoint: ...
@@ -166,11 +217,13 @@ class NativeEndpoint:
     def messages(self, address: str, peer: str) -> NativeMessages: ...
     def close(self) -> None: ...
 
+@final
 class NativeListener:
     def accept(self) -> NativeCall: ...
     def accept_messages(self) -> NativeCall: ...
     def close(self) -> None: ...
 
+@final
 class NativeStream:
     peer: str | None
     def read(self, most: int) -> NativeCall: ...
@@ -178,6 +231,7 @@ class NativeStream:
     def finish(self) -> NativeCall: ...
     def close(self) -> None: ...
 
+@final
 class NativeMessages:
     peer: str | None
     def send(self, message: bytes | bytearray, deadline: float, priority: int) -> NativeCall: ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import hashlib
 import os
+import queue
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -54,10 +56,13 @@ def make(task: Task) -> bytes:
     """Makes a part, on a worker: the octets of its file.
 
     Raises:
-        SweepError: The worker has another build of the package than the client.
+        SweepError: The worker has another build of the package than the client, or other code of a part.
     """
     if build() != task.build:
         raise _native.SweepError("a worker has another build of fulmar-lab than this machine; install the same wheel on both")
+    parts = task.asked[-1]
+    if parts is not None and (other := parts.other_files()):
+        raise _native.SweepError(f"a worker has another {', '.join(other)} than this machine; bring the same files to both, and start the workers anew")
     study = _native.NativeStudy(*task.asked)
     with tempfile.TemporaryDirectory(prefix="fulmar-lab-") as directory:
         path = Path(directory, "part.parquet")
@@ -66,35 +71,70 @@ def make(task: Task) -> bytes:
         return path.read_bytes()
 
 
+class _Bell:
+    """Handles in the order in which they became done. Each rings once, so waiting costs what came and not what is under way."""
+
+    def __init__(self) -> None:
+        self._rung: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+
+    def watch(self, handle: Any, future: Any) -> None:
+        """Rings when the future is done, and gives the handle and it."""
+        future.add_done_callback(lambda _: self._rung.put((handle, future)))
+
+    def rung(self) -> Iterator[tuple[Any, Any]]:
+        """Waits for one, and gives all that are there."""
+        yield self._rung.get()
+        while True:
+            try:
+                yield self._rung.get_nowait()
+            except queue.Empty:
+                return
+
+
 class ExecutorEngine:
-    """Any executor of ``concurrent.futures``, such as a ``ProcessPoolExecutor``."""
+    """Any executor of ``concurrent.futures``, such as a ``ProcessPoolExecutor``. One that loses a process is broken as a
+    whole, and the sweep ends."""
 
     def __init__(self, executor: concurrent.futures.Executor) -> None:
         self._executor = executor
+        self._bell = _Bell()
 
     @property
     def slots(self) -> int:
         return int(getattr(self._executor, "_max_workers", os.cpu_count() or 1))
 
     def submit(self, task: Task) -> concurrent.futures.Future[bytes]:
-        return self._executor.submit(make, task)
+        try:
+            future = self._executor.submit(make, task)
+        except concurrent.futures.BrokenExecutor as error:
+            raise _broken() from error
+        self._bell.watch(future, future)
+        return future
 
     def finished(self, handles: list[Any]) -> Iterator[tuple[Any, bytes]]:
-        done, _ = concurrent.futures.wait(handles, return_when=concurrent.futures.FIRST_COMPLETED)
-        for handle in done:
-            yield handle, handle.result()
+        for handle, future in self._bell.rung():
+            try:
+                octets = future.result()
+            except concurrent.futures.BrokenExecutor as error:
+                raise _broken() from error
+            yield handle, octets
 
     def abandon(self, handles: list[Any]) -> None:
         for handle in handles:
             handle.cancel()
 
 
+def _broken() -> Exception:
+    return _native.SweepError("a process of the executor died, which breaks it; with out=, the same sweep goes on with a new executor")
+
+
 class DaskEngine:
     """A ``dask.distributed.Client``. A task whose worker is lost goes to another one, as often as the scheduler's
-    ``allowed-failures`` says (3)."""
+    ``allowed-failures`` says (3): it is given up with the fourth worker."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._bell = _Bell()
 
     @property
     def slots(self) -> int:
@@ -102,22 +142,21 @@ class DaskEngine:
 
     def submit(self, task: Task) -> Any:
         # The same task of a later sweep is not the same request: its file may be gone.
-        return self._client.submit(make, task, pure=False, retries=3)
+        future = self._client.submit(make, task, pure=False)
+        self._bell.watch(future, future)
+        return future
 
     def finished(self, handles: list[Any]) -> Iterator[tuple[Any, bytes]]:
-        from distributed import wait
-
-        done = wait(handles, return_when="FIRST_COMPLETED").done
-        for handle in done:
-            yield handle, handle.result()
-            handle.release()
+        for handle, future in self._bell.rung():
+            yield handle, future.result()
+            future.release()
 
     def abandon(self, handles: list[Any]) -> None:
         self._client.cancel(handles)
 
 
 class RayEngine:
-    """Ray, as ``ray.init`` has set it up, or on this machine."""
+    """Ray, as ``ray.init`` has set it up, or on this machine. A task whose worker is lost is made again three times."""
 
     def __init__(self) -> None:
         import ray
@@ -125,19 +164,21 @@ class RayEngine:
         self._ray = ray
         if not ray.is_initialized():
             ray.init(include_dashboard=False, log_to_driver=False)
-        self._make = ray.remote(max_retries=-1)(make)
+        self._make = ray.remote(max_retries=3)(make)
+        self._bell = _Bell()
 
     @property
     def slots(self) -> int:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def submit(self, task: Task) -> Any:
-        return self._make.remote(task)
+        handle = self._make.remote(task)
+        self._bell.watch(handle, handle.future())
+        return handle
 
     def finished(self, handles: list[Any]) -> Iterator[tuple[Any, bytes]]:
-        done, _ = self._ray.wait(handles, num_returns=1)
-        for handle in done:
-            yield handle, self._ray.get(handle)
+        for handle, future in self._bell.rung():
+            yield handle, future.result()
 
     def abandon(self, handles: list[Any]) -> None:
         for handle in handles:
@@ -156,7 +197,8 @@ def engine_of(on: Any) -> Engine | None:
         return RayEngine()
     if isinstance(on, concurrent.futures.Executor):
         return ExecutorEngine(on)
-    if type(on).__module__.split(".")[0] == "distributed":
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and isinstance(on, distributed.Client):
         return DaskEngine(on)
     if all(hasattr(on, name) for name in ("slots", "submit", "finished", "abandon")):
         engine: Engine = on

@@ -8,9 +8,13 @@ itself is written in Rust (``examples/own-parts``) and is as fast as our own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from ._native import Fate, RepairSeen, Turn
 from .part_code import digest_of
@@ -102,10 +106,30 @@ class NativeParts:
     controllers: dict[str, Callable[[int], RepairController]]
     transports: dict[str, Callable[[int, bool, float, int], Transport]]
     version: str
+    #: The modules in which they were written, which a worker imports itself, with digests of their files.
+    files: dict[str, str]
+
+    def other_files(self) -> list[str]:
+        """The modules that have other files here."""
+        here = _files([*self.channels.values(), *self.sources.values(), *self.controllers.values(), *self.transports.values()])
+        return sorted(name for name, digest in self.files.items() if here.get(name, digest) != digest)
+
+
+def _files(makers: Iterable[Any]) -> dict[str, str]:
+    digests = {}
+    for maker in makers:
+        while isinstance(maker, functools.partial):
+            maker = maker.func
+        name = getattr(maker, "__module__", None) or type(maker).__module__
+        # What was written in the program itself travels as a whole.
+        file = None if name == "__main__" else getattr(sys.modules.get(name), "__file__", None)
+        if file is not None:
+            digests[name] = hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
+    return digests
 
 
 def native_parts(parts: Parts | None) -> NativeParts | None:
     if parts is None:
         return None
     kinds = dict(parts.channels), dict(parts.sources), dict(parts.controllers), dict(parts.transports)
-    return NativeParts(*kinds, parts.version)
+    return NativeParts(*kinds, parts.version, _files(maker for kind in kinds for maker in kind.values()))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
 import tempfile
+import time
 import weakref
 from collections.abc import Callable
 from os import PathLike
@@ -13,14 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
+from .bounds import COUNT_MAX, JOBS_MAX, whole
 from .engines import Engine, Task, build, engine_of
 from .scenario import Grid, Scenario, Setting
 from .table import Table
 
-#: A sweep is cut into so many parts at least, if it has as many runs, and no part has more runs than the second figure.
+#: A sweep is cut into so many parts at least, and into so many for each slot of an engine, if it has as many runs.
 _PARTS = 64
+_PARTS_PER_SLOT = 10
 _RUNS_PER_THREAD = 4
 _PART_RUNS_MAX = 4096
+#: Seconds between two questions for an engine's slots: a scheduler's answer lists all workers.
+_SLOTS_EVERY_S = 1.0
 
 
 class Results:
@@ -79,14 +85,16 @@ def sweep(
         jobs: Threads where ``on="local"``; 0 is one for each core.
         out: The Parquet file of the runs; that of the points lies beside it. Without it both are in a directory that
             goes with the results. Where it has all runs already, none is made.
-        part_runs: Runs that are made as one task. Without it a sweep is cut into 64 tasks, of 4,096 runs at most.
+        part_runs: Runs that are made as one task. Without it a sweep is cut into 64 tasks or more, ten for each slot of an
+            engine, of 4,096 runs at most. A sweep that goes on takes what is there, however it was cut.
         progress: ``True`` for a bar (tqdm), or a function that is called with the runs done and all runs. Without it a
-            bar is drawn where a person looks.
+            bar is drawn where a person looks: in a terminal or a notebook.
 
     Raises:
         ScenarioError: The scenario or the grid is wrong.
-        SweepError: A worker has another build of the package or other traces, a part cannot be read, or ``out`` has the
-            results of another sweep.
+        ValueError: ``jobs``, ``part_runs`` or ``out`` is wrong.
+        SweepError: A worker has another build of the package or other traces, an executor is broken, a part cannot be
+            read, or ``out`` has the results of another sweep.
         OSError: The files cannot be written.
         KeyboardInterrupt: Ctrl-C; what was made is kept.
     """
@@ -107,19 +115,16 @@ def sweep(
     path = results.path
     if path.suffix != ".parquet":
         raise ValueError(f"out={str(out)!r}: name a file that ends in .parquet")
-    if part_runs is not None and part_runs < 1:
-        raise ValueError(f"part_runs={part_runs}: at least one run")
+    jobs = whole("jobs", jobs, 0, JOBS_MAX)
+    if part_runs is not None:
+        part_runs = whole("part_runs", part_runs, 1, COUNT_MAX)
     if study.is_whole(path) and _points_file(path).exists():
         return results
     engine = engine_of(on)
-    # A thread of this process has several runs of a part, which waits for its slowest; a task elsewhere has one core.
-    least = _RUNS_PER_THREAD * (jobs or os.cpu_count() or 1) if engine is None else 1
-    count = part_runs or min(max(-(-study.runs // _PARTS), least), _PART_RUNS_MAX)
     directory = path.with_name(path.name + ".parts")
     directory.mkdir(parents=True, exist_ok=True)
-    spans = [(first, min(count, study.runs - first)) for first in range(0, study.runs, count)]
-    files = {span: directory / f"{study.part_name(*span, build())}.parquet" for span in spans}
-    missing = [span for span in spans if not study.has_part(*span, build(), files[span])]
+    kept, spare, missing = study.found_parts(directory, build(), part_runs or _part_runs(study.runs, engine, jobs))
+    files = {span: directory / f"{study.part_name(*span, build())}.parquet" for span in missing}
     told = _Progress(progress, study.runs)
     try:
         told.add(study.runs - sum(count for _, count in missing))
@@ -131,14 +136,24 @@ def sweep(
             _elsewhere(engine, study, tasks, files, told)
     finally:
         told.close()
-    _native.merge(list(files.values()), path, _points_file(path))
-    for file in files.values():
-        file.unlink()
+    made = [*(file for _, _, file in kept), *files.values()]
+    _native.merge(made, path, _points_file(path))
+    for file in [*made, *spare]:
+        Path(file).unlink()
     try:
         directory.rmdir()
     except OSError:
         pass  # Parts of another scenario lie there; they are the user's.
     return results
+
+
+def _part_runs(runs: int, engine: Engine | None, jobs: int) -> int:
+    if engine is None:
+        # A thread of this process has several runs of a part, which waits for its slowest.
+        parts, least = _PARTS, _RUNS_PER_THREAD * (jobs or os.cpu_count() or 1)
+    else:
+        parts, least = max(_PARTS, _PARTS_PER_SLOT * engine.slots), 1
+    return min(max(-(-runs // parts), least), _PART_RUNS_MAX)
 
 
 def _elsewhere(
@@ -148,9 +163,11 @@ def _elsewhere(
     tasks is slow, and what waits here costs nothing."""
     waiting = iter(tasks.items())
     under_way: dict[Any, tuple[int, int]] = {}
+    wanted, asked = 0, -math.inf
     try:
         while True:
-            wanted = 2 * engine.slots
+            if time.monotonic() - asked >= _SLOTS_EVERY_S:
+                wanted, asked = 2 * engine.slots, time.monotonic()
             while len(under_way) < wanted and (following := next(waiting, None)):
                 span, task = following
                 under_way[engine.submit(task)] = span
@@ -174,13 +191,21 @@ def _points_file(runs: Path) -> Path:
     return runs.with_name(f"{runs.stem}-points.parquet")
 
 
+def _is_watched() -> bool:
+    """Whether a person looks: at a terminal, or at a notebook, whose stderr is none."""
+    if sys.stderr.isatty():
+        return True
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
 class _Progress:
     def __init__(self, wanted: bool | Callable[[int, int], None] | None, total: int) -> None:
         self._done = 0
         self._total = total
         self._told = wanted if callable(wanted) else None
         self._bar: Any = None
-        if wanted is True or (wanted is None and sys.stderr.isatty()):
+        if wanted is True or (wanted is None and _is_watched()):
             try:
                 from tqdm.auto import tqdm
             except ImportError:

@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use core::str::FromStr;
 use core::sync::atomic::Ordering;
 use fulmar_lab::parts::{is_whole, merge};
-use fulmar_lab::{FailedRuns, PartError, Study, SweepPart};
+use fulmar_lab::{FailedRuns, KeptParts, PartError, Study, SweepPart};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -73,64 +73,61 @@ pub(super) fn sweep(
         eprintln!("fulmar: all {total} runs are in {shown} already; remove it to make them again");
         return Ok(Exit::Done);
     }
-    let parts = SweepPart::all(study, part_runs(total, args.workers.jobs));
     let directory = PathBuf::from(format!("{}.parts", out.display()));
     fs::create_dir_all(&directory)
         .with_context(|| format!("--out: cannot make the directory {}", directory.display()))
         .or_exit(Exit::Device)?;
-    let file = |part: &SweepPart| {
-        let name = part.content_name(study, &build);
-        directory.join(format!("{name}.parquet"))
+    let found = || {
+        KeptParts::found(study, &build, &directory)
+            .with_context(|| format!("--out: cannot read the directory {}", directory.display()))
+            .or_exit(Exit::Device)
     };
-    let is_there = |part: &&SweepPart| SweepPart::found(study, &build, &file(part)).is_some();
+    let kept = found()?;
+    let missing = kept.missing(study, part_runs(total, args.workers.jobs));
     let progress = stoppable(signals);
     let experiment = &study.experiment;
-    let there: usize = parts
-        .iter()
-        .filter(is_there)
-        .map(|part| part.runs.len())
-        .sum();
+    let there = kept.runs();
     if there > 0 {
         let shown = directory.display();
         eprintln!("fulmar: {there} of {total} runs are in {shown} already");
+        let spans = kept.parts.iter().map(|kept| kept.part.runs.clone());
+        let costs = spans
+            .flat_map(|runs| experiment.span(runs))
+            .map(|index| experiment.cost(index.point));
+        let cost = costs.fold(0, u64::saturating_add);
+        progress.done.store(there, Ordering::Relaxed);
+        progress.cost.store(cost, Ordering::Relaxed);
     }
     watch(&Total::runs([experiment]), &progress, || {
-        for part in &parts {
-            if is_there(&part) {
-                let runs = experiment
-                    .indices()
-                    .skip(part.runs.start)
-                    .take(part.runs.len());
-                for index in runs {
-                    progress.done.fetch_add(1, Ordering::Relaxed);
-                    let cost = experiment.cost(index.point);
-                    progress.cost.fetch_add(cost, Ordering::Relaxed);
-                }
-                continue;
-            }
-            match part.write(study, &build, &file(part), args.workers.jobs, &progress) {
+        for part in &missing {
+            let name = part.content_name(study, &build);
+            let file = directory.join(format!("{name}.parquet"));
+            match part.write(study, &build, &file, args.workers.jobs, &progress) {
                 Err(PartError::Cancelled) => break,
                 written => written.or_exit(Exit::Device)?,
             }
         }
         Ok::<(), Failure>(())
     })??;
-    if let Some(exit) = signals.exit() {
-        let over: usize = parts
-            .iter()
-            .filter(is_there)
-            .map(|part| part.runs.len())
-            .sum();
+    let KeptParts { parts, spare } = found()?;
+    let over: usize = parts.iter().map(|kept| kept.part.runs.len()).sum();
+    let interrupted = |exit| {
         let shown = directory.display();
         eprintln!(
             "fulmar: interrupted; {over} of {total} runs are in {shown}, and the same command goes on"
         );
-        return Ok(exit);
+        Ok(exit)
+    };
+    if let Some(exit) = signals.exit() {
+        return interrupted(exit);
     }
-    let files: Vec<PathBuf> = parts.iter().map(file).collect();
+    let files: Vec<PathBuf> = parts.into_iter().map(|kept| kept.file).collect();
     let points = points_file(out);
-    let failed = merge(&files, out, &points).or_exit(Exit::Device)?;
-    for file in &files {
+    let failed = match merge(&files, out, &points, &progress.cancel) {
+        Err(PartError::Cancelled) => return interrupted(signals.exit().unwrap_or(Exit::Failed)),
+        merged => merged.or_exit(Exit::Device)?,
+    };
+    for file in files.iter().chain(&spare) {
         fs::remove_file(file)
             .with_context(|| format!("--out: cannot remove {}", file.display()))
             .or_exit(Exit::Device)?;
@@ -173,8 +170,7 @@ fn make_shard(
     }
     let part = SweepPart::shard(study, number, of);
     let progress = stoppable(signals);
-    let indices = study.experiment.indices();
-    let own = indices.skip(part.runs.start).take(part.runs.len());
+    let own = study.experiment.span(part.runs.clone());
     let cost = own.map(|index| study.experiment.cost(index.point));
     let cost = cost.fold(0, u64::saturating_add);
     let count = part.runs.len();
