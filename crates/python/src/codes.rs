@@ -1,7 +1,7 @@
 //! The codes of the protocols, for Python: blocks, sliding windows, and parity inside a packet.
 //!
 //! Octets go in and out as `bytes`. What a code refuses is a `FecError`, whose message says what it has and what it
-//! needs; so is an integer beyond those that a code has. The arithmetic goes on without the interpreter's lock.
+//! needs; so is an integer beyond those that a code has. Blocks and window symbols are computed without the interpreter's lock.
 
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::{BlockDecoder, encode_repair};
@@ -18,7 +18,7 @@ use pyo3::types::PyBytes;
 use std::fmt::Display;
 
 create_exception!(
-    fulmar_lab,
+    fulmar_lab.fec,
     FecError,
     PyValueError,
     "Octets that cannot be encoded, decoded or corrected; the message says what is missing."
@@ -216,15 +216,22 @@ pub(crate) struct NativeWindow {
 #[pymethods]
 impl NativeWindow {
     #[new]
-    fn new(first: u64, sources: usize, equations: usize, memory_bytes: usize) -> Self {
+    fn new(
+        first: &Bound<'_, PyAny>,
+        sources: &Bound<'_, PyAny>,
+        equations: &Bound<'_, PyAny>,
+        memory_bytes: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let count =
+            |number: &Bound<'_, PyAny>, bounds| within(number, |number| number.extract(), bounds);
         let limits = WindowLimits {
-            sources,
-            equations,
-            memory_bytes,
+            sources: count(sources, " sources of a window; give 0 or more")?,
+            equations: count(equations, " symbols that may wait; give 0 or more")?,
+            memory_bytes: count(memory_bytes, " octets of memory; give 0 or more")?,
         };
-        Self {
-            decoder: WindowDecoder::new(first, limits),
-        }
+        Ok(Self {
+            decoder: WindowDecoder::new(ordinal(first)?, limits),
+        })
     }
 
     /// Takes a source; what it determines besides.
@@ -277,8 +284,9 @@ impl NativeWindow {
     }
 
     /// Forgets the sources before `ordinal`.
-    fn forget_before(&mut self, ordinal: u64) {
-        self.decoder.forget_before(ordinal);
+    fn forget_before(&mut self, ordinal: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.decoder.forget_before(self::ordinal(ordinal)?);
+        Ok(())
     }
 }
 

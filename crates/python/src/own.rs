@@ -14,8 +14,12 @@ use fulmar_sim::own::{
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The arguments that make an object once more, by position and by name.
+pub(crate) type NewArguments<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
 
 /// Makers of parts by name, and a text that stands for their code.
 #[derive(FromPyObject)]
@@ -199,6 +203,15 @@ impl Fate {
     #[getter]
     fn flips(&self) -> Vec<u32> {
         self.0.flips.as_slice().to_vec()
+    }
+
+    /// For `pickle`: fates stand in the code of parts, which travels to workers and is read for its digest.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<NewArguments<'py>> {
+        let named = PyDict::new(py);
+        named.set_item("lost", self.lost())?;
+        named.set_item("later", self.later())?;
+        named.set_item("flips", self.flips())?;
+        Ok((PyTuple::empty(py), named))
     }
 
     fn __repr__(&self) -> String {

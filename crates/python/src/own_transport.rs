@@ -1,10 +1,11 @@
 //! Transports that are Python's objects: one object at each end of a flow.
 
+use crate::own::NewArguments;
 use crate::part::{Part, PartFault, seconds, span};
 use fulmar_sim::own::{Instant, Rng, TransmitKind, TransportEnd, TransportSetup, TransportTurn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::sync::Arc;
 
 /// One end of a flow.
@@ -172,6 +173,33 @@ impl Turn {
             delivered: delivered.collect(),
             wake,
         })
+    }
+
+    /// For `pickle`: turns stand in the code of parts, which travels to workers and is read for its digest.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<NewArguments<'py>> {
+        let bytes = |octets: &Vec<u8>| PyBytes::new(py, octets);
+        let sent = self.packets.iter();
+        let sent: Vec<_> = sent
+            .map(|(kind, octets)| (kind.name(), bytes(octets)))
+            .collect();
+        let delivered = self.delivered.iter().map(|(position, octets)| {
+            let octets = bytes(octets);
+            match position {
+                Some(position) => Ok((*position, octets).into_pyobject(py)?.into_any()),
+                None => Ok(octets.into_any()),
+            }
+        });
+        let delivered: Vec<_> = delivered.collect::<PyResult<_>>()?;
+        let wake = match self.wake {
+            WakeAsked::AsBefore => None,
+            WakeAsked::Never => Some(f64::INFINITY),
+            WakeAsked::After(after) => Some(after.as_secs_f64()),
+        };
+        let named = PyDict::new(py);
+        named.set_item("send", sent)?;
+        named.set_item("deliver", delivered)?;
+        named.set_item("wake", wake)?;
+        Ok((PyTuple::empty(py), named))
     }
 
     fn __repr__(&self) -> String {

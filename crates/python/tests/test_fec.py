@@ -64,6 +64,12 @@ class Parity(unittest.TestCase):
 
 
 class Windows(unittest.TestCase):
+    def test_numbers_beyond_a_window_are_refused(self) -> None:
+        for name, said in (("first", "as an ordinal"), ("sources", "sources of a window"), ("symbols", "symbols that may wait"), ("memory_bytes", "octets")):
+            with self.subTest(name=name):
+                self.assertRaisesRegex(fec.FecError, f"^-1 {said}", fec.WindowDecoder, **{name: -1})
+        self.assertRaisesRegex(fec.FecError, "^-1 as an ordinal", fec.WindowDecoder().forget_before, -1)
+
     def test_a_window_that_slides_gives_what_was_lost(self) -> None:
         draw = random.Random(4)
         sent = [draw.randbytes(draw.randrange(1, 90)) for _ in range(400)]

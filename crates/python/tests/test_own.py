@@ -1,7 +1,9 @@
 """Channels, sources of traffic and controllers of repair of one's own."""
 
 import functools
+import importlib
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import unittest
 from pathlib import Path
 
 import fulmar_lab as lab
+from fulmar_lab import LOST
 
 DATAGRAMS = {"transport": "udp", "traffic": "constant-rate", "rate": "1mbit", "write": "1000B", "bytes": "200kB"}
 
@@ -91,8 +94,6 @@ class Own(unittest.TestCase):
         self.assertNotEqual(lossy.run(4)["wire_loss.loss"], lossy.run(5)["wire_loss.loss"])
 
     def test_a_sweep_over_channels_is_the_same_on_an_engine(self):
-        import pickle
-
         from fulmar_lab.engines import Task, build, make
 
         lossy = link(hop={"channel": "none"}, channels={"chance": Chance, "thirds": Thirds})
@@ -164,6 +165,107 @@ class Own(unittest.TestCase):
                 one, same, other = (lab.Parts(channels={"own": what(share)}).version for share in (0.25, 0.25, 0.5))
                 self.assertEqual(one, same)
                 self.assertNotEqual(one, other)
+
+    def test_modules_that_are_imported_inside_a_method_count_as_their_files(self):
+        def version(share, line, names=()):
+            names = dict(names)
+            exec(f"def fly(*packet):\n def inner():\n  {line}\n  return share\n return inner()", names)
+            with tempfile.TemporaryDirectory() as folder:
+                package = Path(folder, "rains")
+                package.mkdir()
+                for file in (Path(folder, "rain_of_one.py"), package / "__init__.py", package / "steady.py"):
+                    file.write_text(f"share = {share if 'init' not in file.name else 0}\n", encoding="ascii")
+                sys.path.insert(0, folder)
+                try:
+                    return lab.Parts(channels={"own": names["fly"]}).version
+                finally:
+                    sys.path.remove(folder)
+                    for module in [name for name in sys.modules if name.startswith(("rain_of_one", "rains"))]:
+                        del sys.modules[module]
+                    importlib.invalidate_caches()
+
+        inside = {"__package__": "rains", "__name__": "rains.other"}
+        for line, names in (
+            ("import rain_of_one", {}),
+            ("from rain_of_one import share", {}),
+            ("import rains.steady as steady", {}),
+            ("from rains import steady", {}),
+            ("from .steady import share", inside),
+            ("from . import steady", inside),
+        ):
+            with self.subTest(line=line):
+                one, same, other = (version(share, line, names) for share in (0.25, 0.25, 0.5))
+                self.assertEqual(one, same)
+                self.assertNotEqual(one, other)
+        self.assertEqual(version(1, "import math, numpy"), version(2, "import math, numpy"))
+        self.assertNotEqual(version(1, "import no_such_rain"), version(1, "import no_such_rain"), "nobody can know")
+
+    def test_a_module_that_its_digest_imports_changes_no_second_digest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = Path(folder, "rains")
+            package.mkdir()
+            for name in ("__init__", "steady", "heavy"):
+                (package / f"{name}.py").write_text(f"share = '{name}'\n", encoding="ascii")
+            sys.path.insert(0, folder)
+            names = {}
+            exec("def first(*packet):\n from rains import steady\ndef second(*packet):\n from rains import heavy", names)
+            try:
+                parts = lab.Parts(channels={"one": names["first"], "two": names["second"]})
+                self.assertEqual(parts.version, parts.version)
+            finally:
+                sys.path.remove(folder)
+                for module in [name for name in sys.modules if name.startswith("rains")]:
+                    del sys.modules[module]
+
+    def test_a_worker_with_another_file_of_a_part_is_refused(self):
+        from fulmar_lab.engines import Task, build, make
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "channel_of_one.py")
+            file.write_text("class Clear:\n def __init__(self, seed):\n  pass\n def fly(self, *packet):\n  pass\n", encoding="ascii")
+            sys.path.insert(0, folder)
+            try:
+                import channel_of_one
+
+                own = link(hop={"channel": "clear"}, channels={"clear": functools.partial(channel_of_one.Clear)})
+                task = Task(own._asked(None), 0, 1, build())
+                self.assertTrue(make(task))
+                file.write_text("class Clear:\n pass\n", encoding="ascii")
+                with self.assertRaisesRegex(lab.SweepError, "a worker has another channel_of_one than this machine"):
+                    make(task)
+            finally:
+                sys.path.remove(folder)
+                sys.modules.pop("channel_of_one", None)
+
+    def test_fates_and_turns_travel(self):
+        fate = pickle.loads(pickle.dumps(lab.Fate(lost=True, later=0.007, flips=[9, 100])))
+        self.assertEqual(repr(fate), "Fate(lost=true, later=0.007, flips=[9, 100])".replace("true", "True"))
+        for wake in (None, 0.25, float("inf")):
+            turn = lab.Turn(send=[b"data", ("control", b"ack")], deliver=[b"first", (3000, b"later")], wake=wake)
+            made = turn.__getnewargs_ex__()
+            again = pickle.loads(pickle.dumps(turn))
+            self.assertEqual(again.__getnewargs_ex__(), made)
+            self.assertEqual(made, ((), {"send": [("source", b"data"), ("control", b"ack")], "deliver": [b"first", (3000, b"later")], "wake": wake}))
+
+    def test_a_part_that_names_fates_and_turns_has_one_digest(self):
+        held, turn = lab.Fate(later=0.01), lab.Turn(wake=0.5)
+
+        def part(fate):
+            class Held(Thirds):
+                def fly(self, start, end, octets):
+                    return (LOST, fate, turn)[0]
+
+            return lab.Parts(channels={"own": Held}).version
+
+        self.assertEqual(part(held), part(lab.Fate(later=0.01)))
+        self.assertNotEqual(part(held), part(lab.Fate(later=0.02)))
+
+    def test_every_error_travels(self):
+        from fulmar_lab.fec import FecError
+
+        for kind in (lab.ScenarioError, lab.SweepError, FecError):
+            error = pickle.loads(pickle.dumps(kind("why")))
+            self.assertEqual((type(error), str(error)), (kind, "why"))
 
     def test_code_is_the_same_in_every_process(self):
         text = "import sys; sys.path.insert(0, sys.argv[1]); import test_own as own; print(own.every_part().version)"

@@ -2,7 +2,8 @@
 
 Compiled code counts rather than text: it is what runs, it is there for what was typed at a prompt, and comments change
 nothing. With a function count its defaults, its closure, and the functions and values of its module that it names; with a
-class its bases and all that it has. A module of one's own counts as its file, and a library by name and version.
+class its bases and all that it has. A module of one's own counts as its file, wherever it is imported, and a library by
+name and version.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import copyreg
 import dis
 import functools
 import hashlib
+import importlib
+import importlib.util
 import secrets
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _PLAIN: Final = (type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes)
 #: What a class has that says nothing of what it does, or stands elsewhere too.
@@ -32,10 +35,22 @@ def digest_of(makers: Iterable[tuple[str, Any]]) -> str:
     """A digest of the code of makers of parts, by their names. Where code or a value cannot be read, it equals no other."""
     makers = list(makers)
     try:
-        text = _Reader(maker for _, maker in makers).text(makers)
+        # Again if modules were imported by it: a package counts by all of its modules that are in use.
+        loaded = -1
+        while loaded != len(sys.modules):
+            loaded = len(sys.modules)
+            text = _Reader(maker for _, maker in makers).text(makers)
     except (_Unreadable, RecursionError):
         return f"unreadable {secrets.token_hex(16)}"
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+class _Import(NamedTuple):
+    """An import inside a function: the dots before the name, the name, and the names that are taken from it."""
+
+    level: int
+    name: str
+    names: tuple[str, ...]
 
 
 class _Unreadable(Exception):
@@ -102,8 +117,23 @@ class _Reader:
             except ValueError:  # It is not bound yet.
                 cells.append(...)
         named = [(name, function.__globals__[name]) for name in sorted(_globals(function.__code__)) if name in function.__globals__]
-        has = (function.__defaults__, function.__kwdefaults__, vars(function), tuple(cells), tuple(named))
+        imported = [self._imported(wanted, function.__globals__) for wanted in _imports(function.__code__)]
+        has = (function.__defaults__, function.__kwdefaults__, vars(function), tuple(cells), tuple(named), tuple(imported))
         return f"{self._code(function.__code__)} {self.text(has)}"
+
+    def _imported(self, wanted: _Import, names: Mapping[str, Any]) -> str:
+        """The module that an import inside a function takes, with those of the names in it that are modules themselves."""
+        try:
+            name = importlib.util.resolve_name("." * wanted.level + wanted.name, names.get("__package__"))
+            if name.partition(".")[0] in sys.stdlib_module_names:
+                return name
+            module = importlib.import_module(name)
+            for inner in wanted.names:
+                if inner != "*" and not hasattr(module, inner):
+                    importlib.import_module(f"{name}.{inner}")
+        except Exception as error:
+            raise _Unreadable from error
+        return self._module(name)
 
     def _code(self, code: CodeType) -> str:
         names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
@@ -168,3 +198,14 @@ def _globals(code: CodeType) -> set[str]:
     """The names of its module that code reads."""
     named = {str(step.argval) for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return named.union(*(_globals(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+
+
+def _imports(code: CodeType) -> list[_Import]:
+    """The imports in code, in their order: of each, level and names are the two constants before it."""
+    steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
+    found = [
+        _Import(level.argval, str(step.argval), names.argval or ())
+        for level, names, step in zip(steps, steps[1:], steps[2:], strict=False)
+        if step.opname == "IMPORT_NAME"
+    ]
+    return found + [wanted for inner in code.co_consts if isinstance(inner, CodeType) for wanted in _imports(inner)]
