@@ -32,6 +32,13 @@ class Captures(unittest.TestCase):
         self.here = capture(self.folder / "here.pcap", sorted(self.sent + back))
         self.there = capture(self.folder / "there.pcap", sorted(self.came + answers))
 
+    def test_a_file_that_is_not_there_is_an_error_of_the_system(self):
+        for open_it in (lambda path: lab.LinkRecording.open(path), lambda path: lab.LinkRecording.open(self.folder / "here.pcap", path)):
+            capture(self.folder / "here.pcap", self.sent[:3])
+            with self.assertRaises(FileNotFoundError) as raised:
+                open_it(self.folder / "none.pcap")
+            self.assertEqual(raised.exception.filename, self.folder / "none.pcap")
+
     def test_captures_of_both_ends_are_a_link(self):
         link = lab.LinkRecording.open(self.here, self.there)
         self.assertEqual((len(link.there), len(link.back)), (2000, 1800))

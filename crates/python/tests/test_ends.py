@@ -94,6 +94,11 @@ class Ends(unittest.IsolatedAsyncioTestCase):
                 await out.send(bytes(65_536), deadline=0.05)
             with self.assertRaisesRegex(ValueError, "65536 octets"):
                 await out.send(bytes(65_537), deadline=1)
+            for priority in (-1, 256):
+                with self.assertRaisesRegex(ValueError, f"priority={priority}: give 0 to 255"):
+                    await out.send(b"", deadline=1, priority=priority)
+            with self.assertRaisesRegex(ValueError, "most=-1: give 0 or more"):
+                await sender.stream().read(-1)
 
     async def test_a_read_that_is_cancelled_takes_nothing(self) -> None:
         async with asyncio.timeout(PATIENCE), ends() as (sender, receiver, _):

@@ -57,6 +57,10 @@ class Gym(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, r"call reset\(\)"):
             env.step((0, 1, 1, 1))
 
+    def test_nothing_is_no_mean(self):
+        with self.assertRaisesRegex(ValueError, "no step was made; give seeds"):
+            gym.evaluate(gym.RepairEnv(messages()), gym.auto_policy(), seeds=[])
+
     def test_a_flow_without_a_goal_is_refused(self):
         with self.assertRaisesRegex(lab.ScenarioError, "chooses the repair for a goal"):
             gym.RepairEnv(messages(mode="reliable")).reset(seed=1)

@@ -34,8 +34,14 @@ class Pictures(unittest.TestCase):
         self.assertEqual(list(lines[0][0].get_xdata()), [0.0, 5.0, 20.0])
         self.assertEqual(list(lines[0][0].get_ydata()), wanted)
 
+    def test_points_that_differ_in_what_is_not_drawn_are_refused(self) -> None:
+        with self.assertRaisesRegex(ValueError, "several points have one hop.loss; say by="):
+            lab.plot.points(self.results, "hop.loss", "goodput_bps")
+        with self.assertRaisesRegex(ValueError, "several points have one flow.mode; say by="):
+            lab.plot.engines(self.results, "flow.mode", by="flow.mode")
+
     def test_texts_stand_in_a_row(self) -> None:
-        axes = lab.plot.points(self.results, "flow.mode", "delay_p99_s")
+        axes = lab.plot.points(self.results, "flow.mode", "delay_p99_s", by="hop.loss")
         self.assertEqual([text.get_text() for text in axes.get_xticklabels()], ["reliable", "nack-mack"])
         self.assertEqual(axes.get_ylabel(), "delay p99, ms")
 

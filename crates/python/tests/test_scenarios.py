@@ -5,6 +5,7 @@ import unittest
 
 import fulmar_lab as lab
 import fulmar_lab.scenario
+import numpy
 from links import LOSSES, link
 
 
@@ -61,6 +62,44 @@ class Scenarios(unittest.TestCase):
             link().with_({"hop.delay": 20})
         with self.assertRaisesRegex(lab.ScenarioError, r"has 3 points; use sweep\(\)"):
             lab.Scenario("[sweep]\n'hop.loss' = ['0%', '5%', '20%']\n" + link()._text).run()
+
+    def test_values_that_no_scenario_has_are_named(self):
+        parts = {"run": {"duration": "9s", "seed": numpy.int64(7)}, "flow": {"transport": "udp", "bytes": "9kB"}}
+        built = lab.Scenario.build(hop={"rate": "8mbit", "loss": numpy.float64(0.5)}, **parts)
+        self.assertEqual((built.parameters["hop.loss"], built.parameters["run.seed"]), ("0.5", "7"))
+        self.assertEqual(len(lab.sweep(link(), {"hop.loss": numpy.array([0.0, 0.5])}, runs=1).points), 2)
+        for value in (None, b"5%", object()):
+            with self.assertRaisesRegex(lab.ScenarioError, r"`hop.0.loss`: .* is no value of a scenario"):
+                lab.Scenario.build(hop=[{"rate": "8mbit", "loss": value}], **parts)
+        with self.assertRaisesRegex(lab.ScenarioError, r"`sweep.hop.loss.1`: None is no value"):
+            lab.sweep(link(), {"hop.loss": ["5%", None]})
+        for values in ("5%", 0.05, {"5%": 1}):
+            with self.assertRaisesRegex(lab.ScenarioError, "`sweep.hop.loss`: .* is no list of values"):
+                lab.sweep(link(), {"hop.loss": values})
+
+    def test_numbers_beyond_their_bounds_are_named(self):
+        asked = [
+            ("jobs=-1", lambda: lab.sweep(link(), LOSSES, jobs=-1)),
+            ("jobs=1025", lambda: link().run(jobs=1025)),
+            ("part_runs=0", lambda: lab.sweep(link(), LOSSES, part_runs=0)),
+            ("flow=-1", lambda: link().flow_figure(-1)),
+            ("packets=-1", lambda: link().flow_figure(packets=-1)),
+            ("packets=2001", lambda: link().flow_figure(packets=2001)),
+            ("hop=-1", lambda: lab.LinkRecording.open("none.pcap", hop=-1)),
+            ("port=70000", lambda: lab.fit("none.csv", port=70_000)),
+            ("ssrc=-1", lambda: lab.fit("none.csv", port=7, ssrc=-1)),
+            ("wrap=3", lambda: lab.fit("none.csv", wrap=3)),
+            ("window=-1", lambda: lab.fit("none.csv", window=-1)),
+            ("window=16385", lambda: lab.fit("none.csv", window=16_385)),
+        ]
+        for said, ask in asked:
+            with self.subTest(said=said), self.assertRaisesRegex(ValueError, f"^{said}: give "):
+                ask()
+        # At the bounds it is the file that is missing.
+        with self.assertRaises(FileNotFoundError):
+            lab.fit("none.csv", port=65_535, ssrc=2**32 - 1, wrap=63, window=16_384)
+        with self.assertRaisesRegex(TypeError, "jobs='2': give a whole number"):
+            link().run(jobs="2")
 
     def test_a_file_is_read_and_named_in_errors(self):
         with self.assertRaises(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Recordings of real links: captures of gateways, of ``tcpdump``, of the emulator, and of the simulator."""
+"""Recordings of real links: captures of gateways, of ``tcpdump``, of the emulator and of the simulator, and event traces."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from os import PathLike
 from typing import Any
 
 from . import _native
+from .bounds import COUNT_MAX, whole
 from .scenario import Packet, Scenario, channel_of
 
 
 @dataclass(frozen=True)
 class LinkRecording:
-    """The packets of a link, there and back, from captures at its ends.
+    """The packets of a link, there and back, from recordings at its ends.
 
     ``there`` and ``back`` have the second of sending, the octets, and the second of arrival or ``None`` of each packet; seconds
     count from the first packet.
@@ -28,19 +29,19 @@ class LinkRecording:
 
     @classmethod
     def open(cls, path: str | PathLike[str], other: str | PathLike[str] | None = None, *, hop: int = 0) -> LinkRecording:
-        """Reads captures, as ``fulmar replay`` does: pcap or pcapng.
+        """Reads recordings, as ``fulmar replay`` does: captures (pcap or pcapng), or event traces of both ends.
 
         Args:
-            path: The capture at one end, from which forward leads; or one that shows both ends, of ``fulmar emulate`` or
+            path: The recording at one end, from which forward leads; or one that shows both ends, of ``fulmar emulate`` or
                 ``fulmar sim``.
-            other: The capture at the other end.
+            other: The recording at the other end.
             hop: Of a capture of the simulator, the hop from 0.
 
         Raises:
             OSError: A file cannot be read.
-            ValueError: A file is no capture, or no link is seen; the message says what to give.
+            ValueError: A file is no recording, or no link is seen, or there is no such hop; the message says what to give.
         """
-        there, back, remarks, apart = _native.recorded_link(path, other, hop)
+        there, back, remarks, apart = _native.recorded_link(path, other, whole("hop", hop, 0, COUNT_MAX))
         return cls(there, back, remarks, apart)
 
     def channel(self) -> dict[str, Any]:

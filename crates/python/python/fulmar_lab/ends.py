@@ -20,6 +20,7 @@ from typing import Any, Literal, Self
 
 from . import _native
 from ._native import SecretKey
+from .bounds import COUNT_MAX, whole
 
 #: The octets of a read, if nothing else is said.
 READ_BYTES = 1 << 18
@@ -113,7 +114,7 @@ class Stream:
     async def read(self, most: int = READ_BYTES) -> bytes:
         """The octets that have come, ``most`` of them at most; it waits for the first one. ``b""`` at the end."""
         async with self._reading:
-            octets: bytes = await self._calls.answer(self._native.read(most))
+            octets: bytes = await self._calls.answer(self._native.read(whole("most", most, 0, COUNT_MAX)))
         return octets
 
     async def read_all(self) -> bytes:
@@ -172,7 +173,7 @@ class Messages:
             deadline: Half an hour at most.
             priority: 0 to 255, the higher first; one end uses eight of them at most.
         """
-        call = self._native.send(message, deadline, priority)
+        call = self._native.send(message, deadline, whole("priority", priority, 0, 255))
         async with asyncio.timeout(deadline):
             await self._calls.answer(call)
 

@@ -200,7 +200,11 @@ def baselines(env: RepairEnv, seed: int) -> dict[str, Policy]:
 
 
 def evaluate(env: RepairEnv, policy: Policy, seeds: Iterable[int]) -> float:
-    """The mean reward of a step over the episodes of these seeds."""
+    """The mean reward of a step over the episodes of these seeds.
+
+    Raises:
+        ValueError: There was no step: there are no seeds, or each run was over before a second choice.
+    """
     rewards = []
     for seed in seeds:
         observation, _ = env.reset(seed=seed)
@@ -209,4 +213,6 @@ def evaluate(env: RepairEnv, policy: Policy, seeds: Iterable[int]) -> float:
             observation, reward, over, _, _ = env.step(policy(observation))
             if not over:
                 rewards.append(reward)
+    if not rewards:
+        raise ValueError("no step was made; give seeds, and runs of more than half a second")
     return sum(rewards) / len(rewards)

@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from typing import Any, Literal
 
 from . import _native
+from .bounds import whole
 
 Quantity = int | float | str
 
@@ -153,12 +154,19 @@ def fit(
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no recording, or of another kind; the message names file, line and cure.
+        ValueError: It is no recording, or of another kind, or a number is beyond its bounds; the message names file, line
+            and cure.
     """
     if protocol not in ("rtp", "aerotp"):
         raise ValueError(f"protocol={protocol!r}: rtp or aerotp")
+    if port is not None:
+        port = whole("port", port, 0, 2**16 - 1)
+    if ssrc is not None:
+        ssrc = whole("ssrc", ssrc, 0, 2**32 - 1)
+    if wrap is not None:
+        wrap = whole("wrap", wrap, 4, 63)
     captured = None if port is None else (port, protocol == "aerotp", ssrc)
-    text, cut = _native.fit(fspath(recording), captured, wrap, window)
+    text, cut = _native.fit(fspath(recording), captured, wrap, whole("window", window, 1, _native.WINDOW_MAX))
     if cut is not None:
         warnings.warn(f"{recording}: {cut}; a later packet is missing, not lost", stacklevel=2)
     record = json.loads(text)

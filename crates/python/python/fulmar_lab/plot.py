@@ -79,6 +79,7 @@ def points(results: Results, x: str, y: str, *, by: str | None = None, ax: Axes 
 
     Raises:
         KeyError: There is no such column.
+        ValueError: Several points of a line have the same ``x``, since a further path was swept.
     """
     table = results.points
     axes = _axes(ax)
@@ -88,6 +89,8 @@ def points(results: Results, x: str, y: str, *, by: str | None = None, ax: Axes 
     places = list(dict.fromkeys(where))
     in_a_row = any(isinstance(value, str) for value in where)
     for index, (label, rows) in enumerate(_groups(table, by)):
+        if len({where[row] for row in rows}) < len(rows):
+            raise ValueError(f"several points have one {x}; say by=, or sweep fewer paths")
         rows = [row for row in rows if height[row] is not None]
         xs = [float(places.index(where[row])) if in_a_row else across[row] for row in rows]
         axes.errorbar(
@@ -170,7 +173,7 @@ def engines(
 
     Raises:
         KeyError: There is no such column.
-        ValueError: There are more or fewer axes than measures.
+        ValueError: There are more or fewer axes than measures, or several points of a line have the same ``x``.
     """
     if axes is None:
         matplotlib = _matplotlib()

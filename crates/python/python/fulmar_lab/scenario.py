@@ -12,6 +12,7 @@ from typing import Any
 import tomli_w
 
 from . import _native
+from .bounds import COUNT_MAX, JOBS_MAX, whole
 from .engines import Asked
 from .own import Parts, native_parts
 from .table import Table, Value
@@ -79,7 +80,7 @@ class Scenario:
         ...                flow={"transport": "udp", "traffic": "bulk", "bytes": "9kB"})
         <fulmar_lab.Scenario scenario.toml: 1 point, 1 run>
         """
-        return cls(tomli_w.dumps(dict(tables)), parts=parts)
+        return cls(tomli_w.dumps(_table(tables)), parts=parts)
 
     def with_(self, changes: Mapping[str, Setting]) -> Scenario:
         """The scenario with other values, by path: ``{"hop.loss": "5%", "run.seed": 7}``."""
@@ -96,8 +97,9 @@ class Scenario:
 
         Raises:
             ScenarioError: The scenario has more than one point.
+            ValueError: There are no so many threads.
         """
-        return Run(Table(self._one(seed).make(0, 1, jobs)))
+        return Run(Table(self._one(seed).make(0, 1, whole("jobs", jobs, 0, JOBS_MAX))))
 
     def record(self, seed: int | None = None) -> Recording:
         """One run with its single events: every packet, every delivered piece, every decision.
@@ -136,7 +138,9 @@ class Scenario:
 
         Raises:
             ScenarioError: The scenario has more than one point, or no such flow.
+            ValueError: A number or a time is beyond what a figure has.
         """
+        flow, packets = whole("flow", flow, 0, COUNT_MAX), whole("packets", packets, 0, 2000)
         return Drawing(self._one(seed).flow_figure(flow, (start, span), packets))
 
     @property
@@ -157,8 +161,8 @@ class Scenario:
         """What a worker needs to make the same study."""
         swept = None
         if grid:
-            axes = {path if isinstance(path, str) else ", ".join(path): _plain(values) for path, values in grid.items()}
-            swept = tomli_w.dumps({"sweep": axes})
+            axes = {path if isinstance(path, str) else ", ".join(path): values for path, values in grid.items()}
+            swept = tomli_w.dumps({"sweep": {path: _values(values, path) for path, values in axes.items()}})
         return self._text, self._path, list(self._sets), swept, native_parts(self._parts)
 
 
@@ -237,15 +241,30 @@ def channel_of(there: Iterable[Packet], back: Iterable[Packet] = (), *, start: f
     return tomllib.loads(_native.hop_tables(list(there), list(back), start))
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
-    """Lists in place of tuples, ranges and arrays, and Python's numbers in place of NumPy's."""
-    plain: list[Any] = []
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            plain.append(_plain(value))
-        else:
-            plain.append(value.item() if hasattr(value, "item") else value)
+def _table(table: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """A table as TOML has it."""
+    return {str(key): _plain(value, f"{path}.{key}" if path else str(key)) for key, value in table.items()}
+
+
+def _values(values: object, path: str) -> list[Any]:
+    """The values of a swept path."""
+    plain = _plain(values, f"sweep.{path}")
+    if not isinstance(plain, list):
+        raise _native.ScenarioError(f'`sweep.{path}`: {values!r} is no list of values; give one, such as ["0%", "5%"]')
     return plain
+
+
+def _plain(value: Any, path: str) -> Any:
+    """A value as TOML has it: lists in place of tuples, ranges and arrays, and Python's numbers in place of NumPy's."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return _table(value, path)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+        return [_plain(each, f"{path}.{index}") for index, each in enumerate(value)]
+    raise _native.ScenarioError(f"`{path}`: {value!r} is no value of a scenario; give a number, a truth value, or a text with its unit")
 
 
 def _written(value: Setting) -> str:
