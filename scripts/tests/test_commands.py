@@ -56,7 +56,7 @@ STATIC = "scripts/tests/static/test_static.py:test_its_image_runs_as_its_user_re
 ELSEWHERE = {
     "make test": "make test",
     "make wheel": "scripts/tests/test_lab.py:test_its_own_tests_pass",
-    "pip install target/wheels/fulmar_lab-*.whl": "scripts/tests/test_lab.py:test_its_own_tests_pass",
+    "pip install target/wheels/fulmar_lab-*.whl": "scripts/tests/test_lab.py:test_pip_installs_it_with_what_its_extras_need",
     "make package": PACKAGE,
     "make static": "make static",
     "make release VERSION=0.1.0": "make release",

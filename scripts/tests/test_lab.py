@@ -26,7 +26,8 @@ class Lab(unittest.TestCase):
         if built.returncode:
             raise RuntimeError(f"the wheel was not built: {built.stderr[-2000:]}")
         cls.folder = tempfile.TemporaryDirectory()
-        with zipfile.ZipFile(built.stdout.strip()) as wheel:
+        cls.wheel = built.stdout.strip()
+        with zipfile.ZipFile(cls.wheel) as wheel:
             cls.names = wheel.namelist()
             wheel.extractall(cls.folder.name)
 
@@ -45,6 +46,24 @@ class Lab(unittest.TestCase):
 
     def test_types_are_complete_and_right(self):
         ended = self.run_in_room("-m", "mypy", "--strict", "--config-file", PACKAGE / "pyproject.toml", PACKAGE / "python/fulmar_lab")
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+
+    def test_pip_installs_it_with_what_its_extras_need(self):
+        with tempfile.TemporaryDirectory() as folder:
+            room = pathlib.Path(folder, "room")
+            subprocess.run([PYTHON, "-m", "venv", room], check=True)
+            # What the extras need is there already, so nothing is fetched, and what is too old or missing is refused.
+            (packages,) = room.glob("lib/python3*/site-packages")
+            (packages / "there.pth").write_text(f"{PACKAGES}\n", encoding="utf-8")
+            wanted = f"{self.wheel}[tables,polars,plot,dask,ray,gym,grids,progress]"
+            ended = subprocess.run([room / "bin/pip", "install", "--no-index", "--quiet", wanted], capture_output=True, text=True)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            program = "import fulmar_lab, fulmar_lab._native as native; print(native.__file__)"
+            ended = subprocess.run([room / "bin/python", "-c", program], cwd=folder, capture_output=True, text=True)
+            self.assertTrue(ended.stdout.startswith(str(packages)), ended.stdout + ended.stderr)
+
+    def test_stubs_say_what_the_native_half_has(self):
+        ended = self.run_in_room("-m", "mypy.stubtest", "fulmar_lab._native", "--ignore-disjoint-bases", "--mypy-config-file", PACKAGE / "pyproject.toml")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
     def test_the_wheel_is_for_every_python_from_3_11_and_says_that_it_is_typed(self):
