@@ -48,7 +48,7 @@ class Fits(unittest.TestCase):
         self.table.write_text("lost\n0\nmaybe\n", encoding="ascii")
         self.assertRaisesRegex(ValueError, r"losses.csv:3: `lost`", lab.fit, self.table)
         self.assertRaisesRegex(ValueError, "no capture, pcap or pcapng; leave port= out", lab.fit, self.table, port=9)
-        self.assertRaisesRegex(ValueError, "window 0", lab.fit, self.table, window=0)
+        self.assertRaisesRegex(ValueError, "window=0: give 1 to 16384", lab.fit, self.table, window=0)
         with self.assertRaises(FileNotFoundError):
             lab.fit(self.table.with_name("gone.csv"))
         with self.assertRaises(IsADirectoryError):
