@@ -4,7 +4,7 @@
 //! call for each packet, write or choice. An exception ends the run, cancels the work and is raised where it was asked for.
 
 use crate::own_transport::PythonEnd;
-use crate::part::{Part, PartFault, seconds, span};
+use crate::part::{NewArguments, Part, PartFault, seconds, span};
 use fulmar_sim::OwnParts;
 use fulmar_sim::beside::score::{Achieved, ScoredGoal};
 use fulmar_sim::own::{
@@ -17,9 +17,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The arguments that make an object once more, by position and by name.
-pub(crate) type NewArguments<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
 
 /// Makers of parts by name, and a text that stands for their code.
 #[derive(FromPyObject)]

@@ -1,7 +1,6 @@
 //! Transports that are Python's objects: one object at each end of a flow.
 
-use crate::own::NewArguments;
-use crate::part::{Part, PartFault, seconds, span};
+use crate::part::{NewArguments, Part, PartFault, seconds, span};
 use fulmar_sim::own::{Instant, Rng, TransmitKind, TransportEnd, TransportSetup, TransportTurn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -6,7 +6,11 @@ use core::time::Duration;
 use fulmar_sim::own::{Instant, Rng};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The arguments that make an object once more, by position and by name.
+pub(crate) type NewArguments<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
 
 /// The first exception of parts in one call, and the request to stop that it makes.
 #[derive(Clone, Default)]
