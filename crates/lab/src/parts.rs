@@ -270,9 +270,13 @@ pub fn merge(
     points_file: &Path,
     cancel: &AtomicBool,
 ) -> Result<FailedRuns, PartError> {
-    let stop_if_cancelled = || match cancel.load(Ordering::Relaxed) {
-        true => Err(PartError::Cancelled),
-        false => Ok(()),
+    let stop_if_cancelled = || {
+        let is_cancelled = cancel.load(Ordering::Relaxed);
+        if is_cancelled {
+            Err(PartError::Cancelled)
+        } else {
+            Ok(())
+        }
     };
     let mut read: Vec<(Part, &PathBuf)> = Vec::new();
     let mut whole: Option<(About, &PathBuf)> = None;

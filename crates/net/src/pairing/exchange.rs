@@ -238,7 +238,7 @@ mod unit {
         let other = begin(Role::Caller).share;
         assert!(begin(Role::Caller).finish(call, &other).is_none());
         let refused = (0..=u8::MAX).filter(|octet| {
-            let share = [&[b'A'], [*octet; 32].as_slice()].concat();
+            let share = [b"A".as_slice(), [*octet; 32].as_slice()].concat();
             let share = share.try_into().unwrap();
             begin(Role::Called).finish(call, &share).is_none()
         });

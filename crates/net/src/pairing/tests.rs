@@ -92,14 +92,14 @@ impl World {
         u64::from_le_bytes(octets) % bound
     }
 
-    fn send(&mut self, from: SocketAddr, to: SocketAddr, octets: Vec<u8>) {
-        self.sent.push(octets.clone());
+    fn send(&mut self, from: SocketAddr, to: SocketAddr, octets: &[u8]) {
+        self.sent.push(octets.to_vec());
         let copies = 1 + u64::from(self.below(100) < self.faults.doubled);
         for _ in 0..copies {
             if self.below(100) < self.faults.lost {
                 continue;
             }
-            let mut octets = octets.clone();
+            let mut octets = octets.to_vec();
             if self.below(100) < self.faults.damaged {
                 let bit = usize::try_from(self.below(octets.len() as u64 * 8)).unwrap();
                 octets[bit / 8] ^= 1 << (bit % 8);
@@ -112,10 +112,10 @@ impl World {
 
     fn drain(&mut self) {
         while let Some((to, octets)) = self.listener.poll_transmit() {
-            self.send(address(1), to, octets);
+            self.send(address(1), to, &octets);
         }
         while let Some((to, octets)) = self.caller.poll_transmit() {
-            self.send(address(2), to, octets);
+            self.send(address(2), to, &octets);
         }
         if let Some(event) = self.listener.poll_event() {
             self.heard.push(event);
