@@ -123,7 +123,7 @@ several-paths: setup packages ## A file over several paths at once, beside each 
 replay: setup ## Predictions from recordings beside runs of fulmar perf over emulated links (30 min), written to docs/measurements
 	scripts/with-lab scripts/replay --realtime --page
 
-clusters: setup ## The cost of a sweep's tasks and rows, and the efficiency of two Dask workers (5 min on two idle cores)
+clusters: setup ## The cost of a sweep's tasks and rows, and the efficiency of two Dask workers (10 min on two idle cores)
 	scripts/with-lab scripts/clusters
 
 attack: setup ## 10,000,000 datagrams flipped, cut, spliced and replayed in front of genuine ones (10 min)
