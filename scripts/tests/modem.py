@@ -1,6 +1,7 @@
 """A modem's end of DLEP, written from RFC 8175 alone: it shares no line with the router's end in crates/proto."""
 
 import contextlib
+import select
 import socket
 import struct
 
@@ -56,9 +57,8 @@ class Modem:
         self.discovery.close()
         self.listener.close()
 
-    @contextlib.contextmanager
-    def session(self, **values):
-        """Meets the router, and tells it these metrics of every destination."""
+    def answer(self):
+        """Answers one discovery."""
         octets, router = self.discovery.recvfrom(2048)
         word, kind, length = struct.unpack_from("!4sHH", octets)
         if (word, kind, length) != (b"DLEP", DISCOVERY, len(octets) - 8):
@@ -67,6 +67,18 @@ class Modem:
         point = item(V4_POINT, b"\0" + socket.inet_aton(self.address) + struct.pack("!H", port))
         offer = item(PEER_TYPE, b"\0test modem") + point
         self.discovery.sendto(struct.pack("!4sHH", b"DLEP", OFFER, len(offer)) + offer, router)
+
+    @contextlib.contextmanager
+    def session(self, **values):
+        """Meets the router, and tells it these metrics of every destination."""
+        self.answer()
+        # An offer may go to an address that the router has just lost: it asks again.
+        while not select.select([self.listener], [], [], 0)[0]:
+            ready, _, _ = select.select([self.discovery, self.listener], [], [], self.patience)
+            if not ready:
+                raise AssertionError("the router neither asks nor connects")
+            if self.discovery in ready:
+                self.answer()
         stream, _ = self.listener.accept()
         with stream:
             stream.settimeout(self.patience)

@@ -105,14 +105,15 @@ class Engines(unittest.TestCase):
             def kill_some(done, total):
                 if len(kills) < 5 and done > 3 * len(kills):
                     busy = client.processing()
-                    # One that starts again has no process yet.
-                    running = [nanny.pid for nanny in client.cluster.workers.values() if nanny.pid and busy.get(nanny.worker_address)]
+                    # One that starts again has no process yet. Those that have a task under way are killed first.
+                    running = [(bool(busy.get(nanny.worker_address)), nanny.pid) for nanny in client.cluster.workers.values() if nanny.pid]
                     if running:
-                        kills.append(done)
-                        os.kill(running[len(kills) % len(running)], signal.SIGKILL)
+                        kills.append(max(running)[0])
+                        os.kill(max(running)[1], signal.SIGKILL)
 
             self.assert_same("dask killed", on=client, part_runs=1, progress=kill_some)
             self.assertEqual(len(kills), 5)
+            self.assertTrue(any(kills), "a task was lost")
 
     def test_waiting_on_dask_leaves_nothing_behind_in_the_client(self):
         from distributed import Client
