@@ -68,8 +68,7 @@ impl Pair {
             rig,
             place,
         };
-        // The session is there once a packet has come back.
-        pair.rig.ground.must(&format!("ping -c 1 -W 20 -q {AIR}"));
+        pair.rig.ground.answered_by(AIR);
         pair
     }
 

@@ -131,6 +131,7 @@ fn two_machines_pair_and_their_tunnel_works_where_half_of_all_datagrams_are_lost
     for gateway in &mut gateways {
         assert_eq!(gateway.record()["kind"], "start");
     }
+    rig.air.answered_by([10, 90, 0, 1].into());
     let pinged = rig.air.must("ping -c 5 -W 20 -q 10.90.0.1");
     assert!(pinged.contains(" 0% packet loss"), "{pinged}");
 }

@@ -143,6 +143,13 @@ impl Namespace {
         printed
     }
 
+    /// Waits until a ping of `address` is answered. A tunnel drops the packets that wait for its session longer than about a second.
+    #[track_caller]
+    pub(crate) fn answered_by(&self, address: Ipv4Addr) {
+        // With a deadline, `-c` counts answers.
+        self.must(&format!("ping -c 1 -w 60 -q {address}"));
+    }
+
     /// Starts a command line, such as a server's; it is killed when the value is dropped.
     pub(crate) fn start(&self, line: &str) -> Running {
         Running::start(self.line(line))
