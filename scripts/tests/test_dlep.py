@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -27,6 +28,8 @@ ROUTER, MODEM = "10.79.0.1", "10.79.0.2"
 MAC, LONG_MAC = bytes.fromhex("020000000001"), bytes.fromhex("0200000000000002")
 # What RFC 8175 leaves free for private use is known to nobody here.
 UNKNOWN = 65_521
+# A datagram that is longer than what precedes packets in a capture.
+MARK_BYTES = 1_000
 FIELDS = ("ip.src", "ip.ttl", "frame.protocols", "dlep.signal.type", "dlep.message.type", "dlep.dataitem.type", "dlep.dataitem.status.code",
           "dlep.dataitem.heartbeat", "dlep.dataitem.peertype.description", "_ws.expert.message")
 
@@ -65,6 +68,12 @@ class Dlep(unittest.TestCase):
         try:
             while "Capturing on" not in (line := child.stderr.readline()):
                 self.assertTrue(line, "tshark ended")
+            # It says so before it captures.
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mark:
+                mark.bind((MODEM, 0))
+                while not path.exists() or path.stat().st_size < MARK_BYTES:
+                    mark.sendto(bytes(MARK_BYTES), (ROUTER, 9))
+                    time.sleep(0.05)
             yield
             # It gets packets from the kernel with a delay.
             time.sleep(1)
@@ -138,6 +147,50 @@ class Dlep(unittest.TestCase):
             session.expect(modem.TERMINATED)
             self.assertTrue(session.ends())
         self.until(is_heard=False, wrong_messages=1)
+
+    def meet(self, address):
+        """A modem at this address is found, and what it tells is used."""
+        met = modem.Modem(address, PATIENCE)
+        try:
+            with met.session(mdrt=10_000_000, mdrr=10_000_000) as session:
+                session.say(modem.DESTINATION_UP, modem.item(modem.MAC, MAC) + modem.metrics(cdrt=3_000_000))
+                session.expect(modem.DESTINATION_UP_ANSWER)
+                self.until(rate_out_bits_per_second=3_000_000, is_heard=True, lack=None)
+                session.say(modem.TERMINATION, modem.item(modem.STATUS, bytes([modem.SHUTTING_DOWN])))
+                session.expect(modem.TERMINATED)
+            self.until(is_heard=False)
+        finally:
+            met.close()
+
+    def test_a_device_that_comes_late_or_has_another_address_or_is_made_anew_is_followed(self):
+        # One port of DLEP on this machine.
+        self.modem.close()
+        own, other = "fulmar-late", "10.79.1.2"
+        missing = "there is no device `late`; it is waited for, and `ip link` lists those that are there"
+
+        def plug_in():
+            ip("link", "add", own, "type", "veth", "peer", "name", "late", "netns", NAMESPACE)
+            ip("address", "add", f"{other}/24", "dev", own)
+            ip("link", "set", own, "up")
+            ip("-n", NAMESPACE, "address", "add", "10.79.1.1/24", "dev", "late")
+            ip("-n", NAMESPACE, "link", "set", "late", "up")
+
+        self.addCleanup(ip, "link", "delete", own, check=False)
+        with self.gateway("late"):
+            self.until(is_heard=False, lack=missing)
+            plug_in()
+            self.meet(other)
+            # In this order: with the first address of a network the kernel takes away the others.
+            ip("-n", NAMESPACE, "address", "delete", "10.79.1.1/24", "dev", "late")
+            ip("-n", NAMESPACE, "address", "add", "10.79.1.3/24", "dev", "late")
+            self.meet(other)
+            ip("link", "delete", own)
+            self.until(is_heard=False, lack=missing)
+            plug_in()
+            self.meet(other)
+        log = (self.folder / "log").read_text()
+        self.assertEqual(log.count("link_device_missing"), 2, log)
+        self.assertNotIn("link_message_wrong", log)
 
     def test_the_router_and_a_modem_of_the_rfc_alone_understand_each_other_and_wireshark_both(self):
         path = self.folder / "dlep.pcapng"
