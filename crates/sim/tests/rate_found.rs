@@ -3,6 +3,8 @@
 //! Method: `fulmar_sim::bottleneck`, datagrams of 1500 octets, receivers that report every 10 ms, and
 //! reports that are lost as data are. Shares are of (1 - loss) × rate × time, the start included.
 
+mod again;
+
 use fulmar_channel::{
     Aqm, ChannelConfig, LossModel, LossState, OnOff, Policer, QueueLimit, RedConfig, Sojourn,
     TwoState,

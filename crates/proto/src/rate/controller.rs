@@ -1,6 +1,7 @@
 //! The controller: what was sent and what arrived, to how fast to send.
 
 mod alone;
+mod anew;
 mod doubt;
 mod holding;
 mod levels;
@@ -26,6 +27,7 @@ use super::window::{Point, Window};
 use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use alone::Response;
+use anew::Anew;
 use levels::Levels;
 use looks::Looks;
 use others::Others;
@@ -108,6 +110,7 @@ pub struct RateController {
     others: Others,
     response: Response,
     yielding: Yielding,
+    anew: Anew,
     /// Whether more was missing where no queue showed, and none has shown since.
     is_cut: bool,
     share: f64,
@@ -186,6 +189,7 @@ impl RateController {
             others: Others::default(),
             response: Response::default(),
             yielding: Yielding::default(),
+            anew: Anew::default(),
             is_cut: false,
             share: 1.0,
             share_octets: 0.0,
@@ -351,6 +355,7 @@ impl RateController {
                 self.silences += 1;
             } else {
                 self.forgiven = self.log.total();
+                self.give_up_search(now);
             }
         }
     }
@@ -413,6 +418,7 @@ impl RateController {
                 }
             }
             self.capacity = self.capacity.max(self.least());
+            self.search_if_queue_is_gone(now, point);
         }
         self.log.forget_before(report.newest);
     }
@@ -450,6 +456,7 @@ impl RateController {
         } else {
             RateCause::Free
         };
+        self.end_search(now, last);
         self.epochs.clear();
         // Whoever came to a full queue does not know it: all delays so far were as long. Less is sent for
         // a moment, and what the delay and the share are then is the path's own.

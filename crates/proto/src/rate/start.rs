@@ -123,6 +123,8 @@ pub(super) struct Start {
     by_train: Option<f64>,
     /// The rate that was found before.
     first: Option<f64>,
+    /// The link's rate by an earlier train, of a search that begins again.
+    by_earlier: Option<f64>,
     /// The rate of this round.
     pub(super) rate: f64,
     /// The last datagram before the round's.
@@ -152,6 +154,7 @@ impl Start {
             neighbours: (0.0, 0.0),
             by_train: None,
             first,
+            by_earlier: None,
             rate: 0.0,
             round_after: 0,
             round: None,
@@ -160,6 +163,15 @@ impl Start {
             newest: None,
             paused: 0,
             lowered: 0,
+        }
+    }
+
+    /// A search that begins again at this rate, after a train that showed `by_train`.
+    pub(super) const fn again(rate: f64, by_train: f64) -> Self {
+        Self {
+            by_earlier: Some(by_train),
+            rate,
+            ..Self::new(None)
         }
     }
 
@@ -222,7 +234,12 @@ impl Start {
 
     /// The link's rate by the train's spacing; 0 without one.
     pub(super) fn by_train(&self) -> f64 {
-        self.by_train.unwrap_or_default()
+        self.shown().unwrap_or_default()
+    }
+
+    /// The link's rate by this train, or an earlier one.
+    fn shown(&self) -> Option<f64> {
+        self.by_train.or(self.by_earlier)
     }
 
     /// Takes a report.
@@ -252,7 +269,7 @@ impl Start {
                 self.round_after = known.sent_last;
             }
             let most = GROWTH * TRAIN_DATAGRAMS as f64 * packet / round_trip;
-            let shown = self.by_train.unwrap_or(most / GROWTH) * OF_TRAIN;
+            let shown = self.shown().unwrap_or(most / GROWTH) * OF_TRAIN;
             self.rate = shown.min(most);
             if let Some(first) = self.first {
                 // What was found before needs no growth, unless the train says that the link is slower now.
@@ -364,7 +381,7 @@ impl Start {
 
     /// Tries the rate of a train that was heard of, if that is much more than what is sent else.
     fn begin_proof(&mut self, known: &Known<'_>) {
-        let top = (self.by_train.unwrap_or_default() * OF_TRAIN).min(known.bound);
+        let top = (self.by_train() * OF_TRAIN).min(known.bound);
         let is_new = matches!(self.proof, Proof::Open) && self.first.is_none();
         let mut grown = GROWTH * self.rate;
         let mut round_trips = 0.0;
@@ -477,7 +494,7 @@ impl Start {
             return Step::Found { rate, cut: false };
         }
         // Without a train what was found before is as good.
-        let top = (self.by_train.or(self.first))
+        let top = (self.shown().or(self.first))
             .map_or(f64::MAX, |rate| rate * OF_TRAIN)
             .min(known.bound);
         if self.rate >= 0.99 * top {

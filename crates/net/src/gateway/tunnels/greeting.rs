@@ -124,6 +124,8 @@ impl fmt::Display for Shortened<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     fn greeting(addresses: &[&str], routes: &[&str]) -> TunnelGreeting {
         let networks = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
@@ -199,5 +201,31 @@ mod tests {
         }
         let long = vec![b' '; GREETING_BYTES_MAX];
         assert_eq!(TunnelGreeting::decode(&[&[0], &long[..]].concat()), None);
+    }
+    proptest! {
+        #[test]
+        fn any_octets_after_the_mark_are_one_greeting_or_none(
+            octets in prop_oneof![vec(any::<u8>(), 0..200), "[0-9a-f.:/ \n]{0,200}".prop_map(String::into_bytes)],
+        ) {
+            let message = [&[GREETING_MARK], &octets[..]].concat();
+            if let Some(greeting) = TunnelGreeting::decode(&message) {
+                let again = greeting.encode().expect("what was read may be sent");
+                prop_assert_eq!(TunnelGreeting::decode(&again), Some(greeting));
+            }
+        }
+
+        #[test]
+        fn networks_that_are_told_are_read_as_they_are(
+            addresses in vec((any::<[u8; 4]>(), 0_u8..=32), 0..5),
+            routes in vec((any::<[u16; 8]>(), 0_u8..=128), 0..5),
+        ) {
+            let told = |ip: IpAddr, len: u8| format!("{ip}/{len}").parse().expect("a network");
+            let greeting = TunnelGreeting {
+                addresses: addresses.iter().map(|(ip, len)| told((*ip).into(), *len)).collect(),
+                routes: routes.iter().map(|(ip, len)| told((*ip).into(), *len)).collect(),
+            };
+            let message = greeting.encode().expect("few networks");
+            prop_assert_eq!(TunnelGreeting::decode(&message), Some(greeting));
+        }
     }
 }

@@ -1,8 +1,12 @@
+mod anew;
+
 use super::super::sent_log::Sent;
 use super::*;
 use crate::rng::Rng;
 
 const PACKET: ByteCount = ByteCount(1500);
+/// The time that a datagram takes on the line before a bucket.
+const LINE_SPACING: Duration = Duration::from_micros(12);
 
 fn at(milliseconds: u64) -> Instant {
     Instant::START + Duration::from_millis(milliseconds)
@@ -19,6 +23,9 @@ struct Pipe {
     /// The number of times that each octet which arrives is told of.
     told: u64,
     reports: VecDeque<(Instant, ArrivalReport)>,
+    /// Datagrams that pass at line rate after a pause as long as each of them takes.
+    bucket: u32,
+    line_free_at: Instant,
     /// The time between two moments at which the link delivers what it holds, if it does so by the clock.
     frame: Option<Duration>,
     /// The seconds of the receiver's clock in one of the sender's.
@@ -38,6 +45,8 @@ impl Pipe {
             octets: 0,
             told: 1,
             reports: VecDeque::new(),
+            bucket: 0,
+            line_free_at: Instant::START,
             frame: None,
             clock: 1.0,
             jitter_back_millis: 0,
@@ -47,10 +56,15 @@ impl Pipe {
 
     /// The time at which what passed the link is handed on.
     fn delivered_at(&self) -> Instant {
-        let Some(frame) = self.frame else {
-            return self.free_at;
+        let passed_at = if self.bucket > 0 {
+            self.free_at.max(self.line_free_at)
+        } else {
+            self.free_at
         };
-        let passed = self.free_at.saturating_since(Instant::START);
+        let Some(frame) = self.frame else {
+            return passed_at;
+        };
+        let passed = passed_at.saturating_since(Instant::START);
         let frames = passed.as_nanos().div_ceil(frame.as_nanos());
         Instant::START + frame * u32::try_from(frames).expect("a short test")
     }
@@ -78,7 +92,8 @@ impl Pipe {
             }
             let pace = self.controller.pacing(self.now).time_to_send(PACKET);
             self.controller.on_sent(self.now, self.next, PACKET, true);
-            self.free_at = self.free_at.max(self.now) + spacing;
+            self.line_free_at = self.line_free_at.max(self.now) + LINE_SPACING;
+            self.free_at = self.free_at.max(self.now - spacing * self.bucket) + spacing;
             self.octets += PACKET.0;
             let arrived_at = self.delivered_at().saturating_since(Instant::START) + delay / 2;
             let report = ArrivalReport {

@@ -70,6 +70,7 @@ impl RateController {
                         self.found_more = 0;
                     } else if self.queue_shows {
                         self.raise(epoch, 1.0);
+                        self.search_if_far_below(now);
                     }
                 }
             }
