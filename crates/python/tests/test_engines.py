@@ -232,22 +232,24 @@ class Engines(unittest.TestCase):
         self.assertIn(b"KeyboardInterrupt", said)
 
     def test_ctrl_c_is_looked_for_while_parts_are_put_together(self):
-        # A part that cannot be opened before somebody writes to it, which the signal's handler does.
-        pipe = self.place("pipe")
+        # A part that cannot be opened before somebody writes to it, which waits for the signal's handler.
+        pipe, noticed, in_time = self.place("pipe"), threading.Event(), []
         os.mkfifo(pipe)
 
         def interrupt(number, frame):
-            pipe.write_bytes(b"no part")
+            noticed.set()
             raise Stopped
 
-        rescue = threading.Timer(60, pipe.write_bytes, [b"no part"])
-        rescue.start()
-        self.addCleanup(rescue.cancel)
+        def write():
+            in_time.append(noticed.wait(20))
+            pipe.write_bytes(b"no part")
+
+        threading.Thread(target=write, daemon=True).start()
         self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with self.assertRaises(Stopped):
             _native.merge([pipe], self.place("never"), self.place("never-points"))
-        self.assertTrue(rescue.is_alive(), "it was the handler that wrote")
+        self.assertEqual(in_time, [True])
         self.assertFalse(self.place("never").exists())
 
     def test_a_bar_is_drawn_where_a_person_looks(self):
