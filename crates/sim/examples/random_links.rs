@@ -3,6 +3,7 @@
 //! ```text
 //! make random-links                     # 1,000 links up to 1 Gbit/s
 //! make random-links LINKS=200 RATE_MAX=20mbit FIRST=5000
+//! make random-links LINKS=1 FIRST=474   # what was sent and what arrived over time, too
 //! ```
 
 use fulmar_channel::LossModel;
@@ -115,6 +116,25 @@ impl Row {
     }
 }
 
+/// The course of a link's run: what was sent and what arrived in each fortieth of it.
+fn course(row: &Row) {
+    let (sent, arrived) = (&row.outcome.sent_tenths, &row.outcome.tenths);
+    let step = sent.len().div_ceil(40).max(1);
+    let mbit =
+        |octets: &[u64]| octets.iter().sum::<u64>() as f64 * 80e-6 / octets.len().max(1) as f64;
+    println!("\n| s | sent, Mbit/s | arrived |\n|---|---|---|");
+    for (number, octets) in sent.chunks(step).enumerate() {
+        let from = number * step;
+        let came = arrived.get(from..arrived.len().min(from + step));
+        println!(
+            "| {:.0} | {:.3} | {:.3} |",
+            from as f64 / 10.0,
+            mbit(octets),
+            mbit(came.unwrap_or_default())
+        );
+    }
+}
+
 /// The value below which this part of the values lies.
 fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -206,4 +226,7 @@ fn main() {
         shown,
         |row| row.steadiness.swing > 2.0,
     );
+    if let [row] = &rows[..] {
+        course(row);
+    }
 }
