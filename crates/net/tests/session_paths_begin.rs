@@ -194,6 +194,59 @@ fn eleven_minutes_of_silence_end_with_the_further_path_alone() {
 }
 
 #[test]
+fn a_session_that_began_on_a_further_path_comes_back_by_any_after_eleven_minutes_of_silence() {
+    for (names, alive) in [
+        (Way::Forward, 0),
+        (Way::Forward, 1),
+        (Way::Back, 0),
+        (Way::Back, 1),
+    ] {
+        let lanes = lanes(&[QUICK, SLOW]);
+        let [mut near, mut far] = configs();
+        if names == Way::Back {
+            far.peers[0].endpoints = core::mem::take(&mut near.peers[0].endpoints);
+        }
+        lanes.borrow_mut()[0].is_cut = [true; 2];
+        let mut pair = pair_of([near, far], &lanes, 9);
+        name(&mut pair, names, 1..2);
+        pair.run(Duration::from_secs(5));
+        assert_eq!(link(&pair, names), LinkState::Up, "{names:?}");
+        lanes.borrow_mut()[1].is_cut = [true; 2];
+        pair.run(Duration::from_secs(660));
+        lanes.borrow_mut()[alive].is_cut = [false; 2];
+        pair.run(Duration::from_secs(30));
+        for way in BOTH {
+            assert_eq!(link(&pair, way), LinkState::Up, "{names:?} {alive} {way:?}");
+        }
+    }
+}
+
+#[test]
+fn a_home_from_whose_address_a_further_path_s_datagrams_come_stays_the_home() {
+    let lanes = lanes(&[QUICK, SLOW]);
+    let mut pair = pair_of(configs(), &lanes, 9);
+    name(&mut pair, Way::Forward, 1..2);
+    pair.run(Duration::from_secs(2));
+    bulk(&mut pair, 1_000_000);
+    let mut usual = medium(&lanes, 10);
+    // The second device goes, and the default route sends by the first what was for it.
+    pair.medium = Box::new(move |way, now, path, octets| {
+        let is_rerouted = way == Way::Forward && path == outer(1);
+        usual(way, now, if is_rerouted { outer(0) } else { path }, octets)
+    });
+    let got = bulk(&mut pair, 5_000_000);
+    pair.run(Duration::from_secs(30));
+    for way in BOTH {
+        let uses = uses(&pair, way);
+        assert_eq!(uses.len(), 2, "{way:?}: {uses:?}");
+        assert_eq!(uses[0], PathUse::Up, "{way:?}: {uses:?}");
+        assert_eq!(home(&pair, way), Some(outer(0)), "{way:?}");
+    }
+    let alone = of(&[QUICK], 5_000_000);
+    assert!(got > 0.8 * alone, "{got} of {alone}");
+}
+
+#[test]
 fn a_home_that_tells_that_it_is_down_keeps_nobody_from_calling_by_a_further_path() {
     let lanes = lanes(&[QUICK, SLOW]);
     let mut pair = pair_of(configs(), &lanes, 9);

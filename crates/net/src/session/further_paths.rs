@@ -22,9 +22,10 @@ pub fn several_paths() -> Capability {
     }
 }
 
-fn has(capabilities: &[Capability]) -> bool {
-    let mut said = capabilities.iter();
-    said.any(|one| one.name == CAPABILITY && one.value == VALUE)
+/// Whether two ends that said this in their hellos, and speak wire 2, have several paths.
+pub(super) fn have_several(ours: &[Capability], theirs: &[Capability]) -> bool {
+    let is_it = |one: &Capability| one.name == CAPABILITY && one.value == VALUE;
+    [ours, theirs].iter().all(|said| said.iter().any(is_it))
 }
 
 /// The further paths that a peer may have.
@@ -67,6 +68,11 @@ impl FurtherPaths {
         used.chain(named.filter(|path| self.place_of(*path).is_none()))
     }
 
+    /// Whether both ends have agreed on them.
+    pub(super) const fn are_agreed(&self) -> bool {
+        self.is_agreed
+    }
+
     /// Adds a path that the user named.
     pub(super) fn name(
         &mut self,
@@ -87,7 +93,7 @@ impl FurtherPaths {
         (ours, theirs, is_in_two): (&[Capability], &[Capability], bool),
         (ways, config): (AckedWays, LivenessConfig),
     ) {
-        self.is_agreed = is_in_two && has(ours) && has(theirs);
+        self.is_agreed = is_in_two && have_several(ours, theirs);
         // Damage is told of the first path alone, and so are arrivals one by one.
         self.ways = AckedWays {
             damaged: false,
@@ -181,31 +187,36 @@ impl FurtherPaths {
         if !self.is_agreed || theirs == PathSlot::FIRST {
             return None;
         }
-        let place = match (self.place_of(path), self.get_mut(theirs)) {
-            (Some(place), known) => {
-                if let Some(known) = known.filter(|known| is_newest && known.path == path) {
-                    known.has_stayed();
-                }
-                place
-            }
-            (None, None) => self.make(now, (path, theirs), config),
-            // The peer's place has this number by chance, or our answer to it comes from elsewhere.
-            (None, Some(known)) if known.is_named() => {
-                let free = self.free()?;
-                self.make(now, (path, free), config)
-            }
-            // An older datagram, or a copy of one, moves nobody.
-            (None, Some(known)) => {
-                if is_newest {
-                    known.come_from(now, path);
-                }
-                theirs
-            }
+        let here = self.place_of(path);
+        let place = if let Some(place) = here.or_else(|| self.learned_as(theirs)) {
+            place
+        } else if !is_newest {
+            return None;
+        } else if self.get(theirs).is_none() {
+            self.make(now, (path, theirs), config)
+        } else {
+            // Another path has this number here, by chance.
+            let free = self.free()?;
+            self.make(now, (path, free), config)
         };
+        // An older datagram, or a copy of one, moves nobody.
         if let Some(known) = self.get_mut(place).filter(|_| is_newest) {
+            if known.path == path {
+                known.has_stayed();
+            } else {
+                known.come_from(now, path);
+            }
             known.acks.hear(theirs);
         }
         Some(place)
+    }
+
+    /// The place of a path that nobody named, which the peer counts in `theirs`.
+    fn learned_as(&self, theirs: PathSlot) -> Option<PathSlot> {
+        self.places().find(|place| {
+            let one = self.get(*place);
+            one.is_some_and(|one| !one.is_named() && one.acks.theirs() == theirs)
+        })
     }
 
     /// Probes the path at once.
@@ -226,6 +237,12 @@ impl FurtherPaths {
     /// Whether data may leave on any of them.
     pub(super) fn is_any_up(&self) -> bool {
         self.places.iter().flatten().any(|one| one.is_up())
+    }
+
+    /// The time since which the last of those that carried data has been down.
+    pub(super) fn down_since(&self) -> Option<Instant> {
+        let bonded = self.places.iter().flatten().filter(|one| one.is_bonded);
+        bonded.filter_map(|one| one.liveness.down_since()).max()
     }
 
     /// The number of those on which data may leave.
@@ -326,6 +343,24 @@ mod tests {
             "another path of the peer's"
         );
         assert_eq!(paths.place_of(PathId(9)).map(PathSlot::index), Some(2));
+    }
+
+    #[test]
+    fn a_path_in_another_place_than_the_peer_s_is_followed_and_takes_no_further_place() {
+        let mut paths = agreed(&[PathId(8)]);
+        for path in 70..80 {
+            assert_eq!(learn(&mut paths, path, 1), Some(2), "{path}");
+        }
+        assert_eq!(learn(&mut paths, 90, 2), Some(3), "another of the peer's");
+        assert_eq!(paths.place_of(PathId(79)).map(PathSlot::index), Some(2));
+    }
+
+    #[test]
+    fn an_old_datagram_begins_no_path() {
+        let mut paths = agreed(&[]);
+        let came = (PathId(70), PathSlot::of_bits(3), false);
+        assert_eq!(paths.learn(NOW, came, LivenessConfig::default()), None);
+        assert!(paths.is_empty());
     }
 
     #[test]

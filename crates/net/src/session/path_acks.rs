@@ -124,6 +124,11 @@ impl PathAcks {
         }
     }
 
+    /// The place in which the peer counts its datagrams on this path.
+    pub(super) const fn theirs(&self) -> PathSlot {
+        self.theirs
+    }
+
     /// Notes the place in which the peer counts what arrives.
     pub(super) fn hear(&mut self, theirs: PathSlot) {
         if self.theirs != theirs {

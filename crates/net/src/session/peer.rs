@@ -130,6 +130,8 @@ pub(super) struct Offer {
     pub(super) boot: u64,
     pub(super) epoch: u64,
     pub(super) capabilities: Vec<Capability>,
+    /// Whether both ends would have several paths.
+    pub(super) has_paths: bool,
     pub(super) since: Instant,
     /// The peer's public key, where keys tell who it is.
     pub(super) key: Option<PublicKey>,
@@ -480,6 +482,12 @@ impl Peer {
     /// Whether it is, or may be found, at `path`.
     pub(super) fn may_be_at(&self, path: PathId) -> bool {
         self.path == Some(path) || self.config.endpoints.contains(&path) || self.further.has(path)
+    }
+
+    /// Whether what comes on `path` does not come from its home: the path is a further one, for both ends.
+    pub(super) fn is_beside(&self, path: PathId) -> bool {
+        let offers = self.offer.as_ref().is_some_and(|offer| offer.has_paths);
+        (offers || self.further.are_agreed()) && self.further.has(path)
     }
 
     /// Whether a public key is its own.

@@ -23,10 +23,9 @@ impl Whereabouts {
             self.noted = Some(now);
             self.peers.clear();
             for (index, peer) in peers.iter().enumerate() {
-                let places = peer
-                    .path
-                    .into_iter()
-                    .chain(peer.config.endpoints.iter().copied());
+                let home = peer.path.into_iter();
+                let home = home.chain(peer.config.endpoints.iter().copied());
+                let places = home.chain(peer.further.outer_paths());
                 self.peers.extend(places.map(|place| (place, index)));
             }
             self.peers.sort_unstable();

@@ -312,7 +312,9 @@ impl PathPorts {
         for (place, port) in self.ports.iter_mut().enumerate() {
             let was = port.at.clone();
             let settings = config.peers.get(port.peer);
-            let is_removed = settings.is_none_or(|peer| peer.is_removed);
+            // A peer that comes back has no further paths until a restart.
+            let is_removed = matches!(was, Err(PathWait::Removed))
+                || settings.is_none_or(|peer| peer.is_removed);
             if let Some(beside) = port.follow(&up, is_removed) {
                 let change = PortChange::Exchange(port.socket, Box::new(beside));
                 self.changes.push_back(change);

@@ -57,6 +57,8 @@ impl<M: Carried> Session<M> {
         let cookie = path.and_then(|path| state.cookie_for(now, path));
         state.called_at = Some(now);
         let (Some(pending), Some(path)) = (state.pending.as_mut(), path) else {
+            // It waits for a call of the peer, which a handshake of ours would refuse.
+            state.pending = None;
             return;
         };
         pending.schedule(now, rtt, jitter);

@@ -103,7 +103,8 @@ impl<M: Carried> Session<M> {
             Wire::Two => DataHeader::number_of(seen).map(Told::Whole),
         };
         let was_sent = told.is_some_and(|told| state.keys.has_sent(now, remote, told));
-        if state.path != Some(path) || !was_sent {
+        let is_there = state.path == Some(path) || state.further.place_of(path).is_some();
+        if !is_there || !was_sent {
             return Err(DropReason::NoSession);
         }
         state.doubt.raise(now);

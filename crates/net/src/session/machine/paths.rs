@@ -66,7 +66,8 @@ impl<M: Carried> Session<M> {
     }
 
     /// The place of ours for what a peer counted in `theirs`, which came from `origin`. `None`: what is for a further path has no
-    /// place here, or what is for the home came by a further path. Neither says where the home is, or that it is up.
+    /// place here or came by the home, or what is for the home came by a further path. None of these says where the home is, or that it
+    /// is up, and no further path moves to the home: a copy of one datagram would take the home away.
     pub(super) fn place_of(
         &mut self,
         now: Instant,
@@ -76,9 +77,12 @@ impl<M: Carried> Session<M> {
         let came = (origin.path, theirs, is_newest);
         let config = self.config.liveness;
         let state = self.peers.get_mut(index)?;
+        let is_home = state.path == Some(origin.path) && state.path_proven;
         if theirs == PathSlot::FIRST {
-            let is_further = state.further.place_of(origin.path).is_some();
-            return (!is_further).then_some(PathSlot::FIRST);
+            return (is_home || !state.is_beside(origin.path)).then_some(PathSlot::FIRST);
+        }
+        if is_home && !state.liveness.is_down() {
+            return None;
         }
         let place = state.further.learn(now, came, config)?;
         if state.path == Some(origin.path) && !state.path_proven {

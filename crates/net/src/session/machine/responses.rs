@@ -3,7 +3,9 @@
 use super::Session;
 use super::arrivals::Origin;
 use crate::session::counters::DropReason;
+use crate::session::dialect::Wire;
 use crate::session::event::{HandshakeRefusal, Mismatch, SessionEvent};
+use crate::session::further_paths::have_several;
 use crate::session::guard::{Admission, Call, GuardKeys, MAC_BYTES, Mac};
 use crate::session::handshake::{IK_INITIATION_BYTES, Responder, kind_of_initiation};
 use crate::session::key_question::QUESTION_EPOCH;
@@ -362,6 +364,8 @@ impl<M: Carried> Session<M> {
             self.mismatch(now, peer, disagreement);
             return Err(DropReason::Mismatch);
         }
+        let is_in_two = Wire::of(&ours, &theirs) == Wire::Two;
+        let has_paths = is_in_two && have_several(&ours.capabilities, &theirs.capabilities);
         let keys = Keypair::new(agreed, local, remote, now, false);
         state.keys.offer(keys);
         // The peer has begun a handshake, so we need not begin one meanwhile. A recorded initiation can have
@@ -375,11 +379,13 @@ impl<M: Carried> Session<M> {
             boot: theirs.boot,
             epoch: theirs.epoch,
             capabilities: theirs.capabilities,
+            has_paths,
             since: now,
             key,
         });
-        // A peer that can be reached stays where it is until its next sealed datagram.
-        if !state.is_open(now) {
+        // A peer that can be reached stays where it is until its next sealed datagram, and one that calls by a further path has its home
+        // elsewhere.
+        if !state.is_open(now) && !state.is_beside(path) {
             state.path = Some(path);
             state.path_proven = false;
         }

@@ -97,16 +97,22 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// The way back to a peer, for a word on its datagrams that is due; `None` if none is, or it cannot leave.
-    pub(super) fn way_back(&mut self, now: Instant, index: usize, is_due: bool) -> Option<WayBack> {
+    /// The way back to a peer on the path in a place, for a word on its datagrams that is due; `None` if none is, or it cannot leave.
+    pub(super) fn way_back(
+        &mut self,
+        now: Instant,
+        (index, place): (usize, PathSlot),
+        is_due: bool,
+    ) -> Option<WayBack> {
         let state = self.peers.get_mut(index).filter(|_| is_due)?;
         if !state.is_open(now) {
             return None;
         }
+        let further = state.further.get(place).map(|one| one.liveness.rtt());
         Some(WayBack {
             keys: state.keys.current(now)?.local,
-            rate: self.inner.rate_of(state.index.inner_path()),
-            round_trip: state.liveness.rtt(),
+            rate: self.inner.rate_of(state.index.inner_path_in(place)),
+            round_trip: further.unwrap_or_else(|| state.liveness.rtt()),
         })
     }
 
@@ -153,7 +159,13 @@ impl<M: Carried> Session<M> {
             .get_mut(index)
             .and_then(|state| state.acks_in(place));
         let is_due = acks.is_some_and(|acks| acks.is_due(now));
-        let Some(way) = self.way_back(now, index, is_due) else {
+        let answers_there = self.answers_on(index, place);
+        let leaves_in = if answers_there {
+            place
+        } else {
+            PathSlot::FIRST
+        };
+        let Some(way) = self.way_back(now, (index, leaves_in), is_due) else {
             return;
         };
         let acks = self
@@ -162,7 +174,7 @@ impl<M: Carried> Session<M> {
             .and_then(|state| state.acks_in(place));
         if let Some(ack) = acks.and_then(|acks| acks.take(now, way)) {
             let word = Message::PathAck(ack);
-            if self.answers_on(index, place) {
+            if answers_there {
                 let octets = self.octets_of_word(index, PATH_ACK_BYTES);
                 let inside = self
                     .peers
@@ -183,7 +195,7 @@ impl<M: Carried> Session<M> {
     pub(super) fn send_damage_report(&mut self, now: Instant, index: usize) {
         let state = self.peers.get(index);
         let is_due = state.is_some_and(|state| state.damage.is_due(now));
-        let Some(way) = self.way_back(now, index, is_due) else {
+        let Some(way) = self.way_back(now, (index, PathSlot::FIRST), is_due) else {
             return;
         };
         let mut claims = Vec::new();
@@ -200,7 +212,7 @@ impl<M: Carried> Session<M> {
             .peers
             .get(index)
             .is_some_and(|state| state.maps.is_due(now));
-        let Some(way) = self.way_back(now, index, is_due) else {
+        let Some(way) = self.way_back(now, (index, PathSlot::FIRST), is_due) else {
             return;
         };
         let before = self.peers.get_mut(index).and_then(|state| {

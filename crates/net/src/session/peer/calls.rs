@@ -23,6 +23,8 @@ pub(super) struct Calls {
     home_called_at: Option<Instant>,
     /// The path from which a cookie has just come.
     next: Option<PathId>,
+    /// Whether the last call was out of turn, for a cookie: whoever sends cookies has one call in two.
+    was_out_of_turn: bool,
 }
 
 /// The proof that a peer under load asks for: that we are where our calls come from.
@@ -46,7 +48,9 @@ impl Peer {
         if self.doubt.is_raised {
             return Some(self.not_before);
         }
+        // The last of several paths counts: another may have been down for long.
         let lost = (self.liveness.down_since()).filter(|_| !self.further.is_any_up());
+        let lost = lost.max(self.further.down_since().filter(|_| lost.is_some()));
         let lost = lost.map_or(Instant::FAR_FUTURE, |since| since + DOWN_BEFORE_HANDSHAKE);
         Some(rekey.min(lost).max(self.not_before))
     }
@@ -77,7 +81,10 @@ impl Peer {
     /// The path of the next attempt to agree on keys. While there is no session, or the home is down, further paths have
     /// every second turn, those included that the user named and that have no place before there is a session.
     pub(in super::super) fn next_call(&mut self, now: Instant) -> Option<PathId> {
-        if let Some(path) = self.calls.next.take() {
+        let was_out_of_turn = core::mem::take(&mut self.calls.was_out_of_turn);
+        let asked = self.calls.next.take();
+        if let Some(path) = asked.filter(|_| !was_out_of_turn) {
+            self.calls.was_out_of_turn = true;
             return Some(path);
         }
         let calls = self.calls;
