@@ -5,11 +5,12 @@
 //! boundaries, and over packets that are lost for another reason. This keeps the draws of one model
 //! independent of the others.
 
+use crate::fading::ReceiverModel;
 use crate::flips::Flips;
 use crate::geometric::Geometric;
 use crate::rate::computed_rate;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate, Probability};
+use fulmar_proto::units::{BitErrorRate, ByteCount, OpticalPower, PacketErrorRate, Probability};
 
 /// The bit error process of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,14 +24,28 @@ pub enum BitErrors {
     /// probability, is inverted. ns-3's `RateErrorModel` reads its rate so by default
     /// (`ERROR_UNIT_BYTE`).
     PerOctet(Probability),
+    /// Each bit is inverted with the probability that this received power means to the
+    /// [reference receiver](ReceiverModel::reference).
+    Received(OpticalPower),
 }
 
 impl BitErrors {
+    /// The share of bits that are inverted.
+    pub fn rate(self) -> BitErrorRate {
+        match self {
+            Self::None => BitErrorRate::ZERO,
+            Self::Independent(rate) => rate,
+            // One of eight bits of a hit octet is inverted.
+            Self::PerOctet(rate) => BitErrorRate::new(rate.value() / 8.0).unwrap_or_default(),
+            Self::Received(power) => ReceiverModel::reference().bit_error_rate(power),
+        }
+    }
+
     /// The probability that a packet of `len` octets has at least one inverted bit.
     pub fn packet_error_rate(self, len: ByteCount) -> PacketErrorRate {
         match self {
             Self::None => PacketErrorRate::ZERO,
-            Self::Independent(rate) => rate.packet_error_rate(len.bits()),
+            Self::Independent(_) | Self::Received(_) => self.rate().packet_error_rate(len.bits()),
             Self::PerOctet(rate) => {
                 computed_rate(-(len.0 as f64 * (-rate.value()).ln_1p()).exp_m1())
             }
@@ -50,7 +65,9 @@ impl BitProcess {
     pub(crate) fn new(model: BitErrors, rng: Rng) -> Self {
         match model {
             BitErrors::None => Self::None,
-            BitErrors::Independent(rate) => Self::Independent(Skips::new(rate.value(), rng)),
+            BitErrors::Independent(_) | BitErrors::Received(_) => {
+                Self::Independent(Skips::new(model.rate().value(), rng))
+            }
             BitErrors::PerOctet(rate) => Self::PerOctet(Skips::new(rate.value(), rng)),
         }
     }
@@ -127,5 +144,19 @@ mod tests {
         // 1 - 0.9999^1500, computed with bc to twelve digits.
         assert!((rate - 0.139_298_479_291).abs() < 1e-12, "{rate}");
         assert!(BitErrors::None.packet_error_rate(ByteCount(1500)).is_zero());
+    }
+
+    #[test]
+    fn a_received_power_inverts_as_many_bits_as_the_receiver_says() {
+        // 25.0 nW mean 1e-4, to 0.2 % of the power; the tail is steep there.
+        let received = BitErrors::Received("25nW".parse().unwrap());
+        let rate = received.rate().value();
+        assert!((0.9e-4..1.1e-4).contains(&rate), "{rate}");
+        let mut process = BitProcess::new(received, Rng::from_seed(5).child("bits"));
+        let flips = process.pass(ByteCount(10_000_000));
+        let share = flips.as_slice().len() as f64 / 80e6;
+        // Four standard errors of a binomial share.
+        let error = (rate / 80e6).sqrt();
+        assert!((share - rate).abs() < 4.0 * error, "{share}: {rate}");
     }
 }

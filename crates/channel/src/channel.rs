@@ -159,8 +159,9 @@ impl Channel {
         })
     }
 
-    /// Takes rate, delay and loss from `config` from now on, and leaves all else as it is. Packets that were admitted keep
-    /// their times. The new loss draws from a stream below `rng`. Where capacity is assigned on demand the rate stays.
+    /// Takes rate, delay, loss and bit errors from `config` from now on, and leaves all else as it is. Packets that were
+    /// admitted keep their times. The new loss, and bit errors that are others, draw from streams below `rng`. Where capacity is
+    /// assigned on demand the rate stays.
     ///
     /// # Errors
     /// The first field of `config` that is out of range; then nothing has changed.
@@ -172,6 +173,13 @@ impl Channel {
         self.path.set_delay(config.delay);
         if let Some(copies) = &mut self.copies {
             copies.path.set_delay(config.delay);
+        }
+        if self.config.bits != config.bits {
+            self.config.bits = config.bits;
+            self.bits = BitProcess::new(config.bits, rng.child("bits"));
+            if let Some(copies) = &mut self.copies {
+                copies.bits = BitProcess::new(config.bits, rng.child("duplicate").child("bits"));
+            }
         }
         self.config.delay = config.delay;
         self.config.loss = config.loss.clone();

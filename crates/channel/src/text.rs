@@ -239,7 +239,7 @@ fn starts_as_number(word: &str) -> bool {
 
 const BITS: Forms = Forms {
     what: "bit errors",
-    expected: "`none`, `1e-5` (each bit) or `1e-5 per octet`",
+    expected: "`none`, `1e-5` (each bit), `1e-5 per octet` or `received -45dBm`",
 };
 
 impl FromStr for BitErrors {
@@ -250,6 +250,7 @@ impl FromStr for BitErrors {
             ["none"] => Ok(Self::None),
             [rate] if starts_as_number(rate) => Ok(Self::Independent(rate.parse()?)),
             [rate, "per", "octet" | "byte"] => Ok(Self::PerOctet(rate.parse()?)),
+            ["received", power] => Ok(Self::Received(power.parse()?)),
             _ => Err(BITS.mismatch(text)),
         }
     }
@@ -261,6 +262,7 @@ impl fmt::Display for BitErrors {
             Self::None => f.write_str("none"),
             Self::Independent(rate) => write!(f, "{rate}"),
             Self::PerOctet(rate) => write!(f, "{rate} per octet"),
+            Self::Received(power) => write!(f, "received {power}"),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::tap::{Observed, Observers};
 use crate::world::{EndReason, World, WorldOptions};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use fulmar_channel::{BitErrors, ChannelConfig};
+use fulmar_channel::ChannelConfig;
 use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate, Probability};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -360,12 +360,7 @@ fn yardsticks_on(plan: &PointPlan, flow: &FlowPlan, path: &FlowPath) -> Option<Y
 
 /// The long-run law of a channel, outside of outages, for packets of this length.
 fn law(config: &ChannelConfig, packet: ByteCount) -> HopLaw {
-    let ber = match config.bits {
-        BitErrors::None => BitErrorRate::ZERO,
-        BitErrors::Independent(rate) => rate,
-        // One of eight bits of a hit octet is inverted.
-        BitErrors::PerOctet(rate) => BitErrorRate::new(rate.value() / 8.0).unwrap_or_default(),
-    };
+    let ber = config.bits.rate();
     let law = HopLaw::steady(config.mean_rate(), config.loss.mean_loss(), ber, packet);
     let Some(fading) = &config.fading else {
         return law;

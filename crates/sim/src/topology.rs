@@ -88,10 +88,13 @@ fn medium(config: &ChannelConfig, back: &ChannelConfig) -> Medium {
     }
 }
 
-/// The words of the radio that sends on a way like this: what damages packets matters to lengths where damage is dropped.
+/// The words of the radio that sends on a way like this. Wrong bits, also those that the received power means, matter to lengths
+/// where what is damaged is dropped.
 fn told_of(config: &ChannelConfig, frame_check: bool) -> ToldFacts {
     let bit_errors = match config.bits {
-        BitErrors::Independent(rate) if frame_check => Some(rate),
+        BitErrors::Independent(_) | BitErrors::Received(_) if frame_check => {
+            Some(config.bits.rate())
+        }
         _ => None,
     };
     ToldFacts {

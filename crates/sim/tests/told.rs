@@ -1,82 +1,85 @@
 //! Radios that tell what their hops are: a sender that finds its rate and is told does as well as one that knows everything.
 //!
-//! Method: the satellite's pass of `scenarios/satellite-pass.toml`, which no transfer outlasts, so that what is delivered by its end
-//! counts. Perfect knowledge is the same sender with the rate told to it and never searched, in the instant of each change.
+//! Method: two passes of a satellite that no transfer outlasts, so that what is delivered by their end counts: one whose rate
+//! rises and falls (`scenarios/satellite-pass.toml`), and one whose received power does, and with it the wrong bits
+//! (`scenarios/optical-pass.toml`). Perfect knowledge is the same sender with the rate told to it and never searched, in the
+//! instant of each change. Every figure is the mean of [`SEEDS`] runs with its interval of 95 %; where two are compared, seed by
+//! seed, since runs of one seed draw the same losses.
 
 use crate::fixture;
 use fulmar_sim::report::record::RunRecord;
+use fulmar_sim::scenario::{PointPlan, TransportPlan};
 
-const PASS: &str = include_str!("../../../scenarios/satellite-pass.toml");
+const RATE_PASS: &str = include_str!("../../../scenarios/satellite-pass.toml");
+const POWER_PASS: &str = include_str!("../../../scenarios/optical-pass.toml");
 
-fn pass(settings: &[(&str, &str)]) -> RunRecord {
-    let settings: Vec<String> = settings
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    let mut results = fixture::run(PASS, &settings);
-    results.remove(0).runs.remove(0)
-}
-
-/// Octets of data that the hop could pass, of packets of 1,500 octets: the sum over the pass of rate, time and what is not lost.
-fn passed() -> f64 {
-    let steps = [
-        (10.0, 1.0, 0.05),
-        (10.0, 2.0, 0.02),
-        (10.0, 4.0, 0.01),
-        (10.0, 8.0, 0.005),
-        (20.0, 10.0, 0.0),
-        (10.0, 8.0, 0.005),
-        (5.0, 8.0, 1.0),
-        (10.0, 4.0, 0.01),
-        (8.0, 2.0, 0.02),
-        (7.0, 1.0, 0.05),
-    ];
-    let bits: f64 = steps
-        .iter()
-        .map(|(seconds, mbit, lost)| seconds * mbit * 1e6 * (1.0 - lost))
-        .sum();
-    bits / 8.0
-}
-
-#[test]
-fn a_pass_that_is_told_brings_as_much_as_perfect_knowledge_of_it() {
-    let told = pass(&[]);
-    let known = pass(&[("flow.send_rate", "10mbit")]);
-    let alone = fixture::run(&PASS.replace("told_after = \"0s\"\n", ""), &[])
-        .remove(0)
-        .runs
-        .remove(0);
-    let octets = |run: &RunRecord| run.metrics.flow.delivered_bytes as f64;
-    let queue = |run: &RunRecord| run.metrics.wire_loss.queue;
-    for (name, run) in [("told", &told), ("known", &known), ("alone", &alone)] {
-        println!(
-            "{name}: {:.0} octets, {:.3} of what passes, {} lost in the queue",
-            octets(run),
-            octets(run) / passed(),
-            queue(run)
-        );
-    }
-    let share = octets(&told) / octets(&known);
-    assert!(share >= 0.97, "{share}");
-    assert!(
-        octets(&told) > octets(&alone),
-        "being told is worth something"
-    );
-}
-
-/// Student's quantile of two-sided 95 % for the mean of [`SEEDS`] pairs.
-const QUANTILE: f64 = 2.131;
+/// A sender to which the rate is told, with what is told of the hop besides.
+const KNOWN: &str = "flow.send_rate=10mbit";
+/// Octets of a packet.
+const PACKET: u32 = 1_500;
 const SEEDS: usize = 16;
+/// Student's quantile of two-sided 95 % for the mean of [`SEEDS`] runs.
+const QUANTILE: f64 = 2.131;
 
-/// The share of what passes that each seed brings.
-fn shares(text: &str, settings: &[&str]) -> Vec<f64> {
+/// A pass of which the radios say nothing.
+fn untold(text: &str) -> String {
+    let silent = text.replace("told_after = \"0s\"\n", "");
+    assert_ne!(silent, text, "the pass is told");
+    silent
+}
+
+fn runs(text: &str, settings: &[&str]) -> Vec<RunRecord> {
     let runs = format!("run.runs={SEEDS}");
     let settings = [&[runs.as_str()], settings].concat();
     let runs = fixture::run(text, &settings).remove(0).runs;
     assert_eq!(runs.len(), SEEDS);
-    let octets = |run: &RunRecord| run.metrics.flow.delivered_bytes as f64;
-    runs.iter().map(|run| octets(run) / passed()).collect()
+    runs
+}
+
+/// Octets that each seed delivers.
+fn delivered(text: &str, settings: &[&str]) -> Vec<f64> {
+    let runs = runs(text, settings);
+    runs.iter()
+        .map(|run| run.metrics.flow.delivered_bytes as f64)
+        .collect()
+}
+
+fn plan(text: &str) -> PointPlan {
+    fixture::experiment(text, &[]).points.remove(0).plan
+}
+
+/// Octets of each packet of the flow that are no data.
+fn headers(text: &str) -> u32 {
+    let TransportPlan::Aerotp(own) = &plan(text).flows[0].transport else {
+        panic!("the pass has one flow of AeroTP");
+    };
+    let payload = u32::try_from(own.payload().0).expect("it fits a packet");
+    PACKET - payload
+}
+
+/// Octets behind `headers` of each packet that the hop passes in the whole pass, in packets of the length that is best in each
+/// instant: the sum of rate, time, what is not lost, and what no wrong bit hits.
+fn passed(text: &str, headers: u32) -> f64 {
+    let plan = plan(text);
+    let hop = &plan.hops[0];
+    let first = core::iter::once((0.0, &hop.forward));
+    let later = hop.changes.iter();
+    let steps: Vec<_> = first
+        .chain(later.map(|change| (change.at.as_secs_f64(), &change.forward)))
+        .collect();
+    let ends = steps.iter().skip(1).map(|(at, _)| *at);
+    let ends = ends.chain([plan.run.duration.as_secs_f64()]);
+    let octets = steps.iter().zip(ends).map(|((begins, config), ends)| {
+        let rate = config.rate.expect("it has one").as_bits_per_second() as f64 / 8.0;
+        let whole = 1.0 - config.bits.rate().value();
+        let share = |octets: u32| {
+            let data = f64::from(octets - headers) / f64::from(octets);
+            data * whole.powi(8 * octets.cast_signed())
+        };
+        let best = (headers + 1..=PACKET).map(share).fold(0.0, f64::max);
+        (ends - begins) * rate * (1.0 - config.loss.mean_loss().value()) * best
+    });
+    octets.sum()
 }
 
 /// The mean, and half of its interval of 95 %.
@@ -87,11 +90,70 @@ fn mean(values: &[f64]) -> (f64, f64) {
     (mean, QUANTILE * (squares / (count - 1.0) / count).sqrt())
 }
 
+/// The same of what two series make of each other, seed by seed.
+fn mean_of(left: &[f64], right: &[f64], join: fn(f64, f64) -> f64) -> (f64, f64) {
+    let joined = left
+        .iter()
+        .zip(right)
+        .map(|(left, right)| join(*left, *right));
+    mean(&joined.collect::<Vec<_>>())
+}
+
+/// Asserts that a pass that is told brings .97 of what perfect knowledge brings; returns what being told is worth: the gain over
+/// the same seeds without a word.
+fn assert_as_good_as_knowing(text: &str, headers: u32) -> (f64, f64) {
+    let told = delivered(text, &[]);
+    let known = delivered(text, &[KNOWN]);
+    let alone = delivered(&untold(text), &[]);
+    let passed = passed(text, headers);
+    for (name, octets) in [("told", &told), ("known", &known), ("alone", &alone)] {
+        let (mean, half) = mean(octets);
+        let (share, half) = (mean / passed, half / passed);
+        println!("{name}: {mean:.0} octets, {share:.4} +- {half:.4} of what passes; {octets:?}");
+    }
+    let (share, half) = mean_of(&told, &known, |told, known| told / known);
+    println!("told, of what is known: {share:.4} +- {half:.4}");
+    assert!(share - half >= 0.97, "{share} +- {half}");
+    let (gain, half) = mean_of(&told, &alone, |told, alone| told / alone - 1.0);
+    println!("worth: {gain:+.4} +- {half:.4}");
+    (gain, half)
+}
+
+#[test]
+fn a_pass_that_is_told_brings_as_much_as_perfect_knowledge_of_it() {
+    let (gain, half) = assert_as_good_as_knowing(RATE_PASS, 0);
+    assert!(gain - half > 0.0, "{gain} +- {half}");
+}
+
+#[test]
+fn a_pass_whose_received_power_is_told_brings_as_much_as_perfect_knowledge_of_it() {
+    let (gain, half) = assert_as_good_as_knowing(POWER_PASS, headers(POWER_PASS));
+    assert!(gain - half > 0.0, "{gain} +- {half}");
+}
+
+/// The wrong bits are worth something by themselves: a radio that tells all but them brings less.
+#[test]
+fn told_wrong_bits_are_worth_something_beside_a_told_rate() {
+    let told = delivered(POWER_PASS, &[KNOWN]);
+    let alone = delivered(&untold(POWER_PASS), &[KNOWN]);
+    let (gain, half) = mean_of(&told, &alone, |told, alone| told / alone - 1.0);
+    println!("worth: {gain:+.4} +- {half:.4}");
+    assert!(gain - half > 0.0, "{gain} +- {half}");
+}
+
 /// A told rate is a bound, so news that is late keeps a link that has become faster slow: from some age on none is better. The
-/// seeds are paired: each draws the same losses with and without news. The guide has this table (`docs/guide/links.md`).
+/// guide has this table (`docs/guide/links.md`).
 #[test]
 fn news_is_worth_something_while_it_is_young_and_none_is_better_once_it_is_old() {
-    let alone = shares(&PASS.replace("told_after = \"0s\"\n", ""), &[]);
+    let passed = passed(RATE_PASS, 0);
+    let shares = |text: &str, settings: &[&str]| {
+        let octets = delivered(text, settings);
+        octets
+            .iter()
+            .map(|octets| octets / passed)
+            .collect::<Vec<_>>()
+    };
+    let alone = shares(&untold(RATE_PASS), &[]);
     let mut last = f64::INFINITY;
     let (share, half) = mean(&alone);
     println!("nothing: {share:.3} +- {half:.3}");
@@ -103,13 +165,9 @@ fn news_is_worth_something_while_it_is_young_and_none_is_better_once_it_is_old()
         ("2s", Some(false)),
         ("5s", Some(false)),
     ] {
-        let told = shares(PASS, &[&format!("hop.told_after={age}")]);
-        let gains: Vec<f64> = told
-            .iter()
-            .zip(&alone)
-            .map(|(one, other)| one - other)
-            .collect();
-        let ((share, spread), (gain, half)) = (mean(&told), mean(&gains));
+        let told = shares(RATE_PASS, &[&format!("hop.told_after={age}")]);
+        let (share, spread) = mean(&told);
+        let (gain, half) = mean_of(&told, &alone, |told, alone| told - alone);
         println!("{age}: {share:.3} +- {spread:.3}, worth {gain:+.3} +- {half:.3}");
         assert!(share < last, "older news brings less: {age}");
         last = share;
@@ -121,15 +179,17 @@ fn news_is_worth_something_while_it_is_young_and_none_is_better_once_it_is_old()
     }
 }
 
+/// In the five seconds of nothing what leaves is lost, beside the one to five in a hundred of the rest.
 #[test]
 fn a_hop_that_is_told_to_pass_nothing_is_not_sent_to() {
-    let lost = |run: &RunRecord| run.metrics.wire_loss.loss;
-    let told = pass(&[]);
-    let untold = fixture::run(&PASS.replace("told_after = \"0s\"\n", ""), &[])
-        .remove(0)
-        .runs
-        .remove(0);
-    // Five seconds of nothing at 8 mbit: what leaves meanwhile is lost, beside the one to five in a hundred of the rest.
-    println!("{} lost, {} where nobody tells", lost(&told), lost(&untold));
-    assert!(lost(&told) < lost(&untold), "{}", lost(&told));
+    let lost = |text: &str| {
+        let runs = runs(text, &[]);
+        let lost = runs.iter().map(|run| run.metrics.wire_loss.loss as f64);
+        lost.collect::<Vec<_>>()
+    };
+    let (told, silent) = (lost(RATE_PASS), lost(&untold(RATE_PASS)));
+    let (fewer, half) = mean_of(&silent, &told, |silent, told| silent - told);
+    let ((told, _), (silent, _)) = (mean(&told), mean(&silent));
+    println!("{told:.0} lost, {silent:.0} where nobody tells, {fewer:.0} +- {half:.0} fewer");
+    assert!(fewer - half > 0.0, "{fewer} +- {half}");
 }

@@ -194,6 +194,9 @@ fn bit_errors_jitter_and_reordering_read_their_forms() {
         "1e-5 per octet".parse(),
         Ok(BitErrors::PerOctet("1e-5".parse().unwrap()))
     );
+    let received = BitErrors::Received("-45dBm".parse().unwrap());
+    assert_eq!("received -45dBm".parse(), Ok(received));
+    assert_eq!(received.to_string().parse(), Ok(received));
     assert!(refusal::<BitErrors>("some").contains("`1e-5` (each bit)"));
     assert_eq!("2ms".parse::<Jitter>().unwrap().order, PacketOrder::Kept);
     assert_eq!(

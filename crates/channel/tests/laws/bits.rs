@@ -108,6 +108,33 @@ fn packets_are_hit_as_often_as_the_bit_error_rate_says() {
     }
 }
 
+/// A change to other bit errors counts from the next packet on; one that names the same errors moves no draw.
+#[test]
+fn bit_errors_change_on_the_way_and_stay_as_they_are_where_the_change_is_of_something_else() {
+    let len = ByteCount(1500);
+    let mut changed = channel(with_bits("1e-6"), 37);
+    let mut stays = channel(with_bits("1e-6"), 37);
+    let mut plain = channel(with_bits("1e-6"), 37);
+    let rng = Rng::from_seed(38);
+    changed.change(&with_bits("received -46dBm"), &rng).unwrap();
+    stays.change(&with_bits("1e-6"), &rng).unwrap();
+    let packets = 200_000;
+    for _ in 0..packets {
+        changed.admit(Instant::START, len);
+        let verdicts = [&mut stays, &mut plain].map(|one| one.admit(Instant::START, len));
+        assert_eq!(verdicts[0], verdicts[1], "the same draws");
+    }
+    let power: BitErrors = "received -46dBm".parse().unwrap();
+    let stated = power.packet_error_rate(len).value();
+    assert!(stated > 0.5, "far from what it was: {stated}");
+    assert_share(
+        "-46 dBm",
+        changed.counters().damaged_packets,
+        packets,
+        stated,
+    );
+}
+
 #[test]
 fn gaps_run_on_across_packets_and_are_geometric() {
     let rate = 0.05;

@@ -45,7 +45,7 @@ macro_rules! link_args {
             #[arg(id = concat!($prefix, "loss"), long = concat!($prefix, "loss"))]
             #[arg(value_name = "MODEL", hide_short_help = $hide)]
             loss: Option<LossModel>,
-            /// Bits inverted: 1e-5, '1e-5 per octet' or none.
+            /// Bits inverted: 1e-5, '1e-5 per octet', 'received -45dBm' (by the optical receiver) or none.
             #[arg(id = concat!($prefix, "ber"), long = concat!($prefix, "ber"))]
             #[arg(value_name = "MODEL", hide_short_help = $hide)]
             ber: Option<BitErrors>,
@@ -124,20 +124,21 @@ link_args!(
     DownArgs, "down-", "Link, from the target to the clients only", true
 );
 
-/// A change of the link while it runs, as typed: a time, and rate, delay or loss from then on.
+/// A change of the link while it runs, as typed: a time, and rate, delay, loss or bit errors from then on.
 #[derive(Clone, Debug)]
 struct ChangeArg {
     after: Duration,
     rate: Option<Bitrate>,
     delay: Option<Duration>,
     loss: Option<LossModel>,
+    ber: Option<BitErrors>,
 }
 
 impl FromStr for ChangeArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = "write a time and what changes, such as '5s rate=4mbit delay=60ms' or '9s loss=2% burst 4'";
+        let form = "write a time and what changes, such as '5s rate=4mbit delay=60ms' or '9s loss=2% burst 4 ber=1e-6'";
         let (after, mut rest) = text.trim().split_once(' ').ok_or(form)?;
         let after = parse_duration(after).map_err(|error| format!("{error}; {form}"))?;
         let mut change = Self {
@@ -145,6 +146,7 @@ impl FromStr for ChangeArg {
             rate: None,
             delay: None,
             loss: None,
+            ber: None,
         };
         while !rest.trim().is_empty() {
             let (key, value) = rest.trim().split_once('=').ok_or(form)?;
@@ -160,7 +162,12 @@ impl FromStr for ChangeArg {
                     change.delay = Some(parse_duration(value).map_err(|error| wrong(&error))?);
                 }
                 "loss" => change.loss = Some(value.parse().map_err(|error| wrong(&error))?),
-                _ => return Err(format!("`{key}`: rate, delay and loss can change; {form}")),
+                "ber" => change.ber = Some(value.parse().map_err(|error| wrong(&error))?),
+                _ => {
+                    return Err(format!(
+                        "`{key}`: rate, delay, loss and ber can change; {form}"
+                    ));
+                }
             }
             rest = behind;
         }
@@ -172,6 +179,7 @@ impl ChangeArg {
     fn apply(&self, config: &mut ChannelConfig) {
         config.rate = self.rate.or(config.rate);
         config.delay = self.delay.unwrap_or(config.delay);
+        config.bits = self.ber.unwrap_or(config.bits);
         if let Some(loss) = &self.loss {
             config.loss = loss.clone();
         }
@@ -184,7 +192,7 @@ pub(crate) struct LinkArgs {
     /// Start from a published link: airborne (5Mbit/s, 10us), airborne-10ms, setup (10Mbit/s, 5ms).
     #[arg(long, value_name = "NAME")]
     preset: Option<ChannelPreset>,
-    /// Change both directions while the link runs: a time from the start, and rate, delay or loss from then on, such as
+    /// Change both directions while the link runs: a time from the start, and rate, delay, loss or ber from then on, such as
     /// '5s rate=4mbit loss=2%'. May be given several times, in the order of the times.
     #[arg(long, value_name = "CHANGE")]
     change: Vec<ChangeArg>,
@@ -321,13 +329,15 @@ mod tests {
 
     #[test]
     fn a_change_has_a_time_and_what_changes() {
-        let change: ChangeArg = "5s rate=4mbit loss=2% burst 4 delay=60ms"
+        let change: ChangeArg = "5s rate=4mbit loss=2% burst 4 ber=received -45dBm delay=60ms"
             .parse()
             .expect("a change");
         assert_eq!(change.after, Duration::from_secs(5));
         assert_eq!(change.rate, Some(Bitrate::from_bits_per_second(4_000_000)));
         assert_eq!(change.delay, Some(Duration::from_millis(60)));
         assert_eq!(change.loss, Some("2% burst 4".parse().expect("a loss")));
+        let power = "-45dBm".parse().expect("a power");
+        assert_eq!(change.ber, Some(BitErrors::Received(power)));
     }
 
     #[test]
@@ -336,7 +346,10 @@ mod tests {
             ("5s", "write a time and what changes"),
             ("soon rate=4mbit", "write a time and what changes"),
             ("5s 4mbit", "write a time and what changes"),
-            ("5s queue=3", "`queue`: rate, delay and loss can change"),
+            (
+                "5s queue=3",
+                "`queue`: rate, delay, loss and ber can change",
+            ),
             ("5s rate=4", "rate: "),
         ] {
             let problem = text.parse::<ChangeArg>().expect_err(text);

@@ -27,7 +27,7 @@ pub struct LargestPacket {
     pub after: Duration,
 }
 
-/// A change of the link while it runs: of its rate, delay and loss, and of nothing else.
+/// A change of the link while it runs: of its rate, delay, loss and bit errors, and of nothing else.
 #[derive(Clone, Debug)]
 pub struct LinkChange {
     /// Its time, from the start.

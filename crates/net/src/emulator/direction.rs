@@ -105,7 +105,7 @@ impl Direction {
         self
     }
 
-    /// The direction with changes of rate, delay and loss to come, in the order of their times from the start.
+    /// The direction with changes of rate, delay, loss and bit errors to come, in the order of their times from the start.
     pub(super) fn changing(
         mut self,
         name: &'static str,

@@ -150,6 +150,14 @@ impl LengthFollower {
         }
     }
 
+    /// Takes the sizes of the packet that leaves next, so that a guess counts before the first of them was heard of.
+    pub fn expect(&mut self, shape: PacketShape) {
+        if self.guessed.is_some() && self.shape != Some(shape) {
+            self.shape = Some(shape);
+            self.follow_guess();
+        }
+    }
+
     /// Takes the length that follows from the guess, unless losses have told one.
     fn follow_guess(&mut self) {
         let is_found = self.loss.octet > BELIEVED * self.loss.octet_error;

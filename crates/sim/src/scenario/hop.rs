@@ -82,7 +82,7 @@ pub struct HopPlan {
     pub changes: Vec<HopChange>,
 }
 
-/// The channels of a hop from a time on. They differ from those before in rate, delay and loss alone.
+/// The channels of a hop from a time on. They differ from those before in rate, delay, loss and bit errors alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopChange {
     /// The time, from the start of the run.
@@ -94,7 +94,7 @@ pub struct HopChange {
 }
 
 /// The keys that can change on the way.
-const CHANGING_KEYS: [&str; 3] = ["rate", "delay", "loss"];
+const CHANGING_KEYS: [&str; 4] = ["rate", "delay", "loss", "ber"];
 /// The keys of `[[change]]`.
 pub(super) const CHANGE_KEYS: Keys = &[&CHANGING_KEYS, &["at", "hop", "forward", "reverse"]];
 
@@ -167,7 +167,7 @@ impl HopPlan {
                 .iter()
                 .any(|key| *key != "at" && *key != "hop" && reader.has(key))
             {
-                let problem = "changes nothing; write loss, delay or rate, or remove it";
+                let problem = "changes nothing; write loss, ber, delay or rate, or remove it";
                 return Err(reader.wrong("at", problem));
             }
             for (index, hop) in hops.iter_mut().enumerate() {
@@ -359,7 +359,7 @@ fn changed_hop(
     Ok(number.and_then(|hop| usize::try_from(hop).ok()))
 }
 
-/// The channel of one direction with the rate, the delay and the loss that `reader` gives.
+/// The channel of one direction with the rate, the delay, the loss and the bit errors that `reader` gives.
 fn changed(
     base: &ChannelConfig,
     reader: &TableReader<'_>,
@@ -369,6 +369,7 @@ fn changed(
         rate: reader.value("rate")?.or(base.rate),
         delay: reader.duration("delay")?.unwrap_or(base.delay),
         loss: loss(base, reader, recordings)?,
+        bits: reader.value_or("ber", base.bits)?,
         ..base.clone()
     };
     check(&config, reader)?;

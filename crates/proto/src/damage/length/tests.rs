@@ -134,6 +134,23 @@ fn loss_of_packets_shortens_none_at_any_rate_and_in_bursts() {
 }
 
 #[test]
+fn a_guess_that_is_right_counts_from_the_first_packet_on() {
+    for per_bit in [1e-5, 1e-4, 4e-4] {
+        let mut bench = Bench::new(41);
+        bench.follower.guess(BitErrorRate::new(per_bit));
+        bench.follower.expect(SHAPE);
+        let first = bench.share(|bench| bench.send(200_000.0, damaged(per_bit)));
+        assert!(first > 0.9 * bound(per_bit), "{per_bit}: {first}");
+        let later = bench.share(|bench| bench.send(2e7, damaged(per_bit)));
+        assert!(later > 0.97 * bound(per_bit), "{per_bit}: {later}");
+    }
+    // Without one, sizes that are expected change nothing.
+    let mut bench = Bench::new(41);
+    bench.follower.expect(SHAPE);
+    assert_eq!(bench.follower.next(), None);
+}
+
+#[test]
 fn nothing_varies_without_loss_or_where_no_length_could_gain() {
     let mut bench = Bench::new(1);
     let share = bench.share(|bench| bench.send(3e7, |_, _| false));

@@ -296,6 +296,11 @@ impl Connection {
         }
     }
 
+    /// Whether what becomes of TPDUs is kept, so that their length can follow it.
+    pub(super) const fn keeps_outcomes(&self) -> bool {
+        self.sender.keeps_outcomes()
+    }
+
     /// Whether something became of TPDUs that was not taken yet.
     pub(super) fn has_outcomes(&self) -> bool {
         self.sender.has_outcomes()

@@ -312,6 +312,11 @@ impl Sender {
         }
     }
 
+    /// Whether what becomes of attempts is kept.
+    pub(super) const fn keeps_outcomes(&self) -> bool {
+        self.board.keeps_outcomes()
+    }
+
     /// Whether something became of attempts that was not taken yet.
     pub(super) fn has_outcomes(&self) -> bool {
         self.board.has_outcomes()

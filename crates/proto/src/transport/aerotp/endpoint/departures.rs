@@ -215,8 +215,11 @@ impl AerotpEndpoint {
             };
             let (priority, share) = (entry.connection.priority(), entry.connection.share());
             let start = out.len();
-            let next = schedule.lengths.next();
             let shape = shape_of(&entry.connection, schedule.pacer.wire_bytes(0));
+            if entry.connection.keeps_outcomes() {
+                schedule.lengths.expect(shape);
+            }
+            let next = schedule.lengths.next();
             let payload = next.map_or(usize::MAX, |octets| octets.saturating_sub(shape.headers));
             let (code, scratch) = (self.intake.code(), &mut self.scratch);
             entry.connection.leave_on(turn.taken);

@@ -254,6 +254,11 @@ impl Scoreboard {
         self.outcomes.get_or_insert_default();
     }
 
+    /// Whether outcomes of attempts are kept.
+    pub const fn keeps_outcomes(&self) -> bool {
+        self.outcomes.is_some()
+    }
+
     fn note_outcome(&mut self, outcome: Option<AttemptOutcome>) {
         if let (Some(outcomes), Some(outcome)) = (&mut self.outcomes, outcome) {
             outcomes.push(outcome);
