@@ -114,7 +114,11 @@ PAGES_ELSEWHERE = {
     "docs/guide/replay.md": "crates/cli/tests/replay.rs:the_captures_of_a_test_of_perf_show_the_path_between_its_ends",
 }
 # Pages that show what their commands say, and all of whose commands run here.
-COMPARED = {"docs/guide/one-way.md"}
+COMPARED = {"docs/guide/links.md", "docs/guide/one-way.md"}
+# Programs that write a file or a socket, and say nothing.
+SILENT = ("mkdir", "export", "tar", "printf", "sed", "echo")
+# They make what the servers of their block read, where they stand above them.
+PREPARING = ("mkdir", "printf", "sed")
 # Between backticks, but no command.
 NO_COMMANDS = {
     "fulmar session 1",
@@ -195,7 +199,7 @@ def carry_out(place, command):
     codes = CODES.get(command.text, (0,))
     seconds = INTERRUPTED.get(command.text)
     # A server's first line may come before its link is up, and who types is slower than we.
-    others = documents.words(command.text)[0][0] in ("curl", "ip")
+    others = documents.words(command.text)[0][0] in ("curl", "ip", "echo")
     for _ in range(20 if others else 1):
         process, output = place.start(command)
         try:
@@ -212,15 +216,18 @@ def carry_out(place, command):
     said = printed(output)
     if process.returncode not in codes:
         raise AssertionError(f"{command} ended with {process.returncode}, not {codes}:\n{said}")
-    if not said and documents.words(command.text)[0][0] not in ("mkdir", "export", "tar") and not re.search(r"\| (sudo sh|tar x)$", command.text):
+    if not said and documents.words(command.text)[0][0] not in SILENT and not re.search(r"\| (sudo sh|tar x)$", command.text):
         raise AssertionError(f"{command} says nothing")
 
 
 def shown_lines(page, text=None):
-    """The lines of a page that show what a program of ours says: in a block, behind its name."""
+    """The lines of a page that show what a program says: in a block, behind our program's name or below a command behind `$ `."""
     text = (ROOT / page).read_text() if text is None else text
-    found = re.finditer(r"^(?: {4})?(fulmar: .+)$", text, re.MULTILINE)
-    return [(text.count("\n", 0, match.start()) + 1, match[1]) for match in found]
+    for start, block in documents.raw_blocks(text):
+        is_session = any(line.startswith("$ ") for line in block)
+        for number, line in enumerate(block, start):
+            if line.startswith("fulmar: ") or is_session and not line.startswith("$ "):
+                yield number, line
 
 
 def as_shown(line):
@@ -236,7 +243,8 @@ def as_shown(line):
 
 def compare_shown(pages, said):
     """What these pages show and no command of theirs said."""
-    lines = said.splitlines()
+    # Pages leave out the times of logs.
+    lines = [re.sub(r"^\d{4}-\d\d-\d\dT\S+Z +", "", line) for line in said.splitlines()]
     for page in sorted(pages & COMPARED):
         for number, shown in shown_lines(page):
             if not any(as_shown(shown).fullmatch(line) for line in lines):
@@ -263,13 +271,15 @@ def run_session(session, folder, said):
     place = Place(folder)
     try:
         servers = [command for command in session if SERVER.match(command.text)]
-        directories = [command for command in session if documents.words(command.text)[0][0] == "mkdir"]
-        for command in directories:
+        first = min((command.line for command in servers), default=0)
+        prepared = [command for command in session
+                    if documents.words(command.text)[0][0] in PREPARING[:1 if command.line > first else None]]
+        for command in prepared:
             carry_out(place, command)
         for command in servers:
             serve(place, command)
         for command in session:
-            if command not in servers and command not in directories:
+            if command not in servers and command not in prepared:
                 carry_out(place, command)
         for command, process, output in place.started:
             place.interrupt(process)
@@ -485,6 +495,8 @@ class Commands(unittest.TestCase):
         text = "Text\n\n    fulmar: a.md: 8081 bytes in 0.89 s at 1e-6; kept in /home/you/x/counters; so\n    other: 1\n"
         ((line, shown),) = shown_lines("p", text)
         self.assertEqual(line, 3)
+        session = "    $ fulmar gateway -c a.toml\n    INFO event=\"started\"\n\n    $ curl x\n    {}\n\n    INFO of a drawing\n"
+        self.assertEqual([shown for _, shown in shown_lines("p", session)], ['INFO event="started"', "{}"])
         for said, is_same in {
             "fulmar: a.md: 9,109 bytes in 12 s at 1e-9; kept in /tmp/a/b; so": True,
             "fulmar: a.md: 9109 bytes in 12 s at 1e-9; kept in /tmp/a/b; no": False,
