@@ -30,7 +30,7 @@ endif
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs site wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static release release-twice cut published sbom verdicts league strangers old-and-new swarm random-links replay clusters lab-costs clean
+.PHONY: help setup packages demo test test-quick lint docs site wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static release release-twice cut published sbom verdicts league strangers old-and-new swarm random-links replay clusters lab-costs one-way satellite-pass clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,6 +128,13 @@ clusters: setup ## The cost of a sweep's tasks and rows, and the efficiency of t
 
 lab-costs: setup ## The time to a first notebook, and what Python adds to a sweep in time and memory (10 min on two idle cores), written to docs/measurements
 	scripts/with-lab scripts/lab-costs
+
+one-way: setup packages ## A file over links without a way back, to three receivers, and to fifty with a thin one beside NORM (root, 3 min for each of RUNS), written to docs/measurements
+	scripts/one-way --realtime --page --runs $(RUNS)
+	scripts/one-way-group --realtime --page --runs $(RUNS)
+
+satellite-pass: setup packages ## Passes of a satellite with a told schedule of rate and power, beside perfect knowledge (root, 8 min for each of RUNS), written to docs/measurements
+	scripts/satellite-pass --realtime --page --runs $(RUNS)
 
 attack: setup ## 10,000,000 datagrams flipped, cut, spliced and replayed in front of genuine ones (10 min)
 	FULMAR_ATTACKED=10000000 $(CARGO) test --locked --release -p fulmar-net --test slow_session_attack -- --nocapture
