@@ -28,6 +28,7 @@ mod assembly;
 mod counters;
 mod digest;
 mod disk_worker;
+mod file_work;
 mod heard;
 mod held;
 mod layout;

@@ -4,12 +4,13 @@ use super::announced_file::AnnouncedFile;
 use super::assembly::{Assembled, assemble, is_there};
 use super::counters::CounterFile;
 use super::disk_worker::DiskWorker;
+use super::file_work::{EarlySymbols, FileWork, FileWorkResult, LogReading, ReadingNumber};
 use super::news::{OneWayNews, OneWayReceivePlan, OneWayVerdict, ThinReturnPlan};
 use super::receiver::{OneWayEvent, OneWayReceiver};
 use super::remembered::{self, Remembered};
 use super::report::{OneWayReport, REPORT_SUFFIX, check_one_way_name};
 use super::seal::OneWayRefusal;
-use super::symbol_log::SymbolLog;
+use super::symbol_log::{LogContent, SymbolLog};
 use super::wire::{Announcement, FileTag};
 use crate::session::{StateDirectory, StateFileError};
 use crate::transfer::Stop;
@@ -31,39 +32,13 @@ const LOG_SUFFIX: &str = "symbols";
 /// The pause before a file is put together again whose disk was full.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
+/// The most octets of symbols that wait for the logs of their files, which are read meanwhile. What is above it may come again.
+const EARLY_BYTES_MAX: usize = 16 << 20;
+
 /// Datagrams that no key of ours opens before that is said.
 const OTHER_KEY_FROM: u64 = 10;
 /// Datagrams of unknown starts with old numbers before that is said. Late ones of a start that was forgotten are fewer.
 const WENT_BACK_FROM: u64 = 10;
-
-/// The result of a thread's work on a file.
-#[derive(Debug)]
-enum FileWorkResult {
-    Compared(FileTag, Option<bool>),
-    Assembled(FileTag, Assembled),
-    Synced(FileTag, io::Result<()>),
-    /// Whether the facts that outlive a start could be written.
-    Remembered(bool),
-}
-
-#[derive(Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each says a thing of its own"
-)]
-struct FileWork {
-    log: Option<SymbolLog>,
-    /// Whether a thread syncs its log.
-    is_syncing: bool,
-    /// Whether a thread puts it together.
-    is_assembling: bool,
-    /// The time at which another try is made.
-    again_at: Option<Instant>,
-    /// It was said that its sender is silent, or done.
-    is_told: bool,
-    /// It was said that symbols cannot be kept.
-    is_full: bool,
-}
 
 /// Numbers of requests.
 #[derive(Debug)]
@@ -82,11 +57,12 @@ pub struct OneWayReceiving {
     work: BTreeMap<FileTag, FileWork>,
     tell: Box<dyn FnMut(OneWayNews)>,
     stop: Stop,
-    /// Compares files and puts them together, one at a time, since each may take some 100 MB of memory.
+    /// Reads logs, compares files and puts them together, one at a time, since each may take some 100 MB of memory.
     assembler: DiskWorker<FileWorkResult>,
     /// Syncs. The socket's buffer holds less than a busy disk's pause.
     syncer: DiskWorker<FileWorkResult>,
     done: (Sender<FileWorkResult>, Receiver<FileWorkResult>),
+    next_reading: ReadingNumber,
     /// Whether it was said that a sender has another key, or that one's numbers went back.
     is_other_key_told: bool,
     is_going_back_told: bool,
@@ -142,6 +118,7 @@ impl OneWayReceiving {
             assembler,
             syncer,
             done,
+            next_reading: ReadingNumber::default(),
             is_other_key_told: false,
             is_going_back_told: false,
             checkpoint_at: None,
@@ -233,7 +210,7 @@ impl OneWayReceiving {
             return self.settle(receiver, tag);
         }
         (self.tell)(OneWayNews::Announced(announcement.clone()));
-        self.take_up(receiver, &announcement);
+        self.take_up(tag);
         let path = self.target(&announcement);
         if fs::symlink_metadata(&path).is_ok() {
             self.assembler
@@ -241,20 +218,75 @@ impl OneWayReceiving {
         }
     }
 
-    /// Goes on with the log of a file that had made room for another one.
-    fn take_up(&mut self, receiver: &mut OneWayReceiver, announcement: &Announcement) {
-        let tag = announcement.tag();
+    /// Goes on with the log of a file that had made room for another one, once a thread has read it.
+    fn take_up(&mut self, tag: FileTag) {
+        if self.log_path(tag).exists() {
+            self.read_log(tag, false);
+        }
+    }
+
+    /// Has the log of a file read. Reading takes minutes for a file of many gigabytes; until then symbols wait in memory.
+    fn read_log(&mut self, tag: FileTag, is_damaged: bool) {
         let path = self.log_path(tag);
-        if !path.exists() {
-            return;
-        }
-        let Ok(Some((log, content))) = SymbolLog::reopen(&path) else {
-            return;
+        let number = self.next_reading.take();
+        let work = self.work.entry(tag).or_default();
+        work.log = None;
+        work.reading = Some(LogReading {
+            number,
+            is_damaged,
+            has_ended: false,
+            early: EarlySymbols::default(),
+        });
+        self.assembler
+            .run(move || FileWorkResult::Read(tag, number, SymbolLog::read(&path)));
+    }
+
+    /// Takes a log that was read, and the symbols that came meanwhile. Returns whether the receiver was told of units.
+    fn log_read(
+        &mut self,
+        now: Instant,
+        receiver: &mut OneWayReceiver,
+        (tag, number): (FileTag, ReadingNumber),
+        found: io::Result<Option<(SymbolLog, LogContent)>>,
+    ) -> bool {
+        let Some(work) = self.work.get_mut(&tag) else {
+            return false;
         };
-        if content.announcement.is_of_same_file(announcement) {
-            receiver.hold(tag, content.places());
-            self.work.entry(tag).or_default().log = Some(log);
+        // A file that made room meanwhile has a reading of its own, or none.
+        let reading = (work.reading).take_if(|reading| reading.number == number);
+        let Some((reading, file)) = reading.zip(receiver.file(tag)) else {
+            return false;
+        };
+        let announcement = file.announcement().clone();
+        let usable = found.and_then(|found| match found {
+            Some((log, content)) if content.announcement.is_of_same_file(&announcement) => {
+                log.cut()?;
+                Ok(Some((log, content)))
+            }
+            _ => Ok(None),
+        });
+        match usable {
+            Ok(Some((log, content))) => {
+                work.log = Some(log);
+                receiver.hold(tag, content.places());
+            }
+            Ok(None) => {}
+            Err(error) => self.storage_failed(tag, error),
         }
+        for (block, unit, octets) in reading.early.into_symbols() {
+            self.keep(receiver, (tag, block, unit), &octets);
+        }
+        let missing = receiver.file(tag).map_or(0, AnnouncedFile::missing);
+        if reading.is_damaged {
+            (self.tell)(OneWayNews::Damaged(announcement, missing));
+        }
+        match (missing, reading.is_damaged) {
+            (0, true) => self.work.entry(tag).or_default().again_at = Some(now + RETRY_AFTER),
+            (0, false) => self.whole(now, receiver, tag),
+            _ if reading.has_ended => self.tell_missing(receiver, tag),
+            _ => {}
+        }
+        true
     }
 
     /// Ends the work on a file that made room for another one. Its log stays.
@@ -273,7 +305,16 @@ impl OneWayReceiving {
         octets: &[u8],
     ) {
         let path = self.log_path(tag);
+        let early: usize = self.work.values().map(FileWork::early_octets).sum();
         let work = self.work.entry(tag).or_default();
+        if let Some(reading) = &mut work.reading {
+            if early < EARLY_BYTES_MAX {
+                reading.early.push((block, unit), octets);
+            } else {
+                receiver.forget_unit(tag, block, unit);
+            }
+            return;
+        }
         if work.log.is_none()
             && let Some(file) = receiver.file(tag)
         {
@@ -368,7 +409,7 @@ impl OneWayReceiving {
         let work = self.work.entry(tag).or_default();
         work.again_at = None;
         // The last symbols may not have been kept: the file is whole once they came again.
-        if missing > 0 {
+        if missing > 0 || work.reading.is_some() {
             return;
         }
         // An empty file has no symbols.
@@ -441,13 +482,17 @@ impl OneWayReceiving {
     /// Ends the work on a file.
     fn settle(&mut self, receiver: &mut OneWayReceiver, tag: FileTag) {
         receiver.settle(tag);
-        if let Some(log) = self.work.remove(&tag).and_then(|work| work.log) {
-            drop(fs::remove_file(log.path()));
+        if let Some(work) = self.work.remove(&tag)
+            && (work.log.is_some() || work.reading.is_some())
+        {
+            drop(fs::remove_file(self.log_path(tag)));
         }
         self.checkpoint_at.get_or_insert(Instant::START);
     }
 
-    fn take_done(&mut self, now: Instant, receiver: &mut OneWayReceiver) {
+    /// Takes what threads have done. Returns whether the receiver was told of units.
+    fn take_done(&mut self, now: Instant, receiver: &mut OneWayReceiver) -> bool {
+        let mut is_told = false;
         while let Ok(done) = self.done.1.try_recv() {
             match done {
                 FileWorkResult::Compared(tag, Some(true)) => {
@@ -466,6 +511,9 @@ impl OneWayReceiving {
                     self.assembled(now, receiver, tag, outcome);
                 }
                 FileWorkResult::Synced(tag, outcome) => self.synced(tag, outcome),
+                FileWorkResult::Read(tag, number, found) => {
+                    is_told |= self.log_read(now, receiver, (tag, number), found);
+                }
                 FileWorkResult::Remembered(is_written) => {
                     self.is_remembering = false;
                     if !is_written {
@@ -476,6 +524,7 @@ impl OneWayReceiving {
                 }
             }
         }
+        is_told
     }
 
     fn assembled(
@@ -497,7 +546,7 @@ impl OneWayReceiving {
                 self.tell_file(receiver, tag, OneWayVerdict::Refused, None);
                 self.settle(receiver, tag);
             }
-            Assembled::Short => self.log_is_short(now, receiver, tag),
+            Assembled::Short => self.log_is_short(receiver, tag),
             Assembled::Corrupt => {
                 self.tell_file(receiver, tag, OneWayVerdict::Corrupt, None);
                 receiver.forget_units(tag);
@@ -514,26 +563,11 @@ impl OneWayReceiving {
         }
     }
 
-    /// Goes on with what a log still has.
-    fn log_is_short(&mut self, now: Instant, receiver: &mut OneWayReceiver, tag: FileTag) {
-        let found = SymbolLog::reopen(&self.log_path(tag)).ok().flatten();
-        let work = self.work.entry(tag).or_default();
-        work.log = None;
-        work.is_told = false;
+    /// Goes on with what a log still has, once a thread has read it.
+    fn log_is_short(&mut self, receiver: &mut OneWayReceiver, tag: FileTag) {
+        self.work.entry(tag).or_default().is_told = false;
         receiver.forget_units(tag);
-        if let Some((log, content)) = found {
-            work.log = Some(log);
-            receiver.hold(tag, content.places());
-        }
-        let Some(file) = receiver.file(tag) else {
-            return;
-        };
-        let missing = file.missing();
-        let news = OneWayNews::Damaged(file.announcement().clone(), missing);
-        (self.tell)(news);
-        if missing == 0 {
-            work.again_at = Some(now + RETRY_AFTER);
-        }
+        self.read_log(tag, true);
     }
 
     /// Says once why datagrams are not taken that somebody meant for us.
@@ -567,7 +601,12 @@ impl OneWayReceiving {
     }
 
     /// Makes everything survive, before the end.
-    fn save(&mut self, receiver: &mut OneWayReceiver) {
+    fn save(&mut self, now: Instant, receiver: &mut OneWayReceiver) {
+        // What came while a log is read has no place on the disk yet, and a report would lack what the log has.
+        if self.work.values().any(|work| work.reading.is_some()) {
+            self.assembler.finish();
+            self.take_done(now, receiver);
+        }
         self.checkpoint(receiver);
         self.syncer.finish();
         let tags: Vec<FileTag> = self.work.keys().copied().collect();
@@ -596,7 +635,7 @@ impl OneWayReceiving {
         self.silence_at = None;
         for (tag, at) in until {
             let work = self.work.entry(tag).or_default();
-            if work.is_told {
+            if work.is_told || work.reading.is_some() {
                 continue;
             }
             if at > now {
@@ -619,8 +658,15 @@ impl OneWayReceiving {
         }
     }
 
-    fn leave(&mut self, receiver: &mut OneWayReceiver) {
-        self.save(receiver);
+    /// Says that a sender is done, and symbols are missing.
+    fn tell_missing(&mut self, receiver: &mut OneWayReceiver, tag: FileTag) {
+        self.write(receiver, tag);
+        self.work.entry(tag).or_default().is_told = true;
+        self.tell_file(receiver, tag, OneWayVerdict::Missing, None);
+    }
+
+    fn leave(&mut self, now: Instant, receiver: &mut OneWayReceiver) {
+        self.save(now, receiver);
         let tags: Vec<FileTag> = receiver.files().map(|(tag, _)| tag).collect();
         for tag in tags {
             self.tell_file(receiver, tag, OneWayVerdict::Stopped, None);
@@ -662,17 +708,18 @@ impl Application<OneWayReceiver> for OneWayReceiving {
             OneWayEvent::NeedsCounters => self.grant(machine),
             OneWayEvent::Ended(tag) => {
                 let is_short = machine.file(tag).is_some_and(|file| file.missing() > 0);
-                if is_short {
-                    self.write(machine, tag);
-                    self.work.entry(tag).or_default().is_told = true;
-                    self.tell_file(machine, tag, OneWayVerdict::Missing, None);
+                let work = self.work.get_mut(&tag);
+                match work.and_then(|work| work.reading.as_mut()) {
+                    Some(reading) => reading.has_ended = true,
+                    None if is_short => self.tell_missing(machine, tag),
+                    None => {}
                 }
             }
         }
     }
 
     fn work(&mut self, now: Instant, machine: &mut OneWayReceiver) -> Step {
-        self.take_done(now, machine);
+        let is_told = self.take_done(now, machine);
         self.put_together_again(now, machine);
         self.look_for_silence(now, machine);
         self.look_for_strangers(machine);
@@ -683,15 +730,15 @@ impl Application<OneWayReceiver> for OneWayReceiving {
             self.checkpoint_at = is_busy.then(|| now + self.plan.checkpoint_every);
         }
         if self.stop.is_requested() {
-            self.leave(machine);
+            self.leave(now, machine);
             return Step::Stop;
         }
         let is_over = matches!(self.last, Some(verdict) if self.plan.once && verdict != OneWayVerdict::Corrupt);
         if is_over {
-            self.save(machine);
+            self.save(now, machine);
             return Step::Stop;
         }
-        Step::Wait
+        if is_told { Step::Again } else { Step::Wait }
     }
 
     fn unreachable(&mut self, _now: Instant, _machine: &mut OneWayReceiver, _path: PathId) {}

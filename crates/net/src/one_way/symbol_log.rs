@@ -129,11 +129,15 @@ pub(super) fn read_log(file: &File) -> io::Result<Option<LogContent>> {
     }))
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path, is_new: bool) -> io::Result<File> {
     // A link in its place is not followed, and a pipe there is not waited for.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
+    options
+        .read(true)
+        .write(true)
+        .create(is_new)
+        .truncate(false);
     let file = options.mode(MODE).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
         let why = "there is something of that name that is no file";
@@ -148,7 +152,7 @@ impl SymbolLog {
     /// # Errors
     /// It cannot be made.
     pub(super) fn create(path: &Path, announcement: &Announcement) -> io::Result<Self> {
-        let file = open(path)?;
+        let file = open(path, true)?;
         file.set_len(0)?;
         let mut log = Self {
             file,
@@ -168,11 +172,22 @@ impl SymbolLog {
     /// # Errors
     /// It cannot be read.
     pub(super) fn reopen(path: &Path) -> io::Result<Option<(Self, LogContent)>> {
-        let file = open(path)?;
+        let found = Self::read(path)?;
+        if let Some((log, _)) = &found {
+            log.cut()?;
+        }
+        Ok(found)
+    }
+
+    /// The same, which changes nothing on the disk: before anything is added, [cut](SymbolLog::cut) the log.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read(path: &Path) -> io::Result<Option<(Self, LogContent)>> {
+        let file = open(path, false)?;
         let Some(content) = read_log(&file)? else {
             return Ok(None);
         };
-        file.set_len(content.end)?;
         let log = Self {
             file,
             path: path.to_owned(),
@@ -182,6 +197,14 @@ impl SymbolLog {
             is_synced: false,
         };
         Ok(Some((log, content)))
+    }
+
+    /// Cuts off what stands behind the last whole record.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(super) fn cut(&self) -> io::Result<()> {
+        self.file.set_len(self.written)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -47,6 +47,16 @@ fn open(directory: &Path) -> (OneWayReceiver, OneWayReceiving, Told) {
     (receiver, receiving, told)
 }
 
+/// Waits for a log that a thread reads, and takes it. Returns whether the receiver was told of units.
+fn take_read(receiving: &mut OneWayReceiving, receiver: &mut OneWayReceiver) -> bool {
+    match receiving.done.1.recv().expect("a thread reads it") {
+        FileWorkResult::Read(tag, number, found) => {
+            receiving.log_read(Instant::START, receiver, (tag, number), found)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn a_file_whose_last_symbols_could_not_be_kept_is_not_put_together() {
     let place = tempfile::tempdir().expect("a directory");
@@ -94,6 +104,7 @@ fn a_log_that_became_shorter_keeps_what_it_has() {
     *octets.last_mut().expect("it has some") ^= 1;
     fs::write(&path, octets).expect("it is ours");
     receiving.assembled(Instant::START, &mut receiver, tag, Assembled::Short);
+    assert!(take_read(&mut receiving, &mut receiver));
     assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(1));
     assert!(
         path.exists() && told.borrow()[1].contains("Damaged"),
@@ -118,11 +129,79 @@ fn a_file_that_made_room_goes_on_with_its_log_when_it_is_announced_again() {
     let tag = announcement().tag();
     receiver.restore_file(Instant::START, announcement(), [].into_iter());
     receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Announced(tag));
+    assert!(take_read(&mut receiving, &mut receiver));
     assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(2));
     let event = OneWayEvent::SetAside(Box::new(announcement()));
     receiving.deliver(Instant::START, &mut receiver, event);
     assert!(path.exists() && !receiving.work.contains_key(&tag));
     assert!(told.borrow()[1].contains("SetAside"), "{told:?}");
+}
+
+/// The units in a log on the disk.
+fn units_in(path: &Path) -> Vec<(u16, u16)> {
+    let found = SymbolLog::read(path).expect("it is read");
+    let (_, content) = found.expect("it has an announcement");
+    content.places().collect()
+}
+
+#[test]
+fn what_comes_while_a_log_is_read_is_kept_behind_it_and_the_end_is_told_afterwards() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut receiver, mut receiving, told) = open(place.path());
+    let path = log(place.path(), &announcement(), 2);
+    let tag = announcement().tag();
+    receiver.restore_file(Instant::START, announcement(), [].into_iter());
+    receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Announced(tag));
+    // The thread has read it, and the loop has not taken it yet.
+    receiver.hold(tag, [(0, 4)].into_iter());
+    receiving.keep(&mut receiver, (tag, 0, 4), b"89");
+    receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Ended(tag));
+    receiving.look_for_silence(Instant::START + Duration::from_secs(60), &receiver);
+    assert_eq!(units_in(&path), [(0, 0), (0, 1)], "it is not written to");
+    assert!(!told.borrow().iter().any(|news| news.contains("File {")));
+    assert!(take_read(&mut receiving, &mut receiver));
+    assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(2));
+    let told = told.borrow();
+    assert!(told[1].contains("Missing"), "{told:?}");
+    assert_eq!(units_in(&path), [(0, 0), (0, 1), (0, 4)]);
+}
+
+#[test]
+fn a_file_that_is_whole_once_its_log_was_read_is_put_together() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut receiver, mut receiving, _) = open(place.path());
+    log(place.path(), &announcement(), 4);
+    let tag = announcement().tag();
+    receiver.restore_file(Instant::START, announcement(), [].into_iter());
+    receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Announced(tag));
+    receiver.hold(tag, [(0, 4)].into_iter());
+    receiving.keep(&mut receiver, (tag, 0, 4), b"89");
+    assert!(take_read(&mut receiving, &mut receiver));
+    let result = receiving.done.1.recv().expect("a thread works on it");
+    assert!(matches!(
+        result,
+        FileWorkResult::Assembled(_, Assembled::Done(_))
+    ));
+}
+
+#[test]
+fn a_log_whose_reading_was_given_up_is_not_taken_and_too_much_that_comes_early_may_come_again() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut receiver, mut receiving, _) = open(place.path());
+    log(place.path(), &announcement(), 3);
+    let tag = announcement().tag();
+    receiver.restore_file(Instant::START, announcement(), [].into_iter());
+    receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Announced(tag));
+    let event = OneWayEvent::SetAside(Box::new(announcement()));
+    receiving.deliver(Instant::START, &mut receiver, event);
+    receiving.deliver(Instant::START, &mut receiver, OneWayEvent::Announced(tag));
+    assert!(!take_read(&mut receiving, &mut receiver), "the first");
+    // A symbol cannot be so long; it stands for many.
+    receiver.hold(tag, [(0, 3), (0, 4)].into_iter());
+    receiving.keep(&mut receiver, (tag, 0, 3), &vec![0; EARLY_BYTES_MAX]);
+    receiving.keep(&mut receiver, (tag, 0, 4), b"89");
+    assert_eq!(receiver.file(tag).map(AnnouncedFile::missing), Some(4));
+    assert!(take_read(&mut receiving, &mut receiver), "the second");
 }
 
 #[test]
@@ -147,7 +226,7 @@ fn symbols_are_synced_beside_the_loop_and_what_is_remembered_is_there_at_the_end
         "{results:?}"
     );
     receiver.restore_sender(8, 10);
-    receiving.save(&mut receiver);
+    receiving.save(Instant::START, &mut receiver);
     drop(receiving);
     let (receiver, _, _) = open(place.path());
     let floors: Vec<_> = receiver.floors().collect();
@@ -168,7 +247,7 @@ fn stopped_with(name: &str, is_in_the_way: bool) -> (Vec<String>, bool) {
     if is_in_the_way {
         fs::create_dir(&report).expect("it is ours");
     }
-    receiving.leave(&mut receiver);
+    receiving.leave(Instant::START, &mut receiver);
     let rest = fs::read_dir(place.path().join(WORK_DIRECTORY)).expect("it is there");
     let left = rest.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     assert!(!left.into_iter().any(|name| name.contains("report")));
