@@ -9,6 +9,8 @@ mod gateway_http;
 mod gateway_socks;
 #[path = "../../../fuzz/laws/one_way.rs"]
 mod one_way;
+#[path = "../../../fuzz/laws/pairing.rs"]
+mod pairing;
 
 /// Checks every input of a target, and every beginning of each.
 fn replay(target: &str, law: fn(&[u8])) {
@@ -42,4 +44,9 @@ fn messages_of_the_socks_corpus_keep_its_laws() {
 #[test]
 fn datagrams_of_the_one_way_corpus_keep_its_laws() {
     replay("one_way", one_way::holds);
+}
+
+#[test]
+fn plans_of_the_pairing_corpus_keep_its_laws() {
+    replay("pairing", pairing::holds);
 }

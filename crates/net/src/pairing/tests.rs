@@ -225,6 +225,24 @@ fn keys_and_terms_cross_and_no_datagram_shows_them() {
     assert_eq!(world.sent.len(), 8, "each question once");
 }
 
+/// Two ends from fixed seeds say these octets. `UPDATE_SAMPLES=1` writes them anew.
+#[test]
+fn the_datagrams_of_a_pairing_are_these() {
+    let mut world = World::new(1, NONE);
+    world.run();
+    world.assert_paired();
+    let written = world.sent.iter().map(|octets| {
+        let octets: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        octets.concat() + "\n"
+    });
+    let written: String = written.collect();
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pairing/golden.txt");
+    if std::env::var_os("UPDATE_SAMPLES").is_some() {
+        std::fs::write(place, &written).expect("it is written");
+    }
+    assert_eq!(written, include_str!("golden.txt"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
