@@ -159,7 +159,11 @@ pub(crate) fn holds(plan: &[u8]) {
             0 => drop(world.strange(step)),
             1 => {
                 let (call, body) = step.split_at(step.len().min(CALL_BYTES));
-                world.strange(&frame(octet(body, 0), call, body.get(1..).unwrap_or_default()));
+                world.strange(&frame(
+                    octet(body, 0),
+                    call,
+                    body.get(1..).unwrap_or_default(),
+                ));
             }
             // A stranger who is where it says, and has a share but no code.
             2 => {

@@ -3,7 +3,8 @@
 
 local TYPES = {
     [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report", "padding", [0x10] = "path ack", [0x14] = "further parity",
-    [0x16] = "damage report", [0x18] = "arrival map",
+    [0x16] = "damage report", [0x18] = "arrival map", [0x1A] = "meet", [0x1C] = "met",
+    [0x1E] = "relayed",
     [0x20] = "MACK", [0x21] = "NACK", [0x22] = "unknown name", [0x30] = "repair", [0x31] = "repair",
     [0x32] = "window repair", [0x33] = "window repair",
 }
@@ -67,6 +68,13 @@ local function declare(shared)
     field("damaged", "uint24", "Counter of a datagram beyond repair")
     field("arrival_bits", "bytes", "Datagrams that arrived, from the largest counter down")
     field("further", "bytes", "Further parity for datagrams that came damaged")
+    field("remote", "bytes", "Public key of the remote")
+    field("meeting", "uint8", "Introduced (1), relayed (2), address told (4)")
+    field("remote_number", "uint16", "The hub's number of the remote")
+    field("address", "bytes", "Address of the remote")
+    field("port", "uint16", "Port of the remote")
+    field("direction", "uint8", "Direction", base.DEC, { [0] = "to the remote", "from the remote" })
+    field("relayed", "bytes", "Datagram of the session between the two ends")
     proto.fields = f
 end
 
@@ -185,6 +193,45 @@ local function arrival_map(cursor)
     return string.format(" up to %d", largest or 0)
 end
 
+-- The wish to meet a remote, by its public key.
+local function meet(cursor)
+    cursor:add(f.remote, 32, "the public key")
+    if not cursor.failed and cursor:left() > 0 then
+        cursor:rest(f.padding)
+    end
+    return ""
+end
+
+-- The hub's word about a remote.
+local function met(cursor)
+    cursor:add(f.remote, 32, "the public key")
+    local flags = cursor:number(f.meeting, 1)
+    cursor:number(f.remote_number, 2)
+    cursor:add(f.address, 16, "the address")
+    local port = cursor:number(f.port, 2)
+    if port and cursor:left() > 0 then
+        cursor:rest(f.padding)
+    end
+    return flags and flags % 2 == 0 and " not introduced" or ""
+end
+
+-- A datagram that goes by a hub.
+local function relayed(cursor)
+    local direction = cursor:number(f.direction, 1)
+    local number = cursor:number(f.remote_number, 2)
+    if not number then
+        return ""
+    end
+    if direction > 1 then
+        cursor:fail("malformed", "no such direction")
+        return ""
+    end
+    if cursor:left() > 0 then
+        cursor:rest(f.relayed)
+    end
+    return string.format(" %s %d", direction == 0 and "to" or "from", number)
+end
+
 -- The fields of one frame behind its type; gives what the info column says, and a TPDU in the long form.
 local function message(cursor, kind)
     local name, text = TYPES[kind], ""
@@ -206,6 +253,12 @@ local function message(cursor, kind)
         text = further_parity(cursor)
     elseif name == "arrival map" then
         text = arrival_map(cursor)
+    elseif name == "meet" then
+        text = meet(cursor)
+    elseif name == "met" then
+        text = met(cursor)
+    elseif name == "relayed" then
+        text = relayed(cursor)
     else
         if name == "probe" or name == "probe reply" then
             text = string.format(" %d", cursor:number(f.number, 4) or 0)

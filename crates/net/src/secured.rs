@@ -352,6 +352,10 @@ impl<'a, A: Application<AerotpEndpoint> + ?Sized, T: FnMut(SecurityNote)> Secure
             | SessionEvent::Reported { .. }
             | SessionEvent::Path { .. }
             | SessionEvent::Moved { .. }
+            // Nobody is met through a hub here.
+            | SessionEvent::Introduced { .. }
+            | SessionEvent::NotIntroduced { .. }
+            | SessionEvent::Reached { .. }
             | SessionEvent::NoAnswer { .. } => {}
             SessionEvent::Inner(event) => return Some(event),
         }

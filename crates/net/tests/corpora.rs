@@ -11,6 +11,8 @@ mod gateway_socks;
 mod one_way;
 #[path = "../../../fuzz/laws/pairing.rs"]
 mod pairing;
+#[path = "../../../fuzz/laws/session_messages.rs"]
+mod session_messages;
 
 /// Checks every input of a target, and every beginning of each.
 fn replay(target: &str, law: fn(&[u8])) {
@@ -49,4 +51,9 @@ fn datagrams_of_the_one_way_corpus_keep_its_laws() {
 #[test]
 fn plans_of_the_pairing_corpus_keep_its_laws() {
     replay("pairing", pairing::holds);
+}
+
+#[test]
+fn messages_of_the_session_corpus_keep_its_laws() {
+    replay("session_messages", session_messages::holds);
 }

@@ -1,12 +1,13 @@
 //! The link's settings that follow from a configuration: addresses, sizes and keys of the peers.
 
+use super::Link;
 use super::config::{GatewayConfig, Keys, PeerSettings, read_keys};
 use super::error::GatewayError;
-use super::peers::usable;
+use super::peers::{index_of, usable};
 use crate::session::{
     Entropy, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PublicKey, SESSION_OVERHEAD, Security,
-    SessionConfig, arrival_maps, damaged, fast_cipher, parity_follows, path_acks, reports,
-    several_paths, unchecked, window_repair, wire_2,
+    SessionConfig, arrival_maps, damaged, fast_cipher, parity_follows, path_acks, rendezvous,
+    reports, several_paths, unchecked, window_repair, wire_2,
 };
 use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::splice::Host;
@@ -129,6 +130,16 @@ pub(super) fn security_of(keys: &Keys, place: usize, peer: &PeerSettings) -> Rec
     (security, public.next())
 }
 
+/// Tells the session of the meetings of the peer at this place: the hub that introduces it, and our help for it.
+pub(super) fn set_meetings(config: &GatewayConfig, link: &mut Link, place: usize) {
+    let Some(peer) = config.peers.get(place) else {
+        return;
+    };
+    let hub = config.hub_of(place).map(index_of);
+    link.meet(index_of(place), hub);
+    link.introduce(index_of(place), peer.meeting.introduce);
+}
+
 /// The session's settings, with the paths where its peers may be found.
 pub(super) fn session_settings(
     config: &GatewayConfig,
@@ -158,6 +169,7 @@ pub(super) fn session_settings(
                 path_acks(),
                 window_repair(),
                 several_paths(),
+                rendezvous(),
                 arrival_maps(),
             ])
             .chain(config.lets_damage_in().then(unchecked))

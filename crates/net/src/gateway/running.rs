@@ -7,7 +7,7 @@ use super::entries::{Entries, connected, refused};
 use super::exits::{Asked, Exits};
 use super::flows::{Floor, Flow, Keeping, Stream, Traffic};
 use super::links::Links;
-use super::peers::{PeerNames, Peers, TRY_AGAIN};
+use super::peers::{PeerNames, Peers, TRY_AGAIN, usable};
 use super::repeats::Repeats;
 use super::sockets::{Came, Poller, Resolver, Sockets, Target};
 use super::tunnels::{PacketFlow, Tunnels};
@@ -358,6 +358,15 @@ impl Application<Link> for Running {
             SessionEvent::ReportDue(peer) => {
                 self.watch.tell_peer(now, link, peer);
                 self.peers.report_to(now, &self.ground.config, link, peer);
+            }
+            SessionEvent::Introduced { peer, address } => {
+                let told = SessionEvent::Introduced { peer, address };
+                self.peers.say(&self.ground.config, told);
+                let v6 = self.ground.config.listen.is_ipv6();
+                // An address of IPv6 is of no use to a socket of IPv4; the hub carries the datagrams then.
+                if let Ok(address) = usable(core::iter::once(address), v6) {
+                    self.peers.found.add(now, peer, address);
+                }
             }
             SessionEvent::Reported { peer, octets } => {
                 link.inner_mut().on_report(peer.inner_path(), &octets);

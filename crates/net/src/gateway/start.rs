@@ -7,7 +7,9 @@ use super::config::{CarrierChoice, GatewayConfig, Keys, read_keys, state_place};
 use super::entries::{Entry, Rule, entry, open_entry};
 use super::error::GatewayError;
 use super::flows::{Keeping, kept_ports};
-use super::link::{first_sizes, inner_paths, known_address, security_of, session_settings, system};
+use super::link::{
+    first_sizes, inner_paths, known_address, security_of, session_settings, set_meetings, system,
+};
 use super::links::Links;
 use super::peers::{KeptRates, PathPorts, PeerNames, index_of};
 use super::running::{Parts, Running};
@@ -158,6 +160,7 @@ fn session(
         if peer.carrier == CarrierChoice::Auto {
             session.choose_checksum(index_of(index));
         }
+        set_meetings(config, &mut session, index);
     }
     let (paths, ports) = carriers::open_paths(config, driver)?;
     for OpenedPath {

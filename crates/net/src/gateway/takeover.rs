@@ -10,7 +10,7 @@
 use super::Link;
 use super::config::{GatewayConfig, Keys, PeerSettings, change};
 use super::entries::entry;
-use super::link::{Recognition, inner_paths, known_address, mtu_config, security_of};
+use super::link::{Recognition, inner_paths, known_address, mtu_config, security_of, set_meetings};
 use super::peers::index_of;
 use super::reload::{Asker, Reload};
 use super::running::Running;
@@ -45,6 +45,11 @@ fn changed(was: &PeerSettings, is: &PeerSettings) -> Vec<&'static str> {
         ("address", was.address != is.address),
         ("rate", was.rate.bound() != is.rate.bound()),
         ("share", was.rate.sharing() != is.rate.sharing()),
+        (
+            "rendezvous",
+            was.meeting.rendezvous != is.meeting.rendezvous,
+        ),
+        ("introduce", was.meeting.introduce != is.meeting.introduce),
     ];
     let changed = all.iter().filter(|(_, differs)| *differs);
     changed.map(|(name, _)| *name).collect()
@@ -196,6 +201,7 @@ impl Running {
         keys: &Keys,
     ) {
         let place_of = |peer: &PeerSettings| places.iter().position(|name| *name == peer.name);
+        let hub_before = |place| before.hub_of(place);
         change_own_keys(turn, keys);
         let all: Vec<(usize, PeerSettings)> = self
             .ground
@@ -228,6 +234,12 @@ impl Running {
                 }
                 _ => false,
             };
+            let is_met_anew = is_found_anew
+                || was.is_some_and(|was| was.meeting != peer.meeting)
+                || hub_before(*index) != self.ground.config.hub_of(*index);
+            if is_met_anew {
+                set_meetings(&self.ground.config, turn.link, *index);
+            }
             if is_found_anew {
                 self.find_peer(turn.now, turn.link, *index);
             }

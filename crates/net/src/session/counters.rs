@@ -123,6 +123,10 @@ pub struct SessionCounters {
     pub fragmented: u64,
     /// Inner datagrams that arrived in pieces and were put together.
     pub reassembled: u64,
+    /// Datagrams carried on, as a hub, from one peer to another.
+    pub relayed: u64,
+    /// Datagrams for another peer that were not carried on: it may not be, is not there, or too many came.
+    pub unrelayed: u64,
     /// Own datagrams that found no room in the queue.
     pub queue_full: u64,
 }

@@ -1,14 +1,17 @@
 //! The events that a session tells the application.
 
+use super::asking::NotIntroduced;
 use super::checksum_choice::ChecksumReason;
 use super::config::PeerIndex;
 use super::dialect::Wire;
 use super::keys::PublicKey;
 use super::kinds::SecurityKinds;
+use super::peer_status::Reach;
 use super::sizes::Sizes;
 use super::wire::Capability;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Duration;
+use std::net::SocketAddr;
 
 /// A change of one of several paths to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +163,30 @@ pub enum SessionEvent<E> {
         peer: PeerIndex,
         /// The time since the first of them.
         waited: Duration,
+    },
+    /// A hub tells where the peer calls from: give [`Session::set_endpoints`](super::Session::set_endpoints) the path to that
+    /// address, from the socket by which the hub is reached. A few calls leave for it.
+    Introduced {
+        /// The peer.
+        peer: PeerIndex,
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The hub does not introduce the peer. It is asked again; told once for each reason.
+    NotIntroduced {
+        /// The peer.
+        peer: PeerIndex,
+        /// The hub.
+        hub: PeerIndex,
+        /// The reason.
+        why: NotIntroduced,
+    },
+    /// The peer, which a hub introduced, is now reached in another way.
+    Reached {
+        /// The peer.
+        peer: PeerIndex,
+        /// The way.
+        reach: Reach,
     },
     /// An event of the inner machine.
     Inner(E),

@@ -11,6 +11,7 @@ mod damage;
 mod departures;
 mod initiations;
 mod later;
+mod meetings;
 mod membership;
 mod notices;
 mod paths;
@@ -29,6 +30,7 @@ use super::entropy::Entropy;
 use super::event::{HandshakeRefusal, SessionEvent};
 use super::guard::{Guard, GuardKeys};
 use super::handshake::Means;
+use super::introductions::Wishes;
 use super::keys::SecretKey;
 use super::path_acks;
 use super::peer::{Complaints, Peer};
@@ -96,6 +98,10 @@ pub struct Session<M: Machine> {
     after_restart: VecDeque<Held>,
     /// The tap that captures datagrams, if there is one.
     tap: Option<Box<SessionTap>>,
+    /// The wishes of peers to meet each other, where this end is their hub.
+    wishes: Wishes,
+    /// Datagrams of peers that a hub has carried here, with the paths that stand for the way through it.
+    carried: VecDeque<(PathId, Vec<u8>)>,
     now: Instant,
 }
 
@@ -146,6 +152,8 @@ impl<M: Carried> Session<M> {
             likely_form: DataForm::default(),
             after_restart: VecDeque::new(),
             tap: None,
+            wishes: Wishes::default(),
+            carried: VecDeque::new(),
             now: Instant::START,
             config,
         })
@@ -261,7 +269,12 @@ impl<M: Carried> Session<M> {
     /// again. A path that it has been heard from stays in use.
     pub fn set_endpoints(&mut self, peer: PeerIndex, endpoints: Vec<PathId>) {
         self.whereabouts.forget();
+        let now = self.now;
         if let Some(state) = self.peer_mut(peer) {
+            if let (Some(_), [told]) = (&state.asking, &endpoints[..]) {
+                state.take_told(now, *told);
+                return;
+            }
             state.path = state.path.or(endpoints.first().copied());
             state.config.endpoints = endpoints;
         }
@@ -540,6 +553,7 @@ impl<M: Carried> Machine for Session<M> {
     fn next_deadline(&self) -> Option<Deadline> {
         let peers = self.peers.iter();
         let own = peers.fold(None, |first, peer| {
+            let first = Deadline::earlier(first, self.next_question(peer));
             Deadline::earlier(first, peer.next_deadline(self.now))
         });
         let Deadline { at, why } = Deadline::earlier(own, self.inner_deadline())?;

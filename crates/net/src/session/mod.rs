@@ -27,6 +27,7 @@
 //! `docs/protocol/session.md` specifies the octets, `docs/threat-model.md` the defences.
 
 mod arrival_maps;
+mod asking;
 mod checksum_choice;
 mod cipher;
 mod config;
@@ -43,6 +44,7 @@ mod further_path;
 mod further_paths;
 mod guard;
 mod handshake;
+mod introductions;
 mod key_file;
 mod key_question;
 mod keyring;
@@ -71,6 +73,7 @@ mod wire;
 mod work;
 
 pub use arrival_maps::arrival_maps;
+pub use asking::NotIntroduced;
 pub use checksum_choice::{ChecksumReason, DamagedShare};
 pub use cipher::fast_cipher;
 pub use config::{
@@ -86,6 +89,7 @@ pub use event::{HandshakeRefusal, Hint, Mismatch, PathChange, SessionEvent};
 pub use further_path::PathTerms;
 pub use further_paths::{FURTHER_PATHS_MAX, several_paths};
 pub(crate) use handshake::initiation_kind;
+pub use introductions::{Introduce, rendezvous};
 pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,
 };
@@ -95,7 +99,7 @@ pub use kinds::SecurityKinds;
 pub use later_repair::parity_follows;
 pub use machine::{DatagramArrival, PathSeen, Session, source_octets};
 pub use path_acks::path_acks;
-pub use peer_status::{DamageStatus, LinkState, PathStatus, PathUse, PeerStatus};
+pub use peer_status::{DamageStatus, LinkState, PathStatus, PathUse, PeerStatus, Reach};
 pub use primitives::{Performed, performed};
 pub(crate) use primitives::{derive_key, keyed_hash};
 pub use protection::Armour;
@@ -108,6 +112,7 @@ pub use state_file::{StateDirectory, StateFileError};
 pub use tap::SessionTap;
 pub use unchecked::unchecked;
 pub use wire::{
-    Capability, HelloError, QUESTION_BYTES, SESSION_VERSION, version_answer, version_question,
+    Capability, HelloError, QUESTION_BYTES, SESSION_VERSION, rewrite_message, version_answer,
+    version_question,
 };
 pub use work::Work;

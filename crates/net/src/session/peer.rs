@@ -1,10 +1,12 @@
 //! The state of one peer. Of constant size, made at birth.
 
 mod calls;
+mod meeting;
 
 pub(super) use calls::Cookie;
 
 use super::arrival_maps::ArrivalMaps;
+use super::asking::Asking;
 use super::checksum_choice::ChecksumChoice;
 use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
@@ -16,13 +18,14 @@ use super::fragments::Reassembly;
 use super::further_paths::FurtherPaths;
 use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
+use super::introductions::Introduced;
 use super::keyring::KeyRing;
 use super::keys::{PresetKey, PublicKey};
 use super::later_repair::LaterRepair;
 use super::path_acks::PathAcks;
 use super::path_mtu::PathMtu;
 use super::path_slot::PathSlot;
-use super::peer_status::{DamageStatus, LinkState};
+use super::peer_status::{DamageStatus, LinkState, Reach};
 use super::protection::{Protection, layout};
 use super::reports::Reports;
 use super::round_trips::RoundTrips;
@@ -34,6 +37,7 @@ use fulmar_proto::damage::ProtectedLayout;
 use fulmar_proto::liveness::Liveness;
 use fulmar_proto::machine::{Deadline, PathId, TransmitKind};
 use fulmar_proto::units::{ByteCount, Duration, FecStrength, Instant};
+use std::net::SocketAddr;
 
 /// The time between initiations at first, or every second round trip ...
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -284,6 +288,15 @@ pub(super) struct Peer {
     pub(super) doubt: Doubt,
     pub(super) complaints: Complaints,
     pub(super) probes: u32,
+    /// The wish to meet it through a hub.
+    // Boxed: most peers have an address.
+    pub(super) asking: Option<Box<Asking>>,
+    /// Its part in meetings, where this end is the hub.
+    pub(super) introduced: Introduced,
+    /// The address that it was heard from last, sealed and on the first path.
+    pub(super) source: Option<SocketAddr>,
+    /// The way by which it was reached, as the application knows, where a hub introduced it.
+    pub(super) reach_said: Option<Reach>,
     /// The corrections of datagrams from its address.
     pub(super) corrections: Corrections,
     /// The limit on answers to our initiations that are read.
@@ -359,6 +372,10 @@ impl Peer {
             doubt: Doubt::default(),
             complaints: Complaints::default(),
             probes: 0,
+            asking: None,
+            introduced: Introduced::default(),
+            source: None,
+            reach_said: None,
             corrections: Corrections::new(),
             answers_expected: Bucket::FULL,
             answers_from_elsewhere: Bucket::FULL,
@@ -599,7 +616,8 @@ impl Peer {
 
     /// Whether sizes of packets are tried, which is on the path of its home.
     pub(super) fn tries_sizes(&self, now: Instant) -> bool {
-        self.is_open(now) && self.path.is_some() && !self.liveness.is_told_down()
+        let is_known = self.path.is_some_and(|path| !self.is_unproven(path));
+        self.is_open(now) && is_known && !self.liveness.is_told_down()
     }
 
     /// Whether data may be sent under the preset key alone: while the first handshake is young.

@@ -1,5 +1,6 @@
 //! The state of a peer, as users see it.
 
+use super::config::PeerIndex;
 use super::damage_reports::DamageCounts;
 use super::dialect::Wire;
 use super::reports::Passage;
@@ -74,6 +75,15 @@ pub struct PathStatus {
     pub outages: u64,
     /// The time for which it was down, in all.
     pub outage_time: Duration,
+}
+
+/// The way by which a peer is reached that a hub introduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// At an address of its own.
+    Direct,
+    /// Through this peer, which carries datagrams between the two.
+    Through(PeerIndex),
 }
 
 /// Whether a path carries data.

@@ -6,7 +6,7 @@
 //! in IPv6.
 
 use super::sizes::MAPPED;
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use std::hash::{DefaultHasher, Hasher};
 
 /// A rate: so many a second, and so many at once.
@@ -48,6 +48,22 @@ impl Bucket {
         let has = self.has(now, rate);
         if has {
             self.full_at = self.full_at.max(now) + rate.each;
+        }
+        has
+    }
+
+    /// Takes so many octets at a rate, unless those of `burst` are taken ahead of it.
+    pub(super) fn take_octets(
+        &mut self,
+        now: Instant,
+        octets: usize,
+        rate: Bitrate,
+        burst: Duration,
+    ) -> bool {
+        let has = self.full_at.saturating_since(now) < burst;
+        if has {
+            let takes = rate.time_to_send(ByteCount::from_usize(octets));
+            self.full_at = self.full_at.max(now) + takes;
         }
         has
     }

@@ -82,7 +82,7 @@ enum Standing {
 /// The id that follows.
 const fn after(id: PathId) -> PathId {
     let (_, next) = PathId(id.0.wrapping_add(1)).split_checksum();
-    next
+    if next.is_inside() { PathId(0) } else { next }
 }
 
 /// The bounded map between addresses and path ids.

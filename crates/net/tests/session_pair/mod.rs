@@ -165,6 +165,9 @@ impl MachineDriver<Strict<Inner>> for Ends<'_> {
                 change,
             },
             SessionEvent::Moved { peer, path } => SessionEvent::Moved { peer, path },
+            SessionEvent::Introduced { .. }
+            | SessionEvent::NotIntroduced { .. }
+            | SessionEvent::Reached { .. } => panic!("there is no hub"),
             SessionEvent::ReportDue(peer) => {
                 machine.app().report(now, peer, REPORT);
                 return;

@@ -52,6 +52,21 @@ impl PathId {
     /// The bit by which a single datagram leaves without checksum. Drivers give no id that has it.
     const UNCHECKED: u32 = 1 << 31;
 
+    /// The first of the ids that no driver gives: a machine's own ways to a remote, which lead through another remote.
+    const INSIDE: u32 = 0x7FFF_0000;
+
+    /// A machine's own way of this number: datagrams leave on it inside what goes to another remote. It is never in a [`Transmit`].
+    #[must_use]
+    pub const fn inside(number: u16) -> Self {
+        Self(Self::INSIDE | number as u32)
+    }
+
+    /// Whether it is a machine's own way.
+    pub const fn is_inside(self) -> bool {
+        let (_, id) = self.split_checksum();
+        id.0 >= Self::INSIDE
+    }
+
     /// The way to send a single datagram without the checksum by which a network drops what is damaged; where the driver
     /// has no such form, the same way as before.
     #[must_use]

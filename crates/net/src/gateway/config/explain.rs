@@ -8,6 +8,7 @@ use super::settings::{
 };
 use crate::custody::SyncPolicy;
 use crate::gateway::config::state_place;
+use crate::session::Introduce;
 use core::fmt::Write;
 use fulmar_proto::rate::RateSharing;
 use fulmar_proto::repair::DeliveryGoal;
@@ -53,7 +54,12 @@ fn peers(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             None if matches!(peer.carrier, CarrierChoice::Ethernet(_)) => {
                 "is called on its device".to_owned()
             }
-            None => "calls us, from any address".to_owned(),
+            None => match &peer.meeting.rendezvous {
+                Some(hub) => format!(
+                    "is met through `{hub}`, which tells each of the two where the other calls from, or carries their sealed datagrams"
+                ),
+                None => "calls us, from any address".to_owned(),
+            },
         };
         let keys = match peer.public_keys().count() {
             2 => ", under either of its two keys",
@@ -67,6 +73,20 @@ fn peers(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             packets(peer),
             carrier(config, peer)
         )?;
+        match peer.meeting.introduce {
+            Introduce::Nothing => {}
+            Introduce::Address => writeln!(
+                out,
+                "peer `{}` is told the addresses of others that are introduced, and they its own, if both ask",
+                peer.name
+            )?,
+            Introduce::Relay(rate) => writeln!(
+                out,
+                "peer `{}` is told the addresses of others that are introduced, and they its own, if both ask; what it sends to them \
+                 through this gateway is carried on at up to {rate}",
+                peer.name
+            )?,
+        }
         for path in &peer.paths {
             let most = path.rate.map_or_else(
                 || "what that path is found to carry".to_owned(),

@@ -12,6 +12,7 @@ pub mod explain;
 mod far_peer;
 mod keys;
 mod link;
+mod meeting;
 mod notation;
 mod own_entries;
 mod path;
@@ -34,6 +35,6 @@ pub use read::RECORDING_MAX;
 pub(super) use settings::PEER_NAME_BYTES_MAX;
 pub use settings::{
     CustodySettings, Egress, EntryProtocol, FarPeer, Forward, GatewayConfig, GatewayRoute, Limits,
-    LinkSource, LogLevel, PeerSettings, SecurityKind, Socks, SocksLogin, ToldLinkSettings,
-    Transparent, TunnelSettings,
+    LinkSource, LogLevel, MeetingSettings, PeerSettings, SecurityKind, Socks, SocksLogin,
+    ToldLinkSettings, Transparent, TunnelSettings,
 };

@@ -4,6 +4,7 @@ use super::carrier::CarrierChoice;
 use super::class::{self, ClassSettings, CustodyPlace, DEFAULT_CLASS};
 use super::far_peer;
 use super::link;
+use super::meeting;
 use super::notation::{Allow, Listen, Place};
 use super::path;
 use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent, tunnels};
@@ -14,7 +15,7 @@ use super::settings::{
 use crate::custody::SyncPolicy;
 use crate::keeper::KeeperConfig;
 use crate::recording::RecordingConfig;
-use crate::session::{PEERS_MAX, PublicKey};
+use crate::session::{Introduce, PEERS_MAX, PublicKey};
 use core::time::Duration;
 use fulmar_proto::splice::ClassId;
 use fulmar_proto::transport::aerotp::{RateSource, SHARINGS};
@@ -67,6 +68,9 @@ pub(super) const PEER: Keys = &[&[
     "mtu_discovery",
     "path",
     "via",
+    "rendezvous",
+    "introduce",
+    "relay_rate",
 ]];
 pub(super) const EGRESS: Keys = &[&["allow", "relay", "connect_timeout"]];
 pub(super) const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
@@ -137,7 +141,9 @@ impl GatewayConfig {
         let metrics = metrics(&root)?;
         let no_entry =
             forwards.is_empty() && socks.is_empty() && transparent.is_empty() && tunnels.is_empty();
-        if no_entry && egress.allow.is_empty() && egress.relay.is_empty() {
+        let introduces = (peers.iter()).any(|peer| peer.meeting.introduce != Introduce::Nothing);
+        let no_exit = egress.allow.is_empty() && egress.relay.is_empty();
+        if no_entry && no_exit && !introduces {
             let problem = "this gateway would carry nothing; add [[forward]], [[socks]] or \
                            [[transparent]] for clients here, [[tunnel]] for any packet, or allow = [...] in [egress] for \
                            destinations here";
@@ -291,6 +297,7 @@ fn peers(
         }
         peers.push(peer);
     }
+    meeting::check(tables, &peers)?;
     if peers.len() > 1 && matches!(security, SecurityKind::Preset { .. }) {
         let problem = "one preset key serves one peer; write kind = \"noise\" for several";
         return Err(root.wrong("security", problem));
@@ -356,8 +363,10 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         let problem = format!("is not used with carrier = \"{carrier}\"; remove it");
         return Err(reader.wrong("path", problem));
     }
+    let meeting = meeting::read(reader, security, &carrier)?;
     Ok(PeerSettings {
         paths,
+        meeting,
         carrier,
         key_place: format!("{}: `{}`", place.origin, place.field),
         name,

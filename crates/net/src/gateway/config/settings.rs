@@ -6,6 +6,7 @@ use super::notation::{Allow, Dscp};
 use super::path::PathSettings;
 use crate::custody::SyncPolicy;
 use crate::recording::RecordingConfig;
+use crate::session::Introduce;
 use crate::tun::InterfaceAddress;
 use core::time::Duration;
 use fulmar_proto::dlep::wire::MacAddress;
@@ -72,6 +73,8 @@ pub struct PeerSettings {
     pub carrier: CarrierChoice,
     /// Further paths to it.
     pub paths: Vec<PathSettings>,
+    /// Meetings through a hub: the one that introduces it to us, or our help for it to meet others.
+    pub meeting: MeetingSettings,
     /// Its public key, in base64, with security `noise`.
     pub public_key: Option<String>,
     /// A second public key of it, while it changes its key.
@@ -94,6 +97,15 @@ impl PeerSettings {
         let keys = [&self.public_key, &self.other_public_key];
         keys.into_iter().filter_map(|key| key.as_deref())
     }
+}
+
+/// A peer's meetings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeetingSettings {
+    /// The peer, by name, that introduces this one to us.
+    pub rendezvous: Option<String>,
+    /// The help that this end gives it to meet others.
+    pub introduce: Introduce,
 }
 
 /// `[[peer]]` with `via`: a gateway that is reached through others.
@@ -385,6 +397,13 @@ impl GatewayConfig {
         });
         let mut far = self.far_peers.iter();
         near.or_else(|| Some(far.find(|peer| peer.name == name)?.route.clone()))
+    }
+
+    /// The place of the peer that introduces the one in this place to us, if one does.
+    pub(in crate::gateway) fn hub_of(&self, peer: usize) -> Option<usize> {
+        let hub = self.peers.get(peer)?.meeting.rendezvous.as_deref()?;
+        let mut places = self.live_places();
+        places.find(|place| self.peer_name(*place) == hub)
     }
 
     /// The name of the peer in this place.

@@ -5,6 +5,7 @@
 
 use super::carrier_changes::carrier_name;
 use super::rate::RateReport;
+use super::reach::way_of;
 use crate::gateway::config::GatewayConfig;
 use crate::session::{Hint, PathChange, PeerIndex, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
@@ -267,6 +268,19 @@ pub(super) fn of_event<E>(
             let hint = by_names(config, *peer, hint);
             let why = format!("somebody there says, without proof: {hint}");
             (*peer, "refused_by_peer", why)
+        }
+        SessionEvent::Introduced { peer, address } => {
+            let why = format!("its hub tells that it calls from {address}: it is called there");
+            (*peer, "peer_introduced", why)
+        }
+        SessionEvent::NotIntroduced { peer, hub, why } => {
+            let hub = usize::try_from(hub.0).unwrap_or(usize::MAX);
+            let hub = config.peer_name(hub);
+            (*peer, "peer_not_introduced", format!("by `{hub}`: {why}"))
+        }
+        SessionEvent::Reached { peer, reach } => {
+            let way = way_of(config, *reach);
+            (*peer, "peer_reached", format!("data flows {way}"))
         }
         SessionEvent::NoAnswer { peer, waited } => {
             let waited = seconds(waited);

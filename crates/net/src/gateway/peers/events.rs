@@ -4,6 +4,7 @@ use super::decisions;
 use super::index::index_of;
 use super::known::Peers;
 use super::rate::RateReport;
+use super::reach::way_of;
 use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::session::{PathChange, PeerIndex, SessionEvent};
@@ -191,6 +192,22 @@ impl Peers {
                     hint
                 );
             }
+            SessionEvent::Introduced { peer, address } => tracing::info!(
+                event = "peer_introduced",
+                peer = name_of(config, peer),
+                %address
+            ),
+            SessionEvent::NotIntroduced { peer, hub, why } => tracing::warn!(
+                event = "peer_not_introduced",
+                peer = name_of(config, peer),
+                hub = name_of(config, hub),
+                %why
+            ),
+            SessionEvent::Reached { peer, reach } => tracing::info!(
+                event = "peer_reached",
+                peer = name_of(config, peer),
+                way = way_of(config, reach)
+            ),
             SessionEvent::NoAnswer { peer, waited } => tracing::warn!(
                 event = "no_answer",
                 peer = name_of(config, peer),

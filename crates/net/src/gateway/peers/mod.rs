@@ -12,6 +12,7 @@ mod outages;
 mod path_ports;
 mod peer_names;
 mod rate;
+mod reach;
 mod repairs;
 
 pub(super) use carrier_changes::{carrier_in_use, carrier_name};
@@ -27,4 +28,5 @@ pub(crate) use path_ports::missing as path_missing;
 pub(super) use path_ports::{PathPort, PathPorts};
 pub(super) use peer_names::{PeerNames, usable};
 pub use rate::RateReport;
+pub(super) use reach::way_of;
 pub use repairs::RepairReport;

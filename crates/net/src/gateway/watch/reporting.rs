@@ -10,10 +10,11 @@ use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::flows::{Flow, Traffic};
 use crate::gateway::links::Links;
-use crate::gateway::peers::{Peers, RateReport, carrier_in_use, index_of};
+use crate::gateway::peers::{Peers, RateReport, carrier_in_use, index_of, way_of};
 use crate::gateway::tunnels::Tunnels;
 use crate::recording::RecordingCounters;
-use crate::session::{DropReason, LinkState, RoundTripQuantiles, Wire};
+use crate::session::{DropReason, LinkState, Reach, RoundTripQuantiles, Wire};
+use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::{Bitrate, Instant};
 use std::collections::BTreeMap;
@@ -132,6 +133,7 @@ impl Seen<'_> {
             link: link_word.to_owned(),
             down_seconds: lasts.map(|span| span.as_secs_f64()),
             rtt_seconds: state.and_then(|s| s.rtt).map(|rtt| rtt.as_secs_f64()),
+            reached: link.reach(known).map(|reach| way_of(self.config, reach)),
             rtt_quantiles_seconds: state.and_then(|s| s.round_trips).map(quantiles),
             path_mtu_bytes: state.map_or(0, |s| s.sizes.packet.0),
             packet_overhead_bytes: state.map_or(0, |s| s.sizes.overhead().0),
@@ -183,12 +185,18 @@ impl Seen<'_> {
                 let way = if path.place == 0 {
                     of_peer.map(|address| format!("to {address}"))
                 } else {
-                    path.outer
-                        .and_then(|outer| self.peers.ports.way(index, outer))
+                    path.outer.and_then(|outer| self.way(index, outer))
                 };
                 PathFigures::of(path, way, rate, losses)
             })
             .collect()
+    }
+
+    /// The words for a further path to a peer.
+    fn way(&self, index: usize, outer: PathId) -> Option<String> {
+        let hub = self.config.hub_of(index).filter(|_| outer.is_inside());
+        let through = hub.map(|hub| way_of(self.config, Reach::Through(index_of(hub))));
+        through.or_else(|| self.peers.ports.way(index, outer))
     }
 
     fn flow_list(&self, now: Instant) -> Vec<FlowStatus> {
@@ -227,6 +235,8 @@ fn carrier(link: &Link, captured: RecordingCounters, traced: RecordingCounters) 
         fragmented_datagrams: session.fragmented,
         reassembled_datagrams: session.reassembled,
         queue_full_datagrams: session.queue_full,
+        relayed_datagrams: session.relayed,
+        unrelayed_datagrams: session.unrelayed,
         captured_packets: captured.written,
         capture_missed_packets: captured.missed,
         traced_events: traced.written,

@@ -30,6 +30,9 @@ pub struct PeerReport {
     pub down_seconds: Option<f64>,
     /// The smoothed round trip.
     pub rtt_seconds: Option<f64>,
+    /// The way by which it is reached, where a hub introduces it: `directly`, or through the hub, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached: Option<String>,
     /// Quantiles of the last round trips.
     pub rtt_quantiles_seconds: Option<Quantiles>,
     /// The largest IP packet that is known to arrive.
@@ -413,6 +416,10 @@ pub struct CarrierReport {
     pub reassembled_datagrams: u64,
     /// Datagrams that found no room in the session's queue.
     pub queue_full_datagrams: u64,
+    /// Datagrams that were passed on from one peer to another, which a hub does.
+    pub relayed_datagrams: u64,
+    /// Datagrams for another peer that were not passed on: they may not be, it is not there, or too many came.
+    pub unrelayed_datagrams: u64,
     /// Datagrams, sealed and opened, in the capture.
     pub captured_packets: u64,
     /// Those left out of it.

@@ -131,6 +131,9 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
             why,
         },
         SessionEvent::EpochSeen { .. }
+        | SessionEvent::Introduced { .. }
+        | SessionEvent::NotIntroduced { .. }
+        | SessionEvent::Reached { .. }
         | SessionEvent::ParityChanged { .. }
         | SessionEvent::TooNarrow { .. }
         | SessionEvent::ReportDue(_)

@@ -18,10 +18,10 @@ use crate::session::wire::{
 };
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId};
 use fulmar_proto::units::{Duration, FecStrength, Instant};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// An IPv6 address (or an IPv4 one as such) and a port.
-const SOURCE_BYTES: usize = 18;
+pub(super) const SOURCE_BYTES: usize = 18;
 
 /// The origin of a datagram, in the driver's and in the network's terms.
 #[derive(Clone, Copy)]
@@ -69,6 +69,13 @@ pub fn source_octets(from: SocketAddr) -> [u8; SOURCE_BYTES] {
     octets
 }
 
+/// The address that [`source_octets`] made octets of.
+fn source_address(octets: &[u8]) -> Option<SocketAddr> {
+    let (ip, port) = octets.split_first_chunk::<16>()?;
+    let port = u16::from_be_bytes(port.try_into().ok()?);
+    Some(SocketAddr::new(Ipv6Addr::from(*ip).to_canonical(), port))
+}
+
 impl<M: Carried> Session<M> {
     /// Handles a datagram that arrives now; `source` are the octets of the address that it came from
     /// ([`source_octets`]).
@@ -86,6 +93,11 @@ impl<M: Carried> Session<M> {
     /// octets of its source. The peer whose rate is found is told when it came, and not when it was handled: a driver
     /// that wakes late is no queue.
     pub fn handle_arrival(&mut self, now: Instant, arrival: DatagramArrival<'_>) {
+        self.take_arrival(now, arrival);
+        self.take_carried(now, arrival);
+    }
+
+    pub(super) fn take_arrival(&mut self, now: Instant, arrival: DatagramArrival<'_>) {
         self.now = now;
         let DatagramArrival {
             datagram,
@@ -416,6 +428,10 @@ impl<M: Carried> Session<M> {
         let is_doubtful = newest && origin.is_armoured && is_elsewhere;
         if newest && !is_doubtful && is_first {
             state.path_proven = true;
+            state.source = source_address(origin.source).filter(|_| !origin.path.is_inside());
+            if let Some(asking) = &mut state.asking {
+                asking.on_proven(origin.path);
+            }
             self.see_headers(index, origin.source);
             self.move_to(now, index, origin.path);
         }

@@ -8,7 +8,7 @@ use crate::session::event::SessionEvent;
 use crate::session::path_acks::Asks;
 use crate::session::path_slot::PathSlot;
 use crate::session::reports::Passage;
-use crate::session::wire::{Message, Probe};
+use crate::session::wire::{Message, Probe, RELAYED};
 use fulmar_proto::liveness::Wants;
 use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId, TpduForm};
 use fulmar_proto::units::{Duration, Instant};
@@ -47,7 +47,7 @@ const OWN_TYPES_LAST: u8 = 0x1F;
 const fn is_counted(message: &Message<'_>) -> bool {
     matches!(
         message,
-        Message::Tpdu(_) | Message::Fragment(_) | Message::Heartbeat
+        Message::Tpdu(_) | Message::Fragment(_) | Message::Heartbeat | Message::Relayed(_)
     )
 }
 
@@ -59,12 +59,15 @@ const fn is_of_two(message: &Message<'_>) -> bool {
             | Message::DamageReport(_)
             | Message::FurtherParity(_)
             | Message::ArrivalMap(_)
+            | Message::Meet(_)
+            | Message::Met(_)
+            | Message::Relayed(_)
     )
 }
 
 const fn wants(message: &Message<'_>) -> Wants {
     match message {
-        Message::Tpdu(_) | Message::Fragment(_) => Wants::Answer,
+        Message::Tpdu(_) | Message::Fragment(_) | Message::Relayed(_) => Wants::Answer,
         _ => Wants::Nothing,
     }
 }
@@ -240,7 +243,14 @@ impl<M: Carried> Session<M> {
             Message::Fragment(piece) => {
                 if let Some(octets) = state.reassembly.take(piece) {
                     self.counters.reassembled += 1;
-                    self.hand_inwards(now, (index, origin), &octets, form);
+                    match (form, octets.first()) {
+                        (TpduForm::Short, Some(&RELAYED)) => {
+                            if let Some(Message::Relayed(relayed)) = Message::read(&octets) {
+                                self.take_relayed(now, (index, origin), relayed);
+                            }
+                        }
+                        _ => self.hand_inwards(now, (index, origin), &octets, form),
+                    }
                 }
             }
             // It answers what came in this place.
@@ -275,6 +285,9 @@ impl<M: Carried> Session<M> {
                     self.inner.on_arrival_map(now, path, map);
                 }
             }
+            Message::Meet(meet) => self.take_wish(now, index, meet),
+            Message::Met(met) => self.take_met(now, index, &met),
+            Message::Relayed(relayed) => self.take_relayed(now, (index, origin), relayed),
             Message::DamageReport(report) => self.take_damage_report(now, index, &report),
             Message::FurtherParity(further) => self.take_further(now, origin, index, further),
             // The reply goes to where the question came from, which may be a path that is being tried.

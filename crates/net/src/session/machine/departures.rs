@@ -137,11 +137,18 @@ impl<M: Carried> Session<M> {
         if self.timers_ran < Some(now) {
             self.run_timers(now);
         }
-        if let Some((transmit, octets)) = self.outbox.pop_front() {
-            out.extend_from_slice(&octets);
-            return Some(transmit);
-        }
-        while self.is_any_open(now) {
+        loop {
+            if let Some((transmit, octets)) = self.outbox.pop_front() {
+                if transmit.path.is_inside() {
+                    self.send_through(now, transmit.path, &octets);
+                    continue;
+                }
+                out.extend_from_slice(&octets);
+                return Some(transmit);
+            }
+            if !self.is_any_open(now) {
+                return None;
+            }
             let start = begin_inner(out, self.likely_form);
             let Some(inner) = self.inner.poll_transmit(now, out) else {
                 out.truncate(start);
@@ -155,9 +162,13 @@ impl<M: Carried> Session<M> {
                 continue;
             };
             self.counters.sent += 1;
+            if sealed.path.is_inside() {
+                let octets = out.split_off(start);
+                self.send_through(now, sealed.path, &octets);
+                continue;
+            }
             return Some(sealed);
         }
-        None
     }
 
     /// Seals the octets since [`begin_inner`] for a peer, if it can be reached.
@@ -455,10 +466,14 @@ impl<M: Carried> Session<M> {
             cost: 0,
         };
         let path = if state.liveness.is_down() {
+            state.give_up_told();
             state.next_candidate()
         } else {
             state.path
         };
+        if let Some((asking, path)) = state.asking.as_mut().zip(path) {
+            asking.on_called(path);
+        }
         // A path that drops what has no checksum is not down.
         let is_checked = state.checksum.is_some() && probe.id % 2 == 1;
         let (probe, wants) = (Message::Probe(probe), Wants::Answer);

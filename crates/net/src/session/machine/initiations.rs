@@ -53,7 +53,11 @@ impl<M: Carried> Session<M> {
             return;
         };
         let rtt = state.liveness.rtt();
+        state.give_up_told();
         let path = state.next_call(now);
+        if let Some((asking, path)) = state.asking.as_mut().zip(path) {
+            asking.on_called(path);
+        }
         let cookie = path.and_then(|path| state.cookie_for(now, path));
         state.called_at = Some(now);
         let (Some(pending), Some(path)) = (state.pending.as_mut(), path) else {

@@ -51,6 +51,7 @@ impl<M: Carried> Session<M> {
             ..state.config.clone()
         };
         *state = Peer::new(peer, config, &self.config, self.boot);
+        self.wishes.forget(peer);
     }
 
     /// Recognises a peer by `security` from now on, and also by the public key `also`: while it changes

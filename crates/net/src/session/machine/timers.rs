@@ -20,6 +20,7 @@ impl<M: Carried> Session<M> {
         self.timers_ran = Some(now);
         for index in 0..self.peers.len() {
             self.run_timers_of(now, index);
+            self.run_meeting(now, index);
         }
     }
 

@@ -21,10 +21,17 @@ pub(super) struct Calls {
     /// Whether the last one was to its home, and when that was called last.
     was_to_home: bool,
     home_called_at: Option<Instant>,
-    /// The path from which a cookie has just come.
+    /// The path from which a cookie has just come, or of which a hub has just told.
     next: Option<PathId>,
     /// Whether the last call was out of turn, for a cookie: whoever sends cookies has one call in two.
     was_out_of_turn: bool,
+}
+
+impl Calls {
+    /// Makes `path` the next to be called.
+    pub(super) const fn call_next(&mut self, path: PathId) {
+        self.next = Some(path);
+    }
 }
 
 /// The proof that a peer under load asks for: that we are where our calls come from.
@@ -61,6 +68,15 @@ impl Peer {
     }
 
     pub(super) fn initiation_at(&self) -> Option<Instant> {
+        // An address that a hub told may have been given up.
+        let has_any = self
+            .home_paths()
+            .chain(self.further.calls())
+            .next()
+            .is_some();
+        if !has_any && self.calls.next.is_none() {
+            return None;
+        }
         let at = match &self.pending {
             Some(pending) => Some(pending.next_at),
             None => self.handshake_at(),

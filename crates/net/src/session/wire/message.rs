@@ -5,6 +5,7 @@
 use super::arrival_map::ArrivedCounters;
 use super::damage_report::DamageReport;
 use super::further_parity::FurtherParity;
+use super::meeting::{Meet, Met, Relayed};
 use super::path_ack::PathAck;
 use crate::session::fragments::Fragment;
 
@@ -22,6 +23,9 @@ const PATH_ACK: u8 = 0x10;
 const FURTHER_PARITY: u8 = 0x14;
 const DAMAGE_REPORT: u8 = 0x16;
 const ARRIVAL_MAP: u8 = 0x18;
+const MEET: u8 = 0x1A;
+const MET: u8 = 0x1C;
+pub(in crate::session) const RELAYED: u8 = 0x1E;
 
 /// Octets of a fragment's fields.
 pub(in crate::session) const FRAGMENT_BYTES: usize = 6;
@@ -82,6 +86,12 @@ pub(in crate::session) enum Message<'a> {
     FurtherParity(FurtherParity<'a>),
     /// The datagrams of a path that arrived, in wire 2. Wants no answer.
     ArrivalMap(ArrivedCounters<'a>),
+    /// The wish to meet another peer of the receiver, in wire 2. Wants no answer by itself.
+    Meet(Meet),
+    /// The word about a remote that the receiver wants to meet, in wire 2. Wants no answer.
+    Met(Met),
+    /// A datagram between two ends that goes by a hub, in wire 2. Wants no answer.
+    Relayed(Relayed<'a>),
 }
 
 impl<'a> Message<'a> {
@@ -130,6 +140,21 @@ impl<'a> Message<'a> {
             Self::ArrivalMap(map) => {
                 out.push(ARRIVAL_MAP);
                 map.write(out);
+                return;
+            }
+            Self::Meet(meet) => {
+                out.push(MEET);
+                meet.write(out);
+                return;
+            }
+            Self::Met(met) => {
+                out.push(MET);
+                met.write(out);
+                return;
+            }
+            Self::Relayed(relayed) => {
+                out.push(RELAYED);
+                relayed.write(out);
                 return;
             }
         };
@@ -194,9 +219,20 @@ impl<'a> Message<'a> {
             FURTHER_PARITY => Self::FurtherParity(FurtherParity::read(rest)?),
             DAMAGE_REPORT => Self::DamageReport(DamageReport::read(rest)?),
             ARRIVAL_MAP => Self::ArrivalMap(ArrivedCounters::read(rest)?),
+            MEET => Self::Meet(Meet::read(rest)?),
+            MET => Self::Met(Met::read(rest)?),
+            RELAYED => Self::Relayed(Relayed::read(rest)?),
             _ => return None,
         })
     }
+}
+
+/// The octets of the message that these octets are, written anew; `None` if they are none. For tests of hostile input.
+pub fn rewrite_message(octets: &[u8]) -> Option<Vec<u8>> {
+    let message = Message::read(octets)?;
+    let mut written = Vec::new();
+    message.write(&mut written);
+    Some(written)
 }
 
 #[cfg(test)]

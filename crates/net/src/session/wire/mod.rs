@@ -7,6 +7,7 @@ mod data_header;
 mod further_parity;
 mod header;
 mod hello;
+mod meeting;
 mod message;
 mod notice;
 mod path_ack;
@@ -24,8 +25,10 @@ pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
 pub use hello::{Capability, HelloError};
 pub(super) use hello::{HELLO_BYTES, Hello};
+pub(super) use meeting::{Meet, Met, RELAYED_BYTES, Relayed, RelayedWay, RemoteNumber};
+pub use message::rewrite_message;
 pub(super) use message::{
-    FRAGMENT_BYTES, MESSAGE_TYPE_BYTES, Message, PROBE_BYTES, Probe, REPORT_BYTES, Report,
+    FRAGMENT_BYTES, MESSAGE_TYPE_BYTES, Message, PROBE_BYTES, Probe, RELAYED, REPORT_BYTES, Report,
 };
 pub(super) use notice::Notice;
 pub(super) use path_ack::{PATH_ACK_BYTES, PathAck};

@@ -16,9 +16,10 @@ use super::super::seal::{Keypair, Told};
 use super::header::DatagramType;
 use super::{
     ArrivedCounters, Capability, DamageReport, FurtherParity, HEADER_BYTES, HELLO_BYTES, Header,
-    Hello, Message, Notice, PathAck, Probe, Report,
+    Hello, Meet, Message, Met, Notice, PathAck, Probe, Relayed, RelayedWay, RemoteNumber, Report,
 };
 use super::{SESSION_VERSION, version_question};
+use crate::session::PublicKey;
 use crate::session::fragments::Fragment;
 use crate::wire_sample::{Sample, hold};
 use fulmar_proto::splice::{SpliceReport, ToldShare};
@@ -123,6 +124,20 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         largest: 0x01_0203,
         bits: &[0xF0, 0x01],
     };
+    let remote = PublicKey::from_octets([0xAB; 32]);
+    let met = Met {
+        remote,
+        is_introduced: true,
+        is_relayed: true,
+        number: RemoteNumber(258),
+        address: Some(([192, 0, 2, 1], 4_914).into()),
+    };
+    let relayed = |way| {
+        Message::Relayed(Relayed {
+            way,
+            octets: b"a sealed datagram",
+        })
+    };
     vec![
         ("tpdu", Message::Tpdu(b"no TPDU")),
         ("heartbeat", Message::Heartbeat),
@@ -142,6 +157,20 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         ("damage report", Message::DamageReport(damage)),
         ("further parity", Message::FurtherParity(further)),
         ("arrival map", Message::ArrivalMap(map)),
+        ("meet", Message::Meet(Meet { remote })),
+        ("met", Message::Met(met)),
+        (
+            "met, not introduced",
+            Message::Met(Met {
+                is_introduced: false,
+                is_relayed: false,
+                number: RemoteNumber(0),
+                address: None,
+                ..met
+            }),
+        ),
+        ("relayed to", relayed(RelayedWay::To(RemoteNumber(258)))),
+        ("relayed from", relayed(RelayedWay::From(RemoteNumber(3)))),
     ]
 }
 
@@ -467,6 +496,26 @@ fn read_fields(sample: &mut Sample, message: Message<'_>) {
             field("keys", map.keys);
             field("largest", map.largest);
             sample.octets("fulmar.inner.arrival_bits", map.bits);
+        }
+        Message::Meet(meet) => sample.octets("fulmar.inner.remote", meet.remote.octets()),
+        Message::Met(met) => {
+            let mut octets = Vec::new();
+            met.write(&mut octets);
+            let (remote, rest) = octets.split_at(32);
+            field("meeting", rest[0].into());
+            field("remote_number", met.number.0.into());
+            field("port", met.address.map_or(0, |told| told.port().into()));
+            sample.octets("fulmar.inner.remote", remote);
+            sample.octets("fulmar.inner.address", &rest[3..19]);
+        }
+        Message::Relayed(relayed) => {
+            let (direction, number) = match relayed.way {
+                RelayedWay::To(number) => (0, number),
+                RelayedWay::From(number) => (1, number),
+            };
+            field("direction", direction);
+            field("remote_number", number.0.into());
+            sample.octets("fulmar.inner.relayed", relayed.octets);
         }
         Message::DamageReport(report) => {
             let [r0, r1, l0, l1] = report.word.to_octets();

@@ -107,6 +107,21 @@ pub const KEY_TABLES: &[KeyTable] = &[
                 meaning: "the peer that carries on what is for this one, which has no session with this gateway; beside it stands `name` alone; see [gateways in a row](chains.md)",
                 default: "it has a session of its own",
             },
+            KeyRow {
+                keys: &["rendezvous"],
+                meaning: r#"the peer that introduces this one to us, instead of `address`: see "Both ends behind NAT""#,
+                default: "none",
+            },
+            KeyRow {
+                keys: &["introduce"],
+                meaning: "our help for this peer to meet others that have it, too, if both ask: `address` (each is told where the other calls from), `relay` (also, their sealed datagrams are carried on)",
+                default: "none",
+            },
+            KeyRow {
+                keys: &["relay_rate"],
+                meaning: "what this peer may send to others through us, with `introduce = \"relay\"`",
+                default: "20mbit",
+            },
         ],
     },
     KeyTable {

@@ -103,6 +103,7 @@ fn peer(name: &str) -> PeerSettings {
         carrier: crate::gateway::config::CarrierChoice::Udp,
         mtu_discovery: false,
         paths: Vec::new(),
+        meeting: crate::gateway::config::MeetingSettings::default(),
         is_removed: false,
     }
 }

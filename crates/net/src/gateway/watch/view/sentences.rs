@@ -22,6 +22,11 @@ pub(super) fn says(peer: &PeerReport) -> String {
     if !peer.secure && peer.link == "up" {
         text.push_str(" Not protected: whoever is on the way can read and change it.");
     }
+    if let Some(way) = &peer.reached {
+        text.push_str(" Reached ");
+        text.push_str(way);
+        text.push('.');
+    }
     text.push_str(&custody_in_words(peer));
     if let Some(rate) = peer.rate.filter(|rate| rate.reason != "declared") {
         let begins = match (rate.is_found(), rate.share) {

@@ -41,6 +41,9 @@ const PATH_ACK: u8 = 0x10;
 const FURTHER_PARITY: u8 = 0x14;
 const DAMAGE_REPORT: u8 = 0x16;
 const ARRIVAL_MAP: u8 = 0x18;
+const MEET: u8 = 0x1A;
+const MET: u8 = 0x1C;
+const RELAYED: u8 = 0x1E;
 
 /// Whether a frame of this type is a repair symbol, of a block or over a window.
 const fn is_repair(code: u8) -> bool {
@@ -95,9 +98,14 @@ impl<'a> Frame<'a> {
     pub const fn kind(&self) -> Option<FrameKind> {
         Some(match self.code {
             LONG => FrameKind::Long,
-            0x01..=0x06 | PATH_ACK | FURTHER_PARITY | DAMAGE_REPORT | ARRIVAL_MAP => {
-                FrameKind::Session
-            }
+            0x01..=0x06
+            | PATH_ACK
+            | FURTHER_PARITY
+            | DAMAGE_REPORT
+            | ARRIVAL_MAP
+            | MEET
+            | MET
+            | RELAYED => FrameKind::Session,
             0x07 => FrameKind::Padding,
             MACK => FrameKind::Mack,
             NACK => FrameKind::Nack,
