@@ -19,17 +19,16 @@ impl ReadingNumber {
     }
 }
 
+/// A log, and its content, if there is one that is of a file.
+pub(super) type LogFound = io::Result<Option<Box<(SymbolLog, LogContent)>>>;
+
 /// The result of a thread's work on a file.
 #[derive(Debug)]
 pub(super) enum FileWorkResult {
     Compared(FileTag, Option<bool>),
     Assembled(FileTag, Assembled),
     Synced(FileTag, io::Result<()>),
-    Read(
-        FileTag,
-        ReadingNumber,
-        io::Result<Option<(SymbolLog, LogContent)>>,
-    ),
+    Read(FileTag, ReadingNumber, LogFound),
     /// Whether the facts that outlive a start could be written.
     Remembered(bool),
 }

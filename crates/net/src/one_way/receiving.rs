@@ -4,13 +4,15 @@ use super::announced_file::AnnouncedFile;
 use super::assembly::{Assembled, assemble, is_there};
 use super::counters::CounterFile;
 use super::disk_worker::DiskWorker;
-use super::file_work::{EarlySymbols, FileWork, FileWorkResult, LogReading, ReadingNumber};
+use super::file_work::{
+    EarlySymbols, FileWork, FileWorkResult, LogFound, LogReading, ReadingNumber,
+};
 use super::news::{OneWayNews, OneWayReceivePlan, OneWayVerdict, ThinReturnPlan};
 use super::receiver::{OneWayEvent, OneWayReceiver};
 use super::remembered::{self, Remembered};
 use super::report::{OneWayReport, REPORT_SUFFIX, check_one_way_name};
 use super::seal::OneWayRefusal;
-use super::symbol_log::{LogContent, SymbolLog};
+use super::symbol_log::SymbolLog;
 use super::wire::{Announcement, FileTag};
 use crate::session::{StateDirectory, StateFileError};
 use crate::transfer::Stop;
@@ -237,8 +239,10 @@ impl OneWayReceiving {
             has_ended: false,
             early: EarlySymbols::default(),
         });
-        self.assembler
-            .run(move || FileWorkResult::Read(tag, number, SymbolLog::read(&path)));
+        self.assembler.run(move || {
+            let found = SymbolLog::read(&path).map(|found| found.map(Box::new));
+            FileWorkResult::Read(tag, number, found)
+        });
     }
 
     /// Takes a log that was read, and the symbols that came meanwhile. Returns whether the receiver was told of units.
@@ -247,7 +251,7 @@ impl OneWayReceiving {
         now: Instant,
         receiver: &mut OneWayReceiver,
         (tag, number): (FileTag, ReadingNumber),
-        found: io::Result<Option<(SymbolLog, LogContent)>>,
+        found: LogFound,
     ) -> bool {
         let Some(work) = self.work.get_mut(&tag) else {
             return false;
@@ -258,7 +262,7 @@ impl OneWayReceiving {
             return false;
         };
         let announcement = file.announcement().clone();
-        let usable = found.and_then(|found| match found {
+        let usable = found.and_then(|found| match found.map(|both| *both) {
             Some((log, content)) if content.announcement.is_of_same_file(&announcement) => {
                 log.cut()?;
                 Ok(Some((log, content)))
