@@ -127,7 +127,7 @@ impl World {
     }
 
     fn pass(&mut self, time: Duration) {
-        self.now = self.now + time;
+        self.now += time;
         self.listener.handle_deadline(self.now);
         self.caller.handle_deadline(self.now);
         let later = |deadline: Option<Instant>| deadline.is_none_or(|at| at > self.now);

@@ -248,7 +248,9 @@ impl World {
             cut: None,
             calls: Vec::new(),
         };
-        (0..3).for_each(|at| world.settle(at));
+        for at in 0..3 {
+            world.settle(at);
+        }
         world
     }
 
@@ -455,7 +457,9 @@ fn a_nat_that_forgets_is_survived_through_the_hub_and_then_directly_again() {
     world.run(SECOND * 10);
     assert_eq!(world.reach(), [Some(Reach::Direct); 2]);
     // Both start anew, with other ports: what each end sends to the other's old port is dropped.
-    ENDS.iter().for_each(|at| world.places[*at].forget());
+    for at in ENDS {
+        world.places[at].forget();
+    }
     assert_eq!(world.send(300_000, SECOND * 15), 300_000);
     let reached = &world.places[AIR].app.reached;
     assert!(reached.contains(&Reach::Through(OF_HUB)), "{reached:?}");

@@ -47,20 +47,43 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     limits(config, out)
 }
 
+/// Where a peer is looked for, in words.
+fn whereabouts(peer: &PeerSettings) -> String {
+    match &peer.address {
+        Some(address) => format!("is called at {address}"),
+        None if matches!(peer.carrier, CarrierChoice::Ethernet(_)) => {
+            "is called on its device".to_owned()
+        }
+        None => match &peer.meeting.rendezvous {
+            Some(hub) => format!(
+                "is met through `{hub}`, which tells each of the two where the other calls from, or carries their sealed datagrams"
+            ),
+            None => "calls us, from any address".to_owned(),
+        },
+    }
+}
+
+/// The help that a peer has to meet others.
+fn introduced(peer: &PeerSettings, out: &mut String) -> core::fmt::Result {
+    match peer.meeting.introduce {
+        Introduce::Nothing => Ok(()),
+        Introduce::Address => writeln!(
+            out,
+            "peer `{}` is told the addresses of others that are introduced, and they its own, if both ask",
+            peer.name
+        ),
+        Introduce::Relay(rate) => writeln!(
+            out,
+            "peer `{}` is told the addresses of others that are introduced, and they its own, if both ask; what it sends to them \
+             through this gateway is carried on at up to {rate}",
+            peer.name
+        ),
+    }
+}
+
 fn peers(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     for peer in &config.peers {
-        let place = match &peer.address {
-            Some(address) => format!("is called at {address}"),
-            None if matches!(peer.carrier, CarrierChoice::Ethernet(_)) => {
-                "is called on its device".to_owned()
-            }
-            None => match &peer.meeting.rendezvous {
-                Some(hub) => format!(
-                    "is met through `{hub}`, which tells each of the two where the other calls from, or carries their sealed datagrams"
-                ),
-                None => "calls us, from any address".to_owned(),
-            },
-        };
+        let place = whereabouts(peer);
         let keys = match peer.public_keys().count() {
             2 => ", under either of its two keys",
             _ => "",
@@ -73,20 +96,7 @@ fn peers(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             packets(peer),
             carrier(config, peer)
         )?;
-        match peer.meeting.introduce {
-            Introduce::Nothing => {}
-            Introduce::Address => writeln!(
-                out,
-                "peer `{}` is told the addresses of others that are introduced, and they its own, if both ask",
-                peer.name
-            )?,
-            Introduce::Relay(rate) => writeln!(
-                out,
-                "peer `{}` is told the addresses of others that are introduced, and they its own, if both ask; what it sends to them \
-                 through this gateway is carried on at up to {rate}",
-                peer.name
-            )?,
-        }
+        introduced(peer, out)?;
         for path in &peer.paths {
             let most = path.rate.map_or_else(
                 || "what that path is found to carry".to_owned(),

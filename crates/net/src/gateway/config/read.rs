@@ -141,9 +141,7 @@ impl GatewayConfig {
         let metrics = metrics(&root)?;
         let no_entry =
             forwards.is_empty() && socks.is_empty() && transparent.is_empty() && tunnels.is_empty();
-        let introduces = (peers.iter()).any(|peer| peer.meeting.introduce != Introduce::Nothing);
-        let no_exit = egress.allow.is_empty() && egress.relay.is_empty();
-        if no_entry && no_exit && !introduces {
+        if no_entry && has_no_exit(&egress, &peers) {
             let problem = "this gateway would carry nothing; add [[forward]], [[socks]] or \
                            [[transparent]] for clients here, [[tunnel]] for any packet, or allow = [...] in [egress] for \
                            destinations here";
@@ -196,6 +194,12 @@ impl GatewayConfig {
             trace,
         })
     }
+}
+
+/// Whether nothing of a peer leaves from here: neither flows nor, as from a hub, datagrams.
+fn has_no_exit(egress: &Egress, peers: &[PeerSettings]) -> bool {
+    let introduces = |peer: &PeerSettings| peer.meeting.introduce != Introduce::Nothing;
+    egress.allow.is_empty() && egress.relay.is_empty() && !peers.iter().any(introduces)
 }
 
 /// The address where metrics and status are served, if it is said.

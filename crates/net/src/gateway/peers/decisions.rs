@@ -200,6 +200,30 @@ fn of_path(place: u8, change: PathChange) -> (&'static str, String) {
     }
 }
 
+/// The decision of an event about a peer that is met through a hub.
+fn of_meeting<E>(
+    config: &GatewayConfig,
+    event: &SessionEvent<E>,
+) -> Option<(Option<PeerIndex>, &'static str, String)> {
+    let (peer, what, why) = match event {
+        SessionEvent::Introduced { peer, address } => {
+            let why = format!("its hub tells that it calls from {address}: it is called there");
+            (*peer, "peer_introduced", why)
+        }
+        SessionEvent::NotIntroduced { peer, hub, why } => {
+            let hub = usize::try_from(hub.0).unwrap_or(usize::MAX);
+            let hub = config.peer_name(hub);
+            (*peer, "peer_not_introduced", format!("by `{hub}`: {why}"))
+        }
+        SessionEvent::Reached { peer, reach } => {
+            let way = way_of(config, *reach);
+            (*peer, "peer_reached", format!("data flows {way}"))
+        }
+        _ => return None,
+    };
+    Some((Some(peer), what, why))
+}
+
 /// The decision in an event of the session: the peer, its name in the log, and the reason.
 pub(super) fn of_event<E>(
     config: &GatewayConfig,
@@ -224,8 +248,7 @@ pub(super) fn of_event<E>(
             (*peer, "link_down", why)
         }
         SessionEvent::LinkUp { peer, outage } => {
-            let outage = seconds(outage);
-            let why = format!("something came back after {outage}: sending goes on");
+            let why = format!("something came back after {}: sending goes on", seconds(outage));
             (*peer, "link_up", why)
         }
         SessionEvent::Path {
@@ -269,19 +292,9 @@ pub(super) fn of_event<E>(
             let why = format!("somebody there says, without proof: {hint}");
             (*peer, "refused_by_peer", why)
         }
-        SessionEvent::Introduced { peer, address } => {
-            let why = format!("its hub tells that it calls from {address}: it is called there");
-            (*peer, "peer_introduced", why)
-        }
-        SessionEvent::NotIntroduced { peer, hub, why } => {
-            let hub = usize::try_from(hub.0).unwrap_or(usize::MAX);
-            let hub = config.peer_name(hub);
-            (*peer, "peer_not_introduced", format!("by `{hub}`: {why}"))
-        }
-        SessionEvent::Reached { peer, reach } => {
-            let way = way_of(config, *reach);
-            (*peer, "peer_reached", format!("data flows {way}"))
-        }
+        SessionEvent::Introduced { .. }
+        | SessionEvent::NotIntroduced { .. }
+        | SessionEvent::Reached { .. } => return of_meeting(config, event),
         SessionEvent::NoAnswer { peer, waited } => {
             let waited = seconds(waited);
             let why = format!("none of our handshakes was answered for {waited}");

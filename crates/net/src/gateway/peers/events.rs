@@ -184,36 +184,41 @@ impl Peers {
             SessionEvent::TurnedAway { peer, path, hint } => {
                 let from = self.address_of(path);
                 let hint = decisions::by_names(config, peer, &hint);
-                tracing::warn!(
-                    event = "refused_by_peer",
-                    peer = name_of(config, peer),
-                    from,
-                    proven = false,
-                    hint
-                );
+                let (peer, proven) = (name_of(config, peer), false);
+                tracing::warn!(event = "refused_by_peer", peer, from, proven, hint);
             }
-            SessionEvent::Introduced { peer, address } => tracing::info!(
-                event = "peer_introduced",
-                peer = name_of(config, peer),
-                %address
-            ),
-            SessionEvent::NotIntroduced { peer, hub, why } => tracing::warn!(
-                event = "peer_not_introduced",
-                peer = name_of(config, peer),
-                hub = name_of(config, hub),
-                %why
-            ),
-            SessionEvent::Reached { peer, reach } => tracing::info!(
-                event = "peer_reached",
-                peer = name_of(config, peer),
-                way = way_of(config, reach)
-            ),
+            event @ (SessionEvent::Introduced { .. }
+            | SessionEvent::NotIntroduced { .. }
+            | SessionEvent::Reached { .. }) => say_meeting(config, &event),
             SessionEvent::NoAnswer { peer, waited } => tracing::warn!(
                 event = "no_answer",
                 peer = name_of(config, peer),
                 waited_seconds = waited.as_secs_f64()
             ),
         }
+    }
+}
+
+/// Writes an event about a peer that is met through a hub into the log.
+fn say_meeting(config: &GatewayConfig, event: &SessionEvent<FlowEvent>) {
+    match event {
+        SessionEvent::Introduced { peer, address } => tracing::info!(
+            event = "peer_introduced",
+            peer = name_of(config, *peer),
+            %address
+        ),
+        SessionEvent::NotIntroduced { peer, hub, why } => tracing::warn!(
+            event = "peer_not_introduced",
+            peer = name_of(config, *peer),
+            hub = name_of(config, *hub),
+            %why
+        ),
+        SessionEvent::Reached { peer, reach } => tracing::info!(
+            event = "peer_reached",
+            peer = name_of(config, *peer),
+            way = way_of(config, *reach)
+        ),
+        _ => {}
     }
 }
 

@@ -5,6 +5,7 @@ use super::arrivals::Origin;
 use super::departures::{CHECKSUM_PROBE, SIZE_PROBE, UNCHECKED_PROBE};
 use crate::session::counters::DropReason;
 use crate::session::event::SessionEvent;
+use crate::session::fragments::Fragment;
 use crate::session::path_acks::Asks;
 use crate::session::path_slot::PathSlot;
 use crate::session::reports::Passage;
@@ -240,19 +241,7 @@ impl<M: Carried> Session<M> {
         };
         match message {
             Message::Tpdu(octets) => self.hand_inwards(now, (index, origin), octets, form),
-            Message::Fragment(piece) => {
-                if let Some(octets) = state.reassembly.take(piece) {
-                    self.counters.reassembled += 1;
-                    match (form, octets.first()) {
-                        (TpduForm::Short, Some(&RELAYED)) => {
-                            if let Some(Message::Relayed(relayed)) = Message::read(&octets) {
-                                self.take_relayed(now, (index, origin), relayed);
-                            }
-                        }
-                        _ => self.hand_inwards(now, (index, origin), &octets, form),
-                    }
-                }
-            }
+            Message::Fragment(piece) => self.take_piece(now, (index, origin), form, piece),
             // It answers what came in this place.
             Message::Heartbeat => {
                 if let Some(place) = origin.place {
@@ -324,6 +313,29 @@ impl<M: Carried> Session<M> {
                     .push_back(SessionEvent::Reported { peer, octets });
                 self.take_decision(index, decision);
             }
+        }
+    }
+
+    /// Takes a piece of what was too long for the path. What it completes is in `form`.
+    fn take_piece(
+        &mut self,
+        now: Instant,
+        (index, origin): (usize, Origin<'_>),
+        form: TpduForm,
+        piece: Fragment<'_>,
+    ) {
+        let state = self.peers.get_mut(index);
+        let Some(octets) = state.and_then(|state| state.reassembly.take(piece)) else {
+            return;
+        };
+        self.counters.reassembled += 1;
+        match (form, octets.first()) {
+            (TpduForm::Short, Some(&RELAYED)) => {
+                if let Some(Message::Relayed(relayed)) = Message::read(&octets) {
+                    self.take_relayed(now, (index, origin), relayed);
+                }
+            }
+            _ => self.hand_inwards(now, (index, origin), &octets, form),
         }
     }
 

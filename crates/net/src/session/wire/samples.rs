@@ -82,6 +82,40 @@ const LOSSES_REPORT: [u8; 42] = [
     100, 90, 110, 27, 20, 30, 0, 0, 3, 0, 0, 2, 0,
 ];
 
+/// Those of meetings through a hub.
+fn meetings() -> Vec<(&'static str, Message<'static>)> {
+    let remote = PublicKey::from_octets([0xAB; 32]);
+    let met = Met {
+        remote,
+        is_introduced: true,
+        is_relayed: true,
+        number: RemoteNumber(258),
+        address: Some(([192, 0, 2, 1], 4_914).into()),
+    };
+    let relayed = |way| {
+        Message::Relayed(Relayed {
+            way,
+            octets: b"a sealed datagram",
+        })
+    };
+    vec![
+        ("meet", Message::Meet(Meet { remote })),
+        ("met", Message::Met(met)),
+        (
+            "met, not introduced",
+            Message::Met(Met {
+                is_introduced: false,
+                is_relayed: false,
+                number: RemoteNumber(0),
+                address: None,
+                ..met
+            }),
+        ),
+        ("relayed to", relayed(RelayedWay::To(RemoteNumber(258)))),
+        ("relayed from", relayed(RelayedWay::From(RemoteNumber(3)))),
+    ]
+}
+
 fn messages() -> Vec<(&'static str, Message<'static>)> {
     let probe = Probe {
         id: 0x8000_0001,
@@ -124,20 +158,6 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         largest: 0x01_0203,
         bits: &[0xF0, 0x01],
     };
-    let remote = PublicKey::from_octets([0xAB; 32]);
-    let met = Met {
-        remote,
-        is_introduced: true,
-        is_relayed: true,
-        number: RemoteNumber(258),
-        address: Some(([192, 0, 2, 1], 4_914).into()),
-    };
-    let relayed = |way| {
-        Message::Relayed(Relayed {
-            way,
-            octets: b"a sealed datagram",
-        })
-    };
     vec![
         ("tpdu", Message::Tpdu(b"no TPDU")),
         ("heartbeat", Message::Heartbeat),
@@ -157,21 +177,10 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         ("damage report", Message::DamageReport(damage)),
         ("further parity", Message::FurtherParity(further)),
         ("arrival map", Message::ArrivalMap(map)),
-        ("meet", Message::Meet(Meet { remote })),
-        ("met", Message::Met(met)),
-        (
-            "met, not introduced",
-            Message::Met(Met {
-                is_introduced: false,
-                is_relayed: false,
-                number: RemoteNumber(0),
-                address: None,
-                ..met
-            }),
-        ),
-        ("relayed to", relayed(RelayedWay::To(RemoteNumber(258)))),
-        ("relayed from", relayed(RelayedWay::From(RemoteNumber(3)))),
     ]
+    .into_iter()
+    .chain(meetings())
+    .collect()
 }
 
 /// Handshakes under each kind of security.
