@@ -297,8 +297,12 @@ impl<M: Carried> Session<M> {
         if !may_come || !is_mutual {
             return false;
         }
-        let state = self.peers.get_mut(index);
-        if !state.is_some_and(|state| state.introduced.may_relay(now, octets.len())) {
+        // What leaves is charged: the headers of a small datagram are more than itself.
+        let leaves = self
+            .peer(to)
+            .map(|state| state.octets_of_own(RELAYED_BYTES + octets.len()).as_usize());
+        let state = self.peers.get_mut(index).zip(leaves);
+        if !state.is_some_and(|(state, leaves)| state.introduced.may_relay(now, leaves)) {
             return false;
         }
         let way = RelayedWay::From(number_of(from));

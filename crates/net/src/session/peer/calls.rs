@@ -47,7 +47,8 @@ pub(in super::super) struct Cookie {
 impl Peer {
     /// The time at which we should begin a handshake, if none is pending.
     fn handshake_at(&self) -> Option<Instant> {
-        let has_home = self.path_proven || !self.config.endpoints.is_empty();
+        // An address that a hub told may have been given up.
+        let has_home = self.path_proven && self.path.is_some() || !self.config.endpoints.is_empty();
         if !has_home && self.further.calls().next().is_none() {
             return None;
         }
@@ -68,15 +69,6 @@ impl Peer {
     }
 
     pub(super) fn initiation_at(&self) -> Option<Instant> {
-        // An address that a hub told may have been given up.
-        let has_any = self
-            .home_paths()
-            .chain(self.further.calls())
-            .next()
-            .is_some();
-        if !has_any && self.calls.next.is_none() {
-            return None;
-        }
         let at = match &self.pending {
             Some(pending) => Some(pending.next_at),
             None => self.handshake_at(),
