@@ -162,7 +162,7 @@ struct World {
     calls: Vec<(Instant, SocketAddr, usize)>,
 }
 
-/// What differs between tests.
+/// The settings that differ between tests.
 #[derive(Clone, Copy)]
 struct Plan {
     nats: [Nat; 2],

@@ -1,4 +1,4 @@
-//! What the application around a receiver has of each file: its log, and the work of threads on it.
+//! The log of each file that the application around a receiver keeps, and the work of threads on it.
 
 use super::assembly::Assembled;
 use super::symbol_log::{LogContent, SymbolLog};
