@@ -25,7 +25,7 @@ def script(name):
 
 def row(job, link, contestant, value, run=1, complete=True):
     return {"job": job, "link": link, "contestant": contestant, "run": str(run), "value": value, "unit": "", "octets_for_one": "", "complete": str(complete),
-            "version": "1", "commit": "abc1234", "date": "2026-01-01", "load": "0.1", "seconds": "9"}
+            "version": "1", "commit": "abc1234", "date": "2026-01-01", "load": "0.1", "priority": "usual", "seconds": "9"}
 
 
 class League(unittest.TestCase):
@@ -64,18 +64,18 @@ class League(unittest.TestCase):
             self.league.TABLE = pathlib.Path(folder, "league.csv")
             tasks = [(("messages", "1 %", "fulmar"), 1), (("file", "1 %", "fulmar"), 1), (("file", "1 %", "srt"), 1)]
 
-            def figures(cell, run):
-                return (None, "it broke") if cell[2] == "srt" else ({"value": 0.5, "unit": "share", "complete": True, "octets_for_one": "", "load": 0, "seconds": 1}, "")
+            def figures(cell, run, priority):
+                return (None, "it broke") if cell[2] == "srt" else ({"value": 0.5, "unit": "share", "complete": True, "octets_for_one": "", "load": 0, "priority": "usual", "seconds": 1}, "")
 
             quiet = [unittest.mock.patch.object(self.league, "versions", lambda: {"fulmar": "1", "srt": "2"}),
                      unittest.mock.patch.object(self.league, "in_its_process", figures),
                      unittest.mock.patch.object(self.league.real_links, "commit", lambda: "abc1234"), unittest.mock.patch("builtins.print")]
             for one in quiet:
                 self.enterContext(one)
-            self.assertEqual(self.league.measure(tasks, types.SimpleNamespace(jobs=1)), ["file/1 %/srt"])
+            self.assertEqual(self.league.measure(tasks, types.SimpleNamespace(jobs=1, realtime=False)), ["file/1 %/srt"])
             self.assertEqual([(kept["job"], kept["contestant"]) for kept in self.league.read()], [("file", "fulmar"), ("messages", "fulmar")])
             # Measured again, a run replaces itself.
-            self.league.measure(tasks[:1], types.SimpleNamespace(jobs=1))
+            self.league.measure(tasks[:1], types.SimpleNamespace(jobs=1, realtime=False))
             self.assertEqual(len(self.league.read()), 2)
 
 
