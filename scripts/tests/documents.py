@@ -1,4 +1,4 @@
-"""The commands that the documentation shows: where they stand, and which part of a line is the command.
+"""The commands that the documentation shows: where they stand, which part of a line is the command, and what a page says that they print.
 
 A command stands in an indented or fenced block, or between backticks. A block is one of commands if its first line begins with
 a program; behind `$ ` stands a command wherever it is, and the lines below it are then its output.
@@ -110,3 +110,29 @@ def words(command):
         elif parts[-1] or not (word in ("sudo", "-E") or re.fullmatch(r"[A-Z_]+=.*", word)):
             parts[-1].append(word)
     return [part for part in parts if part]
+
+
+def shown_lines(page, text=None):
+    """The lines of a page that show what a program says: in a block, behind our program's name or below a command behind `$ `."""
+    text = (ROOT / page).read_text() if text is None else text
+    for start, block in raw_blocks(text):
+        is_session = any(line.startswith("$ ") for line in block)
+        for number, line in enumerate(block, start):
+            if line.startswith("fulmar: ") or is_session and not line.startswith("$ "):
+                yield number, line
+
+
+def as_shown(line):
+    """Lines that say the same as this one, with other numbers and places of files."""
+    stand_ins = {r"\d+(?:[.,]\d+)*(?:e-?\d+)?": r"[\d.,e-]+", r"(?<!\S)/\S+?(?=[;,]?(?: |$))": r"/\S+?"}
+    token = "|".join(f"(?P<t{place}>{found})" for place, found in enumerate(reversed(stand_ins)))
+    pieces, at = [], 0
+    for match in re.finditer(token, line):
+        pieces += [re.escape(line[at:match.start()]), list(reversed(stand_ins.values()))[int(match.lastgroup[1:])]]
+        at = match.end()
+    return re.compile("".join(pieces) + re.escape(line[at:]) + r"\s*")
+
+
+def printed_lines(said):
+    """The lines of what programs `said` as pages show them: without indentation and the times of logs."""
+    return [re.sub(r"^\d{4}-\d\d-\d\dT\S+Z +", "", line.strip()) for line in said.splitlines()]

@@ -113,8 +113,10 @@ PAGES_ELSEWHERE = {
     # Its captures come from two ends of a real link.
     "docs/guide/replay.md": "crates/cli/tests/replay.rs:the_captures_of_a_test_of_perf_show_the_path_between_its_ends",
 }
-# Pages that show what their commands say, and all of whose commands run here.
-COMPARED = {"docs/guide/links.md", "docs/guide/one-way.md"}
+# Pages that show what their commands say; all that they show is said by commands that run here.
+COMPARED = {f"docs/guide/{page}.md" for page in ("chains", "gateway", "links", "one-way", "tunnel")}
+# What a gateway writes for a reader at a terminal; elsewhere it writes JSON.
+GATEWAY = re.compile(r"((?:sudo )?(?:ip netns exec \S+ )?fulmar (?:gateway -c|up) (?!-)\S+)$")
 # Programs that write a file or a socket, and say nothing.
 SILENT = ("mkdir", "export", "tar", "printf", "sed", "echo")
 # They make what the servers of their block read, where they stand above them.
@@ -149,6 +151,7 @@ class Place:
         text = command.text.removesuffix("&").strip()
         for name, value in PLACEHOLDERS.items():
             text = re.sub(rf"\b{name}\b", value, text)
+        text = GATEWAY.sub(r"\1 --log-format text", text)
         environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "XDG_STATE_HOME": str(self.folder)}
         # The Makefile's own place is the repository. The demo's build of its own would only repeat the one that is there.
         where = ROOT if text.startswith("make") else self.folder
@@ -220,34 +223,12 @@ def carry_out(place, command):
         raise AssertionError(f"{command} says nothing")
 
 
-def shown_lines(page, text=None):
-    """The lines of a page that show what a program says: in a block, behind our program's name or below a command behind `$ `."""
-    text = (ROOT / page).read_text() if text is None else text
-    for start, block in documents.raw_blocks(text):
-        is_session = any(line.startswith("$ ") for line in block)
-        for number, line in enumerate(block, start):
-            if line.startswith("fulmar: ") or is_session and not line.startswith("$ "):
-                yield number, line
-
-
-def as_shown(line):
-    """Lines that say the same as this one, with other numbers and places of files."""
-    stand_ins = {r"\d+(?:[.,]\d+)*(?:e-?\d+)?": r"[\d.,e-]+", r"(?<!\S)/\S+?(?=[;,]?(?: |$))": r"/\S+?"}
-    token = "|".join(f"(?P<t{place}>{found})" for place, found in enumerate(reversed(stand_ins)))
-    pieces, at = [], 0
-    for match in re.finditer(token, line):
-        pieces += [re.escape(line[at:match.start()]), list(reversed(stand_ins.values()))[int(match.lastgroup[1:])]]
-        at = match.end()
-    return re.compile("".join(pieces) + re.escape(line[at:]) + r"\s*")
-
-
 def compare_shown(pages, said):
     """What these pages show and no command of theirs said."""
-    # Pages leave out the times of logs.
-    lines = [re.sub(r"^\d{4}-\d\d-\d\dT\S+Z +", "", line) for line in said.splitlines()]
+    lines = documents.printed_lines(said)
     for page in sorted(pages & COMPARED):
-        for number, shown in shown_lines(page):
-            if not any(as_shown(shown).fullmatch(line) for line in lines):
+        for number, shown in documents.shown_lines(page):
+            if not any(documents.as_shown(shown).fullmatch(line) for line in lines):
                 like = difflib.get_close_matches(shown, lines, 1, 0)
                 raise AssertionError(f"{page}:{number} shows `{shown}`, and no command of the page says so; the most alike is {like}")
 
@@ -493,10 +474,10 @@ class Commands(unittest.TestCase):
 
     def test_what_a_page_shows_is_found_in_what_was_said_with_other_numbers_and_no_other_words(self):
         text = "Text\n\n    fulmar: a.md: 8081 bytes in 0.89 s at 1e-6; kept in /home/you/x/counters; so\n    other: 1\n"
-        ((line, shown),) = shown_lines("p", text)
+        ((line, shown),) = documents.shown_lines("p", text)
         self.assertEqual(line, 3)
         session = "    $ fulmar gateway -c a.toml\n    INFO event=\"started\"\n\n    $ curl x\n    {}\n\n    INFO of a drawing\n"
-        self.assertEqual([shown for _, shown in shown_lines("p", session)], ['INFO event="started"', "{}"])
+        self.assertEqual([shown for _, shown in documents.shown_lines("p", session)], ['INFO event="started"', "{}"])
         for said, is_same in {
             "fulmar: a.md: 9,109 bytes in 12 s at 1e-9; kept in /tmp/a/b; so": True,
             "fulmar: a.md: 9109 bytes in 12 s at 1e-9; kept in /tmp/a/b; no": False,
@@ -504,7 +485,7 @@ class Commands(unittest.TestCase):
             "fulmar: a.md: some bytes in 12 s at 1e-9; kept in /tmp/a/b; so": False,
         }.items():
             with self.subTest(said):
-                self.assertEqual(bool(as_shown(shown).fullmatch(said)), is_same)
+                self.assertEqual(bool(documents.as_shown(shown).fullmatch(said)), is_same)
         with self.assertRaisesRegex(AssertionError, "one-way.md:[0-9]+ shows `fulmar: "):
             compare_shown({"docs/guide/one-way.md"}, "fulmar: nothing")
 
