@@ -5,16 +5,16 @@
 
 use super::session_pair::{PORT, connection_config, endpoint_config, secret};
 use fulmar_net::session::{
-    Entropy, Introduce, LinkState, MtuConfig, NotIntroduced, PeerConfig, PeerIndex, Reach,
-    Security, Session, SessionConfig, SessionEvent, rendezvous, several_paths, source_octets,
-    wire_2,
+    Entropy, Introduce, LinkState, MtuConfig, NotIntroduced, PathTerms, PeerConfig, PeerIndex,
+    Reach, Security, Session, SessionConfig, SessionEvent, rendezvous, several_paths,
+    source_octets, wire_2,
 };
 use fulmar_proto::machine::{
     Datagram, Deadline, Ecn, Machine, MachineDriver, PathId, Strict, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionId, Event};
-use fulmar_proto::units::{Bitrate, Duration, Instant};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -29,6 +29,8 @@ const OF_HUB: PeerIndex = PeerIndex(0);
 const OF_END: PeerIndex = PeerIndex(1);
 const RELAY: Introduce = Introduce::Relay(Bitrate::from_bits_per_second(10_000_000));
 const HUB_ADDRESS: ([u8; 4], u16) = ([198, 51, 100, 1], 4_914);
+/// The hub's address on another network.
+const HUB_BESIDE: ([u8; 4], u16) = ([198, 51, 100, 2], 4_914);
 
 /// A NAT's way to give ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,9 @@ struct App {
     buffer: Vec<u8>,
     sent: Vec<(PathId, Vec<u8>)>,
     told: Vec<(PeerIndex, SocketAddr)>,
+    /// Those that were news, and all of them.
+    news: Vec<SocketAddr>,
+    all_told: Vec<SocketAddr>,
     refused: Vec<NotIntroduced>,
     reached: Vec<Reach>,
     received: usize,
@@ -80,7 +85,15 @@ impl MachineDriver<Node> for App {
     }
     fn deliver(&mut self, now: Instant, machine: &mut Node, event: SessionEvent<Event>) {
         match event {
-            SessionEvent::Introduced { peer, address } => self.told.push((peer, address)),
+            SessionEvent::Introduced {
+                peer,
+                address,
+                is_news,
+            } => {
+                self.told.push((peer, address));
+                self.all_told.push(address);
+                self.news.extend(is_news.then_some(address));
+            }
             SessionEvent::NotIntroduced { why, .. } => self.refused.push(why),
             SessionEvent::Reached { reach, .. } => self.reached.push(reach),
             SessionEvent::Inner(Event::Readable(id)) => {
@@ -110,6 +123,8 @@ struct Place {
     ports: BTreeMap<Option<SocketAddr>, u16>,
     opened: BTreeSet<(u16, SocketAddr)>,
     next_port: u16,
+    /// The own address at which each remote called last, where there is no NAT.
+    called_at: BTreeMap<SocketAddr, SocketAddr>,
 }
 
 impl Place {
@@ -125,7 +140,10 @@ impl Place {
     /// The outside address of what leaves for `to`.
     fn leave(&mut self, to: SocketAddr) -> SocketAddr {
         let key = match self.nat {
-            Nat::Open => return (HUB_ADDRESS.0, HUB_ADDRESS.1).into(),
+            Nat::Open => {
+                let called_at = self.called_at.get(&to).copied();
+                return called_at.unwrap_or(HUB_ADDRESS.into());
+            }
             Nat::Cone => None,
             Nat::Symmetric => Some(to),
         };
@@ -158,6 +176,8 @@ struct World {
     loss: f64,
     /// A node that is cut off.
     cut: Option<usize>,
+    /// Whether the air's first uplink is dead: what goes to and comes from the hub's first address.
+    is_uplink_dead: bool,
     /// Datagrams to each address that the ends sent, with their times and octets.
     calls: Vec<(Instant, SocketAddr, usize)>,
 }
@@ -170,6 +190,13 @@ struct Plan {
     /// Whether each end asks for the other.
     asks: [bool; 2],
     hub_is_able: bool,
+    /// The packets between the hub and the ends.
+    hub_mtu: MtuConfig,
+    /// Whether the air has an uplink to the hub beside its first one, and whether that is dead at first.
+    has_uplink_beside: bool,
+    is_uplink_dead: bool,
+    /// Whether the air knows the ground by two keys, the first of which nobody has.
+    keys_are_changing: bool,
     loss: f64,
     seed: u64,
 }
@@ -179,9 +206,23 @@ const PLAN: Plan = Plan {
     helps: [RELAY; 2],
     asks: [true; 2],
     hub_is_able: true,
+    hub_mtu: WIDE,
+    has_uplink_beside: false,
+    is_uplink_dead: false,
+    keys_are_changing: false,
     loss: 0.0,
     seed: 1,
 };
+
+const WIDE: MtuConfig = MtuConfig::fixed(ByteCount(1_400));
+
+fn hub_config(plan: Plan) -> SessionConfig {
+    let mut config = config(HUB, &ENDS, &[], plan.hub_is_able);
+    for peer in &mut config.peers {
+        peer.mtu = plan.hub_mtu;
+    }
+    config
+}
 
 fn key(node: usize) -> u8 {
     u8::try_from(node).expect("small") + 40
@@ -226,9 +267,14 @@ impl World {
             ports: BTreeMap::new(),
             opened: BTreeSet::new(),
             next_port: 1_000 * u16::from(key(at)),
+            called_at: BTreeMap::new(),
         };
-        let hub = config(HUB, &ENDS, &[], plan.hub_is_able);
-        let end = |at: usize| config(at, &[HUB, AIR + GROUND - at], &[PathId(0)], true);
+        let hub = hub_config(plan);
+        let end = |at: usize| {
+            let mut config = config(at, &[HUB, AIR + GROUND - at], &[PathId(0)], true);
+            config.peers[0].mtu = plan.hub_mtu;
+            config
+        };
         let mut places = vec![place(HUB, Nat::Open, hub)];
         places.extend(ENDS.map(|at| place(at, plan.nats[at - 1], end(at))));
         for (at, help) in (0..).zip(plan.helps) {
@@ -246,12 +292,40 @@ impl World {
             rng: Rng::from_seed(plan.seed),
             loss: plan.loss,
             cut: None,
+            is_uplink_dead: plan.is_uplink_dead,
             calls: Vec::new(),
         };
+        if plan.has_uplink_beside {
+            let place = &mut world.places[AIR];
+            let path = place.path_to(HUB_BESIDE.into());
+            let terms = PathTerms::default();
+            let node = place.node.app();
+            node.add_path(Instant::START, (OF_HUB, path), terms);
+        }
+        if plan.keys_are_changing {
+            // The air calls the ground by a key that was never its own, and knows the true one as well.
+            let [was, is] = [90, key(GROUND)].map(|seed| secret(seed).public());
+            let security = Security::Noise {
+                peer: was,
+                preset: None,
+            };
+            let node = world.places[AIR].node.app();
+            node.set_security(Instant::START, OF_END, security, Some(is));
+        }
         for at in 0..3 {
             world.settle(at);
         }
         world
+    }
+
+    /// The hub starts anew, and has forgotten everything.
+    fn restart_hub(&mut self, plan: Plan) {
+        let place = &mut self.places[HUB];
+        place.node = node(hub_config(plan), 200);
+        for (at, help) in (0..).zip(plan.helps) {
+            place.node.app().introduce(PeerIndex(at), help);
+        }
+        self.settle(HUB);
     }
 
     fn settle(&mut self, at: usize) {
@@ -261,7 +335,8 @@ impl World {
         let told = core::mem::take(&mut place.app.told);
         for (peer, address) in &told {
             let path = place.path_to(*address);
-            place.node.app().set_endpoints(*peer, vec![path]);
+            let set = place.node.app().set_told_address(*peer, path);
+            assert_eq!(set, Ok(()));
         }
         for (path, octets) in core::mem::take(&mut place.app.sent) {
             let to = place.paths[usize::try_from(path.0).expect("small")];
@@ -269,7 +344,8 @@ impl World {
             if at != HUB {
                 self.calls.push((now, to, octets.len()));
             }
-            if self.cut == Some(at) || self.rng.chance(self.loss) {
+            let is_dead = self.is_uplink_dead && at == AIR && to == HUB_ADDRESS.into();
+            if is_dead || self.cut == Some(at) || self.rng.chance(self.loss) {
                 continue;
             }
             self.flown += 1;
@@ -283,16 +359,20 @@ impl World {
 
     fn arrive(&mut self, (from, to, octets): (SocketAddr, SocketAddr, Vec<u8>)) {
         let is_there = |place: &Place| match place.nat {
-            Nat::Open => to == HUB_ADDRESS.into(),
+            Nat::Open => [HUB_ADDRESS, HUB_BESIDE]
+                .map(SocketAddr::from)
+                .contains(&to),
             _ => to.ip() == SocketAddr::from((place.ip, 0)).ip(),
         };
         let Some(at) = self.places.iter().position(is_there) else {
             return;
         };
         let place = &mut self.places[at];
-        if self.cut == Some(at) || !place.lets_in(from, to.port()) {
+        let is_dead = self.is_uplink_dead && at == AIR && from == HUB_ADDRESS.into();
+        if is_dead || self.cut == Some(at) || !place.lets_in(from, to.port()) {
             return;
         }
+        place.called_at.insert(from, to);
         let datagram = Datagram {
             path: place.path_to(from),
             octets: &octets,
@@ -538,17 +618,114 @@ fn a_hub_of_an_older_version_is_asked_nothing() {
 }
 
 #[test]
-fn the_hub_carries_no_more_than_the_rate_of_each() {
+fn the_hub_carries_no_more_than_the_rate_of_the_sender_and_of_the_receiver() {
     let slow = Introduce::Relay(Bitrate::from_bits_per_second(400_000));
+    for helps in [[slow, RELAY], [RELAY, slow]] {
+        let nats = [Nat::Symmetric; 2];
+        let mut world = World::new(Plan {
+            nats,
+            helps,
+            ..PLAN
+        });
+        world.run(SECOND * 20);
+        // The endpoints are told 10 Mbit/s, so the hub drops most.
+        let got = world.send(10_000_000, SECOND * 10);
+        assert!(got < 10 * 50_000 + 20_000, "{got}");
+        assert!(world.session(HUB).counters().unrelayed > 100);
+    }
+}
+
+#[test]
+fn ends_on_the_relay_reach_each_other_again_when_the_hub_started_anew() {
+    let plan = Plan {
+        nats: [Nat::Symmetric; 2],
+        ..PLAN
+    };
+    let mut world = World::new(plan);
+    world.run(SECOND * 20);
+    let through = [Some(Reach::Through(OF_HUB)); 2];
+    assert_eq!(world.reach(), through);
+    assert_eq!(world.send(100_000, SECOND * 5), 100_000);
+    world.restart_hub(plan);
+    // Hubs that start anew carry nothing until both have asked, and a probe finds the way within ten seconds.
+    assert_eq!(world.send(100_000, SECOND * 20), 100_000);
+    assert_eq!(world.reach(), through);
+    assert!(world.relayed() > 100);
+}
+
+#[test]
+fn full_datagrams_go_in_pieces_where_the_way_to_the_hub_is_narrow() {
+    let hub_mtu = MtuConfig::fixed(ByteCount(900));
     let nats = [Nat::Symmetric; 2];
     let mut world = World::new(Plan {
         nats,
-        helps: [slow, RELAY],
+        hub_mtu,
         ..PLAN
     });
     world.run(SECOND * 20);
-    // The endpoints are told 10 Mbit/s, so the hub drops most.
-    let got = world.send(10_000_000, SECOND * 10);
-    assert!(got < 10 * 50_000 + 20_000, "{got}");
-    assert!(world.session(HUB).counters().unrelayed > 100);
+    assert_eq!(world.send(200_000, SECOND * 20), 200_000);
+    let to_hub = HUB_ADDRESS.into();
+    let large = |(_, to, len): &&(Instant, SocketAddr, usize)| *to == to_hub && *len > 900 - 28;
+    assert_eq!(world.calls.iter().find(large), None);
+    let [hub, ground] = [HUB, GROUND].map(|at| world.session(at).counters());
+    assert!(hub.reassembled > 150, "{}", hub.reassembled);
+    assert!(ground.reassembled > 150, "{}", ground.reassembled);
+    assert_eq!(hub.received, 0, "nothing of it was opened there");
+}
+
+#[test]
+fn an_end_whose_first_uplink_to_the_hub_is_dead_is_met_and_called_at_no_address_of_it() {
+    let through = [Some(Reach::Through(OF_HUB)); 2];
+    let plan = Plan {
+        nats: [Nat::Symmetric, Nat::Cone],
+        has_uplink_beside: true,
+        ..PLAN
+    };
+    let mut world = World::new(Plan {
+        is_uplink_dead: true,
+        ..plan
+    });
+    world.run(SECOND * 60);
+    assert_eq!(world.reach(), through);
+    assert_eq!(world.places[GROUND].app.all_told, []);
+    assert_eq!(world.send(100_000, SECOND * 20), 100_000);
+    // One that dies later.
+    let mut world = World::new(plan);
+    world.run(SECOND * 30);
+    assert_eq!(world.reach(), through);
+    assert_ne!(world.places[GROUND].app.all_told, []);
+    world.is_uplink_dead = true;
+    world.run(SECOND * 20);
+    world.places[GROUND].app.all_told.clear();
+    world.run(SECOND * 300);
+    assert_eq!(world.reach(), through);
+    assert_eq!(world.places[GROUND].app.all_told, []);
+}
+
+#[test]
+fn ends_meet_while_one_of_them_changes_its_key() {
+    for nats in [[Nat::Cone; 2], [Nat::Symmetric; 2]] {
+        let mut world = World::new(Plan {
+            nats,
+            keys_are_changing: true,
+            ..PLAN
+        });
+        world.run(SECOND * 30);
+        assert_eq!(world.links(), [LinkState::Up; 2], "{nats:?}");
+        for at in ENDS {
+            assert_eq!(world.places[at].app.refused, [], "{nats:?}");
+        }
+    }
+}
+
+#[test]
+fn an_address_that_the_hub_repeats_is_told_of_once() {
+    let nats = [Nat::Symmetric; 2];
+    let mut world = World::new(Plan { nats, ..PLAN });
+    world.run(SECOND * 300);
+    for at in ENDS {
+        let app = &world.places[at].app;
+        assert!(app.all_told.len() > 5, "{:?}", app.all_told);
+        assert_eq!(app.news.len(), 1, "{:?}", app.news);
+    }
 }

@@ -359,9 +359,8 @@ impl Application<Link> for Running {
                 self.watch.tell_peer(now, link, peer);
                 self.peers.report_to(now, &self.ground.config, link, peer);
             }
-            SessionEvent::Introduced { peer, address } => {
-                let told = SessionEvent::Introduced { peer, address };
-                self.peers.say(&self.ground.config, told);
+            SessionEvent::Introduced { peer, address, .. } => {
+                self.peers.say(&self.ground.config, event);
                 let v6 = self.ground.config.listen.is_ipv6();
                 // An address of IPv6 is of no use to a socket of IPv4; the hub carries the datagrams then.
                 if let Ok(address) = usable(core::iter::once(address), v6) {
@@ -442,10 +441,21 @@ impl Application<Link> for Running {
             return;
         };
         for peer in self.peers.found.take(remote) {
-            link.set_endpoints(peer, vec![path]);
             let place = usize::try_from(peer.0).unwrap_or(usize::MAX);
-            if let Some(settings) = self.ground.config.peers.get(place) {
+            let Some(settings) = self.ground.config.peers.get(place) else {
+                continue;
+            };
+            // What a hub tells changes nothing of a path that there is: another peer may be there.
+            if settings.meeting.rendezvous.is_none() {
+                link.set_endpoints(peer, vec![path]);
                 self.peers.carriers.add(path, settings.carrier.carrier());
+            } else if let Err(other) = link.set_told_address(peer, path)
+                && let Some(skipped) = self.ground.repeats.may(now, "told_address_refused")
+            {
+                let place = usize::try_from(other.0).unwrap_or(usize::MAX);
+                let of = self.ground.config.peer_name(place);
+                let peer = &settings.name;
+                tracing::warn!(event = "told_address_refused", peer, address = %remote, of, skipped);
             }
         }
     }

@@ -234,9 +234,14 @@ impl Running {
                 }
                 _ => false,
             };
+            let has_other_hub = hub_before(*index) != self.ground.config.hub_of(*index);
+            if has_other_hub && hub_before(*index).is_some() {
+                // An address that the hub before told waits for a path.
+                self.peers.found.forget(index_of(*index));
+            }
             let is_met_anew = is_found_anew
                 || was.is_some_and(|was| was.meeting != peer.meeting)
-                || hub_before(*index) != self.ground.config.hub_of(*index);
+                || has_other_hub;
             if is_met_anew {
                 set_meetings(&self.ground.config, turn.link, *index);
             }

@@ -26,11 +26,22 @@ pub enum NotIntroduced {
         "it introduces nobody: write introduce = \"relay\" or \"address\" in both [[peer]] of its file, or update it"
     )]
     Unable,
+    /// We know no public key of the peer, by which the hub could be asked.
+    #[error("the peer has no public key here: only kind = \"noise\" has them")]
+    Nameless,
     /// It does not know the peer, or may not introduce the two.
     #[error(
         "it has no [[peer]] with that public key, or may not introduce the two: write introduce = \"relay\" or \"address\" in the [[peer]] of both in its file"
     )]
     Refused,
+}
+
+/// An address at which the peer is to be called now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heeded {
+    pub(super) address: SocketAddr,
+    /// Whether it is another one than was heeded last.
+    pub(super) is_news: bool,
 }
 
 /// An address that the hub told.
@@ -50,6 +61,8 @@ pub(super) struct Asking {
     is_relayed: bool,
     questions: u32,
     asked_at: Option<Instant>,
+    /// The keys of the last question that the hub has not refused yet: a peer may have two.
+    unrefused: usize,
     heeded: Option<(SocketAddr, Instant)>,
     told: Option<Told>,
     said: Option<NotIntroduced>,
@@ -77,6 +90,7 @@ impl Asking {
             is_relayed: false,
             questions: 0,
             asked_at: None,
+            unrefused: 0,
             heeded: None,
             told: None,
             said: None,
@@ -85,11 +99,13 @@ impl Asking {
         }
     }
 
-    /// Notes the life of the hub. One that started anew has forgotten our wish: it is asked at once.
+    /// Notes the life of the hub. One that started anew has forgotten our wish, and may number its peers anew: it is asked at once.
     pub(super) fn see_hub(&mut self, boot: Option<u64>) {
         if core::mem::replace(&mut self.hub_boot, boot) != boot {
             self.questions = 0;
             self.asked_at = None;
+            self.number = None;
+            self.is_relayed = false;
         }
     }
 
@@ -113,10 +129,18 @@ impl Asking {
         self.asked_at.map_or(Instant::START, |at| at + pause)
     }
 
-    /// Notes that the hub was asked.
-    pub(super) const fn on_asked(&mut self, now: Instant) {
+    /// Notes that the hub was asked, by so many keys of the peer.
+    pub(super) const fn on_asked(&mut self, now: Instant, keys: usize) {
         self.questions = self.questions.saturating_add(1);
         self.asked_at = Some(now);
+        self.unrefused = keys;
+    }
+
+    /// Notes that the hub refused one of the keys by which it was asked. Returns whether that was the last of them.
+    pub(super) const fn on_key_refused(&mut self) -> bool {
+        let is_last = self.unrefused == 1;
+        self.unrefused = self.unrefused.saturating_sub(1);
+        is_last
     }
 
     /// Notes that the hub does not help. Returns whether that is news.
@@ -127,18 +151,19 @@ impl Asking {
     }
 
     /// Takes the hub's word. Returns the address at which the peer is to be called now, if it is.
-    pub(super) fn on_met(&mut self, now: Instant, met: &Met) -> Option<SocketAddr> {
+    pub(super) fn on_met(&mut self, now: Instant, met: &Met) -> Option<Heeded> {
         self.said = None;
+        self.unrefused = 0;
         self.number = Some(met.number);
-        // Without an address the peer is not there, or does not want to meet us.
-        self.is_relayed = met.is_relayed && met.address.is_some();
+        self.is_relayed = met.is_relayed && (met.is_there || met.address.is_some());
         let address = met.address.filter(|address| is_callable(*address))?;
         let is_soon = |(_, at): (SocketAddr, Instant)| now.saturating_since(at) < HEEDED_APART;
         if self.was_direct || self.heeded.is_some_and(is_soon) {
             return None;
         }
-        self.heeded = Some((address, now));
-        Some(address)
+        let before = self.heeded.replace((address, now));
+        let is_news = before.is_none_or(|(before, _)| before != address);
+        Some(Heeded { address, is_news })
     }
 
     /// The number under which the hub carries datagrams to the peer, if it would.
@@ -198,9 +223,15 @@ mod tests {
             remote: PublicKey::from_octets([1; 32]),
             is_introduced: true,
             is_relayed: true,
+            is_there: address.is_some(),
             number: RemoteNumber(3),
             address,
         }
+    }
+
+    /// The address that is heeded of what the hub says.
+    fn heeded(asking: &mut Asking, now: Instant, met: &Met) -> Option<SocketAddr> {
+        asking.on_met(now, met).map(|heeded| heeded.address)
     }
 
     fn seconds(seconds: u64) -> Instant {
@@ -216,7 +247,7 @@ mod tests {
             let at = asking.ask_at();
             pauses.push(at.saturating_since(now).as_secs());
             now = at.max(now);
-            asking.on_asked(now);
+            asking.on_asked(now, 1);
         }
         assert_eq!(pauses, [0, 1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60, 60]);
         asking.see_direct(true);
@@ -229,11 +260,14 @@ mod tests {
     fn a_hub_that_started_anew_is_asked_at_once() {
         let mut asking = Asking::new(HUB);
         asking.see_hub(Some(1));
-        (0..9).for_each(|at| asking.on_asked(seconds(at)));
+        (0..9).for_each(|at| asking.on_asked(seconds(at), 1));
         asking.see_hub(Some(1));
         assert!(asking.ask_at() > seconds(9));
+        asking.on_met(seconds(9), &met(Some(at(1))));
         asking.see_hub(Some(2));
         assert!(asking.ask_at() <= seconds(9));
+        let number = RemoteNumber(3);
+        assert!(!asking.is_number(number), "it may be another's");
     }
 
     #[test]
@@ -260,9 +294,65 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_is_told_again_is_no_news() {
+        let mut asking = Asking::new(HUB);
+        let mut news = |second, host| {
+            let heeded = asking.on_met(seconds(second), &met(Some(at(host))));
+            heeded.map(|heeded| heeded.is_news)
+        };
+        assert_eq!(news(0, 1), Some(true));
+        assert_eq!(news(1, 2), None, "too soon");
+        assert_eq!(news(10, 1), Some(false));
+        assert_eq!(news(20, 2), Some(true));
+        assert_eq!(news(30, 1), Some(true));
+    }
+
+    #[test]
+    fn a_hub_that_refuses_one_of_two_keys_may_know_the_other() {
+        let mut asking = Asking::new(HUB);
+        asking.on_asked(NOW, 2);
+        assert!(!asking.on_key_refused());
+        assert!(asking.on_key_refused(), "both");
+        assert!(!asking.on_key_refused(), "said");
+        for is_known_first in [false, true] {
+            asking.on_asked(NOW, 2);
+            if is_known_first {
+                asking.on_met(NOW, &met(None));
+            }
+            assert!(!asking.on_key_refused());
+            if !is_known_first {
+                asking.on_met(NOW, &met(None));
+            }
+            assert_eq!(asking.number, Some(RemoteNumber(3)));
+        }
+    }
+
+    #[test]
+    fn a_peer_that_is_there_without_an_address_is_reached_through_the_hub_alone() {
+        let mut asking = Asking::new(HUB);
+        let is_there = true;
+        let told = Met {
+            is_there,
+            ..met(None)
+        };
+        assert_eq!(asking.on_met(NOW, &told), None);
+        assert_eq!(asking.relayed_as(), Some(RemoteNumber(3)));
+        // A hub of the first form of the word says no more than the address.
+        let is_there = false;
+        let told = Met {
+            is_there,
+            ..met(Some(at(1)))
+        };
+        asking.on_met(NOW, &told);
+        assert_eq!(asking.relayed_as(), Some(RemoteNumber(3)));
+        asking.on_met(NOW, &met(None));
+        assert_eq!(asking.relayed_as(), None, "it is gone");
+    }
+
+    #[test]
     fn an_address_that_answers_is_no_longer_counted() {
         let mut asking = Asking::new(HUB);
-        assert_eq!(asking.on_met(NOW, &met(Some(at(1)))), Some(at(1)));
+        assert_eq!(heeded(&mut asking, NOW, &met(Some(at(1)))), Some(at(1)));
         asking.on_path(PathId(7));
         assert!(asking.is_unproven(PathId(7)) && !asking.is_unproven(PathId(8)));
         asking.on_called(PathId(7));
@@ -287,12 +377,16 @@ mod tests {
             "[fe80::1]:1",
         ] {
             let address = nobody.parse().expect("an address");
-            assert_eq!(asking.on_met(NOW, &met(Some(address))), None, "{nobody}");
+            assert_eq!(
+                heeded(&mut asking, NOW, &met(Some(address))),
+                None,
+                "{nobody}"
+            );
         }
         asking.see_direct(true);
-        assert_eq!(asking.on_met(NOW, &met(Some(at(1)))), None);
+        assert_eq!(heeded(&mut asking, NOW, &met(Some(at(1)))), None);
         asking.see_direct(false);
-        assert_eq!(asking.on_met(NOW, &met(Some(at(1)))), Some(at(1)));
+        assert_eq!(heeded(&mut asking, NOW, &met(Some(at(1)))), Some(at(1)));
     }
 
     #[test]
@@ -307,7 +401,10 @@ mod tests {
         assert!(asking.on_refused(NotIntroduced::Refused));
         assert!(!asking.on_refused(NotIntroduced::Refused), "told once");
         assert_eq!(asking.relayed_as(), None);
-        assert_eq!(asking.on_met(seconds(9), &met(Some(at(1)))), Some(at(1)));
+        assert_eq!(
+            heeded(&mut asking, seconds(9), &met(Some(at(1)))),
+            Some(at(1))
+        );
         assert!(
             asking.on_refused(NotIntroduced::Refused),
             "it helped meanwhile"

@@ -125,7 +125,8 @@ pub struct SessionCounters {
     pub reassembled: u64,
     /// Datagrams carried on, as a hub, from one peer to another.
     pub relayed: u64,
-    /// Datagrams for another peer that were not carried on: it may not be, is not there, or too many came.
+    /// Datagrams for another peer that were not carried on: it may not be, is not there, or too many came. At an end, those for a peer
+    /// that its hub takes none for now.
     pub unrelayed: u64,
     /// Own datagrams that found no room in the queue.
     pub queue_full: u64,

@@ -164,13 +164,15 @@ pub enum SessionEvent<E> {
         /// The time since the first of them.
         waited: Duration,
     },
-    /// A hub tells where the peer calls from: give [`Session::set_endpoints`](super::Session::set_endpoints) the path to that
+    /// A hub tells where the peer calls from: give [`Session::set_told_address`](super::Session::set_told_address) the path to that
     /// address, from the socket by which the hub is reached. A few calls leave for it.
     Introduced {
         /// The peer.
         peer: PeerIndex,
         /// The address.
         address: SocketAddr,
+        /// Whether it is another one than the hub told last.
+        is_news: bool,
     },
     /// The hub does not introduce the peer. It is asked again; told once for each reason.
     NotIntroduced {

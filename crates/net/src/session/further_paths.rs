@@ -86,6 +86,15 @@ impl FurtherPaths {
         self.begin(now, config);
     }
 
+    /// Takes a path away for good, named or not. Returns its place, if it had one.
+    pub(super) fn remove(&mut self, path: PathId) -> Option<PathSlot> {
+        self.named.retain(|(named, _)| *named != path);
+        let place = self.place_of(path)?;
+        let index = place.index().checked_sub(1)?;
+        self.places[index] = None;
+        Some(place)
+    }
+
     /// Notes the capabilities of both ends, and begins with the paths that the user named.
     pub(super) fn agree(
         &mut self,

@@ -52,6 +52,8 @@ pub(super) struct Introduced {
     pub(super) help: Introduce,
     asks: Bucket,
     relayed: Bucket,
+    /// What the others have had relayed to it.
+    received: Bucket,
 }
 
 impl Default for Introduced {
@@ -60,6 +62,7 @@ impl Default for Introduced {
             help: Introduce::Nothing,
             asks: Bucket::FULL,
             relayed: Bucket::FULL,
+            received: Bucket::FULL,
         }
     }
 }
@@ -70,12 +73,28 @@ impl Introduced {
         self.asks.take(now, ASK_RATE)
     }
 
-    /// Whether so many octets are carried on.
-    pub(super) fn may_relay(&mut self, now: Instant, octets: usize) -> bool {
+    /// Whether something of it may be carried on at all now.
+    pub(super) fn may_relay(&self, now: Instant) -> bool {
+        self.is_relayed() && self.relayed.has_octets(now, RELAY_BURST)
+    }
+
+    /// Whether so many octets of it are carried on.
+    pub(super) fn relays(&mut self, now: Instant, octets: usize) -> bool {
         match self.help {
             Introduce::Relay(rate) => self.relayed.take_octets(now, octets, rate, RELAY_BURST),
             Introduce::Nothing | Introduce::Address => false,
         }
+    }
+
+    /// Whether so many octets are carried on to it: of all senders together no more than it may send itself, and no more than half of what
+    /// its link carries, if that is known. The rest is for the hub's own flows.
+    pub(super) fn receives(&mut self, now: Instant, octets: usize, link: Option<Bitrate>) -> bool {
+        let Introduce::Relay(rate) = self.help else {
+            return false;
+        };
+        let half = link.map(|link| Bitrate::from_bits_per_second(link.as_bits_per_second() / 2));
+        let rate = half.map_or(rate, |half| half.min(rate));
+        self.received.take_octets(now, octets, rate, RELAY_BURST)
     }
 
     /// Whether datagrams to and from it are carried on.
@@ -162,12 +181,29 @@ mod tests {
         for millis in 0..10_000 {
             let now = NOW + Duration::from_millis(millis);
             heeded += u32::from(introduced.may_ask(now));
-            octets += 1_000 * u32::from(introduced.may_relay(now, 1_000));
+            octets += 1_000 * u32::from(introduced.relays(now, 1_000));
         }
         assert!((40..=56).contains(&heeded), "{heeded}");
         // 100 kB a second, and those of the burst.
         assert!((1_000_000..=1_011_000).contains(&octets), "{octets}");
         introduced.help = Introduce::Address;
-        assert!(!introduced.may_relay(NOW + Duration::from_secs(99), 1));
+        assert!(!introduced.relays(NOW + Duration::from_secs(99), 1));
+    }
+
+    #[test]
+    fn what_goes_to_one_peer_has_its_own_rate_and_half_of_its_link_at_most() {
+        for (link, bytes_a_second) in [(None, 100_000), (Some(400_000), 25_000)] {
+            let mut introduced = Introduced {
+                help: Introduce::Relay(Bitrate::from_bits_per_second(800_000)),
+                ..Introduced::default()
+            };
+            let link = link.map(Bitrate::from_bits_per_second);
+            let times = (0..10_000).map(|millis| NOW + Duration::from_millis(millis));
+            let taken = times.filter(|now| introduced.receives(*now, 1_000, link));
+            let octets = 1_000 * taken.count();
+            // Those of ten seconds, and of the burst.
+            let bounds = bytes_a_second * 10..=bytes_a_second * 10 + bytes_a_second / 10 + 1_000;
+            assert!(bounds.contains(&octets), "{link:?}: {octets}");
+        }
     }
 }

@@ -269,12 +269,7 @@ impl<M: Carried> Session<M> {
     /// again. A path that it has been heard from stays in use.
     pub fn set_endpoints(&mut self, peer: PeerIndex, endpoints: Vec<PathId>) {
         self.whereabouts.forget();
-        let now = self.now;
         if let Some(state) = self.peer_mut(peer) {
-            if let (Some(_), [told]) = (&state.asking, &endpoints[..]) {
-                state.take_told(now, *told);
-                return;
-            }
             state.path = state.path.or(endpoints.first().copied());
             state.config.endpoints = endpoints;
         }

@@ -52,6 +52,11 @@ impl Bucket {
         has
     }
 
+    /// Whether octets may be taken: no more than those of `burst` are taken ahead of the rate.
+    pub(super) fn has_octets(self, now: Instant, burst: Duration) -> bool {
+        self.full_at.saturating_since(now) < burst
+    }
+
     /// Takes so many octets at a rate, unless those of `burst` are taken ahead of it.
     pub(super) fn take_octets(
         &mut self,
@@ -60,7 +65,7 @@ impl Bucket {
         rate: Bitrate,
         burst: Duration,
     ) -> bool {
-        let has = self.full_at.saturating_since(now) < burst;
+        let has = self.has_octets(now, burst);
         if has {
             let takes = rate.time_to_send(ByteCount::from_usize(octets));
             self.full_at = self.full_at.max(now) + takes;

@@ -48,16 +48,25 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
 }
 
 /// Where a peer is looked for, in words.
-fn whereabouts(peer: &PeerSettings) -> String {
+fn whereabouts(config: &GatewayConfig, peer: &PeerSettings) -> String {
     match &peer.address {
         Some(address) => format!("is called at {address}"),
         None if matches!(peer.carrier, CarrierChoice::Ethernet(_)) => {
             "is called on its device".to_owned()
         }
         None => match &peer.meeting.rendezvous {
-            Some(hub) => format!(
-                "is met through `{hub}`, which tells each of the two where the other calls from, or carries their sealed datagrams"
-            ),
+            Some(hub) => {
+                let calls_us = |peer: &PeerSettings| peer.name == *hub && peer.address.is_none();
+                let who_calls = if config.peers.iter().any(calls_us) {
+                    "; that has no address here, so it has to call us"
+                } else {
+                    ""
+                };
+                format!(
+                    "is met through `{hub}`, which tells each of the two where the other calls from, or carries their sealed \
+                     datagrams{who_calls}"
+                )
+            }
             None => "calls us, from any address".to_owned(),
         },
     }
@@ -75,7 +84,7 @@ fn introduced(peer: &PeerSettings, out: &mut String) -> core::fmt::Result {
         Introduce::Relay(rate) => writeln!(
             out,
             "peer `{}` is told the addresses of others that are introduced, and they its own, if both ask; what it sends to them \
-             through this gateway is carried on at up to {rate}",
+             through this gateway is carried on at up to {rate}, and so is what all of them send to it",
             peer.name
         ),
     }
@@ -83,7 +92,7 @@ fn introduced(peer: &PeerSettings, out: &mut String) -> core::fmt::Result {
 
 fn peers(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     for peer in &config.peers {
-        let place = whereabouts(peer);
+        let place = whereabouts(config, peer);
         let keys = match peer.public_keys().count() {
             2 => ", under either of its two keys",
             _ => "",

@@ -24,7 +24,7 @@ pub(super) fn read(
     carrier: &CarrierChoice,
 ) -> Read<MeetingSettings> {
     let is_noise = matches!(security, SecurityKind::Noise { .. });
-    for key in ["rendezvous", "introduce"] {
+    for key in ["rendezvous", "introduce", "relay_rate"] {
         if reader.has(key) && !is_noise {
             let problem = "needs kind = \"noise\" in [security]: gateways are introduced by their public keys";
             return Err(reader.wrong(key, problem));
@@ -37,6 +37,11 @@ pub(super) fn read(
                 "is not used beside rendezvous, since the hub tells addresses of UDP; remove it";
             return Err(reader.wrong("carrier", problem));
         }
+        if reader.has("introduce") {
+            let problem = "is not used beside rendezvous: a hub reaches both ends itself, and what came through another hub goes no \
+                           further; remove one of them";
+            return Err(reader.wrong("introduce", problem));
+        }
         for key in ["address", "path"] {
             if reader.has(key) {
                 let problem =
@@ -46,6 +51,16 @@ pub(super) fn read(
         }
     }
     let mut introduce = reader.choice("introduce", &HELPS)?.unwrap_or_default();
+    let is_udp = matches!(
+        carrier,
+        CarrierChoice::Auto | CarrierChoice::Udp | CarrierChoice::UdpNoChecksum
+    );
+    if introduce != Introduce::Nothing && !is_udp {
+        let problem = format!(
+            "is not used with carrier = \"{carrier}\": others could not call such an address by UDP; remove one of them"
+        );
+        return Err(reader.wrong("introduce", problem));
+    }
     if let Some(rate) = reader.value::<Bitrate>("relay_rate")? {
         let Introduce::Relay(usual) = &mut introduce else {
             let problem = "is used beside introduce = \"relay\" alone; write that, or remove it";
@@ -87,4 +102,147 @@ pub(super) fn check(tables: &[TableReader<'_>], peers: &[PeerSettings]) -> Read<
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::gateway::config::GatewayConfig;
+    use crate::gateway::config::explain::explain;
+    use crate::session::{Entropy, SecretKey};
+
+    /// A file with a peer to be met and a hub, each with such lines.
+    fn read(security: &str, met: &str, hub: &str) -> Result<GatewayConfig, String> {
+        let keys = [1, 2].map(|seed| {
+            let key = SecretKey::generate(&mut Entropy::from_seed([seed; 32])).public();
+            if security.contains("noise") {
+                format!("public_key = \"{key}\"")
+            } else {
+                String::new()
+            }
+        });
+        let [one, other] = keys;
+        let text = format!(
+            "[gateway]\nname = \"a\"\n[security]\n{security}\n[egress]\nallow = [\"10.0.0.1:80\"]\n\
+             [[peer]]\nname = \"ground\"\n{one}\n{met}\n[[peer]]\nname = \"hub\"\n{other}\n{hub}\n"
+        );
+        GatewayConfig::read("a.toml", &text).map_err(|error| error.to_string())
+    }
+
+    const NOISE: &str = "kind = \"noise\"\nprivate_key_file = \"a.key\"";
+    const MET: &str = "rendezvous = \"hub\"";
+    const HUB: &str = "address = \"192.0.2.1:4914\"";
+
+    #[test]
+    fn what_does_not_fit_a_meeting_is_refused_with_the_field_and_the_remedy() {
+        assert!(read(NOISE, MET, HUB).is_ok());
+        let other = format!("{MET}\n");
+        for (security, met, hub, field, why) in [
+            ("kind = \"none\"", MET, HUB, "rendezvous", "needs kind"),
+            (
+                "kind = \"none\"",
+                "introduce = \"relay\"",
+                HUB,
+                "introduce",
+                "needs kind",
+            ),
+            (
+                "kind = \"none\"",
+                "relay_rate = \"1mbit\"",
+                HUB,
+                "relay_rate",
+                "needs kind",
+            ),
+            (
+                NOISE,
+                &(other.clone() + "introduce = \"relay\""),
+                HUB,
+                "introduce",
+                "remove one of them",
+            ),
+            (
+                NOISE,
+                &(other.clone() + "address = \"192.0.2.2:1\""),
+                HUB,
+                "address",
+                "remove one of them",
+            ),
+            (
+                NOISE,
+                &(other.clone() + "carrier = \"udplite\""),
+                HUB,
+                "carrier",
+                "remove it",
+            ),
+            (
+                NOISE,
+                "introduce = \"address\"\ncarrier = \"udplite\"",
+                HUB,
+                "introduce",
+                "remove one of them",
+            ),
+            (
+                NOISE,
+                "introduce = \"relay\"\ncarrier = \"ethernet:lo\"",
+                HUB,
+                "introduce",
+                "remove one of them",
+            ),
+            (
+                NOISE,
+                "introduce = \"address\"\nrelay_rate = \"1mbit\"",
+                HUB,
+                "relay_rate",
+                "introduce = \"relay\"",
+            ),
+            (
+                NOISE,
+                "introduce = \"relay\"\nrelay_rate = \"1bit\"",
+                HUB,
+                "relay_rate",
+                "at least 1kbit/s",
+            ),
+            (
+                NOISE,
+                "rendezvous = \"hug\"",
+                HUB,
+                "rendezvous",
+                "no other [[peer]] named `hug`",
+            ),
+            (
+                NOISE,
+                "rendezvous = \"ground\"",
+                HUB,
+                "rendezvous",
+                "no other [[peer]] named `ground`",
+            ),
+            (
+                NOISE,
+                MET,
+                "rendezvous = \"ground\"",
+                "rendezvous",
+                "itself met through a hub",
+            ),
+        ] {
+            let error = read(security, met, hub).expect_err(met);
+            assert!(error.starts_with("a.toml"), "{error}");
+            assert!(
+                error.contains(&format!("`{field}`")) || error.contains(field),
+                "{error}"
+            );
+            assert!(error.contains(why), "{met}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_hub_without_an_address_is_told_of_since_it_has_to_call() {
+        let explained = |hub| explain(&read(NOISE, MET, hub).expect("sound"));
+        let said = "it has to call us";
+        assert!(!explained(HUB).contains(said));
+        assert!(explained("").contains(said), "{}", explained(""));
+        for carrier in ["udp", "udp-nochecksum", "auto"] {
+            let line = format!("introduce = \"relay\"\ncarrier = \"{carrier}\"");
+            let read = read(NOISE, &line, HUB);
+            assert!(read.is_ok(), "{carrier}: {read:?}");
+        }
+    }
 }

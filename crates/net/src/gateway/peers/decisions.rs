@@ -206,7 +206,11 @@ fn of_meeting<E>(
     event: &SessionEvent<E>,
 ) -> Option<(Option<PeerIndex>, &'static str, String)> {
     let (peer, what, why) = match event {
-        SessionEvent::Introduced { peer, address } => {
+        SessionEvent::Introduced {
+            peer,
+            address,
+            is_news: true,
+        } => {
             let why = format!("its hub tells that it calls from {address}: it is called there");
             (*peer, "peer_introduced", why)
         }

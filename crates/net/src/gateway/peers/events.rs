@@ -202,7 +202,11 @@ impl Peers {
 /// Writes an event about a peer that is met through a hub into the log.
 fn say_meeting(config: &GatewayConfig, event: &SessionEvent<FlowEvent>) {
     match event {
-        SessionEvent::Introduced { peer, address } => tracing::info!(
+        SessionEvent::Introduced {
+            peer,
+            address,
+            is_news: true,
+        } => tracing::info!(
             event = "peer_introduced",
             peer = name_of(config, *peer),
             %address

@@ -418,7 +418,8 @@ pub struct CarrierReport {
     pub queue_full_datagrams: u64,
     /// Datagrams that were passed on from one peer to another, which a hub does.
     pub relayed_datagrams: u64,
-    /// Datagrams for another peer that were not passed on: they may not be, it is not there, or too many came.
+    /// Datagrams for another peer that were not passed on: they may not be, it is not there, or too many came. At an end, those for a
+    /// peer that the hub takes none for now.
     pub unrelayed_datagrams: u64,
     /// Datagrams, sealed and opened, in the capture.
     pub captured_packets: u64,

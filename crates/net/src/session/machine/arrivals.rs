@@ -233,7 +233,7 @@ impl<M: Carried> Session<M> {
         octets: &[u8],
     ) -> Result<(), DropReason> {
         let peer = self
-            .pending_of(header.receiver)
+            .pending_of(header.receiver, path)
             .ok_or(DropReason::NoSession)?;
         let theirs = octets.first().map_or(0, |first| first >> 4);
         let ours = SESSION_VERSION;
@@ -299,6 +299,9 @@ impl<M: Carried> Session<M> {
     ) -> Result<(), DropReason> {
         let peer = *self.indices.get(&receiver).ok_or(DropReason::NoSession)?;
         let index = usize::try_from(peer.0).unwrap_or(usize::MAX);
+        if !self.may_be_from(index, origin.path) {
+            return Err(DropReason::Unknown);
+        }
         let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
         let (keys, slot) = state.keys.find(now, receiver).ok_or(DropReason::Expired)?;
         // Keys go with one wire: in another one nobody sealed this.
@@ -365,6 +368,9 @@ impl<M: Carried> Session<M> {
         let named = |peer: &Peer| peer.early_id == Some(header.receiver);
         let index = self.peers.iter().position(named);
         let index = index.ok_or(DropReason::NoSession)?;
+        if !self.may_be_from(index, origin.path) {
+            return Err(DropReason::Unknown);
+        }
         let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
         let key = state.early_root.as_ref().ok_or(DropReason::NoSession)?;
         let mut plain = core::mem::take(&mut self.scratch);
@@ -429,9 +435,7 @@ impl<M: Carried> Session<M> {
         if newest && !is_doubtful && is_first {
             state.path_proven = true;
             state.source = source_address(origin.source).filter(|_| !origin.path.is_inside());
-            if let Some(asking) = &mut state.asking {
-                asking.on_proven(origin.path);
-            }
+            state.on_proven(origin.path);
             self.see_headers(index, origin.source);
             self.move_to(now, index, origin.path);
         }

@@ -198,13 +198,15 @@ impl<M: Carried> Session<M> {
         if parts.for_machine {
             self.hand_inwards(now, (index, origin), plain, TpduForm::Short);
         }
-        let mut is_probed = false;
+        let (mut is_probed, mut is_relayed) = (false, false);
         for message in Content::of(plain).flatten().filter_map(own) {
-            // One question of a datagram is answered, so that its answer is no larger.
-            let is_probe = matches!(message, Message::Probe(_));
-            if !(is_probe && is_probed) {
-                is_probed |= is_probe;
-                self.take_own(now, origin, index, TpduForm::Short, message);
+            // One question of a datagram is answered, and one datagram in it carried on, so that what leaves is no larger.
+            match message {
+                Message::Probe(_) if core::mem::replace(&mut is_probed, true) => {}
+                Message::Relayed(_) if core::mem::replace(&mut is_relayed, true) => {
+                    self.counters.unrelayed += 1;
+                }
+                _ => self.take_own(now, origin, index, TpduForm::Short, message),
             }
         }
         Ok(())

@@ -140,7 +140,9 @@ impl<M: Carried> Session<M> {
         loop {
             if let Some((transmit, octets)) = self.outbox.pop_front() {
                 if transmit.path.is_inside() {
-                    self.send_through(now, transmit.path, &octets);
+                    if !self.send_through(now, transmit.path, &octets) {
+                        self.counters.unrelayed += 1;
+                    }
                     continue;
                 }
                 out.extend_from_slice(&octets);
@@ -161,12 +163,16 @@ impl<M: Carried> Session<M> {
                 self.counters.unsent += 1;
                 continue;
             };
-            self.counters.sent += 1;
             if sealed.path.is_inside() {
                 let octets = out.split_off(start);
-                self.send_through(now, sealed.path, &octets);
+                if self.send_through(now, sealed.path, &octets) {
+                    self.counters.sent += 1;
+                } else {
+                    self.counters.unrelayed += 1;
+                }
                 continue;
             }
+            self.counters.sent += 1;
             return Some(sealed);
         }
     }

@@ -25,11 +25,11 @@ const ANSWER_RATE_ELSEWHERE: Rate = Rate::per_second(2, 4);
 const FORGED_COUNT: u32 = 3;
 
 impl<M: Carried> Session<M> {
-    /// The peer with which a handshake of ours under `index` is pending.
-    pub(super) fn pending_of(&self, index: u32) -> Option<usize> {
+    /// The peer with which a handshake of ours under `index` is pending, if its answer may come on `path`.
+    pub(super) fn pending_of(&self, index: u32, path: PathId) -> Option<usize> {
         let peer = usize::try_from(self.indices.get(&index)?.0).ok()?;
         let pending = self.peers.get(peer)?.pending.as_ref()?;
-        (pending.index == index).then_some(peer)
+        (pending.index == index && self.may_be_from(peer, path)).then_some(peer)
     }
 
     /// Begins a handshake, or repeats its first message.
@@ -79,8 +79,10 @@ impl<M: Carried> Session<M> {
         });
         octets.extend_from_slice(&proof);
         self.code.append_parity(&mut octets, 0, parity);
-        self.counters.initiations_sent += 1;
-        self.queue(path, octets);
+        if self.may_leave(now, peer, path) {
+            self.counters.initiations_sent += 1;
+            self.queue(path, octets);
+        }
     }
 
     /// Makes a fresh first message.
@@ -158,7 +160,7 @@ impl<M: Carried> Session<M> {
     ) -> Result<(), DropReason> {
         let path = origin.path;
         let peer = self
-            .pending_of(header.receiver)
+            .pending_of(header.receiver, path)
             .ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
         let index = state.index;
@@ -241,7 +243,7 @@ impl<M: Carried> Session<M> {
         body: &[u8],
     ) -> Result<(), DropReason> {
         let peer = self
-            .pending_of(header.receiver)
+            .pending_of(header.receiver, path)
             .ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
         let pending = state.pending.as_ref().ok_or(DropReason::NoSession)?;

@@ -6,7 +6,7 @@
 
 use super::Session;
 use super::arrivals::{DatagramArrival, Origin, SOURCE_BYTES};
-use crate::session::asking::{Asking, NotIntroduced};
+use crate::session::asking::{Asking, Heeded, NotIntroduced};
 use crate::session::config::PeerIndex;
 use crate::session::dialect::Wire;
 use crate::session::event::SessionEvent;
@@ -38,12 +38,86 @@ fn way_through_hub(peer: PeerIndex) -> PathId {
     PathId::inside(number_of(peer).0)
 }
 
+/// The source of what a hub carried here: nobody's address, since that of the hub says nothing of the peer, and another for each peer,
+/// so that none takes what the others may have.
+fn source_inside(path: PathId) -> [u8; SOURCE_BYTES] {
+    let mut source = [0; SOURCE_BYTES];
+    let [_, _, high, low] = path.split_checksum().1.0.to_be_bytes();
+    // No host has an address that begins so.
+    source[..3].copy_from_slice(&[0xFF, high, low]);
+    source
+}
+
 impl<M: Carried> Session<M> {
-    /// Meets `peer`, whose public key is known, through `hub`, a peer that introduces the two; no longer without a hub. Drain afterwards.
+    /// Meets `peer`, whose public key is known, through `hub`, a peer that introduces the two; no longer without a hub. What another hub
+    /// did before ends: its way to the peer, and calls where it told that the peer is. Drain afterwards.
     pub fn meet(&mut self, peer: PeerIndex, hub: Option<PeerIndex>) {
-        if let Some(state) = self.peer_mut(peer) {
-            state.asking = hub.map(|hub| Box::new(Asking::new(hub)));
+        self.whereabouts.forget();
+        let now = self.now;
+        let Some(state) = self.peer_mut(peer) else {
+            return;
+        };
+        if state.asking.as_ref().map(|asking| asking.hub) == hub {
+            return;
         }
+        let was_asking = state.asking.is_some();
+        state.forget_hub();
+        state.asking = hub.map(|hub| Box::new(Asking::new(hub)));
+        if let Some(index) = usize::try_from(peer.0).ok().filter(|_| was_asking) {
+            self.leave_hub(now, index);
+        }
+    }
+
+    /// Calls `peer` on the path to the address that its hub told ([`SessionEvent::Introduced`]), unless it is not asked for any more.
+    /// Drain afterwards.
+    ///
+    /// # Errors
+    /// The other peer that is at that path: nobody else is called there, and nothing is changed.
+    pub fn set_told_address(&mut self, peer: PeerIndex, path: PathId) -> Result<(), PeerIndex> {
+        let now = self.now;
+        let is_owner = |other: &&Peer| other.index != peer && other.owns(now, path);
+        if let Some(other) = self.peers.iter().find(is_owner) {
+            return Err(other.index);
+        }
+        self.whereabouts.forget();
+        let state = self.peer_mut(peer);
+        if let Some(state) = state.filter(|state| state.asking.is_some()) {
+            state.call_at_told(now, path);
+        }
+        Ok(())
+    }
+
+    /// Takes the way through a hub to a peer away: the hub carries nothing there any more.
+    fn leave_hub(&mut self, now: Instant, index: usize) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let through = way_through_hub(state.index);
+        if state.path == Some(through) {
+            state.path = None;
+            state.path_proven = false;
+        }
+        self.remove_path(now, (index, through));
+    }
+
+    /// Whether what comes on `path` may be from the peer at `index`: a way through a hub is that of one peer alone.
+    pub(super) fn may_be_from(&self, index: usize, path: PathId) -> bool {
+        let own = |state: &Peer| way_through_hub(state.index) == path.split_checksum().1;
+        !path.is_inside() || self.peers.get(index).is_some_and(own)
+    }
+
+    /// Whether a datagram for the peer at `index` would leave on `path`: its hub, if that is the way, takes it now.
+    pub(super) fn may_leave(&self, now: Instant, index: usize, path: PathId) -> bool {
+        let state = self.peers.get(index);
+        !path.is_inside() || state.is_some_and(|state| self.way_by_hub(now, state).is_some())
+    }
+
+    /// The hub of a peer and the peer's number there, if the hub carries datagrams to it now.
+    fn way_by_hub(&self, now: Instant, state: &Peer) -> Option<(PeerIndex, RemoteNumber)> {
+        let asking = state.asking.as_ref()?;
+        let number = asking.relayed_as()?;
+        let hub = self.peer(asking.hub).filter(|hub| hub.is_open(now))?;
+        Some((hub.index, number))
     }
 
     /// Helps `peer`, as a hub, to meet others that may be helped, too.
@@ -92,7 +166,9 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get(index) else {
             return;
         };
-        let remote = public_key(&state.config.security);
+        // The hub's file may have either key of a peer that changes its own.
+        let keys = [public_key(&state.config.security), state.also];
+        let keys = keys.into_iter().flatten();
         let (peer, hub) = (state.index, state.asking.as_ref().map(|asking| asking.hub));
         let hub_state = hub.and_then(|hub| self.peer(hub));
         let Some(state) = hub_state.filter(|hub| hub.is_open(now)) else {
@@ -107,13 +183,16 @@ impl<M: Carried> Session<M> {
         if asking.ask_at() > now {
             return;
         }
-        asking.on_asked(now);
-        match remote.filter(|_| is_able) {
-            Some(remote) => {
-                let meet = Message::Meet(Meet { remote });
-                self.tell(now, hub, meet);
+        let count = keys.clone().count();
+        asking.on_asked(now, count);
+        if !is_able {
+            self.not_introduced(now, peer, NotIntroduced::Unable);
+        } else if count == 0 {
+            self.not_introduced(now, peer, NotIntroduced::Nameless);
+        } else {
+            for remote in keys {
+                self.tell(now, hub, Message::Meet(Meet { remote }));
             }
-            None => self.not_introduced(peer, NotIntroduced::Unable),
         }
     }
 
@@ -121,7 +200,7 @@ impl<M: Carried> Session<M> {
         self.peers.get_mut(index)?.asking.as_deref_mut()
     }
 
-    fn not_introduced(&mut self, peer: PeerIndex, why: NotIntroduced) {
+    fn not_introduced(&mut self, now: Instant, peer: PeerIndex, why: NotIntroduced) {
         let asking = self
             .peer_mut(peer)
             .and_then(|state| state.asking.as_deref_mut());
@@ -131,6 +210,9 @@ impl<M: Carried> Session<M> {
             let hub = asking.hub;
             self.events
                 .push_back(SessionEvent::NotIntroduced { peer, hub, why });
+        }
+        if let Ok(index) = usize::try_from(peer.0) {
+            self.leave_hub(now, index);
         }
     }
 
@@ -162,6 +244,7 @@ impl<M: Carried> Session<M> {
                 remote: meet.remote,
                 is_introduced: false,
                 is_relayed: false,
+                is_there: false,
                 number: RemoteNumber(0),
                 address: None,
             };
@@ -179,7 +262,8 @@ impl<M: Carried> Session<M> {
         }
     }
 
-    /// The word about a peer for another one. Its address is told if both wish to meet.
+    /// The word about a peer for another one. Its address is told if both wish to meet, and only while it is still there: further paths
+    /// lead to no port that the other could call.
     fn word_about(
         &self,
         now: Instant,
@@ -188,14 +272,16 @@ impl<M: Carried> Session<M> {
     ) -> Option<Met> {
         let (about, to) = (self.peer(about)?, self.peer(to)?);
         let is_there = is_mutual && about.is_open(now);
+        let is_home_up = is_there && !about.liveness.is_down();
         Some(Met {
             remote: about
                 .key_in_use
                 .or_else(|| public_key(&about.config.security))?,
             is_introduced: true,
             is_relayed: about.introduced.is_relayed() && to.introduced.is_relayed(),
+            is_there,
             number: number_of(about.index),
-            address: about.source.filter(|_| is_there),
+            address: about.source.filter(|_| is_home_up),
         })
     }
 
@@ -210,35 +296,47 @@ impl<M: Carried> Session<M> {
             return;
         };
         let peer = state.index;
+        let Some(asking) = &mut state.asking else {
+            return;
+        };
         if !met.is_introduced {
-            self.not_introduced(peer, NotIntroduced::Refused);
+            if asking.on_key_refused() {
+                self.not_introduced(now, peer, NotIntroduced::Refused);
+            }
             return;
         }
-        let address = (state.asking.as_mut()).and_then(|asking| asking.on_met(now, met));
+        let heeded = asking.on_met(now, met);
         let through = way_through_hub(peer);
-        if met.is_relayed && !state.further.has(through) {
+        if !met.is_relayed {
+            if let Ok(index) = usize::try_from(peer.0) {
+                self.leave_hub(now, index);
+            }
+        } else if !state.further.has(through) {
             let terms = PathTerms {
                 rate: None,
                 cost: RELAY_COST,
             };
             self.add_path(now, (peer, through), terms);
         }
-        if let Some(address) = address {
-            let event = SessionEvent::Introduced { peer, address };
+        if let Some(Heeded { address, is_news }) = heeded {
+            let event = SessionEvent::Introduced {
+                peer,
+                address,
+                is_news,
+            };
             self.events.push_back(event);
         }
     }
 
-    /// Sends a datagram for a peer through its hub, if the hub carries it and the peer is there.
-    pub(super) fn send_through(&mut self, now: Instant, path: PathId, octets: &[u8]) {
+    /// Sends a datagram for a peer through its hub. `false`: the hub does not carry it, or the peer is not there.
+    pub(super) fn send_through(&mut self, now: Instant, path: PathId, octets: &[u8]) -> bool {
         let is_it = |state: &&Peer| way_through_hub(state.index) == path.split_checksum().1;
         let state = self.peers.iter().find(is_it);
-        let asking = state.and_then(|state| state.asking.as_ref());
-        let way = asking.and_then(|asking| Some((asking.hub, asking.relayed_as()?)));
-        if let Some((hub, number)) = way {
+        let way = state.and_then(|state| self.way_by_hub(now, state));
+        way.is_some_and(|(hub, number)| {
             let way = RelayedWay::To(number);
-            self.relay(now, hub, Relayed { way, octets });
-        }
+            self.relay(now, hub, Relayed { way, octets })
+        })
     }
 
     /// Takes a datagram that goes through a hub: as the hub, or as the end that it is for.
@@ -290,23 +388,47 @@ impl<M: Carried> Session<M> {
         let Some(from) = self.peers.get(index).map(|state| state.index) else {
             return false;
         };
-        let may_come = self
-            .peer(to)
-            .is_some_and(|state| state.introduced.is_relayed() && state.is_open(now));
         let is_mutual = self.wishes.has(now, from, to) && self.wishes.has(now, to, from);
-        if !may_come || !is_mutual {
+        let receiver = self.peer(to).filter(|state| state.is_open(now));
+        let Some(receiver) = receiver.filter(|_| is_mutual) else {
+            return false;
+        };
+        // What leaves is charged: the headers of a small datagram are more than itself.
+        let leaves = self.octets_of_relayed(receiver, octets.len());
+        let may_leave = |state: &Peer| state.introduced.may_relay(now);
+        if !self.peers.get(index).is_some_and(may_leave) {
             return false;
         }
-        // What leaves is charged: the headers of a small datagram are more than itself.
-        let leaves = self
-            .peer(to)
-            .map(|state| state.octets_of_own(RELAYED_BYTES + octets.len()).as_usize());
-        let state = self.peers.get_mut(index).zip(leaves);
-        if !state.is_some_and(|(state, leaves)| state.introduced.may_relay(now, leaves)) {
+        // Whoever may send no more takes nothing of what others may send there.
+        let may_come = self.peer_mut(to).is_some_and(|state| {
+            let link = state.config.mtu.rate;
+            state.introduced.receives(now, leaves, link)
+        });
+        let sender = self.peers.get_mut(index).filter(|_| may_come);
+        if !sender.is_some_and(|state| state.introduced.relays(now, leaves)) {
             return false;
         }
         let way = RelayedWay::From(number_of(from));
         self.relay(now, to, Relayed { way, octets })
+    }
+
+    /// The content that a datagram to a peer has room for, and the octets of a piece of what does not fit.
+    fn rooms_to(&self, state: &Peer) -> (usize, usize) {
+        let room = self.sizes_of(state).payload.as_usize();
+        let around = MESSAGE_TYPE_BYTES + FRAGMENT_BYTES;
+        (room, room.saturating_sub(around))
+    }
+
+    /// Octets of the packets in which so many are carried on to a peer, headers included.
+    fn octets_of_relayed(&self, state: &Peer, octets: usize) -> usize {
+        let whole = RELAYED_BYTES + octets;
+        let (room, piece_room) = self.rooms_to(state);
+        if whole <= room {
+            return state.octets_of_own(whole).as_usize();
+        }
+        let pieces = whole.div_ceil(piece_room.max(1)).max(2);
+        let piece = MESSAGE_TYPE_BYTES + FRAGMENT_BYTES + whole / pieces;
+        pieces * state.octets_of_own(piece).as_usize()
     }
 
     /// Seals a datagram that goes through a hub, whole or in pieces, for the next on its way.
@@ -314,8 +436,7 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peer(to).filter(|state| state.is_open(now)) else {
             return false;
         };
-        let room = self.sizes_of(state).payload.as_usize();
-        let pieces_room = room.saturating_sub(MESSAGE_TYPE_BYTES + FRAGMENT_BYTES);
+        let (room, piece_room) = self.rooms_to(state);
         let Ok(index) = usize::try_from(to.0) else {
             return false;
         };
@@ -329,11 +450,13 @@ impl<M: Carried> Session<M> {
             return false;
         };
         state.fragment_id = state.fragment_id.wrapping_add(1);
-        let mut pieces = cut(state.fragment_id, &content, pieces_room);
-        pieces.all(|piece| {
-            let octets = MESSAGE_TYPE_BYTES + FRAGMENT_BYTES + piece.octets.len();
-            self.send_relayed(now, index, Message::Fragment(piece), octets)
-        })
+        // Nothing is cut where there would be too many pieces.
+        let mut pieces = cut(state.fragment_id, &content, piece_room).peekable();
+        pieces.peek().is_some()
+            && pieces.all(|piece| {
+                let octets = MESSAGE_TYPE_BYTES + FRAGMENT_BYTES + piece.octets.len();
+                self.send_relayed(now, index, Message::Fragment(piece), octets)
+            })
     }
 
     fn send_relayed(
@@ -366,8 +489,7 @@ impl<M: Carried> Session<M> {
                 octets: &octets,
                 ecn: Ecn::NotCapable,
             };
-            // Nobody's address: that of the hub says nothing of the peer.
-            let source = &[0; SOURCE_BYTES];
+            let source = &source_inside(path);
             let carried = DatagramArrival {
                 datagram,
                 source,
@@ -377,3 +499,6 @@ impl<M: Carried> Session<M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

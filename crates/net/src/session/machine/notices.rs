@@ -121,7 +121,7 @@ impl<M: Carried> Session<M> {
         notice: Notice,
     ) -> Result<(), DropReason> {
         let seen: &[u8; MAC_BYTES] = seen.try_into().map_err(|_| DropReason::Truncated)?;
-        let peer = self.pending_of(index).ok_or(DropReason::NoSession)?;
+        let peer = self.pending_of(index, path).ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
         let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
         if pending.first != *seen {

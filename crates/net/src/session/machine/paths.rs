@@ -27,6 +27,33 @@ impl<M: Carried> Session<M> {
         }
     }
 
+    /// Takes a further path to a peer away for good, and what the session has there with it.
+    pub(super) fn remove_path(&mut self, now: Instant, (index, path): (usize, PathId)) {
+        self.whereabouts.forget();
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let (peer, was_open) = (state.index, state.is_open(now));
+        let Some(place) = state.further.remove(path) else {
+            return;
+        };
+        if state.further.is_empty() {
+            state.liveness.set_one_of_several(false);
+        }
+        let is_last = was_open && !state.is_open(now);
+        if is_last {
+            state.further.began_beside_home = false;
+        }
+        self.inner.part(now, peer.inner_path_in(place));
+        self.back_paths(index);
+        if is_last {
+            self.counters.outages += 1;
+            let silent_for = Duration::ZERO;
+            self.events
+                .push_back(SessionEvent::LinkDown { peer, silent_for });
+        }
+    }
+
     /// Probes a further path at once: something was wrong with the way out, and it no longer is. Drain afterwards.
     pub fn try_path(&mut self, now: Instant, peer: PeerIndex, path: PathId) {
         if let Some(state) = self.peer_mut(peer) {

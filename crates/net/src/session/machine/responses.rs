@@ -114,7 +114,8 @@ impl<M: Carried> Session<M> {
         let known = self
             .peers
             .iter()
-            .position(|peer| peer.answered.as_ref().is_some_and(repeated));
+            .position(|peer| peer.answered.as_ref().is_some_and(repeated))
+            .filter(|peer| self.may_be_from(*peer, origin.path));
         if let Some(peer) = known {
             self.send_response(now, peer, origin.path, origin.is_mended);
             return Ok(());
@@ -150,6 +151,9 @@ impl<M: Carried> Session<M> {
                 (read.ok_or(DropReason::Forged)?, peer)
             }
         };
+        if !self.may_be_from(peer, origin.path) {
+            return Err(DropReason::UnknownPeer);
+        }
         let opening = Opening {
             path: origin.path,
             is_mended: origin.is_mended,

@@ -32,6 +32,16 @@ impl Calls {
     pub(super) const fn call_next(&mut self, path: PathId) {
         self.next = Some(path);
     }
+
+    /// Calls `path` in its turn only.
+    pub(super) fn forget_next(&mut self, path: PathId) {
+        self.next.take_if(|next| *next == path);
+    }
+
+    /// Calls each path in its turn only.
+    pub(super) const fn forget_all_next(&mut self) {
+        self.next = None;
+    }
 }
 
 /// The proof that a peer under load asks for: that we are where our calls come from.

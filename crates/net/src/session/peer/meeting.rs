@@ -19,13 +19,45 @@ impl Peer {
             return;
         };
         self.config.endpoints.retain(|one| *one != path);
+        self.calls.forget_next(path);
         if self.path == Some(path) && !self.path_proven {
             self.path = None;
         }
     }
 
-    /// Takes the path to the address that a hub told.
-    pub(in super::super) fn take_told(&mut self, now: Instant, path: PathId) {
+    /// Notes that it is at `path`, also if a hub told of that.
+    pub(in super::super) fn on_proven(&mut self, path: PathId) {
+        if let Some(asking) = &mut self.asking {
+            asking.on_proven(path);
+            self.calls.forget_next(path);
+        }
+    }
+
+    /// Asks no hub for it any more, and forgets where the hub told that it is, unless it was heard from there.
+    pub(in super::super) fn forget_hub(&mut self) {
+        if self.asking.take().is_none() {
+            return;
+        }
+        self.calls.forget_all_next();
+        // A peer that is met through a hub has no others.
+        self.config.endpoints.clear();
+        self.path = self
+            .path
+            .filter(|path| self.path_proven && !path.is_inside());
+        self.path_proven = self.path.is_some();
+        self.reach_said = None;
+    }
+
+    /// Whether `path` is its own, so that nobody else's address leads there: its user named it, or it is there while there is a session.
+    pub(in super::super) fn owns(&self, now: Instant, path: PathId) -> bool {
+        let endpoints = &self.config.endpoints;
+        let is_named = self.asking.is_none() && endpoints.contains(&path);
+        let is_there = self.keys.is_usable(now) && self.path == Some(path);
+        is_named || is_there || self.is_unproven(path) || self.further.has(path)
+    }
+
+    /// Calls it at the address that a hub told, to which `path` leads.
+    pub(in super::super) fn call_at_told(&mut self, now: Instant, path: PathId) {
         if !self.path_proven {
             self.path = Some(path);
         }
@@ -35,9 +67,11 @@ impl Peer {
         }
         // The other end hears of us in the same moment.
         self.liveness.try_again();
-        self.calls.call_next(path);
         if let Some(pending) = &mut self.pending {
             pending.hasten(now);
+            self.calls.call_next(path);
+        } else if !self.keys.is_usable(now) {
+            self.calls.call_next(path);
         }
     }
 

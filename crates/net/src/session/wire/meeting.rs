@@ -13,6 +13,7 @@ pub(in crate::session) const RELAYED_BYTES: usize = 4;
 const IS_INTRODUCED: u8 = 1;
 const IS_RELAYED: u8 = 2;
 const IS_TOLD: u8 = 4;
+const IS_THERE: u8 = 8;
 
 /// The number by which a hub knows one of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,9 +48,11 @@ pub(in crate::session) struct Met {
     pub(in crate::session) is_introduced: bool,
     /// Whether it carries datagrams between the two.
     pub(in crate::session) is_relayed: bool,
+    /// Whether the remote has a session with the hub, and has asked, too.
+    pub(in crate::session) is_there: bool,
     /// The remote's number.
     pub(in crate::session) number: RemoteNumber,
-    /// The address from which the remote talks to the hub, once the remote has asked, too.
+    /// The address from which the remote talks to the hub, if it is there and its first path is up.
     pub(in crate::session) address: Option<SocketAddr>,
 }
 
@@ -61,6 +64,7 @@ impl Met {
         out.push(
             flag(self.is_introduced, IS_INTRODUCED)
                 | flag(self.is_relayed, IS_RELAYED)
+                | flag(self.is_there, IS_THERE)
                 | flag(self.address.is_some(), IS_TOLD),
         );
         out.extend_from_slice(&self.number.0.to_be_bytes());
@@ -86,6 +90,7 @@ impl Met {
             remote: PublicKey::from_octets(*remote),
             is_introduced: flags & IS_INTRODUCED != 0,
             is_relayed: flags & IS_RELAYED != 0,
+            is_there: flags & IS_THERE != 0,
             number: RemoteNumber(u16::from_be_bytes([n0, n1])),
             address,
         })
@@ -147,6 +152,7 @@ mod tests {
             remote: REMOTE,
             is_introduced: true,
             is_relayed: false,
+            is_there: true,
             number: RemoteNumber(0x0102),
             address,
         }
@@ -169,14 +175,14 @@ mod tests {
         let told = met(Some(([192, 0, 2, 1], 4_914).into()));
         let written = octets(|out| told.write(out));
         let mut golden = vec![0xAB; 32];
-        golden.extend_from_slice(b"\x05\x01\x02\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01\x13\x32");
+        golden.extend_from_slice(b"\x0D\x01\x02\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01\x13\x32");
         assert_eq!(written, golden);
         assert_eq!(Met::read(&written), Some(told));
         assert_eq!(Met::read(&written[1..]), None);
 
         let waiting = met(None);
         let written = octets(|out| waiting.write(out));
-        assert_eq!(written[32], 1);
+        assert_eq!(written[32], 1 | 8);
         assert!(written[35..].iter().all(|octet| *octet == 0));
         assert_eq!(Met::read(&written), Some(waiting));
 

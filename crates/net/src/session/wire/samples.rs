@@ -89,6 +89,7 @@ fn meetings() -> Vec<(&'static str, Message<'static>)> {
         remote,
         is_introduced: true,
         is_relayed: true,
+        is_there: true,
         number: RemoteNumber(258),
         address: Some(([192, 0, 2, 1], 4_914).into()),
     };
@@ -102,10 +103,18 @@ fn meetings() -> Vec<(&'static str, Message<'static>)> {
         ("meet", Message::Meet(Meet { remote })),
         ("met", Message::Met(met)),
         (
+            "met, without an address",
+            Message::Met(Met {
+                address: None,
+                ..met
+            }),
+        ),
+        (
             "met, not introduced",
             Message::Met(Met {
                 is_introduced: false,
                 is_relayed: false,
+                is_there: false,
                 number: RemoteNumber(0),
                 address: None,
                 ..met

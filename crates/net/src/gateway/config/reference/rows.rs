@@ -119,7 +119,7 @@ pub const KEY_TABLES: &[KeyTable] = &[
             },
             KeyRow {
                 keys: &["relay_rate"],
-                meaning: "what this peer may send to others through us, with `introduce = \"relay\"`",
+                meaning: "what this peer may send to others through us, and what all of them may send to it, with `introduce = \"relay\"`",
                 default: "20mbit",
             },
         ],

@@ -143,7 +143,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &[],
         point: Point::Session,
         label: "not passed on between peers",
-        help: "Datagrams of one peer for another that were not passed on: they may not be, it is not there, or relay_rate is less",
+        help: "Datagrams of one peer for another that were not passed on: they may not be, it is not there, or relay_rate is less; at an end, those that its hub takes no longer",
         formula: "",
         read: |s| count(s.status.carrier.unrelayed_datagrams),
     },
