@@ -43,6 +43,15 @@ enum Nat {
     Symmetric,
 }
 
+/// The air's uplinks to the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Uplinks {
+    One,
+    Two,
+    /// Two, of which the first is dead from the start.
+    OneDead,
+}
+
 type Node = Strict<Session<AerotpEndpoint>>;
 
 #[derive(Default)]
@@ -192,9 +201,7 @@ struct Plan {
     hub_is_able: bool,
     /// The packets between the hub and the ends.
     hub_mtu: MtuConfig,
-    /// Whether the air has an uplink to the hub beside its first one, and whether that is dead at first.
-    has_uplink_beside: bool,
-    is_uplink_dead: bool,
+    uplinks: Uplinks,
     /// Whether the air knows the ground by two keys, the first of which nobody has.
     keys_are_changing: bool,
     loss: f64,
@@ -207,8 +214,7 @@ const PLAN: Plan = Plan {
     asks: [true; 2],
     hub_is_able: true,
     hub_mtu: WIDE,
-    has_uplink_beside: false,
-    is_uplink_dead: false,
+    uplinks: Uplinks::One,
     keys_are_changing: false,
     loss: 0.0,
     seed: 1,
@@ -292,10 +298,10 @@ impl World {
             rng: Rng::from_seed(plan.seed),
             loss: plan.loss,
             cut: None,
-            is_uplink_dead: plan.is_uplink_dead,
+            is_uplink_dead: plan.uplinks == Uplinks::OneDead,
             calls: Vec::new(),
         };
-        if plan.has_uplink_beside {
+        if plan.uplinks != Uplinks::One {
             let place = &mut world.places[AIR];
             let path = place.path_to(HUB_BESIDE.into());
             let terms = PathTerms::default();
@@ -678,11 +684,11 @@ fn an_end_whose_first_uplink_to_the_hub_is_dead_is_met_and_called_at_no_address_
     let through = [Some(Reach::Through(OF_HUB)); 2];
     let plan = Plan {
         nats: [Nat::Symmetric, Nat::Cone],
-        has_uplink_beside: true,
+        uplinks: Uplinks::Two,
         ..PLAN
     };
     let mut world = World::new(Plan {
-        is_uplink_dead: true,
+        uplinks: Uplinks::OneDead,
         ..plan
     });
     world.run(SECOND * 60);

@@ -15,6 +15,7 @@ mod meetings;
 mod membership;
 mod notices;
 mod paths;
+mod relaying;
 mod responses;
 mod timers;
 mod told;

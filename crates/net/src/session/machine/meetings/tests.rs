@@ -1,13 +1,16 @@
 //! A hub and two ends that are joined without a network, so that a test can put any word of one into another.
 
+use super::super::arrivals::{Origin, SOURCE_BYTES};
+use super::super::relaying::source_inside;
 use super::*;
 use crate::session::counters::DropReason;
 use crate::session::path_slot::PathSlot;
+use crate::session::wire::{Relayed, RelayedWay};
 use crate::session::{
     Entropy, LinkState, MtuConfig, PeerConfig, SecretKey, Security, SessionConfig, rendezvous,
     several_paths, source_octets, wire_2,
 };
-use fulmar_proto::machine::Machine;
+use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig};
 use fulmar_proto::units::{Bitrate, Duration};
@@ -126,7 +129,7 @@ impl Trio {
     fn run(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
-            self.now = self.now + STEP;
+            self.now += STEP;
             for node in &mut self.nodes {
                 if node.next_deadline().is_some_and(|due| due.at <= self.now) {
                     node.handle_deadline(self.now);
@@ -242,7 +245,7 @@ fn several_senders_have_one_rate_towards_a_receiver_and_who_has_none_takes_none_
 #[test]
 fn a_handshake_with_a_peer_of_whom_no_path_is_left_ends_so_that_the_peer_may_call() {
     let mut trio = Trio::new(Introduce::Nothing);
-    trio.now = trio.now + STEP;
+    trio.now += STEP;
     let now = trio.now;
     let state = trio.state(AIR, OF_HUB);
     state.keys.clear();
@@ -454,7 +457,7 @@ fn what_comes_through_a_hub_is_of_the_peer_beyond_it_or_dropped() {
 fn calls_through_a_hub_are_of_the_peer_beyond_it_and_have_a_source_for_each() {
     let mut trio = Trio::relayed(RATE);
     // The hub's own call, let in by way of the ground.
-    trio.now = trio.now + Duration::from_secs(6);
+    trio.now += Duration::from_secs(6);
     let now = trio.now;
     trio.nodes[HUB].initiate(now, 0);
     let calls = trio.leaving(HUB);
