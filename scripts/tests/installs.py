@@ -76,6 +76,6 @@ class Installs:
         folder = "/" + re.sub(r"\.tar\.gz$", "", self.archive.name)
         self.assertIn(folder[1:], f"fulmar-{self.root.run(f'{folder}/fulmar', '--version').stdout.split()[1]}-{self.machine}-linux")
         self.assertIn(".SH [egress]", self.root.run("zcat", f"{folder}/man/man5/fulmar.toml.5.gz").stdout)
-        for name in ("LICENSE-MIT", "LICENSE-APACHE", "README.md", "completions/_fulmar", "completions/fulmar.fish", "examples/ground.toml"):
+        for name in ("LICENSE-MIT", "LICENSE-APACHE", "README.md", "completions/_fulmar", "completions/fulmar.fish", "examples/gateway/ground.toml", "examples/python/sweep.py", "scenarios/airborne.toml"):
             self.assertTrue((self.root.folder / folder[1:] / name).is_file(), name)
         self.root.run("rm", "-r", folder)

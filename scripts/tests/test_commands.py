@@ -62,7 +62,9 @@ ELSEWHERE = {
     "make release VERSION=0.1.0": "make release",
     "buildah build --format docker --tag fulmar --file packaging/container/Containerfile target/static": STATIC,
     "podman run --name ground --volume /etc/fulmar:/etc/fulmar:ro --volume fulmar:/var/lib/fulmar"
-    " --publish 4914:4914/udp --publish 127.0.0.1:9490:9490 fulmar": BY_HAND,
+    " --publish 4914:4914/udp --publish 127.0.0.1:9490:9490 fulmar:0.1.0": BY_HAND,
+    "install -o fulmar -g fulmar -m 600 ground/ground.key /etc/fulmar/ground.key": BY_HAND,
+    "install -m 644 ground/fulmar.toml /etc/fulmar/ground.toml": BY_HAND,
     # 100 s at 622 Mbit/s, for its processor time.
     "fulmar sim scenarios/fso-table.toml --jobs 1 --runs 1 --set flow.transport=aerotp --set"
     " flow.mode=nack-mack --set flow.window=16384 --set flow.send_buffer=32MB --set flow.mtu=1500B --set"

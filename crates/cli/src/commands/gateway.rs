@@ -214,7 +214,7 @@ pub(super) fn read(path: &Path) -> Result<GatewayConfig, Failure> {
         let (exit, remedy) = match error.kind() {
             io::ErrorKind::NotFound => (
                 Exit::Usage,
-                "; name another with -c, or begin with one of examples/gateway",
+                "; name another with -c, let `fulmar init` write one, or begin with one of examples/gateway, which are in the sources, in the archive, and below /usr/share/doc/fulmar",
             ),
             io::ErrorKind::PermissionDenied => (Exit::Device, "; let this user read it"),
             io::ErrorKind::IsADirectory | io::ErrorKind::InvalidData => (Exit::Usage, ""),
