@@ -1,5 +1,7 @@
 //! `fulmar send FILE HOST[:PORT] --return none`: a file over a link without a way back.
 
+mod args;
+
 use super::{SendArgs, USUAL_PORT, name, refuse_directory};
 use crate::commands::address::{resolve, resolve_remote, with_port};
 use crate::commands::connection;
@@ -18,12 +20,14 @@ use fulmar_net::session::{Entropy, PresetKey};
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::units::{Bitrate, ByteCount, Duration, Probability, parse_duration};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Probability};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+
+pub(super) use args::OneWaySendArgs;
 
 const SCHEMA: &str = "fulmar.send-one-way/1";
 /// Announcements at the start of a round and at the end, where no loss is told.
@@ -37,124 +41,6 @@ const SPREAD: Duration = Duration::from_millis(500);
 const INVITATIONS_MAX: u32 = 9;
 /// The longest report: a few hundred octets, and a line for each block.
 const REPORT_BYTES_MAX: u64 = 16 << 20;
-
-/// Options for links without a way back.
-#[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Without a way back (--return none)")]
-pub(super) struct OneWaySendArgs {
-    /// The way back of the link: none (a diode, a broadcast, radio silence), or thin, which all receivers share. What repairs is sent
-    /// ahead, at --rate, under --preset; over a thin way back more is sent when receivers ask. HOST may be a broadcast address or a
-    /// group. Receivers run with the same --return.
-    #[arg(long = "return", value_name = "WAY", value_parser = ["none", "thin"], requires = "preset", requires = "rate")]
-    #[arg(conflicts_with_all = ["mode", "share", "fec_words", "block", "mack", "give_up", "connect_timeout", "wait", "burst",
-        "trace", "key", "peers", "carrier"])]
-    way_back: Option<String>,
-    /// The loss up to which each receiver gets the file.
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "20%",
-        requires = "way_back"
-    )]
-    loss: Probability,
-    /// The probability that a receiver misses the file at that loss.
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value = "1e-6",
-        requires = "way_back",
-        value_parser = residual
-    )]
-    residual: Probability,
-    /// Repair ahead, as a share of the file, such as 35% or 150%: instead of --loss and --residual.
-    #[arg(long, value_name = "SHARE", requires = "way_back", value_parser = overhead, conflicts_with_all = ["loss", "residual"])]
-    overhead: Option<f64>,
-    /// Rounds; each sends repair that was not sent before, so all of it is of use.
-    #[arg(
-        long,
-        value_name = "COUNT",
-        default_value_t = 1,
-        requires = "way_back",
-        conflicts_with = "carousel"
-    )]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// Rounds until Ctrl-C, for receivers that come later.
-    #[arg(long, requires = "way_back")]
-    carousel: bool,
-    /// Send what a receiver misses, by the report that it wrote; again for further receivers.
-    #[arg(long = "report", value_name = "FILE", requires = "way_back", conflicts_with_all = ["overhead", "rounds", "carousel"])]
-    reports: Vec<PathBuf>,
-    /// The directory in which the numbers of datagrams are kept [default: in the user's place for state]. Never copy it.
-    #[arg(long = "state", value_name = "DIR", requires = "way_back")]
-    state: Option<PathBuf>,
-    /// Send by this network device, whatever the routes say.
-    #[arg(long, value_name = "DEVICE", requires = "way_back")]
-    device: Option<String>,
-    /// Over a thin way back: where requests are heard [default: any port; receivers answer to it].
-    #[arg(long, value_name = "ADDRESS", requires = "way_back")]
-    requests: Option<String>,
-    /// Over a thin way back: the time over which receivers spread their requests [default: 500ms].
-    #[arg(long, value_name = "DURATION", requires = "way_back", value_parser = spread)]
-    spread: Option<Duration>,
-    /// Hops that what goes to a group may take.
-    #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "way_back")]
-    hops: u8,
-}
-
-impl OneWaySendArgs {
-    /// Whether the link has no way back, or a thin one.
-    pub(super) const fn is_given(&self) -> bool {
-        self.way_back.is_some()
-    }
-
-    /// Whether receivers may ask.
-    fn is_thin(&self) -> bool {
-        self.way_back.as_deref() == Some("thin")
-    }
-}
-
-/// A residual that an announcement can tell: it counts in billionths.
-fn residual(text: &str) -> Result<Probability, String> {
-    let share = text
-        .parse::<Probability>()
-        .map_err(|error| error.to_string())?;
-    if share.value() >= 1e-9 && share.value() < 1.0 {
-        Ok(share)
-    } else {
-        Err("write a probability from 1e-9 to below 1".to_owned())
-    }
-}
-
-/// The share of receivers that the first round leaves short, over a thin way back: requests mend that.
-fn half() -> Probability {
-    Probability::new(0.5).unwrap_or(Probability::ZERO)
-}
-
-/// A time that an invitation can tell: it counts milliseconds in 16 bits.
-fn spread(text: &str) -> Result<Duration, String> {
-    let span = parse_duration(text).map_err(|error| error.to_string())?;
-    if (1..=u128::from(u16::MAX)).contains(&span.as_millis()) {
-        Ok(span)
-    } else {
-        Err("write a time from 1ms to 65s".to_owned())
-    }
-}
-
-/// A share that may be above one.
-fn overhead(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text, 1.0),
-    };
-    let share = number
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .map(|number| number / unit);
-    let share = share.filter(|share| (0.0..=100.0).contains(share));
-    share.ok_or_else(|| format!("`{text}`: write a share of the file, such as 35% or 1.5"))
-}
 
 #[derive(Serialize)]
 struct SentOneWay<'a> {
@@ -201,6 +87,11 @@ pub(super) fn run(args: &SendArgs) -> Result<Exit, Failure> {
         }
         outcome => outcome,
     }
+}
+
+/// The share of receivers that the first round leaves short, over a thin way back: requests mend that.
+fn half() -> Probability {
+    Probability::new(0.5).unwrap_or(Probability::ZERO)
 }
 
 fn usage<T>(problem: String) -> Result<T, Failure> {

@@ -1,9 +1,16 @@
 //! Files whose disk fails, and files that make room.
 
+use super::super::announced_file::AnnouncedFile;
+use super::super::assembly::Assembled;
+use super::super::report::{REPORT_SUFFIX, check_one_way_name};
+use super::super::symbol_log::SymbolLog;
 use super::super::test_file::{OCTETS, announcement};
+use super::storing::EARLY_BYTES_MAX;
 use super::*;
 use crate::session::{Entropy, PresetKey};
 use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Makes a log of so many units in the directory of the files.
