@@ -244,6 +244,29 @@ fn retransmissions_are_counted_by_attempts_and_not_by_copies() {
 }
 
 #[test]
+fn a_tail_repeated_as_a_precaution_does_not_count_as_recovered() {
+    let sent = octets(300_000);
+    let first = config(Mode::Reliable, 1).first_seq;
+    for mode in COMPLETE {
+        // Of each fourth TPDU of the first hundred the first transmission is lost: that losses were seen has the tail repeated, of
+        // which nothing is lost.
+        let lose = by_copy_of(move |seq, count| {
+            let place = seq.offset_from(first);
+            if place < 100 && place.is_multiple_of(4) && count == 0 {
+                Fate::Lost
+            } else {
+                Fate::Whole
+            }
+        });
+        let pair = run(config(mode, 1), lose, &sent);
+        assert!(finished(&pair) && pair.received() == sent, "{mode}");
+        assert!(pair.sent(TransmitKind::Retransmission) > 25, "{mode}");
+        let sender = counters(&pair, Way::Forward);
+        assert_eq!(sender.recovered_arq, [25, 0, 0], "{mode}");
+    }
+}
+
+#[test]
 fn copies_neither_shorten_the_round_trip_nor_pass_for_reordering() {
     for mode in COMPLETE {
         let rtt = |copies| {

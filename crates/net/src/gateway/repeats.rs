@@ -6,14 +6,28 @@ use std::collections::BTreeMap;
 /// The time in which a kind of line is written once.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The time at which each kind of line was last written, and how often it was left out since.
+/// Lines that repeat each other: of one event, for one reason, about one peer by its place in the configuration.
+type Kind = (&'static str, &'static str, Option<usize>);
+
+/// The time at which each kind of line was last written, and how often it was left out since. The code bounds the events and
+/// reasons, the configuration the peers.
 #[derive(Debug, Default)]
-pub(super) struct Repeats(BTreeMap<(&'static str, &'static str), (Instant, u64)>);
+pub(super) struct Repeats(BTreeMap<Kind, (Instant, u64)>);
 
 impl Repeats {
     /// Allows a line of this kind now, with the number that were left out since the last; `None` forbids it.
     pub(super) fn may(&mut self, now: Instant, kind: &'static str) -> Option<u64> {
-        self.may_for(now, kind, "")
+        self.may_say(now, (kind, "", None))
+    }
+
+    /// Allows a line of a kind about a peer, which hides none about another.
+    pub(super) fn may_about(
+        &mut self,
+        now: Instant,
+        kind: &'static str,
+        peer: Option<usize>,
+    ) -> Option<u64> {
+        self.may_say(now, (kind, "", peer))
     }
 
     /// Allows a line of a kind that has several reasons, none of which hides another.
@@ -23,7 +37,10 @@ impl Repeats {
         kind: &'static str,
         reason: &'static str,
     ) -> Option<u64> {
-        let kind = (kind, reason);
+        self.may_say(now, (kind, reason, None))
+    }
+
+    fn may_say(&mut self, now: Instant, kind: Kind) -> Option<u64> {
         match self.0.get_mut(&kind) {
             Some((last, skipped)) if now.saturating_since(*last) < PAUSE => {
                 *skipped += 1;
@@ -55,5 +72,8 @@ mod tests {
         assert_eq!(repeats.may_for(at(20), "a", "why"), Some(0));
         assert_eq!(repeats.may_for(at(21), "a", "why"), None);
         assert_eq!(repeats.may_for(at(21), "a", "another"), Some(0));
+        assert_eq!(repeats.may_about(at(21), "b", Some(0)), Some(0));
+        assert_eq!(repeats.may_about(at(22), "b", Some(0)), None);
+        assert_eq!(repeats.may_about(at(22), "b", Some(1)), Some(0), "a peer");
     }
 }

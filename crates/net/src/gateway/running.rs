@@ -412,10 +412,11 @@ impl Application<Link> for Running {
     }
 
     fn unreachable(&mut self, now: Instant, link: &mut Link, path: PathId) {
-        if let Some(skipped) = self.ground.repeats.may(now, "unreachable") {
-            let place = link
-                .peer_on(path)
-                .and_then(|peer| usize::try_from(peer.0).ok());
+        let place = link
+            .peer_on(path)
+            .and_then(|peer| usize::try_from(peer.0).ok());
+        let repeats = &mut self.ground.repeats;
+        if let Some(skipped) = repeats.may_about(now, "unreachable", place) {
             let peer = place.map_or("unknown", |place| self.ground.config.peer_name(place));
             tracing::info!(event = "peer_unreachable", peer, skipped);
         }

@@ -23,7 +23,7 @@ pub struct Counters {
     pub held_lost_timeout: u64,
     /// Sender: TPDUs held lost because their datagrams arrived damaged beyond repair.
     pub held_lost_damaged: u64,
-    /// Sender: confirmed TPDUs that needed one, two or more retransmissions.
+    /// Sender: confirmed TPDUs whose first transmission was lost, sent again once, twice or more often for being held lost.
     pub recovered_arq: [u64; 3],
     /// Sender: changes of payload length or parity by the bit error rate.
     pub adaptations: u64,

@@ -168,6 +168,7 @@ impl Scoreboard {
             len,
             attempts: 1,
             repeats: 0,
+            repetitions: 0,
             first_sent_at: now,
             written_at: now,
             transmission: 1,
@@ -211,6 +212,7 @@ impl Scoreboard {
         if entry.state == State::Lost {
             entry.state = State::InFlight;
             entry.repeats = 0;
+            entry.repetitions = entry.repetitions.saturating_add(1);
             self.in_flight += 1;
         } else {
             entry.repeats = entry.repeats.saturating_add(1);

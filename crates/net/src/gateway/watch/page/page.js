@@ -179,7 +179,8 @@
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("aria-label", `${way.title}: ${way.says}`);
     if (way.sent <= 0) {
-      svg.append(drawn("text", {class: "empty", x: width / 2, y: height / 2, "text-anchor": "middle"}, "nothing was sent"));
+      svg.append(drawn("text", {class: "empty", x: width / 2, y: height / 2, "text-anchor": "middle"},
+        way.is_untold ? "not told yet" : "nothing was sent"));
       return;
     }
     const sum = (parts) => parts.reduce((all, part) => all + part.per_second, 0);

@@ -12,6 +12,8 @@ use serde::Serialize;
 pub(in crate::gateway) struct Way {
     /// The direction, in words.
     title: String,
+    /// Whether payload passes of whose datagrams the end that counts them has not told yet.
+    is_untold: bool,
     /// Datagrams a second.
     sent: f64,
     /// Datagrams a second that were lost, by cause where it is known.
@@ -66,6 +68,10 @@ impl Way {
         (repaired, lost_for_good): (Vec<(&'static str, f64)>, f64),
         delivered: f64,
     ) -> Self {
+        let is_mended = repaired.iter().any(|(_, rate)| *rate > 0.0);
+        if sent <= 0.0 && (delivered > 0.0 || is_mended) {
+            return Self::untold(title, delivered);
+        }
         let shares = causes.map(LossFigures::shares).unwrap_or_default();
         let known: f64 = shares.iter().map(|(_, share)| share).sum();
         let mut by_cause: Vec<WayPart> = shares
@@ -116,6 +122,7 @@ impl Way {
         let says = clauses.join("; ");
         Self {
             title,
+            is_untold: false,
             sent: rounded(sent),
             lost: by_cause,
             repaired,
@@ -123,6 +130,20 @@ impl Way {
             lost_for_good: rounded(lost_for_good),
             delivered_text,
             says,
+        }
+    }
+
+    /// A direction before the first report: repairs beside nothing sent would be of other seconds.
+    fn untold(title: String, delivered: f64) -> Self {
+        let delivered_text = Unit::BitsPerSecond.text(delivered);
+        Self {
+            title,
+            is_untold: true,
+            says: format!(
+                "the other end has not told yet how many datagrams passed; {delivered_text} of payload is delivered."
+            ),
+            delivered_text,
+            ..Self::default()
         }
     }
 }
@@ -264,6 +285,25 @@ mod tests {
             "200 datagrams a second are sent, none is lost; 0 bit/s of payload is delivered."
         );
         assert!(back.lost.is_empty() && back.repaired.is_empty());
+    }
+
+    #[test]
+    fn before_the_first_report_nothing_is_drawn_beside_the_payload() {
+        let window = PeerWindow {
+            confirmed_rate: 105e3,
+            arq_rates: [2.5, 0.0, 0.0],
+            ..PeerWindow::default()
+        };
+        let ways = of(&peer(), Some((&window, 10.0)));
+        let [there, back] = &ways[..] else {
+            panic!("two directions")
+        };
+        assert!(there.is_untold && there.repaired.is_empty(), "{there:?}");
+        let words =
+            "has not told yet how many datagrams passed; 105 kbit/s of payload is delivered.";
+        assert!(there.says.contains(words), "{}", there.says);
+        assert!(!back.is_untold, "{back:?}");
+        assert!(back.says.starts_with("0.0 datagrams a second are sent"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::super::counters::Counters;
 use super::{Sender, SenderTimer};
 use crate::trace::{LossSign, Trace, TraceRecord};
-use crate::transport::parts::Settled;
+use crate::transport::parts::{FirstFate, Settled};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Acks, Mack, Nack};
@@ -113,11 +113,10 @@ impl Sender {
             counters.confirmed_tpdus += 1;
             counters.confirmed_bytes += u64::from(settled.len);
             counters.confirmed_after.note(settled.took);
-            match settled.attempts {
-                0 | 1 => {}
-                2 => counters.recovered_arq[0] += 1,
-                3 => counters.recovered_arq[1] += 1,
-                _ => counters.recovered_arq[2] += 1,
+            // What had come before it was repeated, or was repeated as a precaution alone, was not recovered.
+            let was_lost = settled.first == FirstFate::Lost;
+            if let (true, Some(earlier)) = (was_lost, settled.repetitions.checked_sub(1)) {
+                counters.recovered_arq[usize::from(earlier.min(2))] += 1;
             }
         };
         match &mack.acks {

@@ -48,6 +48,8 @@ pub struct Settled {
     pub seq: TpduSeq,
     /// The number of times it had been sent; copies that followed at once are not counted.
     pub attempts: u16,
+    /// The number of those that were made because it was held for lost, and not as a precaution.
+    pub repetitions: u16,
     /// Payload octets.
     pub len: u32,
     /// The time from its first transmission until that was known.
@@ -177,6 +179,7 @@ impl Scoreboard {
         let settled = Settled {
             seq,
             attempts: entry.attempts,
+            repetitions: entry.repetitions,
             len: entry.len,
             took: now.saturating_since(entry.first_sent_at),
             age: now.saturating_since(entry.written_at),

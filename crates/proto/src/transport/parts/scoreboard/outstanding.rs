@@ -35,6 +35,8 @@ pub struct Outstanding {
     pub attempts: u16,
     /// The number of times it was copied, or repeated as a precaution, since it was last sent for a reason.
     pub(super) repeats: u16,
+    /// The number of times it was sent again for being held lost.
+    pub(super) repetitions: u16,
     pub(super) first_sent_at: Instant,
     /// The time at which its first octet was written, as far as that counts.
     pub(super) written_at: Instant,
