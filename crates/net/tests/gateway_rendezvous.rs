@@ -10,7 +10,7 @@
 //! ```
 
 use fulmar_net::clock::Clock;
-use fulmar_net::gateway::{Control, Gateway, config::GatewayConfig};
+use fulmar_net::gateway::{Asker, Control, Gateway, Reload, config::GatewayConfig};
 use fulmar_net::session::{Entropy, SecretKey, write_secret_key};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
@@ -207,6 +207,8 @@ struct Lab {
     ground: Namespace,
     routers: [Namespace; 2],
     hub: Namespace,
+    /// The files of the hub, the air and the ground, and the folder of their keys.
+    texts: [String; 3],
     _place: tempfile::TempDir,
 }
 
@@ -257,8 +259,16 @@ impl Lab {
             ground,
             routers,
             hub,
+            texts,
             _place: place,
         }
+    }
+
+    /// Gives the air another file.
+    fn reload_air(&self, text: &str) {
+        let config = GatewayConfig::read("test", text).expect("sound");
+        let reload = Reload::prepare(config, Asker::default()).expect("sound");
+        self.running[1].control.reload(reload);
     }
 
     /// The way by which each gateway says that it reaches the other.
@@ -439,6 +449,31 @@ fn a_transfer_outlives_a_router_that_begins_to_give_other_ports_and_is_direct_ag
     give_ports(router, Ports::Kept);
     forget(router);
     lab.wait_for("directly");
+    lab.transfer();
+}
+
+#[test]
+fn a_reload_that_names_no_hub_ends_the_way_through_it_and_one_that_names_it_again_brings_it_back() {
+    if !ready() {
+        return;
+    }
+    let lab = Lab::start("reload", [Ports::Random; 2], ["relay"; 2]);
+    lab.wait_for("through `hub`");
+    lab.transfer();
+    let met = lab.texts[1].as_str();
+    let line = "rendezvous = \"hub\"\n";
+    assert!(met.contains(line));
+    lab.reload_air(&met.replace(line, ""));
+    until("the air has no way left, and the ground finds out", || {
+        lab.ways() == [None, None]
+    });
+    let status = lab.air.status();
+    assert_eq!(
+        status["peers"][0]["paths"].as_array().map_or(0, Vec::len),
+        0
+    );
+    lab.reload_air(met);
+    lab.wait_for("through `hub`");
     lab.transfer();
 }
 
