@@ -8,15 +8,16 @@ use super::Session;
 use crate::session::asking::{Asking, Heeded, NotIntroduced};
 use crate::session::config::PeerIndex;
 use crate::session::dialect::Wire;
-use crate::session::event::SessionEvent;
+use crate::session::event::{PathChange, SessionEvent};
 use crate::session::further_path::PathTerms;
 use crate::session::introductions::{Introduce, introduces};
+use crate::session::path_slot::PathSlot;
 use crate::session::peer::{Peer, public_key};
 use crate::session::peer_status::Reach;
 use crate::session::wire::{Meet, Message, Met, RemoteNumber};
 use fulmar_proto::liveness::Wants;
 use fulmar_proto::machine::{Carried, Deadline, PathId};
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Duration, Instant};
 
 /// The cost of the way through a hub: the address of the peer costs nothing.
 const RELAY_COST: u8 = 1;
@@ -75,10 +76,22 @@ impl<M: Carried> Session<M> {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
-        let through = way_through_hub(state.index);
-        if state.path == Some(through) {
+        let (peer, through) = (state.index, way_through_hub(state.index));
+        if state.path.is_none_or(|path| path == through) {
+            // With a peer that knows of one path only, it may be that one.
             state.path = None;
             state.path_proven = false;
+            if state.liveness.fall_unheard(now) && state.keys.is_usable(now) {
+                let silent_for = Duration::ZERO;
+                if state.further.is_empty() {
+                    self.counters.outages += 1;
+                    self.events
+                        .push_back(SessionEvent::LinkDown { peer, silent_for });
+                } else {
+                    let change = (PathChange::Down(silent_for), silent_for);
+                    self.leave_path(now, (index, PathSlot::FIRST), change);
+                }
+            }
         }
         self.remove_path(now, (index, through));
     }

@@ -41,9 +41,7 @@ impl Peer {
         self.calls.forget_all_next();
         // A peer that is met through a hub has no others.
         self.config.endpoints.clear();
-        self.path = self
-            .path
-            .filter(|path| self.path_proven && !path.is_inside());
+        self.path = self.path.filter(|_| self.path_proven);
         self.path_proven = self.path.is_some();
         self.reach_said = None;
     }

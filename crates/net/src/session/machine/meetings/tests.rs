@@ -4,7 +4,6 @@ use super::super::arrivals::{Origin, SOURCE_BYTES};
 use super::super::relaying::source_inside;
 use super::*;
 use crate::session::counters::DropReason;
-use crate::session::path_slot::PathSlot;
 use crate::session::wire::{Relayed, RelayedWay};
 use crate::session::{
     Entropy, LinkState, MtuConfig, PeerConfig, SecretKey, Security, SessionConfig, rendezvous,
@@ -13,7 +12,7 @@ use crate::session::{
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectionConfig, EndpointConfig};
-use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::units::Bitrate;
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::aerotp::short::write_followed;
 use std::net::SocketAddr;
@@ -39,7 +38,7 @@ fn secret(node: usize) -> SecretKey {
     SecretKey::generate(&mut Entropy::from_seed([seed; 32]))
 }
 
-fn node(at: usize, peers: [usize; 2], endpoints: [Vec<PathId>; 2]) -> Node {
+fn node(at: usize, peers: [usize; 2], endpoints: [Vec<PathId>; 2], has_paths: bool) -> Node {
     let peers = peers
         .iter()
         .zip(endpoints)
@@ -53,7 +52,8 @@ fn node(at: usize, peers: [usize; 2], endpoints: [Vec<PathId>; 2]) -> Node {
             mtu: MtuConfig::default(),
         });
     let mut config = SessionConfig::new(Some(secret(at)), peers.collect(), 1 << 40);
-    config.capabilities = vec![wire_2(), several_paths(), rendezvous()];
+    config.capabilities = vec![wire_2(), rendezvous()];
+    config.capabilities.extend(has_paths.then(several_paths));
     let seed = u8::try_from(at).expect("small") + 50;
     let endpoint = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(u64::from(seed)));
     Session::new(config, endpoint, Entropy::from_seed([seed; 32])).expect("sound")
@@ -70,11 +70,19 @@ struct Trio {
 
 impl Trio {
     fn new(help: Introduce) -> Self {
-        let end = |at: usize| node(at, [HUB, AIR + GROUND - at], [vec![TO_HUB], vec![]]);
+        Self::with(help, true)
+    }
+
+    /// Ends that have several paths, or that know of one only.
+    fn with(help: Introduce, have_paths: bool) -> Self {
+        let end = |at: usize| {
+            let peers = [HUB, AIR + GROUND - at];
+            node(at, peers, [vec![TO_HUB], vec![]], have_paths)
+        };
         let mut trio = Self {
             now: Instant::START,
             nodes: [
-                node(HUB, [AIR, GROUND], [vec![], vec![]]),
+                node(HUB, [AIR, GROUND], [vec![], vec![]], true),
                 end(AIR),
                 end(GROUND),
             ],
@@ -312,6 +320,23 @@ fn without_its_hub_a_peer_has_no_way_through_it_and_no_address_that_it_told() {
         let reach = trio.nodes[AIR].reach(OF_END);
         assert_eq!(reach, Some(Reach::Through(OF_HUB)), "{hub:?}");
     }
+}
+
+#[test]
+fn ends_that_know_of_one_path_have_no_link_without_the_hub_that_was_it() {
+    let mut trio = Trio::with(Introduce::Relay(RATE), false);
+    assert_eq!(trio.nodes[AIR].reach(OF_END), Some(Reach::Through(OF_HUB)));
+    let through = Some(way_through_hub(OF_END));
+    assert_eq!(trio.state(AIR, OF_END).path, through);
+    trio.events[AIR].clear();
+    trio.nodes[AIR].meet(OF_END, None);
+    trio.run(Duration::from_secs(5));
+    let is_down =
+        |event: &&SessionEvent<_>| matches!(event, SessionEvent::LinkDown { peer: OF_END, .. });
+    assert_eq!(trio.events[AIR].iter().filter(is_down).count(), 1);
+    let status = trio.nodes[AIR].status(OF_END).expect("a peer");
+    assert_eq!((status.link, status.path), (LinkState::Down, None));
+    assert_eq!(trio.nodes[AIR].counters().outages, 1);
 }
 
 #[test]
