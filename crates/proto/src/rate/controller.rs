@@ -101,6 +101,8 @@ pub struct RateController {
     open_pairs: u32,
     /// The part of what is sent above the estimate that is missing beyond the usual, in the last stretches.
     overfilled: f64,
+    /// The rate that the last stretch above the estimate shows at least, if it ended with a queue and began without one.
+    carried: Option<f64>,
     /// The time before which nothing more is tried.
     hold_until: Instant,
     standing: Standing,
@@ -181,6 +183,7 @@ impl RateController {
             cuts: 0,
             open_pairs: 0,
             overfilled: 0.0,
+            carried: None,
             hold_until: Instant::START,
             standing: Standing::default(),
             levels: Levels::default(),

@@ -166,6 +166,26 @@ fn what_carries_no_octets_says_nothing_of_the_share_that_arrives() {
 }
 
 #[test]
+fn a_rate_that_is_too_low_by_less_than_a_trial_adds_does_not_stay_so() {
+    let (spacing, delay) = (Duration::from_micros(2_400), Duration::from_millis(20));
+    let link = 5e6;
+    for sharing in [RateSharing::Own, RateSharing::Fair] {
+        for low in [0.97, 0.98, 0.99] {
+            let mut pipe = Pipe::new(RateConfig {
+                sharing,
+                ..RateConfig::default()
+            });
+            pipe.run(at(3_000), spacing, delay);
+            // As a datagram that was lost on the way out of a queue leaves it. Each trial ends with a queue all the same.
+            pipe.controller.capacity = low * link / 8.0;
+            pipe.run(at(6_000), spacing, delay);
+            let share = pipe.rate() / link;
+            assert!(share > 0.995, "{sharing:?}, {low}: {share}");
+        }
+    }
+}
+
+#[test]
 fn a_link_that_delivers_by_the_clock_is_found_all_the_same() {
     // Frames of five round trips are too long: there it finds a tenth.
     for (frame, least) in [(20, 0.85), (50, 0.85), (100, 0.7)] {

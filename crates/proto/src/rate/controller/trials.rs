@@ -27,6 +27,10 @@ const REST_MAX: f64 = 4.0;
 const CLEAR: f64 = 0.97;
 const CLEAR_MISSING: f64 = 0.5;
 const OVERFILLED_TOO_MUCH: f64 = 0.7;
+/// The difference of what two stretches say that the link carries, as a part of it, up to which they agree.
+const AGREES: f64 = 0.01;
+/// The mean difference of delays that follow each other, as a part of a stretch, up to which it says what the link carries.
+const EVEN: f64 = 0.02;
 
 /// Datagrams of a stretch above the estimate.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +60,13 @@ impl RateController {
                 }
                 let least = self.queue_least();
                 if epoch.queued || epoch.tail > least {
-                    let grows = self.found_more > 0 && self.round_trip > LONG_WAY;
-                    if useful && grows && !epoch.queued && self.arrives(epoch) {
+                    let began_empty = useful && !epoch.queued && self.arrives(epoch);
+                    if began_empty && self.found_more > 0 && self.round_trip > LONG_WAY {
                         self.raise_to_passed(epoch);
                     }
+                    let is_even = self.delays.noise() < EVEN * epoch.arriving;
+                    let carried = (began_empty && is_even).then(|| self.carried_by(epoch));
+                    self.raise_to_agreed(carried);
                     self.found_more = 0;
                     self.queue_shows = true;
                     self.cause = RateCause::Queue;
@@ -201,6 +208,27 @@ impl RateController {
     fn raise_to_passed(&mut self, tried: &Epoch) {
         let passed = tried.passed_rate().min(tried.sent_rate());
         self.capacity = self.capacity.max(passed.min(self.bound));
+    }
+
+    /// The rate that a stretch which ended with a queue shows at least: less, while the queue was empty in its beginning, or where some
+    /// of it is missing.
+    fn carried_by(&self, tried: &Epoch) -> f64 {
+        let share = self.share.clamp(0.02, 0.999);
+        let arrived = tried.arrived / share / tried.arriving.max(1e-9);
+        tried.passed_rate().min(tried.sent_rate()).min(arrived)
+    }
+
+    /// Takes what two stretches in a row agree on that the link carries, though each ended with a queue. Else an estimate that is too low
+    /// by less than a stretch adds would stay there.
+    fn raise_to_agreed(&mut self, carried: Option<f64>) {
+        let before = core::mem::replace(&mut self.carried, carried);
+        if let (Some(before), Some(now)) = (before, carried)
+            && (before - now).abs() < AGREES * now
+            && self.share > CLEAR
+        {
+            let agreed = before.min(now).min(self.bound);
+            self.capacity = self.capacity.max(agreed);
+        }
     }
 
     fn raise(&mut self, tried: &Epoch, arrives: f64) {
