@@ -26,7 +26,7 @@
 //! `store` names the format and carries the lock. A flow lies in segments
 //! `<flow>-<offset of its first octet>.segment`: a header in two slots, written in turn, then
 //! records, appended. A segment is deleted when all of it is released; a damaged segment is moved to
-//! `damaged/`. ADR 0009 gives the reasons for files of our own and no database, ADR 0020 those for their
+//! `damaged/`. `trial` is there while a full disk is tried. ADR 0009 gives the reasons for files of our own and no database, ADR 0020 those for their
 //! form, and the tests with a disk that fails.
 
 mod aside;

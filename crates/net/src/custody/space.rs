@@ -33,7 +33,7 @@ enum Full {
 }
 
 /// The octets that a full disk must take without a failure before it counts as having room again.
-const SPARE_BYTES: usize = 256 << 10;
+pub(super) const SPARE_BYTES: usize = 256 << 10;
 
 /// The most notices that nobody fetched; further ones replace those about single files, the oldest first.
 const NOTICES_MAX: usize = 64;
@@ -108,6 +108,11 @@ impl Space {
     /// Whether there is no room, as the last notice says.
     pub(super) fn is_full(&self) -> bool {
         self.told().full.is_some()
+    }
+
+    /// Whether the last notice says that the disk is full. Its end shows only when something is written.
+    pub(super) fn is_disk_full(&self) -> bool {
+        matches!(self.told().full, Some(Full::Disk(_)))
     }
 
     pub(super) fn sync_failed(&self, error: &io::Error) {

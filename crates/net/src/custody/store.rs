@@ -2,17 +2,19 @@
 
 use super::aside::Aside;
 use super::directory::Directory;
-use super::disk::Disk;
+use super::disk::{Disk, write_all};
 use super::error::{FlowFault, StoreError};
 use super::flow::{FlowStore, Shared};
 use super::notice::StoreNotice;
 use super::recovery::{self, Recovery, SEGMENT_BYTES_MAX};
 use super::segment::FORMAT;
-use super::space::{Space, is_full};
+use super::space::{SPARE_BYTES, Space, is_full};
 use super::sync::{SyncPolicy, Syncer};
 use crate::wait::Waker;
+use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::ByteCount;
+use std::io::{self, ErrorKind, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,6 +46,8 @@ pub struct Claim {
 const NAME_OF_FORMAT: &str = "fulmar custody ";
 /// The whole line of format 1.
 const LINE_OF_FORMAT_1: &str = "fulmar custody 1\n";
+/// The file that a full disk is tried with.
+const TRIAL: &str = "trial";
 /// The fewest segments of a full store, so that many flows can share it.
 const SEGMENTS: u64 = 256;
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
@@ -146,6 +150,24 @@ impl Store {
         self.shared.space.is_full()
     }
 
+    /// Whether it was told that the disk is full, and not yet that it has room again. Only what is written shows that:
+    /// ask [`Store::look_for_room`] now and then.
+    pub fn is_disk_full(&self) -> bool {
+        self.shared.space.is_disk_full()
+    }
+
+    /// Looks whether a disk that was full takes octets again, and announces it if so. A file of 256 KiB is written and
+    /// removed: what the system tells of free space knows no quotas.
+    pub fn look_for_room(&self) {
+        if !self.is_disk_full() {
+            return;
+        }
+        // After any other fault the disk counts as full until a later look; flows meet the fault themselves.
+        if takes(&*self.shared.disk, SPARE_BYTES).is_ok() {
+            self.shared.space.took(SPARE_BYTES);
+        }
+    }
+
     /// Damaged files that are set aside, and their octets.
     pub fn set_aside(&self) -> (usize, ByteCount) {
         self.shared.aside.holds()
@@ -185,6 +207,22 @@ impl Claim {
             reuse_bytes: REUSE_BYTES,
         })
     }
+}
+
+/// Writes so many octets into a file and removes it.
+fn takes(disk: &dyn Disk, octets: usize) -> io::Result<()> {
+    // A kill may have left one.
+    match disk.remove(TRIAL) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let file = disk.create(TRIAL)?;
+    // A disk that compresses would take zeros for nothing.
+    let mut piece = vec![0; octets];
+    Rng::from_seed(0).fill(&mut piece);
+    let written = write_all(&*file, &mut [IoSlice::new(&piece)], 0);
+    disk.remove(TRIAL)?;
+    written
 }
 
 /// The line that names a format. Its check tells another format from damage.

@@ -30,8 +30,14 @@ use std::sync::Arc;
 
 /// An empty store of at most `limit` octets on a simulated disk of `capacity`.
 pub(crate) fn store(limit: ByteCount, capacity: usize) -> Store {
-    let disk = disk::SimulatedDisk::new(Rng::from_seed(1));
-    disk.set_capacity(capacity);
+    store_and_capacity(limit, capacity).0
+}
+
+/// The same, and a way to change the capacity of the disk.
+pub(crate) fn store_and_capacity(limit: ByteCount, capacity: usize) -> (Store, impl Fn(usize)) {
+    let simulated = disk::SimulatedDisk::new(Rng::from_seed(1));
+    simulated.set_capacity(capacity);
+    let disk = simulated.clone();
     let disk: Arc<dyn super::disk::Disk> = Arc::new(disk);
     let space = Arc::new(Space::new("/simulated".into(), limit));
     let (never, no_waker) = (SyncPolicy::Never, None);
@@ -45,7 +51,8 @@ pub(crate) fn store(limit: ByteCount, capacity: usize) -> Store {
         segment_bytes: 64 << 10,
         reuse_bytes: 16 << 10,
     };
-    Store::on(shared).expect("nothing is there").0
+    let (store, _) = Store::on(shared).expect("nothing is there");
+    (store, move |octets| simulated.set_capacity(octets))
 }
 
 /// In `make test`: some seconds.

@@ -36,6 +36,9 @@ const FIRST_GIVEN_AGAIN: u64 = 1 << 62;
 /// The time between two looks at a keeper.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// The time between two looks whether a full disk has room again.
+const LOOK_FOR_ROOM_EVERY: Duration = Duration::from_secs(5);
+
 /// The store and the keeper, if the configuration has custody on disk.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct Keeping {
@@ -55,6 +58,8 @@ pub(in crate::gateway) struct Keeping {
     /// Whether the poller watches for the keeper's end.
     watched: bool,
     next_look: Instant,
+    /// When a full disk is tried next.
+    room_look: Option<Instant>,
     /// When something that waits for the keeper is tried again.
     again_at: Option<Instant>,
 }
@@ -154,6 +159,7 @@ impl Keeping {
 
     /// Looks after both: logs the store's notices, and sends what waits for the keeper.
     fn turn(&mut self, now: Instant) {
+        self.look_for_room(now);
         while let Some(notice) = self.store.as_ref().and_then(|store| store.poll_notice()) {
             say(&notice);
         }
@@ -167,6 +173,23 @@ impl Keeping {
                 Ok(())
             });
         }
+    }
+
+    /// Looks for room on a full disk now and then: otherwise nothing would say that there is some again until clients have
+    /// sent much.
+    fn look_for_room(&mut self, now: Instant) {
+        let Some(store) = &self.store else {
+            return;
+        };
+        if self.room_look.is_some_and(|at| at <= now) {
+            store.look_for_room();
+            self.room_look = None;
+        }
+        self.room_look = if store.is_disk_full() {
+            self.room_look.or(Some(now + LOOK_FOR_ROOM_EVERY))
+        } else {
+            None
+        };
     }
 
     /// Accepts a client at a port, through the keeper if it has the port, under the name `kept`: between our own `accept`
@@ -391,5 +414,58 @@ pub(in crate::gateway) fn record(config: &GatewayConfig, role: Role, wish: &Wish
         preface: Vec::new(),
         held: false,
         partner: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::custody::faults;
+
+    #[test]
+    fn a_full_disk_is_tried_by_itself_until_it_has_room() {
+        let (store, set_capacity) = faults::store_and_capacity(ByteCount(8 << 20), 0);
+        let mut keeping = Keeping {
+            store: Some(Rc::new(store)),
+            ..Keeping::default()
+        };
+        let start = Instant::START;
+        keeping.turn(start);
+        assert_eq!(keeping.next_deadline(), None, "nothing is full");
+
+        let begun = keeping
+            .store
+            .as_ref()
+            .unwrap()
+            .begin(FlowId([1; 16]), 0, b"");
+        assert!(begun.unwrap().is_none());
+        keeping.turn(start);
+        let first = start + LOOK_FOR_ROOM_EVERY;
+        assert_eq!(keeping.next_deadline(), Some(first));
+        keeping.turn(first);
+        assert!(keeping.is_full(), "the disk is as full as before");
+        // Room for less than what ends the alarm is none to speak of, and is left free.
+        set_capacity(100 << 10);
+        let second = first + LOOK_FOR_ROOM_EVERY;
+        assert_eq!(keeping.next_deadline(), Some(second));
+        keeping.turn(second);
+        assert!(keeping.is_full());
+
+        set_capacity(1 << 20);
+        let third = second + LOOK_FOR_ROOM_EVERY;
+        keeping.turn(third - Duration::from_millis(1));
+        assert!(keeping.is_full(), "not before its time");
+        assert_eq!(keeping.next_deadline(), Some(third));
+        keeping.turn(third);
+        assert!(!keeping.is_full());
+        assert_eq!(keeping.next_deadline(), None);
+        // What it was tried with is gone.
+        set_capacity(2 << 10);
+        let begun = keeping
+            .store
+            .as_ref()
+            .unwrap()
+            .begin(FlowId([1; 16]), 0, b"");
+        assert!(begun.unwrap().is_some());
     }
 }

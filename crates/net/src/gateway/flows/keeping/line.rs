@@ -28,8 +28,8 @@ impl Keeping {
     }
 
     /// The time at which it wants a turn if nothing happens before.
-    pub(in crate::gateway) const fn next_deadline(&self) -> Option<Instant> {
-        self.again_at
+    pub(in crate::gateway) fn next_deadline(&self) -> Option<Instant> {
+        self.again_at.into_iter().chain(self.room_look).min()
     }
 }
 
