@@ -2,6 +2,7 @@
 
 use super::super::status::{PathFigures, PeerReport, REMOVED, RateReport, Status};
 use super::super::tally::{Loss, PeerWindow, Window};
+use crate::gateway::peers::Decision;
 
 /// The datagrams of a window from which on a share of losses is told: fewer say little.
 const LEAST_DATAGRAMS: u64 = 20;
@@ -17,8 +18,10 @@ const USUAL_PACKET_BYTES: f64 = 1_500.0;
 pub(super) const IDLE_BITS_PER_SECOND: f64 = 2_000.0;
 /// The time for which a refused handshake is news.
 const REFUSED_LATELY_SECONDS: f64 = 60.0;
-/// The decisions on refused handshakes: here, and at the peer.
-const REFUSALS: [&str; 2] = ["handshake_refused", "refused_by_peer"];
+/// The decision on a handshake that was refused here.
+const REFUSED_HERE: &str = "handshake_refused";
+/// The decision on a handshake of ours that the peer refused.
+const REFUSED_THERE: &str = "refused_by_peer";
 
 /// The figures of one link.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +30,16 @@ pub(super) struct LinkFacts<'a> {
     /// The last seconds.
     pub(super) window: Option<&'a PeerWindow>,
     /// The reason for which a handshake was refused lately.
-    pub(super) refusal: Option<&'a str>,
+    pub(super) refusal: Option<Refusal<'a>>,
+}
+
+/// A handshake that was refused lately, with the reason.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Refusal<'a> {
+    /// One with the peer, at either end.
+    OfPeer(&'a str),
+    /// One of a caller that is no peer of this end, refused here. It may be the peer with another key.
+    OfStranger(&'a str),
 }
 
 /// The figures of the whole gateway.
@@ -38,15 +50,19 @@ pub(super) struct GatewayFacts<'a> {
     pub(super) window: Option<&'a Window>,
 }
 
-/// The reason for which a handshake with a peer was refused within the last minute, at either end.
-pub(super) fn refusal<'a>(status: &'a Status, peer: &PeerReport) -> Option<&'a str> {
+/// The last handshake that was refused within the last minute: one with the peer, else one of a stranger.
+pub(super) fn refusal<'a>(status: &'a Status, peer: &PeerReport) -> Option<Refusal<'a>> {
     let since = status.uptime_seconds - REFUSED_LATELY_SECONDS;
-    let of_peer = status.decisions.iter().rev().find(|decision| {
-        decision.peer.as_deref() == Some(peer.name.as_str())
-            && REFUSALS.contains(&decision.what)
-            && decision.uptime_seconds >= since
-    });
-    of_peer.map(|decision| decision.why.as_str())
+    let refused = |decision: &&Decision| {
+        [REFUSED_HERE, REFUSED_THERE].contains(&decision.what) && decision.uptime_seconds >= since
+    };
+    let last_of = |who: Option<&str>| {
+        let mut lately = status.decisions.iter().rev().filter(refused);
+        let found = lately.find(|decision| decision.peer.as_deref() == who);
+        found.map(|decision| decision.why.as_str())
+    };
+    let of_peer = last_of(Some(&peer.name)).map(Refusal::OfPeer);
+    of_peer.or_else(|| last_of(None).map(Refusal::OfStranger))
 }
 
 fn known(loss: Loss) -> Option<f64> {

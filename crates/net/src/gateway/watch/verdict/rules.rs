@@ -87,8 +87,8 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
     VerdictRule {
         name: "refused",
         grade: LinkGrade::Bad,
-        when: "a handshake was refused within the last minute, here or at the peer, and the link is not up",
-        cause: "The ends do not agree on keys, on security or on a version; another gateway calls with the same key; or a state directory was lost while the clock was behind",
+        when: "a handshake was refused within the last minute, here or at the peer, and the link is not up; a caller that is no [[peer]] here may be this one",
+        cause: "The ends do not agree on keys, on security or on a version; somebody called with a public key that no [[peer]] here has; another gateway calls with the same key; or a state directory was lost while the clock was behind",
         cure: "do what the reason says, at the end that it names",
         alert: alarm_lasts("FulmarPeerRefused", "1m", "critical"),
         check: Check::Link(refused),

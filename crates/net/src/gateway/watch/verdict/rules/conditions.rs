@@ -1,6 +1,6 @@
 //! The conditions of the rules about links: each says in words what it found, or nothing.
 
-use super::super::facts::LinkFacts;
+use super::super::facts::{LinkFacts, Refusal};
 use crate::gateway::watch::registry::Unit;
 use crate::gateway::watch::status::RateReport;
 
@@ -33,8 +33,10 @@ fn rate(bits_per_second: u64) -> String {
 }
 
 pub(super) fn refused(facts: &LinkFacts<'_>) -> Option<String> {
-    let why = facts.refusal.filter(|_| !facts.is_up())?;
-    Some(format!("a handshake was refused: {why}"))
+    Some(match facts.refusal.filter(|_| !facts.is_up())? {
+        Refusal::OfPeer(why) => format!("a handshake was refused: {why}"),
+        Refusal::OfStranger(why) => format!("somebody called and was refused: {why}"),
+    })
 }
 
 pub(super) fn unreachable(facts: &LinkFacts<'_>) -> Option<String> {

@@ -218,6 +218,43 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
             "A handshake was refused: the ends do not agree on the label; do what the reason says, at the end that it names.",
         ),
     );
+    // Our own session's words, of a caller that no [[peer]] here has.
+    let stranger = |why: &str, at| Decision {
+        peer: None,
+        ..decided("handshake_refused", why, at)
+    };
+    let unknown = "no [[peer]] in the file of this end has the caller's public key K: if the caller is to come in, write \
+                   that as public_key of its [[peer]]";
+    let called = silent
+        .clone()
+        .with(|it| it.status.decisions = vec![stranger(unknown, 60.0)]);
+    check(
+        "refused, of another key",
+        &called,
+        (
+            "refused",
+            BAD,
+            "Somebody called and was refused: no [[peer]] in the file of this end has the caller's public \
+         key K: if the caller is to come in, write that as public_key of its [[peer]]; do what the reason says, at the end that it names.",
+        ),
+    );
+    let rule = called.judged().alarms.remove(0);
+    let cause = "somebody called with a public key that no [[peer]] here has";
+    assert!(rule.cause.contains(cause), "{}", rule.cause);
+    // The peer's own refusal says more.
+    let both = refused
+        .clone()
+        .with(|it| it.status.decisions.push(stranger(unknown, 70.0)));
+    assert_eq!(
+        both.judged().peers[0].verdict,
+        refused.judged().peers[0].verdict
+    );
+    let before = called
+        .clone()
+        .with(|it| it.status.decisions[0].uptime_seconds = 39.0);
+    assert_eq!(before.judged().peers[0].verdict.state, "unreachable");
+    let fine = called.with(|it| it.peer.link = "up".to_owned());
+    assert_ne!(fine.judged().peers[0].verdict.state, "refused");
     let long_ago = silent.with(|it| {
         it.status.decisions = vec![decided(
             "refused_by_peer",
