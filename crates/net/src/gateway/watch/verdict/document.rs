@@ -16,6 +16,7 @@ A gateway says of each link in one sentence whether it is fine, and if not, what
 - *Loses 20.1 % there, 19.8 % here, mostly one by one; delivers 7.55 of the 7.84 Mbit/s that such a link allows (96 %). Fine.*
 - *Loses nothing; delivers 4.79 of the 7.85 Mbit/s that such a link allows (61 %): the queue ahead is shared with others; set share = \"background\" if it
   comes first, or share = \"own\" if the link is yours.*
+- *Loses 20.1 % there, 19.8 % here, mostly one by one; receives 3.40 Mbit/s; delivers 39.0 kbit/s, and could deliver 7.84 Mbit/s. Fine.*
 
 *There* is the way from here to the peer, *here* the way from the peer to here. A direction's losses are told once 20 datagrams or more were sent in the last ten
 seconds. *One by one*, *in bursts*, *to wrong bits*, *to full queues* and *to outages* are causes; one is named if it has more than half of the losses since the start.
@@ -24,6 +25,7 @@ seconds. *One by one*, *in bursts*, *to wrong bits*, *to full queues* and *to ou
 link has carried less for seconds; where it is found, what was found; where others share the queue, or what was found is doubted, what the link showed with its first packets if that is more. Of several paths
 it is the sum of those that carry data. The percentage stands only where as much is sent as the rate allows (85 % of it or more).
 Where more than a twentieth is sent by classes that nobody confirms, there is no percentage either, and a link that carries mostly such says what it sends.
+What is received is told where it is more than what is delivered.
 
 A link is *good*, *poor* (it works, but less well than it could) or *bad* (it does not do what it is for). The first rule below that holds is the link's state and ends the
 sentence; all that hold are alarms. `fulmar status` prints them, `/status` has them in `alarms`, `/metrics` as `fulmar_alarm` with the rule's name.

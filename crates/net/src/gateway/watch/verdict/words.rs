@@ -11,7 +11,7 @@ const NOTHING_LOST: f64 = 0.000_5;
 /// The bits a second below which a clause about delivery would be about keep-alives.
 const HARDLY_ANYTHING: f64 = super::facts::IDLE_BITS_PER_SECOND;
 
-/// The sentence: what is lost, what is delivered, and either "Fine." or the first rule that holds, with its cure.
+/// The sentence: what is lost, what is carried, and either "Fine." or the first rule that holds, with its cure.
 pub(super) fn sentence(facts: &LinkFacts<'_>, first: Option<&Holds>) -> String {
     if facts.is_removed() {
         return "A reload took this peer out.".to_owned();
@@ -34,11 +34,11 @@ pub(super) fn sentence(facts: &LinkFacts<'_>, first: Option<&Holds>) -> String {
 }
 
 fn figures(facts: &LinkFacts<'_>) -> String {
-    let (lost, delivers) = (losses(facts), delivery(facts));
-    match (lost, delivers) {
-        (Some(lost), Some(delivers)) => format!("{lost}; {delivers}"),
+    let (lost, carries) = (losses(facts), carried(facts));
+    match (lost, carries) {
+        (Some(lost), Some(carries)) => format!("{lost}; {carries}"),
         (Some(lost), None) => lost,
-        (None, Some(delivers)) => capital(&delivers),
+        (None, Some(carries)) => capital(&carries),
         (None, None) if facts.is_idle() => "Nothing to carry".to_owned(),
         (None, None) => String::new(),
     }
@@ -69,6 +69,19 @@ fn mostly(facts: &LinkFacts<'_>) -> Option<&'static str> {
     of.into_iter().flatten().find_map(LossFigures::main_cause)
 }
 
+/// What is carried, in the direction that carries more first.
+fn carried(facts: &LinkFacts<'_>) -> Option<String> {
+    let received = facts.received();
+    let sent = facts.delivered().max(facts.unconfirmed());
+    let receives = (received >= HARDLY_ANYTHING && received > sent)
+        .then(|| format!("receives {}", rate(received)));
+    match (receives, delivery(facts)) {
+        (Some(receives), Some(delivers)) => Some(format!("{receives}; {delivers}")),
+        (receives, delivers) => receives.or(delivers),
+    }
+}
+
+/// What reaches the peer, unless it is next to nothing.
 fn delivery(facts: &LinkFacts<'_>) -> Option<String> {
     let delivered = facts.delivered();
     let allowed = facts.allowed();
@@ -90,17 +103,17 @@ fn delivery(facts: &LinkFacts<'_>) -> Option<String> {
         let sent = rate(facts.unconfirmed());
         return Some(format!("sends {sent} without confirmations"));
     }
-    let is_told = |rate: f64| rate >= HARDLY_ANYTHING;
-    match (is_told(delivered), is_told(facts.received()), allowed) {
-        (true, _, Some(allowed)) => Some(format!(
+    if delivered < HARDLY_ANYTHING {
+        return None;
+    }
+    Some(match allowed {
+        Some(allowed) => format!(
             "delivers {}, and could deliver {}",
             rate(delivered),
             rate(allowed)
-        )),
-        (true, _, None) => Some(format!("delivers {}", rate(delivered))),
-        (false, true, _) => Some(format!("receives {}", rate(facts.received()))),
-        (false, false, _) => None,
-    }
+        ),
+        None => format!("delivers {}", rate(delivered)),
+    })
 }
 
 /// Two rates; the first without its unit where the second has the same.

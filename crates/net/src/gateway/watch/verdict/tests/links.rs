@@ -98,6 +98,40 @@ fn a_link_with_little_to_do_is_not_judged_by_its_rate() {
         &receives,
         ("good", GOOD, "Loses nothing; receives 3.00 Mbit/s. Fine."),
     );
+    let mainly = lossy().with(|it| {
+        it.window.wire_rate = 60_000.0;
+        it.window.confirmed_rate = 39_000.0;
+        it.window.payload_rate = 3.4 * MBIT;
+    });
+    check(
+        "mainly receives",
+        &mainly,
+        (
+            "lossy",
+            GOOD,
+            "Loses 20.1 % there, 19.8 % here, mostly one by one; receives 3.40 Mbit/s; delivers 39.0 kbit/s, and could deliver 7.84 Mbit/s. Fine.",
+        ),
+    );
+    let less = mainly.with(|it| it.window.payload_rate = 38_000.0);
+    check(
+        "receives less than it delivers",
+        &less,
+        (
+            "lossy",
+            GOOD,
+            "Loses 20.1 % there, 19.8 % here, mostly one by one; delivers 39.0 kbit/s, and could deliver 7.84 Mbit/s. Fine.",
+        ),
+    );
+    let busy_both_ways = busy().with(|it| it.window.payload_rate = 30.0 * MBIT);
+    check(
+        "receives more, and has enough to send",
+        &busy_both_ways,
+        (
+            "good",
+            GOOD,
+            "Loses nothing; receives 30.0 Mbit/s; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %). Fine.",
+        ),
+    );
     let few = busy().with(|it| {
         it.window = PeerWindow {
             outward: Loss {
