@@ -324,7 +324,7 @@ class States(unittest.TestCase):
         self.browser.open(lonely.url, width=400)
         self.browser.until("the view", "document.body.dataset.state === 'live'")
         text = self.text()
-        self.assertIn("There are no keys yet", text)
+        self.assertIn("No answer from", text)
         self.assertIn("No flows now.", text)
         # As text, and only so.
         self.assertIn(HOSTILE, text)
@@ -407,11 +407,11 @@ class Terminal(unittest.TestCase):
         return text
 
     def test_it_shows_ends_at_ctrl_c_and_puts_the_screen_back(self):
-        text = self.watch(50, 100, "There are no keys yet")
+        text = self.watch(50, 100, "No answer from")
         self.assertIn("\x1b[1;33mconnecting\x1b[0m", text)
 
     def test_no_color_means_no_colour(self):
-        text = self.watch(50, 100, "There are no keys yet", NO_COLOR="1")
+        text = self.watch(50, 100, "No answer from", NO_COLOR="1")
         self.assertEqual(re.findall(r"\x1b\[[0-9;]*m", text), [])
 
     def test_small_terminals_get_what_fits(self):

@@ -194,6 +194,7 @@ impl<M: Carried> Session<M> {
         Some(PeerStatus {
             name: state.config.name.clone(),
             link: state.link_state(self.now),
+            calling_for: (state.trying_since).map(|since| self.now.saturating_since(since)),
             path: state.path.or_else(|| {
                 let quickest = state.further.quickest()?;
                 Some(state.further.get(quickest)?.path)

@@ -17,6 +17,8 @@ pub struct PeerStatus {
     pub name: String,
     /// The state of its link.
     pub link: LinkState,
+    /// The time for which handshakes to it have been unanswered; none while it is not called.
+    pub calling_for: Option<Duration>,
     /// The path to it.
     pub path: Option<PathId>,
     /// The session's own round trips, smoothed.

@@ -131,6 +131,10 @@ impl Seen<'_> {
             name: self.config.peer_name(index).to_owned(),
             verdict: LinkVerdict::default(),
             link: link_word.to_owned(),
+            address: (settings.and_then(|peer| peer.address.as_ref())).map(ToString::to_string),
+            calling_seconds: state
+                .and_then(|s| s.calling_for)
+                .map(|span| span.as_secs_f64()),
             down_seconds: lasts.map(|span| span.as_secs_f64()),
             rtt_seconds: state.and_then(|s| s.rtt).map(|rtt| rtt.as_secs_f64()),
             reached: link.reach(known).map(|reach| way_of(self.config, reach)),

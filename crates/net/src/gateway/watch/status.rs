@@ -26,6 +26,12 @@ pub struct PeerReport {
     pub verdict: LinkVerdict,
     /// Whether datagrams pass: `up`, `down`, `connecting`.
     pub link: String,
+    /// The address at which it is called, if there is one. The record has it in the sentence alone.
+    #[serde(skip)]
+    pub address: Option<String>,
+    /// The seconds for which calls to it have been unanswered. The record has them in the sentence alone.
+    #[serde(skip)]
+    pub calling_seconds: Option<f64>,
     /// The seconds since anything came back, while the link is held for down.
     pub down_seconds: Option<f64>,
     /// The smoothed round trip.

@@ -14,6 +14,8 @@ use super::tally::Window;
 use facts::{GatewayFacts, LinkFacts};
 use rules::Holds;
 
+pub(super) use words::{capital, no_answer_yet};
+
 pub use document::{alert_rules, document};
 pub use rules::{AlertRule, VerdictRule};
 

@@ -3,6 +3,7 @@
 use super::super::alarms::LinkGrade;
 use super::super::losses::LossFigures;
 use super::super::registry::Unit;
+use super::super::status::PeerReport;
 use super::facts::LinkFacts;
 use super::rules::Holds;
 
@@ -138,7 +139,21 @@ fn percent(share: f64) -> String {
     format!("{percent:.digits$} %")
 }
 
-fn capital(text: &str) -> String {
+/// The words for a peer that was never met since the start or since its keys ended, and for how long it was called.
+pub(in crate::gateway::watch) fn no_answer_yet(peer: &PeerReport) -> String {
+    let at = peer.address.as_ref();
+    let at = at.map_or_else(String::new, |address| format!(" at {address}"));
+    let lasts = peer.calling_seconds;
+    let lasts = lasts.map_or_else(String::new, |lasts| {
+        format!(" for {}", Unit::Seconds.text(lasts))
+    });
+    if at.is_empty() && lasts.is_empty() {
+        return format!("no answer from {} yet: it has not called", peer.name);
+    }
+    format!("no answer from {} yet, called{at}{lasts}", peer.name)
+}
+
+pub(in crate::gateway::watch) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()

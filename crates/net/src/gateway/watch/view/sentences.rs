@@ -5,6 +5,7 @@ use super::super::registry;
 use super::super::status::{
     DamageFigures, LengthFigures, PathFigures, PeerReport, REMOVED, ToldLinkReport, WaitingPath,
 };
+use super::super::verdict::{capital, no_answer_yet};
 
 /// Further sentences on the state of a peer.
 pub(super) fn says(peer: &PeerReport) -> String {
@@ -17,7 +18,7 @@ pub(super) fn says(peer: &PeerReport) -> String {
             age(seconds)
         ),
         ("down", None) => "Nothing comes back: sending is held, flows wait.".to_owned(),
-        _ => "There are no keys yet: the peer has not answered, or has not called.".to_owned(),
+        _ => format!("{}.", capital(&no_answer_yet(peer))),
     };
     if !peer.secure && peer.link == "up" {
         text.push_str(" Not protected: whoever is on the way can read and change it.");

@@ -1,6 +1,7 @@
 //! The conditions of the rules about links: each says in words what it found, or nothing.
 
 use super::super::facts::{LinkFacts, Refusal};
+use super::super::words::no_answer_yet;
 use crate::gateway::watch::registry::Unit;
 use crate::gateway::watch::status::RateReport;
 
@@ -41,8 +42,7 @@ pub(super) fn refused(facts: &LinkFacts<'_>) -> Option<String> {
 
 pub(super) fn unreachable(facts: &LinkFacts<'_>) -> Option<String> {
     let is_met = facts.is_up() || facts.is_down() || facts.is_removed();
-    let words = "there are no keys yet: the peer has not answered, or has not called";
-    (!is_met && facts.refusal.is_none()).then(|| words.to_owned())
+    (!is_met && facts.refusal.is_none()).then(|| no_answer_yet(facts.peer))
 }
 
 pub(super) fn outage(facts: &LinkFacts<'_>) -> Option<String> {

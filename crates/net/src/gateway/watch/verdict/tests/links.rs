@@ -190,6 +190,25 @@ fn nothing_is_said_to_be_delivered_that_nobody_confirmed() {
     );
 }
 
+/// A peer that never answered.
+fn silent() -> Situation {
+    busy().with(|it| {
+        it.peer.link = "connecting".to_owned();
+        it.peer.secure = false;
+    })
+}
+
+/// A peer that refused us.
+fn refused() -> Situation {
+    silent().with(|it| {
+        it.status.decisions = vec![decided(
+            "refused_by_peer",
+            "the ends do not agree on the label",
+            60.0,
+        )];
+    })
+}
+
 #[test]
 fn a_link_that_is_not_up_says_so_and_what_to_do() {
     let down = busy().with(|it| {
@@ -223,35 +242,68 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
             "The link satellite tells that it is down for 12.00 s: sending is held, flows wait; wait for the link, or ask with `fulmar doctor -c FILE`; flows are ended after [limits] outage.",
         ),
     );
-    let silent = busy().with(|it| {
-        it.peer.link = "connecting".to_owned();
-        it.peer.secure = false;
-    });
     check(
         "unreachable",
-        &silent,
+        &silent(),
         (
             "unreachable",
             BAD,
-            "There are no keys yet: the peer has not answered, or has not called; ask it with `fulmar doctor -c FILE`.",
+            "No answer from ground yet: it has not called; ask it with `fulmar doctor -c FILE`.",
         ),
     );
-    let refused = silent.clone().with(|it| {
-        it.status.decisions = vec![decided(
-            "refused_by_peer",
-            "the ends do not agree on the label",
-            60.0,
-        )];
+    let called = silent().with(|it| {
+        it.peer.address = Some("192.0.2.1:4914".to_owned());
+        it.peer.calling_seconds = Some(12.0);
     });
     check(
+        "unreachable at an address",
+        &called,
+        (
+            "unreachable",
+            BAD,
+            "No answer from ground yet, called at 192.0.2.1:4914 for 12.00 s; ask it with `fulmar doctor -c FILE`.",
+        ),
+    );
+    let met_through_a_hub = called.with(|it| it.peer.address = None);
+    let verdict = met_through_a_hub.judged().peers[0].verdict.clone();
+    assert!(
+        verdict
+            .text
+            .starts_with("No answer from ground yet, called for 12.00 s;"),
+        "{}",
+        verdict.text
+    );
+    let removed = busy().with(|it| it.peer.link = REMOVED.to_owned());
+    check(
+        "removed",
+        &removed,
+        ("removed", GOOD, "A reload took this peer out."),
+    );
+}
+
+#[test]
+fn a_refused_handshake_is_told_for_a_minute() {
+    check(
         "refused",
-        &refused,
+        &refused(),
         (
             "refused",
             BAD,
             "A handshake was refused: the ends do not agree on the label; do what the reason says, at the end that it names.",
         ),
     );
+    let long_ago = silent().with(|it| {
+        it.status.decisions = vec![decided(
+            "refused_by_peer",
+            "the ends do not agree on the label",
+            39.0,
+        )];
+    });
+    assert_eq!(long_ago.judged().peers[0].verdict.state, "unreachable");
+}
+
+#[test]
+fn an_unknown_caller_is_the_reason_of_a_peer_that_is_not_up() {
     // Our own session's words, of a caller that no [[peer]] here has.
     let stranger = |why: &str, at| Decision {
         peer: None,
@@ -259,9 +311,7 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
     };
     let unknown = "no [[peer]] in the file of this end has the caller's public key K: if the caller is to come in, write \
                    that as public_key of its [[peer]]";
-    let called = silent
-        .clone()
-        .with(|it| it.status.decisions = vec![stranger(unknown, 60.0)]);
+    let called = silent().with(|it| it.status.decisions = vec![stranger(unknown, 60.0)]);
     check(
         "refused, of another key",
         &called,
@@ -276,12 +326,10 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
     let cause = "somebody called with a public key that no [[peer]] here has";
     assert!(rule.cause.contains(cause), "{}", rule.cause);
     // The peer's own refusal says more.
-    let both = refused
-        .clone()
-        .with(|it| it.status.decisions.push(stranger(unknown, 70.0)));
+    let both = refused().with(|it| it.status.decisions.push(stranger(unknown, 70.0)));
     assert_eq!(
         both.judged().peers[0].verdict,
-        refused.judged().peers[0].verdict
+        refused().judged().peers[0].verdict
     );
     let before = called
         .clone()
@@ -289,20 +337,6 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
     assert_eq!(before.judged().peers[0].verdict.state, "unreachable");
     let fine = called.with(|it| it.peer.link = "up".to_owned());
     assert_ne!(fine.judged().peers[0].verdict.state, "refused");
-    let long_ago = silent.with(|it| {
-        it.status.decisions = vec![decided(
-            "refused_by_peer",
-            "the ends do not agree on the label",
-            39.0,
-        )];
-    });
-    assert_eq!(long_ago.judged().peers[0].verdict.state, "unreachable");
-    let removed = busy().with(|it| it.peer.link = REMOVED.to_owned());
-    check(
-        "removed",
-        &removed,
-        ("removed", GOOD, "A reload took this peer out."),
-    );
 }
 
 #[test]
