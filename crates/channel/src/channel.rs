@@ -8,7 +8,7 @@ use crate::counters::ChannelCounters;
 use crate::dama::Terminal;
 use crate::fading::FadingProcess;
 use crate::flips::Flips;
-use crate::loss::LossProcess;
+use crate::loss::{LossModel, LossProcess};
 use crate::outage::OutageClock;
 use crate::own::{ChannelLaw, PacketFlight};
 use crate::path::PropagationPath;
@@ -169,7 +169,11 @@ impl Channel {
         config.check_plain_fields()?;
         let loss = LossProcess::new(&config.loss, rng.child("loss"))?;
         self.set_rate(config.rate);
-        self.loss = loss;
+        // A row of fates that stays goes on where it was.
+        let goes_on = matches!(config.loss, LossModel::Fates(_)) && self.config.loss == config.loss;
+        if !goes_on {
+            self.loss = loss;
+        }
         self.path.set_delay(config.delay);
         if let Some(copies) = &mut self.copies {
             copies.path.set_delay(config.delay);

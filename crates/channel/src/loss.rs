@@ -6,6 +6,7 @@
 //! rate are among those lost at a higher one.
 
 use crate::config_error::ChannelConfigError;
+use crate::fates::Fates;
 use crate::gilbert::{GilbertElliott, GilbertProcess, PacketStates};
 use crate::replay::{Replay, ReplayProcess, UsedUp};
 use crate::series::{Series, SeriesProcess};
@@ -33,6 +34,8 @@ pub enum LossModel {
     Series(Series),
     /// A recorded loss.
     Replay(Replay),
+    /// Recorded packets one after the other, written out.
+    Fates(Fates),
 }
 
 impl LossModel {
@@ -50,12 +53,13 @@ impl LossModel {
                 let trace = replay.trace.as_ref();
                 trace.map_or(PacketErrorRate::ZERO, |trace| trace.mean_loss())
             }
+            Self::Fates(fates) => fates.mean_loss(),
         }
     }
 
     pub(crate) fn check(&self) -> Result<(), ChannelConfigError> {
         match self {
-            Self::None | Self::Bernoulli(_) | Self::Replay(_) => Ok(()),
+            Self::None | Self::Bernoulli(_) | Self::Replay(_) | Self::Fates(_) => Ok(()),
             Self::OnOff(on_off) => on_off.two_state().map(drop),
             Self::TwoState(states) => states.check(),
             Self::GilbertElliott(bursts) => bursts.check(),
@@ -114,6 +118,7 @@ impl LossProcess {
             },
             LossModel::Series(series) => Self::Series(SeriesProcess::new(*series, rng)),
             LossModel::Replay(replay) => Self::Replay(ReplayProcess::new(replay, rng)?),
+            LossModel::Fates(fates) => Self::Replay(ReplayProcess::new(&fates.replay(), rng)?),
         })
     }
 

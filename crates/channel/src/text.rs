@@ -6,6 +6,7 @@
 use crate::aqm::Aqm;
 use crate::bits::BitErrors;
 use crate::config_error::ChannelConfigError;
+use crate::fates::Fates;
 use crate::gilbert::{GilbertElliott, PacketState, PacketStates};
 use crate::loss::LossModel;
 use crate::outage::{Outage, OutageClock, OutageCycle, OutagePlan};
@@ -62,8 +63,9 @@ const LOSS: Forms = Forms {
     what: "packet loss",
     expected: "`none`, `2%`, `2% burst 4` (packets), `on-off 30% period 50ms [exponential]`, \
                `two-state 1% 80ms 50% 20ms [exponential]`, `gilbert-elliott 0.1% 200 60% 8` \
-               (packets), `good 5s..15s bad 100ms..300ms`, `slacp medium` or \
-               `trace FILE [loop [shifted]]`",
+               (packets), `good 5s..15s bad 100ms..300ms`, `slacp medium`, \
+               `trace FILE [loop [shifted]]` or `fates 31+1 5+2 [shifted]` (packets that arrived and that were lost, 1048576 \
+               in all at most)",
 };
 
 impl FromStr for LossModel {
@@ -108,6 +110,9 @@ impl FromStr for LossModel {
                 Self::Series(Series::slacp(name).ok_or_else(|| SLACP.mismatch(name))?)
             }
             ["trace", _, ..] => Self::Replay(replay(text)),
+            ["fates", ref runs @ ..] => {
+                Self::Fates(Fates::read(runs).ok_or_else(|| LOSS.mismatch(text))?)
+            }
             [mean, "burst", burst] => Self::GilbertElliott(GilbertElliott {
                 mean_loss: mean.parse()?,
                 mean_burst: burst.parse().map_err(|_| LOSS.mismatch(text))?,
@@ -213,6 +218,7 @@ impl fmt::Display for LossModel {
                 };
                 write!(f, "trace {name}{suffix}")
             }
+            Self::Fates(fates) => write!(f, "fates {fates}"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::perf::{measure, port, server};
 use crate::processes::{Place, Running, fulmar, run, said};
+use fulmar_channel::LossModel;
 use serde_json::Value;
 use std::fs;
 
@@ -150,15 +151,23 @@ fn what_cannot_be_replayed_says_what_to_do() {
 
 /// Delay in milliseconds and loss in hundredths of the way there, for each time from which they hold.
 fn ways_there(text: &str) -> Vec<(f64, f64)> {
-    let figure = |line: &str, key: &str, unit: &str| {
-        let (_, rest) = line.split_once(&format!("{key} = \"")).expect("the key");
-        let (figure, _) = rest.split_once(unit).expect("its unit");
-        figure.parse::<f64>().expect("a number")
-    };
     let lines = text.lines().filter(|line| line.starts_with("forward = "));
-    lines
-        .map(|line| (figure(line, "delay", "us") / 1e3, figure(line, "loss", "%")))
-        .collect()
+    let mut now = (0.0, 0.0);
+    let way = |line: &str| {
+        let value = |key: &str| {
+            let (_, rest) = line.split_once(&format!("{key} = \""))?;
+            rest.split('"').next()
+        };
+        if let Some(delay) = value("delay").and_then(|text| text.strip_suffix("us")) {
+            now.0 = delay.parse::<f64>().expect("a number") / 1e3;
+        }
+        if let Some(loss) = value("loss") {
+            let model: LossModel = loss.parse().expect("a loss");
+            now.1 = 100.0 * model.mean_loss().value();
+        }
+        now
+    };
+    lines.map(way).collect()
 }
 
 #[test]

@@ -30,7 +30,9 @@ pub use crossings::RecordedLink;
 pub use parts::{FailedRuns, KeptPart, KeptParts, PartError, SweepPart};
 pub use points::PointTable;
 pub use recording::RecordingTables;
-pub use replay::{ObservedPacket, ReplayedOutage, ReplayedSpan, ReplayedWay, UnseenLink};
+pub use replay::{
+    ObservedPacket, ReplayedLoss, ReplayedOutage, ReplayedSpan, ReplayedWay, UnseenLink,
+};
 pub use runs::RunTable;
 pub use stoppable::StoppableReader;
 pub use study::Study;

@@ -4,24 +4,25 @@
 //! arrived, if it did. So a gateway's trace serves as well as the simulator's.
 //!
 //! # How it works
-//! The recording is cut into spans of a quarter of a second, and like spans that follow one another are joined.
+//! The recording is cut into spans of a quarter of a second. Spans of one rate and delay are joined, and spans of one loss.
 //! - *Rate*: where sixteen gaps between packets take longer to arrive than they took to send, the link was busy, and their
 //!   octets over that time are the rate (`rates`). Where it was never busy, the rate is at least what came through.
 //! - *Delay*: where packets arrive farther apart than the rate explains, the link was idle between them, and the later one
 //!   has waited for nothing (`delays`). Else the delay is at most the least that was seen.
 //! - *Outages*: rows of lost packets that the loss around them does not explain (`outages`). An outage ends half way to the
-//!   next packet that arrives.
+//!   next packet that arrives, and is one of both ways unless something came through the other way meanwhile.
 //! - *Queue*: packets that are lost while their neighbours waited as long as any did were refused by a full queue.
-//! - *Loss*: the share of the others that did not arrive.
+//! - *Loss*: the fates of the others in their order (`losses`): the first packet of a stretch of one loss has the fate of the
+//!   recorded first one, and so on, whoever sends it. So bursts remain bursts.
 //!
 //! Times count from the first packet, or from a start that is told: those of a capture are seconds since 1970.
 //!
 //! # Does not
-//! - Keep which packet was lost: under another mode other packets are on the link. Bursts shorter than a span become loss of
-//!   that share.
+//! - Keep when a packet was lost: a mode that sends fewer packets meets a burst for longer.
 //! - Know a rate that the recorded sender never asked for.
 
 mod delays;
+mod losses;
 mod outages;
 mod rates;
 mod seen;
@@ -30,13 +31,17 @@ mod spans;
 use core::fmt::Write;
 use core::time::Duration;
 use delays::delays;
+use fulmar_channel::Fates;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_sim::RunRecording;
 use fulmar_sim::scenario::AppDirection;
-use outages::outages;
+use losses::{Fate, stretches};
+use outages::{OwnOutages, shared};
 use rates::SeenRates;
 use seen::{SPAN_S, Seen};
 use spans::joined;
+
+pub use losses::ReplayedLoss;
 
 /// A packet as the two ends of a link know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +57,10 @@ pub struct ObservedPacket {
 /// One direction of a link over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayedWay {
-    /// Its spans, the first from 0 s on, each up to the next.
+    /// Its spans of one rate and delay, the first from 0 s on, each up to the next.
     pub spans: Vec<ReplayedSpan>,
+    /// Its stretches of one loss, likewise; none if no packet's fate is known.
+    pub losses: Vec<ReplayedLoss>,
     /// Its outages.
     pub outages: Vec<ReplayedOutage>,
     /// The octets that its queue holds, if a full queue was seen.
@@ -104,21 +111,123 @@ pub struct ReplayedSpan {
     pub rate_bps: Option<f64>,
     /// The delay, in seconds.
     pub delay_s: f64,
-    /// The share that is lost on the link.
-    pub loss: f64,
-    /// Packets from which the loss is known.
-    pub counted: f64,
 }
 
 /// The longest recording: each span of it takes memory.
 const RECORDED_DAYS_MAX: u64 = 10;
 const DAY_S: u64 = 24 * 60 * 60;
 const RECORDED_MAX: Duration = Duration::from_secs(RECORDED_DAYS_MAX * DAY_S);
-/// The part of the longest wait from which the queue counts as full, and the packets that such a queue holds at least.
-const FULL: f64 = 0.9;
+/// The part of the longest wait from which the queue counts as full, which may hold so many packets, of which some are short; and the
+/// packets that such a queue holds at least.
+const FULL: f64 = 0.65;
 const QUEUE_MIN: f64 = 15.0 * 1_500.0;
+/// The packets of a stretch whose fates are kept: a scenario is to be read, too.
+const FATES_MAX: usize = 1 << 16;
 /// The packets that wait as long as the queue lasts where it is full; a few others were passed on late.
 const WAITING: usize = 16;
+
+/// One direction as far as it is read before the outages of the other one are known.
+struct SeenWay {
+    seen: Vec<Seen>,
+    rates: Vec<Option<f64>>,
+    delays: Vec<f64>,
+    outages: OwnOutages,
+}
+
+impl SeenWay {
+    /// The way of these packets, with the rates that are known of it.
+    fn at_rates(seen: Vec<Seen>, rates: SeenRates) -> Self {
+        let SeenRates {
+            bps: rates, late_s, ..
+        } = rates;
+        let rate_at = |packet: &Seen| rates.get(packet.span()).copied().flatten();
+        let delays = delays(&seen, &rate_at, late_s);
+        let delay_at = |packet: &Seen| delays.get(packet.span()).copied().unwrap_or(0.0);
+        let left = |packet: &Seen| Some(packet.arrived? - delay_at(packet));
+        let begun = |packet: &Seen| Some(left(packet)? - packet.time_at(rate_at(packet)?));
+        let outages = OwnOutages::of(&seen, &left, &begun);
+        Self {
+            seen,
+            rates,
+            delays,
+            outages,
+        }
+    }
+
+    /// The octets before each packet that arrived.
+    fn waits(&self) -> Vec<Option<f64>> {
+        let before = |packet: &Seen| {
+            let rate = self.rates.get(packet.span()).copied().flatten()?;
+            let delay = self.delays.get(packet.span())?;
+            let waited = packet.arrived? - packet.sent - delay - packet.time_at(rate);
+            Some((waited * rate / 8.0).max(0.0))
+        };
+        self.seen.iter().map(before).collect()
+    }
+
+    /// The whole of this way, the other of which had these outages.
+    fn whole(self, others: &[ReplayedOutage]) -> ReplayedWay {
+        let outages = shared(&self.seen, &self.outages, others);
+        let waits = self.waits();
+        let longest = longest(&waits);
+        let octets = self.seen.iter().map(|packet| packet.octets);
+        let largest = octets.fold(1.0, f64::max);
+        let mut fates = Vec::with_capacity(self.seen.len());
+        let mut neighbour = 0.0;
+        let mut refused = false;
+        for ((packet, wait), in_outage) in self.seen.iter().zip(&waits).zip(&outages.inside) {
+            neighbour = wait.unwrap_or(neighbour);
+            let is_full = longest >= QUEUE_MIN && neighbour >= FULL * longest;
+            let lost = packet.arrived.is_none();
+            if lost && (*in_outage || is_full) {
+                refused |= !in_outage;
+                continue;
+            }
+            let span = packet.span();
+            fates.push(Fate { span, lost });
+        }
+        let spans = self.rates.iter().zip(&self.delays).enumerate();
+        let spans = spans.map(|(index, (rate, delay))| ReplayedSpan {
+            from_s: index as f64 * SPAN_S,
+            rate_bps: *rate,
+            delay_s: *delay,
+        });
+        ReplayedWay {
+            spans: joined(spans),
+            losses: stretches(&fates, self.rates.len()),
+            outages: outages.found,
+            // Queues hold whole packets: the last one that was taken waited for a part of the one on the link.
+            queue_bytes: refused.then_some((longest / largest).ceil() * largest),
+        }
+    }
+}
+
+/// The keys of a way at a time, as TOML has them.
+#[derive(Clone, PartialEq)]
+struct WayKeys {
+    delay: String,
+    rate: Option<String>,
+    loss: String,
+}
+
+impl WayKeys {
+    /// The keys as a table in one line, but for those that are as before; `None` if all are.
+    fn table(&self, before: Option<&Self>, first: &[String]) -> Option<String> {
+        let rate = |keys: &Self| keys.rate.clone();
+        let known = before.and_then(rate);
+        let delay = before.is_none_or(|before| before.delay != self.delay);
+        let loss = before.is_none_or(|before| before.loss != self.loss);
+        let keys = [
+            delay.then(|| self.delay.clone()),
+            self.rate
+                .clone()
+                .filter(|rate| Some(rate) != known.as_ref()),
+            loss.then(|| self.loss.clone()),
+        ];
+        let keys: Vec<String> = keys.into_iter().flatten().chain(first.to_vec()).collect();
+        (!keys.is_empty()).then(|| format!("{{ {} }}", keys.join(", ")))
+    }
+}
 
 impl ReplayedWay {
     /// The way of these packets, which are in the order in which they were handed over, its time counted from `start`.
@@ -128,77 +237,7 @@ impl ReplayedWay {
     pub fn of(packets: &[ObservedPacket], start: Instant) -> Result<Self, UnseenLink> {
         let seen = seen_since(packets, start)?;
         let rates = SeenRates::of(&seen);
-        Ok(Self::at_rates(&seen, rates))
-    }
-
-    /// The way of these packets, with the rates that are known of it.
-    fn at_rates(seen: &[Seen], rates: SeenRates) -> Self {
-        let SeenRates {
-            bps: rates, late_s, ..
-        } = rates;
-        let rate_at = |packet: &Seen| rates.get(packet.span()).copied().flatten();
-        let delays = delays(seen, &rate_at, late_s);
-        let delay_at = |packet: &Seen| delays.get(packet.span()).copied().unwrap_or(0.0);
-        let left = |packet: &Seen| Some(packet.arrived? - delay_at(packet));
-        let begun = |packet: &Seen| Some(left(packet)? - packet.time_at(rate_at(packet)?));
-        let (outages, row_of) = outages(seen, &left, &begun);
-        // The octets before each packet that arrived.
-        let before = |packet: &Seen| {
-            let rate = rate_at(packet)?;
-            let waited = packet.arrived? - packet.sent - delay_at(packet) - packet.time_at(rate);
-            Some((waited * rate / 8.0).max(0.0))
-        };
-        let waits: Vec<Option<f64>> = seen.iter().map(before).collect();
-        let longest = longest(&waits);
-        let largest = seen.iter().map(|packet| packet.octets).fold(1.0, f64::max);
-        let mut counted = vec![(0.0, 0.0); rates.len()];
-        let mut neighbour = 0.0;
-        let mut refused = false;
-        for ((packet, wait), in_outage) in seen.iter().zip(&waits).zip(&row_of) {
-            neighbour = wait.unwrap_or(neighbour);
-            let is_full = longest >= QUEUE_MIN && neighbour >= FULL * longest;
-            let span = &mut counted[packet.span()];
-            match packet.arrived {
-                Some(_) => span.1 += 1.0,
-                None if *in_outage => {}
-                None if is_full => refused = true,
-                None => {
-                    span.0 += 1.0;
-                    span.1 += 1.0;
-                }
-            }
-        }
-        let spans = counted
-            .iter()
-            .enumerate()
-            .map(|(index, &(lost, all))| ReplayedSpan {
-                from_s: index as f64 * SPAN_S,
-                rate_bps: rates[index],
-                delay_s: delays[index],
-                loss: if all > 0.0 { lost / all } else { 0.0 },
-                counted: all,
-            });
-        Self {
-            spans: joined(spans),
-            outages,
-            // Queues hold whole packets: the last one that was taken waited for a part of the one on the link.
-            queue_bytes: refused.then_some((longest / largest).ceil() * largest),
-        }
-    }
-
-    /// The same way, which carries answers, where an outage ends no later than that of the way `other` of what is answered,
-    /// unless losses show that it lasted: while nothing comes through there, nobody sends here.
-    fn ended_with(mut self, other: &Self) -> Self {
-        for outage in &mut self.outages {
-            let same = |other: &&ReplayedOutage| {
-                other.start_s < outage.end_s && outage.start_s < other.end_s
-            };
-            if let Some(other) = other.outages.iter().find(same) {
-                let end = other.end_s.max(outage.sure_until_s);
-                outage.end_s = outage.end_s.min(end);
-            }
-        }
-        self
+        Ok(SeenWay::at_rates(seen, rates).whole(&[]))
     }
 
     /// The span at a time.
@@ -207,35 +246,45 @@ impl ReplayedWay {
         &self.spans[begun.saturating_sub(1)]
     }
 
-    /// The keys of this way from a time on, as a TOML table in one line.
-    fn keys(&self, seconds: f64, first: bool) -> String {
+    /// The fates of packets handed over from a time on, as the scenario has them.
+    fn loss_at(&self, seconds: f64) -> String {
+        let begun = self.losses.partition_point(|loss| loss.from_s() <= seconds);
+        let stretch = self.losses.get(begun.saturating_sub(1));
+        let lost = stretch.map_or(&[][..], |stretch| &stretch.lost);
+        if !lost.contains(&true) {
+            return "0%".to_owned();
+        }
+        let fates = Fates::of(lost.iter().take(FATES_MAX).copied());
+        // Runs begin at different places of the row, so that they differ.
+        fates.map_or_else(|| "0%".to_owned(), |fates| format!("fates {fates} shifted"))
+    }
+
+    /// The keys of this way from a time on.
+    fn keys(&self, seconds: f64) -> WayKeys {
         let span = self.at(seconds);
-        let mut keys = format!(
-            "delay = \"{:.0}us\", loss = \"{:.4}%\"",
-            span.delay_s * 1e6,
-            span.loss * 100.0
-        );
-        if let Some(rate) = span.rate_bps {
-            // Writing to a text cannot fail.
-            let _ = write!(keys, ", rate = \"{:.0}bit\"", rate.max(1.0));
+        let rate = |rate: f64| format!("rate = \"{:.0}bit\"", rate.max(1.0));
+        WayKeys {
+            delay: format!("delay = \"{:.0}us\"", span.delay_s * 1e6),
+            rate: span.rate_bps.map(rate),
+            loss: format!("loss = \"{}\"", self.loss_at(seconds)),
         }
-        if first {
-            if let Some(octets) = self.queue_bytes {
-                let _ = write!(keys, ", queue = \"{:.0}B\"", octets.max(1.0));
-            }
-            if !self.outages.is_empty() {
-                let texts: Vec<String> = self
-                    .outages
-                    .iter()
-                    .map(|outage| {
-                        let length = (outage.end_s - outage.start_s).max(1e-6);
-                        format!("{:.0}us+{:.0}us", outage.start_s * 1e6, length * 1e6)
-                    })
-                    .collect();
-                let _ = write!(keys, ", outages = \"{}\"", texts.join(", "));
-            }
-        }
-        format!("{{ {keys} }}")
+    }
+
+    /// The keys that hold for the whole recording.
+    fn lasting_keys(&self) -> Vec<String> {
+        let queue = |octets: f64| format!("queue = \"{:.0}B\"", octets.max(1.0));
+        let outage = |outage: &ReplayedOutage| {
+            let length = (outage.end_s - outage.start_s).max(1e-6);
+            format!("{:.0}us+{:.0}us", outage.start_s * 1e6, length * 1e6)
+        };
+        let outages: Vec<String> = self.outages.iter().map(outage).collect();
+        let outages = format!("outages = \"{}\"", outages.join(", "));
+        let outages = (!self.outages.is_empty()).then_some(outages);
+        self.queue_bytes
+            .map(queue)
+            .into_iter()
+            .chain(outages)
+            .collect()
     }
 }
 
@@ -253,46 +302,74 @@ pub fn hop_tables(
     let start = start.or_else(first).unwrap_or(Instant::START);
     let there = seen_since(there, start)?;
     let rates = SeenRates::of(&there);
-    let seen_back = match seen_since(back, start) {
+    let back = match seen_since(back, start) {
         Err(UnseenLink::NothingArrived) => None,
         // Answers are few. A way back that they never filled is as fast as the way there, or as they were.
         seen => Some(seen.map(|back| {
             let own = SeenRates::of(&back).raised_to(&rates);
-            ReplayedWay::at_rates(&back, own)
+            SeenWay::at_rates(back, own)
         })?),
     };
-    let seen_there = ReplayedWay::at_rates(&there, rates);
-    // A way back on which nothing came is as good as the way there.
-    let seen_back = seen_back.unwrap_or_else(|| ReplayedWay {
-        outages: Vec::new(),
-        queue_bytes: None,
-        ..seen_there.clone()
-    });
-    let (back, there) = (seen_back.ended_with(&seen_there), seen_there);
+    let there = SeenWay::at_rates(there, rates);
+    let (there, back) = if let Some(back) = back {
+        let own = [&there, &back].map(|way| way.outages.found.clone());
+        (there.whole(&own[1]), back.whole(&own[0]))
+    } else {
+        // A way back on which nothing came is as good as the way there.
+        let there = there.whole(&[]);
+        let back = ReplayedWay {
+            outages: Vec::new(),
+            queue_bytes: None,
+            ..there.clone()
+        };
+        (there, back)
+    };
     let known = |way: &ReplayedWay| way.spans.iter().find_map(|span| span.rate_bps);
     let rate = known(&there).ok_or(UnseenLink::NoRate)?;
-    let mut text = format!(
-        "[[hop]]\nrate = \"{rate:.0}bit\"\nforward = {}\nreverse = {}\n",
-        there.keys(0.0, true),
-        back.keys(0.0, true)
-    );
-    let starts = there
-        .spans
-        .iter()
-        .chain(&back.spans)
-        .map(|span| span.from_s);
-    let mut starts: Vec<f64> = starts.filter(|&start| start > 0.0).collect();
-    starts.sort_by(f64::total_cmp);
-    starts.dedup();
-    for start in starts {
-        let (there, back) = (there.keys(start, false), back.keys(start, false));
-        let at = start * 1e3;
-        let _ = write!(
-            text,
-            "\n[[change]]\nat = \"{at:.0}ms\"\nforward = {there}\nreverse = {back}\n"
-        );
+    let ways = [("forward", &there), ("reverse", &back)];
+    let mut text = format!("[[hop]]\nrate = \"{rate:.0}bit\"\n");
+    let mut latest = ways.map(|(_, way)| way.keys(0.0));
+    for ((name, way), keys) in ways.iter().zip(&latest) {
+        if let Some(table) = keys.table(None, &way.lasting_keys()) {
+            // Writing to a text cannot fail.
+            let _ = writeln!(text, "{name} = {table}");
+        }
+    }
+    for start in starts(&there, &back) {
+        let mut changed = String::new();
+        for ((name, way), latest) in ways.iter().zip(&mut latest) {
+            let keys = way.keys(start);
+            if let Some(table) = keys.table(Some(latest), &[]) {
+                let _ = writeln!(changed, "{name} = {table}");
+            }
+            *latest = WayKeys {
+                rate: keys.rate.clone().or_else(|| latest.rate.clone()),
+                ..keys
+            };
+        }
+        if !changed.is_empty() {
+            let _ = write!(
+                text,
+                "\n[[change]]\nat = \"{:.0}ms\"\n{changed}",
+                start * 1e3
+            );
+        }
     }
     Ok(text)
+}
+
+/// The times behind the first at which something begins in one of the directions, in seconds.
+fn starts(there: &ReplayedWay, back: &ReplayedWay) -> Vec<f64> {
+    let of_way = |way: &ReplayedWay| {
+        let spans = way.spans.iter().map(|span| span.from_s);
+        let losses = way.losses.iter().map(ReplayedLoss::from_s);
+        spans.chain(losses).collect::<Vec<f64>>()
+    };
+    let mut starts = [of_way(there), of_way(back)].concat();
+    starts.retain(|start| *start > 0.0);
+    starts.sort_by(f64::total_cmp);
+    starts.dedup();
+    starts
 }
 
 /// These packets in seconds since `start`.

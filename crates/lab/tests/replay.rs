@@ -70,12 +70,13 @@ fn seen(tables: &str, way: &str, time: f64) -> (f64, f64) {
         text.and_then(|text| text.parse::<f64>().ok())
             .expect("a number")
     };
-    let mut now = &document["hop"][0][way];
+    let mut now = document["hop"][0][way].as_table().expect("keys").clone();
     let none = Vec::new();
     let changes = document.get("change").and_then(Value::as_array);
     for change in changes.unwrap_or(&none) {
+        let changed = change.get(way).and_then(Value::as_table);
         if number(&change["at"], "ms") / 1e3 <= time {
-            now = &change[way];
+            now.extend(changed.cloned().unwrap_or_default());
         }
     }
     (
@@ -111,17 +112,21 @@ fn a_link_at_its_rate_is_read_though_packets_are_passed_on_late() {
 
 #[test]
 fn a_rate_that_halves_under_a_sender_that_goes_on_is_no_delay() {
-    let link = LateLink {
-        rates: &[(0.0, 8.0), (3.0, 4.0)],
-        delays: &[(0.0, 20.0)],
-        loss: 0.02,
-        late_us: 200.0,
-    };
-    let tables = hop_tables(&link.paced(7.8, 902), &[], None).expect("a link");
-    for (time, mbit) in [(1.0, 8.0), (2.7, 8.0), (3.3, 4.0), (5.0, 4.0), (7.0, 4.0)] {
-        let (rate, delay) = seen(&tables, "forward", time);
-        near(&format!("rate at {time} s"), rate, mbit, 0.03);
-        near(&format!("delay at {time} s"), delay, 20.0, 0.05);
+    // At the beginning of a span, and at its end.
+    for halved in [3.0, 2.99] {
+        let rates = [(0.0, 8.0), (halved, 4.0)].to_vec().leak();
+        let link = LateLink {
+            rates,
+            delays: &[(0.0, 20.0)],
+            loss: 0.02,
+            late_us: 200.0,
+        };
+        let tables = hop_tables(&link.paced(7.8, 902), &[], None).expect("a link");
+        for (time, mbit) in [(1.0, 8.0), (2.7, 8.0), (3.3, 4.0), (5.0, 4.0), (7.0, 4.0)] {
+            let (rate, delay) = seen(&tables, "forward", time);
+            near(&format!("rate at {time} s, {halved}"), rate, mbit, 0.03);
+            near(&format!("delay at {time} s, {halved}"), delay, 20.0, 0.05);
+        }
     }
 }
 
@@ -160,4 +165,109 @@ fn a_way_back_with_few_answers_is_as_fast_as_the_way_there() {
     let (rate, delay) = seen(&tables, "reverse", 4.0);
     near("rate", rate, 8.0, 0.03);
     near("delay", delay, 20.0, 0.05);
+}
+
+#[test]
+fn a_queue_that_empties_at_the_end_of_a_span_is_no_delay() {
+    // A queue of 90 ms that stands from 0.5 s on, and is empty at 3.03 s: the link was idle behind the span that ends at 3 s.
+    let link = LateLink {
+        rates: &[(0.0, 5.0), (2.85, 10.0)],
+        delays: &[(0.0, 30.0)],
+        loss: 0.0,
+        late_us: 0.0,
+    };
+    let every = |from: f64, count: u32, gap_ms: f64| {
+        (0..count).map(move |number| from + f64::from(number) * gap_ms / 1e3)
+    };
+    let sent = every(0.0, 204, 2.45)
+        .chain(every(0.5, 50, 0.6))
+        .chain(every(0.53, 2_000, 2.4));
+    let packets = link.pass(sent, 1_500, 905);
+    let tables = hop_tables(&packets, &[], None).expect("a link");
+    for time in [1.0, 2.3, 2.6, 2.8, 3.1, 4.0] {
+        let (_, delay) = seen(&tables, "forward", time);
+        near(&format!("delay at {time} s"), delay, 30.0, 0.05);
+    }
+}
+
+/// The outages of a way, in seconds: start and length.
+fn outages(tables: &str, way: &str) -> Vec<(f64, f64)> {
+    let document: toml::Table = tables.parse().expect("TOML");
+    let Some(text) = document["hop"][0][way].get("outages") else {
+        return Vec::new();
+    };
+    let seconds = |text: &str| {
+        let text = text.strip_suffix("us").expect("its unit");
+        text.parse::<f64>().expect("a number") / 1e6
+    };
+    let each = text.as_str().expect("a text").split(", ");
+    let each = each.map(|outage| outage.split_once('+').expect("a start and a length"));
+    each.map(|(start, length)| (seconds(start), seconds(length)))
+        .collect()
+}
+
+/// These packets, but for those handed over from 3 s to 4 s.
+fn without_the_third_second(mut packets: Vec<ObservedPacket>) -> Vec<ObservedPacket> {
+    let from = Instant::START + Duration::from_secs(3);
+    for packet in &mut packets {
+        if packet.sent_at >= from && packet.sent_at < from + Duration::from_secs(1) {
+            packet.arrived_at = None;
+        }
+    }
+    packets
+}
+
+#[test]
+fn an_outage_is_one_of_both_ways_unless_something_came_through_meanwhile() {
+    let link = LateLink {
+        rates: &[(0.0, 8.0)],
+        delays: &[(0.0, 20.0)],
+        loss: 0.0,
+        late_us: 100.0,
+    };
+    let there = without_the_third_second(link.paced(7.8, 906));
+    let all = || link.pass((1..80).map(|number| f64::from(number) / 10.0), 60, 906);
+    let few = all().into_iter().filter(|answer| {
+        let sent = answer
+            .sent_at
+            .saturating_since(Instant::START)
+            .as_secs_f64();
+        !(3.05..4.2).contains(&sent)
+    });
+    // An answer that is lost when it begins, and none until it is over.
+    let answers = without_the_third_second(few.collect());
+    let tables = hop_tables(&there, &answers, None).expect("a link");
+    let seen = outages(&tables, "forward");
+    assert!((seen[0].0 - 3.0).abs() < 0.02 && (seen[0].1 - 1.0).abs() < 0.02);
+    assert_eq!(seen.len(), 1);
+    assert_eq!(outages(&tables, "reverse"), seen, "{tables}");
+    // The answer is lost in the outage, and not by a share.
+    let reverse = tables.lines().filter(|line| line.starts_with("reverse"));
+    assert!(reverse.clone().count() > 0);
+    for keys in reverse {
+        assert!(!keys.contains("fates"), "{keys}");
+    }
+    let tables = hop_tables(&there, &all(), None).expect("a link");
+    assert_eq!(outages(&tables, "reverse"), [], "{tables}");
+}
+
+#[test]
+fn bursts_of_losses_are_no_outages() {
+    for seed in 907..917 {
+        let link = LateLink {
+            rates: &[(0.0, 5.0)],
+            delays: &[(0.0, 10.0)],
+            loss: 0.0,
+            late_us: 100.0,
+        };
+        let mut packets = link.paced(4.9, seed);
+        let mut rng = Rng::from_seed(seed).child("bursts");
+        let mut is_bad = false;
+        for packet in &mut packets {
+            is_bad = rng.chance(if is_bad { 0.75 } else { 0.013 });
+            packet.arrived_at = packet.arrived_at.filter(|_| !is_bad);
+        }
+        let tables = hop_tables(&packets, &[], None).expect("a link");
+        assert_eq!(outages(&tables, "forward"), [], "seed {seed}");
+    }
 }

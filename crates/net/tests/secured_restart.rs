@@ -326,6 +326,7 @@ fn client(life: u8, direction: TestDirection) -> End<Client<Asked>> {
             test,
             connection: connection_config(),
             connect_timeout: Duration::from_secs(10),
+            sounding_every: None,
         };
         Client::new(plan, PEER.inner_path(), Stop::default(), Asked::default())
     })

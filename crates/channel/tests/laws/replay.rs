@@ -151,3 +151,23 @@ fn traces_are_bounded() {
     );
     assert!(PacketTrace::default().get(0).is_none());
 }
+
+#[test]
+fn written_fates_go_round_and_go_on_through_a_change_of_the_rate() {
+    let fates = |text: &str| ChannelConfig {
+        loss: text.parse().unwrap(),
+        ..ChannelConfig::default()
+    };
+    let mut link = channel(fates("fates 3+2"), 1);
+    let begun = pattern(&run(&mut link, 7, MILLISECOND));
+    assert_eq!(begun, "0001100");
+    let slower = ChannelConfig {
+        delay: Duration::from_millis(9),
+        ..fates("fates 3+2")
+    };
+    link.change(&slower, &Rng::from_seed(2)).unwrap();
+    assert_eq!(pattern(&run(&mut link, 5, MILLISECOND)), "01100");
+    link.change(&fates("fates 0+1 1+0"), &Rng::from_seed(2))
+        .unwrap();
+    assert_eq!(pattern(&run(&mut link, 4, MILLISECOND)), "1010");
+}

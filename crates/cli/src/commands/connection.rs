@@ -86,6 +86,15 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The time between two soundings.
+pub(crate) fn sounding(text: &str) -> Result<Duration, String> {
+    let parsed = parse_duration(text).map_err(|error| error.to_string())?;
+    if !(Duration::from_millis(1)..=Duration::from_secs(1)).contains(&parsed) {
+        return Err("must be 1ms to 1s".to_owned());
+    }
+    Ok(parsed)
+}
+
 /// The longest silence of a peer. Signs of life come four times in it.
 pub(crate) fn give_up(text: &str) -> Result<Duration, String> {
     let parsed = parse_duration(text).map_err(|error| error.to_string())?;

@@ -125,6 +125,9 @@ pub(crate) struct PerfArgs {
     /// Client: give up if nobody has answered at all for this long.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = connection::span)]
     connect_timeout: Duration,
+    /// Client: beside the messages send a small datagram so often, which nobody reads: a capture then shows when an outage ended.
+    #[arg(long, value_name = "TIME", value_parser = connection::sounding, requires = "client", conflicts_with = "reverse")]
+    sounding: Option<Duration>,
     /// The result as one JSON object on stdout, errors included; of a server one for each test, a line each.
     #[arg(short = 'J', long)]
     json: bool,
@@ -374,6 +377,7 @@ fn measure(
         test: args.test(&connection)?,
         connection,
         connect_timeout: args.connect_timeout,
+        sounding_every: args.sounding,
     };
     let signals = Signals::catch(&[&waker])?;
     let talk = (verbose, args.json);

@@ -6,7 +6,7 @@
 //! falls again sooner was a queue, or a machine that stood still. Where the link was never idle, the delay is at most the least
 //! that was seen.
 
-use super::seen::{Seen, span_count};
+use super::seen::{SPAN_S, Seen, span_count};
 
 /// The part by which a train must take longer than the rate explains.
 const LONGER: f64 = 1.01;
@@ -41,7 +41,13 @@ pub(super) fn delays(
     let arrivals = arrivals(seen, rate_at);
     for (index, first) in arrivals.iter().enumerate() {
         least[first.span] = least[first.span].min(first.delay);
-        was_idle[first.span] |= index == 0 || is_idle(&arrivals[index - 1..], late_s);
+        let idle = match index {
+            0 => Some(first.span),
+            _ => idle_span(&arrivals[index - 1..], late_s),
+        };
+        if let Some(span) = idle {
+            was_idle[span] = true;
+        }
     }
     let lasting = lasting(&least);
     let mut known = least.iter().copied().find(|least| least.is_finite());
@@ -58,16 +64,18 @@ pub(super) fn delays(
         .collect()
 }
 
-/// Whether the link was idle for a while in the train behind the first of these arrivals, as each of its last ends has it: one
-/// of them is in time.
-fn is_idle(arrivals: &[Arrival], late_s: f64) -> bool {
-    let Some((before, following)) = arrivals.split_first() else {
-        return false;
-    };
-    let mut explained = 0.0;
+/// The span in which the link was idle for a while, if it was in the train behind the first of these arrivals, as each of its last
+/// ends has it: one of them is in time. The packet that waited for nothing has the least delay of the train: those before it may
+/// still have stood in a queue.
+fn idle_span(arrivals: &[Arrival], late_s: f64) -> Option<usize> {
+    let (before, following) = arrivals.split_first()?;
+    let (mut explained, mut least, mut span) = (0.0, f64::INFINITY, before.span);
     let mut ends = 0;
     for (place, arrival) in following.iter().enumerate() {
         explained += arrival.explained;
+        if arrival.delay < least {
+            (least, span) = (arrival.delay, arrival.span);
+        }
         let time = arrival.arrived - before.arrived;
         if place < PACKETS / 2 || time < TRAIN_S {
             continue;
@@ -75,15 +83,15 @@ fn is_idle(arrivals: &[Arrival], late_s: f64) -> bool {
         // The rate is known as well as trains of packets that are late tell it.
         let trains = (place + 1) as f64 / PACKETS as f64;
         if time <= explained * LONGER + late_s * (LATE_TIMES + trains) {
-            return false;
+            return None;
         }
         ends += 1;
         if ends == PACKETS / 2 {
-            return true;
+            return Some(span);
         }
     }
     // Few packets are left.
-    ends > 0
+    (ends > 0).then_some(span)
 }
 
 /// The delay that lasts, of the least in each span: the highest of which all spans of some while around it have as much.
@@ -110,7 +118,13 @@ fn arrivals(seen: &[Seen], rate_at: &dyn Fn(&Seen) -> Option<f64>) -> Vec<Arriva
     let mut explained = 0.0;
     for packet in seen {
         let time = rate_at(packet).map_or(0.0, |rate| packet.time_at(rate));
-        explained += time;
+        // A rate that changes does so within a span: for a while the link may have that of a span beside.
+        let beside = [-SPAN_S, SPAN_S].map(|beside| Seen {
+            sent: (packet.sent + beside).max(0.0),
+            ..*packet
+        });
+        let rates = beside.iter().filter_map(rate_at);
+        explained += rates.fold(time, |longest, rate| longest.max(packet.time_at(rate)));
         if let Some(arrived) = packet.arrived {
             arrivals.push(Arrival {
                 span: packet.span(),

@@ -14,6 +14,7 @@ use super::incoming::Incoming;
 use super::outgoing::control_config;
 use super::record::{Record, Records};
 use super::report::{PerfError, PerfReport};
+use super::sounding::Sounding;
 use super::streams::PerStream;
 use super::test::{Test, TestDirection};
 use super::{Observer, PERF_PORT};
@@ -51,6 +52,9 @@ pub struct ClientPlan {
     pub connection: ConnectionConfig,
     /// The time to try before anything was heard.
     pub connect_timeout: Duration,
+    /// The time between two soundings while this end sends messages, if there are any: small datagrams that nobody reads, by which
+    /// a capture shows when an outage ended.
+    pub sounding_every: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -90,6 +94,7 @@ pub struct Client<O> {
     token: u64,
     clocks: Option<ClockOffset>,
     pub(super) flows: Flows,
+    sounding: Option<Sounding>,
     /// The sender's figures of each stream, once all of it was sent.
     sent: Option<Vec<Sent>>,
     /// The server's word on what it received: of each stream, and of all together.
@@ -120,6 +125,7 @@ impl<O: Observer> Client<O> {
             token: 0,
             clocks: None,
             flows: Flows::default(),
+            sounding: None,
             sent: None,
             result: None,
             intervals: Vec::new(),
@@ -135,11 +141,18 @@ impl<O: Observer> Client<O> {
 
     fn fail(&mut self, now: Instant, machine: &mut AerotpEndpoint, error: PerfError) {
         self.flows.abort(now, machine);
+        self.end_sounding(now, machine);
         if let Some(control) = self.control {
             machine.abort(now, control);
         }
         self.phase = Phase::Ended;
         self.outcome.get_or_insert(Err(error));
+    }
+
+    fn end_sounding(&mut self, now: Instant, machine: &mut AerotpEndpoint) {
+        if let Some(sounding) = self.sounding.take() {
+            sounding.end(now, machine);
+        }
     }
 
     fn begin(&mut self, now: Instant, machine: &mut AerotpEndpoint) -> Result<(), PerfError> {
@@ -254,12 +267,16 @@ impl<O: Observer> Client<O> {
         let mut busy = false;
         if let Some(outgoing) = &mut self.flows.outgoing {
             busy |= outgoing.work(now, machine);
+            if let Some(sounding) = &mut self.sounding {
+                busy |= sounding.work(now, machine);
+            }
             if outgoing.is_over() {
                 let sent = outgoing.sent(machine);
                 for (stream, sent) in (0..).zip(sent.iter().copied()) {
                     self.say(&Record::End { stream, sent });
                 }
                 self.sent = Some(sent);
+                self.end_sounding(now, machine);
                 self.settle(now);
                 busy = true;
             }
@@ -425,9 +442,14 @@ impl<O: Observer> Application<AerotpEndpoint> for Client<O> {
             }),
             _ => None,
         };
-        [self.flows.next_deadline(true), self.patience_ends()]
-            .into_iter()
-            .fold(own, Deadline::earlier)
+        let sounding = self.sounding.as_ref().map(Sounding::next_deadline);
+        [
+            self.flows.next_deadline(true),
+            self.patience_ends(),
+            sounding,
+        ]
+        .into_iter()
+        .fold(own, Deadline::earlier)
     }
 }
 

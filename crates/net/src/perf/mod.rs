@@ -28,6 +28,7 @@ mod outgoing;
 mod record;
 mod report;
 mod server;
+mod sounding;
 mod streams;
 mod test;
 
@@ -50,6 +51,8 @@ use fulmar_proto::wire::Port;
 pub const PERF_PORT: Port = Port(4_915);
 /// The AeroTP port of the first stream's messages; the others' follow.
 pub const PERF_DATA_PORT: Port = Port(5_120);
+/// The AeroTP port of soundings, at which nobody listens.
+pub const PERF_SOUNDING_PORT: Port = Port(4_916);
 
 /// Someone who watches a test.
 pub trait Observer {

@@ -113,6 +113,8 @@ struct Pair {
     is_over: bool,
     /// Whether the server has ended, as one that serves a single test does, perhaps before the client has left.
     has_server_left: bool,
+    /// Datagrams that the client sent.
+    client_sent: usize,
 }
 
 impl Pair {
@@ -121,6 +123,15 @@ impl Pair {
     }
 
     fn with_give_up(test: Test, loss: f64, seed: u64, give_up_after: Duration) -> Self {
+        Self::sounding(test, loss, seed, (give_up_after, None))
+    }
+
+    fn sounding(
+        test: Test,
+        loss: f64,
+        seed: u64,
+        (give_up_after, sounding_every): (Duration, Option<Duration>),
+    ) -> Self {
         let rng = Rng::from_seed(seed);
         let config = EndpointConfig {
             rate: RateSource::Told(RATE),
@@ -136,6 +147,7 @@ impl Pair {
             test,
             connection,
             connect_timeout: Duration::from_secs(30),
+            sounding_every,
         };
         let serve = ServerPlan {
             connection,
@@ -154,6 +166,7 @@ impl Pair {
             rng: rng.child("loss"),
             is_over: false,
             has_server_left: false,
+            client_sent: 0,
         }
     }
 
@@ -168,6 +181,7 @@ impl Pair {
             (answered, until, self.has_server_left) = settle(self.now, theirs, &mut self.server);
             until = until.filter(|_| !self.has_server_left);
         }
+        self.client_sent += said.len();
         let datagrams = said.into_iter().map(|octets| (1, octets));
         for (to, octets) in datagrams.chain(answered.into_iter().map(|octets| (0, octets))) {
             if !self.rng.chance(self.loss) {
@@ -469,4 +483,40 @@ fn a_time_to_give_up_that_is_no_longer_than_the_pause_between_signs_of_life_ends
     };
     let (outcome, _) = Pair::with_give_up(test, 0.2, 1, Duration::from_secs(1)).run();
     outcome.expect("both ends are there");
+}
+
+/// The datagrams that a client sends in an outage of a second, and the outcome.
+fn sent_in_an_outage(sounding_every: Option<Duration>) -> (usize, PerfReport) {
+    let test = Test {
+        rate_bps: Some(1_000_000),
+        limit: Limit::Time(Duration::from_secs(3)),
+        ..Test::new(7, Mode::Reliable, TestDirection::Up)
+    };
+    let patience = Duration::from_secs(10);
+    let mut pair = Pair::sounding(test, 0.0, 1, (patience, sounding_every));
+    let until = |pair: &mut Pair, end: Duration| {
+        while pair.now < Instant::START + end {
+            pair.step();
+        }
+    };
+    until(&mut pair, Duration::from_secs(1));
+    pair.loss = 1.0;
+    // The repetitions that a lost packet has at once are over.
+    until(&mut pair, Duration::from_millis(1_500));
+    let before = pair.client_sent;
+    until(&mut pair, Duration::from_secs(2));
+    let sent = pair.client_sent - before;
+    pair.loss = 0.0;
+    let (outcome, _) = pair.run();
+    (sent, outcome.expect("it comes to its end"))
+}
+
+#[test]
+fn soundings_go_on_through_an_outage_and_change_no_figure_of_the_messages() {
+    let (without, _) = sent_in_an_outage(None);
+    let (sent, report) = sent_in_an_outage(Some(Duration::from_millis(10)));
+    // Fifty in half a second, beside what the messages do.
+    assert!((45..=55).contains(&(sent - without)), "{sent} {without}");
+    let messages = report.sum.sent.expect("told").messages;
+    assert_eq!(report.sum.received.messages, messages);
 }

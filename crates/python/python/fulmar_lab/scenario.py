@@ -226,8 +226,8 @@ def channel_of(there: Iterable[Packet], back: Iterable[Packet] = (), *, start: f
     """What a link was like, from packets there and back: ``hop`` and ``change`` of a scenario, for :meth:`Scenario.build`.
 
     Rate, delay and loss over time, outages, and the length of the queue where a full one was seen. From packets that left a
-    capacity unused no more of it is known than what they used; single losses become a share, and bursts shorter than a
-    quarter of a second with them.
+    capacity unused no more of it is known than what they used. The loss is the row of their fates in their order, from a place
+    of its own in each run.
 
     Args:
         there: The packets of the forward direction. Times are in seconds, from wherever they count: those of a capture

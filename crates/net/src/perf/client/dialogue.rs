@@ -7,6 +7,7 @@ use crate::perf::incoming::Incoming;
 use crate::perf::outgoing::Outgoing;
 use crate::perf::record::Record;
 use crate::perf::report::PerfError;
+use crate::perf::sounding::Sounding;
 use crate::perf::test::{RATE_ABOVE_ZERO, TestDirection};
 use fulmar_proto::transport::aerotp::{AerotpEndpoint, ConnectError};
 use fulmar_proto::units::Instant;
@@ -140,6 +141,13 @@ impl<O: Observer> Client<O> {
             let link = (test.link_rate(), self.plan.connection);
             let outgoing = Outgoing::open(now, machine, self.path, (test, link.0), link.1)?;
             self.flows.outgoing = Some(outgoing);
+            self.sounding = match self.plan.sounding_every {
+                Some(every) => {
+                    let connection = self.plan.connection;
+                    Some(Sounding::open(now, machine, self.path, every, connection)?)
+                }
+                None => None,
+            };
         }
         Ok(())
     }

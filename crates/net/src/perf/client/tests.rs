@@ -19,6 +19,7 @@ fn running(direction: TestDirection) -> (Client<()>, AerotpEndpoint) {
         },
         connection: ConnectionConfig::default(),
         connect_timeout: Duration::from_secs(10),
+        sounding_every: None,
     };
     let mut client = Client::new(plan, PathId(1), Stop::default(), ());
     client.begin(NOW, &mut machine).expect("room");
