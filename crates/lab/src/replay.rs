@@ -119,7 +119,7 @@ const DAY_S: u64 = 24 * 60 * 60;
 const RECORDED_MAX: Duration = Duration::from_secs(RECORDED_DAYS_MAX * DAY_S);
 /// The part of the longest wait from which the queue counts as full, which may hold so many packets, of which some are short; and the
 /// packets that such a queue holds at least.
-const FULL: f64 = 0.65;
+const FULL: f64 = 0.8;
 const QUEUE_MIN: f64 = 15.0 * 1_500.0;
 /// The packets of a stretch whose fates are kept: a scenario is to be read, too.
 const FATES_MAX: usize = 1 << 16;
