@@ -11,6 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Dissector {
     /// An IP packet; the simulator's network header is one, too.
     Ip,
+    /// An Ethernet frame without its frame check.
+    Ethernet,
     /// A frame of a link layer: plain, ARQ or LL-HARQ.
     Link,
     /// A frame of SLACP.
@@ -25,8 +27,9 @@ pub enum Dissector {
 
 impl Dissector {
     /// Every dissector.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Ip,
+        Self::Ethernet,
         Self::Link,
         Self::Slacp,
         Self::Session,
@@ -38,6 +41,7 @@ impl Dissector {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ip => "ip",
+            Self::Ethernet => "eth_withoutfcs",
             Self::Link => "fulmar.link",
             Self::Slacp => "fulmar.slacp",
             Self::Session => "fulmar.session",

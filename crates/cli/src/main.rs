@@ -42,7 +42,7 @@ enum Command {
     Demo(commands::demo::DemoArgs),
     /// Find what this machine or a gateway's configuration lacks, each with the cure.
     Doctor(commands::doctor::DoctorArgs),
-    /// Carry UDP datagrams (no root) or all IP traffic (--tun) over an emulated lossy link.
+    /// Carry UDP datagrams (no root), all IP traffic (--tun) or Ethernet frames (--tap) over an emulated lossy link.
     Emulate(Box<commands::emulate::EmulateArgs>),
     /// Find the loss model behind a recorded loss: a table, or a capture of a numbered flow.
     Fit(commands::fit::FitArgs),

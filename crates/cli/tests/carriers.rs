@@ -1,7 +1,7 @@
 //! Damaged datagrams arrive by the carriers that let them in, and by no other.
 //!
-//! Method: our own ports over `fulmar emulate --tun`, which inverts bits in whole IP packets, and frames over a pair of
-//! virtual devices. Needs root; without it each test says that it was skipped.
+//! Method: our own ports over `fulmar emulate --tun`, which inverts bits in whole IP packets, and frames over
+//! `fulmar emulate --tap`, which inverts them in whole frames, and over a pair of virtual devices. Needs root; without it each test says that it was skipped.
 
 use crate::processes::until;
 use crate::rig::{Namespace, Rig, ready};
@@ -159,6 +159,40 @@ fn by_udp_lite_damaged_datagrams_arrive() {
         };
         assert_damaged(of(UNCHECKED, &arrived), &format!("{ends:?}"));
     }
+}
+
+#[test]
+fn damaged_frames_arrive() {
+    if !ready(&[]) {
+        return;
+    }
+    let rig = Rig::of_frames(
+        ["", ""],
+        "--rate 20mbit --queue unlimited --up-ber 2e-5 --damage deliver --seed 6",
+    );
+    let open = || EthernetPort::open("radio", ByteCount(1 << 20)).expect("root may");
+    let [mut here, mut there] = [&rig.ground, &rig.air].map(|place| place.within(open));
+    let everybody = Neighbour::everybody(here.device()).address();
+    let arrived = std::thread::scope(|scope| {
+        let arrived = scope.spawn(|| {
+            arriving(&mut there, |port, batch| {
+                port.receive(batch).expect("the socket holds")
+            })
+        });
+        for _ in 0..COUNT {
+            here.send(everybody, &[UNCHECKED; OCTETS]);
+            until("the kernel to take it", || {
+                here.flush();
+                here.can_send()
+            });
+        }
+        arrived.join().expect("the receiver ends")
+    });
+    assert_damaged(of(UNCHECKED, &arrived), "frames");
+    // Frames to everybody are lost by a bit of the type or the one that says so: 17 bits of a thousand frames, .34 of them.
+    assert!(arrived.len() > COUNT - 6, "{} arrived", arrived.len());
+    let end = rig.counters();
+    assert_eq!(end["up"]["arrived_packets"], COUNT, "{end}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Gateways over carriers that let damage in: what arrives damaged is mended, and every file is whole.
 //!
 //! Method: two network namespaces and `fulmar emulate --tun`, which inverts one bit in ten thousand behind IP headers, and frames
-//! over a pair of virtual devices; security on. A sender and a receiver with the kernel's own TCP compare octets, and the
+//! over a pair of virtual devices and over `fulmar emulate --tap`; security on. A sender and a receiver with the kernel's own TCP compare octets, and the
 //! link's counters say how often they were sent. Needs root.
 
 use crate::rig::{Namespace, Rig, ready};
@@ -134,4 +134,31 @@ fn frames_carry_two_gateways_that_find_each_other() {
     let peer = "carrier = \"ethernet:radio\"\n";
     let stations = Stations::start(place.path(), [&air, &ground], peer, None);
     stations.transfer(OCTETS);
+}
+
+#[test]
+fn damaged_frames_are_mended_and_not_sent_again() {
+    if !ready(&[]) {
+        return;
+    }
+    for damage in ["deliver", "deliver-behind-headers"] {
+        let rig = Rig::of_frames(
+            ["", ""],
+            &format!("--rate 10mbit --delay 5ms --ber 1e-4 --damage {damage} --seed 35"),
+        );
+        let place = tempfile::tempdir().expect("a directory");
+        let peer = "carrier = \"ethernet:radio\"\n";
+        let stations = Stations::start(place.path(), [&rig.air, &rig.ground], peer, None);
+        stations.transfer(OCTETS);
+        let status = stations.peer();
+        drop(stations);
+        let end = rig.counters();
+        let count = |name: &str| end["up"][name].as_u64().expect("a count");
+        // As without a checksum: 714 full packets are needed, and two in three are damaged.
+        assert!(count("damaged_packets") > 400, "{end}");
+        assert!(count("offered_packets") < 1_100, "{end}");
+        let outward = &status["damage"]["outward"];
+        assert!(number(outward, "mended_datagrams") > 300, "{status}");
+        assert!(number(outward, "corrected_symbols") > 300, "{status}");
+    }
 }

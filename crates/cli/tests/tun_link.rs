@@ -55,6 +55,33 @@ fn a_round_trip_takes_the_delay_and_the_time_on_the_link_both_ways() {
 }
 
 #[test]
+fn frames_of_ip_cross_a_link_between_tap_devices_and_a_capture_has_them() {
+    if !ready(&["ping"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("link.pcapng");
+    let addresses = ["10.77.0.1/24,fd77::1/64", "10.77.0.2/24,fd77::2/64"];
+    let flags = format!("--rate 10mbit --delay 20ms --capture {}", file.display());
+    let rig = Rig::of_frames(addresses, &flags);
+    for there in Rig::AIR {
+        let printed = rig
+            .ground
+            .must(&format!("ping -c 40 -i 0.01 -s 1000 -q {there}"));
+        assert!(received(&printed) > 39.5, "{printed}");
+    }
+    let end = rig.counters();
+    assert_eq!(end["schema"], "fulmar.emulate-tap/1", "{end}");
+    let capture = reader::read(&std::fs::read(&file).unwrap());
+    let frames = || capture.packets.iter();
+    assert!(frames().all(|packet| packet.dissector() == "eth_withoutfcs"));
+    assert_eq!(
+        end["up"]["offered_packets"],
+        capture.of("up/in", false).count()
+    );
+}
+
+#[test]
 fn the_share_of_lost_pings_is_that_of_both_directions() {
     const COUNT: u32 = 1_000;
     if !ready(&["ping"]) {

@@ -1,4 +1,4 @@
-//! `fulmar emulate`: a lossy link between UDP sockets, or between TUN devices.
+//! `fulmar emulate`: a lossy link between UDP sockets, or between TUN or TAP devices.
 
 mod tun;
 
@@ -16,7 +16,7 @@ use fulmar_net::emulator::{
     DamagePolicy, Emulator, EmulatorConfig, EmulatorError, EmulatorTap, LargestPacket, Watch,
 };
 use fulmar_net::recording::{EndOfRecording, RecordingConfig, RecordingCounters};
-use fulmar_net::tun::TunError;
+use fulmar_net::tun::{DeviceLayer, TunError};
 use fulmar_net::wait::waker;
 use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
 use serde::Serialize;
@@ -40,6 +40,8 @@ Examples:
   sudo fulmar emulate --tun a=ground:10.77.0.1/24,fd77::1/64 b=air:10.77.0.2/24,fd77::2/64 \\
       --ber 1e-6
       the same between namespaces and addresses of your choice; the kernel's checksums see the bits
+  sudo fulmar emulate --tap a=ground/radio b=air/radio --ber 1e-4
+      Ethernet frames of any type, some of them damaged: for gateways whose carrier is ethernet:radio
 
 Stdout carries one JSON record a line: `start` with the address in use, `stats` at each interval,
 `end` with the final counters. Ctrl-C or SIGTERM ends the run, and so does a closed stdout when
@@ -52,7 +54,8 @@ enum Damage {
     /// It arrives damaged, as over UDP-Lite or without a UDP checksum.
     #[default]
     Deliver,
-    /// It arrives, but headers below (with --tun: of IP) stay whole, as on a link that protects them.
+    /// It arrives, but headers below (with --tun: of IP, with --tap: of Ethernet) stay whole, as on a
+    /// link that protects them.
     DeliverBehindHeaders,
     /// It is dropped, as behind a UDP checksum or a link's frame check.
     Drop,
@@ -73,17 +76,23 @@ impl From<Damage> for DamagePolicy {
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct EmulateArgs {
     /// Address where clients send to: HOST:PORT, or :PORT for every address; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR", required_unless_present = "tun")]
+    #[arg(long, value_name = "ADDR", required_unless_present_any = ["tun", "tap"])]
     listen: Option<String>,
     /// Address where their datagrams go: HOST:PORT.
-    #[arg(long, value_name = "ADDR", required_unless_present = "tun")]
+    #[arg(long, value_name = "ADDR", required_unless_present_any = ["tun", "tap"])]
     to: Option<String>,
     /// Instead of a relay, two TUN devices for any IP traffic (root), each as
     /// a=NAMESPACE/DEVICE:ADDRESS/PREFIX,... or b=..., each part optional; an empty NAMESPACE is the
     /// one you are in.
     #[arg(long, value_name = "END", num_args = 0..=2, conflicts_with_all = ["listen", "to", "flows"])]
     tun: Option<Vec<tun::EndArg>>,
-    /// With --tun: the longest IP packet on the devices, 1500 octets if none is given.
+    /// Instead of a relay, two TAP devices for Ethernet frames of any type (root); ends as with --tun,
+    /// without addresses unless some are given.
+    #[arg(long, value_name = "END", num_args = 0..=2)]
+    #[arg(conflicts_with_all = ["listen", "to", "flows", "tun"])]
+    tap: Option<Vec<tun::EndArg>>,
+    /// With --tun and --tap: the longest IP packet on the devices (what an Ethernet header is in front
+    /// of), 1500 octets if none is given.
     #[arg(long, value_name = "OCTETS", conflicts_with_all = ["listen", "to"])]
     #[arg(value_parser = clap::value_parser!(u16).range(68..))]
     mtu: Option<u16>,
@@ -96,11 +105,12 @@ pub(crate) struct EmulateArgs {
     /// The seed of every random decision.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Fate of a datagram (a packet, with --tun) with inverted bits in it.
+    /// Fate of a datagram (with --tun a packet, with --tap a frame) with inverted bits in it.
     #[arg(long, value_enum, default_value_t)]
     damage: Damage,
     /// Lower headers of each datagram on the link, in time and in bit errors: 28B for IPv4 and UDP if
-    /// none is given; none with --tun, which sees whole IP packets.
+    /// none is given; none with --tun, which sees whole IP packets, and --tap, which sees frames
+    /// without their check.
     #[arg(long, value_name = "BYTES")]
     overhead: Option<ByteCount>,
     /// Clients at once.
@@ -154,10 +164,15 @@ impl EmulateArgs {
 /// # Errors
 /// An argument is wrong, or a socket or device cannot be had.
 pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
-    match (&args.tun, &args.listen, &args.to) {
-        (Some(ends), ..) => tun::run(args, ends),
-        (None, Some(listen), Some(to)) => relay(args, listen, to),
-        _ => unreachable!("clap requires --listen and --to unless there is --tun"),
+    match (
+        &args.tun,
+        &args.tap,
+        args.listen.as_ref().zip(args.to.as_ref()),
+    ) {
+        (Some(ends), ..) => tun::run(args, DeviceLayer::Ip, ends),
+        (_, Some(ends), _) => tun::run(args, DeviceLayer::Ethernet, ends),
+        (None, None, Some((listen, to))) => relay(args, listen, to),
+        _ => unreachable!("clap requires --listen and --to unless there is --tun or --tap"),
     }
 }
 
@@ -179,7 +194,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let signals = Signals::catch(&[&waker])?;
     let mut emulator = Emulator::bind(clock, config).map_err(failure)?;
-    if let Some(tap) = tap(
+    if let Some(tap) = begin_capture(
         args,
         clock,
         &format!("{listen} to {to}: up {up}; down {down}"),
@@ -219,7 +234,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
 }
 
 /// Begins a capture, if one is asked for.
-fn tap(
+fn begin_capture(
     args: &EmulateArgs,
     clock: Clock,
     link: &str,

@@ -187,6 +187,10 @@ fn a_wrong_end_of_a_tun_link_is_a_usage_error() {
         2,
         &["name-of-16-chars", "15"],
     );
+    fails("emulate --tap c=x", 2, &["--tap", "a=NAMESPACE"]);
+    fails("emulate --tap a=x b=x", 2, &["--tap", "one namespace"]);
+    fails("emulate --tap --tun", 2, &["--tap", "--tun"]);
+    fails("emulate --tap --listen :1", 2, &["--tap", "--listen"]);
     fails("emulate --to :1", 2, &["--listen"]);
 }
 

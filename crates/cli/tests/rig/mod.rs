@@ -250,10 +250,21 @@ impl Rig {
 
     /// As [`Rig::start`], with flags whose values have blanks in them.
     pub(crate) fn start_with(flags: &[&str]) -> Self {
+        Self::between("tun", ["", ""], flags)
+    }
+
+    /// Starts `fulmar emulate --tap` between devices called `radio`, which have these addresses.
+    pub(crate) fn of_frames(addresses: [&str; 2], flags: &str) -> Self {
+        let ends = addresses.map(|addresses| format!("/radio:{addresses}"));
+        let flags: Vec<_> = flags.split_whitespace().collect();
+        Self::between("tap", ends.each_ref().map(String::as_str), &flags)
+    }
+
+    fn between(devices: &str, [of_ground, of_air]: [&str; 2], flags: &[&str]) -> Self {
         // The emulator makes them, with default routes over the link; we remove what it leaves.
         let [ground, air] = ["ground", "air"].map(|what| Namespace { name: unique(what) });
         let mut command = emulate(&format!(
-            "--tun a={} b={} --json",
+            "--{devices} a={}{of_ground} b={}{of_air} --json",
             ground.name(),
             air.name()
         ));

@@ -1,6 +1,6 @@
 //! The configuration of an emulated link.
 
-use crate::tun::TunEnd;
+use crate::tun::{DeviceLayer, TunEnd};
 use fulmar_channel::ChannelConfig;
 use fulmar_proto::units::{ByteCount, Duration};
 use std::net::SocketAddr;
@@ -11,8 +11,8 @@ pub enum DamagePolicy {
     /// It arrives damaged, as over UDP-Lite or UDP without a checksum.
     #[default]
     Deliver,
-    /// It arrives damaged behind its lower headers, or its IP header on a link between TUN devices. These stay whole, as on
-    /// links that protect headers of their own and of IP.
+    /// It arrives damaged behind its lower headers, or its IP header on a link between TUN devices, or its Ethernet header
+    /// between TAP devices. These stay whole, as on links that protect them.
     DeliverBehindHeaders,
     /// It is dropped, as a receiving kernel drops datagrams whose UDP checksum is wrong.
     Drop,
@@ -102,14 +102,16 @@ impl EmulatorConfig {
     }
 }
 
-/// A link in each direction, and the TUN devices it joins.
+/// A link in each direction, and the TUN or TAP devices it joins.
 #[derive(Clone, Debug)]
 pub struct TunLinkConfig {
     /// One end.
     pub a: TunEnd,
     /// The other end.
     pub b: TunEnd,
-    /// The longest IP packet on either device, in octets.
+    /// The kind of both devices.
+    pub layer: DeviceLayer,
+    /// The longest packet on either device, in octets, without an Ethernet header.
     pub mtu: u16,
     /// The link from a to b.
     pub up: ChannelConfig,
@@ -122,7 +124,7 @@ pub struct TunLinkConfig {
     /// The fate of damaged packets. Delivered ones meet the kernel's checksums; dropping stands for a link with a
     /// frame check of its own.
     pub damage: DamagePolicy,
-    /// Octets that the link adds to each IP packet, in time and in bit errors.
+    /// Octets that the link adds to each packet of a device, in time and in bit errors.
     pub overhead: ByteCount,
     /// The limit on packets: longer ones vanish, both ways. On its device a packet may be as long as `mtu`.
     pub largest: Option<LargestPacket>,
@@ -131,11 +133,12 @@ pub struct TunLinkConfig {
 }
 
 impl TunLinkConfig {
-    /// A perfect medium between `a` and `b`, with default bounds.
+    /// A perfect medium between the TUN devices `a` and `b`, with default bounds.
     pub fn perfect(a: TunEnd, b: TunEnd) -> Self {
         Self {
             a,
             b,
+            layer: DeviceLayer::Ip,
             mtu: 1500,
             up: ChannelConfig::default(),
             down: ChannelConfig::default(),

@@ -1,4 +1,4 @@
-//! A lossy link for anyone's programs: between UDP sockets without privileges, or between TUN devices.
+//! A lossy link for anyone's programs: between UDP sockets without privileges, or between TUN or TAP devices.
 //!
 //! ```text
 //!  client A ─┐            ┌─ up:   Channel ─▶ held until due ─▶ socket A' ─┐
@@ -11,7 +11,7 @@
 //!
 //! Each direction is one [`fulmar_channel::Channel`]: the same code as in the simulator, and the same
 //! in both kinds of link. Bits are inverted in real octets: of the UDP payload in a relay, where every
-//! client gets a socket of its own towards the target; of the whole IP packet between TUN devices.
+//! client gets a socket of its own towards the target; of the whole IP packet or Ethernet frame between devices.
 //!
 //! # Promises
 //! - The order of verdicts depends on the seed and the arrivals alone.

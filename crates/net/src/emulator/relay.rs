@@ -11,7 +11,7 @@ use super::watch::Watch;
 use crate::clock::Clock;
 use crate::udp::{Batch, Path, PortConfig, UdpPort};
 use crate::wait::{Interest, Ready, WakeUp, wait};
-use fulmar_capture::{Comment, PacketEnds};
+use fulmar_capture::{Comment, Dissector, PacketEnds};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use std::io;
@@ -191,6 +191,7 @@ impl Emulator {
                     let passing = Passing {
                         at: now,
                         way: Way::Up,
+                        dissector: Dissector::Datagram,
                         ends: Some(PacketEnds::Sockets {
                             from: client.remote,
                             to: self.target,
@@ -236,6 +237,7 @@ impl Emulator {
                         let passing = Passing {
                             at: now,
                             way: Way::Down,
+                            dissector: Dissector::Datagram,
                             ends: Some(PacketEnds::Sockets { from, to }),
                             octets,
                         };
@@ -284,6 +286,7 @@ impl Emulator {
         let passing = Passing {
             at: self.clock.now(),
             way,
+            dissector: Dissector::Datagram,
             ends,
             octets: &arrival.octets,
         };

@@ -6,6 +6,8 @@ use serde::Serialize;
 pub(super) const SCHEMA: &str = "fulmar.emulate/1";
 /// The version of the JSON records of a link between TUN devices.
 pub(super) const TUN_SCHEMA: &str = "fulmar.emulate-tun/1";
+/// The same between TAP devices.
+pub(super) const TAP_SCHEMA: &str = "fulmar.emulate-tap/1";
 
 /// Packets dropped in one direction, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -110,7 +112,7 @@ pub struct EmulatorReport {
 /// Everything that a link between TUN devices did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TunReport {
-    /// The version of these records: `fulmar.emulate-tun/1`.
+    /// The version of these records: `fulmar.emulate-tun/1`, or `fulmar.emulate-tap/1`.
     pub schema: &'static str,
     /// Seconds since the start.
     pub t_s: f64,

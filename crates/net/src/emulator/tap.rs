@@ -19,7 +19,8 @@ pub(super) enum Way {
 pub(super) struct Passing<'a> {
     pub(super) at: Instant,
     pub(super) way: Way,
-    /// The sockets of a datagram; none of an IP packet.
+    pub(super) dissector: Dissector,
+    /// The sockets of a datagram; none of a packet that says so itself.
     pub(super) ends: Option<PacketEnds>,
     pub(super) octets: &'a [u8],
 }
@@ -99,15 +100,11 @@ impl EmulatorTap {
         passing: &Passing<'_>,
         comment: &Comment,
     ) {
-        let dissector = match passing.ends {
-            Some(_) => Dissector::Datagram,
-            None => Dissector::Ip,
-        };
         self.capture.recorder().packet(&Seen {
             interface,
             at: passing.at,
             direction,
-            dissector,
+            dissector: passing.dissector,
             ends: passing.ends,
             octets: passing.octets,
             comment,

@@ -1,15 +1,16 @@
-//! The loop between two TUN devices and the two directions.
+//! The loop between two TUN or TAP devices and the two directions.
 
 use super::config::{LinkChange, TunLinkConfig};
-use super::direction::Direction;
+use super::direction::{Direction, FRAME_HEADER_BYTES};
 use super::error::EmulatorError;
 use super::in_flight::InFlight;
-use super::report::{TUN_SCHEMA, TunReport};
+use super::report::{TAP_SCHEMA, TUN_SCHEMA, TunReport};
 use super::tap::{EmulatorTap, Passing, Way};
 use super::watch::Watch;
 use crate::clock::Clock;
-use crate::tun::TunPort;
+use crate::tun::{DeviceLayer, TunPort};
 use crate::wait::{Interest, Ready, WakeUp, wait};
+use fulmar_capture::Dissector;
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::tunnel::{ecn_of, mark_arrived};
@@ -19,8 +20,11 @@ use std::os::fd::AsFd;
 
 /// Packets read from one device before held ones get their turn again: 0.2 ms of work.
 const PACKETS_PER_TURN: usize = 32;
-/// The longest IP packet.
-const PACKET_OCTETS_MAX: usize = 65_535;
+/// The longest IP packet, with an Ethernet header.
+const PACKET_OCTETS_MAX: usize = 65_535 + FRAME_HEADER_BYTES;
+/// The place of a frame's type, and the types of IPv4 and IPv6.
+const FRAME_TYPE: core::ops::Range<usize> = 12..FRAME_HEADER_BYTES;
+const TYPES_OF_IP: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xDD]];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -28,11 +32,34 @@ enum End {
     B,
 }
 
-/// A running link between two TUN devices.
+/// The place of the IP packet in a packet of a device of this layer; behind it where there is none.
+fn place_of_ip(layer: DeviceLayer, packet: &[u8]) -> usize {
+    match layer {
+        DeviceLayer::Ip => 0,
+        DeviceLayer::Ethernet => {
+            let is_of = |kind: &[u8; 2]| packet.get(FRAME_TYPE) == Some(kind);
+            if TYPES_OF_IP.iter().any(is_of) {
+                FRAME_HEADER_BYTES
+            } else {
+                packet.len()
+            }
+        }
+    }
+}
+
+const fn dissector_of(layer: DeviceLayer) -> Dissector {
+    match layer {
+        DeviceLayer::Ip => Dissector::Ip,
+        DeviceLayer::Ethernet => Dissector::Ethernet,
+    }
+}
+
+/// A running link between two TUN or TAP devices.
 #[derive(Debug)]
 pub struct TunLink {
     clock: Clock,
     seed: u64,
+    layer: DeviceLayer,
     a: TunPort,
     b: TunPort,
     up: Direction,
@@ -53,8 +80,12 @@ impl TunLink {
     pub fn open(clock: Clock, config: TunLinkConfig) -> Result<Self, EmulatorError> {
         let rng = Rng::from_seed(config.seed).child("emulator");
         let direction = |name, link| {
-            Direction::named(name, link, config.overhead, config.damage, &rng)
-                .map(Direction::of_ip_packets)
+            Direction::named(name, link, config.overhead, config.damage, &rng).map(|direction| {
+                match config.layer {
+                    DeviceLayer::Ip => direction.of_ip_packets(),
+                    DeviceLayer::Ethernet => direction.of_ethernet_frames(),
+                }
+            })
         };
         let up = direction("up", config.up)?
             .dropping_above(config.largest)
@@ -73,8 +104,9 @@ impl TunLink {
         Ok(Self {
             clock,
             seed: config.seed,
-            a: TunPort::open(&config.a, config.mtu)?,
-            b: TunPort::open(&config.b, config.mtu)?,
+            layer: config.layer,
+            a: TunPort::open_layer(&config.a, config.layer, config.mtu)?,
+            b: TunPort::open_layer(&config.b, config.layer, config.mtu)?,
             up,
             down,
             in_flight: InFlight::new(config.held_max),
@@ -156,7 +188,10 @@ impl TunLink {
     pub fn report(&self) -> TunReport {
         let unread = |port: &TunPort| port.unread();
         TunReport {
-            schema: TUN_SCHEMA,
+            schema: match self.layer {
+                DeviceLayer::Ip => TUN_SCHEMA,
+                DeviceLayer::Ethernet => TAP_SCHEMA,
+            },
             t_s: self.clock.now().as_secs_f64(),
             seed: self.seed,
             up: self.up.report(),
@@ -178,7 +213,8 @@ impl TunLink {
                 break;
             };
             let packet = self.buffer.get(..len).unwrap_or_default();
-            let sent = ecn_of(packet);
+            let (_, of_ip) = packet.split_at(place_of_ip(self.layer, packet));
+            let sent = ecn_of(of_ip);
             let now = self.clock.now();
             let mut arrivals = direction.admit(now, packet, sent);
             for arrival in [&mut arrivals.first, &mut arrivals.copy]
@@ -186,7 +222,9 @@ impl TunLink {
                 .flatten()
             {
                 if sent == Ecn::Capable && arrival.ecn == Ecn::Congested {
-                    mark_arrived(packet, &mut arrival.octets);
+                    let place = packet.len() - of_ip.len();
+                    let arrived = arrival.octets.get_mut(place..);
+                    mark_arrived(of_ip, arrived.unwrap_or_default());
                 }
             }
             let overflow = self.in_flight.hold(to, arrivals);
@@ -194,6 +232,7 @@ impl TunLink {
                 let passing = Passing {
                     at: now,
                     way,
+                    dissector: dissector_of(self.layer),
                     ends: None,
                     octets: packet,
                 };
@@ -215,6 +254,7 @@ impl TunLink {
                 let passing = Passing {
                     at: self.clock.now(),
                     way,
+                    dissector: dissector_of(self.layer),
                     ends: None,
                     octets: &arrival.octets,
                 };

@@ -1,4 +1,4 @@
-//! The errors of TUN devices.
+//! The errors of TUN and TAP devices.
 
 use super::address::InterfaceAddress;
 use std::io;
@@ -7,9 +7,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum TunError {
     /// The process lacks this privilege.
-    #[error("TUN devices and network namespaces need {0}: run it as root")]
+    #[error("TUN and TAP devices and network namespaces need {0}: run it as root")]
     Privilege(&'static str),
-    /// The kernel has no TUN devices, or the container has none.
+    /// The kernel has no such devices, or the container has none.
     #[error("there is no /dev/net/tun: load the module (modprobe tun) or give it to the container")]
     NoDriver,
     /// An interface has that name already.
@@ -33,7 +33,7 @@ pub enum TunError {
         longest: usize,
     },
     /// The kernel refuses the device.
-    #[error("cannot make the TUN device {device}")]
+    #[error("cannot make the TUN or TAP device {device}")]
     Device {
         /// Its name.
         device: String,

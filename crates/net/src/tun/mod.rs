@@ -1,4 +1,4 @@
-//! TUN devices and their namespaces: IP packets of any program, as octets.
+//! TUN and TAP devices and their namespaces: IP packets, or Ethernet frames, of any program, as octets.
 //!
 //! A [`TunPort`] is one device, made inside its network namespace, with addresses and routes. Packets
 //! that the host sends into it can be read here, and the host receives packets that are written here. Devices
@@ -21,7 +21,7 @@ mod privilege;
 
 pub use address::{AddressError, InterfaceAddress};
 pub use error::TunError;
-pub use port::{TunEnd, TunPort};
+pub use port::{DeviceLayer, TunEnd, TunPort};
 
 /// Whether the kernel has a route to exactly this network that keeps it from taking another without a metric.
 pub(crate) fn has_route(network: InterfaceAddress) -> bool {

@@ -1,4 +1,4 @@
-//! One TUN device in its place: made, addressed, read and written.
+//! One TUN or TAP device in its place: made, addressed, read and written.
 
 use super::address::InterfaceAddress;
 use super::error::TunError;
@@ -7,7 +7,7 @@ use super::namespace::Namespace;
 use super::privilege;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
-use tun_rs::{DeviceBuilder, SyncDevice};
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 /// The longest interface name, without the zero octet behind it (`IFNAMSIZ`).
 const DEVICE_NAME_MAX: usize = 15;
@@ -16,6 +16,16 @@ const NAMESPACE_NAME_MAX: usize = 255;
 /// Packets that the kernel keeps for us while we are not scheduled: 60 ms of full-sized packets at
 /// 2 gbit. They are pointers, so this costs memory only when it is used.
 const KERNEL_QUEUE_PACKETS: u32 = 10_000;
+
+/// The packets of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceLayer {
+    /// IP packets: a TUN device.
+    #[default]
+    Ip,
+    /// Ethernet frames without their frame check: a TAP device.
+    Ethernet,
+}
 
 /// One end of a link as wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +114,7 @@ fn named(what: &'static str, name: &str, longest: usize) -> Result<(), TunError>
     Ok(())
 }
 
-/// A TUN device in its namespace. The device, and the namespace if it was made, are gone when this
+/// A TUN or TAP device in its namespace. The device, and the namespace if it was made, are gone when this
 /// is dropped.
 pub struct TunPort {
     // In this order: the device leaves the namespace before the namespace is removed.
@@ -123,12 +133,20 @@ impl std::fmt::Debug for TunPort {
 }
 
 impl TunPort {
-    /// Makes the device inside its namespace, gives it its addresses and takes it up. A namespace
+    /// Makes a TUN device inside its namespace, gives it its addresses and takes it up. A namespace
     /// that is made for it also gets its loopback interface and default routes over the device.
     ///
     /// # Errors
     /// [`TunError`]; nothing that was made is left behind.
     pub fn open(end: &TunEnd, mtu: u16) -> Result<Self, TunError> {
+        Self::open_layer(end, DeviceLayer::Ip, mtu)
+    }
+
+    /// Makes a device of this layer, as [`TunPort::open`] does. `mtu` counts what is behind an Ethernet header.
+    ///
+    /// # Errors
+    /// [`TunError`]; nothing that was made is left behind.
+    pub fn open_layer(end: &TunEnd, layer: DeviceLayer, mtu: u16) -> Result<Self, TunError> {
         end.check()?;
         privilege::check(end.namespace.is_some())?;
         let namespace = end
@@ -138,8 +156,8 @@ impl TunPort {
             .transpose()?;
         let made = namespace.as_ref().is_some_and(Namespace::made);
         let device = match &namespace {
-            Some(namespace) => namespace.within(|| open_here(end, mtu, made))??,
-            None => open_here(end, mtu, made)?,
+            Some(namespace) => namespace.within(|| open_here(end, (layer, mtu), made))??,
+            None => open_here(end, (layer, mtu), made)?,
         };
         Ok(Self {
             device,
@@ -172,8 +190,8 @@ impl TunPort {
         }
     }
 
-    /// Hands one packet to the host. `false` if the kernel refuses it: it is no IP packet any more,
-    /// or the interface is down.
+    /// Hands one packet to the host. `false` if the kernel refuses it: it is no packet of the device's layer
+    /// any more, or the interface is down.
     pub fn send(&self, packet: &[u8]) -> bool {
         self.device.send(packet).is_ok()
     }
@@ -201,7 +219,11 @@ impl AsFd for TunPort {
 }
 
 /// Makes the device in the namespace of the calling thread.
-fn open_here(end: &TunEnd, mtu: u16, own_namespace: bool) -> Result<SyncDevice, TunError> {
+fn open_here(
+    end: &TunEnd,
+    (layer, mtu): (DeviceLayer, u16),
+    own_namespace: bool,
+) -> Result<SyncDevice, TunError> {
     let name = &end.device;
     // The kernel would attach us to a device that somebody left behind, whose state is unknown.
     if interfaces().is_some_and(|table| dropped_in_transmit(&table, name).is_some()) {
@@ -212,6 +234,10 @@ fn open_here(end: &TunEnd, mtu: u16, own_namespace: bool) -> Result<SyncDevice, 
     }
     let device = DeviceBuilder::new()
         .name(name)
+        .layer(match layer {
+            DeviceLayer::Ip => Layer::L3,
+            DeviceLayer::Ethernet => Layer::L2,
+        })
         .mtu(mtu)
         .enable(false)
         .with(|linux| {

@@ -1,6 +1,6 @@
-//! `fulmar emulate --tun`: the link between two TUN devices.
+//! `fulmar emulate --tun` and `--tap`: the link between two devices.
 
-use super::{EmulateArgs, end, failure, tap, ticks};
+use super::{EmulateArgs, begin_capture, end, failure, ticks};
 use crate::commands::connection::wait_precisely;
 use crate::commands::link::describe;
 use crate::exit::{Exit, Failure, OrExit};
@@ -11,7 +11,7 @@ use core::str::FromStr;
 use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{TunLink, TunLinkConfig};
 use fulmar_net::priority::real_time;
-use fulmar_net::tun::{AddressError, InterfaceAddress, TunEnd, TunPort};
+use fulmar_net::tun::{AddressError, DeviceLayer, InterfaceAddress, TunEnd, TunPort};
 use fulmar_net::wait::waker;
 use fulmar_proto::units::ByteCount;
 use serde::Serialize;
@@ -92,15 +92,28 @@ struct Start {
     down: String,
 }
 
-/// Runs the link until a signal comes.
+/// The flag that asks for devices of this layer.
+const fn flag(layer: DeviceLayer) -> &'static str {
+    match layer {
+        DeviceLayer::Ip => "--tun",
+        DeviceLayer::Ethernet => "--tap",
+    }
+}
+
+/// Runs the link between devices of this layer until a signal comes.
 ///
 /// # Errors
 /// An argument is wrong; devices, namespaces or addresses cannot be had.
-pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure> {
+pub(super) fn run(
+    args: &EmulateArgs,
+    layer: DeviceLayer,
+    typed: &[EndArg],
+) -> Result<Exit, Failure> {
     let link = args.link.link()?;
     let mtu = args.mtu.unwrap_or(MTU);
-    let [a, b] = ends(typed, mtu)?;
+    let [a, b] = ends(typed, layer, mtu)?;
     let mut config = TunLinkConfig::perfect(a.clone(), b.clone());
+    config.layer = layer;
     config.mtu = mtu;
     config.up = link.up;
     config.down = link.down;
@@ -116,7 +129,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     let signals = Signals::catch_all(&[&waker])?;
     let mut emulator = TunLink::open(clock, config).map_err(failure)?;
     let ends = format!("{} to {}: up {up}; down {down}", said(&a), said(&b));
-    if let Some(tap) = tap(args, clock, &ends, &link.traces)? {
+    if let Some(tap) = begin_capture(args, clock, &ends, &link.traces)? {
         emulator.set_tap(tap);
     }
     wait_precisely();
@@ -158,15 +171,20 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
 }
 
 /// Both ends, with defaults for what was not typed.
-fn ends(typed: &[EndArg], mtu: u16) -> Result<[TunEnd; 2], Failure> {
+fn ends(typed: &[EndArg], layer: DeviceLayer, mtu: u16) -> Result<[TunEnd; 2], Failure> {
     let wrong = |cause: &str| Failure {
         exit: Exit::Usage,
-        cause: anyhow::anyhow!("--tun: {cause}"),
+        cause: anyhow::anyhow!("{}: {cause}", flag(layer)),
     };
     let [mut a, mut b] = [
         default_end("fulmar-a", "fulmar0", 1),
         default_end("fulmar-b", "fulmar1", 2),
     ];
+    if layer == DeviceLayer::Ethernet {
+        // Who wants IP on it says so: otherwise frames of programs alone cross it.
+        a.addresses.clear();
+        b.addresses.clear();
+    }
     let mut said = [false, false];
     for arg in typed {
         let end = usize::from(arg.is_b);
@@ -212,12 +230,11 @@ fn addresses(end: &TunEnd) -> Vec<String> {
 
 /// An end in one line, for people.
 fn said(end: &TunEnd) -> String {
-    format!(
-        "{} in {} ({})",
-        end.device,
-        end.place(),
-        addresses(end).join(", ")
-    )
+    let addresses = match addresses(end).join(", ") {
+        none if none.is_empty() => none,
+        some => format!(" ({some})"),
+    };
+    format!("{} in {}{addresses}", end.device, end.place())
 }
 
 fn record(end: TunEnd, made_namespace: bool) -> EndRecord {
