@@ -38,6 +38,7 @@ INTERRUPTED = {
     "fulmar perf -c HOST -u -b 4M -t 60 -i 1": 2,
     "fulmar perf -c HOST -P 8 -i 1": 2,
     "fulmar perf -c HOST -R --mode nack-mack -J": 2,
+    "fulmar perf -c HOST --sounding 10ms --capture here.pcapng": 2,
     "fulmar reproduce all --out pages/": 2,
     "fulmar reproduce aerotp-hybrid --out page/": 2,
     "fulmar reproduce aerotp-multi-mode --out page/": 2,
