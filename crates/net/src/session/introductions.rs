@@ -52,7 +52,7 @@ pub(super) struct Introduced {
     pub(super) help: Introduce,
     asks: Bucket,
     relayed: Bucket,
-    /// What the others have had relayed to it.
+    /// Octets that the others have had relayed to it.
     received: Bucket,
 }
 

@@ -1,4 +1,4 @@
-//! What a run can be asked for: its counters, its meters, and what went wrong.
+//! Figures of a run: its counters, its meters, and what went wrong.
 
 use super::World;
 use crate::flow::Flow;

@@ -1,4 +1,4 @@
-//! What is said of files and senders: verdicts with their reports, silence, foreign keys.
+//! Words about files and senders: verdicts with their reports, silence, foreign keys.
 
 use super::super::news::{OneWayNews, OneWayVerdict};
 use super::super::receiver::OneWayReceiver;

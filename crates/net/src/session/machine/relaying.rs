@@ -1,4 +1,4 @@
-//! What goes through a hub: as the hub, as the end that sends it, and as the end that it is for.
+//! Relayed datagrams: as the hub, as the end that sends it, and as the end that it is for.
 
 use super::Session;
 use super::arrivals::{DatagramArrival, Origin, SOURCE_BYTES};

@@ -70,7 +70,7 @@ fn mostly(facts: &LinkFacts<'_>) -> Option<&'static str> {
     of.into_iter().flatten().find_map(LossFigures::main_cause)
 }
 
-/// What is carried, in the direction that carries more first.
+/// The words for what the link carries, the direction that carries more first.
 fn carried(facts: &LinkFacts<'_>) -> Option<String> {
     let received = facts.received();
     let sent = facts.delivered().max(facts.unconfirmed());
@@ -82,7 +82,7 @@ fn carried(facts: &LinkFacts<'_>) -> Option<String> {
     }
 }
 
-/// What reaches the peer, unless it is next to nothing.
+/// The words for what reaches the peer, unless it is next to nothing.
 fn delivery(facts: &LinkFacts<'_>) -> Option<String> {
     let delivered = facts.delivered();
     let allowed = facts.allowed();

@@ -106,7 +106,7 @@ impl Trio {
         trio
     }
 
-    /// What leaves a node now.
+    /// The datagrams that leave a node now.
     fn leaving(&mut self, at: usize) -> Vec<(PathId, Vec<u8>)> {
         let node = &mut self.nodes[at];
         let mut left = Vec::new();
@@ -180,7 +180,7 @@ impl Trio {
         assert_eq!(taken, Ok(()));
     }
 
-    /// What the air wants the hub to pass on to the ground.
+    /// Datagrams that the air wants the hub to pass on to the ground.
     fn take_at_hub(&mut self, content: &[u8]) -> usize {
         self.take(HUB, (AIR_AT_HUB, PathId(101)), content);
         self.leaving(HUB).len()
