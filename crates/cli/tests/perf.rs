@@ -86,11 +86,14 @@ fn with_repair_nothing_is_missing_and_the_repair_is_counted() {
             let causes = losses["causes"].as_object().expect("by their names");
             let shares = causes.values().map(|cause| number(cause, "ratio"));
             assert!((shares.sum::<f64>() - 1.0).abs() < 1e-6, "{record}");
-            // Packets of nearly one length hardly show whether wrong bits lost them, and it says so.
-            for cause in ["bit-errors", "random"].map(|name| &causes[name]) {
-                let width = number(cause, "high_ratio") - number(cause, "low_ratio");
-                assert!(width > 0.3, "{record}");
+            for (name, cause) in causes {
+                let [low, ratio, high] =
+                    ["low_ratio", "ratio", "high_ratio"].map(|key| number(cause, key));
+                assert!(low <= ratio && ratio <= high, "{name}: {record}");
             }
+            // Few short packets are among so few, and chance makes the interval narrow or wide. To
+            // exclude what is true, not one of some hundred short packets may be lost.
+            assert!(number(&causes["random"], "high_ratio") > 0.0, "{record}");
         }
     }
 }
