@@ -44,6 +44,13 @@ class Lab(unittest.TestCase):
         print(ended.stderr)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
+    def test_no_file_beside_the_library_names_the_folder_of_the_build(self):
+        texts = [name for name in self.names if not name.endswith(".so")]
+        self.assertGreater(len(texts), 10)
+        with zipfile.ZipFile(self.wheel) as wheel:
+            naming = [name for name in texts if str(ROOT).encode() in wheel.read(name)]
+        self.assertEqual(naming, [])
+
     def test_types_are_complete_and_right(self):
         ended = self.run_in_room("-m", "mypy", "--strict", "--config-file", PACKAGE / "pyproject.toml", PACKAGE / "python/fulmar_lab")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
