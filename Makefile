@@ -28,7 +28,7 @@ export CARGO_PROFILE_TEST_DEBUG ?= 0
 export CARGO_PROFILE_RELEASE_LTO ?= off
 endif
 # Tests on real links wait most of the time.
-TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
+TEST_THREADS ?= $(shell expr 4 \* $$(nproc))
 
 .PHONY: help setup packages demo test test-quick lint docs site wasm bench speed ns3-speed parity tun side-by-side found-rate thin-flows auto-vs-fixed frontier requests damage loss-causes several-paths tunnel attack field flows soak explore faults prove fuzz wheel package static release release-twice cut published sbom verdicts league strangers old-and-new swarm random-links replay clusters lab-costs one-way satellite-pass clean
 
