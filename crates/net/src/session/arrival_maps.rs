@@ -10,7 +10,7 @@
 
 use super::path_acks::{Asks, WayBack};
 use super::path_slot::PathSlot;
-use super::seal::{Keypair, Numbered};
+use super::seal::{ArrivedUnder, Numbered};
 use super::wire::{ArrivedCounters, Capability, MAP_BYTES_MAX};
 use fulmar_proto::machine::ArrivalMap;
 use fulmar_proto::units::{Duration, Instant};
@@ -27,6 +27,8 @@ const NEW_MAX: u64 = 256;
 const MAPS: usize = 4;
 /// The maps of what came under keys that are out of use.
 const FINAL_MAPS: u8 = 3;
+/// Keys that are out of use of which maps leave: an outage may take several handshakes.
+pub(super) const BEFORE: usize = 2;
 
 /// The capability of an end that tells peers that say the same which of their datagrams arrived, in wire 2.
 pub fn arrival_maps() -> Capability {
@@ -47,7 +49,7 @@ pub(super) fn tell_arrivals(ours: &[Capability], theirs: &[Capability]) -> bool 
 }
 
 /// The maps of datagrams that came under one pair of keys.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ToldOfKeys {
     /// Our index of the keys.
     keys: u32,
@@ -60,10 +62,10 @@ struct ToldOfKeys {
 impl ToldOfKeys {
     fn take<'a>(
         &mut self,
-        keys: &Keypair,
+        keys: ArrivedUnder<'_>,
         bits: &'a mut [u8; MAP_BYTES_MAX],
     ) -> Option<ArrivedCounters<'a>> {
-        let next = keys.next_expected(PathSlot::FIRST);
+        let next = keys.next_expected();
         let largest = next.checked_sub(1)?;
         let [.., oldest] = self.told;
         let counters = usize::try_from(next.saturating_sub(oldest)).unwrap_or(usize::MAX);
@@ -75,7 +77,7 @@ impl ToldOfKeys {
         for (octet, back) in bits[..octets].iter_mut().zip((0_u64..).step_by(8)) {
             *octet = (0..8).fold(0, |octet, bit| {
                 let counter = largest.checked_sub(back + bit);
-                let has = counter.is_some_and(|counter| keys.has_come(PathSlot::FIRST, counter));
+                let has = counter.is_some_and(|counter| keys.has_come(counter));
                 octet << 1 | u8::from(has)
             });
         }
@@ -93,8 +95,8 @@ impl ToldOfKeys {
 pub(super) struct ArrivalMaps {
     is_agreed: bool,
     in_use: ToldOfKeys,
-    /// The keys before.
-    before: ToldOfKeys,
+    /// The keys before, the newest ones first.
+    before: [ToldOfKeys; BEFORE],
     every: Duration,
     due: Option<Instant>,
     /// The peer's index of the keys in use when its last map of such came.
@@ -112,14 +114,16 @@ impl ArrivalMaps {
     }
 
     /// Notes that a datagram came whose contents ask for an answer, while these keys are in use.
-    pub(super) fn on_asked(&mut self, now: Instant, asks: Asks, keys: &Keypair) {
+    pub(super) fn on_asked(&mut self, now: Instant, asks: Asks, keys: ArrivedUnder<'_>) {
         if asks != Asks::Often {
             return;
         }
         if self.in_use.keys != keys.local {
             // What met an outage left under the keys before, and nobody else tells of it.
-            self.before = ToldOfKeys {
-                left: FINAL_MAPS,
+            self.before.rotate_right(1);
+            let are_first = self.in_use == ToldOfKeys::default();
+            self.before[0] = ToldOfKeys {
+                left: if are_first { 0 } else { FINAL_MAPS },
                 ..self.in_use
             };
             self.in_use = ToldOfKeys {
@@ -127,7 +131,7 @@ impl ArrivalMaps {
                 ..ToldOfKeys::default()
             };
         }
-        let next = keys.next_expected(PathSlot::FIRST);
+        let next = keys.next_expected();
         let new = next.saturating_sub(self.in_use.told[0]);
         if new >= NEW_MAX && self.every == EVERY {
             self.due = Some(now);
@@ -157,24 +161,30 @@ impl ArrivalMaps {
         self.told_of.is_some_and(|told| told != remote)
     }
 
-    /// Our index of the keys before, if a map of what came under them is due, too.
-    pub(super) fn take_before(&mut self) -> Option<u32> {
-        self.before.left = self.before.left.checked_sub(1)?;
-        Some(self.before.keys)
+    /// Our indices of the keys before of which a map is due, too, the oldest first.
+    pub(super) fn take_before(&mut self) -> [Option<u32>; BEFORE] {
+        let mut due = [None; BEFORE];
+        for (due, told) in due.iter_mut().zip(self.before.iter_mut().rev()) {
+            if let Some(left) = told.left.checked_sub(1) {
+                told.left = left;
+                *due = Some(told.keys);
+            }
+        }
+        due
     }
 
-    /// The map that is due of what came under `keys`, those in use or those before, whose bits are written to `bits`; `None` if
+    /// The map that is due of what came under `keys`, those in use or some before, whose bits are written to `bits`; `None` if
     /// nothing came under them.
     pub(super) fn take<'a>(
         &mut self,
-        keys: &Keypair,
+        keys: ArrivedUnder<'_>,
         bits: &'a mut [u8; MAP_BYTES_MAX],
     ) -> Option<ArrivedCounters<'a>> {
-        let is_before = keys.local == self.before.keys && self.before.keys != self.in_use.keys;
-        let told = if is_before {
-            &mut self.before
-        } else {
+        let told = if self.in_use.keys == keys.local {
             &mut self.in_use
+        } else {
+            let mut before = self.before.iter_mut();
+            before.find(|told| told.keys == keys.local)?
         };
         told.take(keys, bits)
     }
@@ -204,7 +214,36 @@ impl<'a> ArrivedCounters<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cipher::Cipher;
+    use super::super::dialect::Wire;
+    use super::super::handshake::Agreed;
+    use super::super::seal::Keypair;
     use super::*;
+
+    #[test]
+    fn maps_of_two_keys_out_of_use_leave_three_times_each_the_oldest_first() {
+        let mut maps = ArrivalMaps::default();
+        for local in [3, 5, 7] {
+            let keys = Keypair::new(
+                Agreed {
+                    cipher: Cipher::Clear,
+                    wire: Wire::Two,
+                },
+                local,
+                100 + local,
+                Instant::START,
+                false,
+            );
+            maps.on_asked(Instant::START, Asks::Often, keys.arrived());
+            if local == 5 {
+                assert_eq!(maps.take_before(), [None, Some(3)]);
+            }
+        }
+        assert_eq!(maps.take_before(), [Some(3), Some(5)]);
+        assert_eq!(maps.take_before(), [Some(3), Some(5)]);
+        assert_eq!(maps.take_before(), [None, Some(5)]);
+        assert_eq!(maps.take_before(), [None, None]);
+    }
 
     #[test]
     fn a_map_is_the_last_word_on_keys_once_the_peer_has_told_of_those_that_followed() {

@@ -6,11 +6,16 @@
 
 use super::config::RekeyPolicy;
 use super::dialect::Wire;
-use super::seal::{Keypair, Told};
+use super::path_slot::PathSlot;
+use super::seal::{ArrivedUnder, Keypair, Numbered, Passage, Told};
 use fulmar_proto::units::{Duration, Instant};
+use std::collections::VecDeque;
 
 /// The time that a responder waits longer than the initiator before it begins a handshake itself.
 const RESPONDER_EXTRA: Duration = Duration::from_secs(15);
+
+/// Keys that are gone of which it is known which datagrams went under them: an outage may take several handshakes.
+const PASSAGES: usize = 2;
 
 /// The place of a keypair in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub(super) struct KeyRing {
     current: Option<Keypair>,
     previous: Option<(Keypair, Instant)>,
     next: Option<Keypair>,
+    /// The datagrams under keys that are gone, the oldest first.
+    gone: VecDeque<Passage>,
     /// Whether keys were offered since the present ones came into use, and gave way to others. The peer may have sealed
     /// under them, and nothing of it arrived.
     displaced: bool,
@@ -37,6 +44,7 @@ impl KeyRing {
             current: None,
             previous: None,
             next: None,
+            gone: VecDeque::new(),
             displaced: false,
         }
     }
@@ -91,16 +99,22 @@ impl KeyRing {
         (keys.local == local && now < *until).then_some((keys, Slot::Previous))
     }
 
-    /// The keys with our index `local`, of those in use and those before.
-    pub(super) fn in_use_or_before(&self, local: u32) -> Option<&Keypair> {
-        self.both().find(|keys| keys.local == local)
+    /// The counters that arrived under the keys with our index `local`, if they are in use or were of late.
+    pub(super) fn arrived_under(&self, local: u32) -> Option<ArrivedUnder<'_>> {
+        let here = self.both().map(Keypair::arrived);
+        let gone = self.gone.iter().map(Passage::arrived);
+        here.chain(gone).find(|arrived| arrived.local == local)
     }
 
-    /// The keys with the peer's index `remote`, of those in use and those before, and whether they are in use.
-    pub(super) fn sealed_under(&self, remote: u32) -> Option<(&Keypair, bool)> {
-        let in_use = self.current.as_ref().map(|keys| keys.remote);
-        let keys = self.both().find(|keys| keys.remote == remote)?;
-        Some((keys, in_use == Some(remote)))
+    /// The datagrams that left in the first place under the keys with the peer's index `remote`, and whether they are in use;
+    /// `None` if these were not of late.
+    pub(super) fn sealed_under(&self, remote: u32) -> Option<(Numbered, bool)> {
+        if let Some(keys) = self.both().find(|keys| keys.remote == remote) {
+            let in_use = self.current.as_ref().map(|keys| keys.remote);
+            return Some((keys.numbered(PathSlot::FIRST)?, in_use == Some(remote)));
+        }
+        let gone = self.gone.iter().find(|gone| gone.remote == remote)?;
+        Some((gone.numbered?, false))
     }
 
     fn both(&self) -> impl Iterator<Item = &Keypair> {
@@ -146,8 +160,18 @@ impl KeyRing {
         // In wire 2, numbers of TPDUs are cut: they come back right as long as nothing is taken that is older than the
         // keys in use and those that the peer had before them (ADR 0029, section 4).
         let is_too_old = core::mem::take(&mut self.displaced);
-        let before = before.filter(|keys| !(is_too_old && keys.wire == Wire::Two));
-        self.previous = before.map(|keys| (keys, until));
+        self.forget_previous();
+        match before {
+            Some(keys) if is_too_old && keys.wire == Wire::Two => self.keep_passage(keys),
+            before => self.previous = before.map(|keys| (keys, until)),
+        }
+    }
+
+    fn keep_passage(&mut self, keys: Keypair) {
+        if self.gone.len() >= PASSAGES {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(keys.into_passage());
     }
 
     /// The wire of the keys in use, if there are any.
@@ -163,7 +187,9 @@ impl KeyRing {
 
     /// Forgets the keys before: no more datagrams are taken under them.
     pub(super) fn forget_previous(&mut self) {
-        self.previous = None;
+        if let Some((keys, _)) = self.previous.take() {
+            self.keep_passage(keys);
+        }
     }
 
     /// Takes an offer back.
@@ -218,6 +244,32 @@ mod tests {
                 assert!(takes(&mut ring, 1 + offers));
             }
         }
+    }
+
+    #[test]
+    fn what_went_under_keys_that_are_gone_is_known_through_two_handshakes() {
+        let mut ring = ring(2, Wire::Two);
+        let sealed = |ring: &mut KeyRing| {
+            let keys = ring.current(NOW).expect("keys");
+            for _ in 0..3 {
+                keys.next_number(PathSlot::FIRST);
+            }
+            keys.note_number(PathSlot::FIRST, 12)
+        };
+        assert_eq!(sealed(&mut ring), Some(12));
+        let numbered = ring.sealed_under(101).map(|(numbered, _)| numbered);
+        assert!(numbered.is_some());
+        // The first ones give way to an offer that displaced another, and are no previous keys.
+        ring.promote(NOW);
+        assert!(!takes(&mut ring, 1));
+        for local in [8, 9, 10] {
+            assert_eq!(ring.sealed_under(101), numbered.map(|all| (all, false)));
+            assert!(ring.arrived_under(1).is_some());
+            ring.install(NOW, keys(local, Wire::Two));
+        }
+        // Those and the second ones after them are known, and no more.
+        assert!(ring.arrived_under(3).is_some() && ring.arrived_under(8).is_some());
+        assert!(ring.arrived_under(1).is_none() && ring.sealed_under(101).is_none());
     }
 
     #[test]

@@ -86,6 +86,48 @@ impl Numbered {
     }
 }
 
+/// The datagrams that went under keys, without the keys: nothing opens with it.
+#[derive(Debug)]
+pub(super) struct Passage {
+    /// Our index of the keys.
+    pub(super) local: u32,
+    /// The peer's index of the keys.
+    pub(super) remote: u32,
+    /// Those that left in the first place.
+    pub(super) numbered: Option<Numbered>,
+    arrived: Option<ReplayWindow>,
+}
+
+impl Passage {
+    /// The counters that arrived in the first place.
+    pub(super) const fn arrived(&self) -> ArrivedUnder<'_> {
+        ArrivedUnder {
+            local: self.local,
+            window: self.arrived.as_ref(),
+        }
+    }
+}
+
+/// The counters that arrived in the first place under keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ArrivedUnder<'a> {
+    /// Our index of the keys.
+    pub(super) local: u32,
+    window: Option<&'a ReplayWindow>,
+}
+
+impl ArrivedUnder<'_> {
+    /// One past the newest counter that arrived.
+    pub(super) fn next_expected(self) -> u64 {
+        self.window.map_or(0, ReplayWindow::newest)
+    }
+
+    /// Whether a datagram with this counter arrived lately.
+    pub(super) fn has_come(self, counter: u64) -> bool {
+        self.window.is_some_and(|window| window.has_seen(counter))
+    }
+}
+
 /// The keys of one handshake, with the counters of their use.
 pub(super) struct Keypair {
     /// Our index, which the peer puts into its datagrams.
@@ -212,16 +254,22 @@ impl Keypair {
         Some(Numbered { first, count })
     }
 
-    /// One past the newest counter that arrived in a place.
-    pub(super) fn next_expected(&self, slot: PathSlot) -> u64 {
-        let window = self.windows[slot.index()].as_ref();
-        window.map_or(0, ReplayWindow::newest)
+    /// The counters that arrived in the first place.
+    pub(super) const fn arrived(&self) -> ArrivedUnder<'_> {
+        ArrivedUnder {
+            local: self.local,
+            window: self.windows[PathSlot::FIRST.index()].as_ref(),
+        }
     }
 
-    /// Whether a datagram with this counter arrived in a place lately.
-    pub(super) fn has_come(&self, slot: PathSlot, counter: u64) -> bool {
-        let window = self.windows[slot.index()].as_ref();
-        window.is_some_and(|window| window.has_seen(counter))
+    /// What stays known of datagrams under them when they are forgotten.
+    pub(super) fn into_passage(mut self) -> Passage {
+        Passage {
+            local: self.local,
+            remote: self.remote,
+            numbered: self.numbered(PathSlot::FIRST),
+            arrived: self.windows[PathSlot::FIRST.index()].take(),
+        }
     }
 
     /// Datagrams that went either way, whichever is more.

@@ -189,7 +189,7 @@ impl<M: Carried> Session<M> {
                 && place == Some(PathSlot::FIRST)
                 && let Some(keys) = state.keys.current(now)
             {
-                state.maps.on_asked(now, parts.asks, keys);
+                state.maps.on_asked(now, parts.asks, keys.arrived());
             }
         }
         if let Some(place) = origin.place {
@@ -268,9 +268,9 @@ impl<M: Carried> Session<M> {
                 let path = state.index.inner_path();
                 let is_ours = map.slot == PathSlot::FIRST && state.path_acks.ways().mapped;
                 let keys = state.keys.sealed_under(map.keys).filter(|_| is_ours);
-                let map = keys.and_then(|(keys, is_in_use)| {
+                let map = keys.and_then(|(numbered, is_in_use)| {
                     let is_final = state.maps.is_final(map.keys, is_in_use);
-                    map.numbered(keys.numbered(PathSlot::FIRST)?, is_final)
+                    map.numbered(numbered, is_final)
                 });
                 if let Some(map) = map {
                     self.inner.on_arrival_map(now, path, map);

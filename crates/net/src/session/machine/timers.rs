@@ -216,14 +216,15 @@ impl<M: Carried> Session<M> {
         let Some(way) = self.way_back(now, (index, PathSlot::FIRST), is_due) else {
             return;
         };
-        let before = self.peers.get_mut(index).and_then(|state| {
-            state.maps.on_told(way);
-            state.maps.take_before()
-        });
-        for keys in before.into_iter().chain([way.keys]) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        state.maps.on_told(way);
+        let before = state.maps.take_before();
+        for keys in before.into_iter().flatten().chain([way.keys]) {
             let mut bits = [0; MAP_BYTES_MAX];
             if let Some(state) = self.peers.get_mut(index)
-                && let Some(keys) = state.keys.in_use_or_before(keys)
+                && let Some(keys) = state.keys.arrived_under(keys)
                 && let Some(map) = state.maps.take(keys, &mut bits)
             {
                 let fields = ARRIVAL_MAP_BYTES + map.bits.len();
