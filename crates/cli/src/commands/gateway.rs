@@ -224,7 +224,20 @@ pub(super) fn read(path: &Path) -> Result<GatewayConfig, Failure> {
         let cause = anyhow::anyhow!("reading the configuration {path}: {error}{remedy}");
         Failure { exit, cause }
     })?;
-    GatewayConfig::read(&path.display().to_string(), &text).or_exit(Exit::Usage)
+    let mut config =
+        GatewayConfig::read(&path.display().to_string(), &text).or_exit(Exit::Usage)?;
+    config.place_files(&folder_of(path).or_exit(Exit::Device)?);
+    Ok(config)
+}
+
+/// The folder from which names in a configuration count: its own, or where this was started if it comes out of a pipe.
+fn folder_of(configuration: &Path) -> Result<PathBuf, anyhow::Error> {
+    let is_file = fs::metadata(configuration).is_ok_and(|found| found.is_file());
+    let parent = configuration.parent().filter(|_| is_file);
+    // A name alone has an empty parent, and the working directory is the folder.
+    let parent = parent.unwrap_or(Path::new("")).join(".");
+    std::path::absolute(&parent)
+        .with_context(|| format!("the folder of {}", configuration.display()))
 }
 
 /// Refuses to read again a file that can be read only once: opening a pipe without a writer would wait, and

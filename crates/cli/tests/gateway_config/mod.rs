@@ -1,6 +1,7 @@
 //! A gateway's configuration: the examples are right, and every mistake is one line that names the
 //! file, the line, the field and the remedy.
 
+mod file_names;
 mod mistakes;
 mod refusals;
 

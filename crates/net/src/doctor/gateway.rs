@@ -52,8 +52,13 @@ fn cure(error: &GatewayError) -> &'static str {
         GatewayError::KeyFile(KeyFileError::Mode { .. }) => {
             "let nobody else read the key file (chmod 600 FILE)"
         }
+        GatewayError::KeyFile(KeyFileError::Missing {
+            elsewhere: Some(_), ..
+        }) => {
+            "write the whole path of that file, or move it to where it is looked for: relative names count from the folder of the configuration"
+        }
         GatewayError::KeyFile(_) => {
-            "name the file of this gateway's key; `fulmar keygen FILE` makes one, whose public key the other end needs"
+            "name the file of this gateway's key; only if it has none yet, `fulmar keygen FILE` makes one, whose public key the other end needs"
         }
         _ => "`fulmar gateway --check -c FILE` says more",
     }
@@ -77,7 +82,7 @@ fn port(config: &GatewayConfig) -> Finding {
     }
 }
 
-/// The nearest ancestor that exists: a relative path is taken from the current directory, as the gateway takes it.
+/// The nearest ancestor that exists.
 fn nearest(directory: &Path) -> Option<PathBuf> {
     let whole = std::path::absolute(directory).ok()?;
     let existing = whole.ancestors().find(|place| place.exists());

@@ -14,18 +14,16 @@ const SECRET_MODE: u32 = 0o600;
 /// A key with some comments has a few hundred octets.
 const FILE_BYTES_MAX: u64 = 4_096;
 
-const WHOLE_PATH: &str = "it is looked for where this was started: write its whole path, or ";
-
 /// The reason why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It is not there.
-    #[error("there is no key file {path}; {hint}make it with: fulmar keygen {flag}{path}", path = .path.display())]
+    #[error("there is no key file {}{}", .path.display(), cure_of_missing(.path, .elsewhere.as_deref(), .flag))]
     Missing {
-        /// The file.
+        /// The file, from the root on.
         path: PathBuf,
-        /// The cure for a name without its directory, which whoever wrote it may have meant otherwise.
-        hint: &'static str,
+        /// The file of that name in the working directory, from the root on, if there is one.
+        elsewhere: Option<PathBuf>,
         /// The option of `fulmar keygen` for this kind of key.
         flag: &'static str,
     },
@@ -100,6 +98,39 @@ pub fn read_preset_key(path: &Path) -> Result<PresetKey, KeyFileError> {
     read_key(path, "--preset ")
 }
 
+/// The cure for a key file that is not there: another key would be another identity, which the other end does not know.
+fn cure_of_missing(path: &Path, elsewhere: Option<&Path>, flag: &str) -> String {
+    match elsewhere {
+        Some(elsewhere) => format!(
+            ", but there is {} in the working directory; move it, or write its whole path",
+            elsewhere.display()
+        ),
+        None => format!(
+            "; name the file of the key that there is, or make one with: fulmar keygen {flag}{}",
+            path.display()
+        ),
+    }
+}
+
+/// The path from the root on.
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The path, and what stands behind each of its slashes: one of them is what was written into a configuration, whose
+/// folder stands before it.
+fn endings(path: &Path) -> impl Iterator<Item = &str> {
+    let text = path.to_str().unwrap_or_default();
+    let behind = text.match_indices('/').map(|(at, slash)| at + slash.len());
+    core::iter::once(0).chain(behind).map(|at| &text[at..])
+}
+
+/// The file in the working directory that is called as that one is, if there is one.
+fn in_working_directory(path: &Path) -> Option<PathBuf> {
+    let mut relative = endings(path).map(Path::new).filter(|it| it.is_relative());
+    relative.find(|it| it.is_file()).map(whole)
+}
+
 fn read_key<K: FromStr<Err = KeyError>>(
     path: &Path,
     flag: &'static str,
@@ -108,12 +139,12 @@ fn read_key<K: FromStr<Err = KeyError>>(
         path: path.to_owned(),
         source,
     };
-    let is_key = || path.to_str().is_some_and(|name| name.parse::<K>().is_ok());
+    let is_key = || endings(path).any(|ending| ending.parse::<K>().is_ok());
     let file = ownership::open_secret(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound if is_key() => KeyFileError::NoName,
         io::ErrorKind::NotFound => KeyFileError::Missing {
-            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-            hint: if path.is_relative() { WHOLE_PATH } else { "" },
+            path: whole(path),
+            elsewhere: in_working_directory(path),
             flag,
         },
         _ => failed(source),

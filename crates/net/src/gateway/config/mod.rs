@@ -10,6 +10,7 @@ mod class;
 pub mod commands;
 pub mod explain;
 mod far_peer;
+mod files;
 mod keys;
 mod link;
 mod meeting;
