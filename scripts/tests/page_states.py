@@ -37,8 +37,8 @@ def alarm(rule, grade, peer, text, cause, cure):
     return {"rule": rule, "grade": grade, "peer": peer, "text": text, "cause": cause, "cure": cure}
 
 
-OPEN = alarm("security_off", "bad", "ground", "the link is not protected, and whoever is on the way can read and change it",
-             '[security] says kind = "none"', "give both ends keys with `fulmar keygen`")
+OPEN = alarm("security_off", "bad", None, "there are no keys: whoever is on the way can read and change everything", '[security] says kind = "none"',
+             "in a trial on one machine, nothing; else let `fulmar init` write the files of both ends with their keys, or make a key for each end with `fulmar keygen`")
 DOWN = alarm("outage", "bad", "ground", "nothing has come back for 42.00 s: sending is held, flows wait",
              "The link, the peer or its address is gone",
              "wait for the link, or ask with `fulmar doctor -c FILE`; flows are ended after [limits] outage")
@@ -75,6 +75,7 @@ def states(view, history):
     """Each state by its name: (view, history)."""
     base = copy.deepcopy(view)
     base["name"], base["uptime_seconds"], base["flows_left_out"] = "air", 7200.0, 0
+    base["unprotected"] = False
     (peer,) = base["peers"]
     peer |= {"name": "ground", "link": "up", "secure": True, "says": "Datagrams pass.", "ways": ways("ground", lossy=False), "paths": []}
     base["flows"] = [flow(n) for n in range(4)]
@@ -110,8 +111,8 @@ def states(view, history):
         view["peers"][0]["ways"] = ways("ground", gone=3.0)
 
     def unprotected(view):
-        judged(view, "bad", "security_off", good.removesuffix(" Fine.") + " The" + OPEN["text"].removeprefix("the") + "; " + OPEN["cure"] + ".", [OPEN])
-        view["peers"][0]["secure"] = False
+        judged(view, "good", "good", good.removesuffix(".") + ", but not protected: there are no keys.", [OPEN])
+        view["unprotected"], view["peers"][0]["secure"] = True, False
 
     def many_flows(view):
         lossy(view)
@@ -125,6 +126,7 @@ def states(view, history):
 
     def many_peers(view):
         judged(view, "bad", "outage", "", [OPEN, DOWN])
+        view["unprotected"] = True
         texts = [("good", "lossy", FINE), ("good", "good", good), ("good", "idle", "Nothing to carry. Fine."),
                  ("poor", "rate_too_high", "Loses nothing; delivers 4.70 of the 4.91 Mbit/s that such a link allows (96 %): " + RATE["text"] + "; "
                   + RATE["cure"] + ".")]

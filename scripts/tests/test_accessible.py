@@ -85,12 +85,14 @@ class Accessible(unittest.TestCase):
                           " document.querySelector('#search').removeAttribute('placeholder'); 0")
         self.assertIn("label", [rule for rule, *_ in self.found()])
 
-    def test_a_link_without_protection_is_red(self):
+    def test_a_gateway_without_keys_says_so_in_red_beside_its_good_links(self):
         self.show("unprotected")
-        colour = self.browser.eval("getComputedStyle(document.querySelector('.verdict')).borderLeftColor")
-        self.assertEqual(colour, "rgb(168, 29, 29)")
+        shown = "(() => { const e = document.querySelector('#unprotected'); return [e.textContent, e.hidden, getComputedStyle(e).backgroundColor]; })()"
+        self.assertEqual(self.browser.eval(shown), ["not protected", False, "rgb(168, 29, 29)"])
+        self.assertEqual(self.browser.eval("document.querySelector('#grade').textContent"), "good")
+        self.assertIn("fulmar init", self.browser.eval("document.querySelector('#alarms .cure').textContent"))
         self.show("good")
-        self.assertNotEqual(self.browser.eval("getComputedStyle(document.querySelector('.verdict')).borderLeftColor"), colour)
+        self.assertTrue(self.browser.eval(shown)[1])
 
     def test_verdicts_are_there_before_any_script_and_the_page_is_light(self):
         with urllib.request.urlopen(self.gateway.url) as answer:

@@ -2,7 +2,7 @@
 
 use super::inquiry::{ask, shown};
 use super::lines::{Line, Paint, Style, after, wrapped};
-use super::verdicts::{Grade, ShownAlarm, ShownVerdict, alarm, graded};
+use super::verdicts::{Grade, ShownAlarm, ShownVerdict, alarm, graded, overall};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use console::Term;
@@ -14,7 +14,7 @@ Examples:
   fulmar status
       the gateway whose [metrics] listen is 127.0.0.1:9490, each link in a sentence
   fulmar status http://192.0.2.7:9490
-      another one; ends with 1 unless all is good
+      another one; ends with 1 unless all is good and protected
   fulmar status --json
       one JSON record: everything that /status says
 
@@ -58,9 +58,20 @@ struct StatusView {
     version: String,
     uptime_seconds: f64,
     grade: Grade,
+    /// Whether there are no keys.
+    #[serde(default)]
+    unprotected: bool,
     alarms: Vec<ShownAlarm>,
     groups: Vec<ShownGroup>,
     peers: Vec<ShownPeer>,
+}
+
+/// The part of `/status` that decides on the exit code.
+#[derive(Debug, Deserialize)]
+struct StatusJudged {
+    grade: Grade,
+    #[serde(default)]
+    unprotected: bool,
 }
 
 /// The screen where the terminal's size is not known.
@@ -72,11 +83,10 @@ const ROWS: usize = 24;
 /// # Errors
 /// Nothing answers, or the answer is not a gateway's.
 pub(crate) fn run(args: &StatusArgs) -> Result<Exit, Failure> {
-    let grade = if args.json {
+    let judged = if args.json {
         let record = ask(&args.url, "/status")?;
         output::record(&record)?;
-        let grade = record.get("grade").cloned().unwrap_or_default();
-        shown(grade, &args.url)?
+        shown(record, &args.url)?
     } else {
         let view: StatusView = shown(ask(&args.url, "/view")?, &args.url)?;
         let size = Term::stdout().size_checked();
@@ -87,9 +97,12 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, Failure> {
         let rows = rows.saturating_sub(1).max(4);
         let lines = screen(&view, (columns.max(20), rows), Paint::of_stdout());
         output::line(&lines.join("\n"))?;
-        view.grade
+        StatusJudged {
+            grade: view.grade,
+            unprotected: view.unprotected,
+        }
     };
-    Ok(if grade == Grade::Good {
+    Ok(if judged.grade == Grade::Good && !judged.unprotected {
         Exit::Done
     } else {
         Exit::Failed
@@ -124,10 +137,8 @@ fn screen(view: &StatusView, (width, rows): (usize, usize), paint: Paint) -> Vec
         view.version,
         after(view.uptime_seconds)
     );
-    let title = Line::new(width, paint)
-        .add(Style::Strong, &view.name)
-        .add(Style::Usual, " is ");
-    let title = title.add(view.grade.style(), view.grade.word());
+    let title = Line::new(width, paint).add(Style::Strong, &view.name);
+    let title = overall(title, view.grade, view.unprotected);
     let mut lines = vec![title.add(Style::Quiet, &about).done()];
     if let Some(now) = view.groups.first() {
         let figures = now
@@ -197,8 +208,8 @@ mod tests {
         let alarms: Vec<_> = (grades.iter().enumerate())
             .filter(|(_, grade)| **grade != "good")
             .map(|(n, grade)| {
-                json!({"rule": "security_off", "grade": grade, "peer": format!("ground{n}"), "text": "not protected",
-                       "cause": "[security] says so", "cure": "give both ends keys"})
+                json!({"rule": "outage", "grade": grade, "peer": format!("ground{n}"), "text": "nothing comes back",
+                       "cause": "the link is gone", "cure": "wait for it"})
             })
             .collect();
         let grade = grades
@@ -243,7 +254,7 @@ mod tests {
         assert!(place("air is BAD") < place("BAD   ground20"));
         assert!(place("BAD   ground20") < place("poor  ground21"));
         assert!(place("poor  ground21") < place("more links, none of them worse"));
-        assert!(place("give both ends keys.") > place("more links"));
+        assert!(place("wait for it.") > place("more links"));
     }
 
     #[test]
@@ -268,6 +279,14 @@ mod tests {
                 "  custody 1.25 MB",
             ]
         );
+    }
+
+    #[test]
+    fn a_gateway_without_keys_is_not_protected_whatever_its_grade() {
+        let mut view = view(&["good"]);
+        view.unprotected = true;
+        let lines = screen(&view, (80, 23), Paint::Plain);
+        assert!(lines[0].starts_with("air is good, NOT PROTECTED  Fulmar"));
     }
 
     #[test]

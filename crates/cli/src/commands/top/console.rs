@@ -5,7 +5,7 @@
 //! - A screen has as many lines as the terminal is high at most, and none is wider than it.
 
 use super::super::lines::{GAP, Line, Paint, Style, after, wrapped};
-use super::super::verdicts::{ShownAlarm, graded};
+use super::super::verdicts::{ShownAlarm, graded, overall};
 use super::columns::{Align, Cell, table};
 use super::flows::{FlowColumn, FlowRates};
 use super::keys::{Direction, Pressed};
@@ -334,11 +334,8 @@ fn heading(view: &View, sheet: &Sheet) -> Vec<String> {
         view.version,
         view.sequence
     );
-    let line = sheet
-        .line()
-        .add(Style::Strong, &view.name)
-        .add(Style::Usual, " is ");
-    let line = line.add(view.grade.style(), view.grade.word());
+    let line = sheet.line().add(Style::Strong, &view.name);
+    let line = overall(line, view.grade, view.unprotected);
     let line = line.add(Style::Usual, "  ");
     let columns = sheet.size.columns;
     let (first, further) = wrapped(&about, columns.saturating_sub(line.columns), columns);

@@ -89,6 +89,9 @@ pub(super) struct View {
     pub(super) uptime_seconds: f64,
     #[serde(default)]
     pub(super) grade: Grade,
+    /// Whether there are no keys.
+    #[serde(default)]
+    pub(super) unprotected: bool,
     #[serde(default)]
     pub(super) alarms: Vec<ShownAlarm>,
     pub(super) groups: Vec<Group>,

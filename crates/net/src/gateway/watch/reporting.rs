@@ -7,7 +7,7 @@ use super::status::{
     PathFigures, PeerReport, Quantiles, REMOVED, Status,
 };
 use crate::gateway::Link;
-use crate::gateway::config::GatewayConfig;
+use crate::gateway::config::{GatewayConfig, SecurityKind};
 use crate::gateway::flows::{Flow, Traffic};
 use crate::gateway::links::Links;
 use crate::gateway::peers::{Peers, RateReport, carrier_in_use, index_of, way_of};
@@ -88,6 +88,7 @@ impl Seen<'_> {
             name: self.config.name.clone(),
             uptime_seconds: now.as_secs_f64(),
             grade: LinkGrade::Good,
+            is_unprotected: self.config.security == SecurityKind::None,
             alarms: Vec::new(),
             flows: self.traffic.flows.len() as u64,
             custody_bytes,

@@ -478,8 +478,11 @@ pub struct Status {
     pub name: String,
     /// The seconds since its start.
     pub uptime_seconds: f64,
-    /// The worst grade of its links and alarms.
+    /// The worst grade of its links and alarms, that of missing keys apart.
     pub grade: LinkGrade,
+    /// Whether there are no keys, so that nothing is authenticated or encrypted.
+    #[serde(rename = "unprotected")]
+    pub is_unprotected: bool,
     /// The alarms, the worst first.
     pub alarms: Vec<Alarm>,
     /// The present flows.

@@ -43,10 +43,12 @@ pub(super) fn judge(status: &mut Status, window: Option<&Window>) {
     status.grade = worst(status);
 }
 
+/// The worst grade of links and alarms, the want of keys apart: it is no word on how well a gateway does.
 fn worst(status: &Status) -> LinkGrade {
     let links = status.peers.iter().map(|peer| peer.verdict.grade);
-    let alarms = status.alarms.iter().map(|alarm| alarm.grade);
-    links.chain(alarms).max().unwrap_or_default()
+    let alarms = status.alarms.iter();
+    let alarms = alarms.filter(|alarm| alarm.rule != rules::SECURITY_OFF);
+    links.chain(alarms.map(|alarm| alarm.grade)).max().unwrap_or_default()
 }
 
 fn verdict(facts: &LinkFacts<'_>, holding: &[Holds]) -> LinkVerdict {

@@ -76,8 +76,10 @@ pub(in crate::gateway) struct View {
     version: &'static str,
     sequence: u64,
     uptime_seconds: f64,
-    /// The worst grade of links and alarms.
+    /// The worst grade of links and alarms, that of missing keys apart.
     grade: LinkGrade,
+    /// Whether there are no keys.
+    unprotected: bool,
     /// The alarms, the worst first.
     alarms: Vec<Alarm>,
     groups: Vec<Group>,
@@ -422,6 +424,7 @@ impl View {
             sequence: snapshot.sequence,
             uptime_seconds: status.uptime_seconds,
             grade: status.grade,
+            unprotected: status.is_unprotected,
             alarms: status.alarms.clone(),
             groups: groups(&values, GATEWAY, None),
             peers: peers.collect(),

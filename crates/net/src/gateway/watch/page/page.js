@@ -145,6 +145,7 @@
     grade.hidden = false;
     grade.className = "badge " + view.grade;
     say(grade, view.grade);
+    byId("unprotected").hidden = !view.unprotected;
     // A screen reader hears of changes, and not of every second.
     if (before !== "" && before !== view.grade) say(byId("changed"), `The gateway is ${view.grade} now.`);
   }
@@ -408,7 +409,7 @@
 
   function show() {
     const down = view.peers.filter((peer) => peer.link !== "up").length;
-    const mark = down ? `▼ ${down} down · ` : view.grade === "good" ? "" : `${view.grade} · `;
+    const mark = down ? `▼ ${down} down · ` : view.grade !== "good" ? `${view.grade} · ` : view.unprotected ? "not protected · " : "";
     document.title = mark + view.name + " · Fulmar";
     say(byId("name"), view.name);
     say(byId("about"), `Fulmar ${view.version}, snapshot ${view.sequence}` + (fixed === null ? "" : ", as it was then"));

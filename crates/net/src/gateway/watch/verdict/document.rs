@@ -28,7 +28,8 @@ Where more than a twentieth is sent by classes that nobody confirms, there is no
 What is received is told where it is more than what is delivered.
 
 A link is *good*, *poor* (it works, but less well than it could) or *bad* (it does not do what it is for). The first rule below that holds is the link's state and ends the
-sentence; all that hold are alarms. `fulmar status` prints them, `/status` has them in `alarms`, `/metrics` as `fulmar_alarm` with the rule's name.
+sentence; all that hold are alarms. A gateway without keys may be good, and is not protected: that alarm stands beside the grades, and `fulmar status` then says NOT PROTECTED and ends with 1.
+`fulmar status` prints the alarms, `/status` has them in `alarms`, `/metrics` as `fulmar_alarm` with the rule's name.
 Rates and shares are of the last ten seconds, so an alarm comes and goes within seconds. The alerts for Prometheus
 (`packaging/prometheus/fulmar.rules.yml`) wait longer: their times stand in the last column.
 

@@ -11,7 +11,7 @@ use super::facts::{GatewayFacts, LinkFacts};
 use conditions::{
     beyond_repair, link_told_wrong, loss_high, lost_for_good, marked, outage, path_down,
     path_waits, queue_shared, queue_standing, rate_doubted, rate_too_high, rate_too_low, refused,
-    repair_dear, security_off, slow, unreachable,
+    repair_dear, slow, unreachable,
 };
 
 /// One rule.
@@ -70,6 +70,9 @@ impl Holds {
     }
 }
 
+/// The rule about a gateway without keys, which says nothing of how well its links do.
+pub(super) const SECURITY_OFF: &str = "security_off";
+
 /// The share of losses from which on a link is called lossy.
 const LOSSY: f64 = 0.005;
 
@@ -110,15 +113,6 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
         cure: "wait for the link, or ask with `fulmar doctor -c FILE`; flows are ended after [limits] outage",
         alert: alarm_lasts("FulmarLinkDown", "2m", "critical"),
         check: Check::Link(outage),
-    },
-    VerdictRule {
-        name: "security_off",
-        grade: LinkGrade::Bad,
-        when: "the link is up and its datagrams are not authenticated",
-        cause: "[security] says kind = \"none\"",
-        cure: "give both ends keys with `fulmar keygen`",
-        alert: alarm_lasts("FulmarSecurityOff", "1m", "critical"),
-        check: Check::Link(security_off),
     },
     VerdictRule {
         name: "path_down",
@@ -274,6 +268,18 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
 ];
 
 pub(super) static GATEWAY_RULES: &[VerdictRule] = &[
+    VerdictRule {
+        name: SECURITY_OFF,
+        grade: LinkGrade::Bad,
+        when: "the gateway has no keys, so that nothing is authenticated or encrypted",
+        cause: "[security] says kind = \"none\"",
+        cure: "in a trial on one machine, nothing; else let `fulmar init` write the files of both ends with their keys, or make a key for each end with `fulmar keygen`",
+        alert: alarm_lasts("FulmarSecurityOff", "1m", "critical"),
+        check: Check::Gateway(|facts| {
+            let words = "there are no keys: whoever is on the way can read and change everything";
+            facts.status.is_unprotected.then(|| words.to_owned())
+        }),
+    },
     VerdictRule {
         name: "custody_full",
         grade: LinkGrade::Bad,

@@ -12,7 +12,7 @@ const NOTHING_LOST: f64 = 0.000_5;
 /// The bits a second below which a clause about delivery would be about keep-alives.
 const HARDLY_ANYTHING: f64 = super::facts::IDLE_BITS_PER_SECOND;
 
-/// The sentence: what is lost, what is carried, and either "Fine." or the first rule that holds, with its cure.
+/// The sentence: what is lost, what is carried, and either "Fine", and whether there are keys, or the first rule that holds, with its cure.
 pub(super) fn sentence(facts: &LinkFacts<'_>, first: Option<&Holds>) -> String {
     if facts.is_removed() {
         return "A reload took this peer out.".to_owned();
@@ -23,14 +23,22 @@ pub(super) fn sentence(facts: &LinkFacts<'_>, first: Option<&Holds>) -> String {
         String::new()
     };
     match (first, figures.is_empty()) {
-        (None, true) => "Fine.".to_owned(),
-        (None, false) => format!("{figures}. Fine."),
+        (None, true) => fine(facts).to_owned(),
+        (None, false) => format!("{figures}. {}", fine(facts)),
         (Some(holds), true) => format!("{}; {}.", capital(&holds.words), holds.rule.cure),
         // What makes a link bad that is up is no reason for its figures.
         (Some(holds), false) if holds.rule.grade == LinkGrade::Bad => {
             format!("{figures}. {}; {}.", capital(&holds.words), holds.rule.cure)
         }
         (Some(holds), false) => format!("{figures}: {}; {}.", holds.words, holds.rule.cure),
+    }
+}
+
+const fn fine(facts: &LinkFacts<'_>) -> &'static str {
+    if facts.peer.secure {
+        "Fine."
+    } else {
+        "Fine, but not protected: there are no keys."
     }
 }
 

@@ -63,11 +63,6 @@ pub(super) fn outage(facts: &LinkFacts<'_>) -> Option<String> {
     ))
 }
 
-pub(super) fn security_off(facts: &LinkFacts<'_>) -> Option<String> {
-    let words = "the link is not protected, and whoever is on the way can read and change it";
-    (facts.is_up() && !facts.peer.secure).then(|| words.to_owned())
-}
-
 pub(super) fn path_down(facts: &LinkFacts<'_>) -> Option<String> {
     let down = facts.peer.paths.iter().filter(|path| path.state == "down");
     let each: Vec<String> = down

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_worst_of_several_findings_grades_the_link_and_all_are_alarms() {
     let both = busy().with(|it| {
-        it.peer.secure = false;
+        it.status.is_unprotected = true;
         it.peer.rate = Some(RateReport {
             queue_seconds: Some(0.25),
             ..found()
@@ -22,7 +22,7 @@ fn the_worst_of_several_findings_grades_the_link_and_all_are_alarms() {
     assert_eq!(
         rules,
         [
-            ("security_off", ground),
+            ("security_off", None),
             ("custody_full", None),
             ("queue_standing", ground)
         ]

@@ -344,34 +344,49 @@ fn an_unknown_caller_is_the_reason_of_a_peer_that_is_not_up() {
 }
 
 #[test]
-fn a_link_without_protection_is_bad_in_a_sentence_of_its_own_however_well_it_delivers() {
-    let open = busy().with(|it| it.peer.secure = false);
+fn a_gateway_without_keys_says_so_beside_what_its_links_do() {
+    let open = busy().with(|it| {
+        it.peer.secure = false;
+        it.status.is_unprotected = true;
+    });
     check(
-        "security off",
+        "no keys",
         &open,
         (
-            "security_off",
-            BAD,
-            "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %). The link is not protected, and whoever is on \
-         the way can read and change it; give both ends keys with `fulmar keygen`.",
+            "good",
+            GOOD,
+            "Loses nothing; delivers 9.62 of the 9.81 Mbit/s that such a link allows (98 %). Fine, but not protected: there are no keys.",
         ),
     );
-    let idle = open.with(|it| {
+    let idle = open.clone().with(|it| {
         it.window = PeerWindow {
             is_up: true,
             ..PeerWindow::default()
         }
     });
     check(
-        "security off and idle",
+        "no keys and idle",
         &idle,
         (
-            "security_off",
-            BAD,
-            "Nothing to carry. The link is not protected, and whoever is on the way can read and change it; give both ends keys with \
-         `fulmar keygen`.",
+            "idle",
+            GOOD,
+            "Nothing to carry. Fine, but not protected: there are no keys.",
         ),
     );
+    let status = open.judged();
+    assert_eq!(status.grade, GOOD, "its links do what they are for");
+    let [alarm] = &status.alarms[..] else {
+        panic!("{:?}", status.alarms);
+    };
+    assert_eq!(
+        (alarm.rule, alarm.grade, &alarm.peer),
+        ("security_off", BAD, &None)
+    );
+    for cure in ["`fulmar init`", "`fulmar keygen`"] {
+        assert!(alarm.cure.contains(cure), "{}", alarm.cure);
+    }
+    let down = open.with(|it| it.peer.link = "down".to_owned());
+    assert_eq!(down.judged().grade, BAD, "a link is down");
 }
 
 #[test]
