@@ -219,6 +219,70 @@ fn whatever_two_gateways_disagree_about_each_says_once_with_the_remedy() {
     });
 }
 
+/// The verdicts and alarms of a gateway: the state of each peer, and the peer of each alarm by its rule.
+fn judged(metrics: u16) -> (Vec<String>, Vec<(String, Option<String>)>) {
+    let output = run(&format!("status --json http://127.0.0.1:{metrics}"));
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let peers = status["peers"].as_array().expect("peers").iter();
+    let alarms = status["alarms"].as_array().expect("alarms").iter();
+    (
+        peers.filter_map(|peer| text(&peer["verdict"]["state"])).collect(),
+        alarms
+            .filter_map(|alarm| Some((text(&alarm["rule"])?, text(&alarm["peer"]))))
+            .collect(),
+    )
+}
+
+#[test]
+fn a_refused_caller_is_the_peer_that_is_looked_for_where_it_called_from_and_else_a_stranger() {
+    let place = tempfile::tempdir().expect("a directory");
+    let place = place.path();
+    let keys = ["own", "of_air", "of_sea", "unknown"].map(|name| key(place, &format!("{name}.key")));
+    let [own, of_air, of_sea, _] = &keys;
+    let at = place.display();
+    let security = |name: &str| format!("kind = \"noise\"\nprivate_key_file = \"{at}/{name}.key\"");
+    for is_expected in [true, false] {
+        let [ours, metrics, caller, nobody, elsewhere] = core::array::from_fn(|_| port());
+        let place = place.join(if is_expected { "expected" } else { "stranger" });
+        fs::create_dir(&place).expect("room");
+        let peers = format!(
+            "address = \"127.0.0.1:{caller}\"\npublic_key = \"{of_air}\"\n\
+             [[peer]]\nname = \"sea\"\naddress = \"127.0.0.1:{nobody}\"\npublic_key = \"{of_sea}\"\n\
+             [metrics]\nlisten = \"127.0.0.1:{metrics}\""
+        );
+        let called = Gateway::start(&place, "called", ours, &security("own"), &peers);
+        let from = if is_expected { caller } else { elsewhere };
+        let to = format!("address = \"127.0.0.1:{ours}\"\npublic_key = \"{own}\"");
+        let _caller = Gateway::start(&place, "caller", from, &security("unknown"), &to);
+        let mut line = serde_json::Value::Null;
+        until("the refusal", || {
+            let said = called.said();
+            let refused = said.into_iter().find(|line| line["event"] == CALLED);
+            refused.is_some_and(|refused| {
+                line = refused;
+                true
+            })
+        });
+        let stranger = ("stranger_refused".to_owned(), None);
+        let mut seen = (Vec::new(), Vec::new());
+        until("a status with the refusal", || {
+            seen = judged(metrics);
+            seen.0.contains(&"refused".to_owned()) || seen.1.contains(&stranger)
+        });
+        let (states, alarms) = seen;
+        if is_expected {
+            assert_eq!(line["peer"], "other", "{line}");
+            assert_eq!(states, ["refused", "unreachable"]);
+            assert!(!alarms.contains(&stranger), "{alarms:?}");
+        } else {
+            assert_eq!(line["peer"], serde_json::Value::Null, "{line}");
+            assert_eq!(states, ["unreachable", "unreachable"]);
+            assert!(alarms.contains(&stranger), "{alarms:?}");
+        }
+    }
+}
+
 /// The header of a datagram of session version 2, with its check (CRC-16/M17).
 fn of_version_2(kind: u8, receiver: [u8; 4], low: [u8; 4]) -> Vec<u8> {
     use fulmar_proto::wire::checksum::hec;

@@ -7,7 +7,7 @@ use super::entries::{Entries, connected, refused};
 use super::exits::{Asked, Exits};
 use super::flows::{Floor, Flow, Keeping, Stream, Traffic};
 use super::links::Links;
-use super::peers::{PeerNames, Peers, TRY_AGAIN, usable};
+use super::peers::{PeerNames, Peers, TRY_AGAIN, of_peer_there, usable};
 use super::repeats::Repeats;
 use super::sockets::{Came, Poller, Resolver, Sockets, Target};
 use super::tunnels::{PacketFlow, Tunnels};
@@ -348,6 +348,7 @@ impl Application<Link> for Running {
     fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<FlowEvent>) {
         // Notes are taken before events are written, so that the lines are in the order of their times.
         self.watch.take_notes(now, &self.ground.config, link);
+        let event = of_peer_there(link, event);
         let decided = self.peers.note(now, &self.ground.config, &event);
         self.watch
             .session_event(now, &self.ground.config, &event, decided.as_ref());

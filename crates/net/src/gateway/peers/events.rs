@@ -17,6 +17,25 @@ fn name_of(config: &GatewayConfig, peer: PeerIndex) -> &str {
     config.peer_name(usize::try_from(peer.0).unwrap_or(usize::MAX))
 }
 
+/// The event, with the peer that is expected where a refused caller called from, if its key tells none.
+pub(in crate::gateway) fn of_peer_there(
+    link: &Link,
+    event: SessionEvent<FlowEvent>,
+) -> SessionEvent<FlowEvent> {
+    match event {
+        SessionEvent::Refused {
+            path,
+            peer: None,
+            reason,
+        } => SessionEvent::Refused {
+            path,
+            peer: link.peer_on(path),
+            reason,
+        },
+        event => event,
+    }
+}
+
 impl Peers {
     /// The address of the datagram that an event is about.
     fn address_of(&self, path: PathId) -> Option<String> {
@@ -35,6 +54,16 @@ impl Peers {
     ) -> Option<(Option<PeerIndex>, String)> {
         self.outages.on_event(now, event);
         let (peer, what, why) = decisions::of_event(config, event)?;
+        let why = match event {
+            // Nothing but its address says who it is.
+            SessionEvent::Refused {
+                path, peer: None, ..
+            } => match self.address_of(*path) {
+                Some(from) => format!("called from {from}: {why}"),
+                None => why,
+            },
+            _ => why,
+        };
         let why = decisions::cut(why);
         let index = peer.and_then(|peer| usize::try_from(peer.0).ok());
         let name = index.map(|index| config.peer_name(index));

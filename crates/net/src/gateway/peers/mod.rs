@@ -18,6 +18,7 @@ mod repairs;
 pub(super) use carrier_changes::{carrier_in_use, carrier_name};
 pub(super) use decisions::Decision;
 pub(super) use decisions::{DECLARED_LOW, DECLARED_WRONG, RatesSeen};
+pub(super) use events::of_peer_there;
 pub(super) use found_peers::TRY_AGAIN;
 pub(super) use index::index_of;
 pub(super) use kept_rates::KeptRates;

@@ -21,14 +21,20 @@ pub use rules::{AlertRule, VerdictRule};
 
 /// Gives each link of a status its verdict, and the status its alarms, the worst first.
 pub(super) fn judge(status: &mut Status, window: Option<&Window>) {
-    let of_gateway = rules::gateway_alarms(&GatewayFacts { status, window });
+    let stranger = facts::refusal(status, None);
+    let of_gateway = rules::gateway_alarms(&GatewayFacts {
+        status,
+        window,
+        stranger,
+    });
     let mut alarms = Vec::new();
     let mut verdicts = Vec::new();
     for (n, peer) in status.peers.iter().enumerate() {
         let facts = LinkFacts {
             peer,
             window: window.and_then(|window| window.peers.get(n)),
-            refusal: facts::refusal(status, peer),
+            refusal: facts::refusal(status, Some(&peer.name)),
+            stranger_called: stranger.is_some(),
         };
         let found = rules::link_alarms(&facts);
         verdicts.push(verdict(&facts, &found));

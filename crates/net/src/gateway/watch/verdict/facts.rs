@@ -29,17 +29,10 @@ pub(super) struct LinkFacts<'a> {
     pub(super) peer: &'a PeerReport,
     /// The last seconds.
     pub(super) window: Option<&'a PeerWindow>,
-    /// The reason for which a handshake was refused lately.
-    pub(super) refusal: Option<Refusal<'a>>,
-}
-
-/// A handshake that was refused lately, with the reason.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Refusal<'a> {
-    /// One with the peer, at either end.
-    OfPeer(&'a str),
-    /// One of a caller that is no peer of this end, refused here. It may be the peer with another key.
-    OfStranger(&'a str),
+    /// The reason for which a handshake with the peer was refused lately, at either end.
+    pub(super) refusal: Option<&'a str>,
+    /// Whether a caller was refused lately of whom neither key nor address tells which peer it is, if any.
+    pub(super) stranger_called: bool,
 }
 
 /// The figures of the whole gateway.
@@ -48,21 +41,19 @@ pub(super) struct GatewayFacts<'a> {
     pub(super) status: &'a Status,
     /// The last seconds.
     pub(super) window: Option<&'a Window>,
+    /// The reason for which a caller was refused lately of whom neither key nor address tells which peer it is, if any.
+    pub(super) stranger: Option<&'a str>,
 }
 
-/// The last handshake that was refused within the last minute: one with the peer, else one of a stranger.
-pub(super) fn refusal<'a>(status: &'a Status, peer: &PeerReport) -> Option<Refusal<'a>> {
+/// The reason for the last handshake with a peer, or with nobody that is known, that was refused within the last minute.
+pub(super) fn refusal<'a>(status: &'a Status, peer: Option<&str>) -> Option<&'a str> {
     let since = status.uptime_seconds - REFUSED_LATELY_SECONDS;
     let refused = |decision: &&Decision| {
         [REFUSED_HERE, REFUSED_THERE].contains(&decision.what) && decision.uptime_seconds >= since
     };
-    let last_of = |who: Option<&str>| {
-        let mut lately = status.decisions.iter().rev().filter(refused);
-        let found = lately.find(|decision| decision.peer.as_deref() == who);
-        found.map(|decision| decision.why.as_str())
-    };
-    let of_peer = last_of(Some(&peer.name)).map(Refusal::OfPeer);
-    of_peer.or_else(|| last_of(None).map(Refusal::OfStranger))
+    let mut lately = status.decisions.iter().rev().filter(refused);
+    let found = lately.find(|decision| decision.peer.as_deref() == peer);
+    found.map(|decision| decision.why.as_str())
 }
 
 fn known(loss: Loss) -> Option<f64> {

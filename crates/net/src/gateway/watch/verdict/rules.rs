@@ -7,6 +7,7 @@ mod conditions;
 
 use super::super::alarms::{Alarm, LinkGrade};
 use super::super::registry::Unit;
+use super::super::status::{PeerReport, REMOVED};
 use super::facts::{GatewayFacts, LinkFacts};
 use conditions::{
     beyond_repair, link_told_wrong, loss_high, lost_for_good, marked, outage, path_down,
@@ -90,8 +91,8 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
     VerdictRule {
         name: "refused",
         grade: LinkGrade::Bad,
-        when: "a handshake was refused within the last minute, here or at the peer, and the link is not up; a caller that is no [[peer]] here may be this one",
-        cause: "The ends do not agree on keys, on security or on a version; somebody called with a public key that no [[peer]] here has; another gateway calls with the same key; or a state directory was lost while the clock was behind",
+        when: "a handshake with the peer was refused within the last minute, here or there, and the link is not up; it is the peer's by its key, or by the address from which it came",
+        cause: "The ends do not agree on keys, on security or on a version; another gateway calls with the same key; or a state directory was lost while the clock was behind",
         cure: "do what the reason says, at the end that it names",
         alert: alarm_lasts("FulmarPeerRefused", "1m", "critical"),
         check: Check::Link(refused),
@@ -278,6 +279,20 @@ pub(super) static GATEWAY_RULES: &[VerdictRule] = &[
         check: Check::Gateway(|facts| {
             let words = "there are no keys: whoever is on the way can read and change everything";
             facts.status.is_unprotected.then(|| words.to_owned())
+        }),
+    },
+    VerdictRule {
+        name: "stranger_refused",
+        grade: LinkGrade::Poor,
+        when: "within the last minute a caller was refused of whom neither key nor address tells which peer it is, if any, and a link is not up",
+        cause: "A peer calls with a key that its [[peer]] here does not have, or with other security; or somebody else calls",
+        cure: "if the caller is a peer, do what the reason says; else nothing: it stays outside",
+        alert: alarm_lasts("FulmarStrangerRefused", "1m", "info"),
+        check: Check::Gateway(|facts| {
+            let is_lacking = |peer: &PeerReport| !["up", REMOVED].contains(&peer.link.as_str());
+            let why = facts.stranger?;
+            let lacks_peer = facts.status.peers.iter().any(is_lacking);
+            lacks_peer.then(|| format!("a stranger was refused: {why}"))
         }),
     },
     VerdictRule {

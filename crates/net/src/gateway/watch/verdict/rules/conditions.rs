@@ -1,6 +1,6 @@
 //! The conditions of the rules about links: each says in words what it found, or nothing.
 
-use super::super::facts::{LinkFacts, Refusal};
+use super::super::facts::LinkFacts;
 use super::super::words::no_answer_yet;
 use crate::gateway::watch::registry::Unit;
 use crate::gateway::watch::status::RateReport;
@@ -34,15 +34,22 @@ fn rate(bits_per_second: u64) -> String {
 }
 
 pub(super) fn refused(facts: &LinkFacts<'_>) -> Option<String> {
-    Some(match facts.refusal.filter(|_| !facts.is_up())? {
-        Refusal::OfPeer(why) => format!("a handshake was refused: {why}"),
-        Refusal::OfStranger(why) => format!("somebody called and was refused: {why}"),
-    })
+    let why = facts.refusal.filter(|_| !facts.is_up())?;
+    Some(format!("a handshake was refused: {why}"))
 }
 
 pub(super) fn unreachable(facts: &LinkFacts<'_>) -> Option<String> {
     let is_met = facts.is_up() || facts.is_down() || facts.is_removed();
-    (!is_met && facts.refusal.is_none()).then(|| no_answer_yet(facts.peer))
+    if is_met || facts.refusal.is_some() {
+        return None;
+    }
+    let words = no_answer_yet(facts.peer);
+    let is_waited_for = facts.peer.address.is_none() && facts.peer.calling_seconds.is_none();
+    Some(if is_waited_for && facts.stranger_called {
+        format!("{words}, unless it is the caller that was refused")
+    } else {
+        words
+    })
 }
 
 pub(super) fn outage(facts: &LinkFacts<'_>) -> Option<String> {
