@@ -62,6 +62,23 @@ LOOKS = """(() => {
 })()"""
 
 
+# What the legends of the charts say, as numbers, beside the figures of the same name; and the span that is told.
+FIRST_SECONDS = """(() => {
+  const number = (text) => {
+    const [value, unit = ""] = text.trim().split(" ");
+    return Number(value) * ({k: 1e3, M: 1e6, G: 1e9}[unit[0]] || 1);
+  };
+  const legend = (label) => [...document.querySelectorAll("#charts .legend span")].map((e) => e.textContent)
+    .find((text) => text.startsWith(label + " ")).slice(label.length);
+  const figure = (series) => Number(document.querySelector(`[data-series^="${series}"]`).dataset.value);
+  return {
+    sequence: Number(document.body.dataset.sequence), window: document.querySelector("#picture-title .window").textContent,
+    pairs: [["goodput sent", "fulmar_goodput_delivered_bits_per_second"], ["goodput received", "fulmar_goodput_received_bits_per_second"],
+      ["sent on the wire", "fulmar_wire_sent_bits_per_second"]].map(([label, series]) => [label, figure(series), number(legend(label))]),
+  };
+})()"""
+
+
 def start(*arguments, **options):
     return subprocess.Popen([FULMAR, *arguments], stdin=subprocess.DEVNULL, text=True, **options)
 
@@ -120,6 +137,16 @@ def echo(listener):
         threading.Thread(target=serve, args=(client,), daemon=True).start()
 
 
+def keep_talking(client, done):
+    """Sends pieces and waits for their echoes, until it is done."""
+    piece = bytes(4000)
+    while not done.wait(0.01):
+        client.sendall(piece)
+        left = len(piece)
+        while left:
+            left -= len(client.recv(left))
+
+
 def split(series):
     name, _, labels = series.partition("{")
     return name, frozenset(re.findall(r'(\w+="(?:[^"\\]|\\.)*")', labels))
@@ -162,20 +189,11 @@ class Live(unittest.TestCase):
         host, port = cls.air.entries[0].rsplit(":", 1)
         cls.done = threading.Event()
         cls.client = socket.create_connection((host, int(port)), timeout=PATIENCE)
-        cls.talk = threading.Thread(target=cls.keep_talking, daemon=True)
+        cls.talk = threading.Thread(target=keep_talking, args=(cls.client, cls.done), daemon=True)
         cls.talk.start()
         cls.addClassCleanup(cls.hush)
         cls.browser = Browser(pathlib.Path(cls.folder.name) / "profile")
         cls.addClassCleanup(cls.browser.close)
-
-    @classmethod
-    def keep_talking(cls):
-        piece = bytes(4000)
-        while not cls.done.wait(0.01):
-            cls.client.sendall(piece)
-            left = len(piece)
-            while left:
-                left -= len(cls.client.recv(left))
 
     @classmethod
     def hush(cls):
@@ -337,6 +355,41 @@ class States(unittest.TestCase):
         self.browser.until("the banner", "document.body.dataset.state === 'lost'")
         self.assertIn("The gateway does not answer", self.text())
         picture(self.browser, "lost")
+
+    def test_the_first_seconds_show_figures_of_one_span_and_say_it(self):
+        ground = Gateway(self.folder.name, "ground", "air")
+        self.addCleanup(end, ground.process)
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        threading.Thread(target=echo, args=(listener,), daemon=True).start()
+        air = Gateway(self.folder.name, "air", "ground", f'address = "{ground.listening}"\n',
+                      '[[forward]]\nlisten = "127.0.0.1:0"\nto = "%s:%d"\n' % listener.getsockname())
+        self.addCleanup(end, air.process)
+        host, port = air.entries[0].rsplit(":", 1)
+        client = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self.addCleanup(client.close)
+        done = threading.Event()
+        talk = threading.Thread(target=keep_talking, args=(client, done), daemon=True)
+        talk.start()
+        self.addCleanup(talk.join, PATIENCE)
+        self.addCleanup(done.set)
+        self.browser.open(air.url)
+        ready = "document.body.dataset.state === 'live' && document.querySelectorAll('#charts figure').length > 5"
+        spans, beside = set(), 0
+        for _ in range(8):
+            self.browser.until("the charts", ready)
+            told = self.browser.eval(FIRST_SECONDS)
+            spans.add(told["window"])
+            for label, figure, legend in told["pairs"]:
+                if figure > 1000:
+                    beside += 1
+                    self.assertLess(abs(legend - figure) / figure, 0.02, (label, told))
+            sequence = told["sequence"]
+            self.browser.until("another look", f"Number(document.body.dataset.sequence) > {sequence}")
+        self.assertGreater(beside, 6)
+        self.assertGreater(len(spans), 3, spans)
+        self.assertTrue(all(re.fullmatch(r", last \d+ s", span) for span in spans), spans)
+        picture(self.browser, "first-seconds")
 
     def test_a_link_that_went_down_is_told_and_drawn(self):
         ground = Gateway(self.folder.name, "ground", "air")

@@ -227,7 +227,9 @@ fn judged(metrics: u16) -> (Vec<String>, Vec<(String, Option<String>)>) {
     let peers = status["peers"].as_array().expect("peers").iter();
     let alarms = status["alarms"].as_array().expect("alarms").iter();
     (
-        peers.filter_map(|peer| text(&peer["verdict"]["state"])).collect(),
+        peers
+            .filter_map(|peer| text(&peer["verdict"]["state"]))
+            .collect(),
         alarms
             .filter_map(|alarm| Some((text(&alarm["rule"])?, text(&alarm["peer"]))))
             .collect(),
@@ -238,7 +240,8 @@ fn judged(metrics: u16) -> (Vec<String>, Vec<(String, Option<String>)>) {
 fn a_refused_caller_is_the_peer_that_is_looked_for_where_it_called_from_and_else_a_stranger() {
     let place = tempfile::tempdir().expect("a directory");
     let place = place.path();
-    let keys = ["own", "of_air", "of_sea", "unknown"].map(|name| key(place, &format!("{name}.key")));
+    let keys =
+        ["own", "of_air", "of_sea", "unknown"].map(|name| key(place, &format!("{name}.key")));
     let [own, of_air, of_sea, _] = &keys;
     let at = place.display();
     let security = |name: &str| format!("kind = \"noise\"\nprivate_key_file = \"{at}/{name}.key\"");

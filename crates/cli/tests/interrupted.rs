@@ -44,6 +44,42 @@ fn an_interrupted_simulation_prints_its_finished_runs_and_an_incomplete_aggregat
 }
 
 #[test]
+fn an_interrupted_simulation_prints_the_table_of_its_finished_runs() {
+    let place = Place::with(1);
+    let mut simulation = long_simulation(&place, "");
+    simulation.signal(Signal::INT);
+    let (status, said) = simulation.end();
+    assert_eq!(status.code(), Some(130), "{said}");
+    let (_, told) = said.split_once("interrupted; ").expect("what was over");
+    let (over, _) = told.split_once(" of 1000000 runs were over").expect(told);
+    let table = simulation.rest();
+    let n = format!("{over} of 1000000");
+    assert!(over != "0" && table.contains(&n), "{n}: {table}");
+    assert!(table.contains("means with 95 %"), "{table}");
+}
+
+#[test]
+fn a_simulation_that_is_interrupted_in_its_only_run_says_that_nothing_was_over() {
+    let place = Place::with(1);
+    let scenario = place.path("long.toml");
+    let long = SHORT
+        .replace("5kB", "100000MB")
+        .replace("[hop]", "[run]\nduration = \"10000000s\"\n[hop]");
+    std::fs::write(&scenario, long).expect("room");
+    let command = format!("sim {} --runs 1", scenario.display());
+    let mut simulation = Running::start(fulmar(&command));
+    until("some processor time", || simulation.processor_ticks() >= 20);
+    simulation.signal(Signal::INT);
+    let (status, said) = simulation.end();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(
+        said.contains("interrupted; none of 1 runs was over"),
+        "{said}"
+    );
+    assert_eq!(simulation.rest(), "", "a table of nothing");
+}
+
+#[test]
 fn an_interrupted_simulation_writes_the_finished_rows_to_its_csv_file() {
     let place = Place::with(1);
     let file = place.path("runs.csv");

@@ -101,6 +101,49 @@ fn auto_stands_beside_the_fixed_settings_over_a_recorded_link() {
 }
 
 #[test]
+fn each_row_names_the_mode_and_the_seeds_that_it_was_run_with() {
+    let place = Place::with(1);
+    let (scenario, capture) = (place.path("link.toml"), place.path("link.pcapng"));
+    fs::write(
+        &scenario,
+        format!("[hop]\nrate = \"2mbit\"\n{}", FLOW.replace("4MB", "30kB")),
+    )
+    .expect("room");
+    let (scenario, capture) = (scenario.display(), capture.display());
+    let recorded = run(&format!("sim {scenario} --runs 1 --capture {capture}"));
+    assert!(recorded.status.success(), "{}", said(&recorded));
+    let table = |flags: &str| {
+        let output = run(&format!("replay {capture} {flags}"));
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for (flags, rows) in [
+        ("--mode reliable --runs 1 --seed 7", vec![("reliable", "7")]),
+        (
+            "--mode reliable,nack-mack --runs 3 --seed 50",
+            vec![("reliable", "50 to 52"), ("nack-mack", "50 to 52")],
+        ),
+    ] {
+        let text = table(flags);
+        for (mode, seeds) in rows {
+            let cells = |line: &str| {
+                let cells = line.split(['│', '┆']).map(str::trim).map(str::to_owned);
+                cells.collect::<Vec<_>>()
+            };
+            let mut rows = text.lines().map(cells);
+            let is_there =
+                rows.any(|row| row.contains(&mode.to_owned()) && row.contains(&seeds.to_owned()));
+            assert!(is_there, "{mode}, {seeds}: {text}");
+        }
+    }
+    let beside = table("--auto-vs-fixed --runs 2 --seed 9 --set flow.bytes=10kB");
+    assert!(
+        beside.contains("each setting with seeds 9 to 10"),
+        "{beside}"
+    );
+}
+
+#[test]
 fn what_cannot_be_replayed_says_what_to_do() {
     let place = Place::with(1);
     let table = place.path("losses.csv");

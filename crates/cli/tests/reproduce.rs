@@ -110,6 +110,34 @@ fn a_list_without_a_paper_has_every_figure_of_every_paper() {
 }
 
 #[test]
+fn a_list_may_be_of_the_figures_with_a_word_in_name_title_or_paper() {
+    let listed = |arguments: &[&str]| {
+        let output = reproduce(arguments).assert().success().get_output().clone();
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let all = listed(&["--list"]);
+    for word in ["DELAY", "delay", "hybrid"] {
+        let has = |line: &&str| line.to_lowercase().contains(&word.to_lowercase());
+        let expected: Vec<&str> = all.lines().filter(has).collect();
+        let found = listed(&["--list", "--find", word]);
+        assert_eq!(found.lines().collect::<Vec<_>>(), expected, "{word}");
+        let (count, all) = (expected.len(), all.lines().count());
+        assert!(count > 0 && count < all, "{word}: {count} of {all}");
+    }
+    let of_paper = listed(&["aerotp-hybrid", "--list", "--find", "hybrid"]);
+    assert_eq!(of_paper, listed(&["aerotp-hybrid", "--list"]));
+    let none = reproduce(&["--list", "--find", "zeppelin"])
+        .assert()
+        .code(2);
+    let said = String::from_utf8(none.get_output().stderr.clone()).expect("text");
+    assert!(
+        said.contains("`zeppelin`") && said.contains("--list"),
+        "{said}"
+    );
+    reproduce(&["--find", "delay"]).assert().code(2);
+}
+
+#[test]
 fn the_help_names_every_paper() {
     let output = reproduce(&["--help"])
         .assert()

@@ -118,7 +118,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
     let mut sets = args.sets.clone();
     sets.extend(match args.mode.as_slice() {
         [] => None,
-        [mode] => Some(format!("flow.mode={mode}")),
+        // One alone, too: each row then names its mode.
         modes => Some(format!("sweep.flow.mode=[{}]", modes.join(", "))),
     });
     sim::run_recorded(RecordedScenario {

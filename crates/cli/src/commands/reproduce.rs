@@ -36,6 +36,8 @@ Examples:
       another figure of that name, the paper's name comes before it
   fulmar reproduce --list
       the names of the papers and of their figures
+  fulmar reproduce --list --find delay
+      those figures that have this word in their name, title or paper's name
 
 What a paper describes and Fulmar has not is listed on its page (\"Not here\"). An interrupt leaves
 the papers that are finished, and no overview over half of them.
@@ -60,6 +62,9 @@ pub(crate) struct ReproduceArgs {
     /// Name the figures with their titles, those of all papers if none is named, and run nothing.
     #[arg(long, conflicts_with_all = ["out", "figure"])]
     list: bool,
+    /// With --list: only the figures with this word in their name, their title or their paper's name, in whichever case.
+    #[arg(long, value_name = "WORD", requires = "list")]
+    find: Option<String>,
     /// Runs for each point, instead of each figure's own number. With fewer, page, claims.json and
     /// terminal say that verdicts are not to be relied on.
     #[arg(long, value_name = "N")]
@@ -122,7 +127,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
         Choice::All => PAPERS.to_vec(),
     };
     if args.list {
-        return list(&papers);
+        return list(&papers, args.find.as_deref());
     }
     let places: Vec<Place> = papers
         .into_iter()
@@ -148,16 +153,36 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
     finish(args, &places, made)
 }
 
-/// Prints a line for each figure: the paper's name if there are several papers, the figure's name, its
-/// title.
-fn list(papers: &[&'static Paper]) -> Result<Exit, Failure> {
+/// Prints a line for each figure in which the word is, if there is one: the paper's name if there are several papers, the
+/// figure's name, its title.
+///
+/// # Errors
+/// The word is in none of them.
+fn list(papers: &[&'static Paper], word: Option<&str>) -> Result<Exit, Failure> {
+    let wanted = word.map(str::to_lowercase);
+    let has = |text: &str| {
+        let wanted = wanted.as_deref();
+        wanted.is_none_or(|word| text.to_lowercase().contains(word))
+    };
+    let mut count = 0;
     for paper in papers {
         let of = if papers.len() > 1 { paper.name } else { "" };
         for (name, title) in paper.figure_titles() {
-            output::line(format!("{of:<18}{name:<26} {title}").trim_start())?;
+            if [paper.name, name, title].into_iter().any(has) {
+                output::line(format!("{of:<18}{name:<26} {title}").trim_start())?;
+                count += 1;
+            }
         }
     }
-    Ok(Exit::Done)
+    match word {
+        Some(word) if count == 0 => {
+            let problem = anyhow::anyhow!(
+                "--find: no figure has `{word}` in its name, its title or its paper's name; --list alone names all"
+            );
+            Err(problem).or_exit(Exit::Usage)
+        }
+        _ => Ok(Exit::Done),
+    }
 }
 
 /// A paper, and the directory of its files.
@@ -458,6 +483,7 @@ mod tests {
             out: Some(directory.path().to_owned()),
             figure: None,
             list: false,
+            find: None,
             runs: Some(1),
             workers: Workers { jobs: 1 },
         };

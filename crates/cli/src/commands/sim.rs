@@ -21,6 +21,7 @@ use fulmar_lab::Study;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::record::RunRecord;
 use fulmar_sim::scenario::{Document, NAMED_BY, Origin, RECORDS_MAX, RUNS_MAX, SettingsError};
+use print::RowNames;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use store::Store;
@@ -205,7 +206,11 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     }
     args.figure.check(&study)?;
     let (experiment, varied) = (&study.experiment, study.varied());
-    print::check_columns(&varied, &args.columns)?;
+    let rows = RowNames {
+        varied: &varied,
+        has_seeds: args.text.is_some(),
+    };
+    print::check_columns(rows, &args.columns)?;
     let signals = Signals::catch(&[])?;
     if let Some(out) = &args.out {
         return if parquet::is_named(out) {
@@ -226,7 +231,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if interrupted.is_some() {
         let over: usize = results.iter().map(|point| point.runs.len()).sum();
         let planned = experiment.run_count();
-        eprintln!("fulmar: interrupted; {over} of {planned} runs were over and are reported");
+        if over == 0 {
+            eprintln!(
+                "fulmar: interrupted; none of {planned} runs was over: there is nothing to show"
+            );
+        } else {
+            eprintln!("fulmar: interrupted; {over} of {planned} runs were over and are reported");
+        }
     }
     if results.is_empty() {
         // Nothing to show, and no earlier file worth overwriting with it.
@@ -236,7 +247,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         written(print::csv_file(file, &results, &varied))?;
     } else {
         let aggregates = results.iter().map(|point| &point.aggregate);
-        print::table(experiment, aggregates, &varied, &args.columns)?;
+        print::table(experiment, aggregates, rows, &args.columns)?;
     }
     shown?;
     let failed: Vec<_> = results
@@ -308,7 +319,11 @@ fn sweep(
     }
     let varied = study.varied();
     let finished = store.finish(&varied).or_exit(Exit::Device)?;
-    print::table(experiment, &finished.aggregates, &varied, &args.columns)?;
+    let rows = RowNames {
+        varied: &varied,
+        has_seeds: false,
+    };
+    print::table(experiment, &finished.aggregates, rows, &args.columns)?;
     eprintln!("fulmar: {planned} runs and their summaries are in {shown}");
     if let Some((point, seed, error)) = &finished.first_failure {
         tell_of_failures(finished.failed, *point, *seed, error);

@@ -254,7 +254,7 @@ mod tests {
         assert!(place("air is BAD") < place("BAD   ground20"));
         assert!(place("BAD   ground20") < place("poor  ground21"));
         assert!(place("poor  ground21") < place("more links, none of them worse"));
-        assert!(place("wait for it.") > place("more links"));
+        assert!(place("outage  nothing comes back.") > place("more links"));
     }
 
     #[test]

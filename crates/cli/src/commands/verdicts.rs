@@ -33,9 +33,12 @@ impl Grade {
 
 /// The words on a gateway as a whole, behind its name: its grade, and whether it has no keys.
 pub(super) fn overall(line: Line, grade: Grade, is_unprotected: bool) -> Line {
-    let line = line.add(Style::Usual, " is ").add(grade.style(), grade.word());
+    let line = line
+        .add(Style::Usual, " is ")
+        .add(grade.style(), grade.word());
     if is_unprotected {
-        line.add(Style::Usual, ", ").add(Style::Bad, "NOT PROTECTED")
+        line.add(Style::Usual, ", ")
+            .add(Style::Bad, "NOT PROTECTED")
     } else {
         line
     }

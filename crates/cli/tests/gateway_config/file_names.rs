@@ -18,7 +18,11 @@ fn furnish(place: &Path) {
     let public = String::from_utf8(other.stdout).expect("text");
     let named = format!("name = \"there\"\npublic_key = \"{}\"", public.trim());
     let text = BASE
-        .replacen("kind = \"none\"", "kind = \"noise\"\nprivate_key_file = \"here.key\"", 1)
+        .replacen(
+            "kind = \"none\"",
+            "kind = \"noise\"\nprivate_key_file = \"here.key\"",
+            1,
+        )
         .replacen("name = \"there\"", &named, 1)
         .replacen("[limits]", "[custody]\ndirectory = \"kept\"\n[limits]", 1);
     fs::write(place.join("conf/gateway.toml"), text).expect("room");
@@ -66,7 +70,10 @@ fn a_key_that_lies_in_the_working_directory_is_named_and_no_second_one_is_advise
     for command in commands {
         let words = all_said(command);
         for path in [&looked_at, &lies] {
-            assert!(words.contains(&*path.to_string_lossy()), "{command}: {words}");
+            assert!(
+                words.contains(&*path.to_string_lossy()),
+                "{command}: {words}"
+            );
         }
         assert!(!words.contains("keygen"), "{command}: {words}");
     }

@@ -7,6 +7,7 @@ use super::aside::Aside;
 use super::disk::{Disk, DiskFile};
 use super::error::FlowFault;
 use super::extent::Segment;
+use super::room_look::RoomLook;
 use super::segment::{
     self, HEADER_BYTES, Header, Layout, PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, RECORD_HEADER_BYTES,
 };
@@ -28,6 +29,7 @@ pub(super) struct Shared {
     pub(super) aside: Aside,
     pub(super) space: Arc<Space>,
     pub(super) syncer: Syncer,
+    pub(super) room_look: RoomLook,
     pub(super) segment_bytes: u64,
     /// An emptied file of at least this length is cut, so that quiet flows hold little.
     pub(super) reuse_bytes: u64,

@@ -37,6 +37,7 @@ mod extent;
 mod flow;
 mod notice;
 mod recovery;
+mod room_look;
 mod segment;
 mod segment_file;
 mod space;

@@ -2,19 +2,19 @@
 
 use super::aside::Aside;
 use super::directory::Directory;
-use super::disk::{Disk, write_all};
+use super::disk::Disk;
 use super::error::{FlowFault, StoreError};
 use super::flow::{FlowStore, Shared};
 use super::notice::StoreNotice;
 use super::recovery::{self, Recovery, SEGMENT_BYTES_MAX};
+use super::room_look::RoomLook;
 use super::segment::FORMAT;
-use super::space::{SPARE_BYTES, Space, is_full};
+use super::space::{Space, is_full};
 use super::sync::{SyncPolicy, Syncer};
 use crate::wait::Waker;
-use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::ByteCount;
-use std::io::{self, ErrorKind, IoSlice};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,8 +46,6 @@ pub struct Claim {
 const NAME_OF_FORMAT: &str = "fulmar custody ";
 /// The whole line of format 1.
 const LINE_OF_FORMAT_1: &str = "fulmar custody 1\n";
-/// The file that a full disk is tried with.
-const TRIAL: &str = "trial";
 /// The fewest segments of a full store, so that many flows can share it.
 const SEGMENTS: u64 = 256;
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
@@ -156,16 +154,22 @@ impl Store {
         self.shared.space.is_disk_full()
     }
 
-    /// Looks whether a disk that was full takes octets again, and announces it if so. A file of 256 KiB is written and
-    /// removed: what the system tells of free space knows no quotas.
-    pub fn look_for_room(&self) {
+    /// Begins to look, on a thread of its own, whether a disk that was full takes octets again; announces it and calls the
+    /// waker if so. A file of 256 KiB is written and removed: what the system tells of free space knows no quotas.
+    ///
+    /// # Errors
+    /// The system starts no thread.
+    pub fn look_for_room(&self) -> io::Result<()> {
         if !self.is_disk_full() {
-            return;
+            return Ok(());
         }
-        // After any other fault the disk counts as full until a later look; flows meet the fault themselves.
-        if takes(&*self.shared.disk, SPARE_BYTES).is_ok() {
-            self.shared.space.took(SPARE_BYTES);
-        }
+        self.shared.room_look.begin()
+    }
+
+    /// Waits until no look for room is under way.
+    #[cfg(test)]
+    pub(crate) fn wait_for_look(&self) {
+        self.shared.room_look.wait();
     }
 
     /// Damaged files that are set aside, and their octets.
@@ -196,9 +200,12 @@ impl Claim {
             sync,
         } = config;
         let disk: Arc<dyn Disk> = Arc::new(disk);
+        let caller = waker.as_ref().map(Waker::try_clone).transpose();
+        let caller = caller.map_err(StoreError::io("copy the waker for", &directory))?;
         let syncer = Syncer::start(sync, Arc::clone(&disk), Arc::clone(&space), waker);
         Store::on(Shared {
             aside: Aside::found(&*disk, limit),
+            room_look: RoomLook::new(Arc::clone(&disk), Arc::clone(&space), caller),
             syncer: syncer.map_err(StoreError::io("start the sync thread of", &directory))?,
             disk,
             space,
@@ -207,22 +214,6 @@ impl Claim {
             reuse_bytes: REUSE_BYTES,
         })
     }
-}
-
-/// Writes so many octets into a file and removes it.
-fn takes(disk: &dyn Disk, octets: usize) -> io::Result<()> {
-    // A kill may have left one.
-    match disk.remove(TRIAL) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let file = disk.create(TRIAL)?;
-    // A disk that compresses would take zeros for nothing.
-    let mut piece = vec![0; octets];
-    Rng::from_seed(0).fill(&mut piece);
-    let written = write_all(&*file, &mut [IoSlice::new(&piece)], 0);
-    disk.remove(TRIAL)?;
-    written
 }
 
 /// The line that names a format. Its check tells another format from damage.

@@ -282,11 +282,15 @@ mod tests {
         let said = missing.to_string();
         assert!(said.contains(&here.display().to_string()), "{said}");
         let texts = [secret.to_text(), preset.to_text()];
-        let refused = [
-            read_secret_key(Path::new(&*texts[0])).unwrap_err(),
-            read_preset_key(Path::new(&*texts[1])).unwrap_err(),
-        ];
-        for (refused, key) in refused.iter().zip(&texts) {
+        // As it stands in a configuration, and behind the folder of that.
+        let folders = ["", "/etc/fulmar"].map(Path::new);
+        let refused = folders.into_iter().flat_map(|folder| {
+            [
+                read_secret_key(&folder.join(&*texts[0])).unwrap_err(),
+                read_preset_key(&folder.join(&*texts[1])).unwrap_err(),
+            ]
+        });
+        for (refused, key) in refused.zip(texts.iter().cycle()) {
             let said = refused.to_string();
             assert!(
                 said.contains("the name of its file") && !said.contains(&key[..4]),

@@ -1,6 +1,6 @@
 //! `fulmar sim --auto-vs-fixed`: `auto` beside every fixed setting.
 
-use super::{SimArgs, written};
+use super::{SimArgs, print, written};
 use crate::commands::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -86,7 +86,7 @@ pub(super) fn one(args: &SimArgs) -> Result<Exit, Failure> {
     let beside = AutoScenario::of(scenario, &point.plan)
         .with_context(|| name.clone())
         .or_exit(Exit::Usage)?;
-    let seed = point.plan.run.seed;
+    let (seed, seeds) = (point.plan.run.seed, print::seeds(&point.plan.run));
     let signals = Signals::catch(&[])?;
     let comparisons = computed(&[beside], args, &signals)?;
     let Some(comparison) = comparisons.first() else {
@@ -98,7 +98,7 @@ pub(super) fn one(args: &SimArgs) -> Result<Exit, Failure> {
     } else if let Some(file) = &args.csv {
         written(csv_file(file, &comparisons))?;
     } else {
-        tell(comparison)?;
+        tell(comparison, &seeds)?;
     }
     Ok(verdict(&comparisons, &signals))
 }
@@ -210,8 +210,8 @@ fn cells(row: &SettingScore) -> [String; 8] {
     ]
 }
 
-/// `auto`, the best fixed settings, and how far it is from the first of them.
-fn tell(comparison: &AutoComparison) -> Result<(), Failure> {
+/// `auto`, the best fixed settings, each run with these seeds, and how far it is from the first of them.
+fn tell(comparison: &AutoComparison, seeds: &str) -> Result<(), Failure> {
     let headings = [
         "setting",
         "score",
@@ -229,7 +229,7 @@ fn tell(comparison: &AutoComparison) -> Result<(), Failure> {
         .iter()
         .take(SHOWN)
         .for_each(|row| table.row(cells(row)));
-    let mut text = table.to_string();
+    let mut text = format!("{table}\neach setting with seeds {seeds}");
     let more = comparison.fixed.len().saturating_sub(SHOWN);
     if more > 0 {
         let _ = write!(

@@ -8,6 +8,7 @@ use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::aggregate::AggregateRecord;
 use fulmar_sim::report::column::{COLUMNS, ReportColumn};
 use fulmar_sim::report::csv;
+use fulmar_sim::scenario::RunPlan;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -71,13 +72,42 @@ pub(super) fn csv_file(
     Ok(())
 }
 
-/// An empty table: columns for the swept parameters, and these measures.
-fn empty(varied: &[String], shown: &[&ReportColumn]) -> Listing {
+/// The columns that say what a row of a table is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowNames<'a> {
+    /// The swept parameters.
+    pub(super) varied: &'a [String],
+    /// Whether its seeds are among them.
+    pub(super) has_seeds: bool,
+}
+
+impl RowNames<'_> {
+    fn headings(&self) -> impl Iterator<Item = String> {
+        let seeds = self.has_seeds.then(|| "seeds".to_owned());
+        self.varied.iter().cloned().chain(seeds)
+    }
+
+    fn count(&self) -> usize {
+        self.varied.len() + usize::from(self.has_seeds)
+    }
+}
+
+/// The seeds of a point's runs, in words.
+pub(super) fn seeds(run: &RunPlan) -> String {
+    let further = run.runs.saturating_sub(1) as u64;
+    match further {
+        0 => run.seed.to_string(),
+        further => format!("{} to {}", run.seed, run.seed.saturating_add(further)),
+    }
+}
+
+/// An empty table: columns for what a row is of, and these measures.
+fn empty(rows: RowNames<'_>, shown: &[&ReportColumn]) -> Listing {
     let measures = shown.iter().map(|column| column.heading.to_owned());
-    let headings = varied.iter().cloned().chain(["n".to_owned()]);
-    let weights = varied.iter().map(|_| HEAVIEST).chain([N_WEIGHT]);
+    let headings = rows.headings().chain(["n".to_owned()]);
+    let weights = rows.headings().map(|_| HEAVIEST).chain([N_WEIGHT]);
     let names: Vec<&str> = shown.iter().map(|column| column.name).collect();
-    Listing::new(headings.chain(measures), varied.len())
+    Listing::new(headings.chain(measures), rows.count())
         .weigh(weights.chain(shown.iter().map(|column| column.weight)))
         .name_last(&names)
 }
@@ -86,16 +116,16 @@ fn empty(varied: &[String], shown: &[&ReportColumn]) -> Listing {
 ///
 /// # Errors
 /// No column has such a name.
-pub(super) fn check_columns(varied: &[String], columns: &Columns) -> Result<(), Failure> {
+pub(super) fn check_columns(rows: RowNames<'_>, columns: &Columns) -> Result<(), Failure> {
     let all: Vec<&ReportColumn> = COLUMNS.iter().collect();
-    empty(varied, &all).chosen(columns).map(|_| ())
+    empty(rows, &all).chosen(columns).map(|_| ())
 }
 
-/// One row for each point: the swept parameters, and the main measures with their intervals.
+/// One row for each point: what it is of, and the main measures with their intervals.
 pub(super) fn table<'a>(
     experiment: &Experiment,
     aggregates: impl IntoIterator<Item = &'a AggregateRecord>,
-    varied: &[String],
+    rows: RowNames<'_>,
     columns: &Columns,
 ) -> Result<(), Failure> {
     let aggregates: Vec<&AggregateRecord> = aggregates.into_iter().collect();
@@ -110,8 +140,8 @@ pub(super) fn table<'a>(
         .iter()
         .filter(|column| keeps_optional || !column.optional)
         .collect();
-    let graph = super::graph::tables(experiment, &aggregates, varied);
-    let mut table = empty(varied, &shown);
+    let graph = super::graph::tables(experiment, &aggregates, rows.varied);
+    let mut table = empty(rows, &shown);
     let mut shares = String::new();
     for aggregate in aggregates {
         let point = &experiment.points[aggregate.point];
@@ -130,7 +160,8 @@ pub(super) fn table<'a>(
             };
             shares.extend([&*place, &*line, "\n"]);
         }
-        table.row(values.chain([n]).chain(cells));
+        let seeds = rows.has_seeds.then(|| seeds(&point.plan.run));
+        table.row(values.chain(seeds).chain([n]).chain(cells));
     }
     let table = table.chosen(columns)?;
     super::written(write_table(&table, &shares, &graph).context(STDOUT))

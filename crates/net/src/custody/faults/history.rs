@@ -5,6 +5,7 @@ use crate::custody::aside::Aside;
 use crate::custody::disk::Disk;
 use crate::custody::flow::Shared;
 use crate::custody::recovery::Recovery;
+use crate::custody::room_look::RoomLook;
 use crate::custody::segment::{self, HEADER_BYTES, Header};
 use crate::custody::space::Space;
 use crate::custody::sync::{Syncer, Worker};
@@ -254,6 +255,7 @@ impl History {
             let shared = Shared {
                 directory: "/simulated".into(),
                 aside: Aside::found(&*disk, ByteCount(u64::MAX)),
+                room_look: RoomLook::new(Arc::clone(&disk), Arc::clone(&space), None),
                 disk,
                 space,
                 syncer,

@@ -20,6 +20,7 @@ mod history;
 
 use super::aside::Aside;
 use super::flow::Shared;
+use super::room_look::RoomLook;
 use super::space::Space;
 use super::sync::Syncer;
 use super::{Store, SyncPolicy};
@@ -45,6 +46,7 @@ pub(crate) fn store_and_capacity(limit: ByteCount, capacity: usize) -> (Store, i
     let shared = Shared {
         directory: "/simulated".into(),
         aside: Aside::found(&*disk, limit),
+        room_look: RoomLook::new(Arc::clone(&disk), Arc::clone(&space), None),
         disk,
         space,
         syncer,

@@ -62,7 +62,7 @@ mod tests {
                 "[gateway]\nstate_dir = \"{of}state\"\n\
                  [security]\nkind = \"noise\"\nprivate_key_file = \"{of}new.key\"\nformer_private_key_file = \"{of}old.key\"\n\
                  preset_key_file = \"{of}preset.key\"\n\
-                 [[peer]]\nname = \"b\"\npublic_key = \"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"\n\
+                 [[peer]]\nname = \"b\"\npublic_key = \"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"\n\
                  [[socks]]\nlisten = \"127.0.0.1:1080\"\nuser = \"u\"\npassword_file = \"{of}password\"\n\
                  [[link]]\nname = \"pass\"\nschedule = \"{of}passes.csv\"\n\
                  [custody]\ndirectory = \"{of}custody\"\n\
@@ -76,7 +76,10 @@ mod tests {
         };
         assert_eq!(placed(""), placed("/etc/fulmar/"));
         let said = explain(&placed("keys/"));
-        assert!(said.contains("our key is in /etc/fulmar/keys/new.key"), "{said}");
+        assert!(
+            said.contains("our key is in /etc/fulmar/keys/new.key"),
+            "{said}"
+        );
         assert_eq!(placed("/srv/"), {
             let whole = GatewayConfig::read("a.toml", &text("/srv/"));
             whole.expect("sound")

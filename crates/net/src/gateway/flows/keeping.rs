@@ -182,7 +182,9 @@ impl Keeping {
             return;
         };
         if self.room_look.is_some_and(|at| at <= now) {
-            store.look_for_room();
+            if let Err(error) = store.look_for_room() {
+                tracing::warn!(event = "custody_not_looked_at", %error);
+            }
             self.room_look = None;
         }
         self.room_look = if store.is_disk_full() {
@@ -430,7 +432,13 @@ mod tests {
             ..Keeping::default()
         };
         let start = Instant::START;
-        keeping.turn(start);
+        let turn = |keeping: &mut Keeping, now| {
+            keeping.turn(now);
+            // The look's thread calls the loop, which turns again.
+            keeping.store.as_ref().unwrap().wait_for_look();
+            keeping.turn(now);
+        };
+        turn(&mut keeping, start);
         assert_eq!(keeping.next_deadline(), None, "nothing is full");
 
         let begun = keeping
@@ -439,24 +447,24 @@ mod tests {
             .unwrap()
             .begin(FlowId([1; 16]), 0, b"");
         assert!(begun.unwrap().is_none());
-        keeping.turn(start);
+        turn(&mut keeping, start);
         let first = start + LOOK_FOR_ROOM_EVERY;
         assert_eq!(keeping.next_deadline(), Some(first));
-        keeping.turn(first);
+        turn(&mut keeping, first);
         assert!(keeping.is_full(), "the disk is as full as before");
         // Room for less than what ends the alarm is none to speak of, and is left free.
         set_capacity(100 << 10);
         let second = first + LOOK_FOR_ROOM_EVERY;
         assert_eq!(keeping.next_deadline(), Some(second));
-        keeping.turn(second);
+        turn(&mut keeping, second);
         assert!(keeping.is_full());
 
         set_capacity(1 << 20);
         let third = second + LOOK_FOR_ROOM_EVERY;
-        keeping.turn(third - Duration::from_millis(1));
+        turn(&mut keeping, third - Duration::from_millis(1));
         assert!(keeping.is_full(), "not before its time");
         assert_eq!(keeping.next_deadline(), Some(third));
-        keeping.turn(third);
+        turn(&mut keeping, third);
         assert!(!keeping.is_full());
         assert_eq!(keeping.next_deadline(), None);
         // What it was tried with is gone.

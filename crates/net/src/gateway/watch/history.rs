@@ -156,6 +156,17 @@ fn columns() -> Vec<Column> {
     COLUMNS.iter().map(column).collect()
 }
 
+/// A point of the drawing: the uptime at the end of a window, then a value of it for each column.
+pub(in crate::gateway) fn point(
+    at: f64,
+    window: &Window,
+    of_peer: &PeerWindow,
+) -> Vec<Option<f64>> {
+    let values = COLUMNS.iter().map(|(_, _, read)| read(window, of_peer));
+    let at = (at * 1e3).round() / 1e3;
+    core::iter::once(Some(at)).chain(values).collect()
+}
+
 /// The answer at `/history`.
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::gateway) struct Report {
@@ -214,9 +225,7 @@ impl History {
             let Some(of_peer) = window.peers.get(peer) else {
                 continue;
             };
-            let values = COLUMNS.iter().map(|(_, _, read)| read(&window, of_peer));
-            let at = (last.at * 1e3).round() / 1e3;
-            points.push(core::iter::once(Some(at)).chain(values).collect());
+            points.push(point(last.at, &window, of_peer));
         }
         Report {
             schema: SCHEMA,

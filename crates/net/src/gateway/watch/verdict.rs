@@ -54,7 +54,10 @@ fn worst(status: &Status) -> LinkGrade {
     let links = status.peers.iter().map(|peer| peer.verdict.grade);
     let alarms = status.alarms.iter();
     let alarms = alarms.filter(|alarm| alarm.rule != rules::SECURITY_OFF);
-    links.chain(alarms.map(|alarm| alarm.grade)).max().unwrap_or_default()
+    links
+        .chain(alarms.map(|alarm| alarm.grade))
+        .max()
+        .unwrap_or_default()
 }
 
 fn verdict(facts: &LinkFacts<'_>, holding: &[Holds]) -> LinkVerdict {

@@ -4,6 +4,7 @@
 mod sentences;
 mod ways;
 
+use super::history::point;
 use super::registry::{self, Entry, Sample, Value};
 use super::snapshots::Snapshot;
 use super::status::{Alarm, FlowStatus, LinkGrade, LinkVerdict, TunnelReport};
@@ -46,6 +47,8 @@ struct PeerView {
     says: String,
     /// The fate of the datagrams from here, and of those from the peer; none before the first window.
     ways: Vec<Way>,
+    /// The point of the drawing that is of the same instant and span as the other figures; none before the first window.
+    point: Option<Vec<Option<f64>>>,
     /// The paths to it, if there are several.
     paths: Vec<PathView>,
     groups: Vec<Group>,
@@ -76,6 +79,8 @@ pub(in crate::gateway) struct View {
     version: &'static str,
     sequence: u64,
     uptime_seconds: f64,
+    /// The span that rates and shares are of; none before the first window.
+    window_seconds: Option<f64>,
     /// The worst grade of links and alarms, that of missing keys apart.
     grade: LinkGrade,
     /// Whether there are no keys.
@@ -402,6 +407,8 @@ impl View {
                 peer,
                 window.and_then(|all| Some((all.peers.get(n)?, all.seconds))),
             ),
+            point: window
+                .and_then(|all| Some(point(status.uptime_seconds, all, all.peers.get(n)?))),
             paths: peer.paths.iter().map(PathView::of).collect(),
             groups: {
                 let mut groups = groups(&values, PEER, Some(("peer", &peer.name)));
@@ -423,6 +430,7 @@ impl View {
             version: env!("CARGO_PKG_VERSION"),
             sequence: snapshot.sequence,
             uptime_seconds: status.uptime_seconds,
+            window_seconds: window.map(|window| window.seconds),
             grade: status.grade,
             unprotected: status.is_unprotected,
             alarms: status.alarms.clone(),

@@ -4,7 +4,9 @@
   const POINTS_DRAWN = 300;
   const VERDICTS_SHOWN = 12, DECISIONS_SHOWN = 8, FLOWS_SHOWN = 10;
   // A flow's rate is of so many looks.
-  const LOOKS_KEPT = 6;
+  const LOOKS_KEPT = 11;
+  // From here on a window is called ten seconds.
+  const WHOLE_WINDOW = 9.5;
   // An axis ends above this part of the values, if the largest is so many times as large.
   const USUAL_PART = 0.97, OUTLIER = 3;
   const SVG = "http://www.w3.org/2000/svg";
@@ -101,6 +103,11 @@
     sync(element, groups, (group) => group.title,
       (group) => make("div", {className: group.title === "Now" ? "now" : ""}, make(heading, {}, group.title), make("dl")),
       (child, group) => sync(child.querySelector("dl"), group.figures, (figure) => figure.series, newFigure, changeFigure));
+  }
+
+  // A span of the last seconds, in words; nothing before anything was measured.
+  function lastSeconds(seconds) {
+    return seconds === null ? "" : `last ${seconds >= WHOLE_WINDOW ? 10 : Math.max(Math.round(seconds), 1)} s`;
   }
 
   // Verdicts and alarms.
@@ -247,6 +254,8 @@
     byId("picture").hidden = !peer || peer.ways.length === 0;
     if (byId("picture").hidden) return;
     say(byId("peer-name"), peer.name);
+    const span = lastSeconds(view.window_seconds);
+    say(document.querySelector("#picture-title .window"), span && ", " + span);
     const select = byId("peer");
     select.hidden = view.peers.length < 2;
     sync(select, view.peers, (one) => one.name, (one) => make("option", {}, one.name),
@@ -313,6 +322,7 @@
     }
     if (looks.length > LOOKS_KEPT) looks.shift();
     const first = looks[0], seconds = view.uptime_seconds - first.at;
+    say(byId("flows-span"), seconds > 0.5 && view.flows.length ? `, rates of the ${lastSeconds(seconds)}` : "");
     return (flow) => {
       const before = first.of.get(flow.id);
       const since = before ? seconds : flow.seconds;
@@ -481,7 +491,15 @@
     return make("figure", {className: "card"}, make("h3", {}, title), svg, make("ul", {className: "legend"}));
   }
 
+  // The history, and behind it the point of the figures that stand beside it.
+  function drawnHistory() {
+    const point = chosenPeer()?.point, last = history.points.at(-1);
+    if (!point || (last && last[0] >= point[0])) return history;
+    return {...history, points: [...history.points, point], uptime_seconds: Math.max(history.uptime_seconds, point[0])};
+  }
+
   function changeChart(element, [title, unit, labels]) {
+    const history = drawnHistory();
     const columns = labels.map((label) => 1 + history.columns.findIndex((column) => column.label === label));
     const up = 1 + history.columns.findIndex((column) => column.label === "link up");
     const svg = element.querySelector("svg");
@@ -489,7 +507,8 @@
     if (width === 0) return;
     const left = 62, right = 6, top = 8, bottom = 20;
     const end = Math.max(history.uptime_seconds, 1), begin = Math.max(end - span, 0);
-    const points = spaced(history.points.filter((point) => point[0] >= begin), (end - begin) / POINTS_DRAWN);
+    const all = history.points.filter((point) => point[0] >= begin);
+    const points = spaced(all, (end - begin) / POINTS_DRAWN);
     const high = axisTop(points.flatMap((point) => columns.map((n) => point[n])));
     const x = (at) => left + (at - begin) / Math.max(end - begin, 1) * (width - left - right);
     const y = (value) => height - bottom - Math.min(value / high, 1) * (height - top - bottom);
@@ -546,7 +565,8 @@
     if (pointer !== null && near) {
       svg.append(drawn("line", {class: "cursor", x1: x(near[0]), x2: x(near[0]), y1: top, y2: height - bottom}));
     }
-    const shown = pointer === null ? points.at(-1) : near;
+    // Without a pointer the legend says what the figures beside the charts say.
+    const shown = pointer === null ? all.at(-1) : near;
     const told = labels.map((label, n) => `${label} ${scaled(shown ? shown[columns[n]] : null, unit)}`);
     svg.setAttribute("aria-label", `${title}: ${told.join(", ")}`);
     sync(element.querySelector("ul"), labels, (label) => label,
@@ -565,12 +585,12 @@
   function sayMoment() {
     const chart = document.querySelector("#charts svg");
     if (pointer === null || !chart) {
-      say(byId("moment"), "Each point is of the ten seconds before it. Shaded: the link was not up. Strokes below a chart: decisions. " +
+      say(byId("moment"), "Each point is of the ten seconds before it, or of all before it where those are fewer. Shaded: the link was not up. Strokes below a chart: decisions. " +
         "Triangles: values beyond the axis.");
       return;
     }
     const left = 62, right = 6, width = chart.getBoundingClientRect().width;
-    const end = Math.max(history.uptime_seconds, 1), begin = Math.max(end - span, 0), wide = end - begin;
+    const end = Math.max(drawnHistory().uptime_seconds, 1), begin = Math.max(end - span, 0), wide = end - begin;
     const at = begin + (pointer - left) / (width - left - right) * wide;
     const near = decisionsIn(at - wide / 80, at + wide / 80).map((one) => `${clock(one.uptime_seconds)} ${named(one)}: ${one.why}`);
     say(byId("moment"), near.length ? near.slice(0, 2).join("; ") : clock(Math.min(at, end)));
@@ -624,6 +644,7 @@
     view = answer;
     heard = new Date();
     show();
+    draw();
     byId("lost").hidden = true;
     document.body.dataset.state = fixed === null ? "live" : "fixed";
   }

@@ -28,6 +28,33 @@ fn every_figure_that_is_shown_is_of_the_registry() {
 }
 
 #[test]
+fn the_drawing_ends_with_the_figures_beside_it_and_their_span_is_told() {
+    let (first, last) = (status(1.0, 10), status(4.0, 20));
+    let window = Window::between(&Tally::of(&first), &Tally::of(&last));
+    let snapshot = Snapshot {
+        sequence: 3,
+        status: last,
+        window,
+    };
+    let view = View::of(&snapshot);
+    assert_eq!(view.window_seconds, Some(3.0));
+    let point = view.peers[0].point.as_ref().expect("a window");
+    assert_eq!(point[0], Some(4.0));
+    let goodput = figures(&view)
+        .into_iter()
+        .find(|figure| figure.series == "fulmar_goodput_delivered_bits_per_second")
+        .and_then(|figure| figure.value)
+        .expect("it is shown");
+    assert_eq!(point[1], Some(goodput.as_f64().round()));
+    let young = Snapshot {
+        window: None,
+        ..snapshot
+    };
+    let young = View::of(&young);
+    assert_eq!((young.window_seconds, &young.peers[0].point), (None, &None));
+}
+
+#[test]
 fn no_two_figures_of_a_picture_have_one_name() {
     // A count up to a report, and the same count until now, differ: under one name one of them would look wrong.
     let snapshot = Snapshot {
