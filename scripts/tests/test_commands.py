@@ -97,6 +97,7 @@ ELSEWHERE = {
         )),
         "make test",
     ),
+    "cargo run -p fulmar --example both_ends": "crates/fulmar/tests/examples.rs:the_guide_s_program_is_the_example_and_says_what_the_guide_says",
     "cargo run --release --manifest-path examples/own-parts/Cargo.toml -- --speed": "scripts/tests/test_own_parts.py:test_it_runs",
     "make random-links": BY_HAND,
     "make random-links LINKS=200 RATE_MAX=20mbit FIRST=5000": BY_HAND,

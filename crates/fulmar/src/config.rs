@@ -251,7 +251,12 @@ impl Config {
         self
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Whether the settings go together, before a port is asked for; [`Endpoint::bind`](crate::Endpoint::bind) checks
+    /// them, too.
+    ///
+    /// # Errors
+    /// `InvalidInput`, with the setting and the cure.
+    pub fn check(&self) -> Result<()> {
         let error = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
         if !ModeRules::of(self.mode).complete {
             let mode = self.mode.name();

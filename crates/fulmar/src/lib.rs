@@ -6,8 +6,8 @@
 //! know each other by their keys, and a key that was not expected gets no answer. Unlike TCP, no loss slows a stream
 //! down: it sends at the rate that the path is found to carry, or that [`Config::rate`] names.
 //!
-//! [`new_secret_key`] makes a key. Two whole programs are in `examples`, `chat` and `sensor`; the guide is
-//! `docs/guide/library.md` in the repository.
+//! [`new_secret_key`] makes a key. Whole programs are in `examples`: `both_ends` to begin with, `chat` and `sensor`. The
+//! guide is `docs/guide/library.md` in the repository.
 //!
 //! Send a file's octets, and know that they have arrived:
 //!

@@ -1,6 +1,9 @@
 //! The examples over a link that loses packets.
 
 #[expect(dead_code, reason = "its main function is the program's")]
+#[path = "../examples/both_ends.rs"]
+mod both_ends;
+#[expect(dead_code, reason = "its main function is the program's")]
 #[path = "../examples/chat.rs"]
 mod chat;
 #[expect(dead_code, reason = "its main function is the program's")]
@@ -9,6 +12,18 @@ mod sensor;
 
 use crate::link::{PATIENCE, pair};
 use std::time::Duration;
+
+#[test]
+fn the_guide_s_program_is_the_example_and_says_what_the_guide_says() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/library.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, program) = guide.split_once("```rust\n").expect("a block of Rust");
+    let (program, below) = program.split_once("```").expect("its end");
+    assert_eq!(program, include_str!("../examples/both_ends.rs"));
+    let (question, answer) = both_ends::ask("how are you?").expect("both ends are done");
+    let said = format!("It prints `{question} - {answer}`");
+    assert!(below.trim_start().starts_with(&said), "the guide on {said}");
+}
 
 #[test]
 fn two_ends_chat_over_loss() {
