@@ -52,8 +52,18 @@ class Lab(unittest.TestCase):
         self.assertEqual(naming, [])
 
     def test_types_are_complete_and_right(self):
-        ended = self.run_in_room("-m", "mypy", "--strict", "--config-file", PACKAGE / "pyproject.toml", PACKAGE / "python/fulmar_lab")
+        ended = self.run_in_room("-m", "mypy", "--strict", "--config-file", ROOT / "pyproject.toml", PACKAGE / "python/fulmar_lab")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+
+    def test_a_type_checker_sees_a_wrong_key_of_a_scenario_and_a_quantity_without_its_unit(self):
+        def checked(hop):
+            program = f"import fulmar_lab as lab\nlab.Scenario.build(hop={hop}, flow={{'transport': 'udp', 'bytes': '9kB'}})\n"
+            return self.run_in_room("-m", "mypy", "--strict", "-c", program).stdout
+
+        self.assertIn("Success", checked("{'rate': '8mbit', 'loss': 0.05, 'from': 'air'}"))
+        self.assertIn('Extra key "los"', checked("[{'rate': '8mbit', 'los': '5%'}]"))
+        for wrong in ("{'rate': '8mbit', 'los': '5%'}", "{'rate': 8}"):
+            self.assertIn('Argument "hop"', checked(wrong))
 
     def test_pip_installs_it_with_what_its_extras_need(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -69,8 +79,19 @@ class Lab(unittest.TestCase):
             ended = subprocess.run([room / "bin/python", "-c", program], cwd=folder, capture_output=True, text=True)
             self.assertTrue(ended.stdout.startswith(str(packages)), ended.stdout + ended.stderr)
 
+    def test_pip_builds_the_package_from_the_folder_of_the_sources(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # Nothing is fetched: the tool that builds it is there.
+            environment = os.environ | {"PATH": f"{PYTHON.parent}:{os.environ['PATH']}", "MATURIN_PEP517_ARGS": "--locked"}
+            command = [PYTHON, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, ROOT]
+            ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+            self.assertEqual(ended.returncode, 0, ended.stdout[-2000:] + ended.stderr[-2000:])
+            (made,) = pathlib.Path(folder).glob("*.whl")
+            with zipfile.ZipFile(made) as wheel:
+                self.assertEqual([name for name in sorted(wheel.namelist()) if name.endswith(".py")], [name for name in sorted(self.names) if name.endswith(".py")])
+
     def test_stubs_say_what_the_native_half_has(self):
-        ended = self.run_in_room("-m", "mypy.stubtest", "fulmar_lab._native", "--ignore-disjoint-bases", "--mypy-config-file", PACKAGE / "pyproject.toml")
+        ended = self.run_in_room("-m", "mypy.stubtest", "fulmar_lab._native", "--ignore-disjoint-bases", "--mypy-config-file", ROOT / "pyproject.toml")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
     def test_the_wheel_is_for_every_python_from_3_11_and_says_that_it_is_typed(self):

@@ -47,7 +47,8 @@ impl ParameterColumn {
             Some(unit) => (DataType::Float64, unit),
             None => (DataType::Utf8, "text"),
         };
-        let metadata = [("unit", unit), ("about", "swept: as the scenario has it")];
+        let about = "as the scenario has it";
+        let metadata = [("unit", unit), ("about", about), ("role", "swept")];
         let metadata = metadata.map(|(key, value)| (key.to_owned(), value.to_owned()));
         Field::new(&self.path, data_type, true).with_metadata(HashMap::from(metadata))
     }

@@ -348,6 +348,17 @@ pub fn read(path: &Path) -> Result<(SchemaRef, Vec<RecordBatch>), PartError> {
     read().map_err(|cause| cannot_read(path, cause))
 }
 
+/// The description that a file of runs or of points has of itself, as JSON: the scenario's text, the seed of its first run,
+/// runs, points, version.
+///
+/// # Errors
+/// It cannot be read, or Fulmar did not write it.
+pub fn description(path: &Path) -> Result<String, PartError> {
+    let about = About::read(path).map_err(|cause| cannot_read(path, cause))?;
+    serde_json::to_string(&about)
+        .map_err(|error| cannot_read(path, ParquetError::External(Box::new(error))))
+}
+
 fn check_spans<'a>(parts: impl Iterator<Item = &'a Part>, of: usize) -> Result<(), PartError> {
     let wrong = |runs, doubled| Err(PartError::Runs { runs, of, doubled });
     let mut next = 0;

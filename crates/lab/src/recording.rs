@@ -1,5 +1,8 @@
 //! The single events of a run as Arrow tables: packets, pieces and decisions, each column with unit and meaning.
 
+mod packet_rows;
+mod rates;
+
 use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
@@ -10,6 +13,7 @@ use fulmar_sim::RunRecording;
 use fulmar_sim::measure::wire::WireLoss;
 use fulmar_sim::recording::RecordedDecision;
 use fulmar_sim::scenario::AppDirection;
+pub(crate) use packet_rows::packet_rows;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -95,7 +99,7 @@ fn seconds(at: Instant) -> f64 {
     at.saturating_since(Instant::START).as_secs_f64()
 }
 
-const fn kind(kind: TransmitKind) -> &'static str {
+const fn kind_name(kind: TransmitKind) -> &'static str {
     match kind {
         TransmitKind::Source => "source",
         TransmitKind::Repair => "repair",
@@ -104,7 +108,7 @@ const fn kind(kind: TransmitKind) -> &'static str {
     }
 }
 
-const fn direction(direction: AppDirection) -> &'static str {
+pub(crate) const fn direction_name(direction: AppDirection) -> &'static str {
     match direction {
         AppDirection::Forward => "forward",
         AppDirection::Reverse => "reverse",
@@ -126,14 +130,14 @@ fn packets(recording: &RunRecording) -> Result<RecordBatch, ArrowError> {
         ("hop", "1", "the hop, from 0"),
         rows().map(|p| Some(p.hop as u64)),
     );
-    let ways = rows().map(|p| Some(direction(p.direction)));
+    let ways = rows().map(|p| Some(direction_name(p.direction)));
     columns.texts(("direction", "forward is away from the source"), ways);
     let lengths = rows().map(|p| Some(p.len.0));
     columns.counts(
         ("bytes", "octet", "its length, with the link's framing"),
         lengths,
     );
-    let kinds = rows().map(|p| Some(kind(p.kind)));
+    let kinds = rows().map(|p| Some(kind_name(p.kind)));
     columns.texts(("kind", "source, repair, retransmission or control"), kinds);
     let causes = rows().map(|p| p.lost.map(WireLoss::name));
     columns.texts(

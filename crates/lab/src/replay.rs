@@ -28,12 +28,12 @@ mod rates;
 mod seen;
 mod spans;
 
+use crate::recording::{RecordingTables, direction_name, packet_rows};
 use core::fmt::Write;
 use core::time::Duration;
 use delays::delays;
 use fulmar_channel::Fates;
 use fulmar_proto::units::{ByteCount, Instant};
-use fulmar_sim::RunRecording;
 use fulmar_sim::scenario::AppDirection;
 use losses::{Fate, stretches};
 use outages::{OwnOutages, shared};
@@ -393,15 +393,16 @@ fn longest(waits: &[Option<f64>]) -> f64 {
     supported.copied().unwrap_or_default()
 }
 
-/// The packets of one direction of a recorded hop.
-pub fn observed(recording: &RunRecording, hop: usize, way: AppDirection) -> Vec<ObservedPacket> {
-    let packets = recording.packets.iter();
-    let of_way = packets.filter(|packet| packet.hop == hop && packet.direction == way);
-    of_way
-        .map(|packet| ObservedPacket {
-            sent_at: packet.sent_at,
-            len: packet.len,
-            arrived_at: packet.arrived_at.filter(|_| packet.inverted_bits == 0),
-        })
-        .collect()
+/// The packets of one direction of a recorded hop. One that arrived damaged counts as lost.
+pub fn observed(recording: &RecordingTables, hop: usize, way: AppDirection) -> Vec<ObservedPacket> {
+    let rows = packet_rows(recording).into_iter().flatten();
+    let of_way = rows.filter(|row| row.hop == hop as u64 && row.direction == direction_name(way));
+    let observed = of_way.map(|row| ObservedPacket {
+        sent_at: row.sent_at,
+        len: row.len,
+        arrived_at: row.arrived_at.filter(|_| row.inverted_bits == 0),
+    });
+    let mut observed: Vec<_> = observed.collect();
+    observed.sort_by_key(|packet| packet.sent_at);
+    observed
 }

@@ -1,6 +1,7 @@
 //! A scenario file as an experiment, with a digest of all that its results depend on.
 
 use crate::traces::Traces;
+use fulmar_settings::Node;
 use fulmar_sim::scenario::{Document, SettingsError, points_with};
 use fulmar_sim::world::WorldOptions;
 use fulmar_sim::{Experiment, OwnParts, SweepPoint};
@@ -14,6 +15,8 @@ pub struct Study {
     /// A digest of every point's parameters, and of the traces that they name: all that the results depend
     /// on but for the program.
     pub digest: String,
+    /// The scenario as TOML, with all changes and the sweep.
+    pub document: String,
     /// The traces that were read.
     pub inputs: Vec<PathBuf>,
 }
@@ -56,6 +59,7 @@ impl Study {
                 options: WorldOptions::default(),
             },
             digest: digest.finalize().to_hex().to_string(),
+            document: canonical(document).to_toml(),
             inputs: traces.into_files(),
         })
     }
@@ -71,4 +75,25 @@ impl Study {
         let varied = first.into_iter().flat_map(|point| &point.varied);
         varied.map(|(path, _)| path.clone()).collect()
     }
+}
+
+/// The document in the one form that all have which mean the same sweep: one blank behind each comma between zipped paths.
+fn canonical(document: &Document) -> Document {
+    let mut document = document.clone();
+    if let Some(sweep) = document.root.get_mut("sweep")
+        && let Node::Table(axes) = &mut sweep.node
+    {
+        let spaced = |paths: &str| {
+            paths
+                .split(',')
+                .map(str::trim)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        *axes = core::mem::take(axes)
+            .into_iter()
+            .map(|(paths, values)| (spaced(&paths), values))
+            .collect();
+    }
+    document
 }

@@ -1,7 +1,7 @@
 //! The codes of the protocols, for Python: blocks, sliding windows, and parity inside a packet.
 //!
 //! Octets go in and out as `bytes`. What a code refuses is a `FecError`, whose message says what it has and what it
-//! needs; so is an integer beyond those that a code has. Blocks and window symbols are computed without the interpreter's lock.
+//! needs; so is an integer beyond those that a code has. All of it is computed without the interpreter's lock.
 
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::{BlockDecoder, encode_repair};
@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
 
 create_exception!(
     fulmar_lab.fec,
@@ -152,8 +153,12 @@ pub(crate) fn append_parity<'py>(
     payload: &[u8],
     words: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let mut packet = payload.to_vec();
-    PacketCode::new().append_parity(&mut packet, 0, strength(words)?);
+    let words = strength(words)?;
+    let packet = py.detach(|| {
+        let mut packet = payload.to_vec();
+        PacketCode::new().append_parity(&mut packet, 0, words);
+        packet
+    });
     Ok(PyBytes::new(py, &packet))
 }
 
@@ -165,8 +170,11 @@ pub(crate) fn correct<'py>(
     words: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyBytes>, u32)> {
     let words = strength(words)?;
-    let mut octets = packet.to_vec();
-    let corrected = PacketCode::new().correct(&mut octets, words);
+    let (mut octets, corrected) = py.detach(|| {
+        let mut octets = packet.to_vec();
+        let corrected = PacketCode::new().correct(&mut octets, words);
+        (octets, corrected)
+    });
     let symbols = corrected.map_err(refused)?.symbols;
     octets.truncate(octets.len() - words.parity_bytes());
     Ok((PyBytes::new(py, &octets), symbols))
@@ -206,11 +214,25 @@ fn density(threshold: &Bound<'_, PyAny>) -> PyResult<Density> {
     Density::new(counted).ok_or_else(|| refused(format!("{counted}{bounds}")))
 }
 
-/// A decoder of a sliding window.
-#[pyclass(module = "fulmar_lab._native")]
+/// A decoder of a sliding window. Threads that share one take turns.
+#[pyclass(frozen, module = "fulmar_lab._native")]
 #[derive(Debug)]
 pub(crate) struct NativeWindow {
-    decoder: WindowDecoder,
+    decoder: Mutex<WindowDecoder>,
+}
+
+impl NativeWindow {
+    /// Does something with the decoder, without the interpreter's lock.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut WindowDecoder) -> T + Send,
+    ) -> T {
+        py.detach(|| {
+            let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&mut decoder)
+        })
+    }
 }
 
 #[pymethods]
@@ -230,19 +252,20 @@ impl NativeWindow {
             memory_bytes: count(memory_bytes, " octets of memory; give 0 or more")?,
         };
         Ok(Self {
-            decoder: WindowDecoder::new(ordinal(first)?, limits),
+            decoder: Mutex::new(WindowDecoder::new(ordinal(first)?, limits)),
         })
     }
 
     /// Takes a source; what it determines besides.
     fn add_source<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         ordinal: &Bound<'py, PyAny>,
         payload: &[u8],
     ) -> PyResult<Payloads<'py>> {
         let ordinal = self::ordinal(ordinal)?;
-        given(py, self.decoder.add_source(ordinal, payload))
+        let rebuilt = self.with(py, |decoder| decoder.add_source(ordinal, payload));
+        given(py, rebuilt)
     }
 
     /// Takes a repair symbol; what it determines. `span` is the first source and their number, `coefficients` are key
@@ -252,7 +275,7 @@ impl NativeWindow {
         reason = "the binding makes values of Python's"
     )]
     fn add_repair<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         span: (Bound<'py, PyAny>, Bound<'py, PyAny>),
         coefficients: (Bound<'py, PyAny>, Bound<'py, PyAny>),
@@ -268,24 +291,26 @@ impl NativeWindow {
             key: key(&coefficients.0)?,
             density: density(&coefficients.1)?,
         };
-        given(py, self.decoder.add_repair(span, symbol))
+        let rebuilt = self.with(py, |decoder| decoder.add_repair(span, symbol));
+        given(py, rebuilt)
     }
 
     /// The number of further symbols that would do in most cases.
     #[getter]
-    fn needed(&self) -> usize {
-        self.decoder.needed()
+    fn needed(&self, py: Python<'_>) -> usize {
+        self.with(py, |decoder| decoder.needed())
     }
 
     /// Octets that are kept.
     #[getter]
-    fn memory_bytes(&self) -> usize {
-        self.decoder.memory_bytes()
+    fn memory_bytes(&self, py: Python<'_>) -> usize {
+        self.with(py, |decoder| decoder.memory_bytes())
     }
 
     /// Forgets the sources before `ordinal`.
-    fn forget_before(&mut self, ordinal: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.decoder.forget_before(self::ordinal(ordinal)?);
+    fn forget_before(&self, py: Python<'_>, ordinal: &Bound<'_, PyAny>) -> PyResult<()> {
+        let ordinal = self::ordinal(ordinal)?;
+        self.with(py, |decoder| decoder.forget_before(ordinal));
         Ok(())
     }
 }

@@ -39,8 +39,15 @@ fn span(seconds: f64, name: &str) -> PyResult<Duration> {
     span.map_err(|_| wrong(format!("{name}={seconds}: seconds, and no fewer than 0")))
 }
 
-fn public(key: &str) -> PyResult<PublicKey> {
-    key.parse().map_err(|error| wrong(format!("peer: {error}")))
+fn public(name: &str, key: &str) -> PyResult<PublicKey> {
+    key.parse()
+        .map_err(|error| wrong(format!("{name}: {error}")))
+}
+
+/// Refuses a text that is no public key, by the name of its argument.
+#[pyfunction]
+pub(crate) fn check_public_key(name: &str, key: &str) -> PyResult<()> {
+    public(name, key).map(drop)
 }
 
 /// The secret key of an end of one's own. ``SecretKey(text)`` takes the text of a key file.
@@ -95,7 +102,7 @@ impl EndSettings {
             .connect_timeout(span(self.connect_timeout, "connect_timeout")?)
             .give_up_after(span(self.give_up_after, "give_up_after")?);
         for peer in peers {
-            config = config.peer(public(peer)?);
+            config = config.peer(public("peers", peer)?);
         }
         if let Some(rate) = &self.rate {
             let read: Result<Bitrate, _> = rate.parse();
@@ -120,6 +127,28 @@ impl EndSettings {
     }
 }
 
+/// The checked settings of an end.
+#[pyclass(frozen, module = "fulmar_lab._native")]
+#[derive(Debug)]
+pub(crate) struct NativeEndConfig(Config);
+
+#[pymethods]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the binding makes values of Python's"
+)]
+impl NativeEndConfig {
+    #[new]
+    fn new(key: &Bound<'_, EndKey>, peers: Vec<String>, settings: EndSettings) -> PyResult<Self> {
+        let config = settings.config(key.get(), &peers)?;
+        match config.check() {
+            Ok(()) => Ok(Self(config)),
+            // Arguments have the names of the library's settings.
+            Err(error) => Err(wrong(error.to_string().replace("Config::", ""))),
+        }
+    }
+}
+
 /// A UDP port with its thread.
 #[pyclass(frozen, module = "fulmar_lab._native")]
 #[derive(Debug)]
@@ -139,21 +168,11 @@ impl NativeEndpoint {
 }
 
 #[pymethods]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the binding makes values of Python's"
-)]
 impl NativeEndpoint {
     /// Binds a port at a numeric address.
     #[new]
-    fn new(
-        address: &str,
-        key: &Bound<'_, EndKey>,
-        peers: Vec<String>,
-        settings: EndSettings,
-    ) -> PyResult<Self> {
-        let config = settings.config(key.get(), &peers)?;
-        let endpoint = Endpoint::bind(address, config).map_err(raised)?;
+    fn new(address: &str, config: &Bound<'_, NativeEndConfig>) -> PyResult<Self> {
+        let endpoint = Endpoint::bind(address, config.get().0.clone()).map_err(raised)?;
         Ok(Self {
             local: endpoint.local_addr(),
             endpoint: Mutex::new(Some(endpoint)),
@@ -185,13 +204,13 @@ impl NativeEndpoint {
     }
 
     fn stream(&self, address: &str, peer: &str) -> PyResult<NativeStream> {
-        let peer = public(peer)?;
+        let peer = public("peer", peer)?;
         let stream = self.with(|endpoint| endpoint.connect(address, &peer))?;
         Ok(NativeStream::new(Arc::clone(&self.bell), stream))
     }
 
     fn messages(&self, address: &str, peer: &str) -> PyResult<NativeMessages> {
-        let peer = public(peer)?;
+        let peer = public("peer", peer)?;
         let messages = self.with(|endpoint| endpoint.messages(address, &peer))?;
         Ok(NativeMessages::new(Arc::clone(&self.bell), messages))
     }

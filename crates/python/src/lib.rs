@@ -24,7 +24,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::ends::{
-        EndKey, NativeCall, NativeEndpoint, NativeListener, NativeMessages, NativeStream,
+        EndKey, NativeCall, NativeEndConfig, NativeEndpoint, NativeListener, NativeMessages,
+        NativeStream, check_public_key,
     };
     #[pymodule_export]
     use crate::links::{fit, plan};
@@ -37,7 +38,9 @@ mod _native {
     #[pymodule_export]
     use crate::recording::{NativeRecording, hop_tables, recorded_link};
     #[pymodule_export]
-    use crate::study::{NativeStudy, ScenarioError, SweepError, merge, read_table};
+    use crate::study::{
+        NativeStudy, ScenarioError, SweepError, description, merge, read_table, table_keys,
+    };
     #[pymodule_export]
     use crate::table::NativeTable;
 }

@@ -5,10 +5,12 @@ use crate::part::PartFault;
 use crate::table::NativeTable;
 use crate::waiting::wait_for;
 use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use core::time::Duration;
 use fulmar_lab::replay;
 use fulmar_lab::{ObservedPacket, RecordedLink, RecordingTables, UnreadRecording};
 use fulmar_sim::own::{ByteCount, Instant};
+use fulmar_sim::scenario::AppDirection;
 use fulmar_trace::TraceError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -46,6 +48,32 @@ impl NativeRecording {
     #[getter]
     fn decisions(&self) -> NativeTable {
         table(&self.tables.decisions)
+    }
+
+    /// A row for each interval on each direction of each hop, with the rates in it.
+    fn rates(&self, py: Python<'_>, every_s: f64) -> PyResult<NativeTable> {
+        let wrong = || PyValueError::new_err(format!("every={every_s}: give seconds above 0"));
+        let every = Duration::try_from_secs_f64(every_s).map_err(|_| wrong())?;
+        if every.is_zero() {
+            return Err(wrong());
+        }
+        let rates = py.detach(|| self.tables.rates(every));
+        let problem = |error: ArrowError| match error {
+            ArrowError::InvalidArgumentError(problem) => problem,
+            other => other.to_string(),
+        };
+        let rates = rates.map_err(|error| PyValueError::new_err(problem(error)))?;
+        Ok(table(&rates))
+    }
+
+    /// A recorded hop as tables of a scenario in TOML.
+    fn hop_tables(&self, py: Python<'_>, hop: usize) -> PyResult<String> {
+        py.detach(|| {
+            let [forward, reverse] = [AppDirection::Forward, AppDirection::Reverse]
+                .map(|way| replay::observed(&self.tables, hop, way));
+            replay::hop_tables(&forward, &reverse, Some(Instant::START))
+        })
+        .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 }
 

@@ -12,8 +12,8 @@ use fulmar_lab::{
     KeptParts, PartError, RecordingTables, RunTable, Study, SweepPart, flow_figure, parts,
 };
 use fulmar_proto::units::Duration;
-use fulmar_sim::scenario::{Document, NAMED_BY};
-use fulmar_sim::{FlowWindow, Observers, SettingsError};
+use fulmar_sim::scenario::{Document, NAMED_BY, TABLE_KEYS};
+use fulmar_sim::{ExperimentError, FlowWindow, Observers, SettingsError};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -66,7 +66,8 @@ impl fmt::Debug for OwnReading {
 impl OwnReading {
     fn study(&self, py: Python<'_>, fault: &PartFault) -> Result<Study, SettingsError> {
         let own = self.parts.own(py, fault);
-        Study::read_with(&self.path, &self.document, own, &self.parts.version)
+        let (path, document, version) = (&self.path, &self.document, &self.parts.version);
+        py.detach(|| Study::read_with(path, document, own, version))
     }
 }
 
@@ -100,7 +101,7 @@ impl NativeStudy {
             document.set(set).map_err(wrong)?;
         }
         let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
-            let study = Study::read(&path, &document).map_err(wrong)?;
+            let study = py.detach(|| Study::read(&path, &document)).map_err(wrong)?;
             return Ok(Self { study, own: None });
         };
         let own = OwnReading {
@@ -115,9 +116,9 @@ impl NativeStudy {
     }
 
     /// The picture of the first point, as SVG.
-    fn drawing(&self) -> Option<String> {
+    fn drawing(&self, py: Python<'_>) -> Option<String> {
         let first = self.study.points().first()?;
-        Some(fulmar_lab::drawing::draw(&first.plan))
+        Some(py.detach(|| fulmar_lab::drawing::draw(&first.plan)))
     }
 
     /// The packets of a flow in the first run of the first point as a figure, SVG.
@@ -164,7 +165,7 @@ impl NativeStudy {
         })?;
         let noted = noted.map_err(|error| SweepError::new_err(error.to_string()))?;
         let noted = noted.ok_or_else(|| SweepError::new_err("the run was cancelled"))?;
-        Ok(flow_figure::draw(&study.experiment, window, &noted))
+        Ok(py.detach(|| flow_figure::draw(&study.experiment, window, &noted)))
     }
 
     /// The number of points.
@@ -183,6 +184,12 @@ impl NativeStudy {
     #[getter]
     fn varied(&self) -> Vec<String> {
         self.study.varied()
+    }
+
+    /// The files of the traces that it has read.
+    #[getter]
+    fn inputs(&self) -> Vec<PathBuf> {
+        self.study.inputs.clone()
     }
 
     /// A digest of all that the results depend on but for the program.
@@ -212,9 +219,12 @@ impl NativeStudy {
         build: &str,
         part_runs: usize,
     ) -> PyResult<FoundParts> {
-        let found = py.detach(|| KeptParts::found(&self.study, build, &directory));
-        let found = found.map_err(|error| unreadable(&directory, &error))?;
-        let missing = found.missing(&self.study, part_runs);
+        let found = py.detach(|| {
+            let found = KeptParts::found(&self.study, build, &directory)?;
+            let missing = found.missing(&self.study, part_runs);
+            Ok((found, missing))
+        });
+        let (found, missing) = found.map_err(|error| unreadable(&directory, &error))?;
         let missing = missing
             .iter()
             .map(|part| (part.runs.start, part.runs.len()));
@@ -227,13 +237,22 @@ impl NativeStudy {
     }
 
     /// Whether a file has this part, made by this build.
-    fn has_part(&self, first: usize, count: usize, build: &str, path: PathBuf) -> bool {
-        SweepPart::found(&self.study, build, &path) == Some(part(first, count))
+    fn has_part(
+        &self,
+        py: Python<'_>,
+        first: usize,
+        count: usize,
+        build: &str,
+        path: PathBuf,
+    ) -> bool {
+        let found = py.detach(|| SweepPart::found(&self.study, build, &path));
+        found == Some(part(first, count))
     }
 
     /// Whether a file is the whole of this study; an error if it is something else.
-    fn is_whole(&self, path: PathBuf) -> PyResult<bool> {
-        parts::is_whole(&self.study, &path).map_err(|error| raised(&error))
+    fn is_whole(&self, py: Python<'_>, path: PathBuf) -> PyResult<bool> {
+        let whole = py.detach(|| parts::is_whole(&self.study, &path));
+        whole.map_err(|error| raised(&error))
     }
 
     /// Makes runs and gives their table. `told` is called with the number of those that are over.
@@ -249,13 +268,13 @@ impl NativeStudy {
         let part = self.checked(first, count)?;
         let failed = |error: &dyn fmt::Display| SweepError::new_err(error.to_string());
         let (study, fault) = self.of_call(py)?;
-        let runs = wait_for(py, told, &fault, |progress| {
-            part.make(&study, self.threads(jobs), progress)
+        let table = RunTable::of(study.points());
+        let runs = wait_for::<Result<_, ExperimentError>>(py, told, &fault, |progress| {
+            let runs = part.make(&study, self.threads(jobs), progress)?;
+            Ok(runs.map(|runs| table.batch(study.points(), &runs)))
         })?;
         let runs = runs.map_err(|error| failed(&error))?;
-        let runs = runs.ok_or_else(|| failed(&"the runs were cancelled"))?;
-        let table = RunTable::of(study.points());
-        let batch = table.batch(study.points(), &runs);
+        let batch = runs.ok_or_else(|| failed(&"the runs were cancelled"))?;
         let batch = batch.map_err(|error| failed(&error))?;
         Ok(NativeTable {
             schema: table.schema(),
@@ -268,12 +287,12 @@ impl NativeStudy {
         let failed = |error: &dyn fmt::Display| SweepError::new_err(error.to_string());
         let (study, fault) = self.of_call(py)?;
         let made = wait_for(py, None, &fault, |progress| {
-            study.experiment.run_recorded(progress)
+            let (run, recording) = study.experiment.run_recorded(progress)?;
+            let table = RunTable::of(study.points());
+            let run = table.batch(study.points(), &[run]);
+            Some((run, RecordingTables::of(&recording)))
         })?;
-        let (run, recording) = made.ok_or_else(|| failed(&"the run was cancelled"))?;
-        let table = RunTable::of(study.points());
-        let run = table.batch(study.points(), &[run]);
-        let tables = RecordingTables::of(&recording);
+        let (run, tables) = made.ok_or_else(|| failed(&"the run was cancelled"))?;
         Ok(NativeRecording {
             run: run.map_err(|error| failed(&error))?,
             tables: tables.map_err(|error| failed(&error))?,
@@ -352,13 +371,23 @@ fn part(first: usize, count: usize) -> SweepPart {
 }
 
 fn raised(error: &PartError) -> PyErr {
-    match error {
-        PartError::Write { path, .. } => match error.system() {
-            Some(cause) => unreadable(path, cause),
-            None => PyOSError::new_err(error.to_string()),
-        },
+    // The system's errors have numbers; what is wrong in a file has none.
+    let cause = error.system();
+    let cause = cause.filter(|cause| cause.raw_os_error().is_some());
+    match (error, cause) {
+        (PartError::Write { path, .. } | PartError::Read { path, .. }, Some(cause)) => {
+            unreadable(path, cause)
+        }
+        (PartError::Write { .. }, None) => PyOSError::new_err(error.to_string()),
         _ => SweepError::new_err(error.to_string()),
     }
+}
+
+/// The keys that each table of a scenario may have, by the path of the table.
+#[pyfunction]
+pub(crate) fn table_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let tables = TABLE_KEYS.iter();
+    tables.map(|(path, keys)| (*path, keys.concat())).collect()
 }
 
 /// Puts parts together to a file of runs and a file of points. Ctrl-C ends it, and no file is written then.
@@ -378,6 +407,17 @@ pub(crate) fn merge(
     })?
     .map(drop)
     .map_err(|error| raised(&error))
+}
+
+/// The description that a file of runs or of points has of itself, as JSON.
+#[pyfunction]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the binding makes values of Python's"
+)]
+pub(crate) fn description(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let described = py.detach(|| parts::description(&path));
+    described.map_err(|error| raised(&error))
 }
 
 /// Reads a file of runs or of points.

@@ -41,12 +41,12 @@ class Captures(unittest.TestCase):
 
     def test_captures_of_both_ends_are_a_link(self):
         link = lab.LinkRecording.open(self.here, self.there)
-        self.assertEqual((len(link.there), len(link.back)), (2000, 1800))
-        self.assertEqual(sum(arrived is None for *_, arrived in link.there), 200)
-        sent, octets, arrived = link.there[1]
+        self.assertEqual((len(link.forward), len(link.reverse)), (2000, 1800))
+        self.assertEqual(sum(arrived is None for *_, arrived in link.forward), 200)
+        sent, octets, arrived = link.forward[1]
         self.assertEqual(octets, 1000)
         self.assertAlmostEqual(arrived - sent, 0.021, places=9)
-        self.assertIn("2000 packets there and 1800 back, 200 lost", repr(link))
+        self.assertIn("2000 packets forward and 1800 back, 200 lost", repr(link))
         hop = link.channel()["hop"][0]
         self.assertEqual(hop["forward"]["loss"].count("+1"), 200)
         run = link.replay(run={"duration": "60s"}, flow={"transport": "aerotp", "traffic": "bulk", "bytes": "100kB"}).run()

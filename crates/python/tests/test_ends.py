@@ -94,6 +94,8 @@ class Ends(unittest.IsolatedAsyncioTestCase):
                 await out.send(bytes(65_536), deadline=0.05)
             with self.assertRaisesRegex(ValueError, "65536 octets"):
                 await out.send(bytes(65_537), deadline=1)
+            with self.assertRaisesRegex(TypeError, "deadline='50ms': give seconds as a number"):
+                await out.send(b"", deadline="50ms")
             for priority in (-1, 256):
                 with self.assertRaisesRegex(ValueError, f"priority={priority}: give 0 to 255"):
                     await out.send(b"", deadline=1, priority=priority)
@@ -194,23 +196,11 @@ class Ends(unittest.IsolatedAsyncioTestCase):
                 with self.assertRaises((ConnectionRefusedError, TimeoutError)):
                     await stream.finish()
 
-    async def test_wrong_settings_name_the_setting(self) -> None:
+    async def test_keys_are_texts_and_a_port_that_is_taken_is_refused(self) -> None:
         key = lab.SecretKey.generate()
         self.assertEqual(lab.SecretKey(key.text).public, key.public)
         self.assertNotIn(key.text, repr(key))
         self.assertRaisesRegex(ValueError, "44 characters", lab.SecretKey, "abc")
-        for settings, said in (
-            ({"rate": "50"}, 'rate="50": .* has no unit'),
-            ({"rate": "0mbit"}, "rate is 0"),
-            ({"share": "mine"}, "share=\"mine\""),
-            ({"carrier": "pigeon"}, "udp or auto"),
-            ({"give_up_after": -1.0}, "give_up_after=-1"),
-            ({"deadline": float("nan")}, "deadline=NaN"),
-        ):
-            with self.subTest(settings=settings), self.assertRaisesRegex(ValueError, said):
-                await lab.Receiver("127.0.0.1:0", key=key, peers=[], **settings).__aenter__()
-        with self.assertRaisesRegex(ValueError, "a host and a port"):
-            await lab.Sender("ground", key=key, peer=key.public).__aenter__()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
             taken.bind(("127.0.0.1", 0))
             with self.assertRaises(OSError):

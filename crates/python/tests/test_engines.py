@@ -17,7 +17,7 @@ from unittest import mock
 
 import fulmar_lab as lab
 from fulmar_lab import _native
-from fulmar_lab.engines import DaskEngine, build, make
+from fulmar_lab.engines import DaskEngine, Task, build, make
 from fulmar_lab.sweeps import _Progress
 from links import LOSSES, link
 
@@ -264,6 +264,28 @@ class Engines(unittest.TestCase):
         self.assertFalse(is_drawn(False, types.SimpleNamespace()), "IPython in a pipe")
         self.assertFalse(is_drawn(False, None))
 
+    def test_a_file_says_which_scenario_and_seeds_it_has_and_these_make_it_again(self):
+        grid = {("flow.mode", "flow.fec_words"): [("reliable", 0), ("nack-mack", 16)], "hop.loss": ["0%", 0.05]}
+        first = lab.sweep(link(), grid, runs=3, seed=7, out=self.place("told"))
+        about = lab.Results.read(first.path).about
+        self.assertEqual((about.seeds, about.points, about.scenario), (range(7, 10), 4, "scenario.toml"))
+        self.assertEqual(about.parameters["flow.mode"], "reliable")
+        again = lab.sweep(lab.Scenario(about.document, about.scenario), out=self.place("told again"))
+        self.assertEqual(octets(again.path), octets(first.path))
+
+    def test_a_worker_reads_a_scenario_once_and_again_when_its_trace_is_another(self):
+        trace = self.place("trace").with_name("losses.csv")
+        trace.write_text("lost\n" + "0\n0\n1\n" * 50)
+        recorded = lab.Scenario(link()._text, trace.with_name("scenario.toml"), ["hop.loss=trace losses.csv loop"])
+        tasks = [Task(recorded.with_({"run.runs": 3})._asked(None), number, 1, build()) for number in range(3)]
+        read, real = [], _native.NativeStudy
+        with mock.patch.object(_native, "NativeStudy", side_effect=lambda *asked: read.append(asked) or real(*asked)):
+            parts = [make(task) for task in tasks]
+            self.assertEqual(len(read), 1)
+            trace.write_text("lost\n" + "0\n1\n1\n" * 60)
+            self.assertNotEqual(make(tasks[0]), parts[0])
+            self.assertEqual(len(read), 2)
+
     def test_a_place_that_cannot_be_written_is_an_error_of_the_system(self):
         study = link()._study()
         with self.assertRaises(FileNotFoundError) as raised:
@@ -271,8 +293,6 @@ class Engines(unittest.TestCase):
         self.assertIn("no folder", raised.exception.filename.as_posix())
 
     def test_another_build_is_refused(self):
-        from fulmar_lab.engines import Task
-
         with self.assertRaisesRegex(lab.SweepError, "another build"):
             make(Task(link()._asked(LOSSES), 0, 1, "other"))
 

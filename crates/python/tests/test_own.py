@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 import fulmar_lab as lab
-from fulmar_lab import LOST
+from fulmar_lab import LOST, _native
 
 DATAGRAMS = {"transport": "udp", "traffic": "constant-rate", "rate": "1mbit", "write": "1000B", "bytes": "200kB"}
 
@@ -336,7 +336,7 @@ class Own(unittest.TestCase):
                 over.wait(60)
 
         both = link(hop={"channel": "none"}, channels={"broken": Broken, "waits": Waits})
-        study = both._study({"hop.channel": ["broken", "waits"]})
+        study = _native.NativeStudy(*both._asked({"hop.channel": ["broken", "waits"]}))
         made = []
         other = threading.Thread(target=lambda: made.append(study.make(1, 1, 1).num_rows()))
         other.start()

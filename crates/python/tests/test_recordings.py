@@ -33,6 +33,27 @@ class Recordings(unittest.TestCase):
         for sent, arrived, cause in zip(packets.column("sent_s"), packets.column("arrived_s"), causes, strict=True):
             self.assertTrue(cause if arrived is None else arrived >= sent + 0.02)
 
+    def test_rates_over_time_add_up_to_what_was_sent_and_arrived(self):
+        recording = scenario({"loss": "10%"}, [{"at": "1s", "rate": "4mbit"}]).record(2)
+        run, rates = recording.run, recording.rates(0.25)
+        self.assertEqual(rates.columns["source_bps"].unit, "bit/s")
+        for kind in ("source", "repair", "retransmission", "control"):
+            octets = sum(rate * 0.25 / 8 for rate in rates.column(f"{kind}_bps"))
+            self.assertAlmostEqual(octets, run[f"wire_bytes.{kind}"], delta=1)
+        arrived = [row["arrived_bps"] for row in rates.rows() if row["direction"] == "forward"]
+        packets = recording.packets.rows()
+        came = sum(row["bytes"] for row in packets if row["arrived_s"] is not None and row["direction"] == "forward")
+        self.assertAlmostEqual(sum(arrived) * 0.25 / 8, came, delta=1)
+        # The link carries less from the first second on, less what it loses.
+        for begins, ends, rate in ((0.25, 1.0, 8e6), (1.25, 3.0, 4e6)):
+            rows = [row["arrived_bps"] for row in rates.rows() if row["direction"] == "forward" and begins <= row["at_s"] < ends]
+            self.assertAlmostEqual(statistics.fmean(rows) / rate, 0.9, delta=0.05)
+        starts = [row["at_s"] for row in rates.rows() if row["direction"] == "forward"]
+        self.assertEqual(starts, [0.25 * place for place in range(len(starts))])
+        for every, said in ((0.0, "every=0: give seconds above 0"), (float("nan"), "every=NaN"), (1e-7, "more than 1000000 rows")):
+            with self.assertRaisesRegex(ValueError, said):
+                recording.rates(every)
+
     def test_pieces_have_the_delays_of_the_run(self):
         recording = scenario({"loss": "5%"}).record(3)
         delays = sorted(recording.pieces.column("delay_s"))

@@ -1,11 +1,13 @@
 """Scenarios and single runs."""
 
 import doctest
+import typing
 import unittest
 
 import fulmar_lab as lab
 import fulmar_lab.scenario
 import numpy
+from fulmar_lab import _native
 from links import LOSSES, link
 
 
@@ -62,6 +64,20 @@ class Scenarios(unittest.TestCase):
             link().with_({"hop.delay": 20})
         with self.assertRaisesRegex(lab.ScenarioError, r"has 3 points; use sweep\(\)"):
             lab.Scenario("[sweep]\n'hop.loss' = ['0%', '5%', '20%']\n" + link()._text).run()
+
+    def test_each_key_of_each_table_has_a_type_and_no_other_has_one(self):
+        def compare(path, table):
+            hints = typing.get_type_hints(table)
+            self.assertEqual(set(hints), set(known.pop(path)), path or "the root")
+            for key, hint in hints.items():
+                below = f"{path}.{key}" if path else key
+                if below in known:
+                    (one,) = {each for each in (hint, *typing.get_args(hint)) if typing.is_typeddict(each)}
+                    compare(below, one)
+
+        known = _native.table_keys()
+        compare("", lab.keys.Tables)
+        self.assertEqual(known, {})
 
     def test_values_that_no_scenario_has_are_named(self):
         parts = {"run": {"duration": "9s", "seed": numpy.int64(7)}, "flow": {"transport": "udp", "bytes": "9kB"}}

@@ -19,6 +19,7 @@ pub mod error;
 mod fields;
 pub mod goal;
 mod reader;
+mod written;
 
 pub use document::{Document, Node, Override, Tree};
 pub use error::{Origin, SettingsError, suggestion};

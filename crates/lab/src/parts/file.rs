@@ -34,6 +34,8 @@ pub(super) struct About {
     pub(super) version: String,
     pub(super) scenario: String,
     pub(super) digest: String,
+    /// The scenario as TOML, with all changes and the sweep: read again it gives the same points and runs.
+    pub(super) document: String,
     /// The first seed of the first point, and the number of runs in all.
     pub(super) seed: u64,
     pub(super) runs: usize,
@@ -60,6 +62,7 @@ impl About {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             scenario: study.experiment.scenario.clone(),
             digest: study.digest.clone(),
+            document: study.document.clone(),
             seed: first.map_or(0, |point| point.plan.run.seed),
             runs: study.experiment.run_count(),
             points: study.points().len(),

@@ -20,19 +20,21 @@ A :class:`Sender` and a :class:`Receiver` carry streams and messages over real s
 gymnasium, makes an environment of the choice of repair.
 """
 
-from . import fec, plot
+from . import fec, keys, plot
 from ._native import Fate, RepairSeen, ScenarioError, SecretKey, SweepError, Turn
 from .captures import LinkRecording
 from .ends import Expired, Messages, Receiver, Sender, Stream
 from .engines import Engine
 from .links import Fit, Plan, fit, plan
 from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource, Transport
+from .results import About, Results
 from .scenario import Drawing, Recording, Run, Scenario, channel_of
-from .sweeps import Results, sweep
+from .sweeps import sweep
 from .table import Column, Table
 
 __all__ = [
     "LOST",
+    "About",
     "Channel",
     "Column",
     "Drawing",
@@ -64,6 +66,7 @@ __all__ = [
     "channel_of",
     "fec",
     "fit",
+    "keys",
     "plan",
     "plot",
     "sweep",

@@ -5,13 +5,14 @@ from os import PathLike
 from pathlib import Path
 from typing import final
 
-from .ends import EndSettings
+from .end_settings import EndSettings
 from .own import NativeParts
 
 __all__ = [
     "Fate",
     "FecError",
     "NativeCall",
+    "NativeEndConfig",
     "NativeEndpoint",
     "NativeListener",
     "NativeMessages",
@@ -27,8 +28,10 @@ __all__ = [
     "Turn",
     "WINDOW_MAX",
     "append_parity",
+    "check_public_key",
     "correct",
     "decode_block",
+    "description",
     "encode_block",
     "encode_window",
     "fit",
@@ -37,6 +40,7 @@ __all__ = [
     "plan",
     "read_table",
     "recorded_link",
+    "table_keys",
 ]
 
 #: The most for ``window`` of :func:`fit`.
@@ -135,12 +139,15 @@ class NativeRecording:
     packets: NativeTable
     pieces: NativeTable
     decisions: NativeTable
+    def rates(self, every_s: float) -> NativeTable: ...
+    def hop_tables(self, hop: int) -> str: ...
 
 @final
 class NativeStudy:
     points: int
     runs: int
     varied: list[str]
+    inputs: list[Path]
     digest: str
     def __new__(cls, text: str, path: str | PathLike[str], sets: list[str], sweep: str | None = None, parts: NativeParts | None = None) -> NativeStudy: ...
     def parameters(self, point: int) -> dict[str, str]: ...
@@ -165,6 +172,8 @@ def hop_tables(
 def recorded_link(
     path: str | PathLike[str], other: str | PathLike[str] | None, hop: int
 ) -> tuple[list[tuple[float, int, float | None]], list[tuple[float, int, float | None]], list[str], float]: ...
+def table_keys() -> dict[str, list[str]]: ...
+def description(path: str | PathLike[str]) -> str: ...
 def read_table(path: str | PathLike[str]) -> NativeTable: ...
 def plan(wishes: dict[str, str]) -> str: ...
 def fit(
@@ -172,6 +181,7 @@ def fit(
 ) -> tuple[str, str | None]: ...
 def encode_block(sources: Sequence[bytes], repairs: int) -> list[bytes]: ...
 def decode_block(k: int, units: Sequence[tuple[int, bytes]]) -> list[bytes]: ...
+def check_public_key(name: str, key: str) -> None: ...
 def append_parity(payload: bytes, words: int) -> bytes: ...
 def correct(packet: bytes, words: int) -> tuple[bytes, int]: ...
 def encode_window(sources: Sequence[bytes], key: int, threshold: int) -> bytes: ...
@@ -207,9 +217,13 @@ class NativeCall:
     def close(self) -> None: ...
 
 @final
+class NativeEndConfig:
+    def __new__(cls, key: SecretKey, peers: list[str], settings: EndSettings) -> NativeEndConfig: ...
+
+@final
 class NativeEndpoint:
     address: tuple[str, int]
-    def __new__(cls, address: str, key: SecretKey, peers: list[str], settings: EndSettings) -> NativeEndpoint: ...
+    def __new__(cls, address: str, config: NativeEndConfig) -> NativeEndpoint: ...
     def fileno(self) -> int: ...
     def rung(self) -> list[int]: ...
     def listen(self) -> NativeListener: ...

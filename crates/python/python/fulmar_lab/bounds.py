@@ -1,4 +1,4 @@
-"""Integers of arguments, within their bounds."""
+"""Numbers of arguments, within their bounds."""
 
 from __future__ import annotations
 
@@ -25,3 +25,14 @@ def whole(name: str, number: int, least: int, most: int) -> int:
     if not least <= number <= most:
         raise ValueError(f"{name}={number}: give {least} to {most}" if most < COUNT_MAX else f"{name}={number}: give {least} or more")
     return number
+
+
+def seconds(name: str, value: float) -> float:
+    """A span of an argument, by its name.
+
+    Raises:
+        TypeError: It is no number.
+    """
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name}={value!r}: give seconds as a number, such as 0.05 for 50 ms")
+    return float(value)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 from . import _native
 from .bounds import COUNT_MAX, whole
+from .keys import TablesBesideHops
 from .scenario import Packet, Scenario, channel_of
 
 
 @dataclass(frozen=True)
 class LinkRecording:
-    """The packets of a link, there and back, from recordings at its ends.
+    """The packets of a link in both directions, from recordings at its ends.
 
-    ``there`` and ``back`` have the second of sending, the octets, and the second of arrival or ``None`` of each packet; seconds
+    ``forward`` and ``reverse`` have the second of sending, the octets, and the second of arrival or ``None`` of each packet; seconds
     count from the first packet.
     ``remarks`` says what was left out. ``clocks_apart`` has the seconds by which the clocks of two captures were brought
     together.
     """
 
-    there: Sequence[Packet]
-    back: Sequence[Packet]
+    forward: Sequence[Packet]
+    reverse: Sequence[Packet]
     remarks: Sequence[str] = ()
     clocks_apart: float = 0.0
 
@@ -41,18 +42,18 @@ class LinkRecording:
             OSError: A file cannot be read.
             ValueError: A file is no recording, or no link is seen, or there is no such hop; the message says what to give.
         """
-        there, back, remarks, apart = _native.recorded_link(path, other, whole("hop", hop, 0, COUNT_MAX))
-        return cls(there, back, remarks, apart)
+        forward, reverse, remarks, apart = _native.recorded_link(path, other, whole("hop", hop, 0, COUNT_MAX))
+        return cls(forward, reverse, remarks, apart)
 
     def channel(self) -> dict[str, Any]:
         """The link as it was, as tables of a scenario (:func:`channel_of`)."""
-        return channel_of(self.there, self.back)
+        return channel_of(self.forward, self.reverse)
 
-    def replay(self, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:
+    def replay(self, **tables: Unpack[TablesBesideHops]) -> Scenario:
         """A scenario over the link with flows of yours: what would have happened. ``tables`` are ``flow``, ``run`` and so on."""
         made: dict[str, Any] = {**self.channel(), **tables}
         return Scenario.build(**made)
 
     def __repr__(self) -> str:
-        lost = sum(arrived is None for _, _, arrived in [*self.there, *self.back])
-        return f"<fulmar_lab.LinkRecording of {len(self.there)} packets there and {len(self.back)} back, {lost} lost>"
+        lost = sum(arrived is None for _, _, arrived in [*self.forward, *self.reverse])
+        return f"<fulmar_lab.LinkRecording of {len(self.forward)} packets forward and {len(self.reverse)} back, {lost} lost>"

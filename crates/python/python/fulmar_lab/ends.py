@@ -20,22 +20,11 @@ from typing import Any, Literal, Self
 
 from . import _native
 from ._native import SecretKey
-from .bounds import COUNT_MAX, whole
+from .bounds import COUNT_MAX, seconds, whole
+from .end_settings import EndSettings, host_and_port, public_key
 
 #: The octets of a read, if nothing else is said.
 READ_BYTES = 1 << 18
-
-
-@dataclass(frozen=True)
-class EndSettings:
-    """The settings of an end, as the native half reads them."""
-
-    rate: str | None
-    share: Literal["own", "fair", "background"] | None
-    deadline: float | None
-    carrier: Literal["udp", "auto"]
-    connect_timeout: float
-    give_up_after: float
 
 
 @dataclass(frozen=True)
@@ -173,6 +162,7 @@ class Messages:
             deadline: Half an hour at most.
             priority: 0 to 255, the higher first; one end uses eight of them at most.
         """
+        deadline = seconds("deadline", deadline)
         call = self._native.send(message, deadline, whole("priority", priority, 0, 255))
         async with asyncio.timeout(deadline):
             await self._calls.answer(call)
@@ -205,16 +195,8 @@ class Messages:
         self._calls.go_on_with_all()
 
 
-def _split(address: str) -> tuple[str, int]:
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdigit():
-        raise ValueError(f"{address!r}: a host and a port, such as '192.0.2.7:4914' or '[2001:db8::7]:4914'")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-async def _looked_up(address: str) -> tuple[socket.AddressFamily, str]:
+async def _looked_up(host: str, port: int) -> tuple[socket.AddressFamily, str]:
     """The first address that a name has, and its family."""
-    host, port = _split(address)
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_DGRAM)
     family, _, _, _, place = found[0]
     found_host = str(place[0])
@@ -227,14 +209,12 @@ async def _looked_up(address: str) -> tuple[socket.AddressFamily, str]:
 class _End:
     """A port and its thread, from ``async with`` on."""
 
-    def __init__(self, key: SecretKey, peers: list[str], settings: EndSettings) -> None:
-        self._key = key
-        self._peers = peers
-        self._settings = settings
+    def __init__(self, config: _native.NativeEndConfig) -> None:
+        self._config = config
         self._bound: tuple[_native.NativeEndpoint, _Calls] | None = None
 
     def _bind(self, address: str) -> _native.NativeEndpoint:
-        endpoint = _native.NativeEndpoint(address, self._key, self._peers, self._settings)
+        endpoint = _native.NativeEndpoint(address, self._config)
         self._bound = endpoint, _Calls(endpoint)
         return endpoint
 
@@ -300,19 +280,20 @@ class Sender(_End):
             give_up_after: Seconds of an outage after which streams fail, 1 at least.
 
         Raises:
-            ValueError: When it is opened: a setting is wrong; the message names it.
+            TypeError: An argument is of another type; the message names it and what to give.
+            ValueError: An argument is wrong; the message names it and the cure.
             OSError: When it is opened: the port cannot be had, or the name has no address.
         """
-        super().__init__(key, [], EndSettings(rate, share, deadline, carrier, connect_timeout, give_up_after))
-        self._address = address
-        self._peer = peer
-        self._local = local
+        super().__init__(EndSettings(rate, share, deadline, carrier, connect_timeout, give_up_after).checked(key, []))
+        self._address = host_and_port("address", address)
+        self._peer = public_key("peer", peer)
+        self._local = None if local is None else host_and_port("local", local)
         self._there = ""
 
     async def __aenter__(self) -> Self:
-        family, self._there = await _looked_up(self._address)
+        family, self._there = await _looked_up(*self._address)
         here = "[::]:0" if family is socket.AF_INET6 else "0.0.0.0:0"
-        self._bind(here if self._local is None else (await _looked_up(self._local))[1])
+        self._bind(here if self._local is None else (await _looked_up(*self._local))[1])
         return self
 
     def stream(self) -> Stream:
@@ -352,13 +333,18 @@ class Receiver(_End):
             address: The own address and port, ``"0.0.0.0:4914"`` for any of the machine; port 0 for any.
             key: The own key.
             peers: The public keys of those who may come. Others get no answer.
+
+        Raises:
+            TypeError: An argument is of another type; the message names it and what to give.
+            ValueError: An argument is wrong; the message names it and the cure.
+            OSError: When it is opened: the port cannot be had, or the name has no address.
         """
-        super().__init__(key, list(peers), EndSettings(rate, share, deadline, carrier, 10.0, give_up_after))
-        self._address = address
+        super().__init__(EndSettings(rate, share, deadline, carrier, 10.0, give_up_after).checked(key, peers))
+        self._address = host_and_port("address", address)
         self._listener: _native.NativeListener | None = None
 
     async def __aenter__(self) -> Self:
-        self._listener = self._bind((await _looked_up(self._address))[1]).listen()
+        self._listener = self._bind((await _looked_up(*self._address))[1]).listen()
         return self
 
     @property

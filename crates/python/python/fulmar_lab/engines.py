@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from . import _native
+from .extras import needs
 from .own import NativeParts
 
 #: What makes a study, here and on a worker.
@@ -63,12 +64,46 @@ def make(task: Task) -> bytes:
     parts = task.asked[-1]
     if parts is not None and (other := parts.other_files()):
         raise _native.SweepError(f"a worker has another {', '.join(other)} than this machine; bring the same files to both, and start the workers anew")
-    study = _native.NativeStudy(*task.asked)
+    study = _study(task.asked)
     with tempfile.TemporaryDirectory(prefix="fulmar-lab-") as directory:
         path = Path(directory, "part.parquet")
         # A worker has as many tasks at once as it has cores; a task takes one of them.
         study.write_part(task.first, task.runs, 1, task.build, path)
         return path.read_bytes()
+
+
+class _KeptStudy(NamedTuple):
+    asked: Asked
+    #: Time and length of the traces that it has read, by file.
+    traces: dict[Path, tuple[int, int] | None]
+    study: _native.NativeStudy
+
+
+#: The study of the last task: those of a sweep are of one study, and to read it may take longer than a task's runs.
+_kept: _KeptStudy | None = None
+
+
+def _study(asked: Asked) -> _native.NativeStudy:
+    global _kept
+    kept = _kept
+    if kept is not None and kept.asked == asked and kept.traces == _traces(kept.study):
+        return kept.study
+    study = _native.NativeStudy(*asked)
+    # Classes that came with a task are others each time.
+    _kept = _KeptStudy(asked, _traces(study), study) if asked[-1] is None else None
+    return study
+
+
+def _traces(study: _native.NativeStudy) -> dict[Path, tuple[int, int] | None]:
+    found: dict[Path, tuple[int, int] | None] = {}
+    for file in study.inputs:
+        try:
+            known = file.stat()
+        except OSError:
+            found[file] = None
+        else:
+            found[file] = known.st_mtime_ns, known.st_size
+    return found
 
 
 class _Bell:
@@ -159,7 +194,8 @@ class RayEngine:
     """Ray, as ``ray.init`` has set it up, or on this machine. A task whose worker is lost is made again three times."""
 
     def __init__(self) -> None:
-        import ray
+        with needs("ray"):
+            import ray
 
         self._ray = ray
         if not ray.is_initialized():

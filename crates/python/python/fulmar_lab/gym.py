@@ -27,14 +27,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import gymnasium
-import numpy as np
-from gymnasium import spaces
-from numpy.typing import NDArray
-
 from ._native import RepairSeen
+from .extras import needs
 from .own import Parts, RepairPlan
 from .scenario import Run, Scenario
+
+with needs("gym"):
+    import gymnasium
+    import numpy as np
+    from gymnasium import spaces
+    from numpy.typing import NDArray
 
 #: The most symbols ahead for four messages, and the most transmissions in a round of repetition, that an action can ask for.
 AHEAD_MAX, TIMES_MAX = 8, 4

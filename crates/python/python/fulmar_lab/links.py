@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from . import _native
 from .bounds import whole
+from .names import Named
 
 Quantity = int | float | str
 
@@ -111,7 +112,7 @@ def plan(
         "back_ber": back_ber, "confidence": confidence,
     }  # fmt: skip
     record = json.loads(_native.plan({name: str(value) for name, value in asked.items() if value is not None}))
-    arqs = {kind["arq"]: ArqForecast(**kind) for kind in record["kinds"]}
+    arqs = Named({kind["arq"]: ArqForecast(**kind) for kind in record["kinds"]}, "class of repetition", "`plan.arqs`")
     found = record["found"]
     return Plan(record["rate_bps"], record["rtt_s"], record["ber"], arqs, record["blocks"], FoundRate(**found) if found else None)
 

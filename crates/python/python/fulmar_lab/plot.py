@@ -20,8 +20,9 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
+from .extras import needs
 from .scenario import Recording
-from .sweeps import Results
+from .results import Results
 from .table import Column, Table, Value
 
 if TYPE_CHECKING:
@@ -320,7 +321,7 @@ def _stacked(results: Results, parts: dict[str, str], label: str, factor: float,
 
 
 def _names_of_points(table: Table) -> list[str]:
-    swept = [name for name, column in table.columns.items() if "." in name and column.about.startswith("swept")]
+    swept = [name for name, column in table.columns.items() if column.is_swept]
     values = {name: table.column(name) for name in swept}
     names = [", ".join(_written(values[name][row], table.columns[name]) for name in swept) for row in range(len(table))]
     return names if swept else ["all runs"]
@@ -375,8 +376,7 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _matplotlib() -> Any:
-    try:
+    with needs("plot"):
         import matplotlib
-    except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'fulmar-lab[plot]'") from None
+
     return matplotlib

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import tomli_w
 
 from . import _native
-from .bounds import COUNT_MAX, JOBS_MAX, whole
+from .bounds import COUNT_MAX, JOBS_MAX, seconds, whole
 from .engines import Asked
+from .keys import Tables, TablesBesideHops
+from .names import Named
 from .own import Parts, native_parts
 from .table import Table, Value
 
@@ -25,13 +27,17 @@ Grid = Mapping[str | tuple[str, ...], Sequence[Setting] | Sequence[Sequence[Sett
 
 class Run(Mapping[str, Value]):
     """The measures of one run by name, as ``docs/guide/simulator.md`` lists them: spans in seconds, rates in bits per
-    second, lengths in octets."""
+    second, lengths in octets. A name that is not there is a ``KeyError`` with the nearest ones."""
 
     def __init__(self, table: Table) -> None:
-        (self._values,) = table.rows()
+        (values,) = table.rows()
+        self._values = Named(values, "measure", "`list(run)`")
 
     def __getitem__(self, name: str) -> Value:
         return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -60,7 +66,12 @@ class Scenario:
         self._text = text
         self._path = str(path)
         self._sets = tuple(sets)
+        #: Read once, since a sweep of thousands of points takes a while; a scenario that travels leaves it behind.
+        self._kept: _native.NativeStudy | None = None
         self._study()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": None}
 
     @classmethod
     def read(cls, path: str | PathLike[str], parts: Parts | None = None) -> Scenario:
@@ -73,8 +84,9 @@ class Scenario:
         return cls(Path(path).read_text(encoding="utf-8"), path, parts=parts)
 
     @classmethod
-    def build(cls, *, parts: Parts | None = None, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:
-        """A scenario from its tables: ``run``, ``hop``, ``flow`` and the others; a list where there are several.
+    def build(cls, *, parts: Parts | None = None, **tables: Unpack[Tables]) -> Scenario:
+        """A scenario from its tables: ``run``, ``hop``, ``flow`` and the others; a list where there are several. Type checkers
+        know each key (:mod:`fulmar_lab.keys`).
 
         >>> Scenario.build(run={"duration": "9s"}, hop=[{"rate": "8mbit"}, {"rate": "2mbit", "loss": "5%"}],
         ...                flow={"transport": "udp", "traffic": "bulk", "bytes": "9kB"})
@@ -108,8 +120,8 @@ class Scenario:
             ScenarioError: The scenario has more than one point.
         """
         recording = self._one(seed).record()
-        tables = (recording.packets, recording.pieces, recording.decisions)
-        return Recording(Run(Table(recording.run)), *map(Table, tables))
+        packets, pieces, decisions = Table(recording.packets), Table(recording.pieces), Table(recording.decisions)
+        return Recording(Run(Table(recording.run)), packets, pieces, decisions, recording)
 
     def _one(self, seed: int | None) -> _native.NativeStudy:
         changes: dict[str, Setting] = {"run.runs": 1}
@@ -146,7 +158,7 @@ class Scenario:
     @property
     def parameters(self) -> dict[str, str]:
         """Everything that the scenario says at its first point, by path, as written."""
-        return self._study().parameters(0)
+        return Named(self._study().parameters(0), "parameter that the scenario says", "`scenario.parameters`")
 
     def __repr__(self) -> str:
         study = self._study()
@@ -154,8 +166,10 @@ class Scenario:
         runs = f"{study.runs} run" + "s" * (study.runs != 1)
         return f"<fulmar_lab.Scenario {Path(self._path).name}: {points}, {runs}>"
 
-    def _study(self, grid: Grid | None = None) -> _native.NativeStudy:
-        return _native.NativeStudy(*self._asked(grid))
+    def _study(self) -> _native.NativeStudy:
+        if self._kept is None:
+            self._kept = _native.NativeStudy(*self._asked(None))
+        return self._kept
 
     def _asked(self, grid: Grid | None) -> Asked:
         """What a worker needs to make the same study."""
@@ -202,18 +216,25 @@ class Recording:
     packets: Table
     pieces: Table
     decisions: Table
+    _recorded: _native.NativeRecording = field(repr=False)
+
+    def rates(self, every: float = 0.1) -> Table:
+        """The rates over time on each direction of each hop: a row for each interval with what was sent of each kind, what
+        arrived, and the longest queue that a packet met.
+
+        Args:
+            every: Seconds of an interval.
+
+        Raises:
+            ValueError: It is none, or there would be more than a million rows for each direction.
+        """
+        return Table(self._recorded.rates(seconds("every", every)))
 
     def channel(self, hop: int = 0) -> dict[str, Any]:
         """What a hop was like, as tables of a scenario (:func:`channel_of`)."""
-        names = ("hop", "direction", "sent_s", "bytes", "arrived_s", "inverted_bits")
-        rows: list[Any] = list(zip(*(self.packets.column(name) for name in names), strict=True))
-        there, back = (
-            [(sent, octets, None if bits else arrived) for number, way, sent, octets, arrived, bits in rows if (number, way) == (hop, wanted)]
-            for wanted in ("forward", "reverse")
-        )
-        return channel_of(there, back, start=0.0)
+        return tomllib.loads(self._recorded.hop_tables(whole("hop", hop, 0, COUNT_MAX)))
 
-    def replay(self, hop: int = 0, **tables: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Scenario:
+    def replay(self, hop: int = 0, **tables: Unpack[TablesBesideHops]) -> Scenario:
         """A scenario over the recorded hop with other flows: what would have happened.
 
         ``tables`` are the scenario's others: ``flow``, and ``run``, ``tcp`` and so on where they are wanted.
@@ -222,23 +243,23 @@ class Recording:
         return Scenario.build(**made)
 
 
-def channel_of(there: Iterable[Packet], back: Iterable[Packet] = (), *, start: float | None = None) -> dict[str, Any]:
-    """What a link was like, from packets there and back: ``hop`` and ``change`` of a scenario, for :meth:`Scenario.build`.
+def channel_of(forward: Iterable[Packet], reverse: Iterable[Packet] = (), *, start: float | None = None) -> dict[str, Any]:
+    """What a link was like, from the packets of its two directions: ``hop`` and ``change`` of a scenario, for :meth:`Scenario.build`.
 
     Rate, delay and loss over time, outages, and the length of the queue where a full one was seen. From packets that left a
     capacity unused no more of it is known than what they used. The loss is the row of their fates in their order, from a place
     of its own in each run.
 
     Args:
-        there: The packets of the forward direction. Times are in seconds, from wherever they count: those of a capture
+        forward: The packets of the forward direction. Times are in seconds, from wherever they count: those of a capture
             may be seconds since 1970.
-        back: The packets of the other direction; without them it is like the way there, but for outages and queue.
+        reverse: The packets of the other direction; without them it is like the forward one, but for outages and queue.
         start: The second at which the scenario begins; without it that of the first packet.
 
     Raises:
         ValueError: No packet arrived, no rate can be seen in their arrivals, or they reach over more than ten days.
     """
-    return tomllib.loads(_native.hop_tables(list(there), list(back), start))
+    return tomllib.loads(_native.hop_tables(list(forward), list(reverse), start))
 
 
 def _table(table: Mapping[str, Any], path: str = "") -> dict[str, Any]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import sys
 import tempfile
 import time
-import weakref
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -16,9 +14,10 @@ from typing import Any
 
 from . import _native
 from .bounds import COUNT_MAX, JOBS_MAX, whole
-from .engines import Engine, Task, build, engine_of
+from .engines import Asked, Engine, Task, build, engine_of
+from .extras import needs
+from .results import Results, parts_of, points_file
 from .scenario import Grid, Scenario, Setting
-from .table import Table
 
 #: A sweep is cut into so many parts at least, and into so many for each slot of an engine, if it has as many runs.
 _PARTS = 64
@@ -27,34 +26,6 @@ _RUNS_PER_THREAD = 4
 _PART_RUNS_MAX = 4096
 #: Seconds between two questions for an engine's slots: a scheduler's answer lists all workers.
 _SLOTS_EVERY_S = 1.0
-
-
-class Results:
-    """The results of a sweep: two Parquet files, read when they are asked for."""
-
-    def __init__(self, path: Path, passing: Path | None = None) -> None:
-        """Results in a file; ``passing`` is a directory that goes with them."""
-        self.path = path
-        if passing is not None:
-            weakref.finalize(self, shutil.rmtree, passing, ignore_errors=True)
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> Results:
-        """The results that ``sweep(..., out=path)`` or ``fulmar sim --out path`` has left."""
-        return cls(Path(path))
-
-    @property
-    def runs(self) -> Table:
-        """A row for each run."""
-        return Table.read(self.path)
-
-    @property
-    def points(self) -> Table:
-        """A row for each point: means, and half the width of their 95 % intervals in the columns ``..._ci95``."""
-        return Table.read(_points_file(self.path))
-
-    def __repr__(self) -> str:
-        return f"<fulmar_lab.Results in {self.path}>"
 
 
 def sweep(
@@ -96,7 +67,8 @@ def sweep(
         SweepError: A worker has another build of the package or other traces, an executor is broken, a part cannot be
             read, or ``out`` has the results of another sweep.
         OSError: The files cannot be written.
-        KeyboardInterrupt: Ctrl-C; what was made is kept.
+        KeyboardInterrupt: Ctrl-C. With ``out``, the parts that were whole are kept, the message says how many runs they
+            have, and the same call goes on with them. Without it nothing is kept.
     """
     changes: dict[str, Setting] = {}
     if runs is not None:
@@ -118,14 +90,29 @@ def sweep(
     jobs = whole("jobs", jobs, 0, JOBS_MAX)
     if part_runs is not None:
         part_runs = whole("part_runs", part_runs, 1, COUNT_MAX)
-    if study.is_whole(path) and _points_file(path).exists():
+    if study.is_whole(path) and points_file(path).exists():
         return results
-    engine = engine_of(on)
-    directory = path.with_name(path.name + ".parts")
+    directory = parts_of(path)
+    try:
+        _make(study, asked, engine_of(on), jobs, part_runs, path, _Progress(progress, study.runs))
+    except KeyboardInterrupt:
+        # Raised here, so that its traceback does not go through the threads and queues of an engine.
+        raise KeyboardInterrupt(_stopped(study, directory if out is not None else None)) from None
+    try:
+        directory.rmdir()
+    except OSError:
+        pass  # Parts of another scenario lie there; they are the user's.
+    return results
+
+
+def _make(
+    study: _native.NativeStudy, asked: Asked, engine: Engine | None, jobs: int, part_runs: int | None, path: Path, told: _Progress
+) -> None:
+    """Makes the parts that are missing, and puts all of them together."""
+    directory = parts_of(path)
     directory.mkdir(parents=True, exist_ok=True)
     kept, spare, missing = study.found_parts(directory, build(), part_runs or _part_runs(study.runs, engine, jobs))
     files = {span: directory / f"{study.part_name(*span, build())}.parquet" for span in missing}
-    told = _Progress(progress, study.runs)
     try:
         told.add(study.runs - sum(count for _, count in missing))
         if engine is None:
@@ -137,14 +124,17 @@ def sweep(
     finally:
         told.close()
     made = [*(file for _, _, file in kept), *files.values()]
-    _native.merge(made, path, _points_file(path))
+    _native.merge(made, path, points_file(path))
     for file in [*made, *spare]:
         Path(file).unlink()
-    try:
-        directory.rmdir()
-    except OSError:
-        pass  # Parts of another scenario lie there; they are the user's.
-    return results
+
+
+def _stopped(study: _native.NativeStudy, directory: Path | None) -> str:
+    if directory is None:
+        return "the sweep was stopped, and nothing of it is kept; with out=, the same call would go on with what is made"
+    kept, _, _ = study.found_parts(directory, build(), study.runs)
+    runs = sum(count for _, count, _ in kept)
+    return f"the sweep was stopped; {runs} of its {study.runs} runs are kept in {directory}, and the same call goes on with them"
 
 
 def _part_runs(runs: int, engine: Engine | None, jobs: int) -> int:
@@ -187,10 +177,6 @@ def _elsewhere(
         engine.abandon(list(under_way))
 
 
-def _points_file(runs: Path) -> Path:
-    return runs.with_name(f"{runs.stem}-points.parquet")
-
-
 def _is_watched() -> bool:
     """Whether a person looks: at a terminal, or at a notebook, whose stderr is none."""
     if sys.stderr.isatty():
@@ -207,10 +193,11 @@ class _Progress:
         self._bar: Any = None
         if wanted is True or (wanted is None and _is_watched()):
             try:
-                from tqdm.auto import tqdm
-            except ImportError:
+                with needs("progress"):
+                    from tqdm.auto import tqdm
+            except ModuleNotFoundError:
                 if wanted is True:
-                    raise ImportError("progress=True: pip install 'fulmar-lab[progress]'") from None
+                    raise
             else:
                 self._bar = tqdm(total=total, unit="run")
 

@@ -9,6 +9,8 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from . import _native
+from .extras import needs
+from .names import Named
 
 if TYPE_CHECKING:
     import pandas
@@ -19,22 +21,19 @@ if TYPE_CHECKING:
 Value = bool | int | float | str | None
 
 
-#: The meaning of the columns of swept paths.
-_SWEPT = "swept: as the scenario has it"
-
-
 @dataclass(frozen=True)
 class Column:
     """A column of a table.
 
     ``unit`` is ``s``, ``bit/s``, ``octet``, ``share`` (0 to 1), ``truth``, ``text`` or ``1`` for plain numbers, and
-    empty for the columns that name a run.
+    empty for the columns that name a run. ``is_swept`` says whether it has the values of a swept path.
     """
 
     name: str
     type: str
     unit: str
     about: str
+    is_swept: bool = False
 
 
 class Table:
@@ -48,7 +47,8 @@ class Table:
         """A Parquet file that a sweep or ``fulmar sim --out FILE.parquet`` has written.
 
         Raises:
-            SweepError: The file cannot be read, or Fulmar did not write it.
+            OSError: The file cannot be read.
+            SweepError: Fulmar did not write it.
         """
         return cls(_native.read_table(path))
 
@@ -60,22 +60,20 @@ class Table:
 
     @property
     def columns(self) -> dict[str, Column]:
-        """The columns by name."""
+        """The columns by name. A name that is not there is a ``KeyError`` with the nearest ones."""
         columns = {}
         for name, type_, metadata in self._native.columns():
             said = dict(metadata)
-            columns[name] = Column(name, type_, said.get("unit", ""), said.get("about", ""))
-        return columns
+            columns[name] = Column(name, type_, said.get("unit", ""), said.get("about", ""), said.get("role") == "swept")
+        return Named(columns, "column", "`table.columns`")
 
     def column(self, name: str) -> list[Value]:
         """The values of a column, from the first row to the last; ``None`` where there is none.
 
         Raises:
-            KeyError: There is no such column.
+            KeyError: There is no such column; the message says the nearest ones.
         """
-        if name not in self.columns:
-            raise KeyError(f"there is no column {name!r}; there are {', '.join(self.columns)}")
-        return self._native.values(name)
+        return self._native.values(self.columns[name].name)
 
     def rows(self) -> list[dict[str, Value]]:
         """The rows as dictionaries; for a look, since columns are faster."""
@@ -90,18 +88,21 @@ class Table:
 
     def to_pyarrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` (``pip install 'fulmar-lab[tables]'``)."""
-        import pyarrow
+        with needs("tables"):
+            import pyarrow
 
         return pyarrow.table(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame`` (``pip install 'fulmar-lab[tables]'``)."""
-        frame: pandas.DataFrame = self.to_pyarrow().to_pandas()
+        with needs("tables"):
+            frame: pandas.DataFrame = self.to_pyarrow().to_pandas()
         return frame
 
     def to_polars(self) -> polars.DataFrame:
         """A ``polars.DataFrame`` (``pip install 'fulmar-lab[polars]'``)."""
-        import polars
+        with needs("polars"):
+            import polars
 
         return polars.DataFrame(self)
 
@@ -114,10 +115,11 @@ class Table:
         Raises:
             ValueError: The rows are no whole grid: paths go together in the sweep, or the table is none of a sweep.
         """
-        import numpy
-        import xarray
+        with needs("grids"):
+            import numpy
+            import xarray
 
-        swept = [name for name, column in self.columns.items() if column.about == _SWEPT]
+        swept = [name for name, column in self.columns.items() if column.is_swept]
         values = {name: self.column(name) for name in swept}
         axes: dict[str, list[Value]] = {name: list(dict.fromkeys(column)) for name, column in values.items()}
         if "n" not in self.columns:

@@ -58,6 +58,9 @@ pub(super) const KEYS: Keys = &[
     ],
 ];
 
+/// The keys of `[hop.forward]` and `[hop.reverse]`.
+pub(super) const WAY_KEYS: Keys = &[&DIRECTION_KEYS, &TERMINAL_KEYS];
+
 /// The keys of `[lan]`.
 pub(super) const LAN_KEYS: Keys = &[&["rate", "delay", "queue", "framing"]];
 
@@ -95,6 +98,8 @@ pub struct HopChange {
 
 /// The keys that can change on the way.
 const CHANGING_KEYS: [&str; 4] = ["rate", "delay", "loss", "ber"];
+/// The keys of `[change.forward]` and `[change.reverse]`.
+pub(super) const CHANGE_WAY_KEYS: Keys = &[&CHANGING_KEYS];
 /// The keys of `[[change]]`.
 pub(super) const CHANGE_KEYS: Keys = &[&CHANGING_KEYS, &["at", "hop", "forward", "reverse"]];
 
@@ -120,7 +125,7 @@ impl HopPlan {
         };
         let both = direction(&plain, reader, recordings)?;
         check(&both, reader)?;
-        let one = |key| match reader.table(key, &[&DIRECTION_KEYS, &TERMINAL_KEYS])? {
+        let one = |key| match reader.table(key, WAY_KEYS)? {
             Some(own) => {
                 let mut config = direction(&both, &own, recordings)?;
                 config.dama = own.value("dama")?;
@@ -194,7 +199,7 @@ impl HopPlan {
             });
         let one = |base: &ChannelConfig, key| {
             let both = changed(base, reader, recordings)?;
-            match reader.table(key, &[&CHANGING_KEYS])? {
+            match reader.table(key, CHANGE_WAY_KEYS)? {
                 Some(own) => changed(&both, &own, recordings),
                 None => Ok(both),
             }

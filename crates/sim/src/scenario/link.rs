@@ -47,7 +47,7 @@ const LAYERS: [(&str, Preset); 9] = [
 
 /// The keys of `[hop.link]`. Those of another layer are accepted and have no effect, so that one file can
 /// compare several layers.
-const KEYS: Keys = &[
+pub(super) const KEYS: Keys = &[
     &["layer", "window", "queue_order"],
     &["retries", "in_order", "retransmit_after"],
     &[
@@ -61,7 +61,8 @@ const KEYS: Keys = &[
     &slacp::KEYS,
 ];
 
-const RED_KEYS: Keys = &[&["min", "max", "probability", "weight"]];
+/// The keys of `[hop.red]`.
+pub(super) const RED_KEYS: Keys = &[&["min", "max", "probability", "weight"]];
 
 /// More retransmissions than help on any link.
 const RETRIES_MAX: u64 = 100;

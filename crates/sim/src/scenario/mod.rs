@@ -17,6 +17,7 @@ mod read;
 mod recordings;
 mod slacp;
 pub mod sweep;
+mod table_keys;
 mod tcp;
 pub(crate) mod topology;
 
@@ -36,5 +37,6 @@ pub(crate) use plan::HOPS_MAX;
 pub use plan::{PointPlan, RUNS_MAX, RunPlan};
 pub use recordings::{NoRecordings, Recordings};
 pub use sweep::{RECORDS_MAX, SWEEP_RUNS_MAX, SweepPoint, points, points_with};
+pub use table_keys::TABLE_KEYS;
 pub use tcp::TcpPlan;
 pub use topology::{AppDirection, FlowEnds, FlowPath, HopStep, TopologyPlan};

@@ -41,10 +41,10 @@ pub struct PointPlan {
 }
 
 /// The keys at the top. `sweep` is read by [`super::sweep`]; the last two are for people.
-const KEYS: Keys = &[&[
+pub(super) const KEYS: Keys = &[&[
     "run", "lan", "hop", "change", "flow", "tcp", "lt_tcp", "sweep", "title", "about",
 ]];
-const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
+pub(super) const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
 
 /// The stop time of the ns-3 reference runs.
 const DURATION: Duration = Duration::from_secs(300);

@@ -19,10 +19,10 @@ pub(super) const KEYS: [&str; 8] = [
 ];
 
 /// The keys of `[hop.link.urgent]`.
-const LANE_KEYS: Keys = &[&["persistence", "arq", "fec"]];
+pub(super) const LANE_KEYS: Keys = &[&["persistence", "arq", "fec"]];
 
 /// The keys of `[[hop.link.class]]`.
-const CLASS_KEYS: Keys = &[&["priority", "persistence", "arq", "fec"]];
+pub(super) const CLASS_KEYS: Keys = &[&["priority", "persistence", "arq", "fec"]];
 
 /// The keys of the fields that [`SlacpConfig::check`] names.
 const FIELDS: &FieldKeys = &[

@@ -8,8 +8,8 @@ pub(crate) mod aliases;
 mod paths;
 mod route;
 
-pub(super) use paths::FLOW_KEYS;
 pub use paths::{AppDirection, FlowEnds, FlowPath, HopStep};
+pub(super) use paths::{FLOW_KEYS, PATH_KEYS};
 
 use super::SettingsError;
 use fulmar_settings::TableReader;

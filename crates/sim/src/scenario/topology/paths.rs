@@ -8,7 +8,7 @@ use fulmar_settings::{Keys, TableReader};
 /// The keys of `[flow]` that are read here.
 pub(in crate::scenario) const FLOW_KEYS: [&str; 4] = ["from", "to", "via", "path"];
 /// The keys of `[[flow.path]]`.
-const PATH_KEYS: Keys = &[&["via", "cost", "rate"]];
+pub(in crate::scenario) const PATH_KEYS: Keys = &[&["via", "cost", "rate"]];
 
 /// The paths that a session between gateways has, at most.
 const PATHS_MAX: usize = 8;
