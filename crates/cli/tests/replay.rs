@@ -43,6 +43,17 @@ fn the_link_of_a_capture_is_a_scenario_and_other_modes_run_over_it_as_over_the_l
     for expected in ["[[hop]]", "outages = \"", "[[change]]", "mode = \"auto\""] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    let as_perf = run(&format!("replay {capture} --as-perf=8mbit"));
+    let as_perf = String::from_utf8_lossy(&as_perf.stdout).into_owned();
+    let sends = "send_rate = \"7957333bit\"";
+    for expected in [
+        "mode = \"reliable\"",
+        "mtu = \"1492B\"",
+        sends,
+        "[[hop]]\nframing = \"8B\"",
+    ] {
+        assert!(as_perf.contains(expected), "{expected}: {as_perf}");
+    }
     let replayed = place.path("replayed.toml");
     fs::write(&replayed, &text).expect("room");
 
@@ -175,6 +186,7 @@ fn what_cannot_be_replayed_says_what_to_do() {
             .success()
     );
     for (flags, expected) in [
+        ("--as-perf --auto-vs-fixed", "cannot be used with"),
         (
             "--runs 3",
             "--runs: nothing is run; say which modes by --mode, or --auto-vs-fixed",

@@ -6,9 +6,11 @@
 //! # How it works
 //! The recording is cut into spans of a quarter of a second. Spans of one rate and delay are joined, and spans of one loss.
 //! - *Rate*: where sixteen gaps between packets take longer to arrive than they took to send, the link was busy, and their
-//!   octets over that time are the rate (`rates`). Where it was never busy, the rate is at least what came through.
+//!   octets over that time are the rate (`rates`). Where it was not busy, long packets take longer than short ones (`lone`); else
+//!   the rate is at least what came through.
 //! - *Delay*: where packets arrive farther apart than the rate explains, the link was idle between them, and the later one
-//!   has waited for nothing (`delays`). Else the delay is at most the least that was seen.
+//!   has waited for nothing (`delays`). Else the delay is at most the least that was seen. The time that the ends take for a packet
+//!   is added (`ends`): the simulator's take none.
 //! - *Outages*: rows of lost packets that the loss around them does not explain (`outages`). An outage ends half way to the
 //!   next packet that arrives, and is one of both ways unless something came through the other way meanwhile.
 //! - *Queue*: packets that are lost while their neighbours waited as long as any did were refused by a full queue.
@@ -19,11 +21,14 @@
 //!
 //! # Does not
 //! - Keep when a packet was lost: a mode that sends fewer packets meets a burst for longer.
-//! - Know a rate that the recorded sender never asked for.
+//! - Know a rate that the recorded sender never asked for, unless short packets went beside long ones.
 
 mod delays;
+mod ends;
+mod lone;
 mod losses;
 mod outages;
+mod perf;
 mod rates;
 mod seen;
 mod spans;
@@ -32,6 +37,7 @@ use crate::recording::{RecordingTables, direction_name, packet_rows};
 use core::fmt::Write;
 use core::time::Duration;
 use delays::delays;
+use ends::end_s;
 use fulmar_channel::Fates;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_sim::scenario::AppDirection;
@@ -42,6 +48,7 @@ use seen::{SPAN_S, Seen};
 use spans::joined;
 
 pub use losses::ReplayedLoss;
+pub use perf::PerfKeys;
 
 /// A packet as the two ends of a link know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +72,8 @@ pub struct ReplayedWay {
     pub outages: Vec<ReplayedOutage>,
     /// The octets that its queue holds, if a full queue was seen.
     pub queue_bytes: Option<f64>,
+    /// The time that an end takes for a packet, in seconds, which is not in the delays.
+    pub end_s: f64,
 }
 
 /// Packets that show no link.
@@ -198,6 +207,7 @@ impl SeenWay {
             outages: outages.found,
             // Queues hold whole packets: the last one that was taken waited for a part of the one on the link.
             queue_bytes: refused.then_some((longest / largest).ceil() * largest),
+            end_s: 0.0,
         }
     }
 }
@@ -264,7 +274,8 @@ impl ReplayedWay {
         let span = self.at(seconds);
         let rate = |rate: f64| format!("rate = \"{:.0}bit\"", rate.max(1.0));
         WayKeys {
-            delay: format!("delay = \"{:.0}us\"", span.delay_s * 1e6),
+            // A half at each end.
+            delay: format!("delay = \"{:.0}us\"", (span.delay_s + self.end_s) * 1e6),
             rate: span.rate_bps.map(rate),
             loss: format!("loss = \"{}\"", self.loss_at(seconds)),
         }
@@ -301,6 +312,7 @@ pub fn hop_tables(
     let first = || there.iter().chain(back).map(|packet| packet.sent_at).min();
     let start = start.or_else(first).unwrap_or(Instant::START);
     let there = seen_since(there, start)?;
+    let end_s = end_s(&there, &Seen::all(back, start));
     let rates = SeenRates::of(&there);
     let back = match seen_since(back, start) {
         Err(UnseenLink::NothingArrived) => None,
@@ -324,6 +336,7 @@ pub fn hop_tables(
         };
         (there, back)
     };
+    let [there, back] = [there, back].map(|way| ReplayedWay { end_s, ..way });
     let known = |way: &ReplayedWay| way.spans.iter().find_map(|span| span.rate_bps);
     let rate = known(&there).ok_or(UnseenLink::NoRate)?;
     let ways = [("forward", &there), ("reverse", &back)];

@@ -23,12 +23,21 @@ fn at(steps: &[(f64, f64)], time: f64) -> f64 {
 }
 
 impl LateLink {
-    /// The packets of 1,500 octets that are handed over at these times.
+    /// The packets of so many octets that are handed over at these times.
     fn pass(&self, sent: impl Iterator<Item = f64>, octets: u64, seed: u64) -> Vec<ObservedPacket> {
+        self.pass_all(sent.map(|sent| (sent, octets)), seed)
+    }
+
+    /// The packets that are handed over at these times, each with its octets.
+    fn pass_all(
+        &self,
+        packets: impl Iterator<Item = (f64, u64)>,
+        seed: u64,
+    ) -> Vec<ObservedPacket> {
         let mut rng = Rng::from_seed(seed);
         let instant = |seconds: f64| Instant::START + Duration::from_secs_f64(seconds);
         let (mut free, mut passed) = (0.0_f64, 0.0_f64);
-        let packets = sent.map(|sent| {
+        let packets = packets.map(|(sent, octets)| {
             let begun = free.max(sent);
             free = begun + octets as f64 * 8e-6 / at(self.rates, begun);
             let arrived = free + at(self.delays, sent) / 1e3;
@@ -47,19 +56,33 @@ impl LateLink {
 
     /// Packets at this pace in Mbit/s for eight seconds, handed over late as well: now and then several at once.
     fn paced(&self, mbit: f64, seed: u64) -> Vec<ObservedPacket> {
-        let mut rng = Rng::from_seed(seed).child("pace");
-        let gap = 1_500.0 * 8e-6 / mbit;
-        let mut woken = 0.0_f64;
-        let mut due = 0.0;
-        let times = core::iter::from_fn(move || {
-            due += gap;
-            let late = -(1.0 - rng.unit_f64()).ln() * 1e-4;
-            let late = if rng.chance(0.01) { 50.0 * late } else { late };
-            woken = woken.max(due + late);
-            Some(woken)
-        });
-        self.pass(times.take_while(|sent| *sent < 8.0), 1_500, seed)
+        self.pass(paced_times(mbit, seed), 1_500, seed)
     }
+
+    /// The same with a sounding of 68 octets every 10 ms.
+    fn sounded(&self, mbit: f64, seed: u64) -> Vec<ObservedPacket> {
+        let soundings = (0..800).map(|number| (f64::from(number) / 100.0, 68));
+        let data = paced_times(mbit, seed).map(|sent| (sent, 1_500));
+        let mut all: Vec<(f64, u64)> = data.chain(soundings).collect();
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        self.pass_all(all.into_iter(), seed)
+    }
+}
+
+/// The times of packets of 1,500 octets at this pace in Mbit/s for eight seconds.
+fn paced_times(mbit: f64, seed: u64) -> impl Iterator<Item = f64> {
+    let mut rng = Rng::from_seed(seed).child("pace");
+    let gap = 1_500.0 * 8e-6 / mbit;
+    let mut woken = 0.0_f64;
+    let mut due = 0.0;
+    let times = core::iter::from_fn(move || {
+        due += gap;
+        let late = -(1.0 - rng.unit_f64()).ln() * 1e-4;
+        let late = if rng.chance(0.01) { 50.0 * late } else { late };
+        woken = woken.max(due + late);
+        Some(woken)
+    });
+    times.take_while(|sent| *sent < 8.0)
 }
 
 /// Rate in Mbit/s and delay in milliseconds of a way at a time in seconds.
@@ -127,6 +150,68 @@ fn a_rate_that_halves_under_a_sender_that_goes_on_is_no_delay() {
             near(&format!("rate at {time} s, {halved}"), rate, mbit, 0.03);
             near(&format!("delay at {time} s, {halved}"), delay, 20.0, 0.05);
         }
+    }
+}
+
+#[test]
+fn a_rate_that_nobody_asked_for_is_seen_by_long_and_short_packets() {
+    let link = LateLink {
+        rates: &[(0.0, 5.0), (3.0, 10.0), (6.0, 7.0)],
+        delays: &[(0.0, 20.0)],
+        loss: 0.02,
+        late_us: 0.0,
+    };
+    let tables = hop_tables(&link.sounded(4.7, 918), &[], None).expect("a link");
+    let rates = [
+        (1.0, 5.0),
+        (2.6, 5.0),
+        (3.3, 10.0),
+        (5.6, 10.0),
+        (6.3, 7.0),
+        (7.6, 7.0),
+    ];
+    for (time, mbit) in rates {
+        let (rate, delay) = seen(&tables, "forward", time);
+        near(&format!("rate at {time} s"), rate, mbit, 0.05);
+        near(&format!("delay at {time} s"), delay, 20.0, 0.02);
+    }
+}
+
+#[test]
+fn the_rate_of_the_wire_is_not_that_of_a_link_which_never_carried_as_much() {
+    let link = LateLink {
+        rates: &[(0.0, 1_000.0)],
+        delays: &[(0.0, 20.0)],
+        loss: 0.0,
+        late_us: 0.0,
+    };
+    let tables = hop_tables(&link.sounded(4.9, 919), &[], None).expect("a link");
+    let (rate, _) = seen(&tables, "forward", 4.0);
+    near("rate", rate, 4.9, 0.1);
+}
+
+#[test]
+fn the_time_that_the_ends_take_is_in_both_delays() {
+    let link = LateLink {
+        rates: &[(0.0, 8.0)],
+        delays: &[(0.0, 20.0)],
+        loss: 0.0,
+        late_us: 0.0,
+    };
+    let there = link.paced(7.8, 920);
+    let delays = |after: f64| {
+        let arrived = there
+            .iter()
+            .step_by(8)
+            .filter_map(|packet| packet.arrived_at);
+        let arrived = arrived.map(|at| at.saturating_since(Instant::START).as_secs_f64());
+        let answers = link.pass(arrived.map(|at| at + after), 60, 920);
+        let tables = hop_tables(&there, &answers, None).expect("a link");
+        ["forward", "reverse"].map(|way| seen(&tables, way, 4.0).1)
+    };
+    let (without, with) = (delays(0.0), delays(0.000_2));
+    for (without, with) in without.into_iter().zip(with) {
+        assert!((with - without - 0.2).abs() < 0.005, "{with} {without} ms");
     }
 }
 

@@ -36,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use crate::own_transport::Turn;
     #[pymodule_export]
-    use crate::recording::{NativeRecording, hop_tables, recorded_link};
+    use crate::recording::{NativeRecording, hop_tables, perf_keys, recorded_link};
     #[pymodule_export]
     use crate::study::{
         NativeStudy, ScenarioError, SweepError, description, merge, read_table, table_keys,

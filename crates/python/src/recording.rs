@@ -7,8 +7,9 @@ use crate::waiting::wait_for;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use core::time::Duration;
-use fulmar_lab::replay;
+use fulmar_lab::replay::{self, PerfKeys};
 use fulmar_lab::{ObservedPacket, RecordedLink, RecordingTables, UnreadRecording};
+use fulmar_proto::units::Bitrate;
 use fulmar_sim::own::{ByteCount, Instant};
 use fulmar_sim::scenario::AppDirection;
 use fulmar_trace::TraceError;
@@ -172,4 +173,13 @@ pub(crate) fn hop_tables(
     let start = start.map(at).transpose()?;
     py.detach(|| replay::hop_tables(&there, &back, start))
         .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The keys of flows and of hops in TOML with which flows send as `fulmar perf` does, told this rate or finding theirs.
+#[pyfunction]
+pub(crate) fn perf_keys(rate: Option<&str>) -> PyResult<(String, String)> {
+    let rate = rate.map(str::parse::<Bitrate>).transpose();
+    let rate = rate.map_err(|error| PyValueError::new_err(format!("as_perf: {error}")))?;
+    let PerfKeys { flow, hop } = PerfKeys::told(rate);
+    Ok((flow, hop))
 }

@@ -52,6 +52,18 @@ class Captures(unittest.TestCase):
         run = link.replay(run={"duration": "60s"}, flow={"transport": "aerotp", "traffic": "bulk", "bytes": "100kB"}).run()
         self.assertTrue(run["completed"])
 
+    def test_flows_send_as_perf_does_where_that_is_asked(self):
+        link = lab.LinkRecording.open(self.here, self.there)
+        tables = {"run": {"duration": "60s"}, "flow": {"transport": "aerotp", "traffic": "bulk", "bytes": "100kB", "burst": "1ms"}}
+        keys = link.replay(as_perf="8mbit", **tables).parameters
+        # 1,492 of each 1,500 octets count, and what the flow says itself stays.
+        self.assertEqual((keys["flow.send_rate"], keys["flow.mtu"], keys["hop.0.framing"]), ("7957333bit", "1492B", "8B"))
+        self.assertEqual(keys["flow.burst"], "1ms")
+        self.assertEqual(link.replay(as_perf=True, **tables).parameters["flow.send_rate"], "found")
+        self.assertNotIn("flow.mtu", link.replay(**tables).parameters)
+        with self.assertRaisesRegex(ValueError, "as_perf"):
+            link.replay(as_perf="8 apples", **tables)
+
     def test_files_that_show_no_link_are_refused(self):
         with self.assertRaisesRegex(ValueError, "shows one end of the link"):
             lab.LinkRecording.open(self.here)

@@ -39,7 +39,7 @@ use std::path::Path;
 /// block.
 const BLOCK_CLOSE: Duration = Duration::from_millis(50);
 /// TPDUs in flight at most: 47 MB of the usual size, or 4 s at 100 mbit.
-const WINDOW_TPDUS: u16 = 32_768;
+pub(crate) const WINDOW_TPDUS: u16 = 32_768;
 /// The time whose octets the send buffer holds, within [`SEND_BUFFER_MIN`] and `_MAX`: several round trips
 /// even over a geostationary satellite, and twice what mode nack keeps for requests.
 const SEND_BUFFER_TIME: Duration = Duration::from_secs(4);

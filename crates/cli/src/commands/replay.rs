@@ -1,5 +1,6 @@
 //! `fulmar replay RECORDING [OTHER]`: the link that a recording shows, with other modes over it.
 
+use super::connection;
 use super::sim::{self, RecordedScenario};
 use crate::commands::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
@@ -9,9 +10,9 @@ use crate::workers::Workers;
 use anyhow::anyhow;
 use core::sync::atomic::AtomicBool;
 use core::time::Duration;
-use fulmar_lab::replay::hop_tables;
+use fulmar_lab::replay::{PerfKeys, hop_tables};
 use fulmar_lab::{ObservedPacket, RecordedLink};
-use fulmar_proto::units::{Instant, parse_duration};
+use fulmar_proto::units::{Bitrate, Instant, parse_duration};
 use fulmar_sim::scenario::RUNS_MAX;
 use std::path::PathBuf;
 
@@ -29,12 +30,17 @@ Examples:
   fulmar perf -s -1 --capture there.pcapng          at one end, and at the other:
   fulmar perf -c HOST --capture here.pcapng
       a recording of any path, without gateways
+  fulmar replay here.pcapng there.pcapng --mode nack-mack --as-perf=5mbit
+      what fulmar perf -c HOST --mode nack-mack --rate 5mbit would have measured
   fulmar replay link.pcapng --mode reliable
       the link of one capture that shows both ends: of `fulmar emulate --capture` or `fulmar sim --capture`
 
 A recording is a capture: of `fulmar gateway --capture`, of `fulmar perf --capture`, or of tcpdump at both hosts; or an event trace of `fulmar gateway --trace`. Forward is from the first file's end to the second's. What is read out of a recording, and what is
 not: docs/guide/replay.md.
 ";
+
+/// The head of the link's table.
+const HOP: &str = "[[hop]]\n";
 
 /// The arguments of `fulmar replay`.
 #[derive(clap::Args, Debug)]
@@ -58,6 +64,11 @@ pub(crate) struct ReplayArgs {
     /// Run the mode auto and every fixed setting over the link, and tell how far auto is from the best of them.
     #[arg(long, conflicts_with = "columns")]
     auto_vs_fixed: bool,
+    /// Let flows send as `fulmar perf --rate RATE` does, or without RATE as it does where it finds the rate: in datagrams of UDP, its
+    /// messages as parts of a stream, in bursts, and shorter where that helps.
+    #[arg(long, value_name = "RATE", value_parser = connection::rate, num_args = 0..=1, require_equals = true)]
+    #[arg(conflicts_with = "auto_vs_fixed")]
+    as_perf: Option<Option<Bitrate>>,
     /// The longest run; otherwise twice the recording and a minute.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
@@ -103,8 +114,13 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
     let name = args.recording.display();
     let hop = hop_tables(&link.there, &link.back, None);
     let hop = hop.map_err(|error| anyhow!("{name}: {error}"));
-    let mut text = scenario(args, &link);
-    text.push_str(&hop.or_exit(Exit::Usage)?);
+    let mut hop = hop.or_exit(Exit::Usage)?;
+    let perf = args.as_perf.map(PerfKeys::told);
+    if let Some(perf) = &perf {
+        hop = hop.replacen(HOP, &format!("{HOP}{}", perf.hop), 1);
+    }
+    let mut text = scenario(args, &link, perf.as_ref());
+    text.push_str(&hop);
     let is_run = args.auto_vs_fixed || !args.mode.is_empty();
     if !is_run {
         if let Some(flag) = idle_flag(args) {
@@ -179,7 +195,7 @@ fn length(packets: &[ObservedPacket]) -> Duration {
 }
 
 /// The tables of the scenario but for the link: it sends as much as came through.
-fn scenario(args: &ReplayArgs, link: &RecordedLink) -> String {
+fn scenario(args: &ReplayArgs, link: &RecordedLink, perf: Option<&PerfKeys>) -> String {
     let recorded = length(&link.there).max(length(&link.back));
     let duration = args
         .duration
@@ -189,10 +205,34 @@ fn scenario(args: &ReplayArgs, link: &RecordedLink) -> String {
         .iter()
         .filter(|packet| packet.arrived_at.is_some());
     let octets: u64 = arrived.map(|packet| packet.len.0).sum();
+    // Tests know no mode that chooses.
+    let mode = if perf.is_some() { "reliable" } else { "auto" };
     format!(
-        "# {name}\n[run]\nduration = \"{seconds:.3}s\"\n\n[flow]\ntransport = \"aerotp\"\nmode = \"auto\"\n\
-         traffic = \"bulk\"\nbytes = \"{octets}B\"\n\n",
+        "# {name}\n[run]\nduration = \"{seconds:.3}s\"\n\n[flow]\ntransport = \"aerotp\"\nmode = \"{mode}\"\n\
+         traffic = \"bulk\"\nbytes = \"{octets}B\"\n{keys}\n",
         name = args.recording.display().to_string().replace('\n', " "),
         seconds = duration.as_secs_f64(),
+        keys = perf.map_or("", |perf| perf.flow.as_str()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_net::udp::BURST_TIME;
+
+    #[test]
+    fn what_a_flow_has_of_perf_is_what_perf_has() {
+        let keys = PerfKeys::told("5mbit".parse().ok()).flow;
+        let burst = format!("burst = \"{}us\"\n", BURST_TIME.as_micros());
+        let window = format!("window = {}\n", connection::WINDOW_TPDUS);
+        assert!(keys.contains(&burst) && keys.contains(&window), "{keys}");
+        let without = connection::lower_overhead(([127, 0, 0, 1], 0).into(), false);
+        // Twenty of them are the network header, which flows have.
+        let mtu = format!("mtu = \"{}B\"\n", 1_500 - (without.0 - 20));
+        assert!(keys.contains(&mtu), "{keys}");
+        assert_eq!(keys.lines().last(), Some("send_rate = \"4973333bit\""));
+        let found = PerfKeys::told(None).flow;
+        assert_eq!(found.lines().last(), Some("send_rate = \"found\""));
+    }
 }

@@ -17,13 +17,15 @@ const PACKETS: usize = 16;
 const TRAIN_S: f64 = 0.05;
 /// The spans for which a delay lasts.
 const LASTING: usize = 6;
+/// The packets whose time on the link a longer delay exceeds: a sender at the link's very rate leaves one or two in its queue for long.
+const QUEUED: f64 = 1.5;
 
 /// A packet that arrived.
 #[derive(Clone, Copy)]
 struct Arrival {
     span: usize,
     arrived: f64,
-    /// The time from sending to arrival without its own time on the link.
+    /// The time from sending to arrival without its own time on the link, which may be that of a span beside.
     delay: f64,
     /// The time on the link of the packets since the arrival before, with this one.
     explained: f64,
@@ -51,10 +53,12 @@ pub(super) fn delays(
     }
     let lasting = lasting(&least);
     let mut known = least.iter().copied().find(|least| least.is_finite());
-    let spans = was_idle.into_iter().zip(least).zip(lasting);
+    let queued = queued(seen, rate_at);
+    let spans = was_idle.into_iter().zip(least).zip(lasting).zip(queued);
     spans
-        .map(|((was_idle, least), lasting)| {
-            known = if was_idle && lasting.is_finite() {
+        .map(|(((was_idle, least), lasting), queued)| {
+            let is_queue = known.is_some_and(|known| lasting > known && lasting < known + queued);
+            known = if was_idle && lasting.is_finite() && !is_queue {
                 Some(lasting)
             } else {
                 known.map(|known| known.min(least))
@@ -62,6 +66,17 @@ pub(super) fn delays(
             known.unwrap_or_default()
         })
         .collect()
+}
+
+/// The time by which packets in each span may wait for others for long.
+fn queued(seen: &[Seen], rate_at: &dyn Fn(&Seen) -> Option<f64>) -> Vec<f64> {
+    let mut longest = vec![0.0_f64; span_count(seen)];
+    for packet in seen {
+        let time = rate_at(packet).map_or(0.0, |rate| packet.time_at(rate));
+        let longest = &mut longest[packet.span()];
+        *longest = longest.max(QUEUED * time);
+    }
+    longest
 }
 
 /// The span in which the link was idle for a while, if it was in the train behind the first of these arrivals, as each of its last
@@ -123,13 +138,15 @@ fn arrivals(seen: &[Seen], rate_at: &dyn Fn(&Seen) -> Option<f64>) -> Vec<Arriva
             sent: (packet.sent + beside).max(0.0),
             ..*packet
         });
-        let rates = beside.iter().filter_map(rate_at);
-        explained += rates.fold(time, |longest, rate| longest.max(packet.time_at(rate)));
+        let beside =
+            beside.map(|beside| rate_at(&beside).map_or(time, |rate| packet.time_at(rate)));
+        explained += beside.into_iter().fold(time, f64::max);
+        let shortest = beside.into_iter().fold(time, f64::min);
         if let Some(arrived) = packet.arrived {
             arrivals.push(Arrival {
                 span: packet.span(),
                 arrived,
-                delay: (arrived - packet.sent - time).max(0.0),
+                delay: (arrived - packet.sent - shortest).max(0.0),
                 explained: core::mem::take(&mut explained),
             });
         }

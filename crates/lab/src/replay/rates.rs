@@ -6,8 +6,9 @@
 //!
 //! - A train that took longer to arrive than it took to send met a busy link: its octets over that time are the rate.
 //! - Any other train shows that the link has that rate at least. So where it was not busy, its rate is that of the trains in the
-//!   fastest span.
+//!   fastest span, unless lone packets show it.
 
+use super::lone::{alike, lone_rates};
 use super::seen::{Seen, quantile, span_count};
 
 /// The gaps of a train, and those after which the next one begins.
@@ -75,11 +76,32 @@ impl SpanTrains {
 struct Stretch {
     /// The number of its spans.
     spans: usize,
-    /// The rates of its busy trains, and those of all.
+    /// The rates of its busy trains, those of all, and those of lone packets.
     busy: Vec<f64>,
     all: Vec<f64>,
+    lone: Vec<f64>,
     /// The median rate of the span that has the highest: some are spent with waiting.
     fastest: Option<f64>,
+}
+
+impl Stretch {
+    /// The rate of the link, or the least that it has. Lone packets show it where it is not what was carried.
+    fn rate(&self) -> Option<f64> {
+        if let Some(busy) = quantile(self.busy.clone(), 0.5) {
+            return Some(busy);
+        }
+        let all = || quantile(self.all.clone(), FAST);
+        let carried = self.fastest.or_else(all);
+        let lone = quantile(self.lone.clone(), 0.5);
+        let is_other =
+            |lone: &f64| carried.is_none_or(|carried| (lone - carried).abs() > ONE_RATE * carried);
+        lone.filter(is_other).or(carried)
+    }
+
+    /// Whether nothing shows the rate but what was carried.
+    const fn is_carried_only(&self) -> bool {
+        self.busy.is_empty() && self.lone.is_empty()
+    }
 }
 
 impl SeenRates {
@@ -88,22 +110,20 @@ impl SeenRates {
         let gaps = gaps(seen);
         let delays = least_delays(seen);
         // Lateness is seen by the rate, and the rate better if lateness is known.
-        let punctual = Self::read(&gaps, &delays, 0.0);
-        Self::read(&gaps, &delays, late(&gaps, &punctual.bps))
+        let punctual = Self::read(seen, &gaps, &delays, 0.0);
+        Self::read(seen, &gaps, &delays, late(&gaps, &punctual.bps))
     }
 
-    fn read(gaps: &[Gap], delays: &[f64], late_s: f64) -> Self {
+    fn read(seen: &[Seen], gaps: &[Gap], delays: &[f64], late_s: f64) -> Self {
         let trains = trains(gaps, delays.len(), late_s);
-        let stretches = stretches(&trains, delays, late_s);
-        let rates = stretches.iter().flat_map(|stretch| {
-            let rate = if stretch.busy.is_empty() {
-                let fastest = stretch.fastest;
-                fastest.or_else(|| quantile(stretch.all.clone(), FAST))
-            } else {
-                quantile(stretch.busy.clone(), 0.5)
-            };
-            core::iter::repeat_n(rate, stretch.spans)
-        });
+        let carried = trains
+            .iter()
+            .map(|span| span.busy_rate().or_else(|| span.least_rate()));
+        let lone = lone_rates(seen, &carried.collect::<Vec<_>>());
+        let stretches = stretches(&trains, &lone, delays, late_s);
+        let rates = stretches
+            .iter()
+            .flat_map(|stretch| core::iter::repeat_n(stretch.rate(), stretch.spans));
         Self {
             bps: rates.collect(),
             were_busy: {
@@ -185,9 +205,14 @@ fn is_busy(train: &[Gap], late_s: f64) -> bool {
     })
 }
 
-/// The stretches of one rate: that of a busy link lasts until it is busy at another, or carries more. Where none was busy, a low
-/// rate may be the sender's, so all that follow one another are one stretch.
-fn stretches(trains: &[SpanTrains], delays: &[f64], late_s: f64) -> Vec<Stretch> {
+/// The stretches of one rate: that of a busy link lasts until it is busy at another, until lone packets show another, or else until
+/// it carries more. Where nothing shows the rate, a low one may be the sender's, so all that follow one another are one stretch.
+fn stretches(
+    trains: &[SpanTrains],
+    lone: &[Option<f64>],
+    delays: &[f64],
+    late_s: f64,
+) -> Vec<Stretch> {
     let near = |one: f64, other: f64| (one - other).abs() <= ONE_RATE * other;
     let shown: Vec<Option<f64>> = trains.iter().map(SpanTrains::busy_rate).collect();
     // A span alone, behind which no queue is left, is a machine that stood still for a moment.
@@ -209,35 +234,44 @@ fn stretches(trains: &[SpanTrains], delays: &[f64], late_s: f64) -> Vec<Stretch>
             shown[place].filter(|_| is_lasting(place)),
             span.least_rate(),
         );
-        let goes_on = match (busy, known) {
-            (Some(rate), Some(known)) => near(rate, known),
-            (Some(_), None) => false,
-            (None, Some(known)) => least.is_none_or(|least| least <= known * (1.0 + ONE_RATE)),
-            (None, None) => true,
+        let lone = lone[place].filter(|_| busy.is_none());
+        let goes_on = match (busy, lone, known) {
+            (Some(rate), _, Some(known)) => near(rate, known),
+            (None, Some(rate), Some(known)) => alike(rate, known),
+            (None, None, Some(known)) => {
+                least.is_none_or(|least| least <= known * (1.0 + ONE_RATE))
+            }
+            (Some(_), _, None) => false,
+            (None, _, None) => true,
         };
         if !goes_on || stretches.is_empty() {
             stretches.push(Stretch::default());
             known = busy;
         }
+        known = known.or(lone);
         if let Some(stretch) = stretches.last_mut() {
             stretch.spans += 1;
             if busy.is_some() {
                 stretch.busy.extend(&span.busy);
             }
             stretch.all.extend(&span.all);
+            stretch.lone.extend(lone);
             let many = (span.all.len() >= TRAINS_MIN).then(|| span.all.clone());
             let median = many.and_then(|rates| quantile(rates, 0.5));
             let both = [stretch.fastest, median].into_iter().flatten();
             stretch.fastest = both.max_by(f64::total_cmp);
         }
     }
-    // Before anything was known the link was as it is known first.
+    // Before anything was known the link was as it is known first, unless it carried more.
     if let [first, second, ..] = stretches.as_mut_slice()
-        && first.all.is_empty()
+        && first.is_carried_only()
+        && !second.is_carried_only()
+        && first
+            .rate()
+            .is_none_or(|carried| second.rate().is_some_and(|rate| rate > carried))
     {
         first.busy.clone_from(&second.busy);
-        first.all.clone_from(&second.all);
-        first.fastest = second.fastest;
+        first.lone.clone_from(&second.lone);
     }
     stretches
 }

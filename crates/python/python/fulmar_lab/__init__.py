@@ -28,7 +28,7 @@ from .engines import Engine
 from .links import Fit, Plan, fit, plan
 from .own import LOST, Channel, Parts, RepairController, RepairPlan, TrafficSource, Transport
 from .results import About, Results
-from .scenario import Drawing, Recording, Run, Scenario, channel_of
+from .scenario import Drawing, Recording, Run, Scenario, channel_of, sent_as_perf
 from .sweeps import sweep
 from .table import Column, Table
 
@@ -69,5 +69,6 @@ __all__ = [
     "keys",
     "plan",
     "plot",
+    "sent_as_perf",
     "sweep",
 ]

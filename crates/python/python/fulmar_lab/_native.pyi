@@ -37,6 +37,7 @@ __all__ = [
     "fit",
     "hop_tables",
     "merge",
+    "perf_keys",
     "plan",
     "read_table",
     "recorded_link",
@@ -169,6 +170,7 @@ def merge(files: Sequence[str | PathLike[str]], runs: str | PathLike[str], point
 def hop_tables(
     there: list[tuple[float, int, float | None]], back: list[tuple[float, int, float | None]], start: float | None
 ) -> str: ...
+def perf_keys(rate: str | None) -> tuple[str, str]: ...
 def recorded_link(
     path: str | PathLike[str], other: str | PathLike[str] | None, hop: int
 ) -> tuple[list[tuple[float, int, float | None]], list[tuple[float, int, float | None]], list[str], float]: ...

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from . import _native
 from .bounds import COUNT_MAX, whole
 from .keys import TablesBesideHops
-from .scenario import Packet, Scenario, channel_of
+from .scenario import Packet, Scenario, channel_of, replayed
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,13 @@ class LinkRecording:
         """The link as it was, as tables of a scenario (:func:`channel_of`)."""
         return channel_of(self.forward, self.reverse)
 
-    def replay(self, **tables: Unpack[TablesBesideHops]) -> Scenario:
-        """A scenario over the link with flows of yours: what would have happened. ``tables`` are ``flow``, ``run`` and so on."""
-        made: dict[str, Any] = {**self.channel(), **tables}
-        return Scenario.build(**made)
+    def replay(self, *, as_perf: bool | str = False, **tables: Unpack[TablesBesideHops]) -> Scenario:
+        """A scenario over the link with flows of yours: what would have happened. ``tables`` are ``flow``, ``run`` and so on.
+
+        ``as_perf`` lets the flows send as ``fulmar perf`` does (:func:`sent_as_perf`): ``"5mbit"`` as with ``--rate 5mbit``,
+        ``True`` as without.
+        """
+        return replayed(self.channel(), tables, as_perf)
 
     def __repr__(self) -> str:
         lost = sum(arrived is None for _, _, arrived in [*self.forward, *self.reverse])

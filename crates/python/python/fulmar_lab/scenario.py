@@ -234,13 +234,13 @@ class Recording:
         """What a hop was like, as tables of a scenario (:func:`channel_of`)."""
         return tomllib.loads(self._recorded.hop_tables(whole("hop", hop, 0, COUNT_MAX)))
 
-    def replay(self, hop: int = 0, **tables: Unpack[TablesBesideHops]) -> Scenario:
+    def replay(self, hop: int = 0, *, as_perf: bool | str = False, **tables: Unpack[TablesBesideHops]) -> Scenario:
         """A scenario over the recorded hop with other flows: what would have happened.
 
-        ``tables`` are the scenario's others: ``flow``, and ``run``, ``tcp`` and so on where they are wanted.
+        ``tables`` are the scenario's others: ``flow``, and ``run``, ``tcp`` and so on where they are wanted. ``as_perf`` lets the
+        flows send as ``fulmar perf`` does (:func:`sent_as_perf`): ``"5mbit"`` as with ``--rate 5mbit``, ``True`` as without.
         """
-        made: dict[str, Any] = {**self.channel(hop), **tables}
-        return Scenario.build(**made)
+        return replayed(self.channel(hop), tables, as_perf)
 
 
 def channel_of(forward: Iterable[Packet], reverse: Iterable[Packet] = (), *, start: float | None = None) -> dict[str, Any]:
@@ -260,6 +260,33 @@ def channel_of(forward: Iterable[Packet], reverse: Iterable[Packet] = (), *, sta
         ValueError: No packet arrived, no rate can be seen in their arrivals, or they reach over more than ten days.
     """
     return tomllib.loads(_native.hop_tables(list(forward), list(reverse), start))
+
+
+def sent_as_perf(tables: Mapping[str, Any], rate: str | None = None) -> dict[str, Any]:
+    """Tables of a scenario whose flows send as ``fulmar perf`` does: in datagrams of UDP, their messages as parts of a stream, in
+    bursts, and shorter where that helps. What the tables say themselves stays.
+
+    Args:
+        tables: The tables: ``hop``, ``flow`` and others.
+        rate: That of ``fulmar perf --rate``; without it flows find the rate, as ``fulmar perf`` does.
+
+    Raises:
+        ValueError: It is no rate.
+    """
+    of_flows, of_hops = (tomllib.loads(text) for text in _native.perf_keys(rate))
+    made = dict(tables)
+    for name, keys in (("flow", of_flows), ("hop", of_hops)):
+        given = made.get(name, ())
+        made[name] = {**keys, **given} if isinstance(given, Mapping) else [{**keys, **table} for table in given]
+    return made
+
+
+def replayed(channel: Mapping[str, Any], tables: Mapping[str, Any], as_perf: bool | str) -> Scenario:
+    """A scenario over a recorded link, whose flows send as ``fulmar perf`` does if that is wanted, or told a rate."""
+    made = {**channel, **tables}
+    if as_perf:
+        made = sent_as_perf(made, as_perf if isinstance(as_perf, str) else None)
+    return Scenario.build(**made)
 
 
 def _table(table: Mapping[str, Any], path: str = "") -> dict[str, Any]:
