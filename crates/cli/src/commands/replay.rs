@@ -68,6 +68,10 @@ pub(crate) struct ReplayArgs {
     /// messages as parts of a stream, in bursts, and shorter where that helps.
     #[arg(long, value_name = "RATE", value_parser = connection::rate, num_args = 0..=1, require_equals = true)]
     #[arg(conflicts_with = "auto_vs_fixed")]
+    #[expect(
+        clippy::option_option,
+        reason = "the parser's form of a flag whose value may be left out"
+    )]
     as_perf: Option<Option<Bitrate>>,
     /// The longest run; otherwise twice the recording and a minute.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
