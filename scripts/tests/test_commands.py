@@ -26,7 +26,8 @@ from documents import Command
 from program import CI, FULMAR, ROOT
 
 # Longer than anything here takes, by far: it turns a hang into a failure.
-PATIENCE = 180
+# What `make` runs may wait until other modules have built.
+PATIENCE = 600
 AT_ONCE = 4
 # Words that stand for a name of the reader's own.
 PLACEHOLDERS = {"HOST": "127.0.0.1"}
