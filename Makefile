@@ -101,7 +101,7 @@ thin-flows: setup packages ## A message every 20 ms through two gateways at 0, 1
 requests: setup packages ## Requests over fresh connections beside kernel TCP and quinn (root, 15 min), written to docs/measurements
 	scripts/requests
 
-auto-vs-fixed: setup ## The mode auto beside every fixed setting in 500 random scenarios (some 15 min on two idle cores)
+auto-vs-fixed: setup ## The mode auto beside every fixed setting in 500 random scenarios (21 min of processor time, on all cores)
 	$(FULMAR) sim --auto-vs-fixed --random 500 --seed 1
 
 frontier: setup ## The mode auto beside the frontier of capacity and delay, every row of reference/fraction_vs_budget.csv (some 7 min on two idle cores)
