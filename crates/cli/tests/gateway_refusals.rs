@@ -19,6 +19,9 @@ fn pause(span: Duration) {
     wait(&[], Some(span), &mut Vec::new()).expect("poll works");
 }
 
+/// An address of this module's own: no port that is free at it is taken by another test's socket meanwhile.
+const HOST: &str = "127.77.0.1";
+
 /// The events that may be logged about a peer that is not reached.
 const ABOUT_PEERS: [&str; 4] = [
     "handshake_refused",
@@ -46,7 +49,7 @@ impl Gateway {
     fn start(place: &Path, name: &str, listen: u16, security: &str, peer: &str) -> Self {
         let file = place.join(format!("{name}.toml"));
         let text = format!(
-            "[gateway]\nname = \"{name}\"\nlisten = \"127.0.0.1:{listen}\"\nstate_dir = \"{0}\"\n\
+            "[gateway]\nname = \"{name}\"\nlisten = \"{HOST}:{listen}\"\nstate_dir = \"{0}\"\n\
              [security]\n{security}\n[[peer]]\nname = \"other\"\nrate = \"10mbit\"\n{peer}\n\
              [egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n",
             place.display()
@@ -65,7 +68,10 @@ impl Gateway {
     /// The log lines about its peer.
     fn said(&self) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(&self.log).expect("a log");
-        let parse = |line| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+        let parse = |line: &str| {
+            let value = serde_json::from_str::<serde_json::Value>(line);
+            value.unwrap_or_else(|_| panic!("not JSON: {line}"))
+        };
         let about = |line: &serde_json::Value| {
             let event = line["event"].as_str();
             event.is_some_and(|event| ABOUT_PEERS.contains(&event))
@@ -88,7 +94,7 @@ impl Gateway {
         assert!(
             line["from"]
                 .as_str()
-                .is_some_and(|from| from.contains("127.0.0.1:")),
+                .is_some_and(|from| from.contains(HOST)),
             "{line}"
         );
     }
@@ -110,7 +116,7 @@ fn preset(place: &Path, name: &str) {
 
 /// A port that was free a moment ago.
 fn port() -> u16 {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let socket = UdpSocket::bind((HOST, 0)).expect("a port");
     socket.local_addr().expect("it is bound").port()
 }
 
@@ -124,7 +130,7 @@ struct Case {
 
 fn disagree(place: &Path, case: &Case) {
     let at = port();
-    let call = format!("address = \"127.0.0.1:{at}\"\n{}", case.caller.1);
+    let call = format!("address = \"{HOST}:{at}\"\n{}", case.caller.1);
     let listener = Gateway::start(place, "listener", at, &case.listener.0, &case.listener.1);
     let caller = Gateway::start(place, "caller", 0, &case.caller.0, &call);
     until("both ends to say something", || {
@@ -221,7 +227,7 @@ fn whatever_two_gateways_disagree_about_each_says_once_with_the_remedy() {
 
 /// The verdicts and alarms of a gateway: the state of each peer, and the peer of each alarm by its rule; nothing while it does not answer.
 fn judged(metrics: u16) -> (Vec<String>, Vec<(String, Option<String>)>) {
-    let output = run(&format!("status --json http://127.0.0.1:{metrics}"));
+    let output = run(&format!("status --json http://{HOST}:{metrics}"));
     let Ok(status) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else {
         return (Vec::new(), Vec::new());
     };
@@ -250,18 +256,18 @@ fn a_refused_caller_is_the_peer_that_is_looked_for_where_it_called_from_and_else
     for is_expected in [true, false] {
         let [ours, metrics, caller, elsewhere] = core::array::from_fn(|_| port());
         // Open, so that no gateway of another test is called there.
-        let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let silent = UdpSocket::bind((HOST, 0)).expect("a port");
         let nobody = silent.local_addr().expect("it is bound").port();
         let place = place.join(if is_expected { "expected" } else { "stranger" });
         fs::create_dir(&place).expect("room");
         let peers = format!(
-            "address = \"127.0.0.1:{caller}\"\npublic_key = \"{of_air}\"\n\
-             [[peer]]\nname = \"sea\"\naddress = \"127.0.0.1:{nobody}\"\npublic_key = \"{of_sea}\"\n\
-             [metrics]\nlisten = \"127.0.0.1:{metrics}\""
+            "address = \"{HOST}:{caller}\"\npublic_key = \"{of_air}\"\n\
+             [[peer]]\nname = \"sea\"\naddress = \"{HOST}:{nobody}\"\npublic_key = \"{of_sea}\"\n\
+             [metrics]\nlisten = \"{HOST}:{metrics}\""
         );
         let called = Gateway::start(&place, "called", ours, &security("own"), &peers);
         let from = if is_expected { caller } else { elsewhere };
-        let to = format!("address = \"127.0.0.1:{ours}\"\npublic_key = \"{own}\"");
+        let to = format!("address = \"{HOST}:{ours}\"\npublic_key = \"{own}\"");
         let _caller = Gateway::start(&place, "caller", from, &security("unknown"), &to);
         let mut line = serde_json::Value::Null;
         until("the refusal", || {
@@ -305,7 +311,7 @@ fn of_version_2(kind: u8, receiver: [u8; 4], low: [u8; 4]) -> Vec<u8> {
 #[test]
 fn another_version_is_said_once_by_whoever_calls_and_by_whoever_is_called() {
     let place = tempfile::tempdir().expect("a directory");
-    let newer = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let newer = UdpSocket::bind((HOST, 0)).expect("a port");
     newer
         .set_read_timeout(Some(Duration::from_secs(20)))
         .expect("a socket");
@@ -333,7 +339,7 @@ fn another_version_is_said_once_by_whoever_calls_and_by_whoever_is_called() {
         .expect("a socket");
     until("an answer", || {
         // Nobody listens there at first.
-        drop(newer.send_to(&call, ("127.0.0.1", port)));
+        drop(newer.send_to(&call, (HOST, port)));
         answered = newer.recv(&mut answer).unwrap_or(0);
         answered == 12 && answer[0] == 0x15
     });
@@ -356,7 +362,7 @@ fn of_two_gateways_with_one_key_the_later_stays_and_both_ends_name_the_copy() {
     };
     let to_a = format!("public_key = \"{a}\"");
     let listener = Gateway::start(place, "listener", at, &noise("b.key"), &to_a);
-    let to_b = format!("address = \"127.0.0.1:{at}\"\npublic_key = \"{b}\"");
+    let to_b = format!("address = \"{HOST}:{at}\"\npublic_key = \"{b}\"");
     let is_up = |gateway: &Gateway, times: usize| {
         let text = fs::read_to_string(&gateway.log).expect("a log");
         text.matches("\"peer_up\"").count() >= times
