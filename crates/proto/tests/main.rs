@@ -38,6 +38,7 @@ mod splice_datagrams;
 mod splice_doubts;
 mod splice_graves;
 mod splice_hostile;
+mod splice_message_lengths;
 mod splice_orphans;
 mod splice_resume;
 mod splice_streams;

@@ -9,7 +9,8 @@ use fulmar_proto::splice::{
     Destination, FlowClass, FlowEvent, FlowId, FlowKind, ResetCode, Restored, Role, Splicer,
     SplicerConfig,
 };
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::transport::aerotp::{EndpointConfig, RateSource};
+use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -39,9 +40,19 @@ pub(crate) fn pattern(len: usize) -> Vec<u8> {
 pub(crate) fn clean(delay: Duration) -> Script {
     Box::new(move |_, _, octets| vec![(delay, octets.to_vec())])
 }
+
+/// 20 mbit, told, and room for any test's connections.
+pub(crate) fn endpoint_config() -> EndpointConfig {
+    EndpointConfig {
+        rate: RateSource::Told(Bitrate::from_bits_per_second(20_000_000)),
+        connections_max: 20_000,
+        ..EndpointConfig::default()
+    }
+}
+
 pub(crate) struct Pair {
     pub(crate) now: Instant,
-    connections_max: usize,
+    endpoint: EndpointConfig,
     pub(crate) sides: [Side; 2],
     pub(crate) script: Script,
     flying: BTreeMap<(Instant, u64), Flying>,
@@ -64,15 +75,27 @@ struct Flying {
 
 impl Pair {
     pub(crate) fn new(config: &SplicerConfig, script: Script) -> Self {
-        Self::limited(config, script, 20_000)
+        Self::with_endpoints(config, script, endpoint_config())
     }
 
     /// A pair whose sides have at most so many connections.
     pub(crate) fn limited(config: &SplicerConfig, script: Script, connections_max: usize) -> Self {
+        let endpoint = EndpointConfig {
+            connections_max,
+            ..endpoint_config()
+        };
+        Self::with_endpoints(config, script, endpoint)
+    }
+
+    pub(crate) fn with_endpoints(
+        config: &SplicerConfig,
+        script: Script,
+        endpoint: EndpointConfig,
+    ) -> Self {
         Self {
             now: Instant::START,
-            sides: [1, 2].map(|seed| Side::new(config, connections_max, seed)),
-            connections_max,
+            sides: [1, 2].map(|seed| Side::new(config, endpoint.clone(), seed)),
+            endpoint,
             script,
             flying: BTreeMap::new(),
             flown: 0,
@@ -164,7 +187,7 @@ impl Pair {
         let seed = 77 + u64::from(config.incarnation) * 2 + side as u64;
         let old = core::mem::replace(
             &mut self.sides[side],
-            Side::new(config, self.connections_max, seed),
+            Side::new(config, self.endpoint.clone(), seed),
         );
         self.starts[side] += 1;
         self.known[1 - side] = self.starts[1 - side];

@@ -5,8 +5,8 @@ use super::{App, ECHO, PEER, REFUSES, SILENT};
 use fulmar_proto::machine::{Deadline, MachineDriver, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, Role, Splicer, SplicerConfig};
-use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig, RateSource};
-use fulmar_proto::units::{Bitrate, Instant};
+use fulmar_proto::transport::aerotp::{AerotpEndpoint, EndpointConfig};
+use fulmar_proto::units::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -158,12 +158,7 @@ impl Ends<'_> {
 }
 
 impl Side {
-    pub(super) fn new(config: &SplicerConfig, connections_max: usize, seed: u64) -> Self {
-        let endpoint = EndpointConfig {
-            rate: RateSource::Told(Bitrate::from_bits_per_second(20_000_000)),
-            connections_max,
-            ..EndpointConfig::default()
-        };
+    pub(super) fn new(config: &SplicerConfig, endpoint: EndpointConfig, seed: u64) -> Self {
         let rng = Rng::from_seed(seed);
         let mut endpoint = AerotpEndpoint::new(endpoint, rng.child("ports"));
         endpoint.speak(Instant::START, PEER, FORM);

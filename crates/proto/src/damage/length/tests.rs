@@ -235,3 +235,40 @@ fn one_packet_in_eight_is_a_quarter_long_while_others_ask_for_it_and_the_rest_is
             .all(|octets| *octets == SHAPE.full)
     );
 }
+
+#[test]
+fn a_message_is_cut_for_bit_errors_unless_more_packets_are_lost_whole() {
+    let mut bench = Bench::new(8);
+    bench.send(6e6, damaged(5e-5));
+    let best = bench.follower.octets;
+    assert!(best.is_some());
+    assert_eq!(bench.follower.next_message(SHAPE, false), best);
+    // 5e-5 takes 45 % of full packets.
+    let mut bits = damaged(5e-5);
+    bench.send(2e7, move |rng, octets| rng.chance(0.6) || bits(rng, octets));
+    assert!(bench.follower.octets.is_some());
+    assert_eq!(bench.follower.next_message(SHAPE, false), None);
+}
+
+#[test]
+fn messages_vary_in_length_only_where_they_may() {
+    let mut bench = Bench::new(9);
+    bench.send(1e5, |rng, _| rng.chance(0.3));
+    assert!(bench.follower.varies.is_some());
+    let lengths = |follower: &mut LengthFollower, varies| -> Vec<Option<usize>> {
+        (0..64)
+            .map(|_| follower.next_message(SHAPE, varies))
+            .collect()
+    };
+    assert!(
+        lengths(&mut bench.follower, false)
+            .iter()
+            .all(Option::is_none)
+    );
+    let varied = lengths(&mut bench.follower, true);
+    let short = varied
+        .iter()
+        .flatten()
+        .filter(|octets| **octets <= SHAPE.full / 2);
+    assert!((8..=20).contains(&short.count()), "one in four: {varied:?}");
+}
