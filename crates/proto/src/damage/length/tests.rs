@@ -238,16 +238,22 @@ fn one_packet_in_eight_is_a_quarter_long_while_others_ask_for_it_and_the_rest_is
 
 #[test]
 fn a_message_is_cut_for_bit_errors_unless_more_packets_are_lost_whole() {
+    // 1e-4 takes 70 % of full packets.
     let mut bench = Bench::new(8);
-    bench.send(6e6, damaged(5e-5));
-    let best = bench.follower.octets;
-    assert!(best.is_some());
-    assert_eq!(bench.follower.next_message(SHAPE, false), best);
-    // 5e-5 takes 45 % of full packets.
-    let mut bits = damaged(5e-5);
-    bench.send(2e7, move |rng, octets| rng.chance(0.6) || bits(rng, octets));
-    assert!(bench.follower.octets.is_some());
-    assert_eq!(bench.follower.next_message(SHAPE, false), None);
+    for (packets, is_cut) in [(0.2, true), (0.8, false)] {
+        let mut bits = damaged(1e-4);
+        bench.send(8e7, move |rng, octets| {
+            rng.chance(packets) | bits(rng, octets)
+        });
+        let wanted = bench.follower.octets;
+        assert!(wanted.is_some(), "{packets}");
+        let expected = wanted.filter(|_| is_cut);
+        assert_eq!(
+            bench.follower.next_message(SHAPE, false),
+            expected,
+            "{packets}"
+        );
+    }
 }
 
 #[test]
