@@ -94,7 +94,7 @@ impl Pair {
     ) -> Self {
         Self {
             now: Instant::START,
-            sides: [1, 2].map(|seed| Side::new(config, endpoint.clone(), seed)),
+            sides: [1, 2].map(|seed| Side::new(config, endpoint, seed)),
             endpoint,
             script,
             flying: BTreeMap::new(),
@@ -187,7 +187,7 @@ impl Pair {
         let seed = 77 + u64::from(config.incarnation) * 2 + side as u64;
         let old = core::mem::replace(
             &mut self.sides[side],
-            Side::new(config, self.endpoint.clone(), seed),
+            Side::new(config, self.endpoint, seed),
         );
         self.starts[side] += 1;
         self.known[1 - side] = self.starts[1 - side];
