@@ -23,6 +23,7 @@ import unittest
 import documents
 import inputs
 from documents import Command
+import program
 from program import CI, FULMAR, ROOT
 
 # Longer than anything here takes, by far: it turns a hang into a failure.
@@ -403,6 +404,8 @@ def check_words(text):
 class Commands(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        if program.BUILT:
+            return
         (build,) = (c for b in documents.blocks("README.md") for c in b if c.text.startswith("cargo build"))
         subprocess.run([*build.text.split(), "--locked"], cwd=ROOT, check=True, timeout=1800, capture_output=True)
 
