@@ -3,7 +3,7 @@
 //! Method: both as processes on the loopback, their logs as JSON in files. They are given longer than
 //! any of the lines takes, so that a second one would be seen.
 
-use crate::processes::{fulmar, run, said, until};
+use crate::processes::{free_port, fulmar, run, said, until};
 use fulmar_net::wait::wait;
 use std::fs::{self, File};
 use std::net::UdpSocket;
@@ -108,12 +108,6 @@ fn preset(place: &Path, name: &str) {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// A port that was free a moment ago.
-fn port() -> u16 {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("it is bound").port()
-}
-
 /// Two gateways, the first of which calls the second, and the lines of both in the end.
 struct Case {
     caller: (String, String),
@@ -123,7 +117,7 @@ struct Case {
 }
 
 fn disagree(place: &Path, case: &Case) {
-    let at = port();
+    let at = free_port();
     let call = format!("address = \"127.0.0.1:{at}\"\n{}", case.caller.1);
     let listener = Gateway::start(place, "listener", at, &case.listener.0, &case.listener.1);
     let caller = Gateway::start(place, "caller", 0, &case.caller.0, &call);
@@ -248,7 +242,7 @@ fn a_refused_caller_is_the_peer_that_is_looked_for_where_it_called_from_and_else
     let at = place.display();
     let security = |name: &str| format!("kind = \"noise\"\nprivate_key_file = \"{at}/{name}.key\"");
     for is_expected in [true, false] {
-        let [ours, metrics, caller, elsewhere] = core::array::from_fn(|_| port());
+        let [ours, metrics, caller, elsewhere] = core::array::from_fn(|_| free_port());
         // Open, so that no gateway of another test is called there.
         let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let nobody = silent.local_addr().expect("it is bound").port();
@@ -323,7 +317,7 @@ fn another_version_is_said_once_by_whoever_calls_and_by_whoever_is_called() {
     gateway.said_once(CALLED, &["version 2", "we speak 1"]);
     drop(gateway);
 
-    let port = port();
+    let port = free_port();
     let gateway = Gateway::start(place.path(), "there", port, "kind = \"none\"", "");
     let call = [of_version_2(1, [0; 4], [9; 4]), vec![0; 292]].concat();
     let mut answer = [0; 2_000];
@@ -347,7 +341,7 @@ fn of_two_gateways_with_one_key_the_later_stays_and_both_ends_name_the_copy() {
     let place = tempfile::tempdir().expect("a directory");
     let place = place.path();
     let (a, b) = (key(place, "a.key"), key(place, "b.key"));
-    let at = port();
+    let at = free_port();
     let noise = |file: &str| {
         format!(
             "kind = \"noise\"\nprivate_key_file = \"{}/{file}\"",
