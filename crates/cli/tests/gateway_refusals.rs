@@ -65,7 +65,10 @@ impl Gateway {
     /// The log lines about its peer.
     fn said(&self) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(&self.log).expect("a log");
-        let parse = |line| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+        // The last line of a gateway that did not start is no JSON.
+        let parse = |line: &str| -> serde_json::Value {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))
+        };
         let about = |line: &serde_json::Value| {
             let event = line["event"].as_str();
             event.is_some_and(|event| ABOUT_PEERS.contains(&event))
