@@ -78,6 +78,13 @@ class League(unittest.TestCase):
             self.league.measure(tasks[:1], types.SimpleNamespace(jobs=1, realtime=False))
             self.assertEqual(len(self.league.read()), 2)
 
+    def test_a_run_that_was_killed_has_no_figures_whatever_it_had_said(self):
+        says = """echo '{"value": 0.5}'"""
+        for ends, expected in (("exit 0", 0.5), ("kill -KILL $$", None), ("exit 1", None)):
+            # In place of the cell, by the command that would give it its priority.
+            figures, _ = self.league.in_its_process(("file", "1 %", "srt"), 1, ["sh", "-c", f"{says}; {ends}"])
+            self.assertEqual(figures and figures["value"], expected, ends)
+
 
 class Pictures(unittest.TestCase):
     def test_a_terminal_shows_every_line_from_its_second_on_and_nothing_as_markup(self):

@@ -5,7 +5,9 @@ a call that is not in it kills the process, where the unit only refuses it. Two 
 keep octets on disk, resolve names, capture, trace, serve their page, are reloaded, killed, started again and stopped.
 """
 
+import contextlib
 import ctypes
+import itertools
 import json
 import os
 import pathlib
@@ -73,10 +75,17 @@ def confined(names):
     return confine
 
 
+# Below those that the kernel gives to whoever asks for any; tests of another process begin elsewhere.
+PORTS = itertools.count(10_000 + os.getpid() * 97 % 20_000)
+
+
 def port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+    """A port that is free, and stays so until its gateway has it."""
+    while True:
+        number = next(PORTS)
+        with socket.socket(socket.AF_INET, kind) as taken, contextlib.suppress(OSError):
+            taken.bind(("127.0.0.1", number))
+            return number
 
 
 def until(what, done):

@@ -8,7 +8,7 @@
 
 use crate::gateway_killed::{KEPT, PATIENCE, talk};
 use crate::gateways::{client, server, status_at};
-use crate::processes::{Running, fulmar, moment, octets, run, said, until};
+use crate::processes::{Running, free_port, fulmar, moment, octets, run, said, until};
 use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -29,11 +29,6 @@ struct Chain {
     /// The address of each gateway's HTTP server.
     status: Vec<SocketAddr>,
     kills: usize,
-}
-
-fn free_port() -> u16 {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
-    socket.local_addr().unwrap().port()
 }
 
 fn start(directory: &Path, which: usize) -> (Running, serde_json::Value) {

@@ -8,7 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::gateways::{client, exchange, server};
-use crate::processes::{Running, fulmar, octets, run, said, until};
+use crate::processes::{Running, free_port, fulmar, octets, run, said, until};
 use fulmar_proto::rng::Rng;
 use rustix::process::Signal;
 use std::io::{ErrorKind, Read, Write};
@@ -41,11 +41,6 @@ pub(crate) struct Pair {
 pub(crate) const GROUND: usize = 0;
 pub(crate) const AIR: usize = 1;
 const NAMES: [&str; 2] = ["ground", "air"];
-
-fn free_port() -> u16 {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
-    socket.local_addr().unwrap().port()
-}
 
 fn start(directory: &Path, which: usize) -> (Running, serde_json::Value) {
     let file = directory.join(format!("{}.toml", NAMES[which]));

@@ -3,7 +3,7 @@
 //! Method: both as processes on the loopback, their logs as JSON in files. They are given longer than
 //! any of the lines takes, so that a second one would be seen.
 
-use crate::processes::{fulmar, run, said, until};
+use crate::processes::{free_port, fulmar, run, said, until};
 use fulmar_net::wait::wait;
 use std::fs::{self, File};
 use std::net::UdpSocket;
@@ -18,9 +18,6 @@ const LONG_ENOUGH: Duration = Duration::from_secs(12);
 fn pause(span: Duration) {
     wait(&[], Some(span), &mut Vec::new()).expect("poll works");
 }
-
-/// An address of this module's own: no port that is free at it is taken by another test's socket meanwhile.
-const HOST: &str = "127.77.0.1";
 
 /// The events that may be logged about a peer that is not reached.
 const ABOUT_PEERS: [&str; 4] = [
@@ -49,7 +46,7 @@ impl Gateway {
     fn start(place: &Path, name: &str, listen: u16, security: &str, peer: &str) -> Self {
         let file = place.join(format!("{name}.toml"));
         let text = format!(
-            "[gateway]\nname = \"{name}\"\nlisten = \"{HOST}:{listen}\"\nstate_dir = \"{0}\"\n\
+            "[gateway]\nname = \"{name}\"\nlisten = \"127.0.0.1:{listen}\"\nstate_dir = \"{0}\"\n\
              [security]\n{security}\n[[peer]]\nname = \"other\"\nrate = \"10mbit\"\n{peer}\n\
              [egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n",
             place.display()
@@ -68,9 +65,9 @@ impl Gateway {
     /// The log lines about its peer.
     fn said(&self) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(&self.log).expect("a log");
-        let parse = |line: &str| {
-            let value = serde_json::from_str::<serde_json::Value>(line);
-            value.unwrap_or_else(|_| panic!("not JSON: {line}"))
+        // The last line of a gateway that did not start is no JSON.
+        let parse = |line: &str| -> serde_json::Value {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"))
         };
         let about = |line: &serde_json::Value| {
             let event = line["event"].as_str();
@@ -94,7 +91,7 @@ impl Gateway {
         assert!(
             line["from"]
                 .as_str()
-                .is_some_and(|from| from.contains(HOST)),
+                .is_some_and(|from| from.contains("127.0.0.1:")),
             "{line}"
         );
     }
@@ -114,12 +111,6 @@ fn preset(place: &Path, name: &str) {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// A port that was free a moment ago.
-fn port() -> u16 {
-    let socket = UdpSocket::bind((HOST, 0)).expect("a port");
-    socket.local_addr().expect("it is bound").port()
-}
-
 /// Two gateways, the first of which calls the second, and the lines of both in the end.
 struct Case {
     caller: (String, String),
@@ -129,8 +120,8 @@ struct Case {
 }
 
 fn disagree(place: &Path, case: &Case) {
-    let at = port();
-    let call = format!("address = \"{HOST}:{at}\"\n{}", case.caller.1);
+    let at = free_port();
+    let call = format!("address = \"127.0.0.1:{at}\"\n{}", case.caller.1);
     let listener = Gateway::start(place, "listener", at, &case.listener.0, &case.listener.1);
     let caller = Gateway::start(place, "caller", 0, &case.caller.0, &call);
     until("both ends to say something", || {
@@ -227,7 +218,7 @@ fn whatever_two_gateways_disagree_about_each_says_once_with_the_remedy() {
 
 /// The verdicts and alarms of a gateway: the state of each peer, and the peer of each alarm by its rule; nothing while it does not answer.
 fn judged(metrics: u16) -> (Vec<String>, Vec<(String, Option<String>)>) {
-    let output = run(&format!("status --json http://{HOST}:{metrics}"));
+    let output = run(&format!("status --json http://127.0.0.1:{metrics}"));
     let Ok(status) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else {
         return (Vec::new(), Vec::new());
     };
@@ -254,20 +245,20 @@ fn a_refused_caller_is_the_peer_that_is_looked_for_where_it_called_from_and_else
     let at = place.display();
     let security = |name: &str| format!("kind = \"noise\"\nprivate_key_file = \"{at}/{name}.key\"");
     for is_expected in [true, false] {
-        let [ours, metrics, caller, elsewhere] = core::array::from_fn(|_| port());
+        let [ours, metrics, caller, elsewhere] = core::array::from_fn(|_| free_port());
         // Open, so that no gateway of another test is called there.
-        let silent = UdpSocket::bind((HOST, 0)).expect("a port");
+        let silent = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let nobody = silent.local_addr().expect("it is bound").port();
         let place = place.join(if is_expected { "expected" } else { "stranger" });
         fs::create_dir(&place).expect("room");
         let peers = format!(
-            "address = \"{HOST}:{caller}\"\npublic_key = \"{of_air}\"\n\
-             [[peer]]\nname = \"sea\"\naddress = \"{HOST}:{nobody}\"\npublic_key = \"{of_sea}\"\n\
-             [metrics]\nlisten = \"{HOST}:{metrics}\""
+            "address = \"127.0.0.1:{caller}\"\npublic_key = \"{of_air}\"\n\
+             [[peer]]\nname = \"sea\"\naddress = \"127.0.0.1:{nobody}\"\npublic_key = \"{of_sea}\"\n\
+             [metrics]\nlisten = \"127.0.0.1:{metrics}\""
         );
         let called = Gateway::start(&place, "called", ours, &security("own"), &peers);
         let from = if is_expected { caller } else { elsewhere };
-        let to = format!("address = \"{HOST}:{ours}\"\npublic_key = \"{own}\"");
+        let to = format!("address = \"127.0.0.1:{ours}\"\npublic_key = \"{own}\"");
         let _caller = Gateway::start(&place, "caller", from, &security("unknown"), &to);
         let mut line = serde_json::Value::Null;
         until("the refusal", || {
@@ -311,7 +302,7 @@ fn of_version_2(kind: u8, receiver: [u8; 4], low: [u8; 4]) -> Vec<u8> {
 #[test]
 fn another_version_is_said_once_by_whoever_calls_and_by_whoever_is_called() {
     let place = tempfile::tempdir().expect("a directory");
-    let newer = UdpSocket::bind((HOST, 0)).expect("a port");
+    let newer = UdpSocket::bind("127.0.0.1:0").expect("a port");
     newer
         .set_read_timeout(Some(Duration::from_secs(20)))
         .expect("a socket");
@@ -329,7 +320,7 @@ fn another_version_is_said_once_by_whoever_calls_and_by_whoever_is_called() {
     gateway.said_once(CALLED, &["version 2", "we speak 1"]);
     drop(gateway);
 
-    let port = port();
+    let port = free_port();
     let gateway = Gateway::start(place.path(), "there", port, "kind = \"none\"", "");
     let call = [of_version_2(1, [0; 4], [9; 4]), vec![0; 292]].concat();
     let mut answer = [0; 2_000];
@@ -339,7 +330,7 @@ fn another_version_is_said_once_by_whoever_calls_and_by_whoever_is_called() {
         .expect("a socket");
     until("an answer", || {
         // Nobody listens there at first.
-        drop(newer.send_to(&call, (HOST, port)));
+        drop(newer.send_to(&call, ("127.0.0.1", port)));
         answered = newer.recv(&mut answer).unwrap_or(0);
         answered == 12 && answer[0] == 0x15
     });
@@ -353,7 +344,7 @@ fn of_two_gateways_with_one_key_the_later_stays_and_both_ends_name_the_copy() {
     let place = tempfile::tempdir().expect("a directory");
     let place = place.path();
     let (a, b) = (key(place, "a.key"), key(place, "b.key"));
-    let at = port();
+    let at = free_port();
     let noise = |file: &str| {
         format!(
             "kind = \"noise\"\nprivate_key_file = \"{}/{file}\"",
@@ -362,7 +353,7 @@ fn of_two_gateways_with_one_key_the_later_stays_and_both_ends_name_the_copy() {
     };
     let to_a = format!("public_key = \"{a}\"");
     let listener = Gateway::start(place, "listener", at, &noise("b.key"), &to_a);
-    let to_b = format!("address = \"{HOST}:{at}\"\npublic_key = \"{b}\"");
+    let to_b = format!("address = \"127.0.0.1:{at}\"\npublic_key = \"{b}\"");
     let is_up = |gateway: &Gateway, times: usize| {
         let text = fs::read_to_string(&gateway.log).expect("a log");
         text.matches("\"peer_up\"").count() >= times

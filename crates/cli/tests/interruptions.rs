@@ -3,7 +3,7 @@
 //! Method: sender and receiver as processes on the loopback; signals and second senders while a
 //! transfer is in its middle.
 
-use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::processes::{Place, Running, free_port, fulmar, receiver, run, said, until};
 use rustix::process::Signal;
 
 /// A rate slow enough that every event finds the transfer in its middle.
@@ -67,12 +67,9 @@ fn a_report_survives_a_signal_right_after_the_transfer() {
     for (mode, complaint) in [("unreliable", "missing"), ("reliable", "verified")] {
         let place = Place::with(300_000);
         let inbox = place.inbox();
-        let port = std::net::UdpSocket::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
-        let mut receiver = Running::start(fulmar(&format!("recv {inbox} --listen {port}")));
-        let link = format!("emulate --listen 127.0.0.1:0 --to {port}");
+        let at = format!("127.0.0.1:{}", free_port());
+        let mut receiver = Running::start(fulmar(&format!("recv {inbox} --listen {at}")));
+        let link = format!("emulate --listen 127.0.0.1:0 --to {at}");
         let mut link = Running::start(fulmar(&format!("{link} --rate 20mbit --up-loss 10%")));
         let to = link.address();
         run(&format!(

@@ -5,7 +5,7 @@
 //! answer nothing, as real owners of forged addresses would.
 
 use crate::perf::{measure, number, port, server};
-use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::processes::{Place, Running, free_port, fulmar, is_open, receiver, run, said, until};
 use crate::transfers::{FAST_LINK, a_killed_receiver_is_continued};
 use fulmar_net::wait::wait;
 use fulmar_proto::units::FecStrength;
@@ -186,22 +186,15 @@ fn with_keys_a_file_arrives_from_the_named_sender_and_from_nobody_else() {
     assert!(place.arrived() == place.octets);
 }
 
-/// A port that is free now.
+/// An address at which nobody listens.
 fn free() -> SocketAddr {
-    let socket = bound(Ipv4Addr::LOCALHOST);
-    socket.local_addr().expect("it is bound")
-}
-
-/// Whether somebody listens at a UDP port (proc(5): `/proc/net/udp`).
-fn listens(at: SocketAddr) -> bool {
-    let port = format!(":{:04X} ", at.port());
-    std::fs::read_to_string("/proc/net/udp").is_ok_and(|all| all.contains(&port))
+    (Ipv4Addr::LOCALHOST, free_port()).into()
 }
 
 /// The words of an end that waits at `at`, while `calls` runs and fails; and those of that.
 fn told(at: SocketAddr, waits: &str, calls: &str) -> (String, String) {
     let mut waiting = Running::start(fulmar(waits));
-    until("it to listen", || listens(at));
+    until("it to listen", || is_open(at.port()));
     let output = run(calls);
     assert_eq!(output.status.code(), Some(3), "{calls}: {}", said(&output));
     waiting.signal(Signal::INT);
@@ -265,7 +258,7 @@ fn keys_at_one_end_alone_are_told_of_at_the_end_that_sees_it_and_guessed_at_the_
         );
         for (waits, calls) in [files, tests] {
             let (heard, gave_up) = told(to, &waits, &calls);
-            until("the port to be free again", || !listens(to));
+            until("the port to be free again", || !is_open(to.port()));
             let lines = heard.lines().filter(|line| line.contains(expected));
             assert_eq!(lines.count(), 1, "{waits}: {heard}");
             assert!(gave_up.contains("nobody answers"), "{calls}: {gave_up}");

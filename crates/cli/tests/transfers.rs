@@ -6,7 +6,7 @@
 //! after the receiver's first checkpoint, so that there is something to continue.
 
 use crate::processes;
-use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::processes::{Place, Running, free_port, fulmar, is_open, receiver, run, said, until};
 use rustix::process::Signal;
 use std::io::Write;
 use std::process::Stdio;
@@ -299,11 +299,8 @@ fn both_killed_and_another_file_of_that_name_starts_anew() {
 #[test]
 fn pipes_go_in_and_come_out() {
     let place = Place::with(400_000);
-    let port = std::net::UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let mut receiving = fulmar(&format!("recv - --listen {port}"));
+    let port = free_port();
+    let mut receiving = fulmar(&format!("recv - --listen 127.0.0.1:{port}"));
     let receiving = receiving
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -311,7 +308,8 @@ fn pipes_go_in_and_come_out() {
         .unwrap();
     // Nobody would read it while the sender waits for the receiver's report.
     let receiving = std::thread::spawn(move || receiving.wait_with_output().unwrap());
-    let mut sending = fulmar(&format!("send - {port} --rate 50mbit"));
+    until("the receiver", || is_open(port));
+    let mut sending = fulmar(&format!("send - 127.0.0.1:{port} --rate 50mbit"));
     let mut sending = sending
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
@@ -446,10 +444,7 @@ fn what_is_there_already_is_not_sent_again_and_what_differs_is_refused() {
 #[test]
 fn a_sender_that_waits_finds_a_receiver_that_starts_later() {
     let place = Place::with(50_000);
-    // A port that was free a moment ago.
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let to = socket.local_addr().unwrap();
-    drop(socket);
+    let to = format!("127.0.0.1:{}", free_port());
     let waits = format!("send {} {to} --rate 20mbit --wait", place.file());
     let mut command = fulmar(&waits);
     let said_to = place.path("said");

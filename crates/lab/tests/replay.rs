@@ -238,6 +238,25 @@ fn a_delay_that_changes_is_seen_though_packets_are_passed_on_late() {
 }
 
 #[test]
+fn a_queue_of_one_packet_is_no_delay_and_one_of_two_is() {
+    // A packet takes 2.4 ms. A sender at nearly the link's rate may leave one in its queue for seconds, and the link looks idle behind.
+    for (waits, seen_ms) in [(2.4, 20.0), (3.2, 20.0), (4.8, 24.8)] {
+        let delays = [(0.0, 20.0), (3.0, 20.0 + waits), (6.0, 20.0)];
+        let link = LateLink {
+            rates: &[(0.0, 5.0)],
+            delays: delays.to_vec().leak(),
+            loss: 0.0,
+            late_us: 0.0,
+        };
+        let tables = hop_tables(&link.paced(4.7, 921), &[], None).expect("a link");
+        for (time, delay) in [(1.0, 20.0), (4.5, seen_ms), (7.5, 20.0)] {
+            let (_, seen) = seen(&tables, "forward", time);
+            near(&format!("delay at {time} s, {waits} ms"), seen, delay, 0.02);
+        }
+    }
+}
+
+#[test]
 fn a_way_back_with_few_answers_is_as_fast_as_the_way_there() {
     let link = LateLink {
         rates: &[(0.0, 8.0)],

@@ -150,10 +150,10 @@ fn a_flood_arrives_in_bursts_with_its_ecn_field() {
 
 #[test]
 fn a_refused_datagram_is_told_to_the_application_and_ends_nothing() {
-    let closed = {
-        let socket = std::net::UdpSocket::bind(loopback()).unwrap();
-        socket.local_addr().unwrap()
-    };
+    // Connected elsewhere, so that what others send there is refused, and held, so that nobody else gets the port.
+    let held = std::net::UdpSocket::bind(loopback()).unwrap();
+    held.connect("127.0.0.1:9").unwrap();
+    let closed = held.local_addr().unwrap();
     let (mut sender, _waker) = driver(UdpPort::connect(closed, PortConfig::default()).unwrap());
     let path = sender.path_to(closed).unwrap();
     let mut until = Until {

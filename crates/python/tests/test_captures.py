@@ -63,6 +63,8 @@ class Captures(unittest.TestCase):
         self.assertNotIn("flow.mtu", link.replay(**tables).parameters)
         with self.assertRaisesRegex(ValueError, "as_perf"):
             link.replay(as_perf="8 apples", **tables)
+        with self.assertRaisesRegex(TypeError, 'as_perf=8000000: give a rate as a text, such as "5mbit"'):
+            link.replay(as_perf=8_000_000, **tables)
 
     def test_files_that_show_no_link_are_refused(self):
         with self.assertRaisesRegex(ValueError, "shows one end of the link"):

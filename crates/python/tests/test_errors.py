@@ -7,6 +7,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from unittest import mock
 
 import fulmar_lab as lab
 from links import LOSSES, link
@@ -144,6 +145,12 @@ class Files(unittest.TestCase):
         self.assertEqual(kept, 2 * len(list(self.folder.glob("sweep.parquet.parts/*.parquet"))))
         with self.assertRaisesRegex(FileNotFoundError, "was stopped: the same call goes on with the parts in sweep.parquet.parts"):
             lab.Results.read(out)
+
+    def test_ctrl_c_before_anything_was_begun_is_no_other_error(self):
+        out = self.folder / "sweep.parquet"
+        with mock.patch("fulmar_lab.sweeps.engine_of", side_effect=KeyboardInterrupt):
+            with self.assertRaisesRegex(KeyboardInterrupt, "; 0 of its 3 runs are kept"):
+                lab.sweep(link(), LOSSES, runs=1, out=out)
 
 
 class EndArguments(unittest.TestCase):

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 import unittest
 
 from fulmar_lab import _native
@@ -18,11 +17,10 @@ def is_free_during(work):
     for _ in range(ATTEMPTS):
         wanted = threading.Event()
         other = threading.Thread(target=lambda: wanted.wait() and got.set())
-        other.start()
         sys.setswitchinterval(60.0)
         try:
-            # Whoever waits for the lock with the old patience gets it now.
-            time.sleep(0.02)
+            # It keeps the lock until it waits: from now on nobody gives it up for impatience.
+            other.start()
             wanted.set()
             work()
             if got.is_set():

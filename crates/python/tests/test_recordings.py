@@ -53,6 +53,11 @@ class Recordings(unittest.TestCase):
         for every, said in ((0.0, "every=0: give seconds above 0"), (float("nan"), "every=NaN"), (1e-7, "more than 1000000 rows")):
             with self.assertRaisesRegex(ValueError, said):
                 recording.rates(every)
+        # Rows are counted on both directions together.
+        lasts = max(row["arrived_s"] or row["sent_s"] for row in packets)
+        with self.assertRaisesRegex(ValueError, "more than 1000000 rows"):
+            recording.rates(lasts / 600_000)
+        self.assertLessEqual(len(recording.rates(lasts / 400_000)), 1_000_000)
 
     def test_pieces_have_the_delays_of_the_run(self):
         recording = scenario({"loss": "5%"}).record(3)

@@ -230,10 +230,14 @@ pub(super) fn read(path: &Path) -> Result<GatewayConfig, Failure> {
     Ok(config)
 }
 
-/// The folder from which names in a configuration count: its own, or where this was started if it comes out of a pipe.
+/// The folder from which names in a configuration count: its own, or where this was started if it comes out of a pipe or
+/// is this program's own descriptor, whose name says nothing of a folder.
 fn folder_of(configuration: &Path) -> Result<PathBuf, anyhow::Error> {
     let is_file = fs::metadata(configuration).is_ok_and(|found| found.is_file());
-    let parent = configuration.parent().filter(|_| is_file);
+    let is_descriptor = ["/dev", "/proc"]
+        .iter()
+        .any(|of_kernel| configuration.starts_with(of_kernel));
+    let parent = configuration.parent().filter(|_| is_file && !is_descriptor);
     // A name alone has an empty parent, and the working directory is the folder.
     let parent = parent.unwrap_or(Path::new("")).join(".");
     std::path::absolute(&parent)

@@ -2,7 +2,7 @@
 
 use super::fails;
 use crate::processes;
-use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::processes::{Place, Running, free_port, fulmar, is_open, receiver, run, said, until};
 use rustix::process::Signal;
 use std::process::{Command, Stdio};
 
@@ -219,16 +219,14 @@ fn a_full_disk_fails_both_ends_in_one_line() {
 #[test]
 fn a_full_disk_behind_stdout_fails_both_ends() {
     let place = Place::with(500_000);
-    let port = std::net::UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let mut command = fulmar(&format!("recv - --listen {port}"));
+    let port = free_port();
+    let mut command = fulmar(&format!("recv - --listen 127.0.0.1:{port}"));
     command
         .stdout(std::fs::File::create("/dev/full").unwrap())
         .stderr(Stdio::piped());
     let receiver = command.spawn().unwrap();
-    let arguments = format!("send {} {port} --rate 100mbit", place.file());
+    until("the receiver", || is_open(port));
+    let arguments = format!("send {} 127.0.0.1:{port} --rate 100mbit", place.file());
     fails(&arguments, 1, &["the receiver refuses", "No space left"]);
     let output = receiver.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));

@@ -1,7 +1,7 @@
 //! The other end, and the way to it.
 
 use super::fails;
-use crate::processes::{Place, Running, fulmar, receiver, until};
+use crate::processes::{Place, Running, free_port, fulmar, receiver, until};
 use rustix::process::Signal;
 use std::fs::File;
 
@@ -28,10 +28,7 @@ fn a_port_in_use_is_a_device_error() {
 #[test]
 fn nobody_listening_is_unreachable() {
     let place = Place::with(10);
-    let closed = std::net::UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let closed = format!("127.0.0.1:{}", free_port());
     fails(
         &format!("send {} {closed}", place.file()),
         3,

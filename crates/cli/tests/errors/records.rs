@@ -1,16 +1,13 @@
 //! The records of `--json` when a command fails.
 
-use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::processes::{Place, Running, free_port, fulmar, receiver, run, said, until};
 use rustix::process::Signal;
 use std::process::Stdio;
 
 #[test]
 fn json_tells_of_a_failure_too() {
     let place = Place::with(10);
-    let closed = std::net::UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let closed = format!("127.0.0.1:{}", free_port());
     let output = run(&format!("send {} {closed} --json", place.file()));
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(record["exit_code"], 3, "{record}");

@@ -1,7 +1,7 @@
 //! Flags, values and addresses that make no sense.
 
 use super::fails;
-use crate::processes::{Place, run, said};
+use crate::processes::{Place, free_port, run, said};
 
 #[test]
 fn a_wrong_flag_is_a_usage_error_that_names_it() {
@@ -121,12 +121,8 @@ fn options_that_leave_no_room_for_data_are_named_as_the_user_wrote_them() {
 
 #[test]
 fn an_emulator_whose_target_is_itself_is_refused() {
-    let free = || {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.local_addr().unwrap().port()
-    };
     for listen in ["", "127.0.0.1", "0.0.0.0"] {
-        let port = free();
+        let port = free_port();
         let arguments = format!("emulate --listen {listen}:{port} --to 127.0.0.1:{port}");
         fails(&arguments, 2, &["--to", "--listen", "feed itself"]);
     }

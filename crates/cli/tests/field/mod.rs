@@ -422,13 +422,13 @@ impl Site {
             let listening = scope.spawn(|| {
                 let mut counts = BTreeMap::<Vec<u8>, u32>::new();
                 let mut buffer = vec![0; 2_000];
-                // It ends when nothing comes for a second; the first may take longer.
+                // It ends when nothing comes for seconds, which is longer than any pause of the machine; the first may take longer.
                 let mut patience = 10;
                 while patience > 0 {
                     match sink.recv(&mut buffer) {
                         Ok(len) => {
                             *counts.entry(buffer[..len].to_vec()).or_default() += 1;
-                            patience = 1;
+                            patience = 3;
                         }
                         Err(_) => patience -= 1,
                     }

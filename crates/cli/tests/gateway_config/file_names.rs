@@ -50,6 +50,22 @@ fn they_count_from_the_folder_of_the_configuration() {
 }
 
 #[test]
+fn a_configuration_of_standard_input_has_no_folder_and_names_count_from_the_working_directory() {
+    let place = tempfile::tempdir().expect("room");
+    let place = place.path();
+    furnish(place);
+    let key = place.join("work/here.key");
+    fs::rename(place.join("conf/here.key"), &key).expect("it is there");
+    let mut command = fulmar("gateway --check -c /dev/stdin");
+    let configuration = fs::File::open(place.join("conf/gateway.toml")).expect("it is there");
+    command.current_dir(place.join("work")).stdin(configuration);
+    let checked = command.output().expect("it runs");
+    assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
+    let words = String::from_utf8(checked.stdout).expect("text");
+    assert!(words.contains(&*key.to_string_lossy()), "{words}");
+}
+
+#[test]
 fn a_key_that_lies_in_the_working_directory_is_named_and_no_second_one_is_advised() {
     let place = tempfile::tempdir().expect("room");
     let place = place.path();

@@ -1,12 +1,12 @@
 //! Two gateways with an emulated lossy link between them, as processes on the loopback.
 
-use crate::processes::{Running, fulmar, run, said};
+use crate::processes::{Running, free_port, fulmar, run, said};
 use fulmar_net::session::{SecretKey, read_secret_key};
 use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
@@ -266,8 +266,7 @@ pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Clone + 'static) -> Sock
 
 /// A port on the loopback where nobody listens.
 pub(crate) fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    listener.local_addr().expect("it is bound")
+    (Ipv4Addr::LOCALHOST, free_port()).into()
 }
 
 /// Sends back what comes, and ends when the client does.

@@ -4,8 +4,10 @@ use fulmar_net::wait::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The longest run of any command here, by far; it turns a hang into a failure.
@@ -13,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The page size of x86-64 and most others; a larger one would only make growth look smaller.
 const PAGE_BYTES: u64 = 4_096;
+/// Ports that the kernel gives to nobody who asks for any: it takes those from 32,768 on (`ip_local_port_range`).
+const OWN_PORTS: core::ops::Range<u16> = 10_000..32_000;
 
 /// The command with these arguments, separated by blanks.
 pub(crate) fn fulmar(arguments: &str) -> Command {
@@ -57,6 +61,33 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
             .unwrap_or_else(|| panic!("waited in vain for {what}"));
         moment();
     }
+}
+
+/// A port of UDP and TCP that is free, and stays so until whoever asked has it opened: the kernel gives it to nobody, and this to no
+/// other test. A program that is told a port at its start needs one; others take any (port 0) and say which.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let count = u32::try_from(OWN_PORTS.len()).expect("a few thousand");
+    // Tests of another program at the same time begin elsewhere.
+    let begin = std::process::id().wrapping_mul(97);
+    loop {
+        let place = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % count;
+        let port = OWN_PORTS.start + u16::try_from(place).expect("within the range");
+        let any = (Ipv4Addr::UNSPECIFIED, port);
+        if UdpSocket::bind(any).is_ok() && TcpListener::bind(any).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Whether somebody has a UDP port of IPv4 open (proc(5): `/proc/net/udp`).
+pub(crate) fn is_open(port: u16) -> bool {
+    let end = format!(":{port:04X}");
+    let sockets = std::fs::read_to_string("/proc/net/udp").expect("Linux has it");
+    let mut local = sockets
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1));
+    local.any(|address| address.ends_with(&end))
 }
 
 /// A running command. It is killed when the test ends, however it ends.

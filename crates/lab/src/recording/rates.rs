@@ -1,6 +1,6 @@
 //! The rates of a recorded run over time.
 
-use super::packet_rows::packet_rows;
+use super::packet_rows::{PacketRow, packet_rows};
 use super::{Columns, RecordingTables, direction_name, kind_name};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -9,10 +9,10 @@ use fulmar_proto::machine::TransmitKind;
 use fulmar_proto::units::Instant;
 use fulmar_sim::measure::wire::WireLoss;
 use fulmar_sim::scenario::AppDirection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The most intervals of a table.
-const INTERVALS_MAX: u64 = 1_000_000;
+/// The most rows of a table.
+const ROWS_MAX: u64 = 1_000_000;
 
 /// What was sent in an interval is told apart by these.
 const KINDS: [(TransmitKind, &str, &str); 4] = [
@@ -49,6 +49,11 @@ struct Interval {
 /// A direction of a hop: the hop, and whether it is the reverse direction.
 type WayKey = (u64, bool);
 
+fn way_of(row: &PacketRow<'_>) -> WayKey {
+    let is_reverse = row.direction == direction_name(AppDirection::Reverse);
+    (row.hop, is_reverse)
+}
+
 impl RecordingTables {
     /// The rates on each direction of each hop over time, a row for each interval of `every`: what the link took of each kind,
     /// with its framing, what arrived, and the longest queue that a packet met. Intervals count from the start of the run;
@@ -67,16 +72,17 @@ impl RecordingTables {
             .flat_map(|row| [Some(row.sent_at), row.arrived_at])
             .flatten();
         let last = times.max().map_or(0, place);
-        if nanos == 0 || last >= INTERVALS_MAX {
+        let ways: BTreeSet<WayKey> = rows().map(|row| way_of(&row)).collect();
+        let count = last.saturating_add(1).saturating_mul(ways.len() as u64);
+        if nanos == 0 || count > ROWS_MAX {
             let problem = format!(
-                "an interval of {every:?} makes more than {INTERVALS_MAX} rows; give a longer one"
+                "an interval of {every:?} makes more than {ROWS_MAX} rows; give a longer one"
             );
             return Err(ArrowError::InvalidArgumentError(problem));
         }
         let mut ways: BTreeMap<WayKey, BTreeMap<u64, Interval>> = BTreeMap::new();
         for row in rows() {
-            let is_reverse = row.direction == direction_name(AppDirection::Reverse);
-            let way = ways.entry((row.hop, is_reverse)).or_default();
+            let way = ways.entry(way_of(&row)).or_default();
             let sent = way.entry(place(row.sent_at)).or_default();
             let kind = KINDS
                 .iter()

@@ -7,7 +7,7 @@
 use super::config::RekeyPolicy;
 use super::dialect::Wire;
 use super::path_slot::PathSlot;
-use super::seal::{ArrivedUnder, Keypair, Numbered, Passage, Told};
+use super::seal::{ArrivedUnder, KeyTraffic, Keypair, Numbered, Told};
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 const RESPONDER_EXTRA: Duration = Duration::from_secs(15);
 
 /// Keys that are gone of which it is known which datagrams went under them: an outage may take several handshakes.
-const PASSAGES: usize = 2;
+const GONE_MAX: usize = 2;
 
 /// The place of a keypair in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) struct KeyRing {
     previous: Option<(Keypair, Instant)>,
     next: Option<Keypair>,
     /// The datagrams under keys that are gone, the oldest first.
-    gone: VecDeque<Passage>,
+    gone: VecDeque<KeyTraffic>,
     /// Whether keys were offered since the present ones came into use, and gave way to others. The peer may have sealed
     /// under them, and nothing of it arrived.
     displaced: bool,
@@ -102,7 +102,7 @@ impl KeyRing {
     /// The counters that arrived under the keys with our index `local`, if they are in use or were of late.
     pub(super) fn arrived_under(&self, local: u32) -> Option<ArrivedUnder<'_>> {
         let here = self.both().map(Keypair::arrived);
-        let gone = self.gone.iter().map(Passage::arrived);
+        let gone = self.gone.iter().map(KeyTraffic::arrived);
         here.chain(gone).find(|arrived| arrived.local == local)
     }
 
@@ -162,16 +162,16 @@ impl KeyRing {
         let is_too_old = core::mem::take(&mut self.displaced);
         self.forget_previous();
         match before {
-            Some(keys) if is_too_old && keys.wire == Wire::Two => self.keep_passage(keys),
+            Some(keys) if is_too_old && keys.wire == Wire::Two => self.keep_traffic(keys),
             before => self.previous = before.map(|keys| (keys, until)),
         }
     }
 
-    fn keep_passage(&mut self, keys: Keypair) {
-        if self.gone.len() >= PASSAGES {
+    fn keep_traffic(&mut self, keys: Keypair) {
+        if self.gone.len() >= GONE_MAX {
             self.gone.pop_front();
         }
-        self.gone.push_back(keys.into_passage());
+        self.gone.push_back(keys.into_traffic());
     }
 
     /// The wire of the keys in use, if there are any.
@@ -188,7 +188,7 @@ impl KeyRing {
     /// Forgets the keys before: no more datagrams are taken under them.
     pub(super) fn forget_previous(&mut self) {
         if let Some((keys, _)) = self.previous.take() {
-            self.keep_passage(keys);
+            self.keep_traffic(keys);
         }
     }
 

@@ -99,6 +99,7 @@ pub use kinds::SecurityKinds;
 pub use later_repair::parity_follows;
 pub use machine::{DatagramArrival, PathSeen, Session, source_octets};
 pub use path_acks::path_acks;
+pub(crate) use peer::COMPLAINT_PAUSE;
 pub use peer_status::{DamageStatus, LinkState, PathStatus, PathUse, PeerStatus, Reach};
 pub use primitives::{Performed, performed};
 pub(crate) use primitives::{derive_key, keyed_hash};

@@ -60,7 +60,7 @@ const EARLY_SPAN: Duration = Duration::from_secs(2);
 /// The span in which hints that the peer lost its keys begin no more than one handshake.
 const DOUBT_PAUSE: Duration = Duration::from_secs(5);
 /// The span in which one complaint of a kind is logged.
-const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
+pub(crate) const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
 /// The time after which initiations without an answer are worth an event.
 pub(super) const NO_ANSWER_AFTER: Duration = Duration::from_secs(5);
 

@@ -88,7 +88,7 @@ impl Numbered {
 
 /// The datagrams that went under keys, without the keys: nothing opens with it.
 #[derive(Debug)]
-pub(super) struct Passage {
+pub(super) struct KeyTraffic {
     /// Our index of the keys.
     pub(super) local: u32,
     /// The peer's index of the keys.
@@ -98,7 +98,7 @@ pub(super) struct Passage {
     arrived: Option<ReplayWindow>,
 }
 
-impl Passage {
+impl KeyTraffic {
     /// The counters that arrived in the first place.
     pub(super) const fn arrived(&self) -> ArrivedUnder<'_> {
         ArrivedUnder {
@@ -263,8 +263,8 @@ impl Keypair {
     }
 
     /// What stays known of datagrams under them when they are forgotten.
-    pub(super) fn into_passage(mut self) -> Passage {
-        Passage {
+    pub(super) fn into_traffic(mut self) -> KeyTraffic {
+        KeyTraffic {
             local: self.local,
             remote: self.remote,
             numbered: self.numbered(PathSlot::FIRST),

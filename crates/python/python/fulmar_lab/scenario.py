@@ -226,7 +226,7 @@ class Recording:
             every: Seconds of an interval.
 
         Raises:
-            ValueError: It is none, or there would be more than a million rows for each direction.
+            ValueError: It is none, or there would be more than a million rows.
         """
         return Table(self._recorded.rates(seconds("every", every)))
 
@@ -284,6 +284,8 @@ def sent_as_perf(tables: Mapping[str, Any], rate: str | None = None) -> dict[str
 def replayed(channel: Mapping[str, Any], tables: Mapping[str, Any], as_perf: bool | str) -> Scenario:
     """A scenario over a recorded link, whose flows send as ``fulmar perf`` does if that is wanted, or told a rate."""
     made = {**channel, **tables}
+    if not isinstance(as_perf, (bool, str)):
+        raise TypeError(f'as_perf={as_perf!r}: give a rate as a text, such as "5mbit", or True')
     if as_perf:
         made = sent_as_perf(made, as_perf if isinstance(as_perf, str) else None)
     return Scenario.build(**made)

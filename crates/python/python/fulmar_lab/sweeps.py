@@ -132,7 +132,8 @@ def _make(
 def _stopped(study: _native.NativeStudy, directory: Path | None) -> str:
     if directory is None:
         return "the sweep was stopped, and nothing of it is kept; with out=, the same call would go on with what is made"
-    kept, _, _ = study.found_parts(directory, build(), study.runs)
+    # Nothing was begun before there was an engine.
+    kept = study.found_parts(directory, build(), study.runs)[0] if directory.is_dir() else ()
     runs = sum(count for _, count, _ in kept)
     return f"the sweep was stopped; {runs} of its {study.runs} runs are kept in {directory}, and the same call goes on with them"
 

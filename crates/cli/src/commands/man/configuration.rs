@@ -11,7 +11,7 @@ const DESCRIPTION: [&str; 4] = [
      `fulmar init` writes the files of two gateways with their keys.",
     "Every quantity carries its unit: `10Mbit/s`, `5ms`, `64MiB`, `2%`. A key that is not known is refused with a suggestion. \
      `fulmar gateway --check -c FILE` says in words what the file means, or what is wrong with it. A gateway reads the file again at SIGHUP.",
-    "A relative name of a file or directory counts from the folder of this file, wherever the gateway is started; what comes out of a pipe has no folder, and names count from the working directory.",
+    "A relative name of a file or directory counts from the folder of this file, wherever the gateway is started; what comes out of a pipe, or as `/dev/stdin`, has no folder, and names count from the working directory.",
     "Headings in double brackets may stand several times, one for each peer, path, entry or tunnel.",
 ];
 const EXAMPLE: &str = "\

@@ -3,6 +3,7 @@
 use super::super::status::{PathFigures, PeerReport, REMOVED, RateReport, Status};
 use super::super::tally::{Loss, PeerWindow, Window};
 use crate::gateway::peers::Decision;
+use crate::session::COMPLAINT_PAUSE;
 
 /// The datagrams of a window from which on a share of losses is told: fewer say little.
 const LEAST_DATAGRAMS: u64 = 20;
@@ -16,12 +17,14 @@ const HEADERS_BYTES: f64 = 28.0;
 const USUAL_PACKET_BYTES: f64 = 1_500.0;
 /// The rate below which a link is idle: connections that are open say a word now and then.
 pub(super) const IDLE_BITS_PER_SECOND: f64 = 2_000.0;
-/// The time for which a refused handshake is news.
-const REFUSED_LATELY_SECONDS: f64 = 60.0;
+/// The time for which a refused handshake is news: until it is told again, if the caller goes on, which calls once a second.
+const REFUSED_LATELY_SECONDS: f64 = COMPLAINT_PAUSE.as_secs_f64() + 5.0;
 /// The decision on a handshake that was refused here.
 const REFUSED_HERE: &str = "handshake_refused";
 /// The decision on a handshake of ours that the peer refused.
 const REFUSED_THERE: &str = "refused_by_peer";
+/// The decision on a handshake of ends whose settings do not go together.
+const DISAGREED: &str = "peer_mismatch";
 
 /// The figures of one link.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +48,12 @@ pub(super) struct GatewayFacts<'a> {
     pub(super) stranger: Option<&'a str>,
 }
 
-/// The reason for the last handshake with a peer, or with nobody that is known, that was refused within the last minute.
+/// The reason for the last handshake with a peer, or with nobody that is known, that was refused lately.
 pub(super) fn refusal<'a>(status: &'a Status, peer: Option<&str>) -> Option<&'a str> {
     let since = status.uptime_seconds - REFUSED_LATELY_SECONDS;
     let refused = |decision: &&Decision| {
-        [REFUSED_HERE, REFUSED_THERE].contains(&decision.what) && decision.uptime_seconds >= since
+        [REFUSED_HERE, REFUSED_THERE, DISAGREED].contains(&decision.what)
+            && decision.uptime_seconds >= since
     };
     let mut lately = status.decisions.iter().rev().filter(refused);
     let found = lately.find(|decision| decision.peer.as_deref() == peer);

@@ -91,7 +91,7 @@ pub(super) static LINK_RULES: &[VerdictRule] = &[
     VerdictRule {
         name: "refused",
         grade: LinkGrade::Bad,
-        when: "a handshake with the peer was refused within the last minute, here or there, and the link is not up; it is the peer's by its key, or by the address from which it came",
+        when: "a handshake with the peer was refused within the last 65 s, here or there, and the link is not up; it is the peer's by its key, or by the address from which it came",
         cause: "The ends do not agree on keys, on security or on a version; another gateway calls with the same key; or a state directory was lost while the clock was behind",
         cure: "do what the reason says, at the end that it names",
         alert: alarm_lasts("FulmarPeerRefused", "1m", "critical"),
@@ -284,7 +284,7 @@ pub(super) static GATEWAY_RULES: &[VerdictRule] = &[
     VerdictRule {
         name: "stranger_refused",
         grade: LinkGrade::Poor,
-        when: "within the last minute a caller was refused of whom neither key nor address tells which peer it is, if any, and a link is not up",
+        when: "within the last 65 s a caller was refused of whom neither key nor address tells which peer it is, if any, and a link is not up",
         cause: "A peer calls with a key that its [[peer]] here does not have, or with other security; or somebody else calls",
         cure: "if the caller is a peer, do what the reason says; else nothing: it stays outside",
         alert: alarm_lasts("FulmarStrangerRefused", "1m", "info"),

@@ -12,6 +12,7 @@ use super::super::status::{
 use super::super::tally::{Loss, PeerWindow};
 use super::*;
 use crate::gateway::peers::Decision;
+use crate::session::COMPLAINT_PAUSE;
 
 const MBIT: f64 = 1e6;
 

@@ -286,7 +286,7 @@ fn a_link_that_is_not_up_says_so_and_what_to_do() {
 }
 
 #[test]
-fn a_refused_handshake_is_told_for_a_minute() {
+fn a_refused_handshake_is_told_until_it_would_be_refused_again() {
     check(
         "refused",
         &refused(),
@@ -300,10 +300,31 @@ fn a_refused_handshake_is_told_for_a_minute() {
         it.status.decisions = vec![decided(
             "refused_by_peer",
             "the ends do not agree on the label",
-            39.0,
+            34.0,
         )];
     });
     assert_eq!(long_ago.judged().peers[0].verdict.state, "unreachable");
+    let goes_on = long_ago.with(|it| {
+        // The session tells the next one after its pause, at the caller's next call.
+        it.status.decisions[0].uptime_seconds = 100.0 - COMPLAINT_PAUSE.as_secs_f64() - 2.0;
+    });
+    assert_eq!(goes_on.judged().peers[0].verdict.state, "refused");
+    let disagreed = goes_on.with(|it| {
+        it.status.decisions = vec![decided(
+            "peer_mismatch",
+            "the ends do not agree on the label: here a, there b",
+            60.0,
+        )];
+    });
+    check(
+        "refused, of other settings",
+        &disagreed,
+        (
+            "refused",
+            BAD,
+            "A handshake was refused: the ends do not agree on the label: here a, there b; do what the reason says, at the end that it names.",
+        ),
+    );
 }
 
 #[test]
@@ -353,7 +374,7 @@ fn a_refused_stranger_is_told_as_such_and_is_the_state_of_no_peer() {
     );
     let before = called
         .clone()
-        .with(|it| it.status.decisions[0].uptime_seconds = 39.0);
+        .with(|it| it.status.decisions[0].uptime_seconds = 34.0);
     assert!(!is_told(&before));
     // Whoever calls a gateway whose peers are all there makes it no worse.
     let fine = called.with(|it| it.peer.link = "up".to_owned());
