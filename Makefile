@@ -66,8 +66,8 @@ lint: setup ## Formatting, lints, documentation and dependencies (deny.toml), al
 	$(CARGO) package --locked --no-verify --allow-dirty --quiet $(PUBLISHED:%=-p %)
 	scripts/deny
 
-site: setup ## Every page as a searchable site, in target/site/html; PAPERS=DIR adds what `fulmar reproduce all --out DIR` wrote, RUST=--rust the crates' interfaces
-	scripts/with-lab scripts/site $(RUST) $(if $(PAPERS),--papers "$(PAPERS)")
+site: setup ## Every page as a searchable site, in target/site/html; PAPERS=DIR adds what `fulmar reproduce all --out DIR` wrote
+	scripts/with-lab scripts/site $(if $(PAPERS),--papers "$(PAPERS)")
 
 wasm: setup ## Build the core for wasm32: proof that it touches no system
 	@scripts/wasm-check

@@ -81,15 +81,16 @@ class Site(unittest.TestCase):
         self.assertEqual(letters, sorted(set(letters)))
 
     def test_links_to_nothing_and_what_comes_from_another_host_are_found(self):
-        (self.folder / "sound.html").write_text('<a href="other.html#here">there</a><img src="data:image/png;base64,">')
-        (self.folder / "other.html").write_text('<p id="here">text</p><a href="https://example.org/">elsewhere</a>')
+        (self.folder / "sound.html").write_text('<a href="other.html#here">there</a><a href="other.html#T%3CU%3E">a type</a><a href="other.html#3-7">lines</a><img src="data:image/png;base64,">')
+        (self.folder / "other.html").write_text('<p id="here">text</p><p id="T%3CU%3E"></p><p id="3"></p><p id="7"></p><a href="https://example.org/">elsewhere</a>')
         self.assertEqual(list(site().faults(self.folder)), [])
         (self.folder / "api").mkdir()
         (self.folder / "api/wrong.html").write_text(
-            '<script src="https://example.org/a.js"></script><img src="//example.org/b.png"><a href="../gone.html">a</a><a href="../other.html#gone">b</a>'
+            '<script src="https://example.org/a.js"></script><img src="//example.org/b.png"><a href="../gone.html">a</a><a href="../other.html#gone">b</a><a href="../other.html#3-8">c</a>'
         )
         self.assertEqual(sorted(site().faults(self.folder)), [
             "api/wrong.html links to ../gone.html, which is not there",
+            "api/wrong.html links to ../other.html#3-8: that page has no such place",
             "api/wrong.html links to ../other.html#gone: that page has no such place",
             "api/wrong.html loads //example.org/b.png",
             "api/wrong.html loads https://example.org/a.js",

@@ -2,10 +2,10 @@
 //! chosen by the end that sends.
 //!
 //! A receiver's [`ChannelReport`] estimates the rate of wrong bits, and says when its sender should hear of it
-//! ([ADR 0015](../../../../docs/adr/0015-following-bit-errors.md)). A sender weighs its choices over the
-//! rates that it was told, by an [`Outlook`] ([ADR 0017](../../../../docs/adr/0017-a-spread-of-rates.md)).
+//! (ADR 0015). A sender weighs its choices over the
+//! rates that it was told, by an [`Outlook`] (ADR 0017).
 //! [`StrengthFollower`] does so for datagrams of a session, whose parity lies outside of what is sealed
-//! ([ADR 0033](../../../../docs/adr/0033-damaged-datagrams-count.md)).
+//! (ADR 0033).
 
 mod arrival;
 mod ber_estimate;

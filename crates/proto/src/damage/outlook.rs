@@ -112,7 +112,7 @@ impl Outlook {
 
     /// The choice with the greatest expected use: the uses are `recent` with the probability `known`. Otherwise they are
     /// those of the remembered time or, with the weight of one coherence time, `lasting`. The present choice stays unless
-    /// another is better by [`BETTER`]. `None`: there is no choice.
+    /// another is better by `BETTER`. `None`: there is no choice.
     pub fn best(
         &self,
         recent: &[f32],

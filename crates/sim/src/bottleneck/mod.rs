@@ -1,7 +1,7 @@
 //! One bottleneck and the senders that share it, without a transport: datagrams, reports, and paces.
 //! A minute of a link costs milliseconds, so that thousands of links can be tried.
 //!
-//! The media are [`Channel`](fulmar_channel::Channel)s and the controller is that of `fulmar-proto`, as they are. What arrives
+//! The media are those of `fulmar-channel` and the controller is that of `fulmar-proto`, as they are. What arrives
 //! counts; repetition and parity are not modelled, since they change nothing of the rate.
 
 mod bbr;

@@ -27,7 +27,7 @@ pub struct Steadiness {
     /// The longest time for which more than [`TOO_MUCH`] was sent, as a multiple of the time allowed: four round trips or
     /// 300 ms, whichever is longer. Rates are means over a round trip, at least a tenth of a second, and one datagram
     /// more than such a mean is nothing: an even sender has it as well. Where a round trip is few datagrams, means over
-    /// spans of twice, four times, eight times the length are taken too, up to [`TELLING_DATAGRAMS`], less what they are
+    /// spans of twice, four times, eight times the length are taken too, up to `TELLING_DATAGRAMS`, less what they are
     /// longer: they see what one datagram hides in a short one.
     pub above: f64,
     /// The time at which that ended.

@@ -6,7 +6,7 @@ const MEMORY: u32 = 128;
 const ONE: u32 = 1 << 16;
 
 /// A mean of losses, in integers: the same on every machine. It begins at none, and is the plain mean of the first
-/// [`MEMORY`] transmissions.
+/// `MEMORY` transmissions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LossShare {
     /// Of 2^16.
