@@ -26,6 +26,8 @@ JOBS ?= 2
 ifeq ($(CI),true)
 export CARGO_INCREMENTAL ?= 0
 export CARGO_PROFILE_TEST_DEBUG ?= 0
+export CARGO_PROFILE_DEV_DEBUG ?= 0
+export CARGO_PROFILE_DEV_OPT_LEVEL ?= 0
 export CARGO_PROFILE_RELEASE_LTO ?= off
 endif
 # Tests on real links wait most of the time.
