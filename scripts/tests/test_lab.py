@@ -90,6 +90,13 @@ class Lab(unittest.TestCase):
             with zipfile.ZipFile(made) as wheel:
                 self.assertEqual([name for name in sorted(wheel.namelist()) if name.endswith(".py")], [name for name in sorted(self.names) if name.endswith(".py")])
 
+    def test_a_script_that_runs_with_the_package_finds_its_wheel(self):
+        program = ("import importlib.machinery as machinery, importlib.util as util; loader = machinery.SourceFileLoader('costs', 'scripts/lab-costs');"
+                   " costs = util.module_from_spec(util.spec_from_loader('costs', loader)); loader.exec_module(costs); print(costs.wheel())")
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+        ended = subprocess.run([ROOT / "scripts/with-lab", "-c", program], env=environment, capture_output=True, text=True)
+        self.assertEqual(ended.stdout.strip(), self.wheel, ended.stderr[-2000:])
+
     def test_stubs_say_what_the_native_half_has(self):
         ended = self.run_in_room("-m", "mypy.stubtest", "fulmar_lab._native", "--ignore-disjoint-bases", "--mypy-config-file", ROOT / "pyproject.toml")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
