@@ -13,6 +13,9 @@ const FAR_BELOW: f64 = 16.0;
 /// The least delay that is a queue there, as a part of the least elsewhere: one datagram.
 const SHORT_LEAST: f64 = 2.0 / 3.0;
 
+/// The part of its bound from which on the estimate is held by it.
+const AT_BOUND: f64 = 0.99;
+
 /// The most that was seen waiting.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Depth {
@@ -55,6 +58,10 @@ impl RateController {
 
     /// Whether no more than a few datagrams were ever seen waiting, as far as delays show one, and nobody else is known to be there.
     pub(super) fn is_before_short_queue(&self) -> bool {
+        if self.capacity >= AT_BOUND * self.bound {
+            // A rate that is told fills no queue, however deep it is.
+            return false;
+        }
         let datagram = self.packet
             / self
                 .drains_at()
