@@ -405,9 +405,10 @@ def check_words(text):
 class Commands(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        (build,) = (c for b in documents.blocks("README.md") for c in b if c.text.startswith("cargo build"))
+        # Else scripts/package builds a release, for test_installed.
         if program.BUILT:
             return
-        (build,) = (c for b in documents.blocks("README.md") for c in b if c.text.startswith("cargo build"))
         subprocess.run([*build.text.split(), "--locked"], cwd=ROOT, check=True, timeout=1800, capture_output=True)
 
     def test_every_block_runs_as_it_is_shown(self):

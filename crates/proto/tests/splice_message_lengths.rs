@@ -1,4 +1,4 @@
-//! The length of messages' parts where what is damaged is dropped.
+//! The length of TPDUs that carry messages in order where what is damaged is dropped.
 //!
 //! Method: messages of 1,200 octets between two splicers, over a pipe that loses datagrams as often as one of their bits is wrong, or
 //! whatever their length. Nobody is told how it loses.
@@ -93,6 +93,8 @@ fn messages_stay_whole_where_packets_are_lost_whatever_their_length() {
             follows.octets_each(),
             whole.octets_each()
         );
+        // One in eight may be shorter, to find out.
+        assert!(follows.octets_each() > 0.8 * whole.octets_each());
         assert!(follows.octets as f64 <= 1.03 * whole.octets as f64);
     }
 }

@@ -293,19 +293,6 @@ impl LengthFollower {
         Some(other.min(shape.full))
     }
 
-    /// The octets of the packets of the next message, at most; `None` for as many as the path carries. A message comes when the
-    /// last of its packets does: where more packets are lost whole than by their bits, it is not cut.
-    pub fn next_message(&mut self, shape: PacketShape, varies: bool) -> Option<usize> {
-        self.expect(shape);
-        let next = if varies { self.next() } else { self.octets };
-        let is_varied = next != self.octets;
-        if varies {
-            self.on_left();
-        }
-        let LengthLoss { packet, octet, .. } = self.loss;
-        next.filter(|_| is_varied || octet * shape.full as f64 >= packet)
-    }
-
     /// Notes that a new packet left that was as long as [`LengthFollower::next`] allowed.
     pub fn on_left(&mut self) {
         let Some(one_in) = self.one_in() else {

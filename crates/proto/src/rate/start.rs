@@ -54,6 +54,8 @@ const OF_FLOODED: f64 = 0.9;
 const BELOW_FLOODED: f64 = 1.5;
 const AS_FLOODED: f64 = 0.8;
 const STILL_CUT: f64 = 0.8;
+/// The multiple of the share that arrived of the rate that was cut, which arrives of a lower one if the link cut it.
+const LESS_CUT: f64 = 1.25;
 /// Rounds in which the path mostly held what was sent and which are passed over for it.
 const PAUSED_MAX: u32 = 3;
 /// A round is faster than another one from this multiple of its rate on.
@@ -533,6 +535,11 @@ impl Start {
         } else {
             GROWTH
         };
+        // Where no larger share arrives of half as much, it was the medium.
+        let passes = |(rate, arrived): &(f64, f64)| {
+            round.arrived_rate() * rate > LESS_CUT * arrived * round.sent_rate()
+        };
+        self.flooded = self.flooded.filter(passes);
         if (self.flooded).is_some_and(|(rate, _)| growth * self.rate > OF_FLOODED * rate) {
             // As much was cut before: the rest is left to trials.
             let share = self.slowest.map_or(1.0, |slowest| slowest.share).max(0.05);

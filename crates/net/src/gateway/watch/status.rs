@@ -229,7 +229,7 @@ impl From<DamageStatus> for DamageFigures {
 /// The length of packets to a peer, and the loss that it follows from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LengthFigures {
-    /// Octets of the longest IP packets that streams and confirmed messages are cut for; none while that is as many as the path carries.
+    /// Octets of the longest IP packets that streams, and messages in order, are cut for; none while that is as many as the path carries.
     pub packet_bytes: Option<u64>,
     /// The share of wrong bits that explains how loss grows with length, where what is damaged is dropped.
     pub bit_error_ratio: f64,

@@ -156,7 +156,7 @@ impl Association {
                 break;
             };
             link.send(now, &mut shared.endpoint, &SpliceRecord::Message(message));
-            self.outbox.sent();
+            self.outbox.sent(WHOLE_MESSAGE_MAX);
         }
         if let Phase::Parting(word) = self.phase
             && self.outbox.is_empty()
@@ -200,8 +200,7 @@ impl Association {
         } else {
             0
         };
-        let overhead = PART_OVERHEAD + named;
-        let part_bytes = payload.saturating_sub(overhead);
+        let part_bytes = payload.saturating_sub(PART_OVERHEAD + named);
         if part_bytes == 0 {
             self.outbox.clear();
         }
@@ -220,13 +219,6 @@ impl Association {
             let counters = shared.counters.classes.entry(self.class.id).or_default();
             self.outbox
                 .drop_hopeless(now, deadline, part_bytes, counters);
-            if self.outbox.is_uncut() {
-                // A part more is one more to wait for: what has a deadline is cut for a gain, never to find out.
-                let varies = deadline.is_none();
-                let wanted = shared.endpoint.message_bytes(id, varies).unwrap_or(payload);
-                self.outbox
-                    .cut(wanted.saturating_sub(overhead).clamp(1, part_bytes));
-            }
             let since = self.outbox.first_taken_at().unwrap_or(now);
             let Some(part) = self.outbox.next(part_bytes) else {
                 break;
@@ -252,11 +244,11 @@ impl Association {
                 self.opened_at = Some(now);
             }
             if shares {
-                self.outbox.sent();
+                self.outbox.sent(part_bytes);
             } else if !self.send_behind_opening(now, shared, (id, since), &message) {
                 break;
             } else {
-                self.outbox.sent();
+                self.outbox.sent(part_bytes);
             }
         }
         if let Phase::Parting(word) = self.phase

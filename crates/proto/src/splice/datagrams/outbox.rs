@@ -22,7 +22,7 @@ struct Waiting {
     octets: Vec<u8>,
     /// Parts that were sent.
     sent: usize,
-    /// The length of its parts; 0 until it is cut.
+    /// The length of the parts sent.
     part_bytes: usize,
 }
 
@@ -159,50 +159,33 @@ impl Outbox {
         self.queue.front().map(|first| first.taken_at)
     }
 
-    /// Whether the first message is not cut to parts yet.
-    pub(in super::super) fn is_uncut(&self) -> bool {
-        self.queue
-            .front()
-            .is_some_and(|first| first.part_bytes == 0)
-    }
-
-    /// Cuts the first message to equal parts of at most `part_bytes` octets, or as many more as its part numbers need.
-    pub(in super::super) fn cut(&mut self, part_bytes: usize) {
-        self.begin_again();
-        if let Some(first) = self.queue.front_mut() {
-            let len = first.octets.len();
-            let count = parts(len, part_bytes).min(PARTS_MAX);
-            first.part_bytes = len.div_ceil(count).max(1);
+    /// The next part to send, of at most `part_bytes` octets. It stays until [`Outbox::sent`].
+    pub(in super::super) fn next(&mut self, part_bytes: usize) -> Option<MessageRecord<'_>> {
+        if self.queue.front()?.part_bytes != part_bytes {
+            self.begin_again();
         }
-    }
-
-    /// The next part to send, of at most `limit` octets. It stays until [`Outbox::sent`]. A message keeps the length of its
-    /// parts for as long as they fit.
-    pub(in super::super) fn next(&mut self, limit: usize) -> Option<MessageRecord<'_>> {
-        if self.is_uncut() || self.queue.front()?.part_bytes > limit {
-            self.cut(limit);
-        }
-        let first = self.queue.front()?;
-        let parts = parts(first.octets.len(), first.part_bytes);
-        let rest = first.octets.get(first.sent * first.part_bytes..)?;
+        let first = self.queue.front_mut()?;
+        first.part_bytes = part_bytes;
+        let parts = parts(first.octets.len(), part_bytes);
+        let rest = first.octets.get(first.sent * part_bytes..)?;
         Some(MessageRecord {
             number: first.number.unwrap_or(self.next_number),
             stamp: first.taken_at.as_wrapping_micros(),
             index: u8::try_from(first.sent).ok()?,
             last: u8::try_from(parts - 1).ok()?,
-            octets: &rest[..rest.len().min(first.part_bytes)],
+            octets: &rest[..rest.len().min(part_bytes)],
         })
     }
 
     /// Notes that the part that [`Outbox::next`] showed has been sent.
-    pub(in super::super) fn sent(&mut self) {
+    pub(in super::super) fn sent(&mut self, part_bytes: usize) {
         if let Some(first) = self.queue.front_mut() {
             if first.number.is_none() {
                 first.number = Some(self.next_number);
                 self.next_number = self.next_number.wrapping_add(1);
             }
             first.sent += 1;
-            if first.sent >= parts(first.octets.len(), first.part_bytes) {
+            if first.sent >= parts(first.octets.len(), part_bytes) {
                 self.pop();
             }
         }
@@ -212,12 +195,9 @@ impl Outbox {
     /// sent may be lost. It gets a new number, since parts of two lengths would make a wrong
     /// message.
     pub(in super::super) fn begin_again(&mut self) {
-        if let Some(first) = self.queue.front_mut() {
-            first.part_bytes = 0;
-            if first.sent > 0 {
-                first.sent = 0;
-                first.number = None;
-            }
+        if let Some(first) = self.queue.front_mut().filter(|first| first.sent > 0) {
+            first.sent = 0;
+            first.number = None;
         }
     }
 }
@@ -245,12 +225,12 @@ mod tests {
             let part = outbox.next(100).expect("three parts");
             assert_eq!((part.number, part.index, part.last), (0, index, 2));
             seen.extend_from_slice(part.octets);
-            outbox.sent();
+            outbox.sent(100);
         }
         assert_eq!(seen, octets);
         let empty = outbox.next(100).expect("an empty message is a message");
         assert_eq!((empty.number, empty.index, empty.last), (1, 0, 0));
-        outbox.sent();
+        outbox.sent(100);
         assert!(outbox.is_empty());
     }
 
@@ -284,18 +264,18 @@ mod tests {
         let octets: Vec<u8> = (0..200).collect();
         outbox.push(NOW, &octets, 1_000, &mut counters);
         outbox.push(NOW, b"behind", 1_000, &mut counters);
-        assert_eq!(outbox.next(150).map(|part| part.number), Some(0));
-        outbox.sent();
-        // The path carries shorter datagrams than before.
+        assert_eq!(outbox.next(120).map(|part| part.number), Some(0));
+        outbox.sent(120);
+        // The path carries longer or shorter datagrams than before.
         let mut seen = Vec::new();
-        for index in 0..3 {
-            let part = outbox.next(90).expect("three parts");
-            assert_eq!((part.number, part.index, part.last), (1, index, 2));
+        for index in 0..2 {
+            let part = outbox.next(150).expect("two parts");
+            assert_eq!((part.number, part.index, part.last), (1, index, 1));
             seen.extend_from_slice(part.octets);
-            outbox.sent();
+            outbox.sent(150);
         }
         assert_eq!(seen, octets);
-        assert_eq!(outbox.next(90).map(|part| part.number), Some(2));
+        assert_eq!(outbox.next(150).map(|part| part.number), Some(2));
     }
 
     #[test]
@@ -305,7 +285,7 @@ mod tests {
         outbox.push(NOW, &[7; 200], 1_000, &mut counters);
         outbox.begin_again();
         assert_eq!(outbox.next(120).map(|part| part.number), Some(0));
-        outbox.sent();
+        outbox.sent(120);
         outbox.begin_again();
         let part = outbox.next(150).expect("the first part again");
         assert_eq!((part.number, part.index), (1, 0));
@@ -338,7 +318,7 @@ mod tests {
                 outbox.keep_short(now, &mut codel, Duration::from_millis(100), &mut counters);
                 waited = now.saturating_since(outbox.first_taken_at().expect("one waits"));
                 outbox.next(1_500).expect("one waits");
-                outbox.sent();
+                outbox.sent(1_500);
             }
         }
         (counters, waited)

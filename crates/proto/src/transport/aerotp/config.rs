@@ -351,7 +351,7 @@ pub struct EndpointConfig {
     /// Whether remotes are told often what arrives, since one of them may find its rate by it. Where this end finds its
     /// own, they are anyway.
     pub reports_often: bool,
-    /// Whether streams, and messages that a splicer carries, are cut into shorter TPDUs where a link's bit errors ask for it ([`LengthFollower`](crate::damage::LengthFollower)),
+    /// Whether streams are cut into shorter TPDUs where a link's bit errors ask for it ([`LengthFollower`](crate::damage::LengthFollower)),
     /// in modes that confirm.
     pub follows_length: bool,
     /// Notes kept until [`AerotpEndpoint::take_note`](super::AerotpEndpoint::take_note) takes them; 0 for none.

@@ -301,11 +301,6 @@ impl Connection {
         self.sender.keeps_outcomes()
     }
 
-    /// Whether messages wait that were not sent yet.
-    pub(super) fn holds_messages(&self) -> bool {
-        self.sender.holds_messages()
-    }
-
     /// Whether something became of TPDUs that was not taken yet.
     pub(super) fn has_outcomes(&self) -> bool {
         self.sender.has_outcomes()

@@ -220,11 +220,6 @@ impl Sender {
         true
     }
 
-    /// Whether messages wait that were not sent yet.
-    pub(super) fn holds_messages(&self) -> bool {
-        !self.messages.is_empty()
-    }
-
     fn takes_message(&self, len: usize) -> bool {
         let crowded = self.has_new() && self.room() < len;
         // An empty message occupies no octets, so their number has a bound of its own.

@@ -431,7 +431,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &["peer"],
         point: Point::Sender,
         label: "streams cut for packets of",
-        help: "While bit errors ask for shorter packets than the path carries, since what is damaged is dropped: octets of the longest IP packets that streams and confirmed messages are cut for",
+        help: "While bit errors ask for shorter packets than the path carries, since what is damaged is dropped: octets of the longest IP packets that streams, and messages in order, are cut for",
         formula: "",
         read: |s| of_peers(s, |p| Some(Value::Count(p.length?.packet_bytes?))),
     },

@@ -181,11 +181,11 @@ fn path_in_words(path: &PathFigures) -> String {
     text
 }
 
-/// One sentence on shorter packets to a peer, if streams and messages are cut for such.
+/// One sentence on shorter packets to a peer, if streams are cut for such.
 fn length_in_words(length: Option<&LengthFigures>) -> String {
     let cut = length.and_then(|length| Some((length.packet_bytes?, length.bit_error_ratio)));
     cut.map_or_else(String::new, |(octets, rate)| {
-        format!(" Streams and messages are cut for packets of {octets} octets: {rate:.0e} of the bits to it seem to be wrong, and what is damaged is dropped.")
+        format!(" Streams are cut for packets of {octets} octets: {rate:.0e} of the bits to it seem to be wrong, and what is damaged is dropped.")
     })
 }
 

@@ -219,8 +219,6 @@ impl AerotpEndpoint {
             if entry.connection.keeps_outcomes() {
                 schedule.lengths.expect(shape);
             }
-            // Messages have lengths of their own.
-            let is_message = entry.connection.holds_messages();
             let next = schedule.lengths.next();
             let payload = next.map_or(usize::MAX, |octets| octets.saturating_sub(shape.headers));
             let (code, scratch) = (self.intake.code(), &mut self.scratch);
@@ -240,7 +238,7 @@ impl AerotpEndpoint {
                 self.last_tpdu = entry.connection.last_source().map(|seq| (id, seq));
                 let schedule = self.path(turn.path);
                 schedule.on_sent(now, len);
-                if kind == Some(TransmitKind::Source) && !is_message {
+                if kind == Some(TransmitKind::Source) {
                     schedule.lengths.on_left();
                 }
                 if !spare {

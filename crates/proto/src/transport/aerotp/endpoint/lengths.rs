@@ -1,7 +1,6 @@
 //! Loss on a path as its packets' fates tell it: the length that follows where damage is dropped, and the causes.
 
 use super::super::connection::Connection;
-use super::super::event::ConnectionId;
 use super::super::schedule::PathSchedule;
 use super::AerotpEndpoint;
 use super::bonds::Bond;
@@ -37,22 +36,6 @@ impl AerotpEndpoint {
         if let Some(path) = self.paths.get_mut(&path) {
             path.causes.begin_anew(now);
         }
-    }
-
-    /// The payload octets of a connection's next message, at most: fewer than the path carries where bit errors ask for it and the
-    /// mode confirms, and now and then where it `varies` to find out. Call it once for each message.
-    pub(crate) fn message_bytes(&mut self, id: ConnectionId, varies: bool) -> Option<usize> {
-        let connection = &self.connections.get(&id)?.connection;
-        let payload = connection.payload_bytes();
-        let path = self.paths.get_mut(&connection.key().path);
-        let Some(path) = path.filter(|_| connection.keeps_outcomes()) else {
-            return Some(payload);
-        };
-        let shape = shape_of(connection, path.pacer.wire_bytes(0));
-        let octets = path.lengths.next_message(shape, varies);
-        Some(octets.map_or(payload, |octets| {
-            octets.saturating_sub(shape.headers).clamp(1, payload)
-        }))
     }
 
     /// A number that changes whenever [`AerotpEndpoint::path_losses`] may have.
