@@ -1,4 +1,4 @@
-"""The program that the tests run, its place, and the pages that take minutes to make."""
+"""The release binary that the tests run, its place, and the pages that take minutes to make."""
 
 import functools
 import os
@@ -8,17 +8,13 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-# One that was built before (scripts/python-tests --tested), or a release.
-BUILT = os.environ.get("FULMAR_PROGRAM")
-FULMAR = pathlib.Path(BUILT or TARGET / "release/fulmar")
+FULMAR = TARGET / "release/fulmar"
 CI = os.environ.get("CI") == "true"
 
 
 @functools.cache
 def build():
     """Builds it, if a source is newer."""
-    if BUILT:
-        return
     command = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
     built = subprocess.run(command, cwd=ROOT, timeout=1800, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if built.returncode:

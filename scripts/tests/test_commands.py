@@ -23,7 +23,6 @@ import unittest
 import documents
 import inputs
 from documents import Command
-import program
 from program import CI, FULMAR, ROOT
 
 # Longer than anything here takes, by far: it turns a hang into a failure.
@@ -406,9 +405,6 @@ class Commands(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         (build,) = (c for b in documents.blocks("README.md") for c in b if c.text.startswith("cargo build"))
-        # Else scripts/package builds a release, for test_installed.
-        if program.BUILT:
-            return
         subprocess.run([*build.text.split(), "--locked"], cwd=ROOT, check=True, timeout=1800, capture_output=True)
 
     def test_every_block_runs_as_it_is_shown(self):

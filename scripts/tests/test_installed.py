@@ -1,6 +1,6 @@
 """What a release consists of installs on a bare Debian, does what it is for, and leaves nothing: the Debian package, the RPM and the archive.
 
-Method: packages of the program that the other tests use, the Debian one of a release, in a root directory of their own. `make release` has the same tests of its own
+Method: packages of the release binary that the other tests use, in a root directory of their own. `make release` has the same tests of its own
 files, which hold the static program, and of the image, the wheel and the crates (scripts/tests/release).
 """
 

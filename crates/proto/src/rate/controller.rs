@@ -2,7 +2,6 @@
 
 mod alone;
 mod anew;
-mod depth;
 mod doubt;
 mod holding;
 mod levels;
@@ -29,7 +28,6 @@ use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use alone::Response;
 use anew::Anew;
-use depth::Depth;
 use levels::Levels;
 use looks::Looks;
 use others::Others;
@@ -117,7 +115,6 @@ pub struct RateController {
     anew: Anew,
     /// Whether more was missing where no queue showed, and none has shown since.
     is_cut: bool,
-    depth: Depth,
     share: f64,
     share_octets: f64,
     /// Octets sent before this total are taken for arrived or lost.
@@ -197,7 +194,6 @@ impl RateController {
             yielding: Yielding::default(),
             anew: Anew::default(),
             is_cut: false,
-            depth: Depth::default(),
             share: 1.0,
             share_octets: 0.0,
             forgiven: 0,
@@ -241,7 +237,8 @@ impl RateController {
 
     /// The least delay that is a queue, at the estimate.
     fn queue_least(&self) -> f64 {
-        self.queue_least_at(self.capacity.max(RATE_MIN))
+        self.delays
+            .queue_least(self.packet, self.capacity.max(RATE_MIN))
     }
 
     /// Counts a datagram that left; `more` says whether another one waits.
@@ -409,7 +406,6 @@ impl RateController {
             arrived_at,
             queueing,
         };
-        self.note_depth(queueing);
         let before = self.last.replace(point);
         self.reported_at = now;
         if self.start.is_some() {
@@ -451,7 +447,6 @@ impl RateController {
         };
         self.capacity = rate.clamp(RATE_MIN, self.bound);
         self.others.link = start.by_train();
-        self.note_depth_of_search();
         let slowest = start.slowest.map(|slowest| slowest.share);
         self.others.first_share = slowest.unwrap_or_default().min(1.0);
         self.levels = Levels::from(start.slowest);
@@ -459,7 +454,6 @@ impl RateController {
         // A rate that was cut without a queue says that none shows; otherwise one is hoped for.
         self.queue_shows = shows;
         self.is_cut = !shows;
-        self.cuts = u32::from(!shows);
         self.cause = if rate >= 0.99 * self.bound {
             RateCause::Bound
         } else {
