@@ -49,6 +49,7 @@ mod session_paths;
 mod session_paths_begin;
 mod session_refusals;
 mod session_reports;
+mod session_short_queues;
 mod session_strength;
 mod session_strength_fades;
 mod session_told;

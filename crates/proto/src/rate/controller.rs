@@ -2,6 +2,7 @@
 
 mod alone;
 mod anew;
+mod depth;
 mod doubt;
 mod holding;
 mod levels;
@@ -28,6 +29,7 @@ use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use alone::Response;
 use anew::Anew;
+use depth::Depth;
 use levels::Levels;
 use looks::Looks;
 use others::Others;
@@ -115,6 +117,7 @@ pub struct RateController {
     anew: Anew,
     /// Whether more was missing where no queue showed, and none has shown since.
     is_cut: bool,
+    depth: Depth,
     share: f64,
     share_octets: f64,
     /// Octets sent before this total are taken for arrived or lost.
@@ -194,6 +197,7 @@ impl RateController {
             yielding: Yielding::default(),
             anew: Anew::default(),
             is_cut: false,
+            depth: Depth::default(),
             share: 1.0,
             share_octets: 0.0,
             forgiven: 0,
@@ -237,8 +241,7 @@ impl RateController {
 
     /// The least delay that is a queue, at the estimate.
     fn queue_least(&self) -> f64 {
-        self.delays
-            .queue_least(self.packet, self.capacity.max(RATE_MIN))
+        self.queue_least_at(self.capacity.max(RATE_MIN))
     }
 
     /// Counts a datagram that left; `more` says whether another one waits.
@@ -406,6 +409,7 @@ impl RateController {
             arrived_at,
             queueing,
         };
+        self.note_depth(queueing);
         let before = self.last.replace(point);
         self.reported_at = now;
         if self.start.is_some() {
@@ -447,6 +451,7 @@ impl RateController {
         };
         self.capacity = rate.clamp(RATE_MIN, self.bound);
         self.others.link = start.by_train();
+        self.note_depth_of_search();
         let slowest = start.slowest.map(|slowest| slowest.share);
         self.others.first_share = slowest.unwrap_or_default().min(1.0);
         self.levels = Levels::from(start.slowest);
@@ -454,6 +459,9 @@ impl RateController {
         // A rate that was cut without a queue says that none shows; otherwise one is hoped for.
         self.queue_shows = shows;
         self.is_cut = !shows;
+        if self.is_cut && self.sharing == RateSharing::Own {
+            self.cuts = self.cuts.max(1);
+        }
         self.cause = if rate >= 0.99 * self.bound {
             RateCause::Bound
         } else {

@@ -64,6 +64,11 @@ impl QueueGauge {
         self.one_way.noise()
     }
 
+    /// Whether delays differ by less than this on either way, in seconds: a queue of as much can be told.
+    pub(super) fn sees(&self, queueing: f64) -> bool {
+        self.one_way.noise().max(self.back_noise) < queueing
+    }
+
     /// The least delay that is a queue, with datagrams of `packet` octets at `rate` octets a second.
     pub(super) fn queue_least(&self, packet: f64, rate: f64) -> f64 {
         self.one_way.queue_least(packet, rate)

@@ -47,6 +47,13 @@ const FLAT_SHARE: f64 = 0.7;
 const LOWERED_MAX: u32 = 3;
 const ABOVE_ARRIVING: f64 = 1.5;
 const GROWTH_LOWERED: f64 = 2.0;
+/// The part of a rate that was cut evenly up to which is grown again; the factor by which a lower one is less, and the part of what
+/// arrived of it that arrives of this one as well, if both were more than the link carries; and the share of this one, as a part of
+/// the train's, below which it was, too.
+const OF_FLOODED: f64 = 0.9;
+const BELOW_FLOODED: f64 = 1.5;
+const AS_FLOODED: f64 = 0.8;
+const STILL_CUT: f64 = 0.8;
 /// Rounds in which the path mostly held what was sent and which are passed over for it.
 const PAUSED_MAX: u32 = 3;
 /// A round is faster than another one from this multiple of its rate on.
@@ -140,6 +147,8 @@ pub(super) struct Start {
     paused: u32,
     /// Times that the rate was lowered.
     lowered: u32,
+    /// The last rate that was lowered since it was cut evenly, and what arrived of it in a second.
+    flooded: Option<(f64, f64)>,
 }
 
 impl Start {
@@ -163,6 +172,7 @@ impl Start {
             newest: None,
             paused: 0,
             lowered: 0,
+            flooded: None,
         }
     }
 
@@ -441,7 +451,14 @@ impl Start {
         };
         self.newest = Some(shares);
         let may_lower = self.lowered < LOWERED_MAX;
-        let stays_cut = !queued && whole.stays_below(STAYS_CUT * self.train_share(known.packet));
+        let usual = self.train_share(known.packet);
+        let as_flooded = !queued && !poor && self.arrives_as_flooded(round);
+        if as_flooded && shares.share >= STILL_CUT * usual {
+            // No more arrived of a far higher rate: that is what the link carries.
+            let rate = self.rate.min(round.arrived_rate() / usual.max(0.05));
+            return Step::Found { rate, cut: true };
+        }
+        let stays_cut = !queued && (as_flooded || whole.stays_below(STAYS_CUT * usual));
         let Some(slowest) = self.slowest else {
             if poor && !may_lower {
                 let rate = round.sent_rate();
@@ -449,7 +466,7 @@ impl Start {
             }
             if poor || (may_lower && stays_cut && shares.datagrams >= CUT_SENT) {
                 // The medium, or far too much: less tells, and the search goes on from there.
-                return self.lower(round, self.rate);
+                return self.lower(round, self.rate, stays_cut);
             }
             self.slowest = Some(shares);
             return self.grow(round, known, queued);
@@ -470,7 +487,7 @@ impl Start {
         if flat && may_lower && !queued {
             // As much arrived of the slowest round: that one may have been above the link, too.
             self.slowest = None;
-            return self.lower(round, slowest.rate);
+            return self.lower(round, slowest.rate, stays_cut);
         }
         self.newest = Some(slowest);
         // The slowest round is the least likely to have been cut.
@@ -479,9 +496,19 @@ impl Start {
         Step::Found { rate, cut: !queued }
     }
 
-    /// Goes on from half of a rate that was too fast, or less.
-    fn lower(&mut self, round: &Window, too_fast: f64) -> Step {
+    /// Whether as much arrived of a round as of one at a far higher rate, which was cut evenly.
+    fn arrives_as_flooded(&self, round: &Window) -> bool {
+        self.flooded.is_some_and(|(rate, arrived)| {
+            BELOW_FLOODED * round.sent_rate() < rate && round.arrived_rate() > AS_FLOODED * arrived
+        })
+    }
+
+    /// Goes on from half of a rate that was too fast, or less; `evenly` says whether it was cut so.
+    fn lower(&mut self, round: &Window, too_fast: f64, evenly: bool) -> Step {
         self.lowered += 1;
+        if evenly {
+            self.flooded = Some((round.sent_rate(), round.arrived_rate()));
+        }
         let less = ABOVE_ARRIVING * round.arrived_rate();
         self.rate = less.min(too_fast / 2.0);
         Step::At(self.rate)
@@ -506,6 +533,12 @@ impl Start {
         } else {
             GROWTH
         };
+        if (self.flooded).is_some_and(|(rate, _)| growth * self.rate > OF_FLOODED * rate) {
+            // As much was cut before: the rest is left to trials.
+            let share = self.slowest.map_or(1.0, |slowest| slowest.share).max(0.05);
+            let rate = self.rate.min(round.arrived_rate() / share);
+            return Step::Found { rate, cut: true };
+        }
         self.rate = (growth * self.rate).min(top);
         Step::At(self.rate)
     }

@@ -28,6 +28,10 @@ const SHORTER: f64 = 0.9;
 const LASTS_MAX: f64 = 1.0;
 /// The share after many steps that found more.
 const STEP_FAST: f64 = 1.0;
+/// The steps in a row that found more and make the next one no larger yet: where no queue shows, and, where the link is ours, where
+/// more was lost once, which chance hides as well.
+const UNMOVED: u32 = 1;
+const UNMOVED_CUT: u32 = 3;
 /// The datagrams sent above the estimate that a policer's bucket may hide.
 const BUCKET_PACKETS: f64 = 15.0;
 /// The pace of the first train, in octets a second.
@@ -40,6 +44,8 @@ const LOOK_APART: f64 = 100.0;
 const LOOK_MIN: f64 = 5.0;
 /// The share of the estimate that is used where no queue shows.
 const UNSEEN: f64 = 0.96;
+/// The same before a short queue, between trials: small datagrams beside take its places.
+const BEFORE_SHORT: f64 = 0.985;
 
 impl RateController {
     /// The share by which more is tried.
@@ -73,8 +79,10 @@ impl RateController {
         }
         let found_more = if self.queue_shows {
             self.found_more
+        } else if self.is_cut && self.sharing == RateSharing::Own {
+            self.found_more.saturating_sub(UNMOVED_CUT)
         } else {
-            self.found_more.saturating_sub(1)
+            self.found_more.saturating_sub(UNMOVED)
         };
         let fast = f64::from(3_u32.pow(found_more.min(4)));
         let most = if self.queue_shows {
@@ -161,16 +169,22 @@ impl RateController {
             };
             return bitrate((self.capacity * pulse).min(self.bound));
         }
+        let kind = self.epochs.back().map(|epoch| epoch.kind);
+        let is_between = !matches!(kind, Some(EpochKind::Up | EpochKind::Down));
+        let keeps_empty = is_between && self.is_before_short_queue();
         let gain = self.epochs.back().map_or(1.0, |epoch| epoch.gain);
-        let gain = if self.queue_shows {
-            gain
-        } else {
+        let gain = if !self.queue_shows {
             gain.min((gain * UNSEEN).max(UNSEEN))
+        } else if keeps_empty {
+            gain.min(BEFORE_SHORT)
+        } else {
+            gain
         };
         let least = self.queue_least();
-        let target = match self.epochs.back().map(|epoch| epoch.kind) {
+        let target = match kind {
             Some(EpochKind::Up) => 4.0 * least + self.round_trip * 0.25,
             Some(EpochKind::Down) => 0.0,
+            _ if keeps_empty => 0.0,
             _ => least,
         };
         let above = self.predicted_queueing(now) - target;

@@ -17,6 +17,9 @@ const FAR: f64 = 0.12;
 const SHARE_PACKETS: f64 = 1_000.0;
 /// The share of the longest delay of late below which a queue has room.
 const ROOM: f64 = 0.5;
+/// The longest delay of a window in which a short queue cannot have been full: datagrams, and mean differences of delays besides.
+const EMPTY: f64 = 0.5;
+const EMPTY_NOISES: f64 = 1.0;
 /// The share of the estimate from which on it is in use, though there was not always something to send.
 const USED: f64 = 0.8;
 /// The share of what was sent that passes when a queue grows, whoever sent little.
@@ -79,8 +82,17 @@ impl RateController {
                 // While the rate grows, the share from before says whether what is more arrives.
                 return;
             }
-            self.add_share(share, octets);
+            if !self.may_have_been_full(&window) {
+                self.add_share(share, octets);
+            }
         }
+    }
+
+    /// Whether a short queue may have been full in a window: what is missing then may be our own doing.
+    fn may_have_been_full(&self, window: &Window) -> bool {
+        let datagrams = EMPTY * self.packet / self.capacity.max(RATE_MIN);
+        let empty = datagrams + EMPTY_NOISES * self.delays.noise();
+        self.is_before_short_queue() && window.most > empty
     }
 
     /// Takes the share of so many octets that arrived without a queue.

@@ -31,6 +31,8 @@ const OVERFILLED_TOO_MUCH: f64 = 0.7;
 const AGREES: f64 = 0.01;
 /// The mean difference of delays that follow each other, as a part of a stretch, up to which it says what the link carries.
 const EVEN: f64 = 0.02;
+/// The most of what was sent in a stretch that is taken for waiting at its end.
+const WAITS_MAX: f64 = 0.5;
 
 /// Datagrams of a stretch above the estimate.
 #[derive(Clone, Copy, Debug)]
@@ -231,8 +233,18 @@ impl RateController {
         }
     }
 
+    /// The part of a stretch that waits at its end: a short queue holds most of what was sent above the link's rate.
+    fn waits(&self, tried: &Epoch) -> f64 {
+        if !self.is_before_short_queue() {
+            return 0.0;
+        }
+        let waits = (tried.tail - self.delays.noise()).max(0.0) / tried.sending.max(1e-3);
+        waits.min(WAITS_MAX)
+    }
+
     fn raise(&mut self, tried: &Epoch, arrives: f64) {
-        let carried = (tried.sent_rate() * arrives).min(self.bound);
+        let carried = tried.sent_rate() * (1.0 - self.waits(tried)) * arrives;
+        let carried = carried.min(self.bound);
         if carried > self.capacity {
             self.leave_level();
             self.capacity = carried;
