@@ -15,7 +15,7 @@ use std::rc::Rc;
 const DELAY: Duration = Duration::from_millis(10);
 const MESSAGES: usize = 4_000;
 
-/// What left the first side.
+/// The datagrams and octets that left the first side.
 #[derive(Clone, Copy, Default)]
 struct Left {
     datagrams: u64,
