@@ -9,8 +9,6 @@ const WORTH_CHANGING: u64 = 32;
 /// The packets that are worth it to save one message from missing, beyond those that may. The score of `fulmar sim
 /// --auto-vs-fixed` has the same worth.
 const MISS_WORTH: u64 = 50;
-/// The part of the residual within which a plan stays although it no longer quite holds the goal.
-const TOLERATED: u64 = 8;
 
 impl RepairPlan {
     /// The cheapest plan that holds the goal, and else the one of which packets and misses are worth least; none costs more than repetition
@@ -34,14 +32,10 @@ impl RepairPlan {
         let most = least.plus(Odds::of(u64::from(overhead_percent), 100));
         let wanted = goal.missed();
         let current = outlook.predict(now);
-        let holds = |prediction: &Prediction, wanted| {
-            prediction.missed <= wanted && prediction.cost <= most
-        };
         let worth = |prediction: &Prediction| {
             let beyond = prediction.missed.less(wanted);
             beyond.by(MISS_WORTH).plus(prediction.cost)
         };
-        let stays = holds(&current, wanted.plus(wanted.part(TOLERATED)));
         // Symbols are of use where messages wait for each other, or where no repetition comes in time.
         let is_alone = goal.order == DeliveryOrder::Any && outlook.rounds > 0;
         // Nothing is gained by waiting where losses come alone.
@@ -58,23 +52,15 @@ impl RepairPlan {
         let together = Self::together().filter(|_| !is_alone);
         let mut best: Option<(Self, Prediction)> = None;
         for plan in alone.chain(together) {
-            let best_held = best.filter(|(_, best)| holds(best, wanted));
-            // What cannot be cheaper need not be predicted.
+            // What cannot be worth more need not be predicted.
             let least = plan.least_cost();
-            if least > most || best_held.is_some_and(|(_, best)| least >= best.cost) {
+            if least > most || best.is_some_and(|(_, best)| least >= worth(&best)) {
                 continue;
             }
             let prediction = outlook.predict(plan);
-            if prediction.cost > most {
-                continue;
-            }
-            let is_better = match (holds(&prediction, wanted), &best_held, &best) {
-                (_, _, None) => true,
-                (true, Some((_, held)), _) => prediction.cost < held.cost,
-                (false, None, Some((_, best))) => worth(&prediction) < worth(best),
-                (holds, _, _) => holds,
-            };
-            if is_better {
+            let is_better =
+                best.is_none_or(|(_, best)| worth(&prediction) < worth(&best));
+            if prediction.cost <= most && is_better {
                 best = Some((plan, prediction));
             }
         }
@@ -82,8 +68,9 @@ impl RepairPlan {
         let dear = goal.takes_back() && plain.cost > most;
         let last = if dear { Self::NOTHING } else { Self::PLAIN };
         let best = best.unwrap_or_else(|| (last, outlook.predict(last)));
-        let saved = current.cost.less(best.1.cost);
-        if stays && saved <= current.cost.part(WORTH_CHANGING) {
+        let in_use = worth(&current);
+        let saved = in_use.less(worth(&best.1));
+        if current.cost <= most && saved <= in_use.part(WORTH_CHANGING) {
             (now, current)
         } else {
             best
