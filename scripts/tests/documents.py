@@ -6,6 +6,7 @@ a program; behind `$ ` stands a command wherever it is, and the lines below it a
 
 import dataclasses
 import functools
+import itertools
 import re
 import shlex
 import shutil
@@ -120,6 +121,15 @@ def shown_lines(page, text=None):
         for number, line in enumerate(block, start):
             if line.startswith("fulmar: ") or is_session and not line.startswith("$ "):
                 yield number, line
+
+
+def shown_below(command, text=None):
+    """The lines that the command's page shows below it as its output."""
+    text = (ROOT / command.page).read_text() if text is None else text
+    for start, block in raw_blocks(text):
+        if start <= command.line < start + len(block) and block[command.line - start].startswith("$ "):
+            return list(itertools.takewhile(lambda line: not line.startswith("$ "), block[command.line - start + 1:]))
+    return []
 
 
 def as_shown(line):

@@ -209,6 +209,7 @@ def carry_out(place, command):
     seconds = INTERRUPTED.get(command.text)
     # A server's first line may come before its link is up, and who types is slower than we.
     others = documents.words(command.text)[0][0] in ("curl", "ip", "echo")
+    shown = documents.shown_below(command) if command.page in COMPARED else []
     for _ in range(20 if others else 1):
         process, output = place.start(command)
         try:
@@ -219,14 +220,20 @@ def carry_out(place, command):
             place.interrupt(process)
             process.wait(timeout=PATIENCE)
             codes = (130, -signal.SIGINT)
-        if process.returncode in codes:
+        said = printed(output)
+        if process.returncode in codes and not lacking(shown, said):
             break
         time.sleep(0.5)
-    said = printed(output)
     if process.returncode not in codes:
         raise AssertionError(f"{command} ended with {process.returncode}, not {codes}:\n{said}")
     if not said and documents.words(command.text)[0][0] not in SILENT and not re.search(r"\| (sudo sh|tar x)$", command.text):
         raise AssertionError(f"{command} says nothing")
+
+
+def lacking(shown, said):
+    """Those of the lines `shown` that are not in what was `said`."""
+    lines = documents.printed_lines(said)
+    return [line for line in shown if not any(map(documents.as_shown(line).fullmatch, lines))]
 
 
 def compare_shown(pages, said):
@@ -234,7 +241,7 @@ def compare_shown(pages, said):
     lines = documents.printed_lines(said)
     for page in sorted(pages & COMPARED):
         for number, shown in documents.shown_lines(page):
-            if not any(documents.as_shown(shown).fullmatch(line) for line in lines):
+            if lacking([shown], said):
                 like = difflib.get_close_matches(shown, lines, 1, 0)
                 raise AssertionError(f"{page}:{number} shows `{shown}`, and no command of the page says so; the most alike is {like}")
 
@@ -484,6 +491,8 @@ class Commands(unittest.TestCase):
         self.assertEqual(line, 3)
         session = "    $ fulmar gateway -c a.toml\n    INFO event=\"started\"\n\n    $ curl x\n    {}\n\n    INFO of a drawing\n"
         self.assertEqual([shown for _, shown in documents.shown_lines("p", session)], ['INFO event="started"', "{}"])
+        below = {line: documents.shown_below(Command("p", line, "any"), session) for line in (1, 2, 4, 7)}
+        self.assertEqual(below, {1: ['INFO event="started"'], 2: [], 4: ["{}"], 7: []})
         for said, is_same in {
             "fulmar: a.md: 9,109 bytes in 12 s at 1e-9; kept in /tmp/a/b; so": True,
             "fulmar: a.md: 9109 bytes in 12 s at 1e-9; kept in /tmp/a/b; no": False,

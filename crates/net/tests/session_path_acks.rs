@@ -465,21 +465,28 @@ fn a_second_session_begins_with_what_the_first_one_found() {
 
 #[test]
 fn a_narrow_way_back_carries_what_the_other_needs() {
-    for (kbit, least) in [(64, 0.9), (256, 0.96)] {
+    // Told, both ends are told the rate of the wide way.
+    for (kbit, endpoint, least) in [
+        (64, finding(), 0.9),
+        (256, finding(), 0.96),
+        (64, endpoint_config(), 0.9),
+        (256, endpoint_config(), 0.96),
+    ] {
         let account = Rc::default();
         let lanes = [
             Lane::new(10 * MBIT, 100, millis(10), 0.05),
             Lane::new(1_000 * kbit, 100, millis(10), 0.05),
         ];
         let medium = link(lanes, &account, |_| {});
-        let mut pair = Pair::with_endpoints(telling(), finding(), medium);
+        let rate = endpoint.rate;
+        let mut pair = Pair::with_endpoints(telling(), endpoint, medium);
         let share = share(&mut pair, 20_000_000, 10 * MBIT, 0.05);
         println!(
-            "{kbit} kbit back: {share:.3}, {} path acks in {}",
+            "{kbit} kbit back, {rate:?}: {share:.3}, {} path acks in {}",
             account.path_acks.get(),
             pair.now
         );
-        assert!(share > least, "{kbit} kbit back: {share}");
+        assert!(share > least, "{kbit} kbit back, {rate:?}: {share}");
     }
 }
 
