@@ -37,6 +37,8 @@ const OTHERS_SPANS: u32 = 5;
 const OTHERS_FOR: Duration = Duration::from_secs(5);
 /// The time without word of a queue after which it is gone, where only queues are told of.
 const UNTOLD: Duration = Duration::from_millis(300);
+/// The time without any report after which nothing is known of the queue any more.
+const UNREPORTED: Duration = Duration::from_secs(2);
 /// The least rate, in octets a second.
 const RATE_MIN: f64 = 250.0;
 /// The least time between two entries of the record of what left, and their number.
@@ -84,6 +86,7 @@ pub struct AnswerRate {
     from: Option<(AnswersReport, f64)>,
     newest: Option<AnswersReport>,
     told_at: Option<Instant>,
+    reported_at: Option<Instant>,
     limit: Option<Limit>,
     unlimited_until: Option<Instant>,
     even_at: Instant,
@@ -147,10 +150,10 @@ impl AnswerRate {
 
     fn rate_at(&mut self, now: Instant) -> Option<f64> {
         let limit = self.limit.as_mut()?;
-        let is_told = self
-            .told_at
-            .is_some_and(|at| now.saturating_since(at) > UNTOLD);
-        if limit.draining.is_some() && is_told {
+        let silent =
+            |at: Option<Instant>, span| at.is_some_and(|at| now.saturating_since(at) > span);
+        let is_over = silent(self.told_at, UNTOLD) || silent(self.reported_at, UNREPORTED);
+        if limit.draining.is_some() && is_over {
             limit.end_draining(now);
         }
         if limit.draining.is_none() {
@@ -176,6 +179,7 @@ impl AnswerRate {
             return;
         }
         self.newest = Some(report);
+        self.reported_at = Some(now);
         let queueing = if report.is_of_queue {
             self.told_at = Some(now);
             f64::MAX

@@ -13,13 +13,90 @@ use crate::rate::{AnswerRate, AnswerWatch, AnswersReport};
 use crate::transport::parts::DeliveryReport;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::cut;
+use std::collections::VecDeque;
 
-/// The time after data for which answers are no matter of their own: the rate of data is found, or told.
-const FLOWING: Duration = Duration::from_millis(500);
+/// The span over which it is seen what is data and what are answers, and the one before it.
+const SPAN: Duration = Duration::from_millis(500);
+/// What passes one way is data's matter if data is at least one in so many of its octets: the rate of data is found, or
+/// told. What an application says now and then beside many answers (a gateway's credit, say) is not.
+const DATA_PART: u64 = 4;
+/// The times of data that are kept, to know what a report is about. Older ones are data's.
+const STAMPS_MAX: usize = 64;
+/// The exactness of the times that reports name.
+const STAMP_UNIT: Duration = Duration::from_micros(cut::TIME_UNIT_MICROS as u64);
 /// The time by which a limited answer may keep the way back busy.
 const ANSWER_TIME: Duration = Duration::from_millis(60);
 /// The least size to which answers are limited, in octets.
 const ANSWER_MIN: usize = 160;
+
+/// The octets that pass one way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Octets {
+    all: u64,
+    data: u64,
+}
+
+impl Octets {
+    const fn of(octets: ByteCount, are_data: bool) -> Self {
+        Self {
+            all: octets.0,
+            data: if are_data { octets.0 } else { 0 },
+        }
+    }
+}
+
+/// The octets that passed one way of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mixture {
+    since: Instant,
+    now: Octets,
+    before: Octets,
+}
+
+impl Mixture {
+    fn note(&mut self, now: Instant, octets: Octets) {
+        let span = now.saturating_since(self.since);
+        if span >= SPAN {
+            self.since = now;
+            let ended = core::mem::take(&mut self.now);
+            self.before = if span < SPAN * 2 {
+                ended
+            } else {
+                Octets::default()
+            };
+        }
+        self.now.all += octets.all;
+        self.now.data += octets.data;
+    }
+
+    /// Whether what passes is data's matter.
+    fn is_of_data(&self, now: Instant) -> bool {
+        let data = self.now.data + self.before.data;
+        let all = self.now.all + self.before.all;
+        let is_late = now.saturating_since(self.since) < SPAN * 2;
+        is_late && data > 0 && data * DATA_PART >= all
+    }
+}
+
+/// The times at which something left that names its time, as data and the end of data do: the latest of them.
+#[derive(Debug, Default)]
+struct Stamps(VecDeque<Instant>);
+
+impl Stamps {
+    fn note(&mut self, now: Instant) {
+        if self.0.len() == STAMPS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(now);
+    }
+
+    /// Whether a report that names this time is about one of them.
+    fn are_named(&self, named: Instant) -> bool {
+        let near = |at: &Instant| named <= *at + STAMP_UNIT && *at <= named + STAMP_UNIT;
+        let is_older = self.0.front().is_some_and(|oldest| named < *oldest);
+        is_older && self.0.len() == STAMPS_MAX || self.0.iter().any(near)
+    }
+}
 
 /// The answers on one path.
 #[derive(Debug, Default)]
@@ -27,47 +104,54 @@ pub(super) struct PathAnswers {
     rate: AnswerRate,
     watch: AnswerWatch,
     heard: Option<Heard>,
-    /// The time at which something left last that names its time, as data and the end of data do.
-    stamped_at: Option<Instant>,
-    /// The time at which data left last, and came last.
-    data_left: Option<Instant>,
-    data_came: Option<Instant>,
-}
-
-fn is_recent(now: Instant, at: Option<Instant>) -> bool {
-    at.is_some_and(|at| now.saturating_since(at) < FLOWING)
+    stamps: Stamps,
+    left: Mixture,
+    came: Mixture,
 }
 
 impl PathAnswers {
     /// Counts a datagram that left without a number.
     pub(super) fn on_sent(&mut self, now: Instant, octets: ByteCount, is_answer: bool) {
+        self.left.note(now, Octets::of(octets, !is_answer));
         if is_answer {
             self.rate.on_sent(now, octets);
         } else {
-            self.data_left = Some(now);
+            self.stamps.note(now);
         }
     }
 
     /// Notes that control with a time of its own left.
-    pub(super) const fn on_stamped(&mut self, now: Instant) {
-        self.stamped_at = Some(now);
+    pub(super) fn on_stamped(&mut self, now: Instant) {
+        self.stamps.note(now);
     }
 
     /// Counts a datagram that left with a number.
-    pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed) {
+    pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, octets: ByteCount) {
         self.rate.on_numbered(now, sealed.number);
-        if sealed.content == SealedContent::Data {
-            self.data_left = Some(now);
-        }
+        let are_data = sealed.content == SealedContent::Data;
+        self.left.note(now, Octets::of(octets, are_data));
     }
 
     /// Counts octets that the layer below sent of its own.
     pub(super) fn on_sent_below(&mut self, now: Instant, octets: ByteCount) {
         self.rate.on_sent(now, octets);
+        self.left.note(now, Octets::of(octets, false));
     }
 
-    pub(super) const fn on_data(&mut self, now: Instant) {
-        self.data_came = Some(now);
+    /// Counts a datagram that arrived.
+    pub(super) fn on_arrived(&mut self, now: Instant, octets: ByteCount) {
+        self.came.note(now, Octets::of(octets, false));
+    }
+
+    /// Notes that so many of the octets that arrived are data.
+    pub(super) fn on_data(&mut self, now: Instant, octets: ByteCount) {
+        self.came.note(
+            now,
+            Octets {
+                all: 0,
+                data: octets.0,
+            },
+        );
     }
 
     pub(super) fn allows(&self, now: Instant) -> bool {
@@ -101,15 +185,12 @@ impl PathAnswers {
         now.saturating_since(sent_at?).checked_sub(ack.hold)
     }
 
-    /// Takes the report of an acknowledgement, if it is about answers: it names a time after that of all else that names one.
+    /// Takes the report of an acknowledgement, if it is about answers: it names a time at which nothing left that names one.
     pub(super) fn takes_report(&mut self, now: Instant, report: &DeliveryReport) -> bool {
         let age = now.as_wrapping_micros().wrapping_sub(report.echo);
         let micros = (now.as_nanos() / 1_000).checked_sub(u64::from(age));
         let named = micros.map(|micros| Instant::START + Duration::from_micros(micros));
-        let until = |at: Instant| at + Duration::from_micros(u64::from(cut::TIME_UNIT_MICROS));
-        let stamped = self.data_left.max(self.stamped_at);
-        let Some(sent_at) = named.filter(|at| stamped.is_none_or(|stamped| *at > until(stamped)))
-        else {
+        let Some(sent_at) = named.filter(|at| !self.stamps.are_named(*at)) else {
             return false;
         };
         let counts = Counts {
@@ -134,7 +215,7 @@ impl PathAnswers {
             Some(Err(_)) | None => Heard::first(now, counts),
         };
         self.heard = Some(heard);
-        if let Some(sent_at) = sent_at.filter(|_| !is_recent(now, self.data_left)) {
+        if let Some(sent_at) = sent_at.filter(|_| !self.left.is_of_data(now)) {
             let report = AnswersReport {
                 sent_at,
                 arrived_at: heard.clock_total.saturating_sub(hold),
@@ -148,6 +229,6 @@ impl PathAnswers {
     /// Takes the clock of the remote's answer. Returns whether the remote should be told that a queue of its answers
     /// stands.
     pub(super) fn sees_queue(&mut self, now: Instant, clock: u32) -> bool {
-        self.watch.on_clock(now, clock) && !is_recent(now, self.data_came)
+        self.watch.on_clock(now, clock) && !self.came.is_of_data(now)
     }
 }

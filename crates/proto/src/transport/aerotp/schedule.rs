@@ -124,13 +124,15 @@ impl PathSchedule {
     }
 
     /// Notes that control with a time of its own left, which the remote echoes as it does that of data.
-    pub(super) const fn on_stamped(&mut self, now: Instant) {
+    pub(super) fn on_stamped(&mut self, now: Instant) {
         self.answers.on_stamped(now);
     }
 
     /// Counts a datagram that arrived.
     pub(super) fn on_arrived(&mut self, now: Instant, octets: usize) {
-        self.arrived += self.pacer.wire_bytes(octets).0;
+        let wire = self.pacer.wire_bytes(octets);
+        self.answers.on_arrived(now, wire);
+        self.arrived += wire.0;
         if self.reports_often() {
             let silent = |at: Instant| now.saturating_since(at) > REPORTED_AFTER;
             self.reported_each = if self.arrived_at.is_none_or(silent) {
@@ -193,7 +195,7 @@ impl PathSchedule {
 
     /// Counts a datagram that leaves on a numbered path; `more` says whether data waits behind it.
     pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, wire: ByteCount, more: bool) {
-        self.answers.on_sealed(now, sealed);
+        self.answers.on_sealed(now, sealed, wire);
         match &mut self.control_of_rate {
             PathControl::Told(told) => told.on_sealed(now, sealed.number, wire),
             PathControl::Found(found) => found.on_sealed(now, sealed, wire, more),
@@ -273,9 +275,10 @@ impl PathSchedule {
         self.control_of_rate.on_sign(now, sign, rtt)
     }
 
-    /// Notes that data arrived.
-    pub(super) const fn on_data(&mut self, now: Instant) {
-        self.answers.on_data(now);
+    /// Notes that a TPDU of so many octets arrived that holds data.
+    pub(super) fn on_data(&mut self, now: Instant, octets: usize) {
+        let wire = self.pacer.wire_bytes(octets);
+        self.answers.on_data(now, wire);
     }
 
     /// Takes the clock of an answer. Returns whether the remote should hear that a queue of its answers stands.

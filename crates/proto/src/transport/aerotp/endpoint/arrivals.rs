@@ -122,7 +122,7 @@ impl AerotpEndpoint {
             .on_tpdu(now, tpdu, arriving.corrected_symbols, arriving.marked);
         if let Some(schedule) = self.paths.get_mut(&path) {
             if matches!(tpdu.kind(), TpduKind::Data { .. } | TpduKind::Repair) {
-                schedule.on_data(now);
+                schedule.on_data(now, tpdu.body.len());
             }
             if schedule.owes_report(now) {
                 entry.connection.on_report_owed(tpdu.kind());
