@@ -11,6 +11,7 @@ mod bit_errors;
 mod configuration_texts;
 mod corpora;
 mod emulator;
+mod first_answer;
 mod forged_sources;
 mod gateway_dlep;
 mod gateway_isolation;

@@ -55,8 +55,12 @@ const FASTER: f64 = 1.3;
 const REPORTS_MIN: u32 = 3;
 /// Datagrams of the train that need not be heard of before the proof begins.
 const UNHEARD: u64 = 2;
-/// The seconds that growth would take from which on the train's rate is proven: what proves it is lost where it is wrong.
+/// The seconds that growth would take behind its first round from which on the train's rate is proven: what proves it is
+/// lost where it is wrong.
 const PROVEN_FROM: f64 = 0.15;
+/// And, where it is one round away, the seconds by which what proves it leaves sooner. Little more is at stake: that round
+/// sends a quarter of the train's rate, at least.
+const PROVEN_SOONER: f64 = 0.03;
 
 /// The result of a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -389,7 +393,12 @@ impl Start {
             grown *= GROWTH;
             round_trips += 1.0;
         }
-        if is_new && round_trips * known.round_trip > PROVEN_FROM {
+        let is_worth_it = if round_trips > 0.0 {
+            round_trips * known.round_trip > PROVEN_FROM
+        } else {
+            known.round_trip * (1.0 - self.rate / top.max(self.rate)) > PROVEN_SOONER
+        };
+        if is_new && is_worth_it {
             let share = self.share_so_far(known.packet);
             self.proof = Proof::begin(known.sent_last, top, share);
         }
