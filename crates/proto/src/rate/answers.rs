@@ -388,4 +388,28 @@ mod tests {
         assert!(seen <= at(1_990) && at(1_985) <= seen, "{seen}");
         assert_eq!(AnswerRate::default().sent_at(0), None);
     }
+
+    #[test]
+    fn a_queue_that_nobody_tells_of_any_more_drains_no_longer() {
+        let mut answers = AnswerRate::default();
+        let report = |answers: &mut AnswerRate, n: u64, queue: u64| {
+            answers.on_sent(at(100 * n), ANSWER);
+            let report = AnswersReport {
+                sent_at: at(100 * n),
+                arrived_at: Duration::from_millis(100 * n + queue),
+                octets: 1_000 * n,
+                is_of_queue: false,
+            };
+            answers.on_report(at(100 * n + queue), report);
+        };
+        for n in 0..6 {
+            report(&mut answers, n, if n < 2 { 10 } else { 200 });
+        }
+        let limit = |answers: &AnswerRate| answers.limit.map(|limit| limit.draining.is_some());
+        assert_eq!(limit(&answers), Some(true));
+        answers.on_sent(at(2_000), ANSWER);
+        assert_eq!(limit(&answers), Some(true), "it may still stand");
+        answers.on_sent(at(3_000), ANSWER);
+        assert_eq!(limit(&answers), Some(false));
+    }
 }

@@ -232,3 +232,50 @@ impl PathAnswers {
         self.watch.on_clock(now, clock) && !self.came.is_of_data(now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::START + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_word_now_and_then_beside_answers_leaves_the_way_to_these_and_data_takes_it() {
+        let mut mixture = Mixture::default();
+        let note = |mixture: &mut Mixture, millis, octets, is_data| {
+            mixture.note(at(millis), Octets::of(ByteCount(octets), is_data));
+            mixture.is_of_data(at(millis))
+        };
+        assert!(note(&mut mixture, 0, 100, true), "nothing else passes");
+        for n in 1..100 {
+            let answers = note(&mut mixture, 10 * n, 80, false);
+            let word = n % 25 == 0 && note(&mut mixture, 10 * n, 100, true);
+            // Until then the first word was most of what passed.
+            assert!(n < 5 || !answers && !word, "{n}");
+        }
+        let data = (0..4).filter(|n| note(&mut mixture, 990 + n, 1_500, true));
+        assert_eq!(data.count(), 3, "from the second datagram on");
+        assert!(!mixture.is_of_data(at(2_500)), "long ago");
+    }
+
+    #[test]
+    fn a_report_is_about_data_if_it_names_its_time_or_one_before_all_that_are_kept() {
+        let mut stamps = Stamps::default();
+        assert!(!stamps.are_named(at(0)));
+        for n in 0..10 {
+            stamps.note(at(1_000 + 10 * n));
+        }
+        for named in [at(1_030), at(1_030) + STAMP_UNIT] {
+            assert!(stamps.are_named(named));
+        }
+        for named in [at(500), at(1_035), at(1_100)] {
+            assert!(!stamps.are_named(named));
+        }
+        for n in 10..100 {
+            stamps.note(at(1_000 + 10 * n));
+        }
+        assert!(stamps.are_named(at(500)) && !stamps.are_named(at(1_985)));
+    }
+}
