@@ -208,9 +208,10 @@ def carry_out(place, command):
     codes = CODES.get(command.text, (0,))
     seconds = INTERRUPTED.get(command.text)
     # A server's first line may come before its link is up, and who types is slower than we.
-    others = documents.words(command.text)[0][0] in ("curl", "ip", "echo")
-    shown = documents.shown_below(command) if command.page in COMPARED else []
-    for _ in range(20 if others else 1):
+    program = documents.words(command.text)[0][0]
+    # What is asked may not be so yet: it is asked again until it is as shown.
+    shown = documents.shown_below(command) if program == "curl" and command.page in COMPARED else []
+    for _ in range(20 if program in ("curl", "ip", "echo") else 1):
         process, output = place.start(command)
         try:
             process.wait(timeout=seconds or PATIENCE)

@@ -79,6 +79,6 @@ fn the_first_answer_over_a_long_way_leaves_at_the_train_s_rate() {
     let found = first_answer(FOUND, one_way);
     let told = first_answer(RateSource::Told(RATE), one_way);
     println!("{found:.1} ms found, {told:.1} ms told");
-    // quinn with BBR takes 287, its request not counted; growth fourfold a round trip took 311.
-    assert!(found <= 270.0, "{found} ms");
+    // Growth fourfold a round trip takes 311.
+    assert!(found < 270.0 && found < 2.0 * told, "{found} ms");
 }

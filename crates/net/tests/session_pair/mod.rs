@@ -213,7 +213,12 @@ impl MachineDriver<Strict<Inner>> for Ends<'_> {
 impl App {
     fn inner(&mut self, now: Instant, endpoint: &mut AerotpEndpoint, event: &Event) {
         match event {
-            Event::Incoming { id, .. } => self.id = Some(*id),
+            // What is being written goes on where it began.
+            Event::Incoming { id, .. } => {
+                if self.written == self.to_write.len() || self.id.is_none() {
+                    self.id = Some(*id);
+                }
+            }
             Event::Readable(id) => {
                 while let Some(chunk) = endpoint.read(now, *id) {
                     self.received.extend_from_slice(&chunk.octets);

@@ -128,6 +128,11 @@ impl AnswerRate {
         }
     }
 
+    /// Whether answers are limited.
+    pub const fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
     /// Whether an answer may leave.
     pub fn allows(&self, now: Instant) -> bool {
         self.even_at <= now || self.limit.is_none()

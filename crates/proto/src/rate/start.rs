@@ -58,8 +58,8 @@ const UNHEARD: u64 = 2;
 /// The seconds that growth would take behind its first round from which on the train's rate is proven: what proves it is
 /// lost where it is wrong.
 const PROVEN_FROM: f64 = 0.15;
-/// And, where it is one round away, the seconds by which what proves it leaves sooner. Little more is at stake: that round
-/// sends a quarter of the train's rate, at least.
+/// The least gain, in seconds, for which a rate that is one round away is proven: growth's round sends a quarter of it
+/// anyway, so little more is at stake. The gain is that of datagrams which fill the round trip at the present rate.
 const PROVEN_SOONER: f64 = 0.03;
 
 /// The result of a report.

@@ -15,14 +15,15 @@ use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::cut;
 use std::collections::VecDeque;
 
-/// The span over which it is seen what is data and what are answers, and the one before it.
+/// Octets are counted over this span and the one before it.
 const SPAN: Duration = Duration::from_millis(500);
-/// What passes one way is data's matter if data is at least one in so many of its octets: the rate of data is found, or
-/// told. What an application says now and then beside many answers (a gateway's credit, say) is not.
+/// Reports are data's if data is at least one in so many of the octets: its rate is found, or told. What an application
+/// says now and then beside many answers (a gateway's credit, say) is not. Answers that are limited already are fewer.
 const DATA_PART: u64 = 4;
+const DATA_PART_LIMITED: u64 = 2;
 /// The times of data that are kept, to know what a report is about. Older ones are data's.
 const STAMPS_MAX: usize = 64;
-/// The exactness of the times that reports name.
+/// The unit of the times that reports name, which are cut and may be of another clock's reading.
 const STAMP_UNIT: Duration = Duration::from_micros(cut::TIME_UNIT_MICROS as u64);
 /// The time by which a limited answer may keep the way back busy.
 const ANSWER_TIME: Duration = Duration::from_millis(60);
@@ -37,10 +38,17 @@ struct Octets {
 }
 
 impl Octets {
-    const fn of(octets: ByteCount, are_data: bool) -> Self {
+    const fn data(octets: ByteCount) -> Self {
         Self {
             all: octets.0,
-            data: if are_data { octets.0 } else { 0 },
+            data: octets.0,
+        }
+    }
+
+    const fn other(octets: ByteCount) -> Self {
+        Self {
+            all: octets.0,
+            data: 0,
         }
     }
 }
@@ -69,12 +77,12 @@ impl Mixture {
         self.now.data += octets.data;
     }
 
-    /// Whether what passes is data's matter.
-    fn is_of_data(&self, now: Instant) -> bool {
+    /// Whether data is at least one in `part` of the octets.
+    fn has_data(&self, now: Instant, part: u64) -> bool {
         let data = self.now.data + self.before.data;
         let all = self.now.all + self.before.all;
-        let is_late = now.saturating_since(self.since) < SPAN * 2;
-        is_late && data > 0 && data * DATA_PART >= all
+        let is_recent = now.saturating_since(self.since) < SPAN * 2;
+        is_recent && data > 0 && data * part >= all
     }
 }
 
@@ -84,17 +92,20 @@ struct Stamps(VecDeque<Instant>);
 
 impl Stamps {
     fn note(&mut self, now: Instant) {
+        if self.0.back() == Some(&now) {
+            return;
+        }
         if self.0.len() == STAMPS_MAX {
             self.0.pop_front();
         }
         self.0.push_back(now);
     }
 
-    /// Whether a report that names this time is about one of them.
-    fn are_named(&self, named: Instant) -> bool {
+    /// Whether this is one of them, or of those that are not kept any more.
+    fn holds(&self, named: Instant) -> bool {
         let near = |at: &Instant| named <= *at + STAMP_UNIT && *at <= named + STAMP_UNIT;
         let is_older = self.0.front().is_some_and(|oldest| named < *oldest);
-        is_older && self.0.len() == STAMPS_MAX || self.0.iter().any(near)
+        (is_older && self.0.len() == STAMPS_MAX) || self.0.iter().any(near)
     }
 }
 
@@ -110,12 +121,13 @@ pub(super) struct PathAnswers {
 }
 
 impl PathAnswers {
-    /// Counts a datagram that left without a number.
+    /// Counts a datagram that left; one that is numbered afterwards counts twice, whatever it holds.
     pub(super) fn on_sent(&mut self, now: Instant, octets: ByteCount, is_answer: bool) {
-        self.left.note(now, Octets::of(octets, !is_answer));
         if is_answer {
+            self.left.note(now, Octets::other(octets));
             self.rate.on_sent(now, octets);
         } else {
+            self.left.note(now, Octets::data(octets));
             self.stamps.note(now);
         }
     }
@@ -128,30 +140,28 @@ impl PathAnswers {
     /// Counts a datagram that left with a number.
     pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, octets: ByteCount) {
         self.rate.on_numbered(now, sealed.number);
-        let are_data = sealed.content == SealedContent::Data;
-        self.left.note(now, Octets::of(octets, are_data));
+        let octets = match sealed.content {
+            SealedContent::Data => Octets::data(octets),
+            SealedContent::Answers | SealedContent::Own => Octets::other(octets),
+        };
+        self.left.note(now, octets);
     }
 
     /// Counts octets that the layer below sent of its own.
     pub(super) fn on_sent_below(&mut self, now: Instant, octets: ByteCount) {
         self.rate.on_sent(now, octets);
-        self.left.note(now, Octets::of(octets, false));
+        self.left.note(now, Octets::other(octets));
     }
 
     /// Counts a datagram that arrived.
     pub(super) fn on_arrived(&mut self, now: Instant, octets: ByteCount) {
-        self.came.note(now, Octets::of(octets, false));
+        self.came.note(now, Octets::other(octets));
     }
 
     /// Notes that so many of the octets that arrived are data.
     pub(super) fn on_data(&mut self, now: Instant, octets: ByteCount) {
-        self.came.note(
-            now,
-            Octets {
-                all: 0,
-                data: octets.0,
-            },
-        );
+        let Octets { data, .. } = Octets::data(octets);
+        self.came.note(now, Octets { all: 0, data });
     }
 
     pub(super) fn allows(&self, now: Instant) -> bool {
@@ -188,9 +198,12 @@ impl PathAnswers {
     /// Takes the report of an acknowledgement, if it is about answers: it names a time at which nothing left that names one.
     pub(super) fn takes_report(&mut self, now: Instant, report: &DeliveryReport) -> bool {
         let age = now.as_wrapping_micros().wrapping_sub(report.echo);
+        if age >= 1 << 31 {
+            return false;
+        }
         let micros = (now.as_nanos() / 1_000).checked_sub(u64::from(age));
         let named = micros.map(|micros| Instant::START + Duration::from_micros(micros));
-        let Some(sent_at) = named.filter(|at| !self.stamps.are_named(*at)) else {
+        let Some(sent_at) = named.filter(|at| !self.stamps.holds(*at)) else {
             return false;
         };
         let counts = Counts {
@@ -200,6 +213,16 @@ impl PathAnswers {
         };
         self.take(now, (counts, report.hold), Some(sent_at), true);
         true
+    }
+
+    /// Whether what is told of the way out is about data.
+    fn is_data_s(&self, now: Instant) -> bool {
+        let part = if self.rate.is_limited() {
+            DATA_PART_LIMITED
+        } else {
+            DATA_PART
+        };
+        self.left.has_data(now, part)
     }
 
     fn take(
@@ -215,7 +238,7 @@ impl PathAnswers {
             Some(Err(_)) | None => Heard::first(now, counts),
         };
         self.heard = Some(heard);
-        if let Some(sent_at) = sent_at.filter(|_| !self.left.is_of_data(now)) {
+        if let Some(sent_at) = sent_at.filter(|_| !self.is_data_s(now)) {
             let report = AnswersReport {
                 sent_at,
                 arrived_at: heard.clock_total.saturating_sub(hold),
@@ -229,7 +252,7 @@ impl PathAnswers {
     /// Takes the clock of the remote's answer. Returns whether the remote should be told that a queue of its answers
     /// stands.
     pub(super) fn sees_queue(&mut self, now: Instant, clock: u32) -> bool {
-        self.watch.on_clock(now, clock) && !self.came.is_of_data(now)
+        self.watch.on_clock(now, clock) && !self.came.has_data(now, DATA_PART)
     }
 }
 
@@ -245,8 +268,14 @@ mod tests {
     fn a_word_now_and_then_beside_answers_leaves_the_way_to_these_and_data_takes_it() {
         let mut mixture = Mixture::default();
         let note = |mixture: &mut Mixture, millis, octets, is_data| {
-            mixture.note(at(millis), Octets::of(ByteCount(octets), is_data));
-            mixture.is_of_data(at(millis))
+            let octets = ByteCount(octets);
+            let octets = if is_data {
+                Octets::data(octets)
+            } else {
+                Octets::other(octets)
+            };
+            mixture.note(at(millis), octets);
+            mixture.has_data(at(millis), DATA_PART)
         };
         assert!(note(&mut mixture, 0, 100, true), "nothing else passes");
         for n in 1..100 {
@@ -257,25 +286,25 @@ mod tests {
         }
         let data = (0..4).filter(|n| note(&mut mixture, 990 + n, 1_500, true));
         assert_eq!(data.count(), 3, "from the second datagram on");
-        assert!(!mixture.is_of_data(at(2_500)), "long ago");
+        assert!(!mixture.has_data(at(2_500), DATA_PART), "long ago");
     }
 
     #[test]
     fn a_report_is_about_data_if_it_names_its_time_or_one_before_all_that_are_kept() {
         let mut stamps = Stamps::default();
-        assert!(!stamps.are_named(at(0)));
+        assert!(!stamps.holds(at(0)));
         for n in 0..10 {
             stamps.note(at(1_000 + 10 * n));
         }
         for named in [at(1_030), at(1_030) + STAMP_UNIT] {
-            assert!(stamps.are_named(named));
+            assert!(stamps.holds(named));
         }
         for named in [at(500), at(1_035), at(1_100)] {
-            assert!(!stamps.are_named(named));
+            assert!(!stamps.holds(named));
         }
         for n in 10..100 {
             stamps.note(at(1_000 + 10 * n));
         }
-        assert!(stamps.are_named(at(500)) && !stamps.are_named(at(1_985)));
+        assert!(stamps.holds(at(500)) && !stamps.holds(at(1_985)));
     }
 }

@@ -275,7 +275,7 @@ impl PathSchedule {
         self.control_of_rate.on_sign(now, sign, rtt)
     }
 
-    /// Notes that a TPDU of so many octets arrived that holds data.
+    /// Notes that a TPDU arrived that holds data, with so many octets behind its header.
     pub(super) fn on_data(&mut self, now: Instant, octets: usize) {
         let wire = self.pacer.wire_bytes(octets);
         self.answers.on_data(now, wire);

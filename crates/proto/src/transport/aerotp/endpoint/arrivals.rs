@@ -121,7 +121,10 @@ impl AerotpEndpoint {
             .connection
             .on_tpdu(now, tpdu, arriving.corrected_symbols, arriving.marked);
         if let Some(schedule) = self.paths.get_mut(&path) {
-            if matches!(tpdu.kind(), TpduKind::Data { .. } | TpduKind::Repair) {
+            if matches!(
+                tpdu.kind(),
+                TpduKind::Data { .. } | TpduKind::Repair | TpduKind::Window
+            ) {
                 schedule.on_data(now, tpdu.body.len());
             }
             if schedule.owes_report(now) {

@@ -132,6 +132,15 @@ impl AerotpEndpoint {
     /// on it are heard of.
     fn on_left(&mut self, now: Instant, path: PathId, octets: usize, control: bool) -> bool {
         let more = self.has_more(path);
+        let home = self.home_of(path);
+        // Reports come to the home, whichever of its paths the data took.
+        if let Some(home) = self
+            .paths
+            .get_mut(&home)
+            .filter(|_| !control && home != path)
+        {
+            home.on_stamped(now);
+        }
         self.paths.get_mut(&path).is_none_or(|schedule| {
             schedule.on_left(now, octets, (control, more));
             schedule.control_of_rate.hears_marks()
