@@ -79,8 +79,18 @@ impl RateController {
                 // While the rate grows, the share from before says whether what is more arrives.
                 return;
             }
-            self.add_share(share, octets);
+            if !self.may_have_dropped(&window, least) {
+                self.add_share(share, octets);
+            }
         }
+    }
+
+    /// Whether a queue may have been full at times in a window through which none stood: what is missing of it may be our own
+    /// doing. Where delays differ by more than a datagram takes anyhow, they tell of no such queue; where the link is ours,
+    /// trials tell.
+    fn may_have_dropped(&self, window: &Window, least: f64) -> bool {
+        let datagram = self.packet / self.capacity.max(RATE_MIN);
+        self.sharing != RateSharing::Own && window.most > least && self.delays.noise() < datagram
     }
 
     /// Takes the share of so many octets that arrived without a queue.
