@@ -192,6 +192,9 @@ impl AerotpEndpoint {
                 let hears_marks = self.on_left(now, leaving, len, true);
                 if !is_answer {
                     self.path(leaving).on_stamped(now);
+                    if let Some(home) = self.paths.get_mut(&path) {
+                        home.on_stamped(now);
+                    }
                 }
                 let kind = TransmitKind::Control;
                 return Some(self.transmit(leaving, len, (kind, hears_marks), Priority(u8::MAX)));
