@@ -214,10 +214,10 @@ impl App {
     fn inner(&mut self, now: Instant, endpoint: &mut AerotpEndpoint, event: &Event) {
         match event {
             // What is being written goes on where it began.
-            Event::Incoming { id, .. } => {
-                if self.written == self.to_write.len() || self.id.is_none() {
-                    self.id = Some(*id);
-                }
+            Event::Incoming { id, .. }
+                if self.id.is_none() || self.written == self.to_write.len() =>
+            {
+                self.id = Some(*id);
             }
             Event::Readable(id) => {
                 while let Some(chunk) = endpoint.read(now, *id) {
