@@ -207,9 +207,8 @@ def carry_out(place, command):
     """Runs a command of the page to its end."""
     codes = CODES.get(command.text, (0,))
     seconds = INTERRUPTED.get(command.text)
-    # A server's first line may come before its link is up, and who types is slower than we.
     program = documents.words(command.text)[0][0]
-    # What is asked may not be so yet: it is asked again until it is as shown.
+    # A server's first line may come before its link is up, and who types is slower than we. What is asked may not be so yet: it is asked again until it is as shown.
     shown = documents.shown_below(command) if program == "curl" and command.page in COMPARED else []
     for _ in range(20 if program in ("curl", "ip", "echo") else 1):
         process, output = place.start(command)

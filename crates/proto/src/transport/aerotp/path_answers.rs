@@ -23,7 +23,7 @@ const DATA_PART: u64 = 4;
 const DATA_PART_LIMITED: u64 = 2;
 /// The times of data that are kept, to know what a report is about. Older ones are data's.
 const STAMPS_MAX: usize = 64;
-/// The unit of the times that reports name, which are cut and may be of another clock's reading.
+/// The unit of the times that reports name, to which they are cut.
 const STAMP_UNIT: Duration = Duration::from_micros(cut::TIME_UNIT_MICROS as u64);
 /// The time by which a limited answer may keep the way back busy.
 const ANSWER_TIME: Duration = Duration::from_millis(60);
