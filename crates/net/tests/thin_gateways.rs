@@ -405,6 +405,16 @@ fn udp_with_a_deadline_comes_in_time_through_two_gateways_and_late_messages_are_
 }
 
 #[test]
+fn no_first_message_of_a_flow_is_late_though_the_far_end_has_sent_nothing_that_was_answered() {
+    let deadline = Duration::from_millis(150);
+    for seed in 1..=32 {
+        let flow = (FlowKind::Datagrams, by_deadline(deadline, 90));
+        let (fates, _) = run(flow, (even(0.3), seed), 200);
+        assert_eq!((fates.late, fates.twice), (0, 0), "seed {seed}: {fates:?}");
+    }
+}
+
+#[test]
 fn udp_with_a_deadline_waits_for_good_times_where_bursts_come_by_the_clock() {
     // The must of issue 21, point 2, at 2 octets for one: 25 and 75 % lost in turn, 100 ms each.
     for (millis, share) in [(150, 0.83), (300, 0.92)] {

@@ -5,7 +5,7 @@ use super::{
     PathSizes, Sealed, TpduForm, Transmit,
 };
 use crate::told::ToldFacts;
-use crate::units::{Bitrate, ByteCount, Instant};
+use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use core::cell::Cell;
 
 /// The number of times that a machine may set the same deadline without progress before it counts
@@ -182,6 +182,10 @@ impl<M: Carried> Carried for Strict<M> {
 
     fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
         self.told(now).on_sent_below(now, path, wire);
+    }
+
+    fn on_round_trip(&mut self, now: Instant, path: PathId, round_trip: Duration) {
+        self.told(now).on_round_trip(now, path, round_trip);
     }
 
     fn peer_restarted(&mut self, now: Instant, path: PathId) {

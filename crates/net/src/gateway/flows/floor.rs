@@ -4,7 +4,6 @@ use crate::gateway::Link;
 use crate::gateway::config::GatewayConfig;
 use crate::gateway::repeats::Repeats;
 use crate::gateway::sockets::Sockets;
-use crate::session::PeerIndex;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Instant;
 
@@ -18,19 +17,13 @@ pub(in crate::gateway) struct Floor<'a> {
 }
 
 impl Floor<'_> {
-    /// Reports what is known of the peer's link to the transport: the rate configured or that it is found, and the round trip that the
-    /// session measured. So flows that begin need not measure them again.
+    /// Tells the transport the rate configured of the peer's link, or that it is found.
     pub(in crate::gateway) fn report_link(&mut self, peer: usize) {
         let Some(settings) = self.config.peers.get(peer) else {
             return;
         };
         let path = PathId(u32::try_from(peer).unwrap_or(u32::MAX));
-        let index = PeerIndex(path.0);
-        let round_trip = self.link.status(index).and_then(|status| status.rtt);
         let endpoint = self.link.inner_mut().endpoint_mut();
         endpoint.set_rate_source(self.now, path, settings.rate);
-        if let Some(round_trip) = round_trip {
-            endpoint.expect_round_trip(path, round_trip);
-        }
     }
 }

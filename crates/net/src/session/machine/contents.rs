@@ -392,7 +392,11 @@ impl<M: Carried> Session<M> {
             let sample = Duration::from_micros(u64::from(micros));
             state.liveness.on_rtt_sample(sample);
             state.round_trips.on_sample(sample);
+            let (path, round_trip) = (state.index.inner_path(), state.liveness.rtt());
             self.back_paths(index);
+            if let Some(round_trip) = round_trip {
+                self.inner.on_round_trip(now, path, round_trip);
+            }
         }
         let Some(state) = self.peers.get_mut(index) else {
             return;

@@ -6,7 +6,7 @@ use crate::machine::{
     TpduForm,
 };
 use crate::told::ToldFacts;
-use crate::units::{Bitrate, ByteCount, Instant};
+use crate::units::{Bitrate, ByteCount, Duration, Instant};
 
 impl Carried for Splicer {
     const SHORT: bool = true;
@@ -27,6 +27,10 @@ impl Carried for Splicer {
 
     fn on_sent_below(&mut self, now: Instant, peer: PathId, wire: ByteCount) {
         self.endpoint_mut().on_sent_below(now, peer, wire);
+    }
+
+    fn on_round_trip(&mut self, _now: Instant, peer: PathId, round_trip: Duration) {
+        self.endpoint_mut().expect_round_trip(peer, round_trip);
     }
 
     fn speak(&mut self, now: Instant, peer: PathId, form: TpduForm) {
