@@ -477,6 +477,9 @@ impl<M: Carried> Session<M> {
                 resumed,
                 wire: state.wire,
             });
+            if let Some(round_trip) = self.round_trip(peer) {
+                self.inner.on_round_trip(now, peer.inner_path(), round_trip);
+            }
             self.say_sizes(index);
         } else {
             self.counters.rekeys += 1;
