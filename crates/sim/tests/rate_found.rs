@@ -180,7 +180,7 @@ fn policed(policer: Policer, loss: &str) -> BottleneckPlan {
 
 #[test]
 fn short_queues_and_policers_are_not_run_over() {
-    // At 50 % loss more than the 3 % of issue 19 is dropped at 100 mbit and by policers: ADR 0032 has the figures.
+    // At 50 % loss more than the 3 % of issue 19 is dropped at 100 mbit and by policers (docs/models/found-rate.md).
     for (rate, loss, most) in [
         (10, 0, 0.03),
         (10, 10, 0.03),
@@ -379,7 +379,7 @@ fn fair_shares(outcomes: &[SenderOutcome], seconds: usize, end: usize, rate: f64
 
 #[test]
 fn several_of_ours_share_evenly() {
-    // The mean of Jain's index over ten phases. Eight of ours with losses fall short of issue 19: ADR 0032.
+    // The mean of Jain's index over ten phases. Eight of ours with losses fall short of issue 19 (docs/models/found-rate.md).
     for (count, packets, loss, least) in [
         (2, 67, "0%", 0.98),
         (2, 67, "2%", 0.98),

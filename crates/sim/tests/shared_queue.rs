@@ -28,12 +28,12 @@ fn found_aerotp_and_cubic_share_each_kind_of_queue_and_the_same_way_each_time() 
         let place = point.aggregate.point;
         println!("{place}: {ours:.2} {cubic:.2} of {:.2} mbit", both * 1e-6);
         if place < POLICED {
-            // In shorter queues, and in those that signal early, shares vary more (ADR 0032, section 7).
+            // In shorter queues, and in those that signal early, shares vary more (docs/models/found-rate.md).
             let least = if WHOLE.contains(&place) { 0.5 } else { 0.25 };
             assert!(ours > least && cubic > least, "{place}: {ours} {cubic}");
             assert!(both > 0.85 * 20e6, "{place}: {both}");
         } else {
-            // A policer shows no queue, and CUBIC halves itself at each of its drops: ADR 0032 has the figures.
+            // A policer shows no queue, and CUBIC halves itself at each of its drops (docs/models/found-rate.md).
             assert!(both > 0.85 * 15e6, "{place}: {both}");
         }
     }
