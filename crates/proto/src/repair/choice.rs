@@ -9,12 +9,16 @@ const WORTH_CHANGING: u64 = 32;
 /// The packets that are worth it to save one message from missing, beyond those that may. The score of `fulmar sim
 /// --auto-vs-fixed` has the same worth.
 const MISS_WORTH: u64 = 50;
+/// The millionths of a packet for each message that it is worth at least not to miss twice the share that may: a goal that lets few
+/// miss is meant so.
+const SHARE_WORTH: u64 = 500_000;
 /// The part of the residual within which a plan stays although it no longer quite holds the goal.
 const TOLERATED: u64 = 8;
 
 impl RepairPlan {
-    /// The cheapest plan that holds the goal, and else the one of which packets and misses are worth least; none costs more than repetition
-    /// alone by more than `overhead_percent` of the data, or than the data alone where messages are given up. `now` is the plan in use: it stays unless another is worth it.
+    /// The plan of which packets and misses beyond the goal are worth least; in any order the cheapest one that holds the goal, if one
+    /// does. None costs more than repetition alone by more than `overhead_percent` of the data, or than the data alone where
+    /// messages are given up. `now` is the plan in use: it stays unless another is worth it.
     pub fn choose(
         goal: &DeliveryGoal,
         overhead_percent: u8,
@@ -34,14 +38,14 @@ impl RepairPlan {
         let most = least.plus(Odds::of(u64::from(overhead_percent), 100));
         let wanted = goal.missed();
         let current = outlook.predict(now);
-        let holds = |prediction: &Prediction, wanted| {
-            prediction.missed <= wanted && prediction.cost <= most
-        };
-        let worth = |prediction: &Prediction| {
+        let miss_worth = MISS_WORTH.max(SHARE_WORTH / u64::from(goal.missed_millionths.max(1)));
+        // In order a plan that nearly holds the goal may cost much less. What comes by itself is held to it.
+        let holds_first = goal.order == DeliveryOrder::Any;
+        let rank = |prediction: &Prediction| {
             let beyond = prediction.missed.less(wanted);
-            beyond.by(MISS_WORTH).plus(prediction.cost)
+            let fails = holds_first && beyond != Odds::NEVER;
+            (fails, beyond.by(miss_worth).plus(prediction.cost))
         };
-        let stays = holds(&current, wanted.plus(wanted.part(TOLERATED)));
         // Symbols are of use where messages wait for each other, or where no repetition comes in time.
         let is_alone = goal.order == DeliveryOrder::Any && outlook.rounds > 0;
         // Nothing is gained by waiting where losses come alone.
@@ -58,23 +62,14 @@ impl RepairPlan {
         let together = Self::together().filter(|_| !is_alone);
         let mut best: Option<(Self, Prediction)> = None;
         for plan in alone.chain(together) {
-            let best_held = best.filter(|(_, best)| holds(best, wanted));
-            // What cannot be cheaper need not be predicted.
+            // What cannot be worth more need not be predicted.
             let least = plan.least_cost();
-            if least > most || best_held.is_some_and(|(_, best)| least >= best.cost) {
+            if least > most || best.is_some_and(|(_, best)| (false, least) >= rank(&best)) {
                 continue;
             }
             let prediction = outlook.predict(plan);
-            if prediction.cost > most {
-                continue;
-            }
-            let is_better = match (holds(&prediction, wanted), &best_held, &best) {
-                (_, _, None) => true,
-                (true, Some((_, held)), _) => prediction.cost < held.cost,
-                (false, None, Some((_, best))) => worth(&prediction) < worth(best),
-                (holds, _, _) => holds,
-            };
-            if is_better {
+            let is_better = best.is_none_or(|(_, best)| rank(&prediction) < rank(&best));
+            if prediction.cost <= most && is_better {
                 best = Some((plan, prediction));
             }
         }
@@ -82,8 +77,15 @@ impl RepairPlan {
         let dear = goal.takes_back() && plain.cost > most;
         let last = if dear { Self::NOTHING } else { Self::PLAIN };
         let best = best.unwrap_or_else(|| (last, outlook.predict(last)));
-        let saved = current.cost.less(best.1.cost);
-        if stays && saved <= current.cost.part(WORTH_CHANGING) {
+        let tolerated = wanted.plus(wanted.part(TOLERATED));
+        let fails = holds_first && current.missed > tolerated;
+        let (in_use, new) = if holds_first {
+            (current.cost, best.1.cost)
+        } else {
+            (rank(&current).1, rank(&best.1).1)
+        };
+        let saved = in_use.less(new);
+        if !fails && current.cost <= most && saved <= in_use.part(WORTH_CHANGING) {
             (now, current)
         } else {
             best
@@ -259,6 +261,67 @@ mod tests {
                     let most = Odds::ALWAYS.plus(Odds::of(u64::from(cap), 100));
                     assert!(prediction.cost <= most, "{plan:?} {prediction:?}");
                 }
+            }
+        }
+    }
+
+    /// All plans of messages in order whose cost is within the cap, with the chosen one first.
+    fn in_order_within(
+        by: &DeliveryGoal,
+        cap: u8,
+        pattern: &LossPattern,
+    ) -> (Prediction, Vec<Prediction>) {
+        let mut outlook = Outlook::of(by, pattern, &SHAPE);
+        let most = outlook.predict(RepairPlan::PLAIN).cost;
+        let most = most.plus(Odds::of(u64::from(cap), 100));
+        let all = RepairPlan::together().map(|plan| outlook.predict(plan));
+        let all = all.filter(|plan| plan.cost <= most).collect();
+        (chosen(by, cap, pattern).1, all)
+    }
+
+    #[test]
+    fn in_order_no_plan_is_worth_more_and_a_goal_nearly_held_may_be() {
+        let mut nearly = 0;
+        for (every, deadline) in [3, 5, 8, 12, 20]
+            .into_iter()
+            .flat_map(|every| [45, 60, 75, 90, 120].map(|deadline| (every, deadline)))
+        {
+            let by = goal(MS * deadline, DeliveryOrder::Kept);
+            let (taken, all) = in_order_within(&by, 100, &one_in(every));
+            let worth = |plan: &Prediction| {
+                let beyond = plan.missed.less(by.missed());
+                beyond.by(MISS_WORTH).plus(plan.cost)
+            };
+            let least = all
+                .iter()
+                .map(worth)
+                .min()
+                .expect("repetition alone is one");
+            // Repetition alone is in use, and stays for a little.
+            let most = least.plus(worth(&taken).part(WORTH_CHANGING));
+            assert!(worth(&taken) <= most, "{every} {deadline}: {taken:?}");
+            let is_held = |plan: &Prediction| plan.missed <= by.missed();
+            nearly += u32::from(!is_held(&taken) && all.iter().any(is_held));
+        }
+        assert!(nearly > 0);
+    }
+
+    #[test]
+    fn twice_the_share_that_may_miss_is_worth_half_a_packet() {
+        for (every, deadline) in [3, 5, 8, 12, 20]
+            .into_iter()
+            .flat_map(|every| [60, 90, 120, 160, 200].map(|deadline| (every, deadline)))
+        {
+            let by = DeliveryGoal {
+                missed_millionths: 500,
+                ..goal(MS * deadline, DeliveryOrder::Kept)
+            };
+            let (taken, all) = in_order_within(&by, 150, &one_in(every));
+            if taken.missed > by.missed().by(2) {
+                let most = taken.cost.part(WORTH_CHANGING);
+                let near = taken.cost.plus(Odds::of(1, 2)).less(most);
+                let held = |plan: &Prediction| plan.missed <= by.missed() && plan.cost < near;
+                assert!(!all.iter().any(held), "{every} {deadline}: {taken:?}");
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A sender hands in what it measures, a [`LossPattern`] and a [`FlowShape`], and the flow's goal, a
 //! [`DeliveryGoal`]. [`RepairPlan::choose`] predicts for each plan of a small table how many messages miss the goal and
-//! what the plan costs, and takes the cheapest one that holds the goal. All in integers: the same on every machine.
+//! what the plan costs, and takes the one of which both are worth least. All in integers: the same on every machine.
 //! `docs/models/auto.md` has the arithmetic, with what it assumes and where it fails.
 
 mod busy;
