@@ -22,7 +22,7 @@ use super::epoch::{Epoch, EpochKind};
 use super::evidence::Evidence;
 use super::queue_gauge::QueueGauge;
 use super::sent_log::SentLog;
-use super::start::{Known, Start, Step, TRAIN_DATAGRAMS};
+use super::start::{Ended, Known, Start, Step, TRAIN_DATAGRAMS};
 use super::window::{Point, Window};
 use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
@@ -121,6 +121,9 @@ pub struct RateController {
     forgiven: u64,
     /// Times that nothing came before the first report.
     silences: u32,
+    /// The time since which there was always something to send, and the octets that wait, as far as they are known.
+    busy_since: Instant,
+    waiting: f64,
     /// The numbers and octets of data that left one by one, before any train, and were not told of.
     alone: VecDeque<(u64, u64)>,
 }
@@ -198,6 +201,8 @@ impl RateController {
             share_octets: 0.0,
             forgiven: 0,
             silences: 0,
+            busy_since: Instant::START,
+            waiting: 0.0,
             alone: VecDeque::new(),
         }
     }
@@ -241,14 +246,18 @@ impl RateController {
             .queue_least(self.packet, self.capacity.max(RATE_MIN))
     }
 
-    /// Counts a datagram that left; `more` says whether another one waits.
-    pub fn on_sent(&mut self, now: Instant, number: u64, octets: ByteCount, more: bool) {
+    /// Counts a datagram that left, behind which so many octets wait as far as is known: none if nothing does.
+    pub fn on_sent(&mut self, now: Instant, number: u64, octets: ByteCount, waiting: ByteCount) {
+        let more = waiting > ByteCount::ZERO;
         if self.epochs.is_empty() {
             self.start = Some(Start::new(self.first));
             self.reported_at = now;
             let lasts = Duration::MAX;
             let epoch = Epoch::new(EpochKind::Start, number, now, lasts, 1.0);
             self.epochs.push_back(epoch);
+        }
+        if core::mem::replace(&mut self.waiting, waiting.0 as f64) <= 0.0 {
+            self.busy_since = now;
         }
         let under_way = self.in_flight().0;
         if let Some(start) = &mut self.start {
@@ -438,12 +447,12 @@ impl RateController {
             packet: self.packet,
             bound: self.bound,
         };
-        let (rate, shows) = match start.on_point(point, &known) {
+        let (rate, why) = match start.on_point(point, &known) {
             Step::At(_) => {
                 self.start = Some(start);
                 return;
             }
-            Step::Found { rate, cut } => (rate, !cut),
+            Step::Found { rate, why } => (rate, why),
         };
         self.capacity = rate.clamp(RATE_MIN, self.bound);
         self.others.link = start.by_train();
@@ -452,8 +461,8 @@ impl RateController {
         self.levels = Levels::from(start.slowest);
         self.looks = Looks::from(start.newest, self.packet, self.capacity);
         // A rate that was cut without a queue says that none shows; otherwise one is hoped for.
-        self.queue_shows = shows;
-        self.is_cut = !shows;
+        self.is_cut = why == Ended::Cut;
+        self.queue_shows = !self.is_cut;
         self.cause = if rate >= 0.99 * self.bound {
             RateCause::Bound
         } else {
@@ -461,11 +470,20 @@ impl RateController {
         };
         self.end_search(now, last);
         self.epochs.clear();
-        // Whoever came to a full queue does not know it: all delays so far were as long. Less is sent for
-        // a moment, and what the delay and the share are then is the path's own.
         let packets = EPOCH_PACKETS * self.packet / self.capacity;
         let (gain, lasts) = self.look_shape();
-        let lasts = seconds(self.round_trip.max(lasts).max(packets));
+        let lasts = self.round_trip.max(lasts).max(packets);
+        if why == Ended::Carried && !self.is_worth_a_look(now, lasts) {
+            // What is short leaves first: it left no queue so far.
+            self.response.look_after_search = true;
+            self.response.look_at = now + seconds(FIRST_LOOK);
+            let epoch = Epoch::new(EpochKind::Cruise, last + 1, now, seconds(packets), 1.0);
+            self.epochs.push_back(epoch);
+            return;
+        }
+        // Whoever came to a full queue does not know it: all delays so far were as long. Less is sent for
+        // a moment, and what the delay and the share are then is the path's own.
+        let lasts = seconds(lasts);
         self.response.look_at = now + seconds(FIRST_LOOK.max(FIRST_LOOK_TIMES * packets));
         let epoch = Epoch::new(EpochKind::Down, last + 1, now, lasts, gain);
         self.epochs.push_back(epoch);

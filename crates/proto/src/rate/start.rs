@@ -71,9 +71,20 @@ pub(super) enum Step {
     Found {
         /// The rate.
         rate: f64,
-        /// Whether less of it arrived, and no queue showed.
-        cut: bool,
+        /// The reason for the end.
+        why: Ended,
     },
+}
+
+/// The reason for which a search ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// All that was looked for is carried: the train's rate, what was found before, or the bound.
+    Carried,
+    /// A queue grew, or far too little arrived.
+    Queue,
+    /// Less of it arrived, and no queue showed.
+    Cut,
 }
 
 /// The circumstances of a report.
@@ -454,7 +465,8 @@ impl Start {
         let Some(slowest) = self.slowest else {
             if poor && !may_lower {
                 let rate = round.sent_rate();
-                return Step::Found { rate, cut: false };
+                let why = Ended::Queue;
+                return Step::Found { rate, why };
             }
             if poor || (may_lower && stays_cut && shares.datagrams >= CUT_SENT) {
                 // The medium, or far too much: less tells, and the search goes on from there.
@@ -485,7 +497,8 @@ impl Start {
         // The slowest round is the least likely to have been cut.
         let carried = round.arrived_rate() / slowest.share.max(0.05);
         let rate = carried.min(round.passed_rate());
-        Step::Found { rate, cut: !queued }
+        let why = if queued { Ended::Queue } else { Ended::Cut };
+        Step::Found { rate, why }
     }
 
     /// Goes on from half of a rate that was too fast, or less.
@@ -500,7 +513,8 @@ impl Start {
     fn grow(&mut self, round: &Window, known: &Known<'_>, queued: bool) -> Step {
         if queued {
             let rate = round.passed_rate();
-            return Step::Found { rate, cut: false };
+            let why = Ended::Queue;
+            return Step::Found { rate, why };
         }
         // Without a train what was found before is as good.
         let top = (self.shown().or(self.first))
@@ -508,7 +522,8 @@ impl Start {
             .min(known.bound);
         if self.rate >= 0.99 * top {
             let rate = self.rate;
-            return Step::Found { rate, cut: false };
+            let why = Ended::Carried;
+            return Step::Found { rate, why };
         }
         let growth = if self.lowered > 0 {
             GROWTH_LOWERED

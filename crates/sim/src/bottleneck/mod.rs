@@ -271,7 +271,8 @@ impl Run {
             let pause = match &mut flow.sender {
                 Sender::Found(found) => {
                     let rate = found.controller.pacing(now);
-                    found.controller.on_sent(now, number, octets, true);
+                    let waiting = ByteCount(u64::MAX);
+                    found.controller.on_sent(now, number, octets, waiting);
                     Some(rate.time_to_send(octets))
                 }
                 Sender::Told(rate) => Some(rate.time_to_send(octets)),

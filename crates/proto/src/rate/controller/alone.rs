@@ -39,6 +39,8 @@ pub(super) struct Response {
     hidden: bool,
     /// The time of the next look.
     pub(super) look_at: Instant,
+    /// Whether one is due since the search ended.
+    pub(super) look_after_search: bool,
 }
 
 impl RateController {

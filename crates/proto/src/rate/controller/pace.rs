@@ -38,6 +38,8 @@ const PACE_MIN: f64 = 0.25;
 /// half of it, and in seconds.
 const LOOK_APART: f64 = 100.0;
 const LOOK_MIN: f64 = 5.0;
+/// The least time for which there is always something to send around such a look, as a multiple of it: it costs a twelfth of that.
+const LOOK_BUSY: f64 = 6.0;
 /// The share of the estimate that is used where no queue shows.
 const UNSEEN: f64 = 0.96;
 
@@ -107,7 +109,7 @@ impl RateController {
             EpochKind::Cruise if !unjudged && self.looks_down(now) => {
                 (EpochKind::Down, self.look_shape().0)
             }
-            EpochKind::Cruise if !waits && self.looks(now) => (EpochKind::Down, LOOK),
+            EpochKind::Cruise if !waits && self.looks(now, lasts) => (EpochKind::Down, LOOK),
             EpochKind::Cruise if !waits && self.capacity < 0.999 * self.bound => {
                 (EpochKind::Up, 1.0 + step)
             }
@@ -126,7 +128,8 @@ impl RateController {
             return;
         }
         let lasts = if gain <= LOOK {
-            let lasts = lasts.max(self.round_trip / 2.0).max(self.look_shape().1);
+            let lasts = self.look_lasts(lasts);
+            self.response.look_after_search = false;
             self.begin_look(now, lasts);
             self.response.look_at = now + seconds((LOOK_APART * lasts).max(LOOK_MIN));
             lasts
@@ -137,9 +140,25 @@ impl RateController {
         self.epochs.push_back(epoch);
     }
 
+    /// The seconds of a look, of which a stretch would take `lasts`.
+    fn look_lasts(&self, lasts: f64) -> f64 {
+        lasts.max(self.round_trip / 2.0).max(self.look_shape().1)
+    }
+
     /// Whether it is time to look for others' queue that does not show.
-    fn looks(&self, now: Instant) -> bool {
-        self.sharing == RateSharing::Fair && !self.others.share_it() && now >= self.response.look_at
+    fn looks(&self, now: Instant, lasts: f64) -> bool {
+        let is_due = self.response.look_after_search
+            || (self.sharing == RateSharing::Fair
+                && !self.others.share_it()
+                && now >= self.response.look_at);
+        is_due && self.is_worth_a_look(now, self.look_lasts(lasts))
+    }
+
+    /// Whether what is being sent takes long enough for a look of so many seconds, by the time since when there was always
+    /// something to send and by what waits. A short answer would lose half of the look, and be over when it tells.
+    pub(super) fn is_worth_a_look(&self, now: Instant, lasts: f64) -> bool {
+        let busy = now.saturating_since(self.busy_since).as_secs_f64();
+        busy + self.waiting / self.capacity.max(RATE_MIN) >= LOOK_BUSY * lasts
     }
 
     /// The rate at which datagrams may leave at `now`.

@@ -1,10 +1,13 @@
 mod anew;
+mod looks;
 
 use super::super::sent_log::Sent;
 use super::*;
 use crate::rng::Rng;
 
 const PACKET: ByteCount = ByteCount(1500);
+/// What waits behind a datagram of one who always has something to send.
+const ENDLESS: ByteCount = ByteCount(u64::MAX);
 /// The time that a datagram takes on the line before a bucket.
 const LINE_SPACING: Duration = Duration::from_micros(12);
 
@@ -22,6 +25,8 @@ struct Pipe {
     octets: u64,
     /// The number of times that each octet which arrives is told of.
     told: u64,
+    /// The octets that wait behind each datagram.
+    waiting: ByteCount,
     reports: VecDeque<(Instant, ArrivalReport)>,
     /// Datagrams that pass at line rate after a pause as long as each of them takes.
     bucket: u32,
@@ -44,6 +49,7 @@ impl Pipe {
             free_at: Instant::START,
             octets: 0,
             told: 1,
+            waiting: ENDLESS,
             reports: VecDeque::new(),
             bucket: 0,
             line_free_at: Instant::START,
@@ -91,7 +97,8 @@ impl Pipe {
                 continue;
             }
             let pace = self.controller.pacing(self.now).time_to_send(PACKET);
-            self.controller.on_sent(self.now, self.next, PACKET, true);
+            self.controller
+                .on_sent(self.now, self.next, PACKET, self.waiting);
             self.line_free_at = self.line_free_at.max(self.now) + LINE_SPACING;
             self.free_at = self.free_at.max(self.now - spacing * self.bucket) + spacing;
             self.octets += PACKET.0;
@@ -126,7 +133,7 @@ fn before_the_first_report_a_train_is_under_way_and_a_little_more_for_each_silen
     let train = 10;
     for number in 0..train {
         assert!(controller.in_flight() < controller.in_flight_max());
-        controller.on_sent(at(0), number, PACKET, true);
+        controller.on_sent(at(0), number, PACKET, ENDLESS);
     }
     assert_eq!(controller.in_flight(), controller.in_flight_max());
     let first = controller.next_deadline().expect("no report yet").at;
@@ -296,7 +303,7 @@ fn what_leaves_alone_is_not_held_for_want_of_a_train() {
         if number % 50 == 0 {
             let room = controller.in_flight() < controller.in_flight_max();
             assert!(room, "held at {now}");
-            controller.on_sent(now, number, ByteCount(60), false);
+            controller.on_sent(now, number, ByteCount(60), ByteCount::ZERO);
         } else {
             controller.on_sent_beside(now, number, ByteCount(44));
         }
@@ -304,7 +311,7 @@ fn what_leaves_alone_is_not_held_for_want_of_a_train() {
     // What is a train is held as before: ten datagrams.
     let (now, mut sent) = (at(2_000), 0);
     while controller.in_flight() < controller.in_flight_max() && sent < 1_000 {
-        controller.on_sent(now, 2_000 + sent, PACKET, true);
+        controller.on_sent(now, 2_000 + sent, PACKET, ENDLESS);
         sent += 1;
     }
     assert!((10..=11).contains(&sent), "{sent}");
@@ -316,7 +323,7 @@ fn data_that_leave_one_by_one_are_held_once_forty_are_under_way() {
     let mut sent = 0;
     // 9.6 mbit of messages, and a link that lets none of them through yet.
     while controller.in_flight() < controller.in_flight_max() && sent < 1_000 {
-        controller.on_sent(at(sent), sent, PACKET, false);
+        controller.on_sent(at(sent), sent, PACKET, ByteCount::ZERO);
         sent += 1;
     }
     assert_eq!(sent, 41);
@@ -336,7 +343,12 @@ fn data_that_leave_one_by_one_are_held_once_forty_are_under_way() {
 fn a_train_that_its_sender_spaced_is_none() {
     let mut controller = RateController::new(RateConfig::default());
     for number in 0..10 {
-        controller.on_sent(at(5 * number), number, PACKET, number % 2 == 0);
+        let waiting = if number % 2 == 0 {
+            PACKET
+        } else {
+            ByteCount::ZERO
+        };
+        controller.on_sent(at(5 * number), number, PACKET, waiting);
     }
     for number in 0..10 {
         let report = ArrivalReport {
@@ -376,7 +388,8 @@ fn little_to_send_at_first_says_nothing_of_the_link() {
             octets: ByteCount(PACKET.0 * (pipe.next + 1)),
             marked: 0,
         };
-        pipe.controller.on_sent(pipe.now, pipe.next, PACKET, false);
+        pipe.controller
+            .on_sent(pipe.now, pipe.next, PACKET, ByteCount::ZERO);
         pipe.controller.on_report(pipe.now + delay, &report);
         (pipe.next, pipe.octets) = (pipe.next + 1, pipe.octets + PACKET.0);
         pipe.now = at(100 * tenth);
@@ -395,7 +408,8 @@ fn what_leaves_alone_is_no_train_and_what_follows_is() {
     let mut pipe = Pipe::new(RateConfig::default());
     let (spacing, delay) = (Duration::from_micros(1_200), Duration::from_millis(600));
     // A word, and what was asked for a round trip later.
-    pipe.controller.on_sent(pipe.now, 0, ByteCount(100), false);
+    pipe.controller
+        .on_sent(pipe.now, 0, ByteCount(100), ByteCount::ZERO);
     pipe.controller.on_report(
         at(600),
         &ArrivalReport {
@@ -427,7 +441,7 @@ fn a_number_that_nobody_tells_of_at_once_has_its_own_time() {
     let number = pipe.next;
     pipe.controller.on_number(pipe.now, number);
     pipe.controller
-        .on_sent(pipe.now + delay, number + 1, PACKET, true);
+        .on_sent(pipe.now + delay, number + 1, PACKET, ENDLESS);
     let report = ArrivalReport {
         newest: number,
         arrived_at: pipe.free_at.max(pipe.now).saturating_since(Instant::START) + delay / 2,
@@ -654,7 +668,9 @@ fn nonsense_breaks_nothing() {
                 }
                 _ => {
                     next += 1 + rng.below(3);
-                    controller.on_sent(now, next, ByteCount(rng.below(9_000)), rng.chance(0.9));
+                    let waiting = if rng.chance(0.9) { 1_000_000 } else { 0 };
+                    let octets = ByteCount(rng.below(9_000));
+                    controller.on_sent(now, next, octets, ByteCount(waiting));
                 }
             }
             assert!(controller.pacing(now) <= bound);

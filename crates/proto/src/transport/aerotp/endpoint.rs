@@ -85,8 +85,22 @@ struct Entry {
     queued_spare: bool,
     queued_control: bool,
     memory_bytes: usize,
+    unsent_bytes: u64,
     deadline: Option<Deadline>,
     label: Option<u64>,
+}
+
+impl Entry {
+    /// Tells the connection's path of octets that were written, or sent for the first time.
+    fn note_unsent(&mut self, paths: &mut BTreeMap<PathId, PathSchedule>) {
+        let after = self.connection.unsent_bytes();
+        let before = core::mem::replace(&mut self.unsent_bytes, after);
+        if after != before
+            && let Some(schedule) = paths.get_mut(&self.connection.key().path)
+        {
+            schedule.note_unsent(before, after);
+        }
+    }
 }
 
 /// A connection whose turn it is, and the path on which it sends.
@@ -306,6 +320,7 @@ impl AerotpEndpoint {
             queued_spare: false,
             queued_control: false,
             memory_bytes: 0,
+            unsent_bytes: 0,
             deadline: None,
             label: None,
         };
@@ -562,6 +577,8 @@ impl AerotpEndpoint {
         let memory_bytes = connection.memory_bytes();
         self.memory_bytes = self.memory_bytes - entry.memory_bytes + memory_bytes;
         entry.memory_bytes = memory_bytes;
+        entry.note_unsent(&mut self.paths);
+        let connection = &mut entry.connection;
         let deadline = connection.next_deadline();
         if deadline != entry.deadline {
             if let Some(old) = entry.deadline {
@@ -627,6 +644,7 @@ impl AerotpEndpoint {
         }
         if let Some(path) = self.paths.get_mut(&key.path) {
             path.connections -= 1;
+            path.note_unsent(entry.unsent_bytes, 0);
         }
         self.on_path_used(now, key.path);
         // A budget outlives its connections until it is even; paths that come and go leave nothing

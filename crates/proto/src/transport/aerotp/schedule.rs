@@ -62,6 +62,8 @@ pub(super) struct PathSchedule {
     /// Connections whose data only fills time that would be idle.
     spare: VecDeque<ConnectionId>,
     waiting: usize,
+    /// Octets written to connections and not yet sent.
+    unsent: u64,
 }
 
 /// The classes of one priority that have, or just had, something to send.
@@ -100,6 +102,7 @@ impl PathSchedule {
             ready: BTreeMap::new(),
             spare: VecDeque::new(),
             waiting: 0,
+            unsent: 0,
         }
     }
 
@@ -111,15 +114,20 @@ impl PathSchedule {
         }
     }
 
-    /// Notes a datagram that left, whether it was control, and whether data waits behind it.
-    pub(super) fn on_left(&mut self, now: Instant, octets: usize, (control, more): (bool, bool)) {
+    /// Notes a datagram that left, whether it was control, and the octets of data that wait behind it.
+    pub(super) fn on_left(
+        &mut self,
+        now: Instant,
+        octets: usize,
+        (control, waiting): (bool, ByteCount),
+    ) {
         let wire = self.pacer.wire_bytes(octets);
         self.answers.on_sent(now, wire, control);
         if self.control_of_rate.is_numbered() {
             return;
         }
         if let PathControl::Found(found) = &mut self.control_of_rate {
-            found.on_sent(now, wire, control, more);
+            found.on_sent(now, wire, control, waiting);
         }
     }
 
@@ -193,12 +201,18 @@ impl PathSchedule {
         self.update_rate(now);
     }
 
-    /// Counts a datagram that leaves on a numbered path; `more` says whether data waits behind it.
-    pub(super) fn on_sealed(&mut self, now: Instant, sealed: Sealed, wire: ByteCount, more: bool) {
+    /// Counts a datagram that leaves on a numbered path, behind which so many octets of data wait.
+    pub(super) fn on_sealed(
+        &mut self,
+        now: Instant,
+        sealed: Sealed,
+        wire: ByteCount,
+        waiting: ByteCount,
+    ) {
         self.answers.on_sealed(now, sealed, wire);
         match &mut self.control_of_rate {
             PathControl::Told(told) => told.on_sealed(now, sealed.number, wire),
-            PathControl::Found(found) => found.on_sealed(now, sealed, wire, more),
+            PathControl::Found(found) => found.on_sealed(now, sealed, wire, waiting),
         }
     }
 
@@ -412,6 +426,20 @@ impl PathSchedule {
     /// Puts a connection among those that send when nothing else waits.
     pub(super) fn enqueue_spare(&mut self, id: ConnectionId) {
         self.spare.push_back(id);
+    }
+
+    /// Notes that the unsent octets of a connection were `before` and are `after`.
+    pub(super) const fn note_unsent(&mut self, before: u64, after: u64) {
+        self.unsent = self.unsent - before + after;
+    }
+
+    /// The octets of data that wait to be sent, at least: of messages and repetitions one.
+    pub(super) fn waiting_octets(&self) -> ByteCount {
+        if self.is_empty() {
+            ByteCount::ZERO
+        } else {
+            ByteCount(self.unsent.max(1))
+        }
     }
 
     /// Whether nothing but control waits to be sent.

@@ -5,7 +5,7 @@ use super::{AerotpEndpoint, Bond, Leaving, Orphan};
 use crate::machine::{Ecn, PathId, Priority, TpduForm, Transmit, TransmitKind};
 use crate::transport::aerotp::schedule::PathSchedule;
 use crate::transport::aerotp::sender::PathTaken;
-use crate::units::{Duration, Instant};
+use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::short::{self, Named, ShortFeedback};
 use crate::wire::aerotp::{
@@ -122,16 +122,17 @@ impl AerotpEndpoint {
         ))
     }
 
-    /// Whether data waits that may leave on `path`.
-    pub(super) fn has_more(&self, path: PathId) -> bool {
+    /// The octets of data that wait and may leave on `path`.
+    pub(super) fn waiting_octets(&self, path: PathId) -> ByteCount {
         let home = self.paths.get(&self.home_of(path));
-        !self.last_may_change_path && home.is_some_and(|schedule| !schedule.is_empty())
+        home.filter(|_| !self.last_may_change_path)
+            .map_or(ByteCount::ZERO, PathSchedule::waiting_octets)
     }
 
     /// Tells the path, if it is still there, of a datagram that left, once the queues are up to date. Returns whether marks
     /// on it are heard of.
     fn on_left(&mut self, now: Instant, path: PathId, octets: usize, control: bool) -> bool {
-        let more = self.has_more(path);
+        let waiting = self.waiting_octets(path);
         let home = self.home_of(path);
         // Reports come to the home, whichever of its paths the data took.
         if let Some(home) = self
@@ -142,7 +143,7 @@ impl AerotpEndpoint {
             home.on_stamped(now);
         }
         self.paths.get_mut(&path).is_none_or(|schedule| {
-            schedule.on_left(now, octets, (control, more));
+            schedule.on_left(now, octets, (control, waiting));
             schedule.control_of_rate.hears_marks()
         })
     }

@@ -38,9 +38,9 @@ impl AerotpEndpoint {
             // The rate is told: what arrives is looked at for the causes of loss alone.
             return;
         }
-        let more = self.has_more(path);
+        let waiting = self.waiting_octets(path);
         if let Some(schedule) = self.paths.get_mut(&path) {
-            schedule.on_sealed(now, sealed, wire, more);
+            schedule.on_sealed(now, sealed, wire, waiting);
         }
     }
 

@@ -175,14 +175,14 @@ impl FoundPath {
         self.controller.next_deadline().filter(|_| self.is_full())
     }
 
-    /// Counts a datagram that left, headers of the layers below included; `more` says whether data waits behind it.
+    /// Counts a datagram that left, headers of the layers below included, behind which so many octets of data wait.
     /// Control alone begins no search: nobody reports on it.
     pub(in super::super) fn on_sent(
         &mut self,
         now: Instant,
         octets: ByteCount,
         control: bool,
-        more: bool,
+        waiting: ByteCount,
     ) {
         if self.is_numbered || (control && !self.has_sent) {
             return;
@@ -192,7 +192,7 @@ impl FoundPath {
         if control {
             self.controller.on_sent_beside(now, number, octets);
         } else {
-            self.count(now, number, octets, more);
+            self.count(now, number, octets, waiting);
         }
     }
 
@@ -202,7 +202,7 @@ impl FoundPath {
         now: Instant,
         sealed: Sealed,
         octets: ByteCount,
-        more: bool,
+        waiting: ByteCount,
     ) {
         if !self.is_numbered {
             return;
@@ -232,11 +232,11 @@ impl FoundPath {
             }
         }
         let octets = octets + core::mem::take(&mut self.untold);
-        self.count(now, number, octets, more);
+        self.count(now, number, octets, waiting);
     }
 
-    fn count(&mut self, now: Instant, number: u64, octets: ByteCount, more: bool) {
-        self.controller.on_sent(now, number, octets, more);
+    fn count(&mut self, now: Instant, number: u64, octets: ByteCount, waiting: ByteCount) {
+        self.controller.on_sent(now, number, octets, waiting);
         if !core::mem::replace(&mut self.has_sent, true) {
             self.paced_until = now;
         }

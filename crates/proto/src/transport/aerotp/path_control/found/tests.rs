@@ -2,6 +2,8 @@ use super::*;
 use crate::rng::Rng;
 
 const PACKET: ByteCount = ByteCount(1_500);
+/// What waits behind a datagram.
+const MUCH: ByteCount = ByteCount(1_000_000);
 
 fn found() -> FoundPath {
     FoundPath::new(RateConfig::default())
@@ -47,11 +49,11 @@ fn whatever_a_peer_tells_sending_goes_on() {
                         clock: now.as_wrapping_micros(),
                     },
                 ),
-                2 => found.on_sealed(now, sealed(number, SealedContent::Answers), PACKET, true),
-                3 => found.on_sealed(now, sealed(number, SealedContent::Own), PACKET, true),
+                2 => found.on_sealed(now, sealed(number, SealedContent::Answers), PACKET, MUCH),
+                3 => found.on_sealed(now, sealed(number, SealedContent::Own), PACKET, MUCH),
                 _ if found.has_room(now) => {
-                    found.on_sealed(now, sealed(number, SealedContent::Data), PACKET, true);
-                    found.on_sent(now, PACKET, false, true);
+                    found.on_sealed(now, sealed(number, SealedContent::Data), PACKET, MUCH);
+                    found.on_sent(now, PACKET, false, MUCH);
                     sent += 1;
                 }
                 _ => {
@@ -76,7 +78,7 @@ fn a_peer_that_counts_anew_is_believed_after_a_second_and_the_search_begins_with
     let mut number = 0;
     let mut tell = |found: &mut FoundPath, now: u64, clock: u32, octets: u32| {
         for _ in 0..10 {
-            found.on_sealed(at(now), sealed(number, SealedContent::Data), PACKET, true);
+            found.on_sealed(at(now), sealed(number, SealedContent::Data), PACKET, MUCH);
             number += 1;
         }
         let ack = PathAck {
@@ -117,18 +119,38 @@ fn answers_alone_begin_no_search_and_are_told_of_where_data_flow() {
             Instant::START,
             sealed(number, SealedContent::Answers),
             PACKET,
-            false,
+            ByteCount::ZERO,
         );
     }
     assert!(!found.has_sent && found.controller.in_flight().0 == 0);
     let now = Instant::START + Duration::from_secs(1);
-    found.on_sealed(now, sealed(100, SealedContent::Data), PACKET, false);
+    found.on_sealed(
+        now,
+        sealed(100, SealedContent::Data),
+        PACKET,
+        ByteCount::ZERO,
+    );
     assert_eq!(found.controller.in_flight(), PACKET);
-    found.on_sealed(now, sealed(101, SealedContent::Answers), PACKET, false);
+    found.on_sealed(
+        now,
+        sealed(101, SealedContent::Answers),
+        PACKET,
+        ByteCount::ZERO,
+    );
     assert_eq!(found.controller.in_flight().0, 2 * PACKET.0);
     // The session's own are counted with what follows them.
-    found.on_sealed(now, sealed(102, SealedContent::Own), PACKET, false);
+    found.on_sealed(
+        now,
+        sealed(102, SealedContent::Own),
+        PACKET,
+        ByteCount::ZERO,
+    );
     assert_eq!(found.controller.in_flight().0, 2 * PACKET.0);
-    found.on_sealed(now, sealed(103, SealedContent::Data), PACKET, false);
+    found.on_sealed(
+        now,
+        sealed(103, SealedContent::Data),
+        PACKET,
+        ByteCount::ZERO,
+    );
     assert_eq!(found.controller.in_flight().0, 4 * PACKET.0);
 }

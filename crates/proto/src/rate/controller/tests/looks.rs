@@ -1,0 +1,40 @@
+//! The look behind a search that ended without a queue.
+
+use super::*;
+
+const DELAY: Duration = Duration::from_millis(10);
+/// 10 mbit.
+const SPACING: Duration = Duration::from_micros(1_200);
+
+/// The milliseconds from the end of a search to the first look, and from the first datagram to that.
+fn first_look(waiting: ByteCount, sharing: RateSharing) -> (u64, u64) {
+    let mut pipe = Pipe::new(RateConfig {
+        sharing,
+        ..RateConfig::default()
+    });
+    pipe.waiting = waiting;
+    let mut found_at = None;
+    for millisecond in 1..2_000 {
+        pipe.run(at(millisecond), SPACING, DELAY);
+        if pipe.controller.start.is_some() {
+            continue;
+        }
+        let found_at = *found_at.get_or_insert(millisecond);
+        if pipe.controller.epochs.iter().any(Epoch::is_look) {
+            return (millisecond - found_at, millisecond);
+        }
+    }
+    panic!("no look");
+}
+
+#[test]
+fn a_short_backlog_leaves_before_the_first_look_and_a_long_one_waits_for_it() {
+    for sharing in [RateSharing::Fair, RateSharing::Own, RateSharing::Background] {
+        // A quarter of a second at the link's rate and more is six looks.
+        let (behind, _) = first_look(ByteCount(400_000), sharing);
+        assert_eq!(behind, 0, "{sharing:?}: much waits");
+        // Of some writers no more than this is known to wait, whatever is behind it.
+        let (_, after) = first_look(ByteCount(30_000), sharing);
+        assert!((200..450).contains(&after), "{sharing:?}: {after} ms");
+    }
+}
