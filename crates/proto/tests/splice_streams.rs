@@ -1,7 +1,6 @@
 //! Streams through two splicers: order, ends, credit, and a slow reader beside a fast one.
 
-use super::splicers::{ECHO, PEER, Pair, REFUSES, SILENT, SINK, clean, pattern};
-use fulmar_proto::machine::Carried as _;
+use super::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 use fulmar_proto::splice::{FlowClass, FlowEvent, FlowKind, RefuseCode, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::Mode;
@@ -47,25 +46,6 @@ fn the_first_octets_arrive_after_one_one_way_delay() {
     let id = pair.open(SINK, class(100_000), b"GET / HTTP/1.0\r\n\r\n");
     pair.run(DELAY);
     assert_eq!(pair.app(1, id).received, b"GET / HTTP/1.0\r\n\r\n");
-}
-
-#[test]
-fn a_first_promise_lasts_for_two_round_trips_where_the_path_takes_more_than_the_window() {
-    const RTT: Duration = Duration::from_secs(2);
-    let mut promised = [0; 2];
-    for (place, is_known) in [false, true].into_iter().enumerate() {
-        let mut pair = Pair::new(&SplicerConfig::default(), clean(RTT / 2));
-        if is_known {
-            for side in 0..2 {
-                pair.call(side, |splicer, now| splicer.on_round_trip(now, PEER, RTT));
-            }
-        }
-        pair.open(SINK, class(4 << 20), b"question");
-        pair.run(RTT / 2);
-        promised[place] = pair.splicer(1).counters().credit_reserved;
-    }
-    // 20 mbit for four seconds, and the question's records.
-    assert_eq!(promised.map(|octets| octets / 1_000), [4_194, 10_000]);
 }
 
 #[test]
