@@ -13,7 +13,7 @@ use core::net::SocketAddr;
 /// Octets of one DATA record, at most. The rest of a record that AeroTP does not take is kept here.
 const DATA_RECORD_MAX: usize = 16 << 10;
 /// The round trips whose octets may be ahead of the destination.
-const ROUND_TRIPS: u32 = 6;
+const ROUND_TRIPS: u32 = 5;
 /// Octets taken, if there is credit, although AeroTP has no room: its next event then says when it
 /// has.
 const TAKEN_WITHOUT_ROOM: usize = 4 << 10;
@@ -42,9 +42,7 @@ impl Flow {
     /// The window that the path's rate and round trip take, within what the class allows: octets that are lost are under
     /// way again for a round trip, some of these twice more, and what is behind them waits for the last.
     fn window_needed(&self, shared: &Shared, connection: ConnectionId) -> u64 {
-        let seen = shared.endpoint.rtt(connection);
-        let round_trip = seen.or_else(|| shared.endpoint.round_trip_of(self.peer));
-        self.window_for(shared, ROUND_TRIPS, round_trip)
+        self.window_for(shared, ROUND_TRIPS, shared.endpoint.rtt(connection))
     }
 
     /// Notes that the driver fetched the place to continue at.
