@@ -33,15 +33,12 @@ use super::stream::Stream;
 use crate::machine::{Deadline, PathId};
 use crate::timer::TimerTable;
 use crate::transport::aerotp::ConnectionId;
-use crate::units::{Duration, Instant};
+use crate::units::Instant;
 use core::net::SocketAddr;
 use timers::FlowTimer;
 
 /// The octets that the far side is promised for each that was delivered, where the window may grow.
 const GROWS_WITH_DELIVERED: u64 = 8;
-/// The round trips that a first promise lasts for: what is lost of the first octets is there after one and a half, and only
-/// then anything is delivered.
-const PROMISED_ROUND_TRIPS: u32 = 2;
 
 /// The phase of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +159,7 @@ impl Flow {
     /// Reports the octets that the local host has, and gives credit.
     fn report(&mut self, now: Instant, shared: &mut Shared) {
         self.timers.stop(FlowTimer::Report);
-        let window = self.promised(shared);
+        let window = self.promised();
         let (offset, limit) = self.stream.incoming.credit.grant(&mut shared.pool, window);
         self.send(
             now,
@@ -178,30 +175,16 @@ impl Flow {
         }
     }
 
-    /// The octets beyond those delivered that the far side is promised: the window, or what [`PROMISED_ROUND_TRIPS`] take
-    /// where that is more, and [`GROWS_WITH_DELIVERED`] for each delivered before where it may grow. A flow that carries
-    /// much soon has a window for any link, and a short one takes little memory.
-    ///
-    /// The rate is that of the way out, since nobody here knows the one of the way in.
-    fn promised(&self, shared: &Shared) -> u64 {
+    /// The octets beyond those delivered that the far side is promised: the window, and [`GROWS_WITH_DELIVERED`] for
+    /// each delivered before where it may grow. A flow that carries much soon has a window for any link, and a short one takes no memory.
+    fn promised(&self) -> u64 {
         let delivered = self.stream.incoming.credit.delivered();
-        let round_trip = shared.endpoint.round_trip_of(self.peer);
-        let first = self.window_for(shared, PROMISED_ROUND_TRIPS, round_trip);
-        first
-            .saturating_add(delivered.saturating_mul(GROWS_WITH_DELIVERED))
-            .min(self.class.window_most())
-    }
-
-    /// The window that so many round trips take at the path's rate, within what the class allows.
-    fn window_for(&self, shared: &Shared, round_trips: u32, round_trip: Option<Duration>) -> u64 {
-        let (window, most) = (self.class.window.0, self.class.window_most());
-        let rate = shared
-            .endpoint
-            .rate_hoped(self.peer)
-            .filter(|_| most > window);
-        let needed = rate.zip(round_trip);
-        let needed = needed.map(|(rate, round_trip)| rate.bytes_in(round_trips * round_trip).0);
-        needed.unwrap_or_default().clamp(window, most)
+        let promised = self
+            .class
+            .window
+            .0
+            .saturating_add(delivered.saturating_mul(GROWS_WITH_DELIVERED));
+        promised.min(self.class.window_most())
     }
 
     fn say_end(&mut self, now: Instant, shared: &mut Shared) {

@@ -42,7 +42,15 @@ impl Flow {
     /// The window that the path's rate and round trip take, within what the class allows: octets that are lost are under
     /// way again for a round trip, some of these twice more, and what is behind them waits for the last.
     fn window_needed(&self, shared: &Shared, connection: ConnectionId) -> u64 {
-        self.window_for(shared, ROUND_TRIPS, shared.endpoint.rtt(connection))
+        let (window, most) = (self.class.window.0, self.class.window_most());
+        let rate = shared
+            .endpoint
+            .rate_hoped(self.peer)
+            .filter(|_| most > window);
+        let round_trip = shared.endpoint.rtt(connection);
+        let needed = rate.zip(round_trip);
+        let needed = needed.map(|(rate, round_trip)| rate.bytes_in(ROUND_TRIPS * round_trip).0);
+        needed.unwrap_or_default().clamp(window, most)
     }
 
     /// Notes that the driver fetched the place to continue at.

@@ -276,7 +276,7 @@ impl AerotpEndpoint {
     }
 
     /// The round trip of a path by itself.
-    pub(crate) fn round_trip_of(&self, path: PathId) -> Option<Duration> {
+    fn round_trip_of(&self, path: PathId) -> Option<Duration> {
         let schedule = self.paths.get(&path);
         let seen = schedule.and_then(PathSchedule::round_trip);
         seen.or_else(|| self.round_trips.get(&path).copied())
