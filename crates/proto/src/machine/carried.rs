@@ -146,8 +146,9 @@ pub trait Carried: Machine {
     /// The session sent `wire` octets of its own on `path`, headers included: they count towards the path's rate.
     fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount);
 
-    /// A round trip to the remote at the end of `path` was measured, as of the handshake, and takes so long in the mean. What
-    /// begins there need not measure it again.
+    /// The mean round trip to the remote at the end of `path`: after the handshake that opens a session, if nothing of it
+    /// was repeated, and then with each answered probe. What begins there need not measure it again. The first call comes
+    /// before the application heard of the session.
     fn on_round_trip(&mut self, _now: Instant, _path: PathId, _round_trip: Duration) {}
 
     /// The remote at the end of `path` has lost its state. Nothing of its new start has been handed over yet.

@@ -61,6 +61,8 @@ const FIRST_SILENCE: f64 = 0.05;
 /// Data under way that left one by one before any train, at most, in full datagrams; and the datagrams that are counted.
 const ALONE_OCTETS: f64 = 40.0;
 const ALONE_MAX: usize = 1_024;
+/// The datagrams whose time, beside a round trip, is a pause in what is sent.
+const PAUSE_DATAGRAMS: f64 = 4.0;
 /// The time after which what was sent is not told of any more, besides a round trip.
 const LATE: f64 = 0.1;
 
@@ -124,6 +126,8 @@ pub struct RateController {
     /// The time since which there was always something to send, and the octets that wait, as far as they are known.
     busy_since: Instant,
     waiting: f64,
+    /// The time at which a datagram left last.
+    left_at: Instant,
     /// The numbers and octets of data that left one by one, before any train, and were not told of.
     alone: VecDeque<(u64, u64)>,
 }
@@ -202,6 +206,7 @@ impl RateController {
             forgiven: 0,
             silences: 0,
             busy_since: Instant::START,
+            left_at: Instant::START,
             waiting: 0.0,
             alone: VecDeque::new(),
         }
@@ -256,9 +261,14 @@ impl RateController {
             let epoch = Epoch::new(EpochKind::Start, number, now, lasts, 1.0);
             self.epochs.push_back(epoch);
         }
-        if core::mem::replace(&mut self.waiting, waiting.0 as f64) <= 0.0 {
+        // What waited may have gone without leaving: of a connection that was reset, of messages that were given up.
+        let takes = PAUSE_DATAGRAMS * self.packet / self.capacity.max(self.least());
+        let paused = now.saturating_since(self.left_at).as_secs_f64();
+        let has_paused = paused > self.round_trip + takes;
+        if core::mem::replace(&mut self.waiting, waiting.0 as f64) <= 0.0 || has_paused {
             self.busy_since = now;
         }
+        self.left_at = now;
         let under_way = self.in_flight().0;
         if let Some(start) = &mut self.start {
             start.on_sent(now, number, under_way, more);
@@ -473,9 +483,10 @@ impl RateController {
         let packets = EPOCH_PACKETS * self.packet / self.capacity;
         let (gain, lasts) = self.look_shape();
         let lasts = self.round_trip.max(lasts).max(packets);
-        if why == Ended::Carried && !self.is_worth_a_look(now, lasts) {
+        self.response.look_after_search =
+            why == Ended::Carried && !self.is_worth_a_look(now, lasts);
+        if self.response.look_after_search {
             // What is short leaves first: it left no queue so far.
-            self.response.look_after_search = true;
             self.response.look_at = now + seconds(FIRST_LOOK);
             let epoch = Epoch::new(EpochKind::Cruise, last + 1, now, seconds(packets), 1.0);
             self.epochs.push_back(epoch);

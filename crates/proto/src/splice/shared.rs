@@ -8,8 +8,10 @@ use super::credit::CreditPool;
 use super::event::FlowEvent;
 use super::report::Reports;
 use super::spare_buffers::SpareBuffers;
+use crate::machine::PathId;
 use crate::transport::aerotp::AerotpEndpoint;
-use std::collections::VecDeque;
+use crate::units::Duration;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The endpoint below, the driver above, and the counters and memory between them.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct Shared {
     pub(super) counters: SplicerCounters,
     pub(super) events: VecDeque<FlowEvent>,
     pub(super) reports: Reports,
+    /// The least round trip to each peer that the layer below has told since its path began.
+    pub(super) least_round_trips: BTreeMap<PathId, Duration>,
 }
 
 impl Shared {

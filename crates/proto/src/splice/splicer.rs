@@ -87,6 +87,7 @@ impl Splicer {
                 counters: SplicerCounters::default(),
                 events: VecDeque::new(),
                 reports: Reports::default(),
+                least_round_trips: BTreeMap::new(),
             },
             rng,
             flows: BTreeMap::new(),

@@ -158,7 +158,9 @@ impl RateController {
     /// something to send and by what waits. A short answer would lose half of the look, and be over when it tells.
     pub(super) fn is_worth_a_look(&self, now: Instant, lasts: f64) -> bool {
         let busy = now.saturating_since(self.busy_since).as_secs_f64();
-        busy + self.waiting / self.capacity.max(RATE_MIN) >= LOOK_BUSY * lasts
+        let is_long = busy + self.waiting / self.capacity.max(RATE_MIN) >= LOOK_BUSY * lasts;
+        // Behind the last datagram there is nothing left to look with.
+        self.waiting > 0.0 && is_long
     }
 
     /// The rate at which datagrams may leave at `now`.

@@ -31,6 +31,9 @@ impl Carried for Splicer {
 
     fn on_round_trip(&mut self, _now: Instant, peer: PathId, round_trip: Duration) {
         self.endpoint_mut().expect_round_trip(peer, round_trip);
+        let least = self.shared.least_round_trips.entry(peer);
+        let least = least.or_insert(round_trip);
+        *least = round_trip.min(*least);
     }
 
     fn speak(&mut self, now: Instant, peer: PathId, form: TpduForm) {
@@ -82,6 +85,7 @@ impl Carried for Splicer {
     }
 
     fn on_other_link(&mut self, now: Instant, peer: PathId) {
+        self.shared.least_round_trips.remove(&peer);
         self.endpoint_mut().on_other_link(now, peer);
     }
 

@@ -38,3 +38,22 @@ fn a_short_backlog_leaves_before_the_first_look_and_a_long_one_waits_for_it() {
         assert!((200..450).contains(&after), "{sharing:?}: {after} ms");
     }
 }
+
+#[test]
+fn what_waited_and_went_without_leaving_is_no_time_of_sending() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    pipe.waiting = ByteCount(30_000);
+    pipe.run(at(150), SPACING, DELAY);
+    assert!(pipe.controller.start.is_none(), "the search has ended");
+    // The connection was reset, and another begins after a pause.
+    pipe.now = at(3_000);
+    pipe.free_at = pipe.now;
+    for millisecond in 3_001..3_100 {
+        pipe.run(at(millisecond), SPACING, DELAY);
+        assert!(
+            !pipe.controller.epochs.iter().any(Epoch::is_look),
+            "a look after {} ms",
+            millisecond - 3_000
+        );
+    }
+}

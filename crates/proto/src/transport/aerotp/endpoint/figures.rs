@@ -95,12 +95,9 @@ impl AerotpEndpoint {
         self.connection(id).and_then(Connection::newest_stamp)
     }
 
-    /// The shortest round trip that a connection has seen, or what the layer below told of its path as long as it has
-    /// seen none: an end that mostly receives may get its first answer late.
+    /// The shortest round trip that a connection has seen.
     pub fn rtt_min(&self, id: ConnectionId) -> Option<Duration> {
-        let connection = self.connection(id)?;
-        let told = || self.round_trips.get(&connection.key().path).copied();
-        connection.rtt_min().or_else(told)
+        self.connection(id).and_then(Connection::rtt_min)
     }
 
     /// The mean time that what a connection sends takes from its first transmission until it and all before it are known
