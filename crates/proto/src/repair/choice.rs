@@ -9,14 +9,14 @@ const WORTH_CHANGING: u64 = 32;
 /// The packets that are worth it to save one message from missing, beyond those that may. The score of `fulmar sim
 /// --auto-vs-fixed` has the same worth.
 const MISS_WORTH: u64 = 50;
-/// The millionths of a packet for each message that it is worth at least not to miss twice the share that may: a goal that lets few
-/// miss is meant so.
+/// The millionths of a packet for each message that missing twice the allowed share costs at least: a goal that lets few miss is
+/// meant so.
 const SHARE_WORTH: u64 = 500_000;
 /// The part of the residual within which a plan stays although it no longer quite holds the goal.
 const TOLERATED: u64 = 8;
 
 impl RepairPlan {
-    /// The plan of which packets and misses beyond the goal are worth least; in any order the cheapest one that holds the goal, if one
+    /// The plan that costs least, a miss beyond the goal counted in packets; in any order the cheapest one that holds the goal, if one
     /// does. None costs more than repetition alone by more than `overhead_percent` of the data, or than the data alone where
     /// messages are given up. `now` is the plan in use: it stays unless another is worth it.
     pub fn choose(
@@ -62,7 +62,7 @@ impl RepairPlan {
         let together = Self::together().filter(|_| !is_alone);
         let mut best: Option<(Self, Prediction)> = None;
         for plan in alone.chain(together) {
-            // What cannot be worth more need not be predicted.
+            // What cannot cost less need not be predicted.
             let least = plan.least_cost();
             if least > most || best.is_some_and(|(_, best)| (false, least) >= rank(&best)) {
                 continue;

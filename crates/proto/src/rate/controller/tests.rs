@@ -6,7 +6,7 @@ use super::*;
 use crate::rng::Rng;
 
 const PACKET: ByteCount = ByteCount(1500);
-/// What waits behind a datagram of one who always has something to send.
+/// The octets that wait behind a datagram of one who always has something to send.
 const ENDLESS: ByteCount = ByteCount(u64::MAX);
 /// The time that a datagram takes on the line before a bucket.
 const LINE_SPACING: Duration = Duration::from_micros(12);

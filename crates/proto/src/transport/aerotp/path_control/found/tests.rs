@@ -2,7 +2,7 @@ use super::*;
 use crate::rng::Rng;
 
 const PACKET: ByteCount = ByteCount(1_500);
-/// What waits behind a datagram.
+/// The octets that wait behind a datagram.
 const MUCH: ByteCount = ByteCount(1_000_000);
 
 fn found() -> FoundPath {
