@@ -20,6 +20,8 @@ const SPAN_MIN: f64 = 0.5;
 /// what counts as a queue.
 const STANDING: f64 = 0.1;
 const STANDING_TIMES: f64 = 2.0;
+/// The longest queue that several of ours are taken to keep, in round trips.
+const OURS_MAX: f64 = 0.25;
 /// A delay that is as many times what counts as a queue, and varies by less than that, is the path's.
 const STILL_TIMES: f64 = 20.0;
 /// The longest delay in a span without others, as a multiple of the least queue: our own trials'.
@@ -189,6 +191,7 @@ impl RateController {
         let seconds = now.as_secs_f64();
         let usual = self.share.clamp(0.02, 1.0);
         let deviation = self.deviation(1.0);
+        let ours = self.queue_of_ours().max(queue);
         let others = &mut self.others;
         let (least, longest) = (others.least, others.longest);
         let began = others.began.replace(point);
@@ -207,6 +210,7 @@ impl RateController {
             others.free = self.capacity;
         }
         let stands = |least: f64| least > STANDING_TIMES * queue;
+        let is_others = least.min(least_before) > STANDING_TIMES * ours;
         // A full queue stands as still as a longer path, but it drops.
         let arrives = share / usual > 1.0 - DROPPED - 2.0 * deviation / datagrams.max(1.0).sqrt();
         let differs = (least - least_before).abs() > SAME * queue;
@@ -228,12 +232,21 @@ impl RateController {
                 self.end_competing(seconds);
             }
         } else if standing
-            && stands(least_before)
+            && is_others
             && (differs || !arrives)
             && point.queueing > DRAINS * drained
         {
             self.begin_sharing(seconds, around);
         }
+    }
+
+    /// The queue that several of ours keep: each waits for what counts as one at its own rate, whatever it knows of the link.
+    /// Who found the link empty would else take theirs for others', while they see none.
+    fn queue_of_ours(&self) -> f64 {
+        let queue = self
+            .delays
+            .queue_least(self.packet, self.capacity.max(RATE_MIN));
+        queue.min(OURS_MAX * self.round_trip)
     }
 
     /// Takes a queue for others', although its delay does not show: it was there from the beginning.
