@@ -21,7 +21,7 @@ const SPAN_MIN: f64 = 0.5;
 const STANDING: f64 = 0.1;
 const STANDING_TIMES: f64 = 2.0;
 /// The longest queue that several of ours are taken to keep, in round trips.
-const OURS_MAX: f64 = 0.25;
+const OURS_MAX: f64 = 0.15;
 /// A delay that is as many times what counts as a queue, and varies by less than that, is the path's.
 const STILL_TIMES: f64 = 20.0;
 /// The longest delay in a span without others, as a multiple of the least queue: our own trials'.

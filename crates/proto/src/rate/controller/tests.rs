@@ -642,6 +642,40 @@ fn a_queue_that_has_room_shows_what_the_medium_loses() {
     assert!(controller.share > 0.9, "{}", controller.share);
 }
 
+/// Whether a sender of 2 mbit who has seen the link carry 20 mbit takes a queue of so many milliseconds and more for others'.
+fn is_taken_for_others(queue_milliseconds: f64) -> bool {
+    let mut controller = RateController::new(RateConfig::default());
+    (controller.capacity, controller.round_trip) = (250e3, 0.04);
+    controller.others.link = 2_500e3;
+    let mut octets = 0;
+    for hundredth in 1..300 {
+        octets += 2_500;
+        let at = at(10 * hundredth);
+        // Trials of several senders come and go: for most of the time it is longer, and no span is as the one before.
+        let trial = (hundredth % 20) as f64 + (hundredth / 40) as f64;
+        let point = Point {
+            sent: Sent {
+                number: hundredth,
+                octets,
+                at,
+            },
+            arrived: octets,
+            marked: 0,
+            arrived_at: at.as_secs_f64(),
+            queueing: 1e-3 * (queue_milliseconds + trial),
+        };
+        controller.beside_others(at, point, None);
+    }
+    controller.others.share_it()
+}
+
+#[test]
+fn several_of_ours_keep_what_each_of_them_waits_for_and_others_more() {
+    // A datagram and a half at 2 mbit take 9 ms, and 0.9 ms at 20 mbit.
+    assert!(!is_taken_for_others(7.0), "twice what each waits for");
+    assert!(is_taken_for_others(21.0));
+}
+
 #[test]
 fn nonsense_breaks_nothing() {
     for seed in 0..40 {
