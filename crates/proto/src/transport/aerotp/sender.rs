@@ -5,8 +5,8 @@
 //!
 //! # Order
 //! The next TPDU is a probe when the path is silent; else a copy of the TPDU that just left; else a lost TPDU, oldest
-//! first; else parity of closed blocks; else new data. Besides, once the application has closed and the path is known
-//! to lose, the unconfirmed tail is repeated while the link would be idle.
+//! first; else parity of closed blocks; else new data. Besides, once nothing more is expected and the path is known to
+//! lose, the unconfirmed tail is repeated while the link would be idle.
 
 mod answers;
 mod copies;
@@ -14,6 +14,7 @@ mod late;
 mod path_taken;
 mod paths;
 mod silence;
+mod tail;
 mod thin;
 mod written;
 
@@ -31,6 +32,7 @@ use crate::wire::aerotp::{BlockDescriptor, WindowDescriptor};
 use copies::Copies;
 pub(super) use path_taken::PathTaken;
 use std::collections::VecDeque;
+use tail::Tail;
 use thin::Thin;
 use written::Written;
 
@@ -101,8 +103,6 @@ pub(super) struct Sender {
     tail_repeats: u16,
     retention: Duration,
     ack_flush: Duration,
-    /// The repeats of the tail that the loss seen so far asks for.
-    tail_repeats_now: u16,
     buffer: SendBuffer,
     unsent_max: usize,
     /// The stream position of the next octet to be sent for the first time.
@@ -122,8 +122,7 @@ pub(super) struct Sender {
     /// The end of what was under way when a path went down last, until all of that is settled.
     overdue_before: Option<TpduSeq>,
     finishing: bool,
-    /// Whether nothing is expected to follow what was written, so that the end of it is a tail.
-    pausing: bool,
+    tail: Tail,
     stalled: bool,
     /// TPDUs that left for the first time since the peer was last heard, while the path counted as down.
     new_in_silence: u32,
@@ -162,7 +161,6 @@ impl Sender {
             tail_repeats: config.tail_repeats,
             retention: config.hole_waits.requested,
             ack_flush: config.ack.in_mode(rules.acks).flush,
-            tail_repeats_now: 0,
             buffer: SendBuffer::new(config.send_buffer_bytes),
             unsent_max: config.unsent_bytes_max,
             next_position: 0,
@@ -179,7 +177,7 @@ impl Sender {
                 .map(Thin::new),
             overdue_before: None,
             finishing: false,
-            pausing: false,
+            tail: Tail::default(),
             stalled: false,
             new_in_silence: 0,
             silences: 0,
@@ -198,7 +196,7 @@ impl Sender {
     pub(super) fn write(&mut self, now: Instant, octets: &[u8]) -> usize {
         let taken = self.buffer.write(&octets[..octets.len().min(self.room())]);
         self.note_written(now);
-        self.pausing = false;
+        self.tail.on_written(now, self.rtt.smoothed());
         if taken < octets.len() {
             self.refused = Some(Refused::Stream);
         }
@@ -214,7 +212,7 @@ impl Sender {
         }
         self.buffer.write(octets);
         self.note_written(since);
-        self.pausing = false;
+        self.tail.on_written(now, self.rtt.smoothed());
         self.messages.push_back(octets.len());
         self.probe_closed_window(now);
         true
@@ -343,11 +341,6 @@ impl Sender {
         self.buffer.end() - self.next_position
     }
 
-    /// Notes that nothing is expected to follow for now.
-    pub(super) fn pause(&mut self) {
-        self.pausing = true;
-    }
-
     /// Notes that no more will be written.
     pub(super) fn finish(&mut self) {
         self.finishing = true;
@@ -431,25 +424,6 @@ impl Sender {
             || self.board.has_lost()
             || self.parity.is_ready()
             || (self.has_new() && (self.window_open() || self.window_probe))
-    }
-
-    /// Whether repeating the tail would be of use, if the link is idle.
-    pub(super) fn wants_spare(&self) -> bool {
-        (self.finishing || self.pausing)
-            && !self.stalled
-            && self.rules.confirms()
-            && !self.has_new()
-            && self.tail_repeats_now > 0
-            && self.board.least_recent(self.tail_repeats_now).is_some()
-    }
-
-    /// A TPDU of the tail, to be repeated; it counts as sent.
-    pub(super) fn next_spare(&mut self, now: Instant) -> Option<Unit> {
-        if !self.wants_spare() {
-            return None;
-        }
-        let seq = self.board.least_recent(self.tail_repeats_now)?;
-        self.again(now, seq)
     }
 
     /// The next TPDU to send; it counts as sent.
@@ -548,8 +522,11 @@ impl Sender {
         if self.rules.retransmits() {
             self.arm_retransmission(now);
         }
-        if self.finishing && !self.has_new() {
-            self.parity.close();
+        if !self.has_new() {
+            self.tail.on_all_left(now);
+            if self.finishing {
+                self.parity.close();
+            }
         }
         Unit {
             seq,

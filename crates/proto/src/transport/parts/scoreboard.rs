@@ -8,7 +8,8 @@
 //! # Reordering
 //! A TPDU may be overtaken by others within the reorder window. The window starts at zero and is
 //! learned: an acknowledgement that arrives sooner after a retransmission than any round trip must
-//! belong to the earlier transmission.
+//! belong to the earlier transmission. It says nothing of order where the earlier one was never held
+//! lost.
 
 mod fates;
 mod mending;
@@ -179,6 +180,7 @@ impl Scoreboard {
             state,
             repeated_at: None,
             held_lost: HeldLost::Never,
+            is_precaution: false,
             was_late: false,
             was_on_dead_path: false,
             is_mended_later: false,
@@ -212,10 +214,12 @@ impl Scoreboard {
         if entry.state == State::Lost {
             entry.state = State::InFlight;
             entry.repeats = 0;
+            entry.is_precaution = false;
             entry.repetitions = entry.repetitions.saturating_add(1);
             self.in_flight += 1;
         } else {
             entry.repeats = entry.repeats.saturating_add(1);
+            entry.is_precaution = true;
         }
         entry.attempts = entry.attempts.saturating_add(1);
         entry.attempt_at = now;
@@ -370,14 +374,20 @@ impl Scoreboard {
         open.map(|(seq, _)| seq)
     }
 
-    /// The in-flight TPDU sent least recently among those repeated fewer than `repeats_max` times
-    /// since they were last held lost.
-    pub fn least_recent(&self, repeats_max: u16) -> Option<TpduSeq> {
-        let is_wanted = |t: &&Transmission| {
-            let entry = self.get(t.seq);
-            self.is_live(t) && entry.is_some_and(|entry| entry.repeats < repeats_max)
+    /// The in-flight TPDU sent least recently among those that left at `since` or later, were held lost at least `losses_min`
+    /// times, and were repeated fewer than `repeats_max` times since the last of them.
+    pub fn least_recent(
+        &self,
+        (losses_min, repeats_max): (u16, u16),
+        since: Instant,
+    ) -> Option<TpduSeq> {
+        let is_one =
+            |entry: &Outstanding| entry.repetitions >= losses_min && entry.repeats < repeats_max;
+        let is_wanted = |t: &&Transmission| self.is_live(t) && self.get(t.seq).is_some_and(is_one);
+        let first = |path: &PathLog| {
+            let begin = path.log.partition_point(|t| t.sent_at < since);
+            path.log.range(begin..).find(is_wanted).copied()
         };
-        let first = |path: &PathLog| path.log.iter().find(is_wanted).copied();
         let first = self.paths.iter().filter_map(first);
         first.min_by_key(|t| t.sent_at).map(|t| t.seq)
     }

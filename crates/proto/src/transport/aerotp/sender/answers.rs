@@ -9,10 +9,6 @@ use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Acks, Mack, Nack};
 use crate::wire::cut;
 
-/// The share of losses from which on repeating the tail is worth it.
-const TAIL_LOSS_MIN: f64 = 0.001;
-/// The tail is repeated until the probability that a TPDU of it is missing falls to this.
-const TAIL_MISS_TARGET: f64 = 0.01;
 /// The unit of timestamps (`docs/protocol/aerotp.md`, section 2).
 const STAMP_UNIT: Duration = Duration::from_micros(1);
 /// The unit to which timestamps may be cut.
@@ -242,7 +238,7 @@ impl Sender {
             }
             trace.note(now, TraceRecord::HeldLost { seq, sign });
         }
-        self.tail_repeats_now = self.tail_repeats.min(tail_repeats_for(counters));
+        self.look_for_tail(now, counters);
     }
 }
 
@@ -250,24 +246,6 @@ impl Sender {
 fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
     let age = now.as_wrapping_micros().wrapping_sub(stamp);
     (age < 1 << 31).then(|| Duration::from_micros(u64::from(age)))
-}
-
-/// The number of times that the tail should be repeated at the loss seen so far.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "float to integer casts saturate; the user's cap follows"
-)]
-fn tail_repeats_for(counters: &Counters) -> u16 {
-    let lost = counters.held_lost();
-    // A repetition has its copies, too: the count is of times that all of them were lost.
-    let sent =
-        (counters.sent_tpdus[0] + counters.sent_tpdus[2]).saturating_sub(counters.copied_tpdus);
-    let share = lost as f64 / sent.max(1) as f64;
-    if share < TAIL_LOSS_MIN {
-        return 0;
-    }
-    (TAIL_MISS_TARGET.ln() / share.min(0.9).ln()).ceil() as u16
 }
 
 #[cfg(test)]

@@ -196,10 +196,11 @@ impl Scoreboard {
         {
             self.paths[path].on_arrived(now, sent_at);
         }
-        // A late answer says nothing of order: answers are lost, too. Nor does one to what was mended after it had come, or to
-        // what left on a path of which the answers were lost.
+        // A late answer says nothing of order: answers are lost, too. Nor does one to what was mended after it had come, to what
+        // left on a path of which the answers were lost, or to what was sent again while nobody held it lost.
         if let Some(rtt_min) = answers_earlier
             && settled.late == LateRepetition::Never
+            && !self.entries[index].is_precaution
             && !self.entries[index].is_mended_later
             && !self.entries[index].was_on_dead_path
         {

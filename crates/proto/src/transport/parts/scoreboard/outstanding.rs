@@ -54,6 +54,8 @@ pub struct Outstanding {
     pub(super) repeated_at: Option<Instant>,
     /// Whether it was ever held lost, and what was told of the last time.
     pub(super) held_lost: HeldLost,
+    /// Whether it was last sent again as a precaution, though it was not held lost.
+    pub(super) is_precaution: bool,
     /// Whether it was last held lost for being late.
     pub(super) was_late: bool,
     /// Whether it was last held lost because its path went down.

@@ -79,6 +79,17 @@ fn an_acknowledgement_sooner_than_a_round_trip_widens_the_reorder_window() {
 }
 
 #[test]
+fn an_early_answer_to_what_was_repeated_as_a_precaution_says_nothing_of_order() {
+    let mut board = ten();
+    board.on_sent_again(at(19), nth(0));
+    board.on_acked(at(20), nth(0), Some(RTT));
+    assert_eq!(board.reorder_window(), Duration::ZERO);
+    board.on_acked(at(22), nth(2), Some(RTT));
+    board.on_arrival_of(at(22), stamp(2));
+    assert_eq!(lost(&mut board), [nth(1)], "at once");
+}
+
+#[test]
 fn a_request_older_than_the_latest_transmission_is_already_answered() {
     let mut board = ten();
     board.on_nack(nth(2), stamp(2));
@@ -102,15 +113,25 @@ fn a_repetition_passes_over_what_was_repeated_enough_but_not_over_the_others() {
     for i in 0..10 {
         board.on_sent_again(at(20 + i), nth(u32::try_from(i).expect("small")));
     }
-    assert_eq!(board.least_recent(1), None);
-    assert_eq!(board.least_recent(2), Some(nth(0)));
+    assert_eq!(board.least_recent((0, 1), at(0)), None);
+    assert_eq!(board.least_recent((0, 2), at(0)), Some(nth(0)));
+    assert_eq!(
+        board.least_recent((0, 2), at(25)),
+        Some(nth(5)),
+        "those before left too long ago"
+    );
     board.on_nack(nth(4), stamp(40));
     assert_eq!(board.next_lost(), Some(nth(4)));
     board.on_sent_again(at(41), nth(4));
     assert_eq!(
-        board.least_recent(1),
+        board.least_recent((0, 1), at(0)),
         Some(nth(4)),
         "sent for a reason, so it counts anew"
+    );
+    assert_eq!(
+        board.least_recent((1, 2), at(0)),
+        Some(nth(4)),
+        "the only one that was held lost"
     );
 }
 
