@@ -73,7 +73,7 @@ fn the_tail_of_what_was_written_comes_soon_though_the_connection_stays_open() {
 fn a_writer_that_pauses_between_pictures_is_repeated_for_what_is_lost() {
     let medium = Medium {
         queue_packets: 4_000,
-        delay: Duration::from_millis(10),
+        delay: Duration::from_millis(30),
         loss: 0.05,
         ..MEDIUM
     };
@@ -86,7 +86,8 @@ fn a_writer_that_pauses_between_pictures_is_repeated_for_what_is_lost() {
     let repeated = |sent: &&Sent| sent.kind == TransmitKind::Retransmission;
     let repeated = link.sent.iter().filter(repeated).count();
     let part = repeated as f64 / (link.sent.len() - repeated) as f64;
-    assert!(part < 0.05 + 0.01 + 0.12, "{part}");
+    // The first picture passes for the last; from then on a pause of that length says nothing.
+    assert!(part < 0.06, "{part}");
 }
 
 /// Prints the figures of memory for `docs/models/aerotp.md`; run with `--ignored --nocapture`.
