@@ -13,9 +13,10 @@ const LOSS_MIN: f64 = 0.001;
 const MISS_TARGET: f64 = 0.01;
 /// The part of a round trip after which the answer to a TPDU is nearly here, so that a repetition brings little.
 const ANSWER_NEAR: u32 = 2;
-/// The part of a round trip for which nothing was written, as the least sign of an end; and the multiple of the longest such time
-/// so far behind which more came.
-const QUIET_PART: u32 = 4;
+/// The times without a write that are a sign of an end, as parts of a round trip: the least, and the most. And the multiple of the
+/// longest one so far behind which more came. That may have been for lack of room.
+const QUIET_PART_MIN: u32 = 4;
+const QUIET_PART_MAX: u32 = 2;
 const QUIET_TIMES: u32 = 2;
 /// The most that is repeated where nobody said an end, in hundredths of what was sent: it may be none.
 const GUESSED_PERCENT: u8 = 12;
@@ -57,7 +58,8 @@ impl Tail {
 
     /// Whether nothing was written for longer than this sender's writer ever took.
     fn is_quiet(&self, now: Instant, round_trip: Duration) -> bool {
-        let least = (round_trip / QUIET_PART).max(self.longest_gap * QUIET_TIMES);
+        let (min, max) = (round_trip / QUIET_PART_MIN, round_trip / QUIET_PART_MAX);
+        let least = (self.longest_gap * QUIET_TIMES).clamp(min, max);
         self.quiet_since
             .is_some_and(|since| now.saturating_since(since) > least)
     }

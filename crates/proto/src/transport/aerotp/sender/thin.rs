@@ -10,7 +10,7 @@
 //! Sending everything twice costs a packet for each message. Sending repetitions twice costs one for each *lost* message, and halves
 //! nothing but the long waits, which are those that matter (`docs/adr/0034-repair-of-thin-flows.md`). The number is the least
 //! that leaves less than [`SLOW_MAX`] of the messages behind a second wait, predicted from the loss seen; the
-//! overhead that is allowed bounds it.
+//! overhead that is allowed bounds it. In bulk only what was lost more than once has a copy, where that is rare.
 //!
 //! # Goals
 //! A flow with a deadline has a [`RepairPlan`] instead: symbols ahead of any loss, and copies of repetitions by round
@@ -37,6 +37,8 @@ const BLOCKED_MAX: u32 = 64;
 /// The TPDUs in flight of a flow without a goal whose repetitions have copies: what is sent more is no matter to a link that
 /// carries more flows than this one.
 pub(super) const IN_FLIGHT_MAX: usize = 32;
+/// The share of the TPDUs of bulk whose repetitions have copies, at most. They were lost more than once, and the window waits for them.
+const RARE: Odds = Odds::of(1, 200);
 /// The octets of copies that may be saved up.
 const CREDIT_MAX: u64 = 16 * 1_500;
 /// The part of a round trip by which an answer may be late in any case, and by which slack grows.
@@ -359,6 +361,13 @@ impl Thin {
         u8::try_from(self.pay(copies, len)).unwrap_or_default()
     }
 
+    /// The copies that follow a repetition of `len` octets in bulk, the `attempts`-th transmission. They are paid for.
+    fn copies_of_bulk(&mut self, attempts: u16, len: usize) -> u8 {
+        let lost_before = self.pattern.loss().power(u32::from(attempts.max(1)) - 1);
+        let is_rare = attempts > 2 && lost_before < RARE;
+        u8::try_from(self.pay(u32::from(is_rare), len)).unwrap_or_default()
+    }
+
     /// Whether the plan sends nothing more after so many attempts.
     pub(super) fn gives_up_after(&self, attempts: u16) -> bool {
         self.allowed.goal().is_some() && self.plan.times_in(u32::from(attempts)) == 0
@@ -380,5 +389,34 @@ impl Thin {
         } else {
             0
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::TpduSeq;
+
+    #[test]
+    fn of_bulk_only_what_is_rarely_lost_so_often_has_a_copy_and_none_where_nothing_may_go_beyond_repetition()
+     {
+        let copies = |percent: u32, attempts: u16, overhead_percent: u8| {
+            let mut thin = Thin::new(ThinRepair::at_most(overhead_percent));
+            for seq in 0..2_000 {
+                thin.pattern.note(TpduSeq(seq), seq % 100 < percent);
+                thin.on_first_sent(Instant::START, (1_200, None));
+            }
+            thin.copies_of_bulk(attempts, 1_200)
+        };
+        // The third transmission of one in 400, and the fourth of one in a thousand.
+        assert_eq!(
+            [2, 3, 4].map(|attempts| copies(5, attempts, 100)),
+            [0, 1, 1]
+        );
+        assert_eq!(
+            [2, 3, 4].map(|attempts| copies(10, attempts, 100)),
+            [0, 0, 1]
+        );
+        assert_eq!(copies(5, 3, 0), 0);
     }
 }

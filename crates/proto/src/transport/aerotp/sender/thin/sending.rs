@@ -69,6 +69,11 @@ impl Sender {
         };
         let is_thin = self.copies_are_bounded();
         let Some(patience) = patience.filter(|_| is_thin) else {
+            let copies = self
+                .thin
+                .as_mut()
+                .map(|thin| thin.copies_of_bulk(attempts, len));
+            self.copies.follow_by(seq, copies.unwrap_or_default());
             return;
         };
         let several = self.board.repeated().nth(1).is_some();
