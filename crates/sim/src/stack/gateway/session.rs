@@ -340,6 +340,9 @@ impl BondedSplicer {
         let path = &mut self.peers[peer][place];
         path.first_probes.end();
         path.liveness.on_rtt_sample(round_trip);
+        if let (0, Some(mean)) = (place, path.liveness.rtt()) {
+            self.splicer.on_round_trip(now, home, mean);
+        }
         if path.is_bonded {
             return;
         }
@@ -586,3 +589,6 @@ impl Machine for BondedSplicer {
         Deadline::earlier(self.splicer.next_deadline(), own)
     }
 }
+
+#[cfg(test)]
+mod tests;

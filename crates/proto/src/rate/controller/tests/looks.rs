@@ -57,3 +57,49 @@ fn what_waited_and_went_without_leaving_is_no_time_of_sending() {
         );
     }
 }
+
+#[test]
+fn there_is_no_look_behind_the_last_datagram_however_long_something_was_sent() {
+    let mut pipe = Pipe::new(RateConfig::default());
+    pipe.run(at(4_000), SPACING, DELAY);
+    let look = 0.05;
+    assert!(pipe.controller.is_worth_a_look(pipe.now, look));
+    pipe.controller
+        .on_sent(pipe.now, pipe.next, PACKET, ByteCount::ZERO);
+    assert!(!pipe.controller.is_worth_a_look(pipe.now, look));
+}
+
+/// The looks that begin until then.
+fn looks(pipe: &mut Pipe, until: Instant) -> usize {
+    let mut began = Vec::new();
+    while pipe.now < until {
+        let later = pipe.now + Duration::from_millis(1);
+        pipe.run(later, SPACING, DELAY);
+        let newest = pipe.controller.epochs.iter().filter(|one| one.is_look());
+        began.extend(newest.map(|look| look.began));
+        began.dedup();
+    }
+    began.len()
+}
+
+#[test]
+fn a_search_that_ends_with_a_look_leaves_none_due_of_the_search_before() {
+    let mut pipe = Pipe::new(RateConfig {
+        sharing: RateSharing::Own,
+        ..RateConfig::default()
+    });
+    pipe.waiting = ByteCount(30_000);
+    while pipe.controller.start.is_some() || pipe.controller.epochs.is_empty() {
+        let later = pipe.now + Duration::from_millis(1);
+        pipe.run(later, SPACING, DELAY);
+    }
+    assert!(pipe.controller.response.look_after_search);
+    // The link stalled, and is searched again while much waits.
+    pipe.controller.capacity /= 50.0;
+    let now = pipe.now;
+    pipe.controller.search_if_far_below(now);
+    assert!(pipe.controller.start.is_some());
+    pipe.waiting = ENDLESS;
+    assert_eq!(looks(&mut pipe, now + Duration::from_secs(4)), 1);
+    assert!(pipe.controller.start.is_none());
+}
