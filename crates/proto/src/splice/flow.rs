@@ -37,8 +37,10 @@ use crate::units::Instant;
 use core::net::SocketAddr;
 use timers::FlowTimer;
 
-/// The octets that the far side is promised for each that was delivered, where the window may grow.
-const GROWS_WITH_DELIVERED: u64 = 8;
+/// The octets that the far side is promised for each that arrived, where the window may grow.
+const GROWS_WITH_ARRIVED: u64 = 8;
+/// The part of the first promise that came behind a loss, from which on it may be used up before the loss is mended.
+const MUCH_AHEAD: u64 = 8;
 
 /// The phase of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +161,7 @@ impl Flow {
     /// Reports the octets that the local host has, and gives credit.
     fn report(&mut self, now: Instant, shared: &mut Shared) {
         self.timers.stop(FlowTimer::Report);
-        let window = self.promised();
+        let window = self.promised(shared);
         let (offset, limit) = self.stream.incoming.credit.grant(&mut shared.pool, window);
         self.send(
             now,
@@ -175,16 +177,32 @@ impl Flow {
         }
     }
 
-    /// The octets beyond those delivered that the far side is promised: the window, and [`GROWS_WITH_DELIVERED`] for
-    /// each delivered before where it may grow. A flow that carries much soon has a window for any link, and a short one takes no memory.
-    fn promised(&self) -> u64 {
+    /// The octets beyond those delivered that the far side is promised: the window, and [`GROWS_WITH_ARRIVED`] for each that arrived
+    /// before where it may grow. A flow that carries much soon has a window for any link, and a short one takes no memory.
+    fn promised(&self, shared: &Shared) -> u64 {
         let delivered = self.stream.incoming.credit.delivered();
-        let promised = self
-            .class
-            .window
-            .0
-            .saturating_add(delivered.saturating_mul(GROWS_WITH_DELIVERED));
+        let arrived = delivered.saturating_add(self.ahead(shared));
+        let window = self.class.window.0;
+        let promised = window.saturating_add(arrived.saturating_mul(GROWS_WITH_ARRIVED));
         promised.min(self.class.window_most())
+    }
+
+    /// The octets that came behind a loss, which nobody can be delivered yet.
+    fn ahead(&self, shared: &Shared) -> u64 {
+        let link = self.link.as_ref();
+        link.and_then(|link| shared.endpoint.ahead_bytes(link.id))
+            .unwrap_or_default()
+    }
+
+    /// Reports, and once more soon while the promise grows though a loss holds up all delivery: over a long way its repetition takes
+    /// longer than the first promise lasts.
+    fn report_again(&mut self, now: Instant, shared: &mut Shared) {
+        self.report_if_possible(now, shared);
+        let is_much = self.ahead(shared) > self.class.window.0 / MUCH_AHEAD;
+        if is_much && self.promised(shared) < self.class.window_most() {
+            let at = now + shared.config.report_after;
+            self.timers.set_if_idle(FlowTimer::Report, at);
+        }
     }
 
     fn say_end(&mut self, now: Instant, shared: &mut Shared) {

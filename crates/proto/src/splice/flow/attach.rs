@@ -192,7 +192,7 @@ impl Flow {
             self.not_left = Some(id);
         }
         self.hearer.get_or_insert(Hearer::Present);
-        let window = self.promised();
+        let window = self.promised(shared);
         let incoming = &mut self.stream.incoming;
         let limit = if matches!(self.phase, Phase::Ending(_)) {
             incoming.credit.limit()
@@ -357,7 +357,7 @@ impl Flow {
     /// Acceptor: sends ACCEPTED on the present connection.
     pub(super) fn answer(&mut self, now: Instant, shared: &mut Shared) {
         let Some(bound) = self.bound else { return };
-        let window = self.promised();
+        let window = self.promised(shared);
         let incoming = &mut self.stream.incoming;
         let limit = incoming.credit.offer(&mut shared.pool, window);
         let accepted = Accepted {

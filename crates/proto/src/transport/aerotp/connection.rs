@@ -275,6 +275,11 @@ impl Connection {
         self.sender.all_settled()
     }
 
+    /// Octets of the TPDUs from the first one missing to the newest one seen.
+    pub(super) fn ahead_bytes(&self) -> u64 {
+        self.receiver.ahead_tpdus() as u64 * self.payload_bytes() as u64
+    }
+
     /// Memory that grows with the data under way.
     pub(super) fn memory_bytes(&self) -> usize {
         self.sender.memory_bytes() + self.receiver.memory_bytes()

@@ -503,6 +503,11 @@ impl Receiver {
         Some(chunk)
     }
 
+    /// TPDUs from the first one missing to the newest one seen.
+    pub(super) fn ahead_tpdus(&self) -> usize {
+        self.ring.ahead()
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.ring.memory_bytes() + self.windows.memory_bytes()
     }

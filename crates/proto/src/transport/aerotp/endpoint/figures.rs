@@ -111,6 +111,11 @@ impl AerotpEndpoint {
         self.connection(id).map(Connection::payload_bytes)
     }
 
+    /// Octets of the TPDUs from the first one missing to the newest one seen, about all of which have arrived.
+    pub fn ahead_bytes(&self, id: ConnectionId) -> Option<u64> {
+        self.connection(id).map(Connection::ahead_bytes)
+    }
+
     /// Octets written to a connection and not yet sent for the first time.
     pub fn unsent_bytes(&self, id: ConnectionId) -> Option<u64> {
         self.connection(id).map(Connection::unsent_bytes)

@@ -402,7 +402,7 @@ mod tests {
      {
         let copies = |percent: u32, attempts: u16, overhead_percent: u8| {
             let mut thin = Thin::new(ThinRepair::at_most(overhead_percent));
-            for seq in 0..2_000 {
+            for seq in 0..20_000 {
                 thin.pattern.note(TpduSeq(seq), seq % 100 < percent);
                 thin.on_first_sent(Instant::START, (1_200, None));
             }
