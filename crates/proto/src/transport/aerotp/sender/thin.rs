@@ -402,8 +402,8 @@ mod tests {
      {
         let copies = |percent: u32, attempts: u16, overhead_percent: u8| {
             let mut thin = Thin::new(ThinRepair::at_most(overhead_percent));
-            for seq in 0..20_000 {
-                thin.pattern.note(TpduSeq(seq), seq % 100 < percent);
+            for seq in 0..2_000 {
+                thin.pattern.note(TpduSeq(seq), seq % (100 / percent) == 0);
                 thin.on_first_sent(Instant::START, (1_200, None));
             }
             thin.copies_of_bulk(attempts, 1_200)
