@@ -132,7 +132,7 @@ mod tests {
         let (now, [moved, stays]) = (Instant::START, [PathId(0), PathId(1)]);
         let least = |splicer: &Splicer, peer| {
             let least = splicer.shared.least_round_trips.get(&peer);
-            least.map(|least| least.as_millis())
+            least.map(Duration::as_millis)
         };
         for millis in [30, 20, 40] {
             for peer in [moved, stays] {

@@ -83,7 +83,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// An endpoint that writes, and one that answers.
 struct Ends {
     now: Instant,
-    ends: [AerotpEndpoint; 2],
+    both: [AerotpEndpoint; 2],
     opened: Vec<ConnectionId>,
 }
 
@@ -94,13 +94,13 @@ impl Ends {
             rate,
             ..EndpointConfig::default()
         };
-        let mut ends = [1, 2].map(|seed| AerotpEndpoint::new(config, Rng::from_seed(seed)));
-        ends[1]
+        let mut both = [1, 2].map(|seed| AerotpEndpoint::new(config, Rng::from_seed(seed)));
+        both[1]
             .listen(Port(1), ConnectionConfig::default())
             .expect("the usual settings");
         Self {
             now: Instant::START,
-            ends,
+            both,
             opened: Vec::new(),
         }
     }
@@ -114,7 +114,7 @@ impl Ends {
         let [from, to] = if near { [0, 1] } else { [1, 0] };
         for _ in 0..count {
             let mut octets = Vec::new();
-            let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut octets) else {
+            let Some(transmit) = self.both[from].poll_transmit(self.now, &mut octets) else {
                 return;
             };
             if lost {
@@ -125,10 +125,10 @@ impl Ends {
                 octets: &octets,
                 ecn: transmit.ecn,
             };
-            self.ends[to].handle_datagram(self.now, datagram);
-            while let Some(event) = self.ends[to].poll_event() {
+            self.both[to].handle_datagram(self.now, datagram);
+            while let Some(event) = self.both[to].poll_event() {
                 if let Event::Readable(id) = event {
-                    while self.ends[to].read(self.now, id).is_some() {}
+                    while self.both[to].read(self.now, id).is_some() {}
                 }
             }
         }
@@ -136,7 +136,7 @@ impl Ends {
 
     fn take(&mut self, step: Step) {
         let now = self.now;
-        let near = &mut self.ends[0];
+        let near = &mut self.both[0];
         match step {
             Step::Connect { home, mode } => {
                 let config = ConnectionConfig {
@@ -148,29 +148,29 @@ impl Ends {
             Step::Write { which, octets } => {
                 if let Some(id) = self.opened(which) {
                     // What is over takes nothing.
-                    let _ = self.ends[0].write(now, id, &vec![7; octets]);
+                    let _ = self.both[0].write(now, id, &vec![7; octets]);
                 }
             }
             Step::Message { which, octets } => {
                 if let Some(id) = self.opened(which) {
-                    let _ = self.ends[0].write_message(now, id, &vec![7; octets]);
+                    let _ = self.both[0].write_message(now, id, &vec![7; octets]);
                 }
             }
             Step::Leave { near, count, lost } => self.leave(near, count, lost),
             Step::Wait { millis } => {
                 self.now += Duration::from_millis(millis);
-                for end in &mut self.ends {
+                for end in &mut self.both {
                     end.handle_deadline(self.now);
                 }
             }
             Step::Close { which } => {
                 if let Some(id) = self.opened(which) {
-                    self.ends[0].close(now, id);
+                    self.both[0].close(now, id);
                 }
             }
             Step::Abort { which } => {
                 if let Some(id) = self.opened(which) {
-                    self.ends[0].abort(now, id);
+                    self.both[0].abort(now, id);
                 }
             }
             Step::Hold { path, held } => near.hold(now, path, held),
@@ -189,12 +189,12 @@ impl Ends {
                     rate: Some(Bitrate::from_bits_per_second(2_000_000)),
                     cost: 0,
                 };
-                for end in &mut self.ends {
+                for end in &mut self.both {
                     end.bond(now, HOMES[0], FURTHER, facts);
                 }
             }
             Step::Part => {
-                for end in &mut self.ends {
+                for end in &mut self.both {
                     end.part(now, FURTHER);
                 }
             }
@@ -205,7 +205,7 @@ impl Ends {
 
     /// Compares each path's count with what its connections hold.
     fn recount(&self) -> Result<(), TestCaseError> {
-        for end in &self.ends {
+        for end in &self.both {
             for (path, schedule) in &end.paths {
                 let on_path = end.connections.values();
                 let on_path = on_path.filter(|entry| entry.connection.key().path == *path);
