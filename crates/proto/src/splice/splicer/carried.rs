@@ -116,3 +116,34 @@ impl Carried for Splicer {
         self.endpoint().rate_seen(peer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use crate::splice::SplicerConfig;
+    use crate::transport::aerotp::{AerotpEndpoint, EndpointConfig};
+
+    #[test]
+    fn the_least_round_trip_told_holds_until_another_link_carries_the_path() {
+        let endpoint = AerotpEndpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+        let splicer = Splicer::new(SplicerConfig::default(), endpoint, Rng::from_seed(2));
+        let mut splicer = splicer.expect("the usual settings");
+        let (now, [moved, stays]) = (Instant::START, [PathId(0), PathId(1)]);
+        let least = |splicer: &Splicer, peer| {
+            let least = splicer.shared.least_round_trips.get(&peer);
+            least.map(Duration::as_millis)
+        };
+        for millis in [30, 20, 40] {
+            for peer in [moved, stays] {
+                splicer.on_round_trip(now, peer, Duration::from_millis(millis));
+            }
+        }
+        assert_eq!(least(&splicer, moved), Some(20));
+        Carried::on_other_link(&mut splicer, now, moved);
+        assert_eq!(least(&splicer, moved), None);
+        splicer.on_round_trip(now, moved, Duration::from_millis(600));
+        assert_eq!(least(&splicer, moved), Some(600));
+        assert_eq!(least(&splicer, stays), Some(20), "another peer's");
+    }
+}

@@ -63,7 +63,7 @@ pub(super) struct PathSchedule {
     spare: VecDeque<ConnectionId>,
     waiting: usize,
     /// Octets written to connections and not yet sent.
-    unsent: u64,
+    pub(super) unsent: u64,
 }
 
 /// The classes of one priority that have, or just had, something to send.

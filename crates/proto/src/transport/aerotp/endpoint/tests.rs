@@ -1,5 +1,7 @@
 //! The bounds and indexes of an endpoint.
 
+mod unsent;
+
 use super::*;
 use crate::machine::{Carried, Machine};
 use crate::transport::aerotp::{AckPolicy, RateSource};
