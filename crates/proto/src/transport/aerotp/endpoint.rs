@@ -597,7 +597,7 @@ impl AerotpEndpoint {
         );
         let control = !held && !entry.queued_control && connection.wants_to_answer();
         let data = !held && !entry.queued_data && connection.wants_to_send();
-        let spare = !held && !entry.queued_spare && connection.wants_spare(now);
+        let spare = !held && !entry.queued_spare && connection.wants_spare();
         let gone = connection.is_gone();
         entry.queued_control |= control;
         entry.queued_data |= data;

@@ -374,20 +374,13 @@ impl Scoreboard {
         open.map(|(seq, _)| seq)
     }
 
-    /// The in-flight TPDU sent least recently among those that left at `since` or later, were held lost at least `losses_min`
-    /// times, and were repeated fewer than `repeats_max` times since the last of them.
-    pub fn least_recent(
-        &self,
-        (losses_min, repeats_max): (u16, u16),
-        since: Instant,
-    ) -> Option<TpduSeq> {
+    /// The in-flight TPDU sent least recently among those that were held lost at least `losses_min` times, and were repeated fewer
+    /// than `repeats_max` times since the last of them.
+    pub fn least_recent(&self, losses_min: u16, repeats_max: u16) -> Option<TpduSeq> {
         let is_one =
             |entry: &Outstanding| entry.repetitions >= losses_min && entry.repeats < repeats_max;
         let is_wanted = |t: &&Transmission| self.is_live(t) && self.get(t.seq).is_some_and(is_one);
-        let first = |path: &PathLog| {
-            let begin = path.log.partition_point(|t| t.sent_at < since);
-            path.log.range(begin..).find(is_wanted).copied()
-        };
+        let first = |path: &PathLog| path.log.iter().find(is_wanted).copied();
         let first = self.paths.iter().filter_map(first);
         first.min_by_key(|t| t.sent_at).map(|t| t.seq)
     }

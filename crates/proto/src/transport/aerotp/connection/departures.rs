@@ -56,8 +56,8 @@ impl Connection {
     }
 
     /// Whether there is something worth sending while the link would otherwise be idle.
-    pub(in super::super) fn wants_spare(&self, now: Instant) -> bool {
-        self.why_closed.is_none() && self.sender.wants_spare(now)
+    pub(in super::super) fn wants_spare(&self) -> bool {
+        self.why_closed.is_none() && self.sender.wants_spare()
     }
 
     fn header(&self, now: Instant, seq: TpduSeq, flags: Flags) -> Header {

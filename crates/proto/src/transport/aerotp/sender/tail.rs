@@ -11,8 +11,6 @@ use crate::wire::TpduSeq;
 const LOSS_MIN: f64 = 0.001;
 /// The tail is repeated until the probability that a TPDU of it is missing falls to this.
 const MISS_TARGET: f64 = 0.01;
-/// The part of a round trip after which the answer to a TPDU is nearly here, so that a repetition brings little.
-const ANSWER_NEAR: u32 = 2;
 /// The times without a write that are a sign of an end, as parts of a round trip: the least, and the most. And the multiple of the
 /// longest one so far behind which more came. That may have been for lack of room.
 const QUIET_PART_MIN: u32 = 4;
@@ -87,13 +85,13 @@ impl Sender {
     }
 
     /// Whether repeating the tail would be of use, if the link is idle.
-    pub(in super::super) fn wants_spare(&self, now: Instant) -> bool {
-        self.tail_to_repeat(now).is_some()
+    pub(in super::super) fn wants_spare(&self) -> bool {
+        self.tail_to_repeat().is_some()
     }
 
     /// A TPDU of the tail, to be repeated; it counts as sent.
     pub(in super::super) fn next_spare(&mut self, now: Instant) -> Option<Unit> {
-        let seq = self.tail_to_repeat(now)?;
+        let seq = self.tail_to_repeat()?;
         if !self.is_end_said() {
             self.tail.guessed += 1;
         }
@@ -104,8 +102,8 @@ impl Sender {
         self.finishing || self.tail.is_said
     }
 
-    /// The TPDU of the tail that left least recently, of those whose answer is not near.
-    fn tail_to_repeat(&self, now: Instant) -> Option<TpduSeq> {
+    /// The TPDU of the tail that left least recently.
+    fn tail_to_repeat(&self) -> Option<TpduSeq> {
         // Without a word of an end only what was lost before is worth it: more may follow.
         let losses_min = u16::from(!self.is_end_said());
         let seems_so = self.tail.is_guessed && self.tail.guessed < self.tail.guessed_max;
@@ -117,10 +115,7 @@ impl Sender {
         if !is_tail {
             return None;
         }
-        let round_trip = self.rtt.smoothed().unwrap_or(Duration::MAX);
-        let since = now - round_trip / ANSWER_NEAR;
-        self.board
-            .least_recent((losses_min, self.tail.repeats), since)
+        self.board.least_recent(losses_min, self.tail.repeats)
     }
 }
 

@@ -67,13 +67,13 @@ impl Sender {
         let Some(attempts) = entry.map(|entry| entry.attempts) else {
             return;
         };
-        let is_thin = self.copies_are_bounded();
-        let Some(patience) = patience.filter(|_| is_thin) else {
-            let copies = self
-                .thin
-                .as_mut()
-                .map(|thin| thin.copies_of_bulk(attempts, len));
-            self.copies.follow_by(seq, copies.unwrap_or_default());
+        if !self.copies_are_bounded() {
+            let thin = self.thin.as_mut();
+            let copies = thin.map_or(0, |thin| thin.copies_of_bulk(attempts, len));
+            self.copies.follow_by(seq, copies);
+            return;
+        }
+        let Some(patience) = patience else {
             return;
         };
         let several = self.board.repeated().nth(1).is_some();
